@@ -1,0 +1,13 @@
+//! What a run recorded, and what it means.
+//!
+//! Everything that measures (a native run, a run in virtual time, an imported
+//! log) becomes one [`RunRecord`]; everything that concludes, draws or
+//! compares reads only that. The record is JSON Lines, so it streams and a
+//! killed run leaves a readable one. This crate makes no system call and has
+//! no clock: it reads and writes any `Read` or `Write` it is given.
+
+pub mod record;
+pub mod verdict;
+
+pub use record::RunRecord;
+pub use verdict::Verdict;

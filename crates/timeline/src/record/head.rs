@@ -1,0 +1,189 @@
+//! The first line of a record: host, target and scenario.
+
+use serde::{Deserialize, Serialize};
+
+/// The schema named in every record's head.
+pub const RUN_SCHEMA: &str = "trimbench.run/1";
+
+/// What ran, where and with which set-up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// Always [`RUN_SCHEMA`].
+    pub schema: String,
+    /// Version of the program that made the record.
+    pub version: String,
+    /// Wall-clock time of the record's zero, in seconds since 1970 (UTC).
+    pub started_unix_s: f64,
+    /// The machine.
+    pub host: Host,
+    /// What was tested.
+    pub target: Target,
+    /// The scenario in full, as the client understood it.
+    pub scenario: serde_json::Value,
+    /// Nominal length of an interval, in milliseconds.
+    pub interval_ms: f64,
+    /// Foreground actors; the columns of every interval are in this order.
+    pub actors: Vec<ActorInfo>,
+    /// Block devices; the columns of every interval are in this order.
+    pub devices: Vec<DeviceInfo>,
+}
+
+/// The machine a run was made on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Host name.
+    pub name: String,
+    /// Kernel release, as `uname -r` prints it.
+    pub kernel: String,
+    /// Processors online.
+    pub cpus: u32,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// What a run was made on: a mounted file system or a raw device.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The directory or device that was named.
+    pub path: String,
+    /// Mount point; `None` on a raw device.
+    pub mount: Option<String>,
+    /// The mount's source, e.g. `/dev/sda2`.
+    pub source: Option<String>,
+    /// File-system type, e.g. `ext4`.
+    pub fs: Option<String>,
+    /// Mount options, as the kernel prints them.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// Whether deleting makes the file system send discards.
+    pub discard: DiscardSetting,
+    /// Size of the file system or device, in bytes.
+    pub size_bytes: u64,
+    /// Space available before the run, in bytes; `None` on a raw device.
+    pub available_bytes: Option<u64>,
+}
+
+/// What is known before a run about whether discards will be sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiscardSetting {
+    /// Discards are sent when space is freed.
+    On,
+    /// Discards are sent later, in the background (btrfs `discard=async`, f2fs).
+    Async,
+    /// The mount sends none.
+    Off,
+    /// The mount would, but no device below takes them.
+    Unsupported,
+    /// Can't be told from here.
+    #[default]
+    Unknown,
+}
+
+/// One source of foreground load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActorInfo {
+    /// Its name, unique in the record, e.g. `reader` or `canary`.
+    pub name: String,
+    /// What each operation does, e.g. `read`, `write`, `nop`.
+    pub op: String,
+    /// Closed or open loop.
+    #[serde(rename = "loop")]
+    pub loop_kind: LoopKind,
+    /// Bytes per operation; 0 where it doesn't apply.
+    pub block_bytes: u64,
+    /// `random` or `sequential`; `None` where it doesn't apply.
+    pub pattern: Option<String>,
+    /// Whether it goes past the page cache.
+    pub direct: bool,
+    /// The engine that ran it, e.g. `io_uring`, after any fall-back.
+    pub engine: String,
+}
+
+/// When an operation is issued, and so what its latency is counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LoopKind {
+    /// As soon as another finishes; latency counts from submission.
+    Closed {
+        /// Operations kept in flight.
+        depth: u32,
+    },
+    /// At times set beforehand; latency counts from the intended start.
+    Open {
+        /// Intended operations per second.
+        rate_per_s: f64,
+        /// `constant` or `poisson`.
+        poisson: bool,
+        /// Most operations in flight; those due beyond it wait, and their wait counts.
+        depth: u32,
+    },
+}
+
+impl LoopKind {
+    /// Whether latency counts from an intended start.
+    pub fn is_open(&self) -> bool {
+        matches!(self, LoopKind::Open { .. })
+    }
+
+    /// Most operations in flight at once.
+    pub fn depth(&self) -> u32 {
+        match *self {
+            LoopKind::Closed { depth } | LoopKind::Open { depth, .. } => depth,
+        }
+    }
+}
+
+/// One block device of the target's tree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// Kernel name, e.g. `nvme0n1p2`.
+    pub name: String,
+    /// What it is.
+    pub kind: DeviceKind,
+    /// Steps below the target's own device, which has 0.
+    pub level: u32,
+    /// Names of the devices right below it in the tree.
+    pub below: Vec<String>,
+    /// Whether nothing is below it. Verdicts count discards at the leaves.
+    pub leaf: bool,
+    /// Drive model, where the kernel tells it.
+    pub model: Option<String>,
+    /// Size, in bytes.
+    pub size_bytes: u64,
+    /// Whether it turns; `None` where the kernel doesn't tell.
+    pub rotational: Option<bool>,
+    /// I/O scheduler in use; `None` for devices without one.
+    pub scheduler: Option<String>,
+    /// Its discard limits.
+    pub discard: DiscardLimits,
+}
+
+/// Kinds of block devices, as far as they matter to discards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// A whole drive.
+    Disk,
+    /// A partition of one.
+    Partition,
+    /// A loop device over a file.
+    Loop,
+    /// Software RAID.
+    Md,
+    /// Device mapper.
+    Dm,
+}
+
+/// What `/sys/block/X/queue` says about discards.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscardLimits {
+    /// `discard_granularity`, in bytes.
+    pub granularity_bytes: u64,
+    /// `discard_max_bytes`: the largest the kernel sends now; 0 = none are sent.
+    pub max_bytes: u64,
+    /// `discard_max_hw_bytes`: the largest the device takes.
+    pub max_hw_bytes: u64,
+    /// `max_discard_segments`: ranges per command.
+    pub max_segments: u64,
+}

@@ -1,0 +1,54 @@
+//! The record of a run, `trimbench.run/1`.
+//!
+//! On disk it is one [`Line`] per line; in memory it is a [`RunRecord`], whose
+//! intervals are columns so that an eight-hour run stays small.
+
+mod columns;
+mod head;
+mod line;
+
+pub use columns::{ActorColumns, DeviceColumns, Intervals};
+pub use head::{
+    ActorInfo, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting, Head, Host, LoopKind,
+    Target, RUN_SCHEMA,
+};
+pub use line::{
+    ActorInterval, DeletionLine, DeviceInterval, End, EndReason, Event, EventKind, Grain,
+    HistogramLine, Interval, Latency, Line, Part, Phase, PhaseName, Unfinished,
+};
+
+use hdrhistogram::Histogram;
+
+/// A whole run as recorded: what was measured, on what, and how it ended.
+#[derive(Debug, Clone)]
+pub struct RunRecord {
+    /// What ran, where, and with which set-up.
+    pub head: Head,
+    /// One row per interval, in order of time.
+    pub intervals: Intervals,
+    /// Phases in order of time.
+    pub phases: Vec<Phase>,
+    /// Events in order of time.
+    pub events: Vec<Event>,
+    /// What was deleted, per part.
+    pub deletions: Vec<DeletionLine>,
+    /// Latency histograms per phase (those per second stay in the file).
+    pub histograms: Vec<PhaseHistogram>,
+    /// How the run ended; `None` in a record of a run that was killed.
+    pub end: Option<End>,
+}
+
+/// The latencies of one actor in one phase.
+#[derive(Debug, Clone)]
+pub struct PhaseHistogram {
+    /// Index into [`Head::actors`].
+    pub actor: usize,
+    /// Which of the two latencies.
+    pub latency: Latency,
+    /// Which phase.
+    pub phase: PhaseName,
+    /// The part of the run the phase belongs to.
+    pub part: Part,
+    /// Latencies in nanoseconds, 1 ns to 1 h, three significant digits.
+    pub histogram: Histogram<u64>,
+}
