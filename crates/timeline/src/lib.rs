@@ -7,6 +7,7 @@
 //! no clock: it reads and writes any `Read` or `Write` it is given.
 
 pub mod record;
+pub mod units;
 pub mod verdict;
 
 pub use record::RunRecord;

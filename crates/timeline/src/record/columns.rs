@@ -22,7 +22,10 @@ pub struct Intervals {
 
 /// One actor's columns. Latencies are in microseconds; NaN where nothing is to be told.
 #[derive(Debug, Clone, Default)]
-#[allow(missing_docs, reason = "each column is the field of ActorInterval of that name")]
+#[allow(
+    missing_docs,
+    reason = "each column is the field of ActorInterval of that name"
+)]
 pub struct ActorColumns {
     /// Whether the actor ran in the interval.
     pub running: Vec<bool>,
@@ -37,7 +40,10 @@ pub struct ActorColumns {
 
 /// One device's columns.
 #[derive(Debug, Clone, Default)]
-#[allow(missing_docs, reason = "each column is the field of DeviceInterval of that name")]
+#[allow(
+    missing_docs,
+    reason = "each column is the field of DeviceInterval of that name"
+)]
 pub struct DeviceColumns {
     pub reads: Vec<u32>,
     pub read_bytes: Vec<u64>,

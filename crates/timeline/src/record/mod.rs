@@ -10,7 +10,7 @@ mod line;
 pub use columns::{ActorColumns, DeviceColumns, Intervals};
 pub use head::{
     ActorInfo, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting, Head, Host, LoopKind,
-    Target, RUN_SCHEMA,
+    RUN_SCHEMA, Target,
 };
 pub use line::{
     ActorInterval, DeletionLine, DeviceInterval, End, EndReason, Event, EventKind, Grain,

@@ -1,0 +1,190 @@
+//! Figures as people read them: few digits, always with the unit.
+
+use std::time::Duration;
+
+use super::{GIB, KIB, MIB, TIB};
+
+/// A size in binary units, e.g. `8.0 GiB`, `124 MiB`, `512 B`.
+pub fn bytes(n: u64) -> String {
+    match n {
+        _ if n >= TIB => three_digits(n as f64 / TIB as f64, "TiB"),
+        _ if n >= GIB => three_digits(n as f64 / GIB as f64, "GiB"),
+        _ if n >= MIB => three_digits(n as f64 / MIB as f64, "MiB"),
+        _ if n >= KIB => three_digits(n as f64 / KIB as f64, "KiB"),
+        _ => format!("{n} B"),
+    }
+}
+
+/// A size in decimal units, e.g. `8.6 GB`.
+pub fn bytes_decimal(n: u64) -> String {
+    let n = n as f64;
+    match n {
+        _ if n >= 1e12 => three_digits(n / 1e12, "TB"),
+        _ if n >= 1e9 => three_digits(n / 1e9, "GB"),
+        _ if n >= 1e6 => three_digits(n / 1e6, "MB"),
+        _ if n >= 1e3 => three_digits(n / 1e3, "kB"),
+        _ => format!("{n} B"),
+    }
+}
+
+/// A size that [`parse_size`](super::parse_size) reads back exactly, in its
+/// largest whole unit, e.g. `8G`, `4k`, `513`.
+pub fn bytes_exact(n: u64) -> String {
+    for (unit, suffix) in [(TIB, "T"), (GIB, "G"), (MIB, "M"), (KIB, "k")] {
+        if n >= unit && n % unit == 0 {
+            return format!("{}{suffix}", n / unit);
+        }
+    }
+    n.to_string()
+}
+
+/// Bytes per second both ways, since data sheets and tools differ: `9.1 GB/s (8.5 GiB/s)`.
+pub fn byte_rate(per_s: f64) -> String {
+    if !(per_s.is_finite() && per_s >= 0.0) {
+        return "–".to_owned();
+    }
+    let n = per_s as u64;
+    format!("{}/s ({}/s)", bytes_decimal(n), bytes(n))
+}
+
+/// A count with thousands separators, e.g. `65,300`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Operations per second, e.g. `65,300/s`, `3.2/s`; three or so significant digits.
+pub fn rate(per_s: f64) -> String {
+    if !per_s.is_finite() {
+        return "–".to_owned();
+    }
+    if per_s.abs() < 9.95 {
+        return format!("{per_s:.1}/s");
+    }
+    // Digits that the next run would not repeat only distract.
+    let step = 10_f64.powi((per_s.abs().log10().floor() as i32 - 2).max(0));
+    let rounded = (per_s / step).round() * step;
+    format!(
+        "{}{}/s",
+        if rounded < 0.0 { "-" } else { "" },
+        count(rounded.abs() as u64)
+    )
+}
+
+/// A length of time in seconds, e.g. `16.9 s`, `0.40 s`, `86 ms`, `3 min 20 s`.
+pub fn seconds(s: f64) -> String {
+    if !s.is_finite() {
+        return "–".to_owned();
+    }
+    let magnitude = s.abs();
+    if magnitude >= 3600.0 {
+        let minutes = (s / 60.0).round();
+        return format!("{} h {:02} min", (minutes / 60.0).floor(), minutes % 60.0);
+    }
+    if magnitude >= 120.0 {
+        let whole = s.round();
+        return format!("{} min {:02} s", (whole / 60.0).floor(), whole % 60.0);
+    }
+    if magnitude >= 99.95 {
+        format!("{s:.0} s")
+    } else if magnitude >= 0.995 {
+        format!("{s:.1} s")
+    } else if magnitude >= 0.1 {
+        format!("{s:.2} s")
+    } else {
+        latency_us(s * 1e6)
+    }
+}
+
+/// A latency given in microseconds, e.g. `73 µs`, `1.6 ms`, `1.02 s`.
+pub fn latency_us(us: f64) -> String {
+    if !us.is_finite() {
+        return "–".to_owned();
+    }
+    match us.abs() {
+        x if x >= 99.95e6 => format!("{:.0} s", us / 1e6),
+        x if x >= 0.9995e6 => three_digits(us / 1e6, "s"),
+        x if x >= 999.5 => three_digits(us / 1e3, "ms"),
+        x if x >= 0.9995 || x == 0.0 => three_digits(us, "µs"),
+        _ => format!("{:.0} ns", us * 1e3),
+    }
+}
+
+/// A share of 1 in per cent, e.g. `0.6 %`, `42 %`.
+pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return "–".to_owned();
+    }
+    let percent = share * 100.0;
+    if percent.abs() < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// A duration that [`parse_duration`](super::parse_duration) reads back
+/// exactly, in its largest whole unit, e.g. `100ms`, `2m`.
+pub fn duration_exact(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    for (unit, suffix) in [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+    ] {
+        if nanos >= unit && nanos % unit == 0 {
+            return format!("{}{suffix}", nanos / unit);
+        }
+    }
+    format!("{nanos}ns")
+}
+
+/// `8.0`, `12.5` and `124`: one decimal until three digits stand before the point.
+fn three_digits(value: f64, unit: &str) -> String {
+    if value.abs() >= 99.95 {
+        format!("{value:.0} {unit}")
+    } else {
+        format!("{value:.1} {unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!(bytes(8 * GIB), "8.0 GiB");
+        assert_eq!(bytes(124 * MIB), "124 MiB");
+        assert_eq!(bytes(4095), "4.0 KiB");
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(byte_rate(9.1e9), "9.1 GB/s (8.5 GiB/s)");
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(rate(65_312.4), "65,300/s");
+        assert_eq!(rate(3.21), "3.2/s");
+        assert_eq!(rate(0.0), "0.0/s");
+        assert_eq!(seconds(16.94), "16.9 s");
+        assert_eq!(seconds(0.4), "0.40 s");
+        assert_eq!(seconds(0.086), "86.0 ms");
+        assert_eq!(seconds(200.0), "3 min 20 s");
+        assert_eq!(seconds(7200.0), "2 h 00 min");
+        assert_eq!(latency_us(73.0), "73.0 µs");
+        assert_eq!(latency_us(1580.0), "1.6 ms");
+        assert_eq!(latency_us(1_100_000.0), "1.1 s");
+        assert_eq!(percent(0.006), "0.6 %");
+        assert_eq!(percent(0.42), "42 %");
+        assert_eq!(rate(f64::NAN), "–");
+    }
+}
