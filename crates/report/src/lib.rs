@@ -1,1 +1,9 @@
-//! placeholder
+//! Records and verdicts as text that a person reads.
+//!
+//! Pure: it is given a [`RunRecord`](timeline::RunRecord) and a
+//! [`Verdict`](timeline::Verdict) and returns text. It concludes nothing, so
+//! that a picture and a table can't disagree with the verdict; it prints
+//! nothing, so that the same text goes to a terminal, a file or a test.
+#![forbid(unsafe_code)]
+
+pub mod terminal;
