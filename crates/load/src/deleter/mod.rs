@@ -1,0 +1,138 @@
+//! Freeing space beside the foreground: the deletion under test.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Clock, Nanos};
+use crate::error::LoadError;
+
+/// What to delete, and how.
+#[derive(Debug, Clone)]
+pub enum DeletionSpec {
+    /// `unlink` of each file, several at a time.
+    Unlink {
+        /// The files.
+        paths: Vec<PathBuf>,
+        /// Threads that take files from the list.
+        parallel: NonZeroU32,
+    },
+    /// What slowrm does: cut each file from its tail in chunks, then unlink it.
+    Truncate {
+        /// The files, one after the other.
+        paths: Vec<PathBuf>,
+        /// Bytes per `ftruncate`.
+        chunk_bytes: NonZeroU64,
+        /// Pause after each chunk.
+        sleep: Duration,
+        /// Whether each chunk is followed by `fsync`.
+        fsync: bool,
+    },
+    /// An outside program, run without a shell in a process group of its own.
+    Command {
+        /// Program and arguments; an argument `{}` is replaced by each path in
+        /// turn, one run per path; without one, all paths are appended and it runs once.
+        argv: Vec<OsString>,
+        /// The files.
+        paths: Vec<PathBuf>,
+    },
+    /// `BLKDISCARD` on a raw device, in steps.
+    Discard {
+        /// The device, opened for writing.
+        device: Arc<File>,
+        /// Its path, for messages.
+        path: PathBuf,
+        /// First byte; a multiple of 512.
+        start: u64,
+        /// Bytes; a multiple of 512.
+        len: u64,
+        /// Bytes per call; a multiple of 512.
+        step_bytes: NonZeroU64,
+    },
+}
+
+/// How far a deletion is; may be asked for at any time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeletionProgress {
+    /// When the first call began.
+    pub began_at: Option<Nanos>,
+    /// When the last call returned; `None` until all is done.
+    pub returned_at: Option<Nanos>,
+    /// Bytes to be freed in all, by allocated blocks (raw device: by length).
+    pub total_bytes: u64,
+    /// Bytes handed over to be freed so far. Counted when a call begins;
+    /// for an outside program, when its effect is seen.
+    pub freed_bytes: u64,
+    /// Files to be deleted in all; 0 on a raw device.
+    pub files_total: u64,
+    /// Files gone so far.
+    pub files_done: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// When the oldest call that hasn't returned began; its age shows a block.
+    pub in_call_since: Option<Nanos>,
+}
+
+/// How a deletion ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletionOutcome {
+    /// The last progress.
+    pub progress: DeletionProgress,
+    /// The first failed call, in words.
+    pub first_error: Option<String>,
+    /// Of an outside program: how it ended, and the end of what it said.
+    pub command: Option<CommandOutcome>,
+    /// Whether it was given up: a call never returned.
+    pub abandoned: bool,
+}
+
+/// How an outside program ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandOutcome {
+    /// Exit code of the first run that failed, else 0; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The last few KiB of its output and error output.
+    pub tail: String,
+}
+
+/// A deletion under way, in threads of its own.
+#[derive(Debug)]
+pub struct Deletion {}
+
+impl Deletion {
+    /// Reads the files' allocated sizes, then begins.
+    ///
+    /// # Errors
+    /// [`LoadError::File`] when a path can't be looked at, [`LoadError::Spec`]
+    /// when there is nothing to delete, [`LoadError::System`].
+    /// Failures of the deletion itself are counted in its progress.
+    pub fn start(_spec: DeletionSpec, _clock: Clock) -> Result<Deletion, LoadError> {
+        unimplemented!()
+    }
+
+    /// How far it is. Never waits.
+    pub fn progress(&self) -> DeletionProgress {
+        unimplemented!()
+    }
+
+    /// Whether all of it has returned.
+    pub fn is_done(&self) -> bool {
+        unimplemented!()
+    }
+
+    /// Tells it to begin no further call, and ends an outside program (SIGTERM,
+    /// then SIGKILL after two seconds). Returns at once.
+    pub fn stop(&self) {
+        unimplemented!()
+    }
+
+    /// Waits until it is done, at most `grace`, and says how it ended. Doesn't stop it.
+    pub fn finish(self, _grace: Duration) -> DeletionOutcome {
+        unimplemented!()
+    }
+}

@@ -1,0 +1,73 @@
+//! What can go wrong before and beside the load itself.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a load could not be made. Failed I/Os of a running actor aren't here:
+/// those are counted in its meter.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A field of a spec is out of range.
+    #[error("{actor}: {what}")]
+    Spec {
+        /// The actor or step the spec belongs to.
+        actor: String,
+        /// What is wrong with it, and what to give instead.
+        what: String,
+    },
+    /// io_uring was asked for by name and can't be had.
+    #[error(
+        "io_uring can't be used: {reason}; choose the engine `auto` or `sync`, or remove the restriction"
+    )]
+    NoIoUring {
+        /// Who forbids it.
+        reason: String,
+    },
+    /// The file system has no room for the file.
+    #[error(
+        "{}: no space left after {written_bytes} of {len_bytes} bytes; free some space or choose a smaller size",
+        path.display()
+    )]
+    NoSpace {
+        /// The file that was being made.
+        path: PathBuf,
+        /// Bytes written before it happened.
+        written_bytes: u64,
+        /// Bytes that were wanted.
+        len_bytes: u64,
+    },
+    /// The file system or device doesn't take direct I/O.
+    #[error("{}: direct I/O isn't possible here ({source}); use buffered I/O", path.display())]
+    NoDirect {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A system call failed on a file or device.
+    #[error("{}: can't {what}: {source}", path.display())]
+    File {
+        /// The file or device.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The outside program could not be started.
+    #[error("can't start `{program}`: {source}; give its full path, or install it")]
+    Command {
+        /// The program.
+        program: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The system gave no thread, memory or ring.
+    #[error("can't {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}

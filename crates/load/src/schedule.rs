@@ -1,0 +1,1 @@
+//! When the operations of an open loop are meant to start. Pure.
