@@ -1,0 +1,111 @@
+//! Things that go wrong on purpose.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::loop_fs::{LoopFs, must};
+use super::sweep;
+
+/// A frozen file system, thawed whatever happens.
+pub struct Freezer<'a> {
+    fs: &'a LoopFs,
+    since: Instant,
+}
+
+impl<'a> Freezer<'a> {
+    /// Freezes it: writes wait until [`Freezer::thaw`].
+    pub fn freeze(fs: &'a LoopFs) -> Self {
+        must("fsfreeze", &["-f", &fs.path().to_string_lossy()]);
+        Self {
+            fs,
+            since: Instant::now(),
+        }
+    }
+
+    /// Thaws it, and tells how long it was frozen.
+    pub fn thaw(self) -> Duration {
+        let since = self.since;
+        drop(self);
+        since.elapsed()
+    }
+}
+
+impl Drop for Freezer<'_> {
+    fn drop(&mut self) {
+        sweep::quietly("fsfreeze", &["-u", &self.fs.path().to_string_lossy()]);
+    }
+}
+
+const BLKIO: &str = "/sys/fs/cgroup/blkio";
+
+/// A blkio cgroup (version 1) that makes a device slow for those inside.
+pub struct Throttle {
+    group: PathBuf,
+}
+
+impl Throttle {
+    /// The file without which there is no throttle.
+    pub const NEEDS: &'static str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
+
+    /// At most `bytes_per_s` written to, and read from, a block device.
+    pub fn new(device: &Path, bytes_per_s: u64) -> Self {
+        let group = Path::new(BLKIO).join(sweep::own_name());
+        fs::create_dir(&group).unwrap();
+        let new = Self { group };
+        let number = fs::metadata(device).unwrap().rdev();
+        let limit = format!(
+            "{}:{} {bytes_per_s}",
+            rustix::fs::major(number),
+            rustix::fs::minor(number)
+        );
+        for file in [
+            "blkio.throttle.write_bps_device",
+            "blkio.throttle.read_bps_device",
+        ] {
+            fs::write(new.group.join(file), &limit).unwrap();
+        }
+        new
+    }
+
+    /// The same command, run inside.
+    pub fn inside(&self, command: &Command) -> Command {
+        let mut inside = Command::new("sh");
+        inside
+            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+            .arg(self.group.join("cgroup.procs"))
+            .arg(command.get_program())
+            .args(command.get_args());
+        inside
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// A sysctl with another value, put back whatever happens.
+pub struct Sysctl {
+    file: PathBuf,
+    before: String,
+}
+
+impl Sysctl {
+    /// Sets `/proc/sys/FILE`.
+    pub fn set(file: &str, value: &str) -> Self {
+        let file = Path::new("/proc/sys").join(file);
+        let before = fs::read_to_string(&file).unwrap();
+        fs::write(&file, value).unwrap();
+        Self { file, before }
+    }
+}
+
+impl Drop for Sysctl {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.file, &self.before);
+    }
+}

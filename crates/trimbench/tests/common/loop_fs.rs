@@ -1,0 +1,194 @@
+//! A file system of the test's own, on a loop device, gone when the test is over.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::sweep;
+
+/// A file system to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fs {
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+/// Where the image lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// In memory: fast, and a discard frees memory for real.
+    Tmpfs,
+    /// On whatever disk holds the temporary directory.
+    Disk,
+}
+
+/// Enough for mkfs.xfs, and for a run, which keeps 1 GiB free. In MiB; sparse.
+pub const SMALL: u64 = 2048;
+
+/// A sparse image and the loop device over it.
+#[derive(Debug)]
+pub struct LoopDevice {
+    image: PathBuf,
+    device: PathBuf,
+}
+
+impl LoopDevice {
+    /// A device of `mib` MiB that reads as zeroes.
+    pub fn new(mib: u64, on: On) -> Self {
+        sweep::sweep();
+        let place = match on {
+            On::Tmpfs => PathBuf::from("/dev/shm"),
+            On::Disk => sweep::disk_dir(),
+        };
+        let image = place.join(format!("{}.img", sweep::own_name()));
+        File::create(&image).unwrap().set_len(mib << 20).unwrap();
+        // From here on Drop removes the image, even if losetup fails.
+        let mut new = Self {
+            image,
+            device: PathBuf::new(),
+        };
+        let device = must("losetup", &["-f", "--show", &new.image.to_string_lossy()]);
+        new.device = device.trim().into();
+        new
+    }
+
+    /// The block device, as `/dev/loop3`.
+    pub fn path(&self) -> &Path {
+        &self.device
+    }
+
+    /// Memory or disk space the image takes now, in bytes: less after a discard.
+    pub fn allocated(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(&self.image).unwrap().blocks() * 512
+    }
+
+    /// A file of the device's queue, as `discard_max_bytes`.
+    pub fn queue(&self, file: &str) -> PathBuf {
+        let name = self.device.file_name().unwrap();
+        Path::new("/sys/block").join(name).join("queue").join(file)
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        sweep::clear(&self.image);
+    }
+}
+
+/// A mounted file system on a loop device.
+#[derive(Debug)]
+pub struct LoopFs {
+    mount: PathBuf,
+    // After `mount`: Drop of the fields runs once ours has unmounted.
+    loop_device: LoopDevice,
+}
+
+impl LoopFs {
+    /// Makes a file system of `mib` MiB and mounts it with `options` (as `mount -o`).
+    pub fn new(fs: Fs, options: &str, mib: u64, on: On) -> Self {
+        let loop_device = LoopDevice::new(mib, on);
+        let device = loop_device.path().to_string_lossy().into_owned();
+        match fs {
+            // No lazy initialization: its writes would run beside the test.
+            Fs::Ext4 => must(
+                "mkfs.ext4",
+                &[
+                    "-q",
+                    "-F",
+                    "-m",
+                    "0",
+                    "-E",
+                    "lazy_itable_init=0,lazy_journal_init=0",
+                    &device,
+                ],
+            ),
+            Fs::Xfs => must("mkfs.xfs", &["-q", "-f", &device]),
+            Fs::Btrfs => must("mkfs.btrfs", &["-q", "-f", &device]),
+        };
+        let mount = sweep::disk_dir().join(sweep::own_name());
+        std::fs::create_dir(&mount).unwrap();
+        let new = Self { mount, loop_device };
+        let options = if options.is_empty() { "rw" } else { options };
+        must(
+            "mount",
+            &["-o", options, &device, &new.mount.to_string_lossy()],
+        );
+        new
+    }
+
+    /// ext4 with online discard, in memory: what most tests need.
+    pub fn small() -> Self {
+        Self::new(Fs::Ext4, "discard", SMALL, On::Tmpfs)
+    }
+
+    /// The mount point.
+    pub fn path(&self) -> &Path {
+        &self.mount
+    }
+
+    /// The device it is mounted from.
+    pub fn device(&self) -> &LoopDevice {
+        &self.loop_device
+    }
+
+    /// `mount -o remount,OPTIONS`.
+    pub fn remount(&self, options: &str) {
+        let options = format!("remount,{options}");
+        must("mount", &["-o", &options, &self.mount.to_string_lossy()]);
+    }
+
+    /// The options it is mounted with now.
+    pub fn options(&self) -> String {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let here = self.mount.to_string_lossy();
+        let line = mounts
+            .lines()
+            .find(|line| line.split(' ').nth(1) == Some(&*here));
+        line.unwrap().split(' ').nth(3).unwrap().to_owned()
+    }
+
+    /// Names in its root directory, sorted, without what mkfs put there.
+    pub fn names(&self) -> Vec<String> {
+        names(&self.mount)
+    }
+
+    /// Free space, in bytes.
+    pub fn free(&self) -> u64 {
+        let space = rustix::fs::statvfs(&self.mount).unwrap();
+        space.f_bavail * space.f_frsize
+    }
+}
+
+impl Drop for LoopFs {
+    fn drop(&mut self) {
+        sweep::clear(&self.mount);
+    }
+}
+
+/// Names in a directory, sorted, without `lost+found`.
+pub fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "lost+found")
+        .collect();
+    names.sort();
+    names
+}
+
+/// Runs a command that must succeed, and gives its output.
+pub fn must(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(
+        output.status.success(),
+        "{program} {}: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}

@@ -1,0 +1,182 @@
+//! The binary, run with a time limit, and what it left.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// No run of a test takes longer, not even on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The built binary, with nothing of the caller's surroundings that changes what it prints.
+pub fn trimbench() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trimbench"));
+    command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+/// What a run left.
+pub struct Done {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    /// The exit code; a death by signal is no code.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Both outputs, for messages.
+    pub fn text(&self) -> String {
+        format!("{}\n--- stderr ---\n{}", self.stdout, self.stderr)
+    }
+
+    /// Asserts the exit code and that stderr says each of `words`.
+    #[track_caller]
+    pub fn fails_with(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code(), Some(code), "{}", self.text());
+        for word in words {
+            assert!(
+                self.stderr.contains(word),
+                "{word:?} missing in: {}",
+                self.text()
+            );
+        }
+        assert!(!self.stderr.contains("panicked"), "{}", self.text());
+    }
+
+    /// Asserts success.
+    #[track_caller]
+    pub fn succeeds(&self) -> &Self {
+        assert_eq!(self.code(), Some(0), "{}", self.text());
+        self
+    }
+}
+
+/// A started process, killed should the test end before it.
+pub struct Running {
+    child: Child,
+    stdout: File,
+    stderr: File,
+    started: Instant,
+}
+
+/// Starts a command without input, its outputs kept in files so that it never waits for us.
+pub fn start(mut command: Command) -> Running {
+    let stdout = tempfile::tempfile().unwrap();
+    let stderr = tempfile::tempfile().unwrap();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(stdout.try_clone().unwrap())
+        .stderr(stderr.try_clone().unwrap())
+        .spawn()
+        .unwrap();
+    Running {
+        child,
+        stdout,
+        stderr,
+        started: Instant::now(),
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(command: Command) -> Done {
+    start(command).wait()
+}
+
+impl Running {
+    /// Its process id.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until `condition` holds; panics when the process ends or the limit passes before.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, mut condition: impl FnMut() -> bool) {
+        while !condition() {
+            assert!(
+                !self.is_over(),
+                "it ended before: {what}\n{}",
+                self.outputs()
+            );
+            assert!(
+                self.started.elapsed() < LIMIT,
+                "too late: {what}\n{}",
+                self.outputs()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(mut self) -> Done {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(
+                self.started.elapsed() < LIMIT,
+                "it hangs\n{}",
+                self.outputs()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        Done {
+            status,
+            stdout: content(&mut self.stdout),
+            stderr: content(&mut self.stderr),
+        }
+    }
+
+    fn outputs(&mut self) -> String {
+        let stdout = content(&mut self.stdout);
+        format!("{stdout}\n--- stderr ---\n{}", content(&mut self.stderr))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn content(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    file.rewind().unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A JSON file.
+pub fn json(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The lines of an uncompressed record that are whole.
+pub fn record(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect()
+}
