@@ -178,6 +178,8 @@ pub struct Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
+    /// A file was made; the detail says what came of it.
+    Prepared,
     /// Settling ended because the foreground was steady.
     SettleSteady,
     /// Settling ended at its limit; the foreground never was steady.

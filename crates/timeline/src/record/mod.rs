@@ -5,17 +5,31 @@
 
 mod columns;
 mod head;
+mod histogram;
 mod line;
+mod push;
+mod reader;
+mod writer;
+
+#[cfg(test)]
+mod tests;
 
 pub use columns::{ActorColumns, DeviceColumns, Intervals};
 pub use head::{
     ActorInfo, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting, Head, Host, LoopKind,
     RUN_SCHEMA, Target,
 };
+pub use histogram::{
+    HistogramError, LONGEST_NS, decode_histogram, encode_histogram, latency_histogram,
+};
 pub use line::{
     ActorInterval, DeletionLine, DeviceInterval, End, EndReason, Event, EventKind, Grain,
     HistogramLine, Interval, Latency, Line, Part, Phase, PhaseName, Unfinished,
 };
+
+pub use push::{MAX_ACTORS, MAX_DEVICES, MAX_INTERVALS, PushError};
+pub use reader::{ReadError, RecordReader};
+pub use writer::RecordWriter;
 
 use hdrhistogram::Histogram;
 

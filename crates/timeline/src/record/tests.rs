@@ -1,0 +1,319 @@
+//! Records there and back, and what is no record.
+
+use super::*;
+
+fn head(actors: usize, devices: usize) -> Head {
+    let actor = |i| ActorInfo {
+        name: format!("actor{i}"),
+        op: "read".into(),
+        loop_kind: LoopKind::Closed { depth: 8 },
+        block_bytes: 4096,
+        pattern: Some("random".into()),
+        direct: true,
+        engine: "null".into(),
+    };
+    let device = |i| DeviceInfo {
+        name: format!("sd{i}"),
+        kind: DeviceKind::Disk,
+        level: 0,
+        below: vec![],
+        leaf: true,
+        model: None,
+        size_bytes: 1 << 40,
+        rotational: Some(false),
+        scheduler: None,
+        discard: DiscardLimits::default(),
+    };
+    Head {
+        schema: RUN_SCHEMA.into(),
+        version: "0".into(),
+        started_unix_s: 1.7e9,
+        host: Host::default(),
+        target: Target::default(),
+        scenario: serde_json::json!({"size": "8G"}),
+        interval_ms: 100.0,
+        actors: (0..actors).map(actor).collect(),
+        devices: (0..devices).map(device).collect(),
+    }
+}
+
+fn interval(i: u32, actors: usize, devices: usize) -> Interval {
+    let actor = ActorInterval {
+        ops: 1000 + u64::from(i % 7),
+        bytes: 4096,
+        p50_us: Some(73.25),
+        p99_us: Some(160.5),
+        max_us: Some(2000.0),
+        ..ActorInterval::default()
+    };
+    Interval {
+        at_s: f64::from(i) * 0.1,
+        seconds: 0.1,
+        actors: vec![Some(actor); actors],
+        devices: vec![DeviceInterval::default(); devices],
+        freed_bytes: 7,
+    }
+}
+
+fn lines(n: u32) -> Vec<Line> {
+    let mut lines = vec![Line::Head(Box::new(head(1, 1)))];
+    lines.push(Line::Phase(Phase {
+        name: PhaseName::Baseline,
+        part: Part::Main,
+        at_s: 0.0,
+    }));
+    lines.extend((0..n).map(|i| Line::Interval(interval(i, 1, 1))));
+    let mut histogram = latency_histogram();
+    histogram.record_n(73_000, 100).unwrap();
+    for over in [Grain::SecondAt(1.0), Grain::Phase(PhaseName::Baseline)] {
+        lines.push(Line::Histogram(HistogramLine {
+            actor: 0,
+            latency: Latency::Response,
+            over,
+            part: Part::Main,
+            v2: encode_histogram(&histogram),
+        }));
+    }
+    let kind = EventKind::DeletionBegan;
+    lines.push(Line::Event(Event {
+        at_s: 0.5,
+        kind,
+        detail: None,
+    }));
+    lines.push(Line::Deletion(DeletionLine {
+        bytes: 9,
+        files: 1,
+        ..DeletionLine::default()
+    }));
+    lines.push(Line::End(End {
+        at_s: 9.0,
+        reason: EndReason::Completed,
+        message: None,
+        unfinished: vec![Unfinished {
+            actor: 0,
+            operations: 3,
+            oldest_us: 5.0,
+        }],
+    }));
+    lines
+}
+
+impl Default for DeletionLine {
+    fn default() -> Self {
+        DeletionLine {
+            part: Part::Main,
+            at_s: 0.0,
+            seconds: 0.0,
+            bytes: 0,
+            files: 0,
+            errors: 0,
+        }
+    }
+}
+
+fn written(lines: &[Line], compressed: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = if compressed {
+        RecordWriter::compressed(&mut bytes).unwrap()
+    } else {
+        RecordWriter::new(&mut bytes)
+    };
+    for line in lines {
+        writer.write(line).unwrap();
+    }
+    writer.finish().unwrap();
+    bytes
+}
+
+fn message(bytes: &[u8]) -> String {
+    RecordReader::read(bytes).unwrap_err().to_string()
+}
+
+fn text(lines: &[Line]) -> String {
+    String::from_utf8(written(lines, false)).unwrap()
+}
+
+#[test]
+fn comes_back_plain_and_compressed() {
+    let lines = lines(50);
+    let mut built = RunRecord::new(head(1, 1)).unwrap();
+    for line in &lines[1..] {
+        built.push(line).unwrap();
+    }
+    for compressed in [false, true] {
+        let record = RecordReader::read(written(&lines, compressed).as_slice()).unwrap();
+        let intervals = |r: &RunRecord| format!("{:?}", r.intervals);
+        assert!(
+            intervals(&record) == intervals(&built),
+            "the columns differ"
+        );
+        assert_eq!(record.head, built.head);
+        assert_eq!(record.phases, built.phases);
+        assert_eq!(record.events, built.events);
+        assert_eq!(record.deletions, built.deletions);
+        assert_eq!(record.end, built.end);
+        assert!(record.histograms[0].histogram == built.histograms[0].histogram);
+        assert_eq!(record.intervals.len(), 50);
+        assert_eq!(record.intervals.actors[0].ops[3], 1003);
+        assert_eq!(
+            record.histograms.len(),
+            1,
+            "histograms of seconds stay in the file"
+        );
+        assert_eq!(record.histograms[0].histogram.len(), 100);
+        assert!(record.end.is_some());
+    }
+}
+
+#[test]
+fn every_prefix_of_a_killed_run_is_readable() {
+    let all = lines(30);
+    let plain = written(&all, false);
+    let after_head = plain.iter().position(|&b| b == b'\n').unwrap() + 1;
+    for cut in after_head..plain.len() - 1 {
+        let record = RecordReader::read(&plain[..cut]).unwrap();
+        assert!(record.end.is_none() && record.intervals.len() <= 30);
+    }
+}
+
+#[test]
+fn a_flushed_compressed_prefix_is_readable() {
+    let all = lines(40);
+    let mut writer = RecordWriter::compressed(Vec::new()).unwrap();
+    for line in &all[..22] {
+        writer.write(line).unwrap();
+    }
+    writer.flush().unwrap();
+    let Some(written) = writer.finish().ok() else {
+        panic!()
+    };
+    // Everything but the frame's end was already there after the flush.
+    for missing in 1..4 {
+        let record = RecordReader::read(&written[..written.len() - missing]).unwrap();
+        assert_eq!(record.intervals.len(), 20);
+        assert!(record.end.is_none());
+    }
+    let long = written.len() / 2;
+    let record = RecordReader::read(&written[..long]);
+    assert!(record.is_ok() || matches!(record, Err(ReadError::Empty | ReadError::NotARecord(_))));
+}
+
+#[test]
+fn what_is_no_record_is_refused_with_a_reason() {
+    assert!(message(b"").contains("empty"));
+    assert!(message(b"hello\n").contains("not a record"));
+    assert!(message(b"{\"schema\":\"trimbench.verdict/1\"}\n").contains("trimbench.verdict/1"));
+    assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 9, 9, 9, 9]).contains("cannot be read"));
+    let newer = text(&lines(1)).replace("trimbench.run/1", "trimbench.run/2");
+    assert!(message(newer.as_bytes()).contains("reads 'trimbench.run/1'"));
+    let headless: String = text(&lines(2))
+        .lines()
+        .skip(2)
+        .map(|l| format!("{l}\n"))
+        .collect();
+    assert!(message(headless.as_bytes()).contains("not a head"));
+    let broken = text(&lines(2)).replace("\"at_s\":0.1", "\"at_s\":x");
+    assert!(
+        message(broken.as_bytes()).starts_with("line 4 "),
+        "{}",
+        message(broken.as_bytes())
+    );
+}
+
+#[test]
+fn absurd_lines_do_not_fit() {
+    let mut record = RunRecord::new(head(1, 1)).unwrap();
+    record.push(&Line::Interval(interval(5, 1, 1))).unwrap();
+    let mut refused = |change: &dyn Fn(&mut Interval)| {
+        let mut it = interval(6, 1, 1);
+        change(&mut it);
+        record.push(&Line::Interval(it)).unwrap_err()
+    };
+    assert!(matches!(
+        refused(&|i| i.seconds = f64::NAN),
+        PushError::Absurd { .. }
+    ));
+    assert!(matches!(
+        refused(&|i| i.seconds = -0.1),
+        PushError::Absurd { .. }
+    ));
+    assert!(matches!(
+        refused(&|i| i.seconds = 0.0),
+        PushError::Absurd { .. }
+    ));
+    assert!(matches!(
+        refused(&|i| i.at_s = f64::INFINITY),
+        PushError::Absurd { .. }
+    ));
+    assert!(matches!(
+        refused(&|i| i.at_s = 0.2),
+        PushError::Order { .. }
+    ));
+    assert!(matches!(
+        refused(&|i| i.actors.clear()),
+        PushError::Columns { .. }
+    ));
+    assert!(matches!(
+        refused(&|i| i.devices.clear()),
+        PushError::Columns { .. }
+    ));
+    assert_eq!(record.intervals.len(), 1);
+    let unknown = Unfinished {
+        actor: 1,
+        operations: 1,
+        oldest_us: 1.0,
+    };
+    let reason = EndReason::Completed;
+    let end = End {
+        at_s: 1.0,
+        reason,
+        message: None,
+        unfinished: vec![unknown],
+    };
+    assert!(matches!(
+        record.push(&Line::End(end)),
+        Err(PushError::UnknownActor { .. })
+    ));
+    let end = End {
+        at_s: 1.0,
+        reason,
+        message: None,
+        unfinished: vec![],
+    };
+    record.push(&Line::End(end)).unwrap();
+    assert_eq!(
+        record.push(&Line::Interval(interval(9, 1, 1))),
+        Err(PushError::AfterEnd)
+    );
+    assert_eq!(
+        RunRecord::new(Head {
+            interval_ms: 0.0,
+            ..head(1, 1)
+        })
+        .unwrap_err(),
+        PushError::Absurd {
+            what: "the interval in ms",
+            value: 0.0
+        }
+    );
+}
+
+/// Eight hours at 100 ms with four actors and two devices: below 100 MB in memory.
+#[test]
+fn eight_hours_stay_small() {
+    let mut intervals = Intervals::new(4, 2);
+    let row = interval(0, 4, 2);
+    for _ in 0..1000 {
+        intervals.push(&row);
+    }
+    let actor = 1 + 4 + 4 + 8 + 4 * 4;
+    let device = 4 + 8 + 4 + 4 + 8 + 4 + 4 + 8 + 4 + 4;
+    let per_interval = 8 + 4 + 8 + 4 * actor + 2 * device;
+    // A Vec that grows by doubling may hold twice what it needs.
+    assert!(8 * 36_000 * per_interval * 2 < 200 << 20);
+    assert!(
+        8 * 36_000 * per_interval < 80 << 20,
+        "{per_interval} bytes per interval"
+    );
+    assert_eq!(intervals.actors[3].ops.len(), 1000);
+}
