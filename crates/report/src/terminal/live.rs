@@ -1,8 +1,11 @@
 //! The line that is rewritten every second while a run goes on.
 
-use timeline::record::{Part, PhaseName};
+use ::timeline::record::{Part, PhaseName};
+use ::timeline::units;
 
 use super::Style;
+use super::page::{Ink, Page, Span, ink, left, plain, right};
+use super::words::phase;
 
 /// What the live line tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,6 +31,119 @@ pub struct LiveLine {
 
 /// One line, without a line end, of at most 80 columns (of `style.width`, if that is less).
 /// Figures stay in their places from one line to the next.
-pub fn live(_line: &LiveLine, _style: &Style) -> String {
-    String::new()
+pub fn live(line: &LiveLine, style: &Style) -> String {
+    let name = match line.part {
+        Part::Main => phase(line.phase).to_owned(),
+        Part::Control => format!("control {}", phase(line.phase)),
+    };
+    let rate = line.ops_per_s.map_or("–".to_owned(), units::rate);
+    // While nothing completes there is no percentile, but an age.
+    let (latency, hue) = match (line.oldest_us, line.p99_us) {
+        (Some(age), _) => (format!("oldest {:>7}", units::latency_us(age)), Ink::Red),
+        (None, Some(p99)) => (format!("p99    {:>7}", units::latency_us(p99)), Ink::Plain),
+        (None, None) => (format!("p99    {:>7}", "–"), Ink::Plain),
+    };
+    let trimming = line.discard_bytes_per_s >= 1.0;
+    let trim = if trimming {
+        format!("{}/s", units::bytes_decimal(line.discard_bytes_per_s as u64))
+    } else {
+        "–".to_owned()
+    };
+    let debt = if line.debt_bytes > 0 {
+        units::bytes(line.debt_bytes)
+    } else {
+        "–".to_owned()
+    };
+    let busy = |yes: bool| if yes { Ink::Magenta } else { Ink::Plain };
+    let spans: [Span; 6] = [
+        ink(Ink::Dim, right(&elapsed(line.elapsed_s), 8)),
+        plain(format!("  {} ", left(&name, 16))),
+        ink(Ink::Cyan, right(&rate, 9)),
+        ink(hue, format!("  {}", left(&latency, 14))),
+        ink(busy(trimming), format!("  TRIM {}", right(&trim, 9))),
+        ink(
+            busy(line.debt_bytes > 0),
+            format!("  debt {}", right(&debt, 8)),
+        ),
+    ];
+    let mut page = Page::new(style);
+    page.line(&spans);
+    page.finish().trim_end().to_owned()
+}
+
+/// Seconds while they read well, then hours, minutes and seconds.
+fn elapsed(s: f64) -> String {
+    if !(s.is_finite() && s >= 0.0) {
+        "–".to_owned()
+    } else if s < 600.0 {
+        format!("{s:.1} s")
+    } else {
+        let s = s as u64;
+        format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STYLE: Style = Style {
+        colour: false,
+        width: 80,
+        unicode: true,
+    };
+
+    const QUIET: LiveLine = LiveLine {
+        elapsed_s: 3.0,
+        phase: PhaseName::Baseline,
+        part: Part::Main,
+        ops_per_s: Some(92_080.0),
+        p99_us: Some(121.0),
+        oldest_us: None,
+        discard_bytes_per_s: 0.0,
+        debt_bytes: 0,
+    };
+
+    const STALLED: LiveLine = LiveLine {
+        elapsed_s: 71.0,
+        phase: PhaseName::Delete,
+        part: Part::Control,
+        ops_per_s: Some(3_920.0),
+        p99_us: None,
+        oldest_us: Some(210_000.0),
+        discard_bytes_per_s: 65.6e9,
+        debt_bytes: 1 << 40,
+    };
+
+    #[test]
+    fn figures_keep_their_places() {
+        assert_eq!(
+            [live(&QUIET, &STYLE), live(&STALLED, &STYLE)].join("\n"),
+            "\
+   3.0 s  baseline          92,100/s  p99     121 µs  TRIM         –  debt        –
+  71.0 s  control delete     3,920/s  oldest  210 ms  TRIM 65.6 GB/s  debt  1.0 TiB"
+        );
+    }
+
+    #[test]
+    fn nothing_known_is_said_so() {
+        let line = LiveLine {
+            elapsed_s: f64::NAN,
+            ops_per_s: None,
+            p99_us: None,
+            discard_bytes_per_s: f64::NAN,
+            ..QUIET
+        };
+        assert!(live(&line, &STYLE).contains("–  p99          –"));
+    }
+
+    #[test]
+    fn an_old_operation_is_red() {
+        let style = Style {
+            colour: true,
+            ..STYLE
+        };
+        assert!(live(&STALLED, &style).contains("\x1b[31m  oldest  210 ms\x1b[0m"));
+        assert!(!live(&QUIET, &style).contains("\x1b[31m"));
+    }
 }

@@ -1,11 +1,17 @@
 //! Text for a terminal: what was found, the live line, the verdict and the timeline.
 
 mod live;
+mod page;
+mod set_up;
+mod table;
+mod timeline;
+mod verdict;
+mod words;
 
 pub use live::{LiveLine, live};
-
-use timeline::record::{Head, RunRecord};
-use timeline::Verdict;
+pub use set_up::set_up;
+pub use timeline::timeline;
+pub use verdict::verdict;
 
 /// How text is to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,19 +22,4 @@ pub struct Style {
     pub width: u16,
     /// Whether the terminal shows Unicode; without, the text is ASCII.
     pub unicode: bool,
-}
-
-/// What was found before a run: mount, devices, discards, space, and the foreground to come.
-pub fn set_up(_head: &Head, _style: &Style) -> String {
-    String::new()
-}
-
-/// What a run found: the sentence, the tables, the cost, and what to do next.
-pub fn verdict(_verdict: &Verdict, _record: &RunRecord, _style: &Style) -> String {
-    String::new()
-}
-
-/// The run drawn over time: rates, latencies, discards, debt, phases and events.
-pub fn timeline(_record: &RunRecord, _verdict: &Verdict, _style: &Style) -> String {
-    String::new()
 }

@@ -1,0 +1,285 @@
+//! The run drawn over time: why it stalled is seen best where rate, latency,
+//! discards and debt stand above each other on one axis.
+
+mod axis;
+mod panel;
+mod series;
+mod window;
+
+use ::timeline::record::Part;
+use ::timeline::units;
+use ::timeline::verdict::Foreground;
+use ::timeline::{RunRecord, Verdict};
+
+use self::axis::Events;
+use self::panel::{GUTTER, Panel, gutter, push};
+use self::series::{Discards, Mark};
+use self::window::Window;
+use super::Style;
+use super::page::{Ink, Page, ink};
+
+/// The run drawn over time: rates, latencies, discards, debt, phases and events.
+///
+/// It begins with the baseline; a control run follows in a picture of its own
+/// to the same scale of rates. Empty if no interval was recorded.
+pub fn timeline(record: &RunRecord, verdict: &Verdict, style: &Style) -> String {
+    let mut page = Page::new(style);
+    let width = page.width() - GUTTER;
+    let parts: Vec<(Part, Window)> = [Part::Main, Part::Control]
+        .into_iter()
+        .filter_map(|part| Some((part, Window::of_part(record, part, width)?)))
+        .collect();
+    let scales = Scales::of(record, parts.iter().map(|(_, window)| window));
+    for (n, (part, window)) in parts.iter().enumerate() {
+        if n > 0 {
+            page.blank();
+        }
+        let foreground: &[Foreground] = match part {
+            Part::Main => &verdict.foreground,
+            Part::Control => verdict.control.as_ref().map_or(&[], |c| &c.foreground),
+        };
+        if *part == Part::Control {
+            page.line(&[ink(Ink::Bold, "Control run")]);
+        }
+        Picture {
+            record,
+            window,
+            scales: &scales,
+            discards: Discards::of(record),
+            foreground,
+        }
+        .draw(&mut page, *part);
+    }
+    page.finish()
+}
+
+/// The highest rate of each actor over all pictures, so that they compare.
+struct Scales {
+    rates: Vec<f64>,
+}
+
+impl Scales {
+    fn of<'a>(record: &RunRecord, windows: impl Iterator<Item = &'a Window> + Clone) -> Scales {
+        let rates = (0..record.head.actors.len())
+            .map(|actor| {
+                windows
+                    .clone()
+                    .flat_map(|window| means(record, window, actor))
+                    .flatten()
+                    .fold(0.0, f64::max)
+            })
+            .collect();
+        Scales { rates }
+    }
+}
+
+/// Operations per second over each column as a whole.
+fn means(record: &RunRecord, window: &Window, actor: usize) -> Vec<Option<f64>> {
+    window
+        .columns
+        .iter()
+        .map(|range| {
+            let (mut ops, mut seconds) = (0.0, 0.0);
+            for i in range.clone() {
+                if let Some(rate) = series::rate(record, actor, i) {
+                    let length = f64::from(record.intervals.seconds[i]);
+                    ops += rate * length;
+                    seconds += length;
+                }
+            }
+            let mean = ops / seconds;
+            mean.is_finite().then_some(mean)
+        })
+        .collect()
+}
+
+struct Picture<'a> {
+    record: &'a RunRecord,
+    window: &'a Window,
+    scales: &'a Scales,
+    discards: Discards,
+    foreground: &'a [Foreground],
+}
+
+impl Picture<'_> {
+    fn draw(&self, page: &mut Page, part: Part) {
+        let actors = self.order();
+        for (n, &actor) in actors.iter().enumerate() {
+            let seen = self.seen(actor);
+            let marks = self.marks(actor, seen);
+            // The first actor is the one whose work matters; the others stand by.
+            let rows = if n == 0 { 5 } else { 2 };
+            self.rate(page, actor, rows, &marks);
+            self.mark_row(page, &marks);
+            self.latency(page, actor, seen, if n == 0 { 3 } else { 2 });
+        }
+        self.trim(page);
+        self.debt(page);
+        axis::phases(page, self.record, part, self.window);
+        let events = Events::of(self.record, self.window);
+        events.draw_marks(page);
+        axis::seconds(page, self.window);
+        events.draw_legend(page);
+    }
+
+    /// Actors as the verdict orders them, then those it doesn't know.
+    fn order(&self) -> Vec<usize> {
+        let actors = &self.record.head.actors;
+        let mut order: Vec<usize> = self
+            .foreground
+            .iter()
+            .filter_map(|seen| actors.iter().position(|actor| actor.name == seen.actor))
+            .collect();
+        order.dedup();
+        for actor in 0..actors.len() {
+            if !order.contains(&actor) {
+                order.push(actor);
+            }
+        }
+        order
+    }
+
+    fn seen(&self, actor: usize) -> Option<&Foreground> {
+        let name = &self.record.head.actors[actor].name;
+        self.foreground.iter().find(|seen| seen.actor == *name)
+    }
+
+    /// The worst mark of each column.
+    fn marks(&self, actor: usize, seen: Option<&Foreground>) -> Vec<Option<Mark>> {
+        let Some(seen) = seen else {
+            return vec![None; self.window.columns.len()];
+        };
+        let marks = series::marks(self.record, actor, seen, &self.discards);
+        let has = |range: &std::ops::Range<usize>, mark| {
+            range.clone().any(|i| marks[i] == Some(mark)).then_some(mark)
+        };
+        self.window
+            .columns
+            .iter()
+            .map(|range| has(range, Mark::Stall).or_else(|| has(range, Mark::Dip)))
+            .collect()
+    }
+
+    fn rate(&self, page: &mut Page, actor: usize, rows: usize, marks: &[Option<Mark>]) {
+        let scale = self.scales.rates.get(actor).copied().unwrap_or(0.0);
+        let share = |rates: Vec<Option<f64>>| -> Vec<Option<f64>> {
+            let share = |rate: f64| if scale > 0.0 { rate / scale } else { 0.0 };
+            rates.into_iter().map(|rate| rate.map(share)).collect()
+        };
+        let mut labels = vec![String::new(); rows];
+        labels[0] = units::rate(scale);
+        labels[1] = self.record.head.actors[actor].name.clone();
+        if rows > 2 {
+            labels[rows - 1] = "0".to_owned();
+        }
+        Panel {
+            labels,
+            bars: share(self.window.least(|i| series::rate(self.record, actor, i))),
+            shade: share(means(self.record, self.window, actor)),
+            inks: marks
+                .iter()
+                .map(|mark| match mark {
+                    Some(Mark::Stall) => Ink::Red,
+                    Some(Mark::Dip) => Ink::Yellow,
+                    None => Ink::Cyan,
+                })
+                .collect(),
+        }
+        .draw(page);
+    }
+
+    fn mark_row(&self, page: &mut Page, marks: &[Option<Mark>]) {
+        let stalled = marks.contains(&Some(Mark::Stall));
+        let dipped = marks.contains(&Some(Mark::Dip));
+        let label = match (stalled, dipped) {
+            (true, _) => "stall",
+            (false, true) => "dip",
+            (false, false) => return,
+        };
+        let mut line = vec![gutter(label, false)];
+        for mark in marks {
+            match mark {
+                Some(Mark::Stall) => push(&mut line, Ink::BoldRed, '━'),
+                Some(Mark::Dip) => push(&mut line, Ink::BoldYellow, '─'),
+                None => push(&mut line, Ink::Plain, ' '),
+            }
+        }
+        page.line(&line);
+    }
+
+    /// The latency on a logarithmic scale of whole decades.
+    fn latency(&self, page: &mut Page, actor: usize, seen: Option<&Foreground>, rows: usize) {
+        let worst = self
+            .window
+            .greatest(|i| series::latency_us(self.record, actor, i));
+        let known = || worst.iter().flatten().copied();
+        let (least, most) = (
+            known().fold(f64::INFINITY, f64::min),
+            known().fold(0.0, f64::max),
+        );
+        if most <= 0.0 {
+            return;
+        }
+        let low = least.log10().floor();
+        let high = most.log10().ceil().max(low + 1.0);
+        let mut labels = vec![String::new(); rows];
+        labels[0] = units::latency_us(10_f64.powf(high));
+        labels[rows - 1] = units::latency_us(10_f64.powf(low));
+        if rows > 2 {
+            labels[1] = "p99".to_owned();
+        }
+        let alarming = 10.0 * seen.and_then(|seen| seen.baseline.p99_us).unwrap_or(f64::INFINITY);
+        Panel {
+            labels,
+            inks: worst
+                .iter()
+                .map(|us| match us {
+                    Some(us) if *us > alarming => Ink::Red,
+                    _ => Ink::Yellow,
+                })
+                .collect(),
+            // The lowest decade's foot would be nothing; a latency is always something.
+            bars: worst
+                .iter()
+                .map(|us| us.map(|us| ((us.log10() - low) / (high - low)).max(1e-9)))
+                .collect(),
+            shade: Vec::new(),
+        }
+        .draw(page);
+    }
+
+    fn trim(&self, page: &mut Page) {
+        let rates = self.window.greatest(|i| self.discards.rate(self.record, i));
+        let show = |rate: f64| format!("{}/s", units::bytes_decimal(rate as u64));
+        bars(page, "TRIM", Ink::Magenta, rates, show);
+    }
+
+    fn debt(&self, page: &mut Page) {
+        let debt = self
+            .window
+            .greatest(|i| Some(self.discards.debt[i] as f64));
+        bars(page, "debt", Ink::Blue, debt, |bytes| units::bytes(bytes as u64));
+    }
+}
+
+/// Two rows of bars from 0; one row that says so where there is nothing.
+fn bars(
+    page: &mut Page,
+    name: &str,
+    hue: Ink,
+    values: Vec<Option<f64>>,
+    show: impl Fn(f64) -> String,
+) {
+    let most = values.iter().flatten().copied().fold(0.0, f64::max);
+    if most <= 0.0 {
+        page.line(&[gutter(name, false), ink(Ink::Dim, " none")]);
+        return;
+    }
+    Panel {
+        labels: vec![show(most), name.to_owned()],
+        inks: vec![hue; values.len()],
+        bars: values.into_iter().map(|v| v.map(|v| v / most)).collect(),
+        shade: Vec::new(),
+    }
+    .draw(page);
+}

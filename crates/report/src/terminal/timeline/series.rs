@@ -1,0 +1,183 @@
+//! What is drawn, per interval: rates, latencies, discards, debt, and where it stalled.
+
+use ::timeline::RunRecord;
+use ::timeline::verdict::Foreground;
+
+/// An interval with less than this share of all bytes discarded doesn't count as discarding.
+const SIGNIFICANT: f64 = 0.001;
+
+/// Operations a baseline must expect in an interval before its rate says something.
+const ENOUGH_OPERATIONS: f64 = 20.0;
+
+/// Completed operations per second of an actor; `None` while it isn't running.
+pub(super) fn rate(record: &RunRecord, actor: usize, interval: usize) -> Option<f64> {
+    let columns = record.intervals.actors.get(actor)?;
+    let seconds = f64::from(*record.intervals.seconds.get(interval)?);
+    (columns.running[interval] && seconds > 0.0)
+        .then(|| f64::from(columns.ops[interval]) / seconds)
+}
+
+/// The 99th percentile of an actor's latency, in microseconds, or the age of
+/// its oldest operation in flight where that is more.
+pub(super) fn latency_us(record: &RunRecord, actor: usize, interval: usize) -> Option<f64> {
+    let columns = record.intervals.actors.get(actor)?;
+    // f32::max takes the other one when one is NaN.
+    let us = columns.p99_us[interval].max(columns.oldest_us[interval]);
+    (columns.running[interval] && us > 0.0).then(|| f64::from(us))
+}
+
+/// Discarded bytes and debt, interval by interval.
+#[derive(Debug)]
+pub(super) struct Discards {
+    /// Bytes discarded in each interval.
+    pub(super) bytes: Vec<u64>,
+    /// Bytes freed and not yet discarded at the end of each interval.
+    pub(super) debt: Vec<u64>,
+    total: u64,
+}
+
+impl Discards {
+    pub(super) fn of(record: &RunRecord) -> Discards {
+        let devices = counted_devices(record);
+        let intervals = &record.intervals;
+        let bytes: Vec<u64> = (0..intervals.len())
+            .map(|i| {
+                devices
+                    .iter()
+                    .map(|&device| intervals.devices[device].discard_bytes[i])
+                    .fold(0, u64::saturating_add)
+            })
+            .collect();
+        // Each part owes only what it freed itself: without discards a control
+        // run would pass its debt on to the next part.
+        let parts: Vec<f64> = record
+            .phases
+            .windows(2)
+            .filter(|pair| pair[0].part != pair[1].part)
+            .map(|pair| pair[1].at_s)
+            .collect();
+        let mut part = 0;
+        let mut owed = 0_u64;
+        let debt = (0..intervals.len())
+            .map(|i| {
+                while parts.get(part).is_some_and(|&at| at <= intervals.at_s[i]) {
+                    part += 1;
+                    owed = 0;
+                }
+                owed = owed
+                    .saturating_add(intervals.freed_bytes[i])
+                    .saturating_sub(bytes[i]);
+                owed
+            })
+            .collect();
+        let total = bytes.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
+        Discards { bytes, debt, total }
+    }
+
+    /// Discarded bytes per second.
+    pub(super) fn rate(&self, record: &RunRecord, interval: usize) -> Option<f64> {
+        let seconds = f64::from(*record.intervals.seconds.get(interval)?);
+        (seconds > 0.0).then(|| self.bytes[interval] as f64 / seconds)
+    }
+
+    fn significant_near(&self, interval: usize) -> bool {
+        let near = interval.saturating_sub(1)..(interval + 2).min(self.bytes.len());
+        self.bytes[near]
+            .iter()
+            .any(|&bytes| bytes > 0 && bytes as f64 >= SIGNIFICANT * self.total as f64)
+    }
+}
+
+/// The leaves; or, where they saw nearly nothing of what was discarded above
+/// them, the deepest level that did (a loop device over a file that is kept whole).
+fn counted_devices(record: &RunRecord) -> Vec<usize> {
+    let devices = &record.head.devices;
+    let sum = |chosen: &[usize]| -> u64 {
+        chosen
+            .iter()
+            .flat_map(|&device| &record.intervals.devices[device].discard_bytes)
+            .fold(0, |sum, &n| sum.saturating_add(n))
+    };
+    let known = devices.len().min(record.intervals.devices.len());
+    let level = |level: u32| -> Vec<usize> {
+        (0..known).filter(|&i| devices[i].level == level).collect()
+    };
+    let leaves: Vec<usize> = (0..known).filter(|&i| devices[i].leaf).collect();
+    let mut levels: Vec<u32> = devices.iter().map(|device| device.level).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let most = levels.iter().map(|&l| sum(&level(l))).max().unwrap_or(0);
+    let enough = |chosen: &[usize]| sum(chosen) as f64 >= 0.01 * most as f64;
+    if enough(&leaves) {
+        return leaves;
+    }
+    levels
+        .iter()
+        .rev()
+        .map(|&l| level(l))
+        .find(|chosen| enough(chosen))
+        .unwrap_or(leaves)
+}
+
+/// What is marked under an actor's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Low while discards were processed.
+    Stall,
+    /// Low without them.
+    Dip,
+}
+
+/// The marks of each interval, for the eye; their sums are the verdict's to tell.
+///
+/// Stalls are marked only where the verdict found one, and dips are those it lists.
+pub(super) fn marks(
+    record: &RunRecord,
+    actor: usize,
+    seen: &Foreground,
+    discards: &Discards,
+) -> Vec<Option<Mark>> {
+    let intervals = &record.intervals;
+    let mut marks = vec![None; intervals.len()];
+    for dip in &seen.dips {
+        for (i, mark) in marks.iter_mut().enumerate() {
+            let middle = intervals.at_s[i] + f64::from(intervals.seconds[i]) / 2.0;
+            if (dip.at_s..dip.at_s + dip.seconds).contains(&middle) {
+                *mark = Some(Mark::Dip);
+            }
+        }
+    }
+    if seen.stall.is_none() {
+        return marks;
+    }
+    let low = |i: usize| is_low(record, actor, seen, i);
+    let mut i = 0;
+    while i < marks.len() {
+        let from = i;
+        while i < marks.len() && low(i) {
+            i += 1;
+        }
+        if (from..i).any(|i| discards.significant_near(i)) {
+            marks[from..i].fill(Some(Mark::Stall));
+        }
+        i = i.max(from + 1);
+    }
+    marks
+}
+
+/// Below half the baseline; where too few operations are expected for that, or
+/// they come by the clock, the age of the oldest one tells.
+fn is_low(record: &RunRecord, actor: usize, seen: &Foreground, interval: usize) -> bool {
+    let Some(columns) = record.intervals.actors.get(actor) else {
+        return false;
+    };
+    let seconds = f64::from(record.intervals.seconds[interval]);
+    let baseline = seen.baseline.ops_per_s.unwrap_or(0.0);
+    let sparse = baseline * seconds < ENOUGH_OPERATIONS;
+    if sparse || seen.loop_kind.is_open() {
+        let old = (10.0 * seen.baseline.p99_us.unwrap_or(0.0)).max(seconds * 1e6);
+        f64::from(columns.oldest_us[interval]) > old
+    } else {
+        rate(record, actor, interval).is_some_and(|rate| rate < 0.5 * baseline)
+    }
+}

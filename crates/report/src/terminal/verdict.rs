@@ -1,0 +1,271 @@
+//! What a run found: the sentence first, then the figures it rests on, then what to do next.
+
+use ::timeline::units;
+use ::timeline::verdict::{Control, Discard, Finding, Fit, Foreground, Reason};
+use ::timeline::{RunRecord, Verdict};
+
+use super::page::{Ink, Page, ink, plain};
+use super::{Style, table, words};
+
+/// Columns of the labels at the left.
+const LABEL: usize = 10;
+
+/// More dips than this say no more than their number does.
+const DIPS_SHOWN: usize = 3;
+
+/// What a run found: the sentence, the tables, the cost, and what to do next.
+pub fn verdict(verdict: &Verdict, record: &RunRecord, style: &Style) -> String {
+    let mut page = Page::new(style);
+    let (hue, heading) = words::finding(verdict.verdict);
+    page.labelled(
+        ink(hue, heading),
+        heading.len() + 2,
+        &[ink(Ink::Bold, verdict.summary.as_str())],
+    );
+    page.blank();
+    for seen in &verdict.foreground {
+        table::actor(&mut page, seen, record);
+        page.blank();
+    }
+    for seen in &verdict.foreground {
+        foreground(&mut page, seen, verdict);
+    }
+    discard(&mut page, &verdict.discard);
+    if let Some(fit) = &verdict.fit {
+        cost(&mut page, fit);
+    }
+    if let Some(deletion) = &verdict.deletion {
+        let plural = if deletion.files == 1 { "" } else { "s" };
+        fact(
+            &mut page,
+            "deletion",
+            Ink::Plain,
+            &format!(
+                "{} in {} file{plural}; the calls took {}",
+                units::bytes(deletion.bytes),
+                units::count(deletion.files),
+                units::seconds(deletion.seconds)
+            ),
+        );
+    }
+    if let Some(control) = &verdict.control {
+        self::control(&mut page, control);
+    }
+    advice(&mut page, verdict, record);
+    page.finish()
+}
+
+fn fact(page: &mut Page, label: &str, hue: Ink, text: &str) {
+    page.labelled(ink(Ink::Dim, format!("  {label}")), LABEL + 2, &[ink(hue, text)]);
+}
+
+/// Whose line it is, where there are several actors.
+fn whose(seen: &Foreground, verdict: &Verdict) -> String {
+    if verdict.foreground.len() > 1 {
+        format!("{}: ", seen.actor)
+    } else {
+        String::new()
+    }
+}
+
+fn foreground(page: &mut Page, seen: &Foreground, verdict: &Verdict) {
+    let whose = whose(seen, verdict);
+    if let Some(stall) = &seen.stall {
+        let mut text = format!(
+            "{whose}{} in all, the longest {}; {} of the rate was left; {} of work lost",
+            units::seconds(stall.seconds),
+            units::seconds(stall.longest_s),
+            units::percent(stall.depth),
+            units::seconds(stall.lost_s)
+        );
+        if let Some(worst) = stall.worst_latency_us {
+            text += &format!("; longest wait {}", units::latency_us(worst));
+        }
+        fact(page, "stall", Ink::Red, &text);
+    } else if let Some(ratio) = seen.ops_ratio {
+        let hue = if ratio <= 0.9 { Ink::Yellow } else { Ink::Plain };
+        let text = format!(
+            "{whose}{} of the baseline's rate while discards were processed",
+            units::percent(ratio)
+        );
+        fact(page, "rate kept", hue, &text);
+    }
+    if !seen.dips.is_empty() {
+        fact(page, "dips", Ink::Plain, &dips(seen, &whose));
+    }
+    if let Some(unfinished) = &seen.unfinished {
+        let plural = if unfinished.operations == 1 { "" } else { "s" };
+        fact(
+            page,
+            "unfinished",
+            Ink::Red,
+            &format!(
+                "{whose}{} operation{plural} never finished; the oldest had waited {}",
+                units::count(unfinished.operations),
+                units::latency_us(unfinished.oldest_us)
+            ),
+        );
+    }
+}
+
+fn dips(seen: &Foreground, whose: &str) -> String {
+    let mut parts: Vec<String> = seen
+        .dips
+        .iter()
+        .take(DIPS_SHOWN)
+        .map(|dip| {
+            format!(
+                "{} at {:.1} s (to {})",
+                units::seconds(dip.seconds),
+                dip.at_s,
+                units::percent(dip.depth)
+            )
+        })
+        .collect();
+    if seen.dips.len() > DIPS_SHOWN {
+        parts.push(format!("{} more", seen.dips.len() - DIPS_SHOWN));
+    }
+    format!("{whose}{}; without discards, so not TRIM's doing", parts.join(", "))
+}
+
+fn discard(page: &mut Page, discard: &Discard) {
+    if discard.commands == Some(0) || discard.bytes == Some(0) {
+        fact(page, "TRIM", Ink::Plain, "no discards were seen");
+    } else {
+        trim(page, discard);
+    }
+    let mut parts = Vec::new();
+    if let Some(bytes) = discard.debt_max_bytes.filter(|&bytes| bytes > 0) {
+        parts.push(format!("up to {} freed and not yet discarded", units::bytes(bytes)));
+    }
+    if let Some(lag) = discard.first_discard_lag_s {
+        let lag = units::seconds(lag);
+        parts.push(format!("first discard {lag} after the first deletion call"));
+    }
+    if let Some(drain) = discard.drain_s {
+        let drain = units::seconds(drain);
+        parts.push(format!("paid {drain} after the last one returned"));
+    }
+    if !parts.is_empty() {
+        fact(page, "debt", Ink::Plain, &parts.join("; "));
+    }
+}
+
+fn trim(page: &mut Page, discard: &Discard) {
+    let mut parts = Vec::new();
+    if let Some(rate) = discard.bytes_per_s {
+        let bound = if discard.bytes_per_s_is_lower_bound {
+            "at least "
+        } else {
+            ""
+        };
+        parts.push(format!("{bound}{}", units::byte_rate(rate)));
+    }
+    if let Some(commands) = discard.commands {
+        let plural = if commands == 1 { "" } else { "s" };
+        let mut text = format!("{} discard{plural}", units::count(commands));
+        if let Some(mean) = discard.mean_bytes {
+            text += &format!(" of {}", units::bytes(mean as u64));
+        }
+        if let Some(bytes) = discard.bytes {
+            text += &format!(", {} in all", units::bytes(bytes));
+        }
+        parts.push(text);
+    }
+    if let Some(active) = discard.active_s {
+        parts.push(format!("busy with them for {}", units::seconds(active)));
+    }
+    if let Some(wait) = discard.await_us {
+        parts.push(format!("each took {}", units::latency_us(wait)));
+    }
+    if parts.is_empty() {
+        parts.push("what the devices did isn't known".to_owned());
+    }
+    fact(page, "TRIM", Ink::Plain, &parts.join("; "));
+}
+
+fn cost(page: &mut Page, fit: &Fit) {
+    let mut parts = Vec::new();
+    if let Some(service) = fit.service_us {
+        let mut text = format!("a discard occupies the drive for {}", units::latency_us(service));
+        if let Some(mib) = fit.at_mib {
+            let size = units::bytes((mib * units::MIB as f64) as u64);
+            text += &format!(" (at {size})");
+        }
+        parts.push(text);
+    }
+    if let (Some(a), Some(b)) = (fit.a_us, fit.b_us_per_mib) {
+        parts.push(format!(
+            "{} + {} per MiB",
+            units::latency_us(a),
+            units::latency_us(b)
+        ));
+    }
+    if let Some(ops) = fit.ops_per_discard.filter(|ops| ops.is_finite()) {
+        parts.push(format!("{ops:.1} operations completed per discard"));
+    }
+    if !parts.is_empty() {
+        fact(page, "cost", Ink::Plain, &parts.join("; "));
+    }
+    match (fit.barrier, fit.phi.filter(|phi| phi.is_finite())) {
+        (Some(true), _) => fact(
+            page,
+            "barrier",
+            Ink::Plain,
+            "yes: nothing else is served during a discard, and one queue depth of the foreground \
+             between two",
+        ),
+        (Some(false), Some(phi)) => fact(
+            page,
+            "barrier",
+            Ink::Plain,
+            &format!("no: a discard blocks other I/O for {} of its time", units::percent(phi)),
+        ),
+        (Some(false), None) => {
+            let text = "no: the drive serves other I/O during a discard";
+            fact(page, "barrier", Ink::Plain, text);
+        }
+        (None, _) => {}
+    }
+}
+
+fn control(page: &mut Page, control: &Control) {
+    let method = match control.method.as_deref() {
+        Some(method) => format!("the same deletion without discards ({method})"),
+        None => "the same deletion without discards".to_owned(),
+    };
+    let (hue, found) = match control.verdict {
+        Finding::None => (Ink::Green, "showed no loss".to_owned()),
+        Finding::Slowdown => (Ink::Yellow, "was slower, too".to_owned()),
+        Finding::Stall => (Ink::Red, "stalled, too".to_owned()),
+        Finding::Inconclusive => (Ink::Yellow, "told nothing".to_owned()),
+    };
+    let mut text = format!("{method} {found}");
+    for seen in &control.foreground {
+        if let Some(stall) = &seen.stall {
+            text += &format!("; {} stalled for {}", seen.actor, units::seconds(stall.seconds));
+        }
+        let lost: f64 = seen.dips.iter().map(|dip| dip.seconds).sum();
+        if lost > 0.0 {
+            text += &format!("; {} dipped for {}", seen.actor, units::seconds(lost));
+        }
+    }
+    if let Some(bytes) = control.discard_bytes.filter(|&bytes| bytes > 0) {
+        text += &format!("; {} were discarded all the same", units::bytes(bytes));
+    }
+    fact(page, "control", hue, &text);
+}
+
+fn advice(page: &mut Page, verdict: &Verdict, record: &RunRecord) {
+    let target = &record.head.target;
+    if !verdict.reasons.is_empty() || !verdict.warnings.is_empty() {
+        page.blank();
+    }
+    for &reason in &verdict.reasons {
+        let hue = if reason == Reason::NoDiscards { Ink::Blue } else { Ink::Yellow };
+        page.labelled(ink(hue, "- "), 2, &[plain(words::reason(reason, target))]);
+    }
+    for warning in &verdict.warnings {
+        page.labelled(ink(Ink::Yellow, "! "), 2, &[plain(warning.as_str())]);
+    }
+}

@@ -1,0 +1,206 @@
+//! The record's and verdict's enumerations in words: what each means, and what to do next.
+
+use ::timeline::record::{ActorInfo, DiscardSetting, LoopKind, PhaseName, Target};
+use ::timeline::units;
+use ::timeline::verdict::{BaselineFrom, Finding, Reason};
+
+use super::page::Ink;
+
+/// A phase's name.
+pub(super) fn phase(name: PhaseName) -> &'static str {
+    match name {
+        PhaseName::Prepare => "prepare",
+        PhaseName::Settle => "settle",
+        PhaseName::Baseline => "baseline",
+        PhaseName::Delete => "delete",
+        PhaseName::Recovery => "recovery",
+    }
+}
+
+/// A finding as a heading.
+pub(super) fn finding(finding: Finding) -> (Ink, &'static str) {
+    match finding {
+        Finding::Stall => (Ink::BoldRed, "STALL"),
+        Finding::Slowdown => (Ink::BoldYellow, "SLOWDOWN"),
+        Finding::None => (Ink::BoldGreen, "NO STALL"),
+        Finding::Inconclusive => (Ink::BoldYellow, "INCONCLUSIVE"),
+    }
+}
+
+/// Whether deleting will lead to discards, in a sentence.
+pub(super) fn discard_setting(setting: DiscardSetting) -> (Ink, &'static str) {
+    match setting {
+        DiscardSetting::On => (Ink::Green, "on: what is deleted is discarded at once"),
+        DiscardSetting::Async => (
+            Ink::Green,
+            "asynchronous: what is deleted is discarded later, in the background",
+        ),
+        DiscardSetting::Off => (
+            Ink::Yellow,
+            "off: the mount sends none, so deleting can't cause TRIM here",
+        ),
+        DiscardSetting::Unsupported => (
+            Ink::Yellow,
+            "not supported: the mount would send them, but no device below takes them",
+        ),
+        DiscardSetting::Unknown => (Ink::Yellow, "can't be told from here"),
+    }
+}
+
+/// What an actor does, e.g. `random read of 4 KiB, direct, io_uring, closed loop at depth 8`.
+pub(super) fn actor(actor: &ActorInfo) -> String {
+    let mut text = String::new();
+    if let Some(pattern) = &actor.pattern {
+        text += &format!("{pattern} ");
+    }
+    text += &actor.op;
+    if actor.block_bytes > 0 {
+        text += &format!(" of {}", block(actor.block_bytes));
+    }
+    let cache = if actor.direct { "direct" } else { "buffered" };
+    text += &format!(", {cache}, {}, {}", actor.engine, loop_kind(&actor.loop_kind));
+    text
+}
+
+/// Closed or open loop, with its figures.
+pub(super) fn loop_kind(kind: &LoopKind) -> String {
+    match *kind {
+        LoopKind::Closed { depth } => format!("closed loop at depth {depth}"),
+        LoopKind::Open {
+            rate_per_s,
+            poisson,
+            ..
+        } => {
+            let arrivals = if poisson { " (Poisson)" } else { "" };
+            format!("open loop at {}{arrivals}", units::rate(rate_per_s))
+        }
+    }
+}
+
+/// A block's size; whole units without the `.0` that would promise a measurement.
+fn block(bytes: u64) -> String {
+    let shown = units::bytes(bytes);
+    if units::parse_size(&shown) == Ok(bytes) {
+        shown.replace(".0 ", " ")
+    } else {
+        shown
+    }
+}
+
+/// Where a baseline was taken, if not in its own phase.
+pub(super) fn baseline_from(from: Option<BaselineFrom>) -> Option<&'static str> {
+    match from {
+        Some(BaselineFrom::Phase) => None,
+        Some(BaselineFrom::BeforeFirstDiscard) => {
+            Some("Before: the steady seconds before the first discard.")
+        }
+        Some(BaselineFrom::Recovery) => {
+            Some("Before: taken from the steady seconds after the last discard.")
+        }
+        None => Some("There was no steady baseline."),
+    }
+}
+
+/// What a reason means, and what to do or try next.
+pub(super) fn reason(reason: Reason, target: &Target) -> String {
+    match reason {
+        Reason::NoDiscards => no_discards(target),
+        Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded 60 s after \
+            the last deletion call. Background discards (btrfs discard=async, f2fs) can wait for \
+            minutes; otherwise a layer between file system and drive may swallow them, e.g. \
+            dm-crypt without allow_discards."
+            .to_owned(),
+        Reason::NoDeletion => "Nothing was deleted, so there is nothing to judge. If the run was \
+            stopped early, let it reach its delete phase."
+            .to_owned(),
+        Reason::NoSteadyBaseline => "The foreground never was steady enough to compare with. Stop \
+            what else uses the device, or give it longer to settle and a longer baseline; after a \
+            big write a drive may work in the background for minutes."
+            .to_owned(),
+        Reason::TooFewOperations => "Too few operations, or too short a time of discards, to see \
+            a loss of 10 %. Delete more, or raise the rate or depth of the foreground."
+            .to_owned(),
+        Reason::ControlDipsToo => "The control run, which sent no discards, lost about as much: \
+            TRIM isn't proven to be the cause. Deleting itself may be what hurts (the file \
+            system's own work, or its journal)."
+            .to_owned(),
+        Reason::DipsWithoutDiscards => "The foreground dipped while no discards were processed: \
+            something else slowed it. Look for other load, or background work of the drive; a \
+            control run (--control) shows whether it comes back without discards."
+            .to_owned(),
+        Reason::Interrupted => "The run was interrupted before it was over; what is judged is \
+            what had been recorded by then. Repeat it to its end."
+            .to_owned(),
+        Reason::ForegroundErrors => "The foreground had errors, so its rate isn't the device's. \
+            See the kernel's log (dmesg), and don't trust the figures before they are gone."
+            .to_owned(),
+    }
+}
+
+/// Why no discards came depends on what the mount and its devices said before.
+fn no_discards(target: &Target) -> String {
+    let mount = target.mount.as_deref().unwrap_or("MOUNTPOINT");
+    match target.discard {
+        DiscardSetting::Off => format!(
+            "The devices saw no discards, since {mount} is mounted without them. To see what they \
+             would do: mount -o remount,discard {mount}, then run again. A periodic fstrim can \
+             still stall this system."
+        ),
+        DiscardSetting::Unsupported => format!(
+            "The devices saw no discards, since none below {mount} takes them. The list of \
+             devices shows where they stop; dm-crypt needs allow_discards, md RAID 4/5/6 needs \
+             devices_handle_discard_safely, and a virtual disk needs discard=unmap (or the like) \
+             on its host."
+        ),
+        DiscardSetting::Async => "The devices saw no discards yet: the file system sends them in \
+            the background, minutes later (btrfs waits 120 s). Let the recovery phase last longer \
+            to see them."
+            .to_owned(),
+        DiscardSetting::On if target.mount.is_none() => {
+            "The device was told to discard, but its statistics show no discards. Before Linux \
+             4.18 there are none; otherwise a layer below swallows them."
+                .to_owned()
+        }
+        DiscardSetting::On => format!(
+            "The devices saw no discards, though {mount} is mounted with them. Was the run long \
+             enough for a commit, and did the deletion free whole blocks? A second name or an open \
+             file keeps the data of a deleted file alive."
+        ),
+        DiscardSetting::Unknown => "The devices saw no discards, and whether this mount sends any \
+            can't be told from here. In a container or on a network file system they are sent, if \
+            at all, by the host or the server: run there."
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_named_without_false_digits() {
+        assert_eq!(block(4096), "4 KiB");
+        assert_eq!(block(4100), "4.0 KiB");
+        assert_eq!(block(512), "512 B");
+        assert_eq!(block(1 << 20), "1 MiB");
+    }
+
+    #[test]
+    fn no_discards_says_how_to_get_some() {
+        let target = Target {
+            mount: Some("/data".into()),
+            discard: DiscardSetting::Off,
+            ..Target::default()
+        };
+        let text = reason(Reason::NoDiscards, &target);
+        assert!(text.contains("mount -o remount,discard /data"), "{text}");
+        let text = reason(
+            Reason::NoDiscards,
+            &Target {
+                discard: DiscardSetting::Unsupported,
+                ..target
+            },
+        );
+        assert!(text.contains("allow_discards"), "{text}");
+    }
+}
