@@ -1,0 +1,278 @@
+//! The block devices under a mount, from its own down to the leaves.
+//!
+//! The kernel counts discards at each device it passes them to, and not at
+//! md or at a drive's partition and its drive alike: so the tree must be known
+//! before counters mean anything. A partition stands for its drive here: it
+//! has counters of its own, and the drive's limits and model.
+
+mod read;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use timeline::record::{DeviceInfo, DiscardSetting};
+
+use crate::SysRoot;
+use crate::discard;
+use crate::mounts::Mount;
+
+/// Device trees deeper than this are taken for a loop of loops.
+const MAX_LEVEL: u32 = 16;
+
+/// The block devices under something, flattened.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DeviceTree {
+    /// The devices, level 0 first, each once.
+    pub devices: Vec<DeviceInfo>,
+    /// What deserves saying about them, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Why a device tree can't be told.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// Not the name of a block device of this machine.
+    #[error("{0} is not a block device that /sys/class/block knows; is /sys mounted?")]
+    Unknown(String),
+}
+
+impl DeviceTree {
+    /// The devices that nothing is below: those whose counters tell what
+    /// reached the hardware.
+    pub fn leaves(&self) -> impl Iterator<Item = &DeviceInfo> {
+        self.devices.iter().filter(|device| device.leaf)
+    }
+
+    /// Whether any leaf takes discards now (`discard_max_bytes` above 0).
+    pub fn any_leaf_discards(&self) -> bool {
+        self.leaves().any(|leaf| leaf.discard.max_bytes > 0)
+    }
+
+    /// Whether discards get through: every level above some leaf that takes
+    /// them takes them too. dm-crypt without `allow_discards` is where they stop.
+    pub fn discards_reach_a_leaf(&self) -> bool {
+        let open = |device: &DeviceInfo| device.discard.max_bytes > 0;
+        let by_name: HashMap<&str, &DeviceInfo> = self
+            .devices
+            .iter()
+            .map(|device| (device.name.as_str(), device))
+            .collect();
+        let mut queue: Vec<&DeviceInfo> = self.devices.iter().filter(|d| d.level == 0).collect();
+        let mut seen = HashSet::new();
+        while let Some(device) = queue.pop() {
+            if !open(device) || !seen.insert(device.name.as_str()) {
+                continue;
+            }
+            if device.leaf {
+                return true;
+            }
+            queue.extend(
+                device
+                    .below
+                    .iter()
+                    .filter_map(|name| by_name.get(name.as_str())),
+            );
+        }
+        false
+    }
+}
+
+/// The tree under a mount. Empty, with a note, where no block device is under
+/// it that can be told (tmpfs, network, ZFS).
+pub fn under_mount(sys: &SysRoot, mount: &Mount) -> DeviceTree {
+    let mut walk = Walk::new(sys);
+    let tops = walk.devices_of_mount(mount);
+    walk.run(tops)
+}
+
+/// The tree under one block device, by its kernel name.
+///
+/// # Errors
+/// [`DeviceError::Unknown`] when there is no such device.
+pub fn under_device(sys: &SysRoot, name: &str) -> Result<DeviceTree, DeviceError> {
+    if !sys.class(name).join("dev").exists() {
+        return Err(DeviceError::Unknown(name.to_owned()));
+    }
+    Ok(Walk::new(sys).run(vec![name.to_owned()]))
+}
+
+/// Breadth first, so that each device is entered at its highest level.
+struct Walk<'a> {
+    sys: &'a SysRoot,
+    notes: Vec<String>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(sys: &'a SysRoot) -> Self {
+        Walk {
+            sys,
+            notes: Vec::new(),
+        }
+    }
+
+    fn run(mut self, tops: Vec<String>) -> DeviceTree {
+        let mut devices: Vec<DeviceInfo> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
+        let mut level = 0;
+        let mut names = tops;
+        while !names.is_empty() && level < MAX_LEVEL {
+            let mut next = Vec::new();
+            for name in names {
+                if !seen.insert(name.clone()) {
+                    continue;
+                }
+                let below = self.below(&name);
+                next.extend(below.iter().cloned());
+                devices.push(read::device(self.sys, &name, level, below));
+            }
+            names = next;
+            level += 1;
+        }
+        DeviceTree {
+            devices,
+            notes: self.notes,
+        }
+    }
+
+    /// Kernel names of the devices right below.
+    fn below(&mut self, name: &str) -> Vec<String> {
+        let directory = self.whole(name);
+        let backing = directory.join("loop/backing_file");
+        if let Ok(file) = fs::read_to_string(backing) {
+            return self.below_file(name, file.trim_end_matches('\n'));
+        }
+        // Partitions of md, dm and the like: their whole device has the slaves.
+        names_in(&directory.join("slaves"))
+    }
+
+    /// The directory of the whole device: the parent's for a partition.
+    fn whole(&self, name: &str) -> PathBuf {
+        let directory = self.sys.class(name);
+        let directory = fs::canonicalize(&directory).unwrap_or(directory);
+        if directory.join("partition").exists() {
+            directory
+                .parent()
+                .map(Path::to_path_buf)
+                .unwrap_or(directory)
+        } else {
+            directory
+        }
+    }
+
+    /// The devices that hold a loop device's file.
+    fn below_file(&mut self, name: &str, file: &str) -> Vec<String> {
+        if let Some(device) = self.sys.device_at(file) {
+            return vec![device];
+        }
+        if let Some(deleted) = file.strip_suffix(" (deleted)") {
+            self.notes.push(format!(
+                "{name} is backed by {deleted}, which was deleted; what is below it can't be told"
+            ));
+            return Vec::new();
+        }
+        match Mount::of_in(self.sys, file) {
+            Ok(mount) => {
+                let below = self.devices_of_mount(&mount);
+                if !below.is_empty() && discard::setting(&mount) == DiscardSetting::Off {
+                    self.notes.push(format!(
+                        "discards of {name} only punch holes into {file}: {} is mounted without discard and passes none on",
+                        mount.mount_point.display()
+                    ));
+                }
+                below
+            }
+            Err(error) => {
+                self.notes
+                    .push(format!("what is below {name} can't be told: {error}"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The devices that a mount's file system is on.
+    fn devices_of_mount(&mut self, mount: &Mount) -> Vec<String> {
+        if !mount.device.is_anonymous()
+            && let Some(name) = self.sys.device_name(mount.device)
+        {
+            return vec![name];
+        }
+        let sources: Vec<String> = mount
+            .source
+            .split(':') // bcachefs names all its devices
+            .filter_map(|source| self.sys.device_at(source))
+            .collect();
+        if mount.fs == "btrfs" {
+            return match btrfs_devices(self.sys, &sources) {
+                Some(all) => all,
+                None => sources,
+            };
+        }
+        if mount.fs == "overlay" {
+            return self.under_overlay(mount);
+        }
+        if sources.is_empty() && !in_memory(&mount.fs) {
+            self.notes.push(format!(
+                "{} ({}) at {} has no block device that can be told",
+                mount.source,
+                mount.fs,
+                mount.mount_point.display()
+            ));
+        }
+        sources
+    }
+
+    /// What is written to an overlay goes to its upper directory.
+    fn under_overlay(&mut self, mount: &Mount) -> Vec<String> {
+        match upper_mount(self.sys, mount) {
+            Some(upper) => self.devices_of_mount(&upper),
+            None => {
+                self.notes.push(format!(
+                    "{} is an overlay whose upper directory can't be seen from here; name a path outside the overlay to have its devices watched",
+                    mount.mount_point.display()
+                ));
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// The mount that holds an overlay's upper directory, if it can be seen.
+pub(crate) fn upper_mount(sys: &SysRoot, overlay: &Mount) -> Option<Mount> {
+    let upper = overlay.super_option("upperdir")?;
+    let mount = Mount::of_in(sys, upper).ok()?;
+    // The path may mean something else in this mount namespace.
+    (mount.id != overlay.id && mount.fs != "overlay").then_some(mount)
+}
+
+/// Whether a file system of this type keeps its files in memory.
+pub(crate) fn in_memory(fs: &str) -> bool {
+    matches!(fs, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs")
+}
+
+/// All devices of the btrfs that one of `known` belongs to.
+fn btrfs_devices(sys: &SysRoot, known: &[String]) -> Option<Vec<String>> {
+    let mut file_systems: Vec<PathBuf> = fs::read_dir(sys.path("/sys/fs/btrfs"))
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path().join("devices")))
+        .collect();
+    file_systems.sort();
+    file_systems
+        .iter()
+        .map(|devices| names_in(devices))
+        .find(|names| names.iter().any(|name| known.contains(name)))
+}
+
+/// The entries of a directory of links to devices, in order.
+fn names_in(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests;

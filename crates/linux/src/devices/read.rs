@@ -1,0 +1,106 @@
+//! One device's figures, from its directory in `/sys`.
+
+use std::fs;
+use std::path::Path;
+
+use timeline::record::{DeviceInfo, DeviceKind, DiscardLimits};
+
+use crate::SysRoot;
+
+/// Sectors in `/sys` have 512 bytes, whatever the device's have.
+const SECTOR_BYTES: u64 = 512;
+
+/// Reads a device. What the kernel doesn't tell is 0 or `None`.
+pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) -> DeviceInfo {
+    let own = sys.class(name);
+    let own = fs::canonicalize(&own).unwrap_or(own);
+    let is_partition = own.join("partition").exists();
+    // A partition has no queue: its whole device has.
+    let whole = match own.parent() {
+        Some(parent) if is_partition => parent,
+        _ => &own,
+    };
+    let queue = whole.join("queue");
+    DeviceInfo {
+        name: name.to_owned(),
+        kind: if is_partition {
+            DeviceKind::Partition
+        } else {
+            kind(whole)
+        },
+        level,
+        leaf: below.is_empty(),
+        below,
+        model: model(whole),
+        size_bytes: number(&own.join("size"))
+            .unwrap_or(0)
+            .saturating_mul(SECTOR_BYTES),
+        rotational: number(&queue.join("rotational")).map(|value| value != 0),
+        scheduler: line(&queue.join("scheduler")).and_then(|text| chosen(&text)),
+        discard: DiscardLimits {
+            granularity_bytes: number(&queue.join("discard_granularity")).unwrap_or(0),
+            max_bytes: number(&queue.join("discard_max_bytes")).unwrap_or(0),
+            max_hw_bytes: number(&queue.join("discard_max_hw_bytes")).unwrap_or(0),
+            max_segments: number(&queue.join("max_discard_segments")).unwrap_or(0),
+        },
+    }
+}
+
+fn kind(whole: &Path) -> DeviceKind {
+    let is_loop = || {
+        whole
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("loop"))
+            .is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    if whole.join("md").is_dir() {
+        DeviceKind::Md
+    } else if whole.join("dm").is_dir() {
+        DeviceKind::Dm
+    } else if is_loop() {
+        DeviceKind::Loop
+    } else {
+        DeviceKind::Disk
+    }
+}
+
+/// SCSI, ATA and NVMe call it `model`, MMC `name`; virtio has none.
+fn model(whole: &Path) -> Option<String> {
+    let device = whole.join("device");
+    line(&device.join("model"))
+        .or_else(|| line(&device.join("name")))
+        .filter(|model| !model.is_empty())
+}
+
+/// `mq-deadline` of `none [mq-deadline] kyber`; nothing of the bare `none`
+/// that devices without requests have (md, dm).
+fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    let (name, _) = rest.split_once(']')?;
+    Some(name.to_owned())
+}
+
+fn line(path: &Path) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+fn number(path: &Path) -> Option<u64> {
+    line(path)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_in_use_is_the_bracketed_one() {
+        assert_eq!(
+            chosen("none [mq-deadline] kyber bfq").as_deref(),
+            Some("mq-deadline")
+        );
+        assert_eq!(chosen("[none] mq-deadline").as_deref(), Some("none"));
+        assert_eq!(chosen("none"), None);
+    }
+}

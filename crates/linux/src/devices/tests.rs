@@ -1,0 +1,263 @@
+//! Trees as kernels show them, rebuilt in a temporary directory.
+
+use timeline::record::DeviceKind;
+
+use super::*;
+use crate::fake::Fake;
+
+const MIB: u64 = 1 << 20;
+
+fn shape(tree: &DeviceTree) -> Vec<(&str, DeviceKind, u32, bool)> {
+    tree.devices
+        .iter()
+        .map(|device| (device.name.as_str(), device.kind, device.level, device.leaf))
+        .collect()
+}
+
+fn tree_at(fake: &Fake, path: &str) -> DeviceTree {
+    let sys = fake.sys();
+    under_mount(&sys, &Mount::of_in(&sys, path).unwrap())
+}
+
+fn nvme(fake: &Fake, index: u32) -> String {
+    let place = format!("pci/nvme{index}/nvme{index}n1");
+    fake.device(&place, &format!("259:{index}"), Some(128 * MIB));
+    fake.write(
+        &format!("sys/devices/pci/nvme{index}/model"),
+        "CT2000T500SSD8      \n",
+    );
+    fake.link(
+        &format!("sys/devices/{place}/device"),
+        &format!("sys/devices/pci/nvme{index}"),
+    );
+    place
+}
+
+#[test]
+fn a_partition_stands_for_its_drive() {
+    let fake = Fake::new("1 0 259:5 / / rw - ext4 /dev/nvme0n1p2 rw,discard\n");
+    let drive = nvme(&fake, 0);
+    fake.device(&format!("{drive}/nvme0n1p2"), "259:5", None);
+    let tree = tree_at(&fake, "/home");
+    assert_eq!(
+        shape(&tree),
+        [("nvme0n1p2", DeviceKind::Partition, 0, true)]
+    );
+    let device = &tree.devices[0];
+    assert_eq!(device.model.as_deref(), Some("CT2000T500SSD8"));
+    assert_eq!(device.size_bytes, 1 << 30);
+    assert_eq!(device.discard.max_bytes, 128 * MIB);
+    assert_eq!(device.discard.max_hw_bytes, 4_294_966_784);
+    assert_eq!(
+        (
+            device.discard.granularity_bytes,
+            device.discard.max_segments
+        ),
+        (512, 256)
+    );
+    assert_eq!(device.rotational, Some(false));
+    assert_eq!(device.scheduler.as_deref(), Some("none"));
+}
+
+#[test]
+fn raid0_over_two_drives() {
+    let fake = Fake::new("1 0 9:0 / / rw - xfs /dev/md0 rw,discard\n");
+    let (one, two) = (nvme(&fake, 0), nvme(&fake, 1));
+    fake.device("virtual/block/md0", "9:0", Some(128 * MIB));
+    fake.write("sys/devices/virtual/block/md0/md/level", "raid0\n");
+    fake.write("sys/devices/virtual/block/md0/queue/scheduler", "none\n");
+    fake.slave("virtual/block/md0", &one);
+    fake.slave("virtual/block/md0", &two);
+    let tree = tree_at(&fake, "/");
+    assert_eq!(
+        shape(&tree),
+        [
+            ("md0", DeviceKind::Md, 0, false),
+            ("nvme0n1", DeviceKind::Disk, 1, true),
+            ("nvme1n1", DeviceKind::Disk, 1, true),
+        ]
+    );
+    assert_eq!(tree.devices[0].below, ["nvme0n1", "nvme1n1"]);
+    assert_eq!(
+        (&tree.devices[0].scheduler, &tree.devices[0].model),
+        (&None, &None)
+    );
+    assert!(tree.discards_reach_a_leaf());
+}
+
+#[test]
+fn a_partition_of_an_array_is_no_leaf() {
+    let fake = Fake::new("1 0 259:9 / / rw - xfs /dev/md0p1 rw,discard\n");
+    let one = nvme(&fake, 0);
+    fake.device("virtual/block/md0", "9:0", Some(128 * MIB));
+    fake.slave("virtual/block/md0", &one);
+    fake.device("virtual/block/md0/md0p1", "259:9", None);
+    assert_eq!(
+        shape(&tree_at(&fake, "/")),
+        [
+            ("md0p1", DeviceKind::Partition, 0, false),
+            ("nvme0n1", DeviceKind::Disk, 1, true),
+        ]
+    );
+}
+
+#[test]
+fn discards_stop_at_a_closed_crypt() {
+    let fake = Fake::new("1 0 253:0 / / rw - ext4 /dev/mapper/root rw,discard\n");
+    let drive = nvme(&fake, 0);
+    let partition = format!("{drive}/nvme0n1p3");
+    fake.device(&partition, "259:6", None);
+    fake.device("virtual/block/dm-0", "253:0", Some(0));
+    fake.write("sys/devices/virtual/block/dm-0/dm/name", "root\n");
+    fake.slave("virtual/block/dm-0", &partition);
+    let tree = tree_at(&fake, "/");
+    assert_eq!(
+        shape(&tree),
+        [
+            ("dm-0", DeviceKind::Dm, 0, false),
+            ("nvme0n1p3", DeviceKind::Partition, 1, true),
+        ]
+    );
+    assert!(tree.any_leaf_discards() && !tree.discards_reach_a_leaf());
+}
+
+#[test]
+fn a_loop_leads_to_the_device_of_its_file() {
+    let fake = Fake::new(
+        "1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 7:3 / /mnt rw - xfs /dev/loop3 rw,discard\n",
+    );
+    fake.device("pci/vda", "254:0", Some(1 << 30));
+    fake.device("virtual/block/loop3", "7:3", Some(1 << 30));
+    fake.write(
+        "sys/devices/virtual/block/loop3/loop/backing_file",
+        "/srv/disk.img\n",
+    );
+    let tree = tree_at(&fake, "/mnt");
+    assert_eq!(
+        shape(&tree),
+        [
+            ("loop3", DeviceKind::Loop, 0, false),
+            ("vda", DeviceKind::Disk, 1, true)
+        ]
+    );
+    assert!(
+        tree.notes[0].contains("only punch holes"),
+        "{:?}",
+        tree.notes
+    );
+}
+
+#[test]
+fn a_loop_over_memory_or_a_deleted_file_is_a_leaf() {
+    let fake = Fake::new(
+        "1 0 0:25 / /dev/shm rw - tmpfs tmpfs rw\n2 1 7:3 / /mnt rw - xfs /dev/loop3 rw,discard\n",
+    );
+    fake.device("virtual/block/loop3", "7:3", Some(1 << 30));
+    let backing = "sys/devices/virtual/block/loop3/loop/backing_file";
+    fake.write(backing, "/dev/shm/disk.img\n");
+    let tree = tree_at(&fake, "/mnt");
+    assert_eq!(shape(&tree), [("loop3", DeviceKind::Loop, 0, true)]);
+    assert_eq!(tree.notes, [] as [&str; 0]);
+    fake.write(backing, "/dev/shm/disk.img (deleted)\n");
+    let tree = tree_at(&fake, "/mnt");
+    assert!(
+        tree.devices[0].leaf && tree.notes[0].contains("deleted"),
+        "{:?}",
+        tree.notes
+    );
+}
+
+#[test]
+fn a_loop_may_be_over_a_device() {
+    let fake = Fake::new("2 1 7:3 / /mnt rw - xfs /dev/loop3 rw\n");
+    let drive = nvme(&fake, 0);
+    fake.device("virtual/block/loop3", "7:3", Some(1 << 30));
+    fake.write(
+        "sys/devices/virtual/block/loop3/loop/backing_file",
+        "/dev/nvme0n1\n",
+    );
+    assert!(!drive.is_empty());
+    assert_eq!(shape(&tree_at(&fake, "/mnt")).len(), 2);
+}
+
+#[test]
+fn btrfs_has_all_its_devices() {
+    let fake = Fake::new("1 0 0:39 /@home /home rw - btrfs /dev/nvme1n1 rw,discard=async\n");
+    let (one, two) = (nvme(&fake, 0), nvme(&fake, 1));
+    fake.write("sys/fs/btrfs/features/acl", "0\n");
+    fake.write("sys/fs/btrfs/0000/devices/sda", "");
+    fake.link(
+        "sys/fs/btrfs/077e/devices/nvme0n1",
+        &format!("sys/devices/{one}"),
+    );
+    fake.link(
+        "sys/fs/btrfs/077e/devices/nvme1n1",
+        &format!("sys/devices/{two}"),
+    );
+    assert_eq!(
+        shape(&tree_at(&fake, "/home/x")),
+        [
+            ("nvme0n1", DeviceKind::Disk, 0, true),
+            ("nvme1n1", DeviceKind::Disk, 0, true)
+        ]
+    );
+}
+
+#[test]
+fn shared_drives_come_once() {
+    // Two partitions of one drive under one logical volume, and the volume twice in an array.
+    let fake = Fake::new("1 0 9:0 / / rw - ext4 /dev/md0 rw\n");
+    let one = nvme(&fake, 0);
+    for (name, number) in [("dm-0", "253:0"), ("dm-1", "253:1")] {
+        fake.device(&format!("virtual/block/{name}"), number, Some(MIB));
+        fake.slave(&format!("virtual/block/{name}"), &one);
+    }
+    fake.device("virtual/block/md0", "9:0", Some(MIB));
+    fake.slave("virtual/block/md0", "virtual/block/dm-0");
+    fake.slave("virtual/block/md0", "virtual/block/dm-1");
+    let tree = tree_at(&fake, "/");
+    assert_eq!(tree.devices.len(), 4);
+    assert_eq!(tree.leaves().count(), 1);
+}
+
+#[test]
+fn devices_in_a_circle_end() {
+    let fake = Fake::new("1 0 7:1 / /mnt rw - ext4 /dev/loop1 rw\n");
+    fake.device("virtual/block/loop1", "7:1", Some(MIB));
+    fake.write(
+        "sys/devices/virtual/block/loop1/loop/backing_file",
+        "/mnt/self.img\n",
+    );
+    assert_eq!(tree_at(&fake, "/mnt").devices.len(), 1);
+}
+
+#[test]
+fn an_overlay_is_on_its_upper_directory() {
+    let overlay =
+        "2 1 0:50 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/up/x,workdir=/w\n";
+    let fake = Fake::new(&format!("1 0 254:0 / / rw - ext4 /dev/vda rw\n{overlay}"));
+    fake.device("pci/vda", "254:0", Some(1 << 30));
+    assert_eq!(
+        shape(&tree_at(&fake, "/merged/y")),
+        [("vda", DeviceKind::Disk, 0, true)]
+    );
+    let hidden = Fake::new(overlay);
+    let tree = tree_at(&hidden, "/merged/y");
+    assert!(
+        tree.devices.is_empty() && tree.notes[0].contains("overlay"),
+        "{:?}",
+        tree.notes
+    );
+}
+
+#[test]
+fn a_device_must_be_known() {
+    let fake = Fake::new("");
+    nvme(&fake, 0);
+    assert_eq!(
+        under_device(&fake.sys(), "nvme0n1").unwrap().devices.len(),
+        1
+    );
+    let unknown = under_device(&fake.sys(), "sdx").unwrap_err();
+    assert!(unknown.to_string().contains("sdx"));
+}

@@ -1,0 +1,62 @@
+//! Whether a mount sends discards when space is freed, by its options alone.
+
+use timeline::record::DiscardSetting;
+
+use crate::devices::in_memory;
+use crate::mounts::Mount;
+
+/// What the mount's type and options say; whether a device below takes the
+/// discards is another question.
+pub(crate) fn setting(mount: &Mount) -> DiscardSetting {
+    use DiscardSetting::{Async, Off, On, Unknown, Unsupported};
+    let option = mount.super_option("discard");
+    match mount.fs.as_str() {
+        // A bare `discard` is `discard=sync`. The default of Linux ≥ 6.2,
+        // `discard=async`, is listed when a device below takes discards.
+        "btrfs" => match option {
+            Some("async") => Async,
+            Some(_) => On,
+            None => Off,
+        },
+        // f2fs queues them and issues them when idle.
+        "f2fs" if option.is_some() => Async,
+        "ext3" | "ext4" | "xfs" | "f2fs" | "vfat" | "exfat" | "ntfs3" | "jfs" | "nilfs2"
+        | "gfs2" | "ocfs2" => match option {
+            Some(_) => On,
+            None => Off,
+        },
+        "ext2" => Off,
+        fs if in_memory(fs) => Unsupported,
+        _ if option.is_some() => On,
+        _ => Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mounts;
+
+    fn of(fs: &str, options: &str) -> DiscardSetting {
+        let line = format!("1 1 8:1 / /mnt rw,relatime - {fs} /dev/sda1 {options}\n");
+        setting(&mounts::parse(line.as_bytes())[0])
+    }
+
+    #[test]
+    fn options_as_kernels_print_them() {
+        use DiscardSetting::*;
+        assert_eq!(of("ext4", "rw,discard,errors=remount-ro"), On);
+        assert_eq!(of("ext4", "rw,nodiscard"), Off);
+        assert_eq!(of("ext4", "rw"), Off);
+        assert_eq!(of("xfs", "rw,attr2,discard,inode64"), On);
+        assert_eq!(of("btrfs", "rw,ssd,discard=async,subvol=/"), Async);
+        assert_eq!(of("btrfs", "rw,ssd,discard"), On);
+        assert_eq!(of("btrfs", "rw,ssd,discard=sync"), On);
+        assert_eq!(of("btrfs", "rw,ssd"), Off);
+        assert_eq!(of("f2fs", "rw,discard,discard_unit=block"), Async);
+        assert_eq!(of("f2fs", "rw,nodiscard,discard_unit=block"), Off);
+        assert_eq!(of("tmpfs", "rw,size=1k"), Unsupported);
+        assert_eq!(of("nfs4", "rw"), Unknown);
+        assert_eq!(of("zfs", "rw,xattr"), Unknown);
+    }
+}

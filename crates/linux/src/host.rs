@@ -1,0 +1,72 @@
+//! The machine.
+
+use timeline::record::Host;
+
+use crate::SysRoot;
+
+/// What a record's head says about this machine. What can't be told is empty or 0.
+pub fn describe() -> Host {
+    let uname = rustix::system::uname();
+    let memory = rustix::system::sysinfo();
+    Host {
+        name: uname.nodename().to_string_lossy().into_owned(),
+        kernel: uname.release().to_string_lossy().into_owned(),
+        cpus: cpus_online(&SysRoot::host()),
+        memory_bytes: (memory.totalram as u64).saturating_mul(u64::from(memory.mem_unit)),
+    }
+}
+
+/// Major and minor version of the running kernel, e.g. (6, 12); (0, 0) when it can't be told.
+pub fn kernel_version() -> (u32, u32) {
+    version(&rustix::system::uname().release().to_string_lossy())
+}
+
+fn version(release: &str) -> (u32, u32) {
+    let mut parts = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+fn cpus_online(sys: &SysRoot) -> u32 {
+    sys.text("/sys/devices/system/cpu/online")
+        .map(|text| count_of_ranges(&text))
+        .unwrap_or(0)
+}
+
+/// The count of numbers in the kernel's list form, e.g. 5 in `0-3,8`.
+fn count_of_ranges(text: &str) -> u32 {
+    text.trim()
+        .split(',')
+        .filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            last.checked_sub(first)?.checked_add(1)
+        })
+        .fold(0, u32::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_ranges_and_single_processors() {
+        assert_eq!(count_of_ranges("0-3,8\n"), 5);
+        assert_eq!(count_of_ranges("0"), 1);
+        assert_eq!(count_of_ranges(""), 0);
+    }
+
+    #[test]
+    fn reads_a_release() {
+        assert_eq!(version("6.18.44-fc-v657"), (6, 18));
+        assert_eq!(version("5.15"), (5, 15));
+        assert_eq!(version("odd"), (0, 0));
+    }
+
+    #[test]
+    fn describes_this_machine() {
+        let host = describe();
+        assert!(!host.kernel.is_empty() && host.cpus > 0 && host.memory_bytes > 1 << 20);
+    }
+}

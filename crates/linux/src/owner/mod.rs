@@ -1,0 +1,162 @@
+//! A directory of our own inside the target, removed whatever happens.
+//!
+//! The directory is named `.trimbench-XXXXXXXX`, and everything in it bears a
+//! name from a fixed list. A file `owner` in it says whose it is and is locked
+//! while that process lives; the kernel drops the lock however the process
+//! ends. So a later start can tell leftovers (an owner file of our form that
+//! nobody holds) from directories in use and from other people's.
+//!
+//! What isn't certainly ours is left and reported. Nothing here follows a
+//! symbolic link: the directory is opened once, must belong to this user
+//! alone, and everything below it is named relative to that open directory.
+
+mod claim;
+mod names;
+mod sweep;
+
+pub use names::Name;
+pub use sweep::{Swept, sweep};
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, RenameFlags};
+use rustix::io::Errno;
+
+use crate::files::{self, Caching, FileError};
+
+/// What failed with our directory.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {path}: {source}")]
+pub struct OwnerError {
+    /// What was tried, e.g. `create`.
+    pub action: &'static str,
+    /// On what.
+    pub path: PathBuf,
+    /// Why it failed.
+    pub source: io::Error,
+}
+
+impl OwnerError {
+    fn new(action: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
+        OwnerError {
+            action,
+            path: path.into(),
+            source: source.into(),
+        }
+    }
+}
+
+/// A directory of our own. Dropping it removes it with all that we created in it.
+#[derive(Debug)]
+pub struct WorkDir {
+    /// The directory that it is in, so that a renamed path leads nowhere else.
+    parent: OwnedFd,
+    directory: OwnedFd,
+    name: String,
+    path: PathBuf,
+    /// Holds the lock on `owner`.
+    _lock: OwnedFd,
+    removed: bool,
+}
+
+impl WorkDir {
+    /// Creates a directory with a random name in `parent`.
+    pub fn create(parent: impl AsRef<Path>) -> Result<WorkDir, OwnerError> {
+        claim::create(parent.as_ref())
+    }
+
+    /// The directory's path, as it was when it was created.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of one of its files, for messages and outside programs.
+    pub fn path_of(&self, name: Name) -> PathBuf {
+        self.path.join(name.to_string())
+    }
+
+    /// The open directory.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Creates one of its files, for reading and writing.
+    pub fn create_file(&self, name: Name, caching: Caching) -> Result<File, FileError> {
+        let text = name.to_string();
+        files::create_at(
+            &self.directory,
+            Path::new(&text),
+            &self.path_of(name),
+            caching,
+        )
+    }
+
+    /// Gives a file a second name, so that removing the first frees nothing.
+    pub fn link(&self, from: Name, to: Name) -> Result<(), OwnerError> {
+        rustix::fs::linkat(
+            &self.directory,
+            from.to_string(),
+            &self.directory,
+            to.to_string(),
+            AtFlags::empty(),
+        )
+        .map_err(|errno| OwnerError::new("give a second name to", self.path_of(from), errno))
+    }
+
+    /// Unlinks one of its files.
+    pub fn unlink(&self, name: Name) -> Result<(), OwnerError> {
+        rustix::fs::unlinkat(&self.directory, name.to_string(), AtFlags::empty())
+            .map_err(|errno| OwnerError::new("remove", self.path_of(name), errno))
+    }
+
+    /// Moves one of its files out to a path on the same file system, where it
+    /// stays. Never replaces a file.
+    pub fn keep(&self, name: Name, to: &Path) -> Result<(), OwnerError> {
+        let from = name.to_string();
+        let moved = match rustix::fs::renameat_with(
+            &self.directory,
+            &from,
+            CWD,
+            to,
+            RenameFlags::NOREPLACE,
+        ) {
+            // Where NOREPLACE isn't known, link refuses to replace as well.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(&self.directory, &from, CWD, to, AtFlags::empty())
+                    .and_then(|()| rustix::fs::unlinkat(&self.directory, &from, AtFlags::empty()))
+            }
+            moved => moved,
+        };
+        moved.map_err(|errno| OwnerError::new("keep the file as", to, errno))
+    }
+
+    /// Removes the directory and all that we created in it.
+    ///
+    /// # Errors
+    /// When something else is in it, which stays, or the file system refuses.
+    pub fn remove(mut self) -> Result<(), OwnerError> {
+        self.clear()
+    }
+
+    fn clear(&mut self) -> Result<(), OwnerError> {
+        if self.removed {
+            return Ok(());
+        }
+        self.removed = true;
+        sweep::empty(&self.directory, &self.path)?;
+        sweep::remove_empty(&self.parent, &self.name, &self.path)
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        // Nobody is left to tell; what stays is found by the next sweep.
+        let _ = self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! Ours is removed, whatever happened; others' is left, whatever it is called.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+
+use super::*;
+
+fn parent() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// As if the process had been killed: the lock goes, the directory stays.
+fn killed(work: WorkDir) -> PathBuf {
+    let path = work.path().to_path_buf();
+    let mut work = work;
+    work.removed = true;
+    drop(work);
+    path
+}
+
+fn fill(work: &WorkDir) {
+    for name in [Name::Victim(1), Name::Foreground, Name::Spacer] {
+        let file = work.create_file(name, Caching::Buffered).unwrap();
+        file.write_all_at(&[7; 1 << 16], 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    work.link(Name::Victim(1), Name::Second(1)).unwrap();
+}
+
+#[test]
+fn dropping_it_leaves_nothing() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    let mode = fs::metadata(work.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    drop(work);
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn leftovers_are_recognised_and_removed() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    let path = killed(work);
+    match &sweep(parent.path()).unwrap()[..] {
+        [
+            Swept::Removed {
+                path: swept,
+                bytes,
+                pid,
+            },
+        ] => {
+            assert_eq!((swept, *pid), (&path, Some(std::process::id())));
+            // Three files; the second name counts once. Some file systems compress.
+            assert!(*bytes <= 4 << 16, "{bytes}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!path.exists());
+    assert_eq!(sweep(parent.path()).unwrap(), []);
+}
+
+#[test]
+fn a_living_one_is_not_touched() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    assert!(matches!(
+        &sweep(parent.path()).unwrap()[..],
+        [Swept::InUse { pid: Some(_), .. }]
+    ));
+    assert!(work.path_of(Name::Victim(1)).exists());
+    work.remove().unwrap();
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_empty_one_goes_too() {
+    let parent = parent();
+    let path = parent.path().join(".trimbench-abcdefgh");
+    fs::create_dir(&path).unwrap();
+    assert!(matches!(
+        &sweep(parent.path()).unwrap()[..],
+        [Swept::Removed { bytes: 0, .. }]
+    ));
+    assert!(!path.exists());
+}
+
+#[test]
+fn other_peoples_directories_stay() {
+    let parent = parent();
+    let make = |name: &str, owner: Option<&str>| {
+        let path = parent.path().join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("victim-000001"), b"precious").unwrap();
+        if let Some(text) = owner {
+            fs::write(path.join("owner"), text).unwrap();
+        }
+        path
+    };
+    let paths = [
+        make(".trimbench-aaaaaaa1", None),
+        make(".trimbench-aaaaaaa2", Some("")),
+        make(".trimbench-aaaaaaa3", Some("{\"pid\": 1}")),
+        make(
+            ".trimbench-aaaaaaa4",
+            Some("{\"format\":\"trimbench.owner/1\"}"),
+        ),
+    ];
+    let unnamed = make(".trimbench-other", None);
+    let swept = sweep(parent.path()).unwrap();
+    assert_eq!(swept.len(), paths.len());
+    assert!(
+        swept.iter().all(|one| matches!(one, Swept::Left { .. })),
+        "{swept:?}"
+    );
+    for path in paths.iter().chain([&unnamed]) {
+        assert!(path.join("victim-000001").exists(), "{path:?}");
+    }
+}
+
+#[test]
+fn strangers_in_our_directory_stay_and_keep_it() {
+    let parent = parent();
+    let precious = parent.path().join("precious");
+    fs::write(&precious, b"precious").unwrap();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    let path = killed(work);
+    fs::write(path.join("notes.txt"), b"mine").unwrap();
+    fs::create_dir(path.join("victim-000002")).unwrap();
+    symlink(&precious, path.join("victim-000003")).unwrap();
+    let swept = sweep(parent.path()).unwrap();
+    assert!(matches!(&swept[..], [Swept::Left { .. }]), "{swept:?}");
+    let mut left: Vec<String> = fs::read_dir(&path)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    // Our files went; the owner file stays, so that the next sweep tries again.
+    assert_eq!(
+        left,
+        ["notes.txt", "owner", "victim-000002", "victim-000003"]
+    );
+    assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    fs::remove_file(path.join("notes.txt")).unwrap();
+    fs::remove_dir(path.join("victim-000002")).unwrap();
+    fs::remove_file(path.join("victim-000003")).unwrap();
+    assert!(matches!(
+        &sweep(parent.path()).unwrap()[..],
+        [Swept::Removed { .. }]
+    ));
+}
+
+#[test]
+fn links_are_never_followed() {
+    let parent = parent();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let work = WorkDir::create(elsewhere.path()).unwrap();
+    fill(&work);
+    let real = killed(work);
+    // The directory itself is a link to a leftover of ours elsewhere.
+    symlink(&real, parent.path().join(".trimbench-aaaaaaa1")).unwrap();
+    // The owner file is a link to a valid one.
+    let hostile = parent.path().join(".trimbench-aaaaaaa2");
+    fs::create_dir(&hostile).unwrap();
+    symlink(real.join("owner"), hostile.join("owner")).unwrap();
+    fs::write(hostile.join("victim-000001"), b"precious").unwrap();
+    let swept = sweep(parent.path()).unwrap();
+    assert_eq!(swept.len(), 2);
+    assert!(
+        swept.iter().all(|one| matches!(one, Swept::Left { .. })),
+        "{swept:?}"
+    );
+    assert!(real.join("victim-000001").exists() && hostile.join("victim-000001").exists());
+}
+
+#[test]
+fn what_others_may_write_to_is_left() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    let path = killed(work);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o770)).unwrap();
+    assert!(matches!(
+        &sweep(parent.path()).unwrap()[..],
+        [Swept::Left { .. }]
+    ));
+    assert!(path.join("victim-000001").exists());
+}
+
+#[test]
+fn another_users_is_left() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("CI").is_none(), "not root");
+        eprintln!("skipped: giving a directory to another user needs root");
+        return;
+    }
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    let path = killed(work);
+    std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+    assert!(matches!(
+        &sweep(parent.path()).unwrap()[..],
+        [Swept::Left { .. }]
+    ));
+    assert!(path.join("victim-000001").exists());
+}
+
+#[test]
+fn a_kept_file_moves_out_and_replaces_nothing() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    let kept = parent.path().join("kept");
+    fs::write(&kept, b"precious").unwrap();
+    assert!(work.keep(Name::Foreground, &kept).is_err());
+    assert_eq!(fs::read(&kept).unwrap(), b"precious");
+    fs::remove_file(&kept).unwrap();
+    work.keep(Name::Foreground, &kept).unwrap();
+    drop(work);
+    assert_eq!(fs::metadata(&kept).unwrap().len(), 1 << 16);
+}
+
+#[test]
+fn a_missing_parent_is_named() {
+    let error = WorkDir::create("/no/such").unwrap_err();
+    assert!(error.to_string().contains("/no/such"), "{error}");
+    assert!(sweep("/no/such").is_err());
+}
+
+#[test]
+fn makers_and_sweepers_race_without_harm() {
+    let parent = parent();
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                for _ in 0..200 {
+                    sweep(parent.path()).unwrap();
+                }
+            });
+        }
+        for _ in 0..2 {
+            threads.spawn(|| {
+                for _ in 0..200 {
+                    let work = WorkDir::create(parent.path()).unwrap();
+                    work.create_file(Name::Victim(1), Caching::Buffered)
+                        .unwrap();
+                    work.unlink(Name::Victim(1)).unwrap();
+                    work.remove().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,245 @@
+//! What a block device has done since it was last asked: `/sys/class/block/X/stat`.
+//!
+//! Read every few milliseconds while a device stalls, so a reading opens and
+//! allocates nothing, and touches no disk.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use timeline::record::DeviceInterval;
+
+use crate::SysRoot;
+
+/// Sectors in `stat` have 512 bytes, whatever the device's have.
+const SECTOR_BYTES: u64 = 512;
+
+/// Counters since the device appeared
+/// (Linux, Documentation/admin-guide/iostats.rst).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Reads completed.
+    pub reads: u64,
+    /// Sectors of 512 bytes read.
+    pub read_sectors: u64,
+    /// Sum of the reads' waits, in milliseconds; wraps at 2^32.
+    pub read_ms: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Sectors of 512 bytes written.
+    pub write_sectors: u64,
+    /// Sum of the writes' waits, in milliseconds; wraps at 2^32.
+    pub write_ms: u64,
+    /// Operations in flight now.
+    pub in_flight: u64,
+    /// Time with any operation in flight, in milliseconds; wraps at 2^32.
+    pub busy_ms: u64,
+    /// Discards completed; stays 0 before Linux 4.18.
+    pub discards: u64,
+    /// Sectors of 512 bytes discarded.
+    pub discard_sectors: u64,
+    /// Sum of the discards' waits, in milliseconds; wraps at 2^32.
+    pub discard_ms: u64,
+    /// Cache flushes completed; stays 0 before Linux 5.5.
+    pub flushes: u64,
+}
+
+impl Counters {
+    /// Parses the text of `stat`: 11 figures, 15 since Linux 4.18, 17 since 5.5.
+    /// `None` when there are fewer than 11 or one isn't a number.
+    pub fn parse(text: &[u8]) -> Option<Counters> {
+        let mut figures = [0u64; 17];
+        let mut count = 0;
+        let fields = text
+            .split(u8::is_ascii_whitespace)
+            .filter(|field| !field.is_empty());
+        for (figure, field) in figures.iter_mut().zip(fields) {
+            *figure = std::str::from_utf8(field).ok()?.parse().ok()?;
+            count += 1;
+        }
+        (count >= 11).then_some(Counters {
+            reads: figures[0],
+            read_sectors: figures[2],
+            read_ms: figures[3],
+            writes: figures[4],
+            write_sectors: figures[6],
+            write_ms: figures[7],
+            in_flight: figures[8],
+            busy_ms: figures[9],
+            discards: figures[11],
+            discard_sectors: figures[13],
+            discard_ms: figures[14],
+            flushes: figures[15],
+        })
+    }
+
+    /// What happened since `earlier`. Never negative: the kernel adds up its
+    /// processors' counters without a lock, so that a sum can be a trifle
+    /// smaller than the one before.
+    pub fn since(&self, earlier: &Counters) -> DeviceInterval {
+        let bytes = |later, earlier| difference(later, earlier).saturating_mul(SECTOR_BYTES);
+        DeviceInterval {
+            reads: difference(self.reads, earlier.reads),
+            read_bytes: bytes(self.read_sectors, earlier.read_sectors),
+            read_ms: difference(self.read_ms, earlier.read_ms),
+            writes: difference(self.writes, earlier.writes),
+            write_bytes: bytes(self.write_sectors, earlier.write_sectors),
+            write_ms: difference(self.write_ms, earlier.write_ms),
+            discards: difference(self.discards, earlier.discards),
+            discard_bytes: bytes(self.discard_sectors, earlier.discard_sectors),
+            discard_ms: difference(self.discard_ms, earlier.discard_ms),
+            in_flight: self.in_flight,
+        }
+    }
+}
+
+/// A counter that runs backwards has wrapped at 2^32 (the kernel prints
+/// milliseconds, and on 32-bit machines more, in 32 bits) or, when that would
+/// make an absurd step, has not moved.
+fn difference(later: u64, earlier: u64) -> u64 {
+    later.checked_sub(earlier).unwrap_or_else(|| {
+        match (u32::try_from(later), u32::try_from(earlier)) {
+            (Ok(later), Ok(earlier)) => {
+                let step = later.wrapping_sub(earlier);
+                if step < 1 << 31 { u64::from(step) } else { 0 }
+            }
+            _ => 0,
+        }
+    })
+}
+
+/// Why a device's counters can't be read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum StatsError {
+    #[error("cannot open the counters of block device {device}: {source}")]
+    Open { device: String, source: io::Error },
+    #[error("cannot read the counters of block device {device}: {source}; was it removed?")]
+    Read { device: String, source: io::Error },
+    #[error("the counters of block device {device} have a form that isn't known")]
+    Form { device: String },
+}
+
+/// A block device's counters, held open.
+#[derive(Debug)]
+pub struct DeviceStats {
+    device: String,
+    file: File,
+}
+
+impl DeviceStats {
+    /// Opens the counters of a device by its kernel name, e.g. `nvme0n1p2`.
+    pub fn open(sys: &SysRoot, device: &str) -> Result<DeviceStats, StatsError> {
+        let file =
+            File::open(sys.class(device).join("stat")).map_err(|source| StatsError::Open {
+                device: device.to_owned(),
+                source,
+            })?;
+        Ok(DeviceStats {
+            device: device.to_owned(),
+            file,
+        })
+    }
+
+    /// The device's kernel name.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Reads the counters. Makes one system call and allocates nothing unless it fails.
+    pub fn read(&self) -> Result<Counters, StatsError> {
+        let mut text = [0u8; 512]; // 17 figures of at most 20 digits
+        let read = self.file.read_at(&mut text, 0);
+        let length = read.map_err(|source| StatsError::Read {
+            device: self.device.clone(),
+            source,
+        })?;
+        Counters::parse(&text[..length]).ok_or_else(|| StatsError::Form {
+            device: self.device.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &[u8] = b"   50360     8712  4997338    14734    10992    13835  1409120     2952        7     5968    17987     4997       48   373056      267     1034       33\n";
+
+    #[test]
+    fn reads_all_three_forms() {
+        let now = Counters::parse(TEXT).unwrap();
+        assert_eq!(
+            (now.reads, now.read_sectors, now.read_ms),
+            (50360, 4_997_338, 14734)
+        );
+        assert_eq!(
+            (now.writes, now.write_sectors, now.write_ms),
+            (10992, 1_409_120, 2952)
+        );
+        assert_eq!((now.in_flight, now.busy_ms), (7, 5968));
+        assert_eq!(
+            (now.discards, now.discard_sectors, now.discard_ms),
+            (4997, 373_056, 267)
+        );
+        assert_eq!(now.flushes, 1034);
+        let fifteen = Counters::parse(b"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
+        assert_eq!((fifteen.discard_ms, fifteen.flushes), (15, 0));
+        let eleven = Counters::parse(b"1 2 3 4 5 6 7 8 9 10 11").unwrap();
+        assert_eq!((eleven.busy_ms, eleven.discards), (10, 0));
+        assert_eq!(Counters::parse(b"1 2 3 4 5 6 7 8 9 10"), None);
+        assert_eq!(Counters::parse(b"1 2 x 4 5 6 7 8 9 10 11"), None);
+    }
+
+    #[test]
+    fn differences_are_in_bytes_and_in_flight_is_the_latest() {
+        let earlier = Counters::parse(b"1 0 8 2 1 0 8 2 9 10 11 1 0 2048 5").unwrap();
+        let later = Counters::parse(b"3 0 16 5 2 0 24 3 4 20 22 2 0 6144 9").unwrap();
+        let did = later.since(&earlier);
+        assert_eq!((did.reads, did.read_bytes, did.read_ms), (2, 4096, 3));
+        assert_eq!((did.writes, did.write_bytes, did.write_ms), (1, 8192, 1));
+        assert_eq!(
+            (did.discards, did.discard_bytes, did.discard_ms),
+            (1, 2 << 20, 4)
+        );
+        assert_eq!(did.in_flight, 4);
+    }
+
+    #[test]
+    fn milliseconds_wrap_and_small_steps_back_are_nothing() {
+        assert_eq!(difference(5, u64::from(u32::MAX) - 4), 10);
+        assert_eq!(difference(99, 100), 0);
+        assert_eq!(difference(1, u64::MAX), 0);
+    }
+
+    #[test]
+    fn reads_a_device_of_this_machine() {
+        let Some(name) = std::fs::read_dir("/sys/class/block")
+            .ok()
+            .and_then(|mut all| all.next()?.ok()?.file_name().into_string().ok())
+        else {
+            assert!(std::env::var_os("CI").is_none(), "no block device");
+            eprintln!("skipped: this machine has no block device");
+            return;
+        };
+        let stats = DeviceStats::open(&SysRoot::host(), &name).unwrap();
+        let earlier = stats.read().unwrap();
+        assert!(stats.read().unwrap().reads >= earlier.reads);
+        assert!(DeviceStats::open(&SysRoot::host(), "nosuch").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+            Counters::parse(&text);
+        }
+
+        #[test]
+        fn a_step_forward_is_exact(earlier in any::<u64>(), step in any::<u64>()) {
+            if let Some(later) = earlier.checked_add(step) {
+                prop_assert_eq!(difference(later, earlier), step);
+            }
+        }
+    }
+}

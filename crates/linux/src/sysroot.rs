@@ -1,0 +1,79 @@
+//! Where `/proc`, `/sys` and `/dev` are, so that tests can show a tree that
+//! another machine had.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::mounts::DeviceNumber;
+
+/// The directory that holds `proc`, `sys` and `dev`: `/` on a real machine.
+#[derive(Debug, Clone)]
+pub struct SysRoot {
+    root: PathBuf,
+}
+
+impl SysRoot {
+    /// This machine.
+    pub fn host() -> Self {
+        SysRoot {
+            root: PathBuf::from("/"),
+        }
+    }
+
+    /// A recorded tree below `root`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        SysRoot { root: root.into() }
+    }
+
+    /// Whether this is the running machine rather than a recorded tree.
+    pub fn is_host(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// The real place of an absolute path such as `/proc/swaps`.
+    pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
+        let absolute = absolute.as_ref();
+        self.root
+            .join(absolute.strip_prefix("/").unwrap_or(absolute))
+    }
+
+    /// The text of a file given by its absolute path.
+    pub(crate) fn text(&self, absolute: impl AsRef<Path>) -> io::Result<String> {
+        fs::read(self.path(absolute)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Kernel name of the block device with this number, e.g. `nvme0n1p2`.
+    pub fn device_name(&self, number: DeviceNumber) -> Option<String> {
+        let link = self.path(format!("/sys/dev/block/{number}"));
+        let target = fs::canonicalize(link).ok()?;
+        Some(target.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// Kernel name of the block device that a path such as `/dev/mapper/x`
+    /// leads to; `None` when it leads to something else.
+    pub fn device_at(&self, path: impl AsRef<Path>) -> Option<String> {
+        let real = fs::canonicalize(self.path(path)).ok()?;
+        let metadata = fs::metadata(&real).ok()?;
+        if metadata.file_type().is_block_device() {
+            return self.device_name(DeviceNumber::from_raw(metadata.rdev()));
+        }
+        if self.is_host() {
+            return None;
+        }
+        // A recorded tree has plain files for devices.
+        let dev = fs::canonicalize(self.path("/dev")).ok()?;
+        let name = real.strip_prefix(dev).ok()?.to_str()?;
+        self.class(name)
+            .join("dev")
+            .exists()
+            .then(|| name.to_owned())
+    }
+
+    /// The directory of a block device by its kernel name.
+    pub(crate) fn class(&self, name: &str) -> PathBuf {
+        // The kernel writes '/' of a device name as '!' (cciss!c0d0).
+        self.path("/sys/class/block").join(name.replace('/', "!"))
+    }
+}

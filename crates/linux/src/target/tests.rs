@@ -1,0 +1,121 @@
+//! Targets of recorded trees, and of this machine.
+
+use super::*;
+use crate::fake::Fake;
+
+const SPACE: Space = Space {
+    size_bytes: 1 << 40,
+    available_bytes: 1 << 39,
+    block_bytes: 4096,
+};
+
+fn at(fake: &Fake, path: &str) -> Description {
+    let sys = fake.sys();
+    let mount = Mount::of_in(&sys, path).unwrap();
+    describe_mount(&sys, Path::new(path), mount, SPACE)
+}
+
+fn on_vda(options: &str, discard_max: u64) -> Description {
+    let fake = Fake::new(&format!(
+        "1 0 254:0 / / rw,noatime - ext4 /dev/vda {options}\n"
+    ));
+    fake.device("pci/vda", "254:0", Some(discard_max));
+    at(&fake, "/srv")
+}
+
+#[test]
+fn discard_on_is_all_there_is_to_say() {
+    let on = on_vda("rw,discard", 1 << 30);
+    assert_eq!(on.target.discard, DiscardSetting::On);
+    assert_eq!(on.notes, [] as [&str; 0]);
+    assert_eq!(on.target.mount.as_deref(), Some("/"));
+    assert_eq!(on.target.source.as_deref(), Some("/dev/vda"));
+    assert_eq!(on.target.options, ["rw", "noatime", "discard"]);
+    assert_eq!(on.target.available_bytes, Some(1 << 39));
+}
+
+#[test]
+fn says_why_no_discards_will_come() {
+    let off = on_vda("rw", 1 << 30);
+    assert_eq!(off.target.discard, DiscardSetting::Off);
+    assert!(off.notes[0].contains("without discard"), "{:?}", off.notes);
+    let deaf = on_vda("rw,discard", 0);
+    assert_eq!(deaf.target.discard, DiscardSetting::Unsupported);
+    assert!(deaf.notes[0].contains("vda takes none"), "{:?}", deaf.notes);
+}
+
+#[test]
+fn says_where_discards_stop() {
+    let fake = Fake::new("1 0 253:0 / / rw - ext4 /dev/mapper/root rw,discard\n");
+    fake.device("pci/sda", "8:0", Some(1 << 30));
+    fake.device("virtual/block/dm-0", "253:0", Some(0));
+    fake.write("sys/devices/virtual/block/dm-0/dm/name", "root\n");
+    fake.slave("virtual/block/dm-0", "pci/sda");
+    let crypt = at(&fake, "/");
+    assert_eq!(crypt.target.discard, DiscardSetting::Unsupported);
+    let note = &crypt.notes[0];
+    assert!(
+        note.contains("dm-0") && note.contains("allow_discards"),
+        "{note}"
+    );
+}
+
+#[test]
+fn memory_takes_no_discards() {
+    let memory = at(
+        &Fake::new("1 0 0:25 / /dev/shm rw - tmpfs tmpfs rw\n"),
+        "/dev/shm",
+    );
+    assert_eq!(memory.target.discard, DiscardSetting::Unsupported);
+    assert!(memory.devices.is_empty() && memory.notes[0].contains("in memory"));
+}
+
+#[test]
+fn the_network_cant_be_told() {
+    let nfs = at(
+        &Fake::new("1 0 0:25 / /n rw - nfs4 host:/export rw\n"),
+        "/n",
+    );
+    assert_eq!(nfs.target.discard, DiscardSetting::Unknown);
+    assert_eq!(nfs.notes.len(), 2, "{:?}", nfs.notes);
+}
+
+#[test]
+fn an_overlay_is_judged_by_its_upper_file_system() {
+    let fake = Fake::new(
+        "1 0 254:0 / / rw - ext4 /dev/vda rw,discard\n2 1 0:50 / /m rw - overlay overlay rw,upperdir=/up\n",
+    );
+    fake.device("pci/vda", "254:0", Some(1 << 30));
+    let overlay = at(&fake, "/m");
+    assert_eq!(overlay.target.discard, DiscardSetting::On);
+    assert!(overlay.notes[0].contains("overlay"), "{:?}", overlay.notes);
+}
+
+#[test]
+fn describes_a_raw_device() {
+    let fake = Fake::new("");
+    fake.device("pci/sda", "8:0", Some(1 << 30));
+    let raw = describe_device_in(&fake.sys(), Path::new("/dev/sda")).unwrap();
+    assert_eq!(raw.target.discard, DiscardSetting::On);
+    assert_eq!(
+        (raw.target.size_bytes, raw.target.available_bytes),
+        (1 << 30, None)
+    );
+    assert!(raw.mount.is_none());
+    let not = describe_device_in(&fake.sys(), Path::new("/proc/self/mountinfo")).unwrap_err();
+    assert!(matches!(not, TargetError::NotADevice(_)));
+}
+
+#[test]
+fn describes_the_directory_of_this_test() {
+    let here = describe(".").unwrap();
+    let mount = here.mount.unwrap();
+    assert!(here.target.size_bytes > 0);
+    assert_eq!(here.target.fs.as_deref(), Some(mount.fs.as_str()));
+    assert!(
+        describe("/no/such")
+            .unwrap_err()
+            .to_string()
+            .contains("/no/such")
+    );
+}
