@@ -14,6 +14,7 @@ mod error;
 pub mod fill;
 pub mod meter;
 pub mod pattern;
+pub mod ring;
 pub mod sampler;
 pub mod schedule;
 pub mod target;
