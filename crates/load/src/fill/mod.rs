@@ -14,7 +14,9 @@ pub struct FillSpec {
     pub file: Arc<File>,
     /// Its path, for messages.
     pub path: PathBuf,
-    /// Its length afterwards, in bytes.
+    /// First byte to write: 0 in a file of our own; on a raw device a multiple of 1 MiB.
+    pub start: u64,
+    /// Bytes to write. A file's length afterwards is `start + len`.
     pub len: u64,
     /// Whether to write past the page cache. Where that isn't possible the
     /// page cache is used, and a note says so.
