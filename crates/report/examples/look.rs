@@ -10,7 +10,10 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let style = Style {
         colour: !words.iter().any(|word| word == "plain"),
-        width: words.iter().find_map(|word| word.parse().ok()).unwrap_or(80),
+        width: words
+            .iter()
+            .find_map(|word| word.parse().ok())
+            .unwrap_or(80),
         unicode: !words.iter().any(|word| word == "ascii"),
     };
     for run in [common::T500, common::SHORT] {

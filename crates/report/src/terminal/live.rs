@@ -39,13 +39,16 @@ pub fn live(line: &LiveLine, style: &Style) -> String {
     let rate = line.ops_per_s.map_or("–".to_owned(), units::rate);
     // While nothing completes there is no percentile, but an age.
     let (latency, hue) = match (line.oldest_us, line.p99_us) {
-        (Some(age), _) => (format!("oldest {:>7}", units::latency_us(age)), Ink::Red),
-        (None, Some(p99)) => (format!("p99    {:>7}", units::latency_us(p99)), Ink::Plain),
-        (None, None) => (format!("p99    {:>7}", "–"), Ink::Plain),
+        (Some(age), _) => (format!("age {:>7}", units::latency_us(age)), Ink::Red),
+        (None, Some(p99)) => (format!("p99 {:>7}", units::latency_us(p99)), Ink::Plain),
+        (None, None) => (format!("p99 {:>7}", "–"), Ink::Plain),
     };
     let trimming = line.discard_bytes_per_s >= 1.0;
     let trim = if trimming {
-        format!("{}/s", units::bytes_decimal(line.discard_bytes_per_s as u64))
+        format!(
+            "{}/s",
+            units::bytes_decimal(line.discard_bytes_per_s as u64)
+        )
     } else {
         "–".to_owned()
     };
@@ -56,10 +59,10 @@ pub fn live(line: &LiveLine, style: &Style) -> String {
     };
     let busy = |yes: bool| if yes { Ink::Magenta } else { Ink::Plain };
     let spans: [Span; 6] = [
-        ink(Ink::Dim, right(&elapsed(line.elapsed_s), 8)),
-        plain(format!("  {} ", left(&name, 16))),
-        ink(Ink::Cyan, right(&rate, 9)),
-        ink(hue, format!("  {}", left(&latency, 14))),
+        ink(Ink::Dim, right(&elapsed(line.elapsed_s), 7)),
+        plain(format!(" {} ", left(&name, 16))),
+        ink(Ink::Cyan, right(&rate, 11)),
+        ink(hue, format!("  {}", left(&latency, 11))),
         ink(busy(trimming), format!("  TRIM {}", right(&trim, 9))),
         ink(
             busy(line.debt_bytes > 0),
@@ -71,15 +74,18 @@ pub fn live(line: &LiveLine, style: &Style) -> String {
     page.finish().trim_end().to_owned()
 }
 
-/// Seconds while they read well, then hours, minutes and seconds.
+/// Seconds while they read well, then hours, minutes and, for as long as they have room, seconds.
 fn elapsed(s: f64) -> String {
     if !(s.is_finite() && s >= 0.0) {
         "–".to_owned()
     } else if s < 600.0 {
         format!("{s:.1} s")
-    } else {
+    } else if s < 36_000.0 {
         let s = s as u64;
         format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+    } else {
+        let s = s as u64;
+        format!("{}:{:02} h", s / 3600, s / 60 % 60)
     }
 }
 
@@ -118,10 +124,11 @@ mod tests {
     #[test]
     fn figures_keep_their_places() {
         assert_eq!(
-            [live(&QUIET, &STYLE), live(&STALLED, &STYLE)].join("\n"),
-            "\
-   3.0 s  baseline          92,100/s  p99     121 µs  TRIM         –  debt        –
-  71.0 s  control delete     3,920/s  oldest  210 ms  TRIM 65.6 GB/s  debt  1.0 TiB"
+            [live(&QUIET, &STYLE), live(&STALLED, &STYLE)],
+            [
+                "  3.0 s baseline            92,100/s  p99  121 µs  TRIM         –  debt        –",
+                " 71.0 s control delete       3,920/s  age  210 ms  TRIM 65.6 GB/s  debt  1.0 TiB",
+            ]
         );
     }
 
@@ -134,7 +141,7 @@ mod tests {
             discard_bytes_per_s: f64::NAN,
             ..QUIET
         };
-        assert!(live(&line, &STYLE).contains("–  p99          –"));
+        assert!(live(&line, &STYLE).contains("–  p99       –"));
     }
 
     #[test]
@@ -143,7 +150,7 @@ mod tests {
             colour: true,
             ..STYLE
         };
-        assert!(live(&STALLED, &style).contains("\x1b[31m  oldest  210 ms\x1b[0m"));
+        assert!(live(&STALLED, &style).contains("\x1b[31m  age  210 ms\x1b[0m"));
         assert!(!live(&QUIET, &style).contains("\x1b[31m"));
     }
 }

@@ -164,6 +164,8 @@ impl Page {
     /// Adds a text under a label, wrapped between words and indented under
     /// itself. The label takes `indent` columns.
     pub(super) fn labelled(&mut self, label: Span, indent: usize, text: &[Span]) {
+        // However deep a label is, the text keeps some room.
+        let indent = indent.min(self.width() - 20);
         let mut line = vec![Span {
             ink: label.ink,
             text: left(&label.text, indent),
@@ -259,8 +261,22 @@ fn is_unit(word: &str) -> bool {
     let word = word.strip_suffix("/s").unwrap_or(word);
     matches!(
         word,
-        "ns" | "µs" | "us" | "ms" | "s" | "min" | "h" | "%" | "B" | "kB" | "KiB" | "MB" | "MiB"
-            | "GB" | "GiB" | "TB" | "TiB"
+        "ns" | "µs"
+            | "us"
+            | "ms"
+            | "s"
+            | "min"
+            | "h"
+            | "%"
+            | "B"
+            | "kB"
+            | "KiB"
+            | "MB"
+            | "MiB"
+            | "GB"
+            | "GiB"
+            | "TB"
+            | "TiB"
     )
 }
 
@@ -288,16 +304,17 @@ fn is_harmless(c: char) -> bool {
 fn ascii(c: char) -> char {
     match c {
         'µ' | 'μ' => 'u',
-        '·' | '–' | '—' | '─' | '━' => '-',
+        '·' | '–' | '—' | '─' => '-',
+        '━' => '=',
         '×' => 'x',
         '…' => '~',
         '≥' => '>',
         '≤' => '<',
         '’' | '‘' => '\'',
         '“' | '”' => '"',
-        '│' | '┤' | '├' => '|',
+        '│' | '┤' => '|',
         '└' => '`',
-        '┬' | '┴' | '┼' | '╷' => '+',
+        '├' | '┬' | '┼' => '+',
         '▁' => '_',
         '▂' | '▃' => '.',
         '▄' | '▅' => ':',
@@ -333,8 +350,16 @@ mod tests {
     #[test]
     fn a_figure_keeps_its_unit() {
         let mut page = Page::new(&STYLE);
-        page.labelled(plain(""), 0, &[plain("thirty-eight columns are before 12345 ms")]);
-        page.labelled(plain(""), 0, &[plain("thirty-nine columns are before it 12345 ms.")]);
+        page.labelled(
+            plain(""),
+            0,
+            &[plain("thirty-eight columns are before 12345 ms")],
+        );
+        page.labelled(
+            plain(""),
+            0,
+            &[plain("thirty-nine columns are before it 12345 ms.")],
+        );
         let text = page.finish();
         assert!(text.contains("before 12345 ms\n"), "{text}");
         assert!(text.contains("before it\n12345 ms.\n"), "{text}");
@@ -360,7 +385,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_is_too_wide(text in any::<String>(), label in any::<String>(),
-                               width in 0_u16..120, indent in 0_usize..20, unicode: bool) {
+                               width in 0_u16..120, indent in 0_usize..200, unicode: bool) {
             let mut page = Page::new(&Style { colour: false, width, unicode });
             page.line(&[plain(label.clone()), plain(text.clone())]);
             page.labelled(plain(label), indent, &[plain(text.clone()), ink(Ink::Red, text)]);

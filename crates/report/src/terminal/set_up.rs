@@ -4,14 +4,11 @@ use ::timeline::record::{DeviceInfo, DeviceKind, Head, Target};
 use ::timeline::units;
 
 use super::Style;
-use super::page::{Ink, Page, Span, ink, plain};
+use super::page::{Ink, Page, Span, columns, ink, left, plain};
 use super::words;
 
 /// Columns of the labels at the left.
 const LABEL: usize = 11;
-
-/// A tree deeper than this isn't one: some name leads back to itself.
-const DEEPEST: usize = 16;
 
 /// What was found before a run: mount, devices, discards, space, and the foreground to come.
 pub fn set_up(head: &Head, style: &Style) -> String {
@@ -27,12 +24,12 @@ pub fn set_up(head: &Head, style: &Style) -> String {
             LABEL,
             &[
                 ink(Ink::Bold, actor.name.as_str()),
-                plain(format!(" {}", words::actor(actor))),
+                plain(format!(": {}", words::actor(actor))),
             ],
         );
     }
     host(&mut page, head);
-    Tree::new(&head.devices).draw(&mut page);
+    devices(&mut page, &head.devices);
     page.finish()
 }
 
@@ -41,7 +38,11 @@ fn label(text: &str) -> Span {
 }
 
 fn place(page: &mut Page, target: &Target) {
-    page.labelled(label("path"), LABEL, &[ink(Ink::Bold, target.path.as_str())]);
+    page.labelled(
+        label("path"),
+        LABEL,
+        &[ink(Ink::Bold, target.path.as_str())],
+    );
     let mut text = match (&target.fs, &target.mount) {
         (None, None) => "a raw device".to_owned(),
         (fs, mount) => {
@@ -55,7 +56,7 @@ fn place(page: &mut Page, target: &Target) {
     }
     let mut spans = vec![plain(text)];
     if !target.options.is_empty() {
-        spans.push(ink(Ink::Dim, format!(" {}", target.options.join(", "))));
+        spans.push(ink(Ink::Dim, format!(" ({})", target.options.join(", "))));
     }
     page.labelled(label("mount"), LABEL, &spans);
 }
@@ -85,94 +86,105 @@ fn host(page: &mut Page, head: &Head) {
     );
 }
 
-/// The devices as a tree, the target's own at its root.
-struct Tree<'a> {
+/// A device in its place in the tree.
+struct Node<'a> {
+    device: &'a DeviceInfo,
+    /// What is drawn before its name.
+    branch: String,
+    /// What is drawn before the lines under it.
+    trunk: String,
+    /// Whether it has been drawn before: both halves of a RAID can be on one drive.
+    again: bool,
+}
+
+/// The devices as a tree, the target's own at its root. What no root leads to
+/// is still shown, as a root of its own.
+fn tree(devices: &[DeviceInfo]) -> Vec<Node<'_>> {
+    let mut nodes: Vec<Node<'_>> = Vec::new();
+    let roots = devices.iter().filter(|device| device.level == 0);
+    for device in roots.chain(devices) {
+        if !nodes.iter().any(|node| node.device.name == device.name) {
+            grow(&mut nodes, devices, device, "", "");
+        }
+    }
+    nodes
+}
+
+fn grow<'a>(
+    nodes: &mut Vec<Node<'a>>,
     devices: &'a [DeviceInfo],
-    drawn: Vec<bool>,
-}
-
-impl<'a> Tree<'a> {
-    fn new(devices: &'a [DeviceInfo]) -> Self {
-        Tree {
-            devices,
-            drawn: vec![false; devices.len()],
-        }
+    device: &'a DeviceInfo,
+    branch: &str,
+    trunk: &str,
+) {
+    let again = nodes.iter().any(|node| node.device.name == device.name);
+    nodes.push(Node {
+        device,
+        branch: branch.to_owned(),
+        trunk: trunk.to_owned(),
+        again,
+    });
+    // A name that leads back to itself ends here, too.
+    if again {
+        return;
     }
-
-    fn draw(mut self, page: &mut Page) {
-        if self.devices.is_empty() {
-            page.labelled(label("devices"), LABEL, &[plain("none known")]);
-            return;
-        }
-        let mut title = "devices";
-        for i in 0..self.devices.len() {
-            let root = self.devices[i].level == 0;
-            if root && !self.drawn[i] {
-                self.device(page, &mut title, i, "", "", 0);
-            }
-        }
-        // What no root leads to is still shown.
-        for i in 0..self.devices.len() {
-            if !self.drawn[i] {
-                self.device(page, &mut title, i, "", "", 0);
-            }
-        }
-    }
-
-    fn device(
-        &mut self,
-        page: &mut Page,
-        title: &mut &'static str,
-        index: usize,
-        branch: &str,
-        trunk: &str,
-        depth: usize,
-    ) {
-        let device = &self.devices[index];
-        let mut spans = vec![plain(branch), ink(Ink::Bold, device.name.as_str())];
-        if self.drawn[index] || depth > DEEPEST {
-            // Both halves of a RAID can be partitions of one drive.
-            spans.push(ink(Ink::Dim, "  (see above)"));
-            line(page, title, &spans);
-            return;
-        }
-        self.drawn[index] = true;
-        spans.push(plain(format!("  {}", what(device))));
-        line(page, title, &spans);
-
-        let below: Vec<usize> = device
-            .below
-            .iter()
-            .filter_map(|name| self.devices.iter().position(|other| other.name == *name))
-            .collect();
-        let stem = if below.is_empty() { "  " } else { "│ " };
-        let (hue, limits) = limits(device);
-        line(
-            page,
-            title,
-            &[plain(format!("{trunk}{stem}")), ink(hue, limits)],
-        );
-        for (n, &child) in below.iter().enumerate() {
-            let last = n + 1 == below.len();
-            let branch = format!("{trunk}{}", if last { "└─" } else { "├─" });
-            let trunk = format!("{trunk}{}", if last { "  " } else { "│ " });
-            self.device(page, title, child, &branch, &trunk, depth + 1);
-        }
+    let below: Vec<&DeviceInfo> = device
+        .below
+        .iter()
+        .filter_map(|name| devices.iter().find(|other| other.name == *name))
+        .collect();
+    for (n, child) in below.iter().enumerate() {
+        let (fork, stem) = if n + 1 == below.len() {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
+        };
+        let (branch, stem) = (format!("{trunk}{fork}"), format!("{trunk}{stem}"));
+        grow(nodes, devices, child, &branch, &stem);
     }
 }
 
-/// A line of the tree, the first with the title before it.
-fn line(page: &mut Page, title: &mut &'static str, spans: &[Span]) {
-    let mut all = vec![ink(Ink::Dim, super::page::left(title, LABEL))];
-    *title = "";
-    all.extend_from_slice(spans);
-    page.line(&all);
+fn devices(page: &mut Page, devices: &[DeviceInfo]) {
+    let nodes = tree(devices);
+    for (n, node) in nodes.iter().enumerate() {
+        let title = left(if n == 0 { "devices" } else { "" }, LABEL);
+        let name = ink(Ink::Bold, node.device.name.as_str());
+        let what = if node.again {
+            ink(Ink::Dim, " (see above)")
+        } else {
+            plain(format!(" {}", what(node.device)))
+        };
+        draw(page, &title, &node.branch, &[name, what]);
+        // A partition has the limits of its drive, which come next.
+        let children = !node.device.below.is_empty();
+        if !node.again && !(node.device.kind == DeviceKind::Partition && children) {
+            let stem = if children { "│  " } else { "" };
+            let (hue, limits) = limits(node.device);
+            let title = " ".repeat(LABEL);
+            draw(
+                page,
+                &title,
+                &format!("{}{stem}", node.trunk),
+                &[ink(hue, limits)],
+            );
+        }
+    }
+    if nodes.is_empty() {
+        page.labelled(label("devices"), LABEL, &[plain("none known")]);
+    }
+}
+
+/// Text beside its place in the tree.
+fn draw(page: &mut Page, title: &str, branch: &str, text: &[Span]) {
+    let label = format!("{title}{branch}");
+    let indent = columns(&label);
+    page.labelled(ink(Ink::Dim, label), indent, text);
 }
 
 fn what(device: &DeviceInfo) -> String {
     let kind = match (device.kind, device.rotational) {
         (DeviceKind::Disk, Some(true)) => "hard disk",
-        (DeviceKind::Disk, Some(false)) => "solid-state drive",
+        (DeviceKind::Disk, Some(false)) => "SSD",
         (DeviceKind::Disk, None) => "drive",
         (DeviceKind::Partition, _) => "partition",
         (DeviceKind::Loop, _) => "loop device",

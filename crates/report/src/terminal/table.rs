@@ -35,7 +35,7 @@ pub(super) fn actor(page: &mut Page, seen: &Foreground, record: &RunRecord) {
     let from = if seen.loop_kind.is_open() {
         "Response time counts from the intended start, service time from submission."
     } else {
-        "Latency counts from submission; in a closed loop that is response and service time alike."
+        "From submission: in a closed loop, response and service time are the same."
     };
     page.labelled(plain(""), 2, &[ink(Ink::Dim, from)]);
     if let Some(note) = words::baseline_from(seen.baseline_from) {
@@ -53,7 +53,7 @@ fn title(page: &mut Page, seen: &Foreground, info: Option<&ActorInfo>) {
         2,
         &[
             ink(Ink::Bold, seen.actor.as_str()),
-            ink(Ink::Dim, format!(" {what}")),
+            ink(Ink::Dim, format!(": {what}")),
         ],
     );
 }
@@ -62,7 +62,13 @@ fn simple(page: &mut Page, seen: &Foreground, hue: Ink) {
     header(page, &["before", "during", "after"], CELL);
     for row in Row::ALL {
         let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
-        figures(page, row.name(), &cells, CELL, &[Ink::Plain, hue, Ink::Plain]);
+        figures(
+            page,
+            row.name(),
+            &cells,
+            CELL,
+            &[Ink::Plain, hue, Ink::Plain],
+        );
     }
 }
 
@@ -89,10 +95,16 @@ fn stacked(page: &mut Page, seen: &Foreground, service: &ServiceFigures, hue: In
     header(page, &["before", "during", "after"], CELL - 1);
     for row in Row::ALL {
         let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
-        figures(page, row.name(), &cells, CELL - 1, &[Ink::Plain, hue, Ink::Plain]);
+        figures(
+            page,
+            row.name(),
+            &cells,
+            CELL - 1,
+            &[Ink::Plain, hue, Ink::Plain],
+        );
         if row != Row::Ops {
-            let cells = [service.baseline, service.delete, service.recovery]
-                .map(|f| row.service_cell(&f));
+            let cells =
+                [service.baseline, service.delete, service.recovery].map(|f| row.service_cell(&f));
             figures(page, " service", &cells, CELL - 1, &[Ink::Dim; 3]);
         }
     }

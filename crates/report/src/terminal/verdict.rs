@@ -27,26 +27,22 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord, style: &Style) -> String {
         table::actor(&mut page, seen, record);
         page.blank();
     }
+    if let Some(deletion) = &verdict.deletion {
+        let plural = if deletion.files == 1 { "" } else { "s" };
+        let text = format!(
+            "{} in {} file{plural}; the calls took {}",
+            units::bytes(deletion.bytes),
+            units::count(deletion.files),
+            units::seconds(deletion.seconds)
+        );
+        fact(&mut page, "deletion", Ink::Plain, &text);
+    }
     for seen in &verdict.foreground {
         foreground(&mut page, seen, verdict);
     }
     discard(&mut page, &verdict.discard);
     if let Some(fit) = &verdict.fit {
         cost(&mut page, fit);
-    }
-    if let Some(deletion) = &verdict.deletion {
-        let plural = if deletion.files == 1 { "" } else { "s" };
-        fact(
-            &mut page,
-            "deletion",
-            Ink::Plain,
-            &format!(
-                "{} in {} file{plural}; the calls took {}",
-                units::bytes(deletion.bytes),
-                units::count(deletion.files),
-                units::seconds(deletion.seconds)
-            ),
-        );
     }
     if let Some(control) = &verdict.control {
         self::control(&mut page, control);
@@ -56,7 +52,11 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord, style: &Style) -> String {
 }
 
 fn fact(page: &mut Page, label: &str, hue: Ink, text: &str) {
-    page.labelled(ink(Ink::Dim, format!("  {label}")), LABEL + 2, &[ink(hue, text)]);
+    page.labelled(
+        ink(Ink::Dim, format!("  {label}")),
+        LABEL + 2,
+        &[ink(hue, text)],
+    );
 }
 
 /// Whose line it is, where there are several actors.
@@ -82,8 +82,16 @@ fn foreground(page: &mut Page, seen: &Foreground, verdict: &Verdict) {
             text += &format!("; longest wait {}", units::latency_us(worst));
         }
         fact(page, "stall", Ink::Red, &text);
-    } else if let Some(ratio) = seen.ops_ratio {
-        let hue = if ratio <= 0.9 { Ink::Yellow } else { Ink::Plain };
+    } else if let Some(ratio) = seen
+        .ops_ratio
+        // An open loop keeps its rate by its nature, unless it can't.
+        .filter(|&ratio| ratio <= 0.9 || !seen.loop_kind.is_open())
+    {
+        let hue = if ratio <= 0.9 {
+            Ink::Yellow
+        } else {
+            Ink::Plain
+        };
         let text = format!(
             "{whose}{} of the baseline's rate while discards were processed",
             units::percent(ratio)
@@ -125,7 +133,10 @@ fn dips(seen: &Foreground, whose: &str) -> String {
     if seen.dips.len() > DIPS_SHOWN {
         parts.push(format!("{} more", seen.dips.len() - DIPS_SHOWN));
     }
-    format!("{whose}{}; without discards, so not TRIM's doing", parts.join(", "))
+    format!(
+        "{whose}{}; without discards, so not TRIM's doing",
+        parts.join(", ")
+    )
 }
 
 fn discard(page: &mut Page, discard: &Discard) {
@@ -136,7 +147,10 @@ fn discard(page: &mut Page, discard: &Discard) {
     }
     let mut parts = Vec::new();
     if let Some(bytes) = discard.debt_max_bytes.filter(|&bytes| bytes > 0) {
-        parts.push(format!("up to {} freed and not yet discarded", units::bytes(bytes)));
+        parts.push(format!(
+            "up to {} freed and not yet discarded",
+            units::bytes(bytes)
+        ));
     }
     if let Some(lag) = discard.first_discard_lag_s {
         let lag = units::seconds(lag);
@@ -187,7 +201,10 @@ fn trim(page: &mut Page, discard: &Discard) {
 fn cost(page: &mut Page, fit: &Fit) {
     let mut parts = Vec::new();
     if let Some(service) = fit.service_us {
-        let mut text = format!("a discard occupies the drive for {}", units::latency_us(service));
+        let mut text = format!(
+            "a discard occupies the drive for {}",
+            units::latency_us(service)
+        );
         if let Some(mib) = fit.at_mib {
             let size = units::bytes((mib * units::MIB as f64) as u64);
             text += &format!(" (at {size})");
@@ -219,7 +236,10 @@ fn cost(page: &mut Page, fit: &Fit) {
             page,
             "barrier",
             Ink::Plain,
-            &format!("no: a discard blocks other I/O for {} of its time", units::percent(phi)),
+            &format!(
+                "no: a discard blocks other I/O for {} of its time",
+                units::percent(phi)
+            ),
         ),
         (Some(false), None) => {
             let text = "no: the drive serves other I/O during a discard";
@@ -243,7 +263,11 @@ fn control(page: &mut Page, control: &Control) {
     let mut text = format!("{method} {found}");
     for seen in &control.foreground {
         if let Some(stall) = &seen.stall {
-            text += &format!("; {} stalled for {}", seen.actor, units::seconds(stall.seconds));
+            text += &format!(
+                "; {} stalled for {}",
+                seen.actor,
+                units::seconds(stall.seconds)
+            );
         }
         let lost: f64 = seen.dips.iter().map(|dip| dip.seconds).sum();
         if lost > 0.0 {
@@ -262,7 +286,11 @@ fn advice(page: &mut Page, verdict: &Verdict, record: &RunRecord) {
         page.blank();
     }
     for &reason in &verdict.reasons {
-        let hue = if reason == Reason::NoDiscards { Ink::Blue } else { Ink::Yellow };
+        let hue = if reason == Reason::NoDiscards {
+            Ink::Blue
+        } else {
+            Ink::Yellow
+        };
         page.labelled(ink(hue, "- "), 2, &[plain(words::reason(reason, target))]);
     }
     for warning in &verdict.warnings {

@@ -47,18 +47,22 @@ pub(super) fn discard_setting(setting: DiscardSetting) -> (Ink, &'static str) {
     }
 }
 
-/// What an actor does, e.g. `random read of 4 KiB, direct, io_uring, closed loop at depth 8`.
+/// What an actor does, e.g. `random 4 KiB read, direct, io_uring, closed loop at depth 8`.
 pub(super) fn actor(actor: &ActorInfo) -> String {
     let mut text = String::new();
     if let Some(pattern) = &actor.pattern {
         text += &format!("{pattern} ");
     }
-    text += &actor.op;
     if actor.block_bytes > 0 {
-        text += &format!(" of {}", block(actor.block_bytes));
+        text += &format!("{} ", block(actor.block_bytes));
     }
+    text += &actor.op;
     let cache = if actor.direct { "direct" } else { "buffered" };
-    text += &format!(", {cache}, {}, {}", actor.engine, loop_kind(&actor.loop_kind));
+    text += &format!(
+        ", {cache}, {}, {}",
+        actor.engine,
+        loop_kind(&actor.loop_kind)
+    );
     text
 }
 

@@ -1,5 +1,10 @@
 //! Synthetic runs with the shapes of measured ones, for the tests and for the eye.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test uses its own part of it")]
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "each test uses its own part of it"
+)]
 
 use timeline::record::*;
 use timeline::verdict::*;
@@ -177,7 +182,9 @@ impl Run {
             let at_s = i as f64 * self.interval_s;
             let overlap = (paid.min(at_s + self.interval_s) - stall.max(at_s)).max(0.0);
             let share = overlap / self.interval_s;
-            record.intervals.push(&self.interval(at_s, share, deletion, &mut noise));
+            record
+                .intervals
+                .push(&self.interval(at_s, share, deletion, &mut noise));
         }
         record
     }
@@ -188,7 +195,11 @@ impl Run {
         let rate = self.rate * (1.0 - share * (1.0 - self.left)) * (1.0 + 0.03 * noise.next());
         let slow = share > 0.5;
         let service = self.discard_bytes as f64 / (self.bytes as f64 / self.stall_s) * 1e6;
-        let p99 = if slow { 1.05 * service } else { 121.0 * (1.0 + 0.1 * noise.next()) };
+        let p99 = if slow {
+            1.05 * service
+        } else {
+            121.0 * (1.0 + 0.1 * noise.next())
+        };
         let reader = ActorInterval {
             ops: (rate * seconds) as u64,
             bytes: (rate * seconds) as u64 * 4096,

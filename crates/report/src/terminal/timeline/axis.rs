@@ -38,7 +38,10 @@ pub(super) fn phases(page: &mut Page, record: &RunRecord, part: Part, window: &W
     }
     let blank = starts[0].0;
     line[..blank].fill(' ');
-    page.line(&[gutter("phase", false), plain(line.iter().collect::<String>())]);
+    page.line(&[
+        gutter("phase", false),
+        plain(line.iter().collect::<String>()),
+    ]);
 }
 
 /// What happened: a digit each in the plot, and in words below.
@@ -164,7 +167,13 @@ mod tests {
 
     #[test]
     fn steps_are_round() {
-        for (least, step) in [(0.04, 0.05), (1.0, 1.0), (1.1, 2.0), (6.0, 10.0), (450.0, 500.0)] {
+        for (least, step) in [
+            (0.04, 0.05),
+            (1.0, 1.0),
+            (1.1, 2.0),
+            (6.0, 10.0),
+            (450.0, 500.0),
+        ] {
             assert!((round_step(least) - step).abs() < 1e-9 * step, "{least}");
         }
     }

@@ -107,11 +107,16 @@ impl Picture<'_> {
         for (n, &actor) in actors.iter().enumerate() {
             let seen = self.seen(actor);
             let marks = self.marks(actor, seen);
+            if n > 0 {
+                page.line(&[gutter("", false)]);
+            }
             // The first actor is the one whose work matters; the others stand by.
             let rows = if n == 0 { 5 } else { 2 };
-            self.rate(page, actor, rows, &marks);
+            if n == 0 || !self.keeps_its_rate(actor) {
+                self.rate(page, actor, rows, &marks);
+            }
             self.mark_row(page, &marks);
-            self.latency(page, actor, seen, if n == 0 { 3 } else { 2 });
+            self.latency(page, actor, seen);
         }
         self.trim(page);
         self.debt(page);
@@ -151,7 +156,10 @@ impl Picture<'_> {
         };
         let marks = series::marks(self.record, actor, seen, &self.discards);
         let has = |range: &std::ops::Range<usize>, mark| {
-            range.clone().any(|i| marks[i] == Some(mark)).then_some(mark)
+            range
+                .clone()
+                .any(|i| marks[i] == Some(mark))
+                .then_some(mark)
         };
         self.window
             .columns
@@ -160,11 +168,28 @@ impl Picture<'_> {
             .collect()
     }
 
+    /// An open loop that never falls behind has a rate that tells nothing.
+    fn keeps_its_rate(&self, actor: usize) -> bool {
+        let scale = self.scales.rates[actor];
+        self.record.head.actors[actor].loop_kind.is_open()
+            && means(self.record, self.window, actor)
+                .into_iter()
+                .flatten()
+                .all(|rate| rate >= 0.9 * scale)
+    }
+
     fn rate(&self, page: &mut Page, actor: usize, rows: usize, marks: &[Option<Mark>]) {
         let scale = self.scales.rates.get(actor).copied().unwrap_or(0.0);
         let share = |rates: Vec<Option<f64>>| -> Vec<Option<f64>> {
             let share = |rate: f64| if scale > 0.0 { rate / scale } else { 0.0 };
             rates.into_iter().map(|rate| rate.map(share)).collect()
+        };
+        let means = means(self.record, self.window, actor);
+        // An interval that expects a few operations often has none, which means nothing.
+        let least = if scale * self.record.head.interval_ms / 1e3 < series::ENOUGH_OPERATIONS {
+            means.clone()
+        } else {
+            self.window.least(|i| series::rate(self.record, actor, i))
         };
         let mut labels = vec![String::new(); rows];
         labels[0] = units::rate(scale);
@@ -174,8 +199,8 @@ impl Picture<'_> {
         }
         Panel {
             labels,
-            bars: share(self.window.least(|i| series::rate(self.record, actor, i))),
-            shade: share(means(self.record, self.window, actor)),
+            bars: share(least),
+            shade: share(means),
             inks: marks
                 .iter()
                 .map(|mark| match mark {
@@ -208,7 +233,7 @@ impl Picture<'_> {
     }
 
     /// The latency on a logarithmic scale of whole decades.
-    fn latency(&self, page: &mut Page, actor: usize, seen: Option<&Foreground>, rows: usize) {
+    fn latency(&self, page: &mut Page, actor: usize, seen: Option<&Foreground>) {
         let worst = self
             .window
             .greatest(|i| series::latency_us(self.record, actor, i));
@@ -222,13 +247,16 @@ impl Picture<'_> {
         }
         let low = least.log10().floor();
         let high = most.log10().ceil().max(low + 1.0);
-        let mut labels = vec![String::new(); rows];
-        labels[0] = units::latency_us(10_f64.powf(high));
-        labels[rows - 1] = units::latency_us(10_f64.powf(low));
-        if rows > 2 {
-            labels[1] = "p99".to_owned();
-        }
-        let alarming = 10.0 * seen.and_then(|seen| seen.baseline.p99_us).unwrap_or(f64::INFINITY);
+        let decade = |n: f64| units::latency_us(10_f64.powf(n)).replace(".0 ", " ");
+        let labels = vec![
+            format!("p99 {:>7}", decade(high)),
+            self.record.head.actors[actor].name.clone(),
+            decade(low),
+        ];
+        let alarming = 10.0
+            * seen
+                .and_then(|seen| seen.baseline.p99_us)
+                .unwrap_or(f64::INFINITY);
         Panel {
             labels,
             inks: worst
@@ -255,10 +283,16 @@ impl Picture<'_> {
     }
 
     fn debt(&self, page: &mut Page) {
-        let debt = self
-            .window
-            .greatest(|i| Some(self.discards.debt[i] as f64));
-        bars(page, "debt", Ink::Blue, debt, |bytes| units::bytes(bytes as u64));
+        let debt = self.window.greatest(|i| Some(self.discards.debt[i] as f64));
+        // A debt of at most 1 % counts as paid.
+        let most = debt.iter().flatten().copied().fold(0.0, f64::max);
+        let debt = debt
+            .into_iter()
+            .map(|debt| debt.filter(|&debt| debt > 0.01 * most))
+            .collect();
+        bars(page, "debt", Ink::Blue, debt, |bytes| {
+            units::bytes(bytes as u64)
+        });
     }
 }
 

@@ -25,7 +25,10 @@ impl Panel {
     pub(super) fn draw(&self, page: &mut Page) {
         let rows = self.labels.len();
         for (row, label) in self.labels.iter().enumerate() {
-            let mut line = vec![gutter(label, !label.is_empty() && (row == 0 || row + 1 == rows))];
+            let mut line = vec![gutter(
+                label,
+                !label.is_empty() && (row == 0 || row + 1 == rows),
+            )];
             for (column, &hue) in self.inks.iter().enumerate() {
                 let above = rows - 1 - row;
                 let bar = eighths(self.bars[column], rows);
@@ -97,7 +100,14 @@ mod tests {
 
     #[test]
     fn heights_are_in_eighths() {
-        let bars = [None, Some(0.0), Some(1e-9), Some(0.5), Some(0.8125), Some(1.0)];
+        let bars = [
+            None,
+            Some(0.0),
+            Some(1e-9),
+            Some(0.5),
+            Some(0.8125),
+            Some(1.0),
+        ];
         assert_eq!(
             drawn(2, &bars, &[]),
             "        top┤    ▅█\n           │  ▁███\n"

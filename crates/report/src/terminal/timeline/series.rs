@@ -7,14 +7,13 @@ use ::timeline::verdict::Foreground;
 const SIGNIFICANT: f64 = 0.001;
 
 /// Operations a baseline must expect in an interval before its rate says something.
-const ENOUGH_OPERATIONS: f64 = 20.0;
+pub(super) const ENOUGH_OPERATIONS: f64 = 20.0;
 
 /// Completed operations per second of an actor; `None` while it isn't running.
 pub(super) fn rate(record: &RunRecord, actor: usize, interval: usize) -> Option<f64> {
     let columns = record.intervals.actors.get(actor)?;
     let seconds = f64::from(*record.intervals.seconds.get(interval)?);
-    (columns.running[interval] && seconds > 0.0)
-        .then(|| f64::from(columns.ops[interval]) / seconds)
+    (columns.running[interval] && seconds > 0.0).then(|| f64::from(columns.ops[interval]) / seconds)
 }
 
 /// The 99th percentile of an actor's latency, in microseconds, or the age of
@@ -99,9 +98,8 @@ fn counted_devices(record: &RunRecord) -> Vec<usize> {
             .fold(0, |sum, &n| sum.saturating_add(n))
     };
     let known = devices.len().min(record.intervals.devices.len());
-    let level = |level: u32| -> Vec<usize> {
-        (0..known).filter(|&i| devices[i].level == level).collect()
-    };
+    let level =
+        |level: u32| -> Vec<usize> { (0..known).filter(|&i| devices[i].level == level).collect() };
     let leaves: Vec<usize> = (0..known).filter(|&i| devices[i].leaf).collect();
     let mut levels: Vec<u32> = devices.iter().map(|device| device.level).collect();
     levels.sort_unstable();

@@ -47,7 +47,11 @@ impl Window {
         for (i, (&at, &seconds)) in intervals.at_s.iter().zip(&intervals.seconds).enumerate() {
             if let Some(column) = window.column(at + f64::from(seconds) / 2.0) {
                 let range = &mut window.columns[column];
-                let first = if range.start == range.end { i } else { range.start };
+                let first = if range.start == range.end {
+                    i
+                } else {
+                    range.start
+                };
                 *range = first..i + 1;
             }
         }
