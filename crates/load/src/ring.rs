@@ -81,8 +81,8 @@ impl Ring {
         let sqes_len = params.sq_entries as usize * size_of::<Sqe>();
         let sqes = area::Mapping::of_ring(raw, sqes_len, abi::OFF_SQES)?;
 
-        // SAFETY (of the four blocks below): the kernel says where in the
-        // mapping these aligned fields are, and the mapping outlives the ring.
+        // SAFETY: the kernel says where in the mapping these aligned words
+        // are, and the mapping outlives the ring.
         let word = |offset: u32| unsafe { rings.at::<AtomicU32>(offset as usize) };
         let read = |offset: u32| {
             // SAFETY: as above.
@@ -289,13 +289,13 @@ impl Ring {
     #[inline]
     pub fn reap(&mut self, mut each: impl FnMut(Cqe)) -> u32 {
         let c = &self.complete;
-        // SAFETY (of all three): these point into the mapping, masked.
+        // SAFETY: both point into the mapping.
         let (head_word, tail_word) = unsafe { (c.head.as_ref(), c.tail.as_ref()) };
         let head = head_word.load(Ordering::Relaxed);
         let tail = tail_word.load(Ordering::Acquire);
         let mut at = head;
         while at != tail {
-            // SAFETY: as above; the kernel wrote it before it moved the tail.
+            // SAFETY: masked, so inside the mapping; the kernel wrote it before it moved the tail.
             each(unsafe { c.cqes.add((at & c.mask) as usize).read() });
             at = at.wrapping_add(1);
         }

@@ -1,6 +1,5 @@
 //! Actors: one source of foreground load each, in threads of their own.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,110 +8,36 @@ use timeline::record::ActorInfo;
 use crate::clock::Clock;
 use crate::error::LoadError;
 use crate::meter::Meter;
-use crate::pattern::PatternKind;
+use crate::sampler::Sampler;
+use crate::schedule;
 
-/// What each operation does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    /// Reads a block.
-    Read,
-    /// Overwrites a block with incompressible data.
-    Write,
-    /// Goes through the engine and does nothing: measures the engine itself.
-    Nop,
-}
+mod shared;
+mod spec;
+mod sync;
+mod uring;
 
-/// When operations are issued.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Arrival {
-    /// A new one for each that finishes.
-    Closed {
-        /// Operations in flight, 1 to 4096.
-        depth: u32,
-        /// Completions waited for at once and replaced at once, 1 to `depth`; usually 1.
-        batch: u32,
-    },
-    /// At times set beforehand, whether or not earlier ones have finished.
-    Open {
-        /// Mean rate per second, above 0 and at most 10 million.
-        rate_per_s: f64,
-        /// Whether gaps are exponential rather than constant.
-        poisson: bool,
-        /// Most operations in flight, 1 to 4096; those due beyond it wait, and their wait counts.
-        depth: u32,
-    },
-}
+pub use spec::{ActorSpec, Arrival, Engine, EngineChoice, Op, Region};
 
-/// The engine asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// io_uring, else threads; what was used and why is in the actor's notes.
-    Auto,
-    /// io_uring or an error.
-    IoUring,
-    /// One thread per operation in flight.
-    Sync,
-    /// io_uring's own no-operation: our overhead alone. Only with [`Op::Nop`].
-    Null,
-}
-
-/// The engine in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Engine {
-    /// io_uring.
-    IoUring,
-    /// One thread per operation in flight.
-    Sync,
-    /// io_uring's no-operation.
-    Null,
-}
-
-/// The part of a file or device that an actor works on.
-#[derive(Debug, Clone)]
-pub struct Region {
-    /// The file, opened as [`crate::target::open`] does.
-    pub file: Arc<File>,
-    /// First byte; a multiple of the block size.
-    pub start: u64,
-    /// Length in bytes; at least one block. A last, partial block is left out.
-    pub len: u64,
-}
-
-/// Everything an actor is told.
-#[derive(Debug, Clone)]
-pub struct ActorSpec {
-    /// Its name, unique in the run.
-    pub name: String,
-    /// What each operation does.
-    pub op: Op,
-    /// The order of the blocks.
-    pub pattern: PatternKind,
-    /// Bytes per operation: a multiple of 512 when direct, at most 16 MiB.
-    pub block_bytes: u32,
-    /// When operations are issued.
-    pub arrival: Arrival,
-    /// The engine.
-    pub engine: EngineChoice,
-    /// Where to work; only [`Op::Nop`] does without.
-    pub target: Option<Region>,
-    /// Whether the file was opened with `O_DIRECT`.
-    pub direct: bool,
-    /// Seed of pattern, schedule and data.
-    pub seed: u64,
-}
+use shared::Shared;
 
 /// What was still in flight, or due and never issued, when an actor was given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unfinished {
-    /// How many operations.
+    /// How many operations. Of a Poisson schedule, those never issued are the expected number.
     pub operations: u64,
     /// Age of the oldest, from its intended start, in nanoseconds; 0 when there is none.
     pub oldest_ns: u64,
 }
 
-/// A running actor.
+/// A running actor. Dropping it stops it without waiting.
 #[derive(Debug)]
-pub struct Actor {}
+pub struct Actor {
+    info: ActorInfo,
+    engine: Engine,
+    notes: Vec<String>,
+    arrival: Arrival,
+    shared: Arc<Shared>,
+}
 
 impl Actor {
     /// Starts the actor's threads; the first operation is issued at once.
@@ -120,38 +45,119 @@ impl Actor {
     /// # Errors
     /// [`LoadError::Spec`], [`LoadError::NoIoUring`] when io_uring was asked
     /// for by name, [`LoadError::System`].
-    pub fn start(_spec: ActorSpec, _clock: Clock) -> Result<Actor, LoadError> {
-        unimplemented!()
+    pub fn start(spec: ActorSpec, clock: Clock) -> Result<Actor, LoadError> {
+        spec.check()?;
+        let wanted = match spec.engine {
+            EngineChoice::Sync => Engine::Sync,
+            EngineChoice::Null => Engine::Null,
+            EngineChoice::Auto | EngineChoice::IoUring if spec.op == Op::Nop => Engine::Null,
+            EngineChoice::Auto | EngineChoice::IoUring => Engine::IoUring,
+        };
+        if wanted == Engine::Sync {
+            return Actor::start_with(spec, clock, Engine::Sync, Vec::new());
+        }
+        let may_fall_back = spec.engine == EngineChoice::Auto;
+        match Actor::start_with(spec.clone(), clock, wanted, Vec::new()) {
+            Err(LoadError::NoIoUring { reason }) if may_fall_back => {
+                let note = format!(
+                    "{}: io_uring can't be used ({reason}); it runs on {} threads instead",
+                    spec.name,
+                    spec.arrival.depth(),
+                );
+                Actor::start_with(spec, clock, Engine::Sync, vec![note])
+            }
+            started => started,
+        }
+    }
+
+    fn start_with(
+        spec: ActorSpec,
+        clock: Clock,
+        engine: Engine,
+        mut notes: Vec<String>,
+    ) -> Result<Actor, LoadError> {
+        let depth = spec.arrival.depth();
+        let (lanes, slots) = match engine {
+            Engine::Sync => (depth, 1),
+            Engine::IoUring | Engine::Null => (1, depth),
+        };
+        let bytes = u64::from(spec.bytes_per_op());
+        let meter = Meter::new(lanes, slots, bytes, spec.arrival.is_open());
+        let shared = Arc::new(Shared::new(clock, Arc::new(meter)));
+        let (info, arrival) = (spec.info(engine), spec.arrival);
+        let more = match engine {
+            Engine::Sync => sync::start(spec, &shared)?,
+            Engine::IoUring | Engine::Null => uring::start(spec, &shared)?,
+        };
+        notes.extend(more);
+        Ok(Actor {
+            info,
+            engine,
+            notes,
+            arrival,
+            shared,
+        })
     }
 
     /// What the record's head says about it, with the engine really used.
     pub fn info(&self) -> &ActorInfo {
-        unimplemented!()
+        &self.info
     }
 
     /// The engine really used.
     pub fn engine(&self) -> Engine {
-        unimplemented!()
+        self.engine
     }
 
     /// Fall-backs and whatever else isn't as asked, in words, for warnings.
     pub fn notes(&self) -> &[String] {
-        unimplemented!()
+        &self.notes
     }
 
     /// Its meter; give it to a [`crate::Sampler`].
     pub fn meter(&self) -> &Arc<Meter> {
-        unimplemented!()
+        &self.shared.meter
+    }
+
+    /// A sampler of its meter; have only one.
+    pub fn sampler(&self) -> Sampler {
+        Sampler::new(self.shared.meter.clone())
     }
 
     /// Tells it to issue nothing more. Returns at once.
     pub fn stop(&self) {
-        unimplemented!()
+        self.shared.stop();
     }
 
     /// Stops it, waits at most `grace` for what is in flight, and counts what
-    /// never finished. A thread that is still blocked then is abandoned with its memory.
-    pub fn finish(self, _grace: Duration) -> Unfinished {
-        unimplemented!()
+    /// never finished, in an open loop with what was due and never issued. A
+    /// thread that is still blocked then is abandoned with its memory.
+    pub fn finish(self, grace: Duration) -> Unfinished {
+        let stopped_at = self.shared.stop();
+        self.shared.wait_all_ended(grace);
+        let now = self.shared.clock.now();
+        let (mut operations, mut oldest) = self.shared.meter.in_flight();
+        if let (Arrival::Open { rate_per_s, .. }, Some(next)) =
+            (self.arrival, self.shared.next_intended())
+        {
+            let never_issued = schedule::due(next, stopped_at, rate_per_s);
+            if never_issued > 0 {
+                operations += never_issued;
+                oldest = Some(oldest.map_or(next, |oldest| oldest.min(next)));
+            }
+        }
+        Unfinished {
+            operations,
+            oldest_ns: oldest.map_or(0, |oldest| now.since(oldest).0),
+        }
     }
 }
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests;

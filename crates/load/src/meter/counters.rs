@@ -12,6 +12,12 @@ pub struct Counters {
     changed: Box<[AtomicU8]>,
 }
 
+impl Default for Counters {
+    fn default() -> Self {
+        Counters::new()
+    }
+}
+
 impl Counters {
     /// All zero. Memory is taken as counters are used.
     pub fn new() -> Counters {
