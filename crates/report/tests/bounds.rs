@@ -182,6 +182,7 @@ prop_compose! {
         [baseline, delete, recovery] in prop::array::uniform3(figures()),
         service: bool,
         ops_ratio in maybe(),
+        lost_s in maybe(),
         stall in prop::option::of((figure(), figure(), figure(), figure(), maybe())),
         dips in prop::collection::vec((figure(), figure(), figure()), 0..6),
         unfinished in prop::option::of((count(), figure())),
@@ -200,6 +201,7 @@ prop_compose! {
             recovery,
             service: service.then_some(ServiceFigures { baseline, delete, recovery }),
             ops_ratio,
+            lost_s,
             stall: stall.map(|(seconds, longest_s, depth, lost_s, worst_latency_us)| Stall {
                 seconds, longest_s, depth, lost_s, worst_latency_us,
             }),

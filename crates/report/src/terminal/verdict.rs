@@ -8,7 +8,7 @@ use super::page::{Ink, Page, ink, plain};
 use super::{Style, table, words};
 
 /// Columns of the labels at the left.
-const LABEL: usize = 10;
+const LABEL: usize = 13;
 
 /// More dips than this say no more than their number does.
 const DIPS_SHOWN: usize = 3;
@@ -54,7 +54,7 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord, style: &Style) -> String {
 fn fact(page: &mut Page, label: &str, hue: Ink, text: &str) {
     page.labelled(
         ink(Ink::Dim, format!("  {label}")),
-        LABEL + 2,
+        LABEL,
         &[ink(hue, text)],
     );
 }
@@ -92,10 +92,13 @@ fn foreground(page: &mut Page, seen: &Foreground, verdict: &Verdict) {
         } else {
             Ink::Plain
         };
-        let text = format!(
+        let mut text = format!(
             "{whose}{} of the baseline's rate while discards were processed",
             units::percent(ratio)
         );
+        if let Some(lost) = seen.lost_s.filter(|&lost| lost > 0.0) {
+            text += &format!("; {} of work lost", units::seconds(lost));
+        }
         fact(page, "rate kept", hue, &text);
     }
     if !seen.dips.is_empty() {
@@ -190,7 +193,7 @@ fn trim(page: &mut Page, discard: &Discard) {
         parts.push(format!("busy with them for {}", units::seconds(active)));
     }
     if let Some(wait) = discard.await_us {
-        parts.push(format!("each took {}", units::latency_us(wait)));
+        parts.push(format!("mean wait {}", units::latency_us(wait)));
     }
     if parts.is_empty() {
         parts.push("what the devices did isn't known".to_owned());
@@ -251,16 +254,16 @@ fn cost(page: &mut Page, fit: &Fit) {
 
 fn control(page: &mut Page, control: &Control) {
     let method = match control.method.as_deref() {
-        Some(method) => format!("the same deletion without discards ({method})"),
-        None => "the same deletion without discards".to_owned(),
+        Some(method) => format!(" ({method})"),
+        None => String::new(),
     };
     let (hue, found) = match control.verdict {
-        Finding::None => (Ink::Green, "showed no loss".to_owned()),
-        Finding::Slowdown => (Ink::Yellow, "was slower, too".to_owned()),
-        Finding::Stall => (Ink::Red, "stalled, too".to_owned()),
-        Finding::Inconclusive => (Ink::Yellow, "told nothing".to_owned()),
+        Finding::None => (Ink::Green, "no stall"),
+        Finding::Slowdown => (Ink::Yellow, "slower, too"),
+        Finding::Stall => (Ink::Red, "stalled, too"),
+        Finding::Inconclusive => (Ink::Yellow, "inconclusive"),
     };
-    let mut text = format!("{method} {found}");
+    let mut text = format!("without discards{method}: {found}");
     for seen in &control.foreground {
         if let Some(stall) = &seen.stall {
             text += &format!(

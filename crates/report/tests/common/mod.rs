@@ -269,6 +269,7 @@ impl Run {
             recovery: normal,
             service: None,
             ops_ratio: Some(self.left),
+            lost_s: Some(stall.lost_s),
             stall: Some(stall),
             dips: Vec::new(),
             unfinished: None,
@@ -294,6 +295,7 @@ impl Run {
                     recovery: hundred(normal),
                 }),
                 ops_ratio: Some(1.0),
+                lost_s: Some(0.0),
                 stall: None,
                 ..foreground[0].clone()
             });

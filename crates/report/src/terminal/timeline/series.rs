@@ -156,7 +156,10 @@ pub(super) fn marks(
             i += 1;
         }
         if (from..i).any(|i| discards.significant_near(i)) {
-            marks[from..i].fill(Some(Mark::Stall));
+            for mark in &mut marks[from..i] {
+                // What the verdict told apart as a dip stays one.
+                *mark = mark.or(Some(Mark::Stall));
+            }
         }
         i = i.max(from + 1);
     }

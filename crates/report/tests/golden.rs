@@ -1,0 +1,460 @@
+//! The texts as people see them. Change them on purpose only: look at the new
+//! text with `cargo run -p trimbench-report --example look`, then paste it here.
+
+mod common;
+
+use common::{GIB, Run, SHORT, T500};
+use report::terminal::{self, Style};
+use timeline::record::*;
+use timeline::verdict::*;
+
+const STYLE: Style = Style {
+    colour: false,
+    width: 80,
+    unicode: true,
+};
+
+/// The T500 alone, without a canary.
+const READER: Run = Run {
+    canary: false,
+    ..T500
+};
+
+#[track_caller]
+fn same(text: &str, expected: &str) {
+    assert!(
+        text == expected,
+        "the text is now:\n{text}\nand was to be:\n{expected}"
+    );
+}
+
+#[test]
+fn a_stall() {
+    let (record, verdict) = (READER.record(), READER.verdict());
+    same(
+        &terminal::verdict(&verdict, &record, &STYLE),
+        "\
+STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
+
+  reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
+              before    during     after
+  rate      92,100/s   3,920/s  92,100/s
+  p50        84.0 µs    2.1 ms   84.0 µs
+  p99         121 µs    2.2 ms    121 µs
+  p99.9       163 µs    2.3 ms    163 µs
+  max         1.2 ms    2.7 ms    1.2 ms
+  From submission: in a closed loop, response and service time are the same.
+
+  deletion   1.0 TiB in 1 file; the calls took 0.21 s
+  stall      16.9 s in all, the longest 16.9 s; 4.3 % of the rate was left;
+             16.2 s of work lost; longest wait 2.7 ms
+  TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
+             busy with them for 16.9 s; mean wait 2.1 ms
+  debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
+             after the first deletion call; paid 34.9 s after the last one
+             returned
+  cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0
+             operations completed per discard
+  barrier    yes: nothing else is served during a discard, and one queue depth
+             of the foreground between two
+",
+    );
+}
+
+#[test]
+fn an_open_loop_has_two_latencies_side_by_side() {
+    let (record, mut verdict) = (T500.record(), T500.verdict());
+    verdict.foreground.remove(0);
+    let service = verdict.foreground[0].service.as_mut().unwrap();
+    service.delete.p99_us = Some(1_990.0);
+    verdict.foreground[0].delete.p99_us = Some(210_000.0);
+    verdict.foreground[0].unfinished = Some(UnfinishedFigures {
+        operations: 1,
+        oldest_us: 312_000.0,
+    });
+    verdict.fit = None;
+    same(
+        &terminal::verdict(&verdict, &record, &STYLE),
+        "\
+STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
+
+  canary: random 4 KiB read, direct, io_uring, open loop at 100/s
+                        before              during               after
+            response   service  response   service  response   service
+  rate         100/s               100/s               100/s
+  p50        84.0 µs   84.0 µs    2.1 ms    2.1 ms   84.0 µs   84.0 µs
+  p99         121 µs    121 µs    210 ms    2.0 ms    121 µs    121 µs
+  p99.9       163 µs    163 µs    2.3 ms    2.3 ms    163 µs    163 µs
+  max         1.2 ms    1.2 ms    2.7 ms    2.7 ms    1.2 ms    1.2 ms
+  Response time counts from the intended start, service time from submission.
+
+  deletion   1.0 TiB in 1 file; the calls took 0.21 s
+  unfinished 1 operation never finished; the oldest had waited 312 ms
+  TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
+             busy with them for 16.9 s; mean wait 2.1 ms
+  debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
+             after the first deletion call; paid 34.9 s after the last one
+             returned
+",
+    );
+}
+
+#[test]
+fn a_slowdown() {
+    let (record, mut verdict) = (READER.record(), READER.verdict());
+    verdict.verdict = Finding::Slowdown;
+    verdict.summary = "Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.".into();
+    let reader = &mut verdict.foreground[0];
+    reader.stall = None;
+    reader.ops_ratio = Some(0.88);
+    reader.lost_s = Some(0.086);
+    reader.delete.ops_per_s = Some(89_900.0);
+    reader.baseline_from = Some(BaselineFrom::BeforeFirstDiscard);
+    verdict.discard.bytes_per_s_is_lower_bound = true;
+    verdict.fit = Some(Fit {
+        a_us: Some(100.0),
+        b_us_per_mib: Some(0.59),
+        phi: Some(0.2),
+        service_us: Some(2_410.0),
+        at_mib: Some(3_920.0),
+        barrier: Some(false),
+        ops_per_discard: Some(686.3),
+    });
+    same(
+        &terminal::verdict(&verdict, &record, &STYLE),
+        "\
+SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
+
+  reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
+              before    during     after
+  rate      92,100/s  89,900/s  92,100/s
+  p50        84.0 µs    2.1 ms   84.0 µs
+  p99         121 µs    2.2 ms    121 µs
+  p99.9       163 µs    2.3 ms    163 µs
+  max         1.2 ms    2.7 ms    1.2 ms
+  From submission: in a closed loop, response and service time are the same.
+  Before: the steady seconds before the first discard.
+
+  deletion   1.0 TiB in 1 file; the calls took 0.21 s
+  rate kept  88 % of the baseline's rate while discards were processed; 86.0 ms
+             of work lost
+  TRIM       at least 65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB
+             in all; busy with them for 16.9 s; mean wait 2.1 ms
+  debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
+             after the first deletion call; paid 34.9 s after the last one
+             returned
+  cost       a discard occupies the drive for 2.4 ms (at 3.8 GiB); 100 µs +
+             590 ns per MiB; 686.3 operations completed per discard
+  barrier    no: a discard blocks other I/O for 20 % of its time
+",
+    );
+}
+
+#[test]
+fn no_stall_without_discards() {
+    let (mut record, mut verdict) = (READER.record(), READER.verdict());
+    record.head.target.discard = DiscardSetting::Off;
+    verdict.verdict = Finding::None;
+    verdict.reasons = vec![Reason::NoDiscards];
+    verdict.summary = "Deleting 8.0 GiB did not slow reads; no discards were sent.".into();
+    verdict.discard = Discard {
+        bytes: Some(0),
+        commands: Some(0),
+        debt_max_bytes: Some(8 * GIB),
+        ..Discard::default()
+    };
+    verdict.fit = None;
+    let reader = &mut verdict.foreground[0];
+    (reader.stall, reader.ops_ratio, reader.delete) = (None, None, reader.baseline);
+    same(
+        &terminal::verdict(&verdict, &record, &STYLE),
+        "\
+NO STALL  Deleting 8.0 GiB did not slow reads; no discards were sent.
+
+  reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
+              before    during     after
+  rate      92,100/s  92,100/s  92,100/s
+  p50        84.0 µs   84.0 µs   84.0 µs
+  p99         121 µs    121 µs    121 µs
+  p99.9       163 µs    163 µs    163 µs
+  max         1.2 ms    1.2 ms    1.2 ms
+  From submission: in a closed loop, response and service time are the same.
+
+  deletion   1.0 TiB in 1 file; the calls took 0.21 s
+  TRIM       no discards were seen
+  debt       up to 8.0 GiB freed and not yet discarded
+
+- The devices saw no discards, since /data is mounted without them. To see what
+  they would do: mount -o remount,discard /data, then run again. A periodic
+  fstrim can still stall this system.
+",
+    );
+}
+
+#[test]
+fn inconclusive_since_the_control_dips_too() {
+    let (record, mut verdict) = (READER.record(), READER.verdict());
+    let mut control = verdict.foreground.clone();
+    control[0].stall = None;
+    control[0].dips = vec![Dip {
+        at_s: 190.0,
+        seconds: 15.3,
+        depth: 0.1,
+    }];
+    verdict.verdict = Finding::Inconclusive;
+    verdict.reasons = vec![Reason::ControlDipsToo, Reason::DipsWithoutDiscards];
+    verdict.summary = "Reads dipped for 16.9 s, but as much in the control run.".into();
+    verdict.control = Some(Control {
+        method: Some("nodiscard".into()),
+        verdict: Finding::None,
+        discard_bytes: Some(0),
+        foreground: control,
+    });
+    verdict.foreground[0].dips = (0..5)
+        .map(|n| Dip {
+            at_s: 62.5 + f64::from(n),
+            seconds: 0.3,
+            depth: 0.25,
+        })
+        .collect();
+    verdict.warnings = vec!["The sampling thread was up to 0.4 s late.".into()];
+    same(
+        &terminal::verdict(&verdict, &record, &STYLE),
+        "\
+INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
+
+  reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
+              before    during     after
+  rate      92,100/s   3,920/s  92,100/s
+  p50        84.0 µs    2.1 ms   84.0 µs
+  p99         121 µs    2.2 ms    121 µs
+  p99.9       163 µs    2.3 ms    163 µs
+  max         1.2 ms    2.7 ms    1.2 ms
+  From submission: in a closed loop, response and service time are the same.
+
+  deletion   1.0 TiB in 1 file; the calls took 0.21 s
+  stall      16.9 s in all, the longest 16.9 s; 4.3 % of the rate was left;
+             16.2 s of work lost; longest wait 2.7 ms
+  dips       0.30 s at 62.5 s (to 25 %), 0.30 s at 63.5 s (to 25 %), 0.30 s at
+             64.5 s (to 25 %), 2 more; without discards, so not TRIM's doing
+  TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
+             busy with them for 16.9 s; mean wait 2.1 ms
+  debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
+             after the first deletion call; paid 34.9 s after the last one
+             returned
+  cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0
+             operations completed per discard
+  barrier    yes: nothing else is served during a discard, and one queue depth
+             of the foreground between two
+  control    without discards (nodiscard): no stall; reader dipped for 15.3 s
+
+- The control run, which sent no discards, lost about as much: TRIM isn't proven
+  to be the cause. Deleting itself may be what hurts (the file system's own
+  work, or its journal).
+- The foreground dipped while no discards were processed: something else slowed
+  it. Look for other load, or background work of the drive; a control run
+  (--control) shows whether it comes back without discards.
+! The sampling thread was up to 0.4 s late.
+",
+    );
+}
+
+#[test]
+fn a_stall_of_200_ms_is_seen_in_90_s() {
+    let (record, verdict) = (SHORT.record(), SHORT.verdict());
+    same(
+        &terminal::timeline(&record, &verdict, &STYLE),
+        "   66,100/s┤▇▆▇▆▆▇▇▆▆▆▆▆▆▆▇▆▆▆▇▆▆▆▇▇▇▇▆▆▆▇▇▆▆░░▆▆▇▆▆▆▇▇▆▆▇▇▆▆▇▇▆▆▇▇▇▇▆▆▆▇▇▆▇▆▆▆▆
+     reader│█████████████████████████████████░░█████████████████████████████████
+           │█████████████████████████████████░░█████████████████████████████████
+           │█████████████████████████████████░░█████████████████████████████████
+          0┤█████████████████████████████████▁▁█████████████████████████████████
+      stall│                                 ━━
+p99   10 ms┤
+     reader│                                 ▇▇
+     100 µs┤▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁██▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
+  42.9 GB/s┤                                 ██
+       TRIM┤                                 ██
+    8.0 GiB┤                              ████
+       debt┤                              ████
+      phase│├ baseline ───────────────────┼────┼ recovery ──────────────────────
+     events│                              12345
+           └──────────────┬──────────────┬──────────────┬──────────────┬────────
+                         80 s           100            120            140
+            1 deletion began 101.4 s   2 it returned 101.6 s
+            3 commit forced 101.6 s   4 it returned 101.8 s
+            5 debt paid 106.6 s
+",
+    );
+}
+
+#[test]
+fn a_timeline_in_ascii() {
+    let (record, verdict) = (T500.record(), T500.verdict());
+    let style = Style {
+        unicode: false,
+        width: 60,
+        ..STYLE
+    };
+    same(
+        &terminal::timeline(&record, &verdict, &style),
+        "   92,800/s|########################            ############
+     reader|########################           .############
+           |########################           .############
+           |########################.          .############
+          0|########################............############
+      stall|                        ============
+p99   10 ms|
+     reader|                        ############
+     100 us|________________________############____________
+           |
+p99   10 ms|
+     canary|                        ############
+     100 us|........................############............
+  65.1 GB/s|                        ############
+       TRIM|                        ############
+    1.0 TiB|            ###############:._
+       debt|            ####################:.._
+      phase|+ baseline -+ delete ---------------+ recovery -
+     events|            1234                   5
+           `-----------+------------+------------+----------
+                      80 s         100          120
+            1 deletion began 81.4 s   2 it returned 81.6 s
+            3 commit forced 81.6 s   4 it returned 81.8 s
+            5 debt paid 116.5 s
+",
+    );
+}
+
+#[test]
+fn a_control_run_is_a_picture_of_its_own() {
+    let (mut record, mut verdict) = (SHORT.record(), SHORT.verdict());
+    let end = record.intervals.end_s();
+    for interval in 0..300 {
+        let reader = ActorInterval {
+            ops: 6_530,
+            p99_us: Some(121.0),
+            ..ActorInterval::default()
+        };
+        record.intervals.push(&Interval {
+            at_s: end + f64::from(interval) * 0.1,
+            seconds: 0.1,
+            actors: vec![Some(reader)],
+            devices: Vec::new(),
+            freed_bytes: if interval == 150 { 8 * GIB } else { 0 },
+        });
+    }
+    for (name, after) in [(PhaseName::Baseline, 0.0), (PhaseName::Delete, 15.0)] {
+        record.phases.push(Phase {
+            name,
+            part: Part::Control,
+            at_s: end + after,
+        });
+    }
+    verdict.control = Some(Control {
+        method: None,
+        verdict: Finding::None,
+        discard_bytes: None,
+        foreground: verdict.foreground.clone(),
+    });
+    verdict.control.as_mut().unwrap().foreground[0].stall = None;
+    let text = terminal::timeline(&record, &verdict, &STYLE);
+    let (_, control) = text.split_once("\n\n").unwrap();
+    same(
+        control,
+        "\
+Control run
+   66,100/s┤████████████████████████████████████████████████████████████████████
+     reader│████████████████████████████████████████████████████████████████████
+           │████████████████████████████████████████████████████████████████████
+           │████████████████████████████████████████████████████████████████████
+          0┤████████████████████████████████████████████████████████████████████
+p99    1 ms┤
+     reader│
+     100 µs┤▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂
+       TRIM│ none
+    8.0 GiB┤                                  ██████████████████████████████████
+       debt┤                                  ██████████████████████████████████
+      phase│├ baseline ──────────────────────┼ delete ──────────────────────────
+           └───────┬───────────┬──────────┬──────────┬───────────┬──────────┬───
+                  155 s       160        165        170         175        180
+",
+    );
+}
+
+#[test]
+fn nothing_recorded_draws_nothing() {
+    let verdict = READER.verdict();
+    let record = common::empty(common::head(false, 0.1));
+    assert_eq!(terminal::timeline(&record, &verdict, &STYLE), "");
+}
+
+#[test]
+fn a_raid_is_drawn_as_a_tree() {
+    let mut head = common::head(true, 0.1);
+    head.devices = vec![
+        common::device("md0", DeviceKind::Md, 0, &["nvme0n1p2", "nvme1n1p2"]),
+        common::device("nvme0n1p2", DeviceKind::Partition, 1, &["nvme0n1"]),
+        common::device("nvme0n1", DeviceKind::Disk, 2, &[]),
+        common::device("nvme1n1p2", DeviceKind::Partition, 1, &["nvme1n1"]),
+        common::device("nvme1n1", DeviceKind::Disk, 2, &[]),
+    ];
+    head.devices[0].discard.max_bytes = 0;
+    head.devices[4].discard = DiscardLimits::default();
+    same(
+        &terminal::set_up(&head, &STYLE),
+        "\
+path       /data/test
+mount      ext4 at /data from /dev/nvme0n1p2 (rw, relatime, discard)
+discards   on: what is deleted is discarded at once
+space      1.4 TiB of 1.8 TiB available
+foreground reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
+           canary: random 4 KiB read, direct, io_uring, open loop at 100/s
+host       oak, Linux 6.12.9, 16 processors, 64.0 GiB
+devices    md0 software RAID, 1.8 TiB
+           │  discards switched off (discard_max_bytes is 0; the device takes up
+              to 2.0 TiB)
+           ├─ nvme0n1p2 partition, 1.8 TiB
+           │  └─ nvme0n1 SSD, 1.8 TiB, CT2000T500SSD8, scheduler none
+           │     discards up to 2.0 TiB in 256 segments, granularity 512 B
+           └─ nvme1n1p2 partition, 1.8 TiB
+              └─ nvme1n1 SSD, 1.8 TiB, CT2000T500SSD8, scheduler none
+                 takes no discards
+",
+    );
+}
+
+#[test]
+fn a_drive_under_two_partitions_is_described_once() {
+    let mut head = common::head(false, 0.1);
+    head.devices = vec![
+        common::device("md0", DeviceKind::Md, 0, &["sda1", "sda2"]),
+        common::device("sda1", DeviceKind::Partition, 1, &["sda"]),
+        common::device("sda2", DeviceKind::Partition, 1, &["sda"]),
+        // A record can be wrong: this one leads back to itself.
+        common::device("sda", DeviceKind::Disk, 2, &["sda"]),
+    ];
+    let text = terminal::set_up(&head, &STYLE);
+    assert_eq!(text.matches("CT2000T500SSD8").count(), 1, "{text}");
+    assert_eq!(text.matches("(see above)").count(), 2, "{text}");
+}
+
+#[test]
+fn a_finding_has_its_colour() {
+    let style = Style {
+        colour: true,
+        ..STYLE
+    };
+    let record = READER.record();
+    let mut verdict = READER.verdict();
+    for (finding, start) in [
+        (Finding::Stall, "\x1b[1;31mSTALL"),
+        (Finding::Slowdown, "\x1b[1;33mSLOWDOWN"),
+        (Finding::None, "\x1b[1;32mNO STALL"),
+        (Finding::Inconclusive, "\x1b[1;33mINCONCLUSIVE"),
+    ] {
+        verdict.verdict = finding;
+        let text = terminal::verdict(&verdict, &record, &style);
+        assert!(text.starts_with(start), "{text}");
+    }
+}
