@@ -6,9 +6,11 @@
 //! killed run leaves a readable one. This crate makes no system call and has
 //! no clock: it reads and writes any `Read` or `Write` it is given.
 
+pub mod judge;
 pub mod record;
 pub mod units;
 pub mod verdict;
 
+pub use judge::{JudgeOptions, judge};
 pub use record::RunRecord;
 pub use verdict::Verdict;

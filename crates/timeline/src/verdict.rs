@@ -92,6 +92,9 @@ pub struct Foreground {
     pub service: Option<ServiceFigures>,
     /// Median rate during significant discards as a share of the baseline's.
     pub ops_ratio: Option<f64>,
+    /// Time lost while discards were in service, in seconds, also where it was too
+    /// little for a stall: the sum of 1 − share of the baseline over their intervals.
+    pub lost_s: Option<f64>,
     /// The stall, where there was one.
     pub stall: Option<Stall>,
     /// Low stretches without discards: not TRIM's doing.

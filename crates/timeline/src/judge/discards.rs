@@ -1,0 +1,229 @@
+//! What the devices discarded, and when the foreground could feel it.
+
+use std::ops::Range;
+
+use super::stats::median;
+use super::window::Window;
+use crate::record::{DeviceColumns, RunRecord};
+
+/// Discards below this share of what was freed aren't those of the deletion.
+const MEANINGFUL: f64 = 0.01;
+
+/// Where it isn't known what was freed, fewer bytes than this are a trickle
+/// (journals discard a few KiB every few seconds).
+const TRICKLE_BYTES: u64 = 16 << 20;
+
+/// A significant interval has at least this share of all bytes discarded.
+const SIGNIFICANT: f64 = 0.001;
+
+/// …or this share of what a typical interval has, when the discards are spread
+/// over so many intervals that few or none could have 0.1 % of them.
+const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
+
+/// Discards of the judged part, interval by interval.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Discards {
+    /// Bytes discarded in each interval of the record; 0 outside the delete phase.
+    pub(super) bytes: Vec<u64>,
+    /// Commands completed in each interval.
+    pub(super) commands: Vec<u32>,
+    /// Sum of their waits, in milliseconds.
+    pub(super) wait_ms: Vec<u64>,
+    /// Whether the interval discards significantly.
+    pub(super) significant: Vec<bool>,
+    /// Whether a significant discard was in service: one completed in the
+    /// interval, or in a later one after a wait that spans this one whole.
+    /// At short intervals a slow drive completes a discard in every tenth only;
+    /// all ten belong to it.
+    pub(super) covered: Vec<bool>,
+    /// All bytes.
+    pub(super) total_bytes: u64,
+    /// All commands.
+    pub(super) total_commands: u64,
+    /// Devices that took part.
+    pub(super) devices: usize,
+    /// Whether an upper device's discards were counted, since those below saw (almost) none.
+    pub(super) upper: bool,
+}
+
+impl Discards {
+    /// The discards of the window's delete phase. `freed` is what the deletion
+    /// freed, where the record tells.
+    pub(super) fn of(record: &RunRecord, window: &Window, freed: Option<u64>) -> Discards {
+        let n = record.intervals.len();
+        let Some(range) = window.delete.clone() else {
+            return Discards {
+                significant: vec![false; n],
+                covered: vec![false; n],
+                ..no_bytes(n)
+            };
+        };
+        let (devices, upper) = counted(record, &range);
+        let mut it = Discards {
+            devices: devices.len(),
+            upper,
+            ..no_bytes(n)
+        };
+        for columns in devices {
+            for i in range.clone() {
+                it.bytes[i] += columns.discard_bytes[i];
+                it.commands[i] = it.commands[i].saturating_add(columns.discards[i]);
+                it.wait_ms[i] += u64::from(columns.discard_ms[i]);
+            }
+        }
+        it.total_bytes = it.bytes.iter().sum();
+        it.total_commands = it.commands.iter().map(|&c| u64::from(c)).sum();
+        let enough = match freed {
+            Some(freed) if freed > 0 => it.total_bytes as f64 >= MEANINGFUL * freed as f64,
+            _ => it.total_bytes >= TRICKLE_BYTES,
+        };
+        let least = if enough && it.total_bytes > 0 {
+            it.threshold()
+        } else {
+            u64::MAX
+        };
+        it.significant = it.bytes.iter().map(|&b| b >= least).collect();
+        it.covered = it.in_service(record);
+        it
+    }
+
+    /// Whether there were significant discards.
+    pub(super) fn any(&self) -> bool {
+        self.significant.contains(&true)
+    }
+
+    /// The first and the last significant interval.
+    pub(super) fn span(&self) -> Option<(usize, usize)> {
+        let first = self.significant.iter().position(|&s| s)?;
+        let last = self.significant.iter().rposition(|&s| s)?;
+        Some((first, last))
+    }
+
+    /// Bytes that make an interval significant.
+    fn threshold(&self) -> u64 {
+        let total = self.total_bytes as f64;
+        // Half of all bytes were discarded in intervals with at least `typical` of them.
+        let mut sorted: Vec<u64> = self.bytes.iter().copied().filter(|&b| b > 0).collect();
+        sorted.sort_unstable_by(|a, b| b.cmp(a));
+        let mut sum = 0.0;
+        let typical = sorted.iter().find(|&&bytes| {
+            sum += bytes as f64;
+            sum >= total / 2.0
+        });
+        let typical = typical.map_or(0.0, |&b| b as f64);
+        ((SIGNIFICANT * total)
+            .min(SIGNIFICANT_OF_TYPICAL * typical)
+            .ceil() as u64)
+            .max(1)
+    }
+
+    fn in_service(&self, record: &RunRecord) -> Vec<bool> {
+        let mut covered = self.significant.clone();
+        let at = &record.intervals.at_s;
+        for i in 0..covered.len() {
+            if !self.significant[i] || self.commands[i] == 0 {
+                continue;
+            }
+            let wait_s = self.wait_ms[i] as f64 / 1e3 / f64::from(self.commands[i]);
+            for j in (0..i).rev().take_while(|&j| at[i] - at[j] <= wait_s) {
+                covered[j] = true;
+            }
+        }
+        covered
+    }
+
+    /// The TRIM rate in bytes per second, and whether it is only a lower bound.
+    ///
+    /// The median over intervals whose both neighbours discard significantly,
+    /// so that no partly used interval counts. Intervals too short for four
+    /// completions are merged first: else the rate would be that of the
+    /// clock. With fewer than three such intervals: the fastest one, as a bound.
+    pub(super) fn rate(&self, record: &RunRecord) -> Option<(f64, bool)> {
+        let (first, last) = self.span()?;
+        let seconds = &record.intervals.seconds;
+        let in_use = self.covered[first..=last]
+            .iter()
+            .filter(|&&c| c)
+            .count()
+            .max(1);
+        let commands: u64 = self.commands[first..=last]
+            .iter()
+            .map(|&c| u64::from(c))
+            .sum();
+        let merge = (4.0 * in_use as f64 / commands.max(1) as f64)
+            .ceil()
+            .max(1.0) as usize;
+        for merge in [merge, 1] {
+            let merged: Vec<(f64, bool)> = (first..=last)
+                .step_by(merge)
+                .map(|i| {
+                    let cell = i..(i + merge).min(last + 1);
+                    let bytes: u64 = self.bytes[cell.clone()].iter().sum();
+                    let length: f64 = seconds[cell.clone()].iter().copied().map(f64::from).sum();
+                    (
+                        bytes as f64 / length,
+                        self.significant[cell].contains(&true),
+                    )
+                })
+                .collect();
+            let full = merged
+                .windows(3)
+                .filter(|w| w.iter().all(|c| c.1))
+                .map(|w| w[1].0);
+            let full: Vec<f64> = full.collect();
+            if full.len() >= 3 {
+                return median(full).map(|rate| (rate, false));
+            }
+        }
+        (first..=last)
+            .map(|i| self.bytes[i] as f64 / f64::from(seconds[i]))
+            .max_by(f64::total_cmp)
+            .map(|rate| (rate, true))
+    }
+
+    /// Time with significant discards in service, in seconds.
+    pub(super) fn active_s(&self, record: &RunRecord) -> f64 {
+        let both = self.covered.iter().zip(&record.intervals.seconds);
+        both.filter(|&(&covered, _)| covered)
+            .map(|(_, &s)| f64::from(s))
+            .sum()
+    }
+}
+
+fn no_bytes(n: usize) -> Discards {
+    Discards {
+        bytes: vec![0; n],
+        commands: vec![0; n],
+        wait_ms: vec![0; n],
+        ..Discards::default()
+    }
+}
+
+/// The devices whose discards count, and whether they are upper ones: the
+/// leaves; but when those saw less than 1 % of what some level above saw (a
+/// loop device over a file system that doesn't discard), the deepest level that did.
+fn counted<'a>(record: &'a RunRecord, range: &Range<usize>) -> (Vec<&'a DeviceColumns>, bool) {
+    let all = || record.head.devices.iter().zip(&record.intervals.devices);
+    let sum =
+        |columns: &DeviceColumns| -> u64 { columns.discard_bytes[range.clone()].iter().sum() };
+    let leaves: u64 = all().filter(|(d, _)| d.leaf).map(|(_, c)| sum(c)).sum();
+    let level = |level: u32| all().filter(move |(d, _)| !d.leaf && d.level == level);
+    let mut levels: Vec<(u32, u64)> = all()
+        .filter(|(d, _)| !d.leaf)
+        .map(|(d, _)| (d.level, level(d.level).map(|(_, c)| sum(c)).sum()))
+        .collect();
+    levels.sort_unstable();
+    let most = levels.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
+    let little = |bytes: u64| (bytes as f64) < MEANINGFUL * most as f64;
+    match levels
+        .iter()
+        .rev()
+        .find(|&&(_, bytes)| bytes > 0 && !little(bytes))
+    {
+        Some(&(deepest, _)) if little(leaves) => (level(deepest).map(|(_, c)| c).collect(), true),
+        _ => (
+            all().filter(|(d, _)| d.leaf).map(|(_, c)| c).collect(),
+            false,
+        ),
+    }
+}

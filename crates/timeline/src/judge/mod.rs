@@ -1,0 +1,178 @@
+//! From a record to its verdict: did the discards of this deletion stall the foreground?
+//!
+//! [`judge`] is pure: the same record gives the same verdict, on any machine,
+//! years later. It goes the same way for a native run, a run in virtual time
+//! and an imported log:
+//!
+//! 1. `window`: the intervals of each phase of the part that is judged.
+//! 2. `discards`: which devices count, which intervals discard significantly,
+//!    and in which a discard was in service; the TRIM rate.
+//! 3. For each actor its `baseline`, a `grid` coarse enough to tell its rate,
+//!    the `low` cells, and their `runs`: stalls and dips.
+//! 4. `actor` and `part`: the finding; `debt`: what was freed and not yet discarded.
+//! 5. The control, where there was one; a dip that it shows, too, isn't TRIM's.
+//!
+//! It needs a few numbers per interval and actor beside the record, so that
+//! eight hours at 100 ms stay far below 100 MB.
+
+mod actor;
+mod baseline;
+mod debt;
+mod discards;
+mod figures;
+mod grid;
+mod low;
+mod part;
+mod runs;
+mod stats;
+mod summary;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use crate::record::{DiscardSetting, EventKind, Part, RunRecord};
+use crate::verdict::{Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict};
+use part::PartJudged;
+use window::Window;
+
+/// What the user may set about judging.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JudgeOptions {
+    /// An interval is low below this share of the baseline, 0 to 1.
+    pub low: f64,
+}
+
+impl Default for JudgeOptions {
+    fn default() -> Self {
+        JudgeOptions { low: 0.5 }
+    }
+}
+
+/// The control "lost about as much" at this share of what the deletion lost.
+const AS_MUCH: f64 = 0.5;
+
+/// What a record means.
+pub fn judge(record: &RunRecord, options: &JudgeOptions) -> Verdict {
+    let Some(window) = Window::of(record, Part::Main) else {
+        return nothing(record);
+    };
+    let main = part::judge(record, &window, None, options);
+    let control = Window::of(record, Part::Control)
+        .map(|control| part::judge(record, &control, window.baseline.clone(), options));
+    let (mut finding, mut reasons) = (main.finding, main.reasons.clone());
+    let mut warnings = warnings(record, &main);
+    if let Some(control) = &control {
+        if control.discards.any() {
+            warnings.push(
+                "The control had discards of its own, so it does not show what happens without \
+                 them, and was left out."
+                    .to_owned(),
+            );
+        } else if matches!(finding, Finding::Stall | Finding::Slowdown)
+            && lost_as_much(&main, control)
+        {
+            finding = Finding::Inconclusive;
+            reasons.push(Reason::ControlDipsToo);
+        }
+    }
+    let control = control.map(|control| Control {
+        method: record
+            .head
+            .scenario
+            .get("control")
+            .and_then(|m| m.as_str())
+            .map(str::to_owned),
+        verdict: control.finding,
+        discard_bytes: control.discard.bytes,
+        foreground: foreground(&control),
+    });
+    Verdict {
+        schema: VERDICT_SCHEMA.to_owned(),
+        verdict: finding,
+        summary: summary::sentence(&main, finding, &reasons),
+        reasons,
+        foreground: foreground(&main),
+        discard: main.discard,
+        deletion: main.deletion,
+        fit: main.fit,
+        control,
+        warnings,
+    }
+}
+
+fn foreground(part: &PartJudged) -> Vec<Foreground> {
+    part.actors.iter().map(|a| a.foreground.clone()).collect()
+}
+
+/// Whether some actor that lost time to discards lost about as much in the control.
+fn lost_as_much(main: &PartJudged, control: &PartJudged) -> bool {
+    main.actors
+        .iter()
+        .filter(|a| matches!(a.finding, Finding::Stall | Finding::Slowdown))
+        .all(|a| {
+            let Some(same) = control.actors.iter().find(|c| c.index == a.index) else {
+                return false;
+            };
+            match a.foreground.stall {
+                Some(stall) => same.low_lost_s >= AS_MUCH * stall.lost_s,
+                None => a
+                    .loss
+                    .is_some_and(|loss| same.delete_loss >= AS_MUCH * loss.share),
+            }
+        })
+}
+
+/// Whatever the run warned of, and what is odd about the record itself.
+fn warnings(record: &RunRecord, main: &PartJudged) -> Vec<String> {
+    let mut warnings: Vec<String> = Vec::new();
+    for event in &record.events {
+        let detail = event.detail.clone();
+        match event.kind {
+            EventKind::Warning => warnings.extend(detail),
+            EventKind::SettleLimit => warnings.push(
+                "The foreground was not steady when settling reached its limit, so the baseline \
+                 may drift; give it longer."
+                    .to_owned(),
+            ),
+            _ => {}
+        }
+    }
+    warnings.dedup();
+    if main.discards.upper {
+        warnings.push(
+            "The devices below saw (almost) no discards; those of the device above them were \
+             counted."
+                .to_owned(),
+        );
+    }
+    if main.discards.any() && record.head.target.discard == DiscardSetting::Off {
+        warnings.push(
+            "There were discards although the mount sends none: somebody else's, or an fstrim."
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// The verdict of a record without the deletion itself: all that can be said.
+fn nothing(record: &RunRecord) -> Verdict {
+    let mut reasons = vec![Reason::NoDeletion];
+    if record.end.is_none() {
+        reasons.push(Reason::Interrupted);
+    }
+    Verdict {
+        schema: VERDICT_SCHEMA.to_owned(),
+        verdict: Finding::Inconclusive,
+        reasons,
+        summary: "It cannot be told whether deleting stalls anything: the record ends before \
+                  the deletion."
+            .to_owned(),
+        foreground: Vec::new(),
+        discard: Discard::default(),
+        deletion: None,
+        fit: None,
+        control: None,
+        warnings: Vec::new(),
+    }
+}

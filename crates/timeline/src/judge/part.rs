@@ -1,0 +1,289 @@
+//! One part of a record (the deletion, or its control), judged by itself.
+
+use std::ops::Range;
+
+use super::JudgeOptions;
+use super::actor::{self, Judged};
+use super::debt;
+use super::discards::Discards;
+use super::window::Window;
+use crate::record::{DeletionLine, Event, EventKind, RunRecord};
+use crate::verdict::{Deletion, Discard, Finding, Fit, Reason};
+
+/// Discards of less than this share of what was freed "did not come".
+const CAME: f64 = 0.5;
+
+/// What one part showed.
+#[derive(Debug, Clone)]
+pub(super) struct PartJudged {
+    /// What it found.
+    pub(super) finding: Finding,
+    /// Why, without repeats.
+    pub(super) reasons: Vec<Reason>,
+    /// Its actors, fastest baseline first.
+    pub(super) actors: Vec<Judged>,
+    /// Its discards.
+    pub(super) discards: Discards,
+    /// Figures of the discards.
+    pub(super) discard: Discard,
+    /// What was deleted.
+    pub(super) deletion: Option<Deletion>,
+    /// What the discards cost.
+    pub(super) fit: Option<Fit>,
+}
+
+/// Judges one part. `borrowed` is another part's baseline phase, for want of an own one.
+pub(super) fn judge(
+    record: &RunRecord,
+    window: &Window,
+    borrowed: Option<Range<usize>>,
+    options: &JudgeOptions,
+) -> PartJudged {
+    let deletion = window.deletion(record);
+    let freed = debt::freed(record, window, deletion.as_ref());
+    let discards = Discards::of(record, window, freed);
+    let mut actors: Vec<Judged> = (0..record.head.actors.len())
+        .map(|i| actor::judge(record, i, &discards, window, borrowed.clone(), options))
+        .collect();
+    actors.sort_by(|a, b| {
+        let rate = |j: &Judged| j.foreground.baseline.ops_per_s.unwrap_or(-1.0);
+        rate(b).total_cmp(&rate(a))
+    });
+    let case = Case {
+        record,
+        window,
+        freed,
+        deletion,
+        discards: &discards,
+        actors: &actors,
+    };
+    let (finding, reasons) = case.find();
+    PartJudged {
+        finding,
+        reasons,
+        discard: case.discard(),
+        deletion: deletion.map(|d| Deletion {
+            bytes: d.bytes,
+            files: d.files,
+            seconds: d.seconds,
+        }),
+        fit: case.fit(),
+        actors,
+        discards,
+    }
+}
+
+struct Case<'a> {
+    record: &'a RunRecord,
+    window: &'a Window,
+    freed: Option<u64>,
+    deletion: Option<DeletionLine>,
+    discards: &'a Discards,
+    actors: &'a [Judged],
+}
+
+impl Case<'_> {
+    fn find(&self) -> (Finding, Vec<Reason>) {
+        let mut reasons = Vec::new();
+        let mut add = |reason: Reason| {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        };
+        let did_not_come = self.event(EventKind::DiscardsDidNotCome).is_some();
+        let finding = if self.discards.any() {
+            let finding = self.worst();
+            let few = |freed: u64| (self.discards.total_bytes as f64) < CAME * freed as f64;
+            if did_not_come && self.freed.is_some_and(few) {
+                add(Reason::DiscardsDidNotCome);
+                // What they would have done later isn't known.
+                if finding == Finding::None {
+                    Finding::Inconclusive
+                } else {
+                    finding
+                }
+            } else {
+                finding
+            }
+        } else if self.window.has_phases && self.freed.is_none() && !self.unknown_deletion() {
+            add(Reason::NoDeletion);
+            Finding::Inconclusive
+        } else {
+            add(Reason::NoDiscards);
+            if did_not_come {
+                add(Reason::DiscardsDidNotCome);
+            }
+            Finding::None
+        };
+        let operated = |j: &Judged| {
+            j.foreground
+                .baseline
+                .ops_per_s
+                .is_some_and(|rate| rate > 0.0)
+        };
+        let finding = if self.record.intervals.is_empty() || !self.actors.iter().any(operated) {
+            if self.discards.any() {
+                self.actors
+                    .iter()
+                    .flat_map(|a| &a.reasons)
+                    .for_each(|&r| add(r));
+            }
+            if !self.window.all.clone().any(|i| self.any_operation(i)) {
+                add(Reason::TooFewOperations);
+            }
+            if self.discards.any() || self.window.has_phases {
+                Finding::Inconclusive
+            } else {
+                finding
+            }
+        } else {
+            finding
+        };
+        if self.discards.any() {
+            // Why actors couldn't tell matters only if nobody else could.
+            let silent = matches!(finding, Finding::Inconclusive);
+            for reason in self.actors.iter().flat_map(|a| &a.reasons) {
+                if silent || *reason == Reason::ForegroundErrors {
+                    add(*reason);
+                }
+            }
+        } else {
+            let errors = |j: &&Judged| j.reasons.contains(&Reason::ForegroundErrors);
+            self.actors
+                .iter()
+                .filter(errors)
+                .for_each(|_| add(Reason::ForegroundErrors));
+        }
+        if self.actors.iter().any(|a| !a.foreground.dips.is_empty()) {
+            add(Reason::DipsWithoutDiscards);
+        }
+        let proven = matches!(finding, Finding::Stall);
+        if !self.window.complete && !proven {
+            add(Reason::Interrupted);
+            return (Finding::Inconclusive, reasons);
+        }
+        (finding, reasons)
+    }
+
+    /// The worst of the actors. One that saw nothing because it does too little
+    /// doesn't take back what another would have seen.
+    fn worst(&self) -> Finding {
+        let found = |finding| self.actors.iter().any(|a| a.finding == finding);
+        let only_sparse = self.actors.iter().all(|a| {
+            a.finding != Finding::Inconclusive
+                || a.reasons.iter().all(|r| *r == Reason::TooFewOperations)
+        });
+        match () {
+            () if found(Finding::Stall) => Finding::Stall,
+            () if found(Finding::Slowdown) => Finding::Slowdown,
+            () if found(Finding::None) && only_sparse => Finding::None,
+            () => Finding::Inconclusive,
+        }
+    }
+
+    /// Whether a deletion took place of which it isn't known what it freed.
+    fn unknown_deletion(&self) -> bool {
+        self.deletion.is_some_and(|d| d.files > 0) || self.event(EventKind::DeletionBegan).is_some()
+    }
+
+    fn any_operation(&self, i: usize) -> bool {
+        self.record.intervals.actors.iter().any(|a| a.ops[i] > 0)
+    }
+
+    /// An event within the delete phase.
+    fn event(&self, kind: EventKind) -> Option<&Event> {
+        let range = self.window.delete.clone().filter(|r| !r.is_empty())?;
+        let intervals = &self.record.intervals;
+        let last = range.end - 1;
+        // Events and ticks come from different threads.
+        let slack_s = 2.0 * self.record.head.interval_ms / 1e3;
+        let begin = intervals.at_s[range.start] - slack_s;
+        let end = intervals.at_s[last] + f64::from(intervals.seconds[last]) + slack_s;
+        self.record
+            .events
+            .iter()
+            .find(|e| e.kind == kind && (begin..=end).contains(&e.at_s))
+    }
+
+    fn discard(&self) -> Discard {
+        if self.record.head.devices.is_empty() || self.window.delete.is_none() {
+            return Discard::default();
+        }
+        let discards = self.discards;
+        let debt = debt::debt(self.record, self.window, self.deletion.as_ref(), discards);
+        let rate = discards.rate(self.record);
+        let commands = discards.total_commands;
+        let per_command = |sum: f64| (commands > 0).then(|| sum / commands as f64);
+        let wait_ms: u64 = discards.wait_ms.iter().sum();
+        Discard {
+            bytes: Some(discards.total_bytes),
+            commands: Some(commands),
+            active_s: Some(discards.active_s(self.record)),
+            bytes_per_s: rate.map(|(rate, _)| rate),
+            bytes_per_s_is_lower_bound: rate.is_some_and(|(_, bound)| bound),
+            mean_bytes: per_command(discards.total_bytes as f64),
+            await_us: per_command(wait_ms as f64 * 1e3),
+            debt_max_bytes: debt.max_bytes,
+            first_discard_lag_s: debt.first_discard_lag_s,
+            drain_s: debt.drain_s,
+        }
+    }
+
+    /// What a discard cost: over the stall of the fastest stalled closed loop, else over all.
+    fn fit(&self) -> Option<Fit> {
+        if !self.discards.any() {
+            return None;
+        }
+        let stalled = self
+            .actors
+            .iter()
+            .find(|a| a.finding == Finding::Stall && !a.foreground.loop_kind.is_open());
+        let ranges: Vec<Range<usize>> = match stalled {
+            Some(actor) => actor.stalled.clone(),
+            None => vec![0..self.record.intervals.len()],
+        };
+        let cells = || ranges.iter().cloned().flatten();
+        let commands: u64 = cells().map(|i| u64::from(self.discards.commands[i])).sum();
+        if commands == 0 {
+            return None;
+        }
+        let per_command = |sum: u64| sum as f64 / commands as f64;
+        let wait_ms: u64 = cells().map(|i| self.discards.wait_ms[i]).sum();
+        let bytes: u64 = cells().map(|i| self.discards.bytes[i]).sum();
+        let mut fit = Fit {
+            service_us: Some(per_command(wait_ms) * 1e3).filter(|&us| us > 0.0),
+            at_mib: Some(per_command(bytes) / (1 << 20) as f64),
+            ..Fit::default()
+        };
+        if let Some(actor) = stalled {
+            let depth = f64::from(actor.foreground.loop_kind.depth());
+            fit.ops_per_discard = self.ops_per_discard(actor);
+            // Several drives take turns; what passes between two discards isn't one depth then.
+            let tellable = self.discards.devices == 1 && commands >= 20;
+            fit.barrier = fit
+                .ops_per_discard
+                .filter(|_| tellable)
+                .map(|per| (per / depth - 1.0).abs() <= 0.25);
+        }
+        Some(fit)
+    }
+
+    /// Operations per discard over the full intervals of an actor's stalls: those
+    /// between the first and the last of each, so that what ran before doesn't count.
+    fn ops_per_discard(&self, actor: &Judged) -> Option<f64> {
+        let columns = &self.record.intervals.actors[actor.index];
+        let (mut ops, mut commands) = (0_u64, 0_u64);
+        for range in &actor.stalled {
+            let full = if range.len() > 2 {
+                range.start + 1..range.end - 1
+            } else {
+                range.clone()
+            };
+            for i in full {
+                ops += u64::from(columns.ops[i]);
+                commands += u64::from(self.discards.commands[i]);
+            }
+        }
+        (commands > 0).then(|| ops as f64 / commands as f64)
+    }
+}

@@ -1,0 +1,197 @@
+//! Runs of low cells: which are stalls, which are dips, and what they cost.
+//!
+//! A run that overlaps significant discards (± 1 cell) is a stall. But a hang
+//! with another cause may begin or end next to a few discards, and must not be
+//! charged to them; while a slow drive, one discard of which takes many cells,
+//! must be. So each cell is asked whether a discard was *in service* in it or
+//! in a neighbour ("explained"), and
+//!
+//! - where a run goes on for more than max(3 cells, 0.5 s) without any, it is cut there;
+//! - a piece is a stall if most of its run is explained, or if most of the
+//!   cells with discards in service were low in this record: then discards do
+//!   that here, and something else happened to follow. Otherwise the whole run is a dip.
+
+use std::ops::Range;
+
+use super::grid::Grid;
+use super::low::Lows;
+use super::stats::median;
+
+/// Cuts are made where nothing explains a run for longer than this.
+const UNEXPLAINED_CELLS: usize = 3;
+/// The same in seconds; the longer of both counts.
+const UNEXPLAINED_S: f64 = 0.5;
+
+/// A run of low cells, or a piece of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Its cells, all low.
+    pub(super) cells: Range<usize>,
+    /// Whether discards explain it.
+    pub(super) stall: bool,
+}
+
+/// What a set of pieces cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Cost {
+    /// Stalled seconds: over the pieces and their edges, min(1, (1−r)/(1−depth)) × length.
+    pub(super) seconds: f64,
+    /// Those of the longest piece.
+    pub(super) longest_s: f64,
+    /// Median share over the full cells.
+    pub(super) depth: f64,
+    /// Sum of (1−r) × length over the pieces and their edges.
+    pub(super) lost_s: f64,
+}
+
+/// All low runs within `range` of the grid, cut and told apart.
+pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece> {
+    let explained: Vec<bool> = (0..grid.cells.len())
+        .map(|i| {
+            let after = i + 1 < grid.cells.len() && grid.adjoins(i + 1) && grid.covered[i + 1];
+            grid.covered[i] || after || grid.adjoins(i) && grid.covered[i - 1]
+        })
+        .collect();
+    let covered: Vec<usize> = range.clone().filter(|&i| grid.covered[i]).collect();
+    let low_covered = covered.iter().filter(|&&i| lows.low[i]).count();
+    let discards_stall = 2 * low_covered > covered.len();
+    let gap = UNEXPLAINED_CELLS.max((UNEXPLAINED_S / grid.cell_s).round() as usize);
+    let mut found = Vec::new();
+    for run in runs(grid, lows, range) {
+        let count = run.clone().filter(|&i| explained[i]).count();
+        let mostly = 2 * count > run.len();
+        if count == 0 || !(mostly || discards_stall && touches(grid, lows, &run)) {
+            found.push(Piece {
+                cells: run,
+                stall: false,
+            });
+        } else {
+            cut(run, &explained, gap, &mut found);
+        }
+    }
+    found
+}
+
+/// Whether a discard was in service in one of the run's own cells, not just beside it.
+fn touches(grid: &Grid, lows: &Lows, run: &Range<usize>) -> bool {
+    run.clone().any(|i| grid.covered[i] && lows.low[i])
+}
+
+/// Maximal runs of low cells that follow each other without a gap.
+fn runs(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for i in range.filter(|&i| lows.low[i]) {
+        match runs.last_mut() {
+            Some(run) if run.end == i && grid.adjoins(i) => run.end = i + 1,
+            _ => runs.push(i..i + 1),
+        }
+    }
+    runs
+}
+
+/// Cuts a run where it is unexplained for more than `gap` cells.
+fn cut(run: Range<usize>, explained: &[bool], gap: usize, found: &mut Vec<Piece>) {
+    // A piece begins with the run or an explained cell, and reaches over short gaps.
+    let mut start = run.start;
+    let mut unexplained = 0;
+    let mut any = false;
+    for i in run.clone() {
+        if !explained[i] {
+            unexplained += 1;
+            continue;
+        }
+        if unexplained > gap {
+            let end = i - unexplained;
+            if any {
+                found.push(Piece {
+                    cells: start..end,
+                    stall: true,
+                });
+                start = end;
+            }
+            found.push(Piece {
+                cells: start..i,
+                stall: false,
+            });
+            start = i;
+        }
+        unexplained = 0;
+        any = true;
+    }
+    if unexplained > gap {
+        let end = run.end - unexplained;
+        found.push(Piece {
+            cells: start..end,
+            stall: true,
+        });
+        start = end;
+        found.push(Piece {
+            cells: start..run.end,
+            stall: false,
+        });
+    } else {
+        found.push(Piece {
+            cells: start..run.end,
+            stall: true,
+        });
+    }
+}
+
+/// What these pieces cost together; `None` of none.
+///
+/// A piece's *full* cells are those between its first and its last, which may
+/// have been hit only partly; a piece of one or two has its lowest for one.
+pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> {
+    let full = pieces.iter().flat_map(|piece| {
+        let cells = piece.cells.clone();
+        if cells.len() > 2 {
+            lows.share[cells.start + 1..cells.end - 1].to_vec()
+        } else {
+            lows.share[cells]
+                .iter()
+                .copied()
+                .min_by(f64::total_cmp)
+                .into_iter()
+                .collect()
+        }
+    });
+    let depth = median(full)?;
+    let mut cost = Cost {
+        depth,
+        ..Cost::default()
+    };
+    let mut counted = 0;
+    for piece in pieces {
+        let mut seconds = 0.0;
+        for i in with_edges(grid, lows, &piece.cells) {
+            if i < counted {
+                continue; // an edge between two pieces belongs to the first
+            }
+            counted = i + 1;
+            let missing = (1.0 - lows.share[i]).max(0.0);
+            let stalled = if lows.low[i] && missing >= 1.0 - depth {
+                1.0 // also where depth is 1: one operation hangs while others go on
+            } else {
+                (missing / (1.0 - depth).max(f64::EPSILON)).min(1.0)
+            };
+            seconds += stalled * grid.seconds[i];
+            cost.lost_s += missing * grid.seconds[i];
+        }
+        cost.seconds += seconds;
+        cost.longest_s = cost.longest_s.max(seconds);
+    }
+    Some(cost)
+}
+
+/// A piece with the cells at its two edges, unless those are low themselves
+/// (then they belong to another piece).
+pub(super) fn with_edges(grid: &Grid, lows: &Lows, cells: &Range<usize>) -> Range<usize> {
+    let mut all = cells.clone();
+    if grid.adjoins(all.start) && !lows.low[all.start - 1] {
+        all.start -= 1;
+    }
+    if all.end < grid.cells.len() && grid.adjoins(all.end) && !lows.low[all.end] {
+        all.end += 1;
+    }
+    all
+}

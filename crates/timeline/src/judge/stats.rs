@@ -1,0 +1,153 @@
+//! Medians, slopes and bootstrap intervals.
+
+/// The median; `None` of nothing. NaNs must have been left out.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    if sorted.is_empty() {
+        return None;
+    }
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    Some(if sorted.len() % 2 == 1 {
+        sorted[half]
+    } else {
+        (sorted[half - 1] + sorted[half]) / 2.0
+    })
+}
+
+/// The arithmetic mean; `None` of nothing.
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// How much a least-squares line through evenly spaced values changes over
+/// their whole length, as a share of their mean. Infinite when the mean is 0.
+pub(super) fn drift(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let Some(mean) = mean(values).filter(|&m| m > 0.0) else {
+        return f64::INFINITY;
+    };
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let middle = (n - 1.0) / 2.0;
+    let (mut xy, mut xx) = (0.0, 0.0);
+    for (i, value) in values.iter().enumerate() {
+        let x = i as f64 - middle;
+        xy += x * (value - mean);
+        xx += x * x;
+    }
+    (xy / xx * n / mean).abs()
+}
+
+/// How often the bootstrap resamples.
+const RESAMPLES: usize = 1000;
+
+/// A loss, as a share of the baseline, with its 95 % bootstrap interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Loss {
+    /// 1 − median while discarding ÷ median of the baseline.
+    pub(super) share: f64,
+    /// Lower end of the interval.
+    pub(super) low: f64,
+    /// Upper end.
+    pub(super) high: f64,
+}
+
+impl Loss {
+    /// The smallest loss that would have been told from noise.
+    pub(super) fn detectable(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// Fewer values than this don't tell their own spread; the baseline's is taken.
+const ENOUGH: usize = 5;
+
+/// The loss of `active` rates against `baseline` rates. Always the same for
+/// the same figures: the resampling has a fixed seed.
+pub(super) fn loss(baseline: &[f64], active: &[f64]) -> Option<Loss> {
+    let base = median(baseline.iter().copied()).filter(|&b| b > 0.0)?;
+    let now = median(active.iter().copied())?;
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut losses: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            let then = median((0..baseline.len()).map(|_| *random.pick(baseline)));
+            let now = if active.len() < ENOUGH {
+                // Scatter of the baseline around its own median, laid on each value.
+                median(active.iter().map(|&v| v + random.pick(baseline) - base))
+            } else {
+                median((0..active.len()).map(|_| *random.pick(active)))
+            };
+            match (then, now) {
+                (Some(then), Some(now)) if then > 0.0 => 1.0 - now / then,
+                _ => 0.0,
+            }
+        })
+        .collect();
+    losses.sort_by(f64::total_cmp);
+    Some(Loss {
+        share: 1.0 - now / base,
+        low: losses[RESAMPLES / 40],
+        high: losses[RESAMPLES - 1 - RESAMPLES / 40],
+    })
+}
+
+/// SplitMix64: small, good enough to resample with, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn pick<'a>(&mut self, from: &'a [f64]) -> &'a f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        &from[(z % from.len() as u64) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_drift() {
+        assert_eq!(median([]), None);
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert!(drift(&[100.0; 10]) < 1e-9);
+        let falling: Vec<f64> = (0..10).map(|i| 104.5 - f64::from(i)).collect();
+        assert!((drift(&falling) - 0.1).abs() < 1e-9, "{}", drift(&falling));
+        assert_eq!(drift(&[0.0; 5]), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_loss_is_told_from_noise() {
+        let noisy = |mean: f64| -> Vec<f64> {
+            (0..20)
+                .map(|i| mean * (1.0 + 0.05 * f64::from(i % 5 - 2) / 2.0))
+                .collect()
+        };
+        let same = loss(&noisy(100.0), &noisy(100.0)).unwrap();
+        assert!(same.low <= 0.0 && same.high >= 0.0, "{same:?}");
+        assert!(same.detectable() < 0.1);
+        let lower = loss(&noisy(100.0), &noisy(80.0)).unwrap();
+        assert!(
+            (lower.share - 0.2).abs() < 1e-9 && lower.low > 0.1,
+            "{lower:?}"
+        );
+        assert_eq!(
+            loss(&noisy(100.0), &noisy(80.0)),
+            loss(&noisy(100.0), &noisy(80.0))
+        );
+        // One value in wild noise says nothing.
+        let wild: Vec<f64> = (0..20)
+            .map(|i| if i % 2 == 0 { 50.0 } else { 150.0 })
+            .collect();
+        assert!(loss(&wild, &[80.0]).unwrap().low < 0.0);
+        assert_eq!(loss(&[], &[1.0]), None);
+        assert_eq!(loss(&[1.0], &[]), None);
+        assert_eq!(loss(&[0.0], &[1.0]), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! The sentence a person can quote.
+
+use super::actor::Judged;
+use super::part::PartJudged;
+use crate::units;
+use crate::verdict::{Finding, Reason};
+
+/// One sentence, with the figures that matter.
+pub(super) fn sentence(part: &PartJudged, finding: Finding, reasons: &[Reason]) -> String {
+    match finding {
+        Finding::Stall => stall(part),
+        Finding::Slowdown => slowdown(part),
+        Finding::None if reasons.contains(&Reason::NoDiscards) => no_discards(part, reasons),
+        Finding::None => none(part),
+        Finding::Inconclusive => inconclusive(part, reasons),
+    }
+}
+
+fn stall(part: &PartJudged) -> String {
+    let worst = part
+        .actors
+        .iter()
+        .filter_map(|a| Some((a, a.foreground.stall?)))
+        .max_by(|a, b| a.1.lost_s.total_cmp(&b.1.lost_s));
+    let Some((actor, stall)) = worst else {
+        return inconclusive(part, &[]);
+    };
+    let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
+    format!(
+        "{} stalled {} for {} (to {} of {}){}.",
+        doing(part),
+        operations(part, actor),
+        units::seconds(stall.seconds),
+        units::percent(stall.depth),
+        units::rate(base),
+        trim(part)
+    )
+}
+
+fn slowdown(part: &PartJudged) -> String {
+    let slowed = part
+        .actors
+        .iter()
+        .filter(|a| a.finding == Finding::Slowdown);
+    let Some(actor) = slowed.max_by(|a, b| loss(a).total_cmp(&loss(b))) else {
+        return inconclusive(part, &[]);
+    };
+    format!(
+        "{} slowed {} by {} (from {}) for {}{}.",
+        doing(part),
+        operations(part, actor),
+        units::percent(loss(actor)),
+        units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN)),
+        units::seconds(part.discard.active_s.unwrap_or(f64::NAN)),
+        trim(part)
+    )
+}
+
+fn none(part: &PartJudged) -> String {
+    let seen = part.actors.iter().find(|a| a.finding == Finding::None);
+    let Some(actor) = seen else {
+        return inconclusive(part, &[]);
+    };
+    let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
+    let ratio = actor.foreground.ops_ratio.unwrap_or(f64::NAN);
+    format!(
+        "{} did not stall {}: {} of {} went on{}.",
+        doing(part),
+        operations(part, actor),
+        units::percent(ratio.min(1.0)),
+        units::rate(base),
+        trim(part).replacen(": TRIM", " while TRIM", 1)
+    )
+}
+
+fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
+    let what = match &part.deletion {
+        Some(deletion) if deletion.bytes > 0 => {
+            format!("Deleting {} sent the devices", units::bytes(deletion.bytes))
+        }
+        _ => "The devices got".to_owned(),
+    };
+    let late = if reasons.contains(&Reason::DiscardsDidNotCome) {
+        " within 60 s of the last deletion call"
+    } else {
+        ""
+    };
+    let dips: usize = part.actors.iter().map(|a| a.foreground.dips.len()).sum();
+    let but = match dips {
+        0 => String::new(),
+        1 => "; the foreground dipped once for another reason".to_owned(),
+        n => format!("; the foreground dipped {n} times for other reasons"),
+    };
+    format!("{what} no discards{late}, so TRIM stalled nothing{but}.")
+}
+
+fn inconclusive(part: &PartJudged, reasons: &[Reason]) -> String {
+    let why: Vec<&str> = reasons.iter().filter_map(|r| because(*r)).collect();
+    let why = if why.is_empty() {
+        "the record does not tell".to_owned()
+    } else {
+        why.join("; ")
+    };
+    let what = match &part.deletion {
+        Some(deletion) if deletion.bytes > 0 => {
+            format!("deleting {} stalls anything", units::bytes(deletion.bytes))
+        }
+        _ => "discards stall anything".to_owned(),
+    };
+    format!("It cannot be told whether {what}: {why}.")
+}
+
+fn because(reason: Reason) -> Option<&'static str> {
+    Some(match reason {
+        Reason::NoDiscards => "the devices saw no discards",
+        Reason::DiscardsDidNotCome => {
+            "most of what was freed was not discarded within 60 s of the last deletion call"
+        }
+        Reason::NoDeletion => "nothing was deleted",
+        Reason::NoSteadyBaseline => "there was no steady stretch to compare with",
+        Reason::TooFewOperations => "there were too few operations to see a loss of 10 %",
+        Reason::ControlDipsToo => "the control, which had no discards, lost about as much",
+        Reason::DipsWithoutDiscards => "the foreground was slow without discards, too",
+        Reason::Interrupted => "the run was interrupted before its deletion was over",
+        Reason::ForegroundErrors => return None,
+    })
+}
+
+/// `Deleting 8.0 GiB`, or what was discarded where it isn't known what was deleted.
+fn doing(part: &PartJudged) -> String {
+    match &part.deletion {
+        Some(deletion) if deletion.bytes > 0 => {
+            format!("Deleting {}", units::bytes(deletion.bytes))
+        }
+        _ => format!("Discarding {}", units::bytes(part.discards.total_bytes)),
+    }
+}
+
+/// `: TRIM ran at 9.1 GB/s (8.5 GiB/s)`, where it is known.
+fn trim(part: &PartJudged) -> String {
+    let bound = if part.discard.bytes_per_s_is_lower_bound {
+        "at least "
+    } else {
+        ""
+    };
+    part.discard.bytes_per_s.map_or(String::new(), |rate| {
+        format!(": TRIM ran at {bound}{}", units::byte_rate(rate))
+    })
+}
+
+fn loss(actor: &Judged) -> f64 {
+    actor.loss.map_or(0.0, |loss| loss.share)
+}
+
+/// `reads`; with several actors also which: `reads (canary)`.
+fn operations(part: &PartJudged, actor: &Judged) -> String {
+    let op = actor.foreground.op.as_str();
+    let plural = match op {
+        "" => "operations".to_owned(),
+        op if op.ends_with('s') || op.ends_with("sync") => op.to_owned(),
+        op => format!("{op}s"),
+    };
+    if part.actors.len() > 1 {
+        format!("{plural} ({})", actor.foreground.actor)
+    } else {
+        plural
+    }
+}

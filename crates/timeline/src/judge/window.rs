@@ -1,0 +1,121 @@
+//! Which intervals belong to which phase of the part that is judged.
+
+use std::ops::Range;
+
+use crate::record::{DeletionLine, EndReason, Part, PhaseName, RunRecord};
+
+/// The part of a record that is judged, as ranges of intervals.
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    /// The part.
+    pub(super) part: Part,
+    /// Whether the record tells phases at all (an imported log doesn't).
+    pub(super) has_phases: bool,
+    /// Where rates are looked at: baseline, delete and recovery; everything without phases.
+    pub(super) all: Range<usize>,
+    /// The baseline phase.
+    pub(super) baseline: Option<Range<usize>>,
+    /// The delete phase: discards count only here. Everything without phases.
+    pub(super) delete: Option<Range<usize>>,
+    /// The recovery phase.
+    pub(super) recovery: Option<Range<usize>>,
+    /// Whether the delete phase ran to its end.
+    pub(super) complete: bool,
+}
+
+impl Window {
+    /// The window of one part; `None` when the record has phases, but none of this part.
+    pub(super) fn of(record: &RunRecord, part: Part) -> Option<Window> {
+        let everything = 0..record.intervals.len();
+        let completed = record
+            .end
+            .as_ref()
+            .is_some_and(|e| e.reason == EndReason::Completed);
+        if record.phases.is_empty() {
+            return (part == Part::Main).then_some(Window {
+                part,
+                has_phases: false,
+                all: everything.clone(),
+                baseline: None,
+                delete: Some(everything),
+                recovery: None,
+                complete: completed,
+            });
+        }
+        if !record.phases.iter().any(|p| p.part == part) {
+            return None;
+        }
+        let baseline = phase(record, part, PhaseName::Baseline);
+        let delete = phase(record, part, PhaseName::Delete);
+        let recovery = phase(record, part, PhaseName::Recovery);
+        let begin = [&baseline, &delete, &recovery]
+            .into_iter()
+            .flatten()
+            .map(|r| r.start)
+            .min();
+        let end = [&baseline, &delete, &recovery]
+            .into_iter()
+            .flatten()
+            .map(|r| r.end)
+            .max();
+        let complete = delete.is_some() && (recovery.is_some() || completed);
+        Some(Window {
+            part,
+            has_phases: true,
+            all: begin.unwrap_or(0)..end.unwrap_or(0),
+            baseline: baseline.filter(|r| !r.is_empty()),
+            delete: delete.filter(|r| !r.is_empty()),
+            recovery: recovery.filter(|r| !r.is_empty()),
+            complete,
+        })
+    }
+
+    /// What was deleted in this part; several deletions count as one.
+    pub(super) fn deletion(&self, record: &RunRecord) -> Option<DeletionLine> {
+        let mut of_part = record.deletions.iter().filter(|d| d.part == self.part);
+        let first = *of_part.next()?;
+        Some(of_part.fold(first, |sum, d| {
+            let begin = sum.at_s.min(d.at_s);
+            let end = (sum.at_s + sum.seconds).max(d.at_s + d.seconds);
+            DeletionLine {
+                at_s: begin,
+                seconds: end - begin,
+                bytes: sum.bytes.saturating_add(d.bytes),
+                files: sum.files.saturating_add(d.files),
+                errors: sum.errors.saturating_add(d.errors),
+                ..sum
+            }
+        }))
+    }
+}
+
+/// The intervals of a phase, from its begin to that of the next of any part.
+/// An interval belongs where its middle lies: the ticks and the phases are
+/// kept by different threads, and need not meet.
+fn phase(record: &RunRecord, part: Part, name: PhaseName) -> Option<Range<usize>> {
+    let index = record
+        .phases
+        .iter()
+        .position(|p| (p.part, p.name) == (part, name))?;
+    let begin = record.phases[index].at_s;
+    let end = record.phases[index + 1..]
+        .iter()
+        .find(|p| (p.part, p.name) != (part, name));
+    let place = |at_s: f64| {
+        let intervals = &record.intervals;
+        let middle = |i: usize| intervals.at_s[i] + f64::from(intervals.seconds[i]) / 2.0;
+        // The columns are in order of time.
+        let (mut low, mut high) = (0, intervals.len());
+        while low < high {
+            let mid = low.midpoint(high);
+            if middle(mid) < at_s {
+                low = mid + 1
+            } else {
+                high = mid
+            }
+        }
+        low
+    };
+    let last = end.map_or(record.intervals.len(), |p| place(p.at_s));
+    Some(place(begin)..last)
+}
