@@ -1,25 +1,41 @@
-//! Prints the tests' synthetic runs, to be looked at:
-//! `cargo run -p trimbench-report --example look -- [WIDTH] [plain] [ascii]`.
+//! Prints the tests' synthetic runs, or recorded ones, to be looked at:
+//! `cargo run -p trimbench-report --example look -- [WIDTH] [plain] [ascii] [RECORD…]`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
 use report::terminal::{self, Style};
+use timeline::record::RecordReader;
+use timeline::{JudgeOptions, RunRecord, Verdict, judge};
 
-fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let style = Style {
-        colour: !words.iter().any(|word| word == "plain"),
-        width: words
-            .iter()
-            .find_map(|word| word.parse().ok())
-            .unwrap_or(80),
-        unicode: !words.iter().any(|word| word == "ascii"),
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut style = Style {
+        colour: true,
+        width: 80,
+        unicode: true,
     };
-    for run in [common::T500, common::SHORT] {
-        let (record, verdict) = (run.record(), run.verdict());
-        println!("{}", terminal::set_up(&record.head, &style));
-        println!("{}", terminal::verdict(&verdict, &record, &style));
-        println!("{}", terminal::timeline(&record, &verdict, &style));
+    let mut records = Vec::new();
+    for word in std::env::args().skip(1) {
+        match (word.as_str(), word.parse()) {
+            (_, Ok(width)) => style.width = width,
+            ("plain", _) => style.colour = false,
+            ("ascii", _) => style.unicode = false,
+            _ => records.push(RecordReader::read(std::fs::File::open(word)?)?),
+        }
     }
+    for record in &records {
+        show(record, &judge(record, &JudgeOptions::default()), &style);
+    }
+    if records.is_empty() {
+        for run in [common::T500, common::SHORT] {
+            show(&run.record(), &run.verdict(), &style);
+        }
+    }
+    Ok(())
+}
+
+fn show(record: &RunRecord, verdict: &Verdict, style: &Style) {
+    println!("{}", terminal::set_up(&record.head, style));
+    println!("{}", terminal::verdict(verdict, record, style));
+    println!("{}", terminal::timeline(record, verdict, style));
 }

@@ -46,8 +46,8 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
   From submission: in a closed loop, response and service time are the same.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
-  stall      16.9 s in all, the longest 16.9 s; 4.3 % of the rate was left;
-             16.2 s of work lost; longest wait 2.7 ms
+  stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
+             lost; longest wait 2.7 ms
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for 16.9 s; mean wait 2.1 ms
   debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
@@ -233,8 +233,8 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
   From submission: in a closed loop, response and service time are the same.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
-  stall      16.9 s in all, the longest 16.9 s; 4.3 % of the rate was left;
-             16.2 s of work lost; longest wait 2.7 ms
+  stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
+             lost; longest wait 2.7 ms
   dips       0.30 s at 62.5 s (to 25 %), 0.30 s at 63.5 s (to 25 %), 0.30 s at
              64.5 s (to 25 %), 2 more; without discards, so not TRIM's doing
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
@@ -274,9 +274,9 @@ p99   10 ms┤
      reader│                                 ▇▇
      100 µs┤▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁██▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
   42.9 GB/s┤                                 ██
-       TRIM┤                                 ██
+       TRIM│                                 ██
     8.0 GiB┤                              ████
-       debt┤                              ████
+       debt│                              ████
       phase│├ baseline ───────────────────┼────┼ recovery ──────────────────────
      events│                              12345
            └──────────────┬──────────────┬──────────────┬──────────────┬────────
@@ -374,7 +374,7 @@ p99    1 ms┤
      100 µs┤▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂
        TRIM│ none
     8.0 GiB┤                                  ██████████████████████████████████
-       debt┤                                  ██████████████████████████████████
+       debt│                                  ██████████████████████████████████
       phase│├ baseline ──────────────────────┼ delete ──────────────────────────
            └───────┬───────────┬──────────┬──────────┬───────────┬──────────┬───
                   155 s       160        165        170         175        180

@@ -157,7 +157,8 @@ fn devices(page: &mut Page, devices: &[DeviceInfo]) {
         draw(page, &title, &node.branch, &[name, what]);
         // A partition has the limits of its drive, which come next.
         let children = !node.device.below.is_empty();
-        if !node.again && !(node.device.kind == DeviceKind::Partition && children) {
+        let told_below = node.device.kind == DeviceKind::Partition && children;
+        if !node.again && !told_below {
             let stem = if children { "│  " } else { "" };
             let (hue, limits) = limits(node.device);
             let title = " ".repeat(LABEL);

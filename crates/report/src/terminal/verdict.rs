@@ -71,10 +71,15 @@ fn whose(seen: &Foreground, verdict: &Verdict) -> String {
 fn foreground(page: &mut Page, seen: &Foreground, verdict: &Verdict) {
     let whose = whose(seen, verdict);
     if let Some(stall) = &seen.stall {
+        let all = units::seconds(stall.seconds);
+        let longest = units::seconds(stall.longest_s);
+        let pieces = if longest == all {
+            "in one piece".to_owned()
+        } else {
+            format!("in all, the longest {longest}")
+        };
         let mut text = format!(
-            "{whose}{} in all, the longest {}; {} of the rate was left; {} of work lost",
-            units::seconds(stall.seconds),
-            units::seconds(stall.longest_s),
+            "{whose}{all} {pieces}; {} of the rate was left; {} of work lost",
             units::percent(stall.depth),
             units::seconds(stall.lost_s)
         );

@@ -217,7 +217,8 @@ impl Picture<'_> {
         let stalled = marks.contains(&Some(Mark::Stall));
         let dipped = marks.contains(&Some(Mark::Dip));
         let label = match (stalled, dipped) {
-            (true, _) => "stall",
+            (true, true) => "stall, dip",
+            (true, false) => "stall",
             (false, true) => "dip",
             (false, false) => return,
         };
@@ -283,6 +284,10 @@ impl Picture<'_> {
     }
 
     fn debt(&self, page: &mut Page) {
+        // An imported log doesn't tell what was freed.
+        if self.record.intervals.freed_bytes.iter().all(|&n| n == 0) {
+            return;
+        }
         let debt = self.window.greatest(|i| Some(self.discards.debt[i] as f64));
         // A debt of at most 1 % counts as paid.
         let most = debt.iter().flatten().copied().fold(0.0, f64::max);

@@ -25,10 +25,10 @@ impl Panel {
     pub(super) fn draw(&self, page: &mut Page) {
         let rows = self.labels.len();
         for (row, label) in self.labels.iter().enumerate() {
-            let mut line = vec![gutter(
-                label,
-                !label.is_empty() && (row == 0 || row + 1 == rows),
-            )];
+            // A label that is a place on the scale has a tick, a name has none.
+            let tick =
+                row == 0 || row + 1 == rows && label.starts_with(|c: char| c.is_ascii_digit());
+            let mut line = vec![gutter(label, tick)];
             for (column, &hue) in self.inks.iter().enumerate() {
                 let above = rows - 1 - row;
                 let bar = eighths(self.bars[column], rows);
