@@ -4,7 +4,8 @@ use ::timeline::record::{Part, PhaseName};
 use ::timeline::units;
 
 use super::Style;
-use super::page::{Ink, Page, Span, ink, left, plain, right};
+use super::glyphs::{left, right};
+use super::page::{Ink, Page, Span, ink, plain};
 use super::words::phase;
 
 /// What the live line tells.

@@ -1,5 +1,7 @@
 //! Text for a terminal: what was found, the live line, the verdict and the timeline.
 
+mod facts;
+mod glyphs;
 mod live;
 mod page;
 mod set_up;

@@ -4,7 +4,8 @@ use ::timeline::record::{DeviceInfo, DeviceKind, Head, Target};
 use ::timeline::units;
 
 use super::Style;
-use super::page::{Ink, Page, Span, columns, ink, left, plain};
+use super::glyphs::{columns, left};
+use super::page::{Ink, Page, Span, ink, plain};
 use super::words;
 
 /// Columns of the labels at the left.

@@ -4,7 +4,8 @@ use ::timeline::record::{ActorInfo, RunRecord};
 use ::timeline::units;
 use ::timeline::verdict::{Figures, Foreground, ServiceFigures};
 
-use super::page::{Ink, Page, Span, ink, left, plain, right};
+use super::glyphs::{left, right};
+use super::page::{Ink, Page, Span, ink, plain};
 use super::words;
 
 /// Columns of the rows' names.

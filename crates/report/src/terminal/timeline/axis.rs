@@ -5,7 +5,8 @@ use ::timeline::record::{EventKind, Part};
 
 use super::panel::{GUTTER, gutter};
 use super::window::Window;
-use crate::terminal::page::{Ink, Page, columns, ink, plain};
+use crate::terminal::glyphs::columns;
+use crate::terminal::page::{Ink, Page, ink, plain};
 use crate::terminal::words;
 
 /// Columns between two labelled ticks, at least.

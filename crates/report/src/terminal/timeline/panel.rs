@@ -1,6 +1,7 @@
 //! Bars several rows high, out of eighth blocks.
 
-use crate::terminal::page::{Ink, Page, Span, ink, right};
+use crate::terminal::glyphs::right;
+use crate::terminal::page::{Ink, Page, Span, ink};
 
 /// Columns left of the plot: a label, and the line that bounds it.
 pub(super) const GUTTER: usize = 12;

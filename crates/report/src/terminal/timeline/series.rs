@@ -3,6 +3,8 @@
 use ::timeline::RunRecord;
 use ::timeline::verdict::Foreground;
 
+use super::window::Window;
+
 /// An interval with less than this share of all bytes discarded doesn't count as discarding.
 const SIGNIFICANT: f64 = 0.001;
 
@@ -14,6 +16,26 @@ pub(super) fn rate(record: &RunRecord, actor: usize, interval: usize) -> Option<
     let columns = record.intervals.actors.get(actor)?;
     let seconds = f64::from(*record.intervals.seconds.get(interval)?);
     (columns.running[interval] && seconds > 0.0).then(|| f64::from(columns.ops[interval]) / seconds)
+}
+
+/// Operations per second over each column as a whole.
+pub(super) fn means(record: &RunRecord, window: &Window, actor: usize) -> Vec<Option<f64>> {
+    window
+        .columns
+        .iter()
+        .map(|range| {
+            let (mut ops, mut seconds) = (0.0, 0.0);
+            for i in range.clone() {
+                if let Some(rate) = rate(record, actor, i) {
+                    let length = f64::from(record.intervals.seconds[i]);
+                    ops += rate * length;
+                    seconds += length;
+                }
+            }
+            let mean = ops / seconds;
+            mean.is_finite().then_some(mean)
+        })
+        .collect()
 }
 
 /// The 99th percentile of an actor's latency, in microseconds, or the age of

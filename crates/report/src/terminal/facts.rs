@@ -1,0 +1,278 @@
+//! The figures a verdict rests on, a labelled line each.
+
+use ::timeline::Verdict;
+use ::timeline::units;
+use ::timeline::verdict::{Control, Deletion, Discard, Finding, Fit, Foreground};
+
+use super::page::{Ink, Page, ink};
+
+/// Columns of the labels at the left.
+const LABEL: usize = 13;
+
+/// More dips than this say no more than their number does.
+const DIPS_SHOWN: usize = 3;
+
+/// All figures the verdict has.
+pub(super) fn all(page: &mut Page, verdict: &Verdict) {
+    if let Some(deletion) = &verdict.deletion {
+        self::deletion(page, deletion);
+    }
+    for seen in &verdict.foreground {
+        foreground(page, seen, verdict);
+    }
+    discard(page, &verdict.discard);
+    if let Some(fit) = &verdict.fit {
+        cost(page, fit);
+    }
+    if let Some(control) = &verdict.control {
+        self::control(page, control);
+    }
+}
+
+fn deletion(page: &mut Page, deletion: &Deletion) {
+    let plural = if deletion.files == 1 { "" } else { "s" };
+    let text = format!(
+        "{} in {} file{plural}; the calls took {}",
+        units::bytes(deletion.bytes),
+        units::count(deletion.files),
+        units::seconds(deletion.seconds)
+    );
+    fact(page, "deletion", Ink::Plain, &text);
+}
+
+fn fact(page: &mut Page, label: &str, hue: Ink, text: &str) {
+    page.labelled(
+        ink(Ink::Dim, format!("  {label}")),
+        LABEL,
+        &[ink(hue, text)],
+    );
+}
+
+/// Whose line it is, where there are several actors.
+fn whose(seen: &Foreground, verdict: &Verdict) -> String {
+    if verdict.foreground.len() > 1 {
+        format!("{}: ", seen.actor)
+    } else {
+        String::new()
+    }
+}
+
+fn foreground(page: &mut Page, seen: &Foreground, verdict: &Verdict) {
+    let whose = whose(seen, verdict);
+    if let Some(stall) = &seen.stall {
+        let all = units::seconds(stall.seconds);
+        let longest = units::seconds(stall.longest_s);
+        let pieces = if longest == all {
+            "in one piece".to_owned()
+        } else {
+            format!("in all, the longest {longest}")
+        };
+        let mut text = format!(
+            "{whose}{all} {pieces}; {} of the rate was left; {} of work lost",
+            units::percent(stall.depth),
+            units::seconds(stall.lost_s)
+        );
+        if let Some(worst) = stall.worst_latency_us {
+            text += &format!("; longest wait {}", units::latency_us(worst));
+        }
+        fact(page, "stall", Ink::Red, &text);
+    } else if let Some(ratio) = seen
+        .ops_ratio
+        // An open loop keeps its rate by its nature, unless it can't.
+        .filter(|&ratio| ratio <= 0.9 || !seen.loop_kind.is_open())
+    {
+        let hue = if ratio <= 0.9 {
+            Ink::Yellow
+        } else {
+            Ink::Plain
+        };
+        let mut text = format!(
+            "{whose}{} of the baseline's rate while discards were processed",
+            units::percent(ratio)
+        );
+        if let Some(lost) = seen.lost_s.filter(|&lost| lost > 0.0) {
+            text += &format!("; {} of work lost", units::seconds(lost));
+        }
+        fact(page, "rate kept", hue, &text);
+    }
+    if !seen.dips.is_empty() {
+        fact(page, "dips", Ink::Plain, &dips(seen, &whose));
+    }
+    if let Some(unfinished) = &seen.unfinished {
+        let plural = if unfinished.operations == 1 { "" } else { "s" };
+        fact(
+            page,
+            "unfinished",
+            Ink::Red,
+            &format!(
+                "{whose}{} operation{plural} never finished; the oldest had waited {}",
+                units::count(unfinished.operations),
+                units::latency_us(unfinished.oldest_us)
+            ),
+        );
+    }
+}
+
+fn dips(seen: &Foreground, whose: &str) -> String {
+    let mut parts: Vec<String> = seen
+        .dips
+        .iter()
+        .take(DIPS_SHOWN)
+        .map(|dip| {
+            format!(
+                "{} at {:.1} s (to {})",
+                units::seconds(dip.seconds),
+                dip.at_s,
+                units::percent(dip.depth)
+            )
+        })
+        .collect();
+    if seen.dips.len() > DIPS_SHOWN {
+        parts.push(format!("{} more", seen.dips.len() - DIPS_SHOWN));
+    }
+    format!(
+        "{whose}{}; without discards, so not TRIM's doing",
+        parts.join(", ")
+    )
+}
+
+fn discard(page: &mut Page, discard: &Discard) {
+    if discard.commands == Some(0) || discard.bytes == Some(0) {
+        fact(page, "TRIM", Ink::Plain, "no discards were seen");
+    } else {
+        trim(page, discard);
+    }
+    let mut parts = Vec::new();
+    if let Some(bytes) = discard.debt_max_bytes.filter(|&bytes| bytes > 0) {
+        parts.push(format!(
+            "up to {} freed and not yet discarded",
+            units::bytes(bytes)
+        ));
+    }
+    if let Some(lag) = discard.first_discard_lag_s {
+        let lag = units::seconds(lag);
+        parts.push(format!("first discard {lag} after the first deletion call"));
+    }
+    if let Some(drain) = discard.drain_s {
+        let drain = units::seconds(drain);
+        parts.push(format!("paid {drain} after the last one returned"));
+    }
+    if !parts.is_empty() {
+        fact(page, "debt", Ink::Plain, &parts.join("; "));
+    }
+}
+
+fn trim(page: &mut Page, discard: &Discard) {
+    let mut parts = Vec::new();
+    if let Some(rate) = discard.bytes_per_s {
+        let bound = if discard.bytes_per_s_is_lower_bound {
+            "at least "
+        } else {
+            ""
+        };
+        parts.push(format!("{bound}{}", units::byte_rate(rate)));
+    }
+    if let Some(commands) = discard.commands {
+        let plural = if commands == 1 { "" } else { "s" };
+        let mut text = format!("{} discard{plural}", units::count(commands));
+        if let Some(mean) = discard.mean_bytes {
+            text += &format!(" of {}", units::bytes(mean as u64));
+        }
+        if let Some(bytes) = discard.bytes {
+            text += &format!(", {} in all", units::bytes(bytes));
+        }
+        parts.push(text);
+    }
+    if let Some(active) = discard.active_s {
+        parts.push(format!("busy with them for {}", units::seconds(active)));
+    }
+    if let Some(wait) = discard.await_us {
+        parts.push(format!("mean wait {}", units::latency_us(wait)));
+    }
+    if parts.is_empty() {
+        parts.push("what the devices did isn't known".to_owned());
+    }
+    fact(page, "TRIM", Ink::Plain, &parts.join("; "));
+}
+
+fn cost(page: &mut Page, fit: &Fit) {
+    let mut parts = Vec::new();
+    if let Some(service) = fit.service_us {
+        let mut text = format!(
+            "a discard occupies the drive for {}",
+            units::latency_us(service)
+        );
+        if let Some(mib) = fit.at_mib {
+            let size = units::bytes((mib * units::MIB as f64) as u64);
+            text += &format!(" (at {size})");
+        }
+        parts.push(text);
+    }
+    if let (Some(a), Some(b)) = (fit.a_us, fit.b_us_per_mib) {
+        parts.push(format!(
+            "{} + {} per MiB",
+            units::latency_us(a),
+            units::latency_us(b)
+        ));
+    }
+    if let Some(ops) = fit.ops_per_discard.filter(|ops| ops.is_finite()) {
+        parts.push(format!("{ops:.1} operations completed per discard"));
+    }
+    if !parts.is_empty() {
+        fact(page, "cost", Ink::Plain, &parts.join("; "));
+    }
+    match (fit.barrier, fit.phi.filter(|phi| phi.is_finite())) {
+        (Some(true), _) => fact(
+            page,
+            "barrier",
+            Ink::Plain,
+            "yes: nothing else is served during a discard, and one queue depth of the foreground \
+             between two",
+        ),
+        (Some(false), Some(phi)) => fact(
+            page,
+            "barrier",
+            Ink::Plain,
+            &format!(
+                "no: a discard blocks other I/O for {} of its time",
+                units::percent(phi)
+            ),
+        ),
+        (Some(false), None) => {
+            let text = "no: the drive serves other I/O during a discard";
+            fact(page, "barrier", Ink::Plain, text);
+        }
+        (None, _) => {}
+    }
+}
+
+fn control(page: &mut Page, control: &Control) {
+    let method = match control.method.as_deref() {
+        Some(method) => format!(" ({method})"),
+        None => String::new(),
+    };
+    let (hue, found) = match control.verdict {
+        Finding::None => (Ink::Green, "no stall"),
+        Finding::Slowdown => (Ink::Yellow, "slower, too"),
+        Finding::Stall => (Ink::Red, "stalled, too"),
+        Finding::Inconclusive => (Ink::Yellow, "inconclusive"),
+    };
+    let mut text = format!("without discards{method}: {found}");
+    for seen in &control.foreground {
+        if let Some(stall) = &seen.stall {
+            text += &format!(
+                "; {} stalled for {}",
+                seen.actor,
+                units::seconds(stall.seconds)
+            );
+        }
+        let lost: f64 = seen.dips.iter().map(|dip| dip.seconds).sum();
+        if lost > 0.0 {
+            text += &format!("; {} dipped for {}", seen.actor, units::seconds(lost));
+        }
+    }
+    if let Some(bytes) = control.discard_bytes.filter(|&bytes| bytes > 0) {
+        text += &format!("; {} were discarded all the same", units::bytes(bytes));
+    }
+    fact(page, "control", hue, &text);
+}

@@ -1,0 +1,248 @@
+//! One part of a run, plot by plot.
+
+use std::ops::Range;
+
+use ::timeline::RunRecord;
+use ::timeline::record::Part;
+use ::timeline::units;
+use ::timeline::verdict::Foreground;
+
+use super::axis::{self, Events};
+use super::panel::{Panel, gutter, push};
+use super::series::{self, Discards, Mark, means};
+use super::window::Window;
+use crate::terminal::page::{Ink, Page, ink};
+
+/// What is drawn of one part of a run.
+pub(super) struct Picture<'a> {
+    pub(super) record: &'a RunRecord,
+    pub(super) part: Part,
+    pub(super) window: &'a Window,
+    /// The top of each actor's rates.
+    pub(super) highest_rates: &'a [f64],
+    pub(super) discards: &'a Discards,
+    /// What the verdict says of the part.
+    pub(super) foreground: &'a [Foreground],
+}
+
+impl Picture<'_> {
+    pub(super) fn draw(&self, page: &mut Page) {
+        let actors = self.order();
+        for (n, &actor) in actors.iter().enumerate() {
+            let seen = self.seen(actor);
+            let marks = self.marks(actor, seen);
+            if n > 0 {
+                page.line(&[gutter("", false)]);
+            }
+            // The first actor is the one whose work matters; the others stand by.
+            let rows = if n == 0 { 5 } else { 2 };
+            if n == 0 || !self.keeps_its_rate(actor) {
+                self.rate(page, actor, rows, &marks);
+            }
+            self.mark_row(page, &marks);
+            self.latency(page, actor, seen);
+        }
+        self.trim(page);
+        self.debt(page);
+        axis::phases(page, self.record, self.part, self.window);
+        let events = Events::of(self.record, self.window);
+        events.draw_marks(page);
+        axis::seconds(page, self.window);
+        events.draw_legend(page);
+    }
+
+    /// Actors as the verdict orders them, then those it doesn't know.
+    fn order(&self) -> Vec<usize> {
+        let actors = &self.record.head.actors;
+        let mut order: Vec<usize> = self
+            .foreground
+            .iter()
+            .filter_map(|seen| actors.iter().position(|actor| actor.name == seen.actor))
+            .collect();
+        order.dedup();
+        for actor in 0..actors.len() {
+            if !order.contains(&actor) {
+                order.push(actor);
+            }
+        }
+        order
+    }
+
+    fn seen(&self, actor: usize) -> Option<&Foreground> {
+        let name = &self.record.head.actors[actor].name;
+        self.foreground.iter().find(|seen| seen.actor == *name)
+    }
+
+    /// The worst mark of each column.
+    fn marks(&self, actor: usize, seen: Option<&Foreground>) -> Vec<Option<Mark>> {
+        let Some(seen) = seen else {
+            return vec![None; self.window.columns.len()];
+        };
+        let marks = series::marks(self.record, actor, seen, self.discards);
+        let has = |range: &Range<usize>, mark| {
+            range
+                .clone()
+                .any(|i| marks[i] == Some(mark))
+                .then_some(mark)
+        };
+        self.window
+            .columns
+            .iter()
+            .map(|range| has(range, Mark::Stall).or_else(|| has(range, Mark::Dip)))
+            .collect()
+    }
+
+    /// An open loop that never falls behind has a rate that tells nothing.
+    fn keeps_its_rate(&self, actor: usize) -> bool {
+        let scale = self.highest_rates[actor];
+        self.record.head.actors[actor].loop_kind.is_open()
+            && means(self.record, self.window, actor)
+                .into_iter()
+                .flatten()
+                .all(|rate| rate >= 0.9 * scale)
+    }
+
+    fn rate(&self, page: &mut Page, actor: usize, rows: usize, marks: &[Option<Mark>]) {
+        let scale = self.highest_rates[actor];
+        let share = |rates: Vec<Option<f64>>| -> Vec<Option<f64>> {
+            let share = |rate: f64| if scale > 0.0 { rate / scale } else { 0.0 };
+            rates.into_iter().map(|rate| rate.map(share)).collect()
+        };
+        let means = means(self.record, self.window, actor);
+        // An interval that expects a few operations often has none, which means nothing.
+        let least = if scale * self.record.head.interval_ms / 1e3 < series::ENOUGH_OPERATIONS {
+            means.clone()
+        } else {
+            self.window.least(|i| series::rate(self.record, actor, i))
+        };
+        let mut labels = vec![String::new(); rows];
+        labels[0] = units::rate(scale);
+        labels[1] = self.record.head.actors[actor].name.clone();
+        if rows > 2 {
+            labels[rows - 1] = "0".to_owned();
+        }
+        Panel {
+            labels,
+            bars: share(least),
+            shade: share(means),
+            inks: marks
+                .iter()
+                .map(|mark| match mark {
+                    Some(Mark::Stall) => Ink::Red,
+                    Some(Mark::Dip) => Ink::Yellow,
+                    None => Ink::Cyan,
+                })
+                .collect(),
+        }
+        .draw(page);
+    }
+
+    fn mark_row(&self, page: &mut Page, marks: &[Option<Mark>]) {
+        let stalled = marks.contains(&Some(Mark::Stall));
+        let dipped = marks.contains(&Some(Mark::Dip));
+        let label = match (stalled, dipped) {
+            (true, true) => "stall, dip",
+            (true, false) => "stall",
+            (false, true) => "dip",
+            (false, false) => return,
+        };
+        let mut line = vec![gutter(label, false)];
+        for mark in marks {
+            match mark {
+                Some(Mark::Stall) => push(&mut line, Ink::BoldRed, '━'),
+                Some(Mark::Dip) => push(&mut line, Ink::BoldYellow, '─'),
+                None => push(&mut line, Ink::Plain, ' '),
+            }
+        }
+        page.line(&line);
+    }
+
+    /// The latency on a logarithmic scale of whole decades.
+    fn latency(&self, page: &mut Page, actor: usize, seen: Option<&Foreground>) {
+        let worst = self
+            .window
+            .greatest(|i| series::latency_us(self.record, actor, i));
+        let known = || worst.iter().flatten().copied();
+        let (least, most) = (
+            known().fold(f64::INFINITY, f64::min),
+            known().fold(0.0, f64::max),
+        );
+        if most <= 0.0 {
+            return;
+        }
+        let low = least.log10().floor();
+        let high = most.log10().ceil().max(low + 1.0);
+        let decade = |n: f64| units::latency_us(10_f64.powf(n)).replace(".0 ", " ");
+        let labels = vec![
+            format!("p99 {:>7}", decade(high)),
+            self.record.head.actors[actor].name.clone(),
+            decade(low),
+        ];
+        let alarming = 10.0
+            * seen
+                .and_then(|seen| seen.baseline.p99_us)
+                .unwrap_or(f64::INFINITY);
+        Panel {
+            labels,
+            inks: worst
+                .iter()
+                .map(|us| match us {
+                    Some(us) if *us > alarming => Ink::Red,
+                    _ => Ink::Yellow,
+                })
+                .collect(),
+            // The lowest decade's foot would be nothing; a latency is always something.
+            bars: worst
+                .iter()
+                .map(|us| us.map(|us| ((us.log10() - low) / (high - low)).max(1e-9)))
+                .collect(),
+            shade: Vec::new(),
+        }
+        .draw(page);
+    }
+
+    fn trim(&self, page: &mut Page) {
+        let rates = self.window.greatest(|i| self.discards.rate(self.record, i));
+        let show = |rate: f64| format!("{}/s", units::bytes_decimal(rate as u64));
+        bars(page, "TRIM", Ink::Magenta, rates, show);
+    }
+
+    fn debt(&self, page: &mut Page) {
+        // An imported log doesn't tell what was freed.
+        if self.record.intervals.freed_bytes.iter().all(|&n| n == 0) {
+            return;
+        }
+        let debt = self.window.greatest(|i| Some(self.discards.debt[i] as f64));
+        // A debt of at most 1 % counts as paid.
+        let most = debt.iter().flatten().copied().fold(0.0, f64::max);
+        let debt = debt
+            .into_iter()
+            .map(|debt| debt.filter(|&debt| debt > 0.01 * most))
+            .collect();
+        bars(page, "debt", Ink::Blue, debt, |bytes| {
+            units::bytes(bytes as u64)
+        });
+    }
+}
+
+/// Two rows of bars from 0; one row that says so where there is nothing.
+fn bars(
+    page: &mut Page,
+    name: &str,
+    hue: Ink,
+    values: Vec<Option<f64>>,
+    show: impl Fn(f64) -> String,
+) {
+    let most = values.iter().flatten().copied().fold(0.0, f64::max);
+    if most <= 0.0 {
+        page.line(&[gutter(name, false), ink(Ink::Dim, " none")]);
+        return;
+    }
+    Panel {
+        labels: vec![show(most), name.to_owned()],
+        inks: vec![hue; values.len()],
+        bars: values.into_iter().map(|v| v.map(|v| v / most)).collect(),
+        shade: Vec::new(),
+    }
+    .draw(page);
+}
