@@ -16,6 +16,9 @@
 //! | [`host`] | which machine is this? |
 //! | [`files`] | open, create and examine files for measuring |
 //! | [`owner`] | a directory of our own, removed whatever happens |
+//! | [`raw`] | may this device's data be destroyed, and is it ours alone? |
+//! | [`remount`] | discards off for a while, on again whatever happens |
+//! | [`priority`] | a little more priority for a sampling thread |
 
 mod discard;
 #[cfg(test)]
@@ -27,6 +30,9 @@ pub mod files;
 pub mod host;
 pub mod mounts;
 pub mod owner;
+pub mod priority;
+pub mod raw;
+pub mod remount;
 pub mod space;
 pub mod stats;
 pub mod target;

@@ -194,7 +194,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-fn path_from(field: &[u8]) -> PathBuf {
+pub(crate) fn path_from(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(unescape(field)))
 }
 

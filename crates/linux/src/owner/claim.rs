@@ -90,11 +90,13 @@ pub(super) fn create(parent_path: &Path) -> Result<WorkDir, OwnerError> {
                     removed: false,
                 });
             }
-            // A sweep saw the empty directory in between and removed it.
-            Err(Errno::NOENT) => last = Errno::NOENT,
             Err(errno) => {
-                let _ = rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR);
-                return Err(OwnerError::new("claim the directory", path, errno));
+                // A sweep may have seen the empty directory and removed it; file
+                // systems say different things then. Then the name is free again.
+                match rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR) {
+                    Err(Errno::NOENT) => last = errno,
+                    _ => return Err(OwnerError::new("claim the directory", path, errno)),
+                }
             }
         }
     }

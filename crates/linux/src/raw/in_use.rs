@@ -1,0 +1,155 @@
+//! Everything that uses a block device, as far as `/proc` and `/sys` tell.
+//!
+//! Opening with `O_EXCL` is the last word; this says by whom, and knows the
+//! users that make no claim (a loop device over the device).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::SysRoot;
+use crate::mounts::{self, DeviceNumber, MountError};
+
+/// Who uses a device or one of its partitions, in words; `None` when nobody is seen to.
+pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountError> {
+    let names = with_partitions(sys, name);
+    let number_of = |name: &String| DeviceNumber::parse(&read(&sys.class(name).join("dev")));
+    let numbers: Vec<DeviceNumber> = names.iter().filter_map(number_of).collect();
+    let is_ours = |name: &str| names.iter().any(|ours| ours == name);
+
+    for mount in mounts::list(sys)? {
+        let source = sys.device_at(&mount.source);
+        if numbers.contains(&mount.device) || source.as_deref().is_some_and(is_ours) {
+            let at = mount.mount_point.display();
+            return Ok(Some(format!("{} is mounted at {at}", mount.source)));
+        }
+    }
+    for swap in swaps(&sys.text("/proc/swaps").unwrap_or_default()) {
+        if sys.device_at(&swap).as_deref().is_some_and(is_ours) {
+            return Ok(Some(format!("{} is swap space", swap.display())));
+        }
+    }
+    for name in &names {
+        if let Some(holder) = entries(&sys.class(name).join("holders")).first() {
+            return Ok(Some(format!("{name} is part of {holder}")));
+        }
+    }
+    for file_system in entries(&sys.path("/sys/fs/btrfs")) {
+        let devices = sys.path("/sys/fs/btrfs").join(file_system).join("devices");
+        if let Some(name) = entries(&devices).iter().find(|name| is_ours(name)) {
+            return Ok(Some(format!("{name} is part of a mounted btrfs")));
+        }
+    }
+    for other in entries(&sys.path("/sys/class/block")) {
+        let backing = read(&sys.class(&other).join("loop/backing_file"));
+        if !backing.is_empty() && sys.device_at(&backing).as_deref().is_some_and(is_ours) {
+            return Ok(Some(format!("{other} is a loop device over {backing}")));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether writing is switched off. Opening such a device for writing works all the same.
+pub(super) fn is_read_only(sys: &SysRoot, name: &str) -> bool {
+    read(&sys.class(name).join("ro")) == "1"
+}
+
+/// The device and, of a whole one, its partitions.
+fn with_partitions(sys: &SysRoot, name: &str) -> Vec<String> {
+    let directory = sys.class(name);
+    let mut names = vec![name.to_owned()];
+    names.extend(
+        entries(&directory)
+            .into_iter()
+            .filter(|entry| directory.join(entry).join("partition").exists()),
+    );
+    names
+}
+
+/// The paths in `/proc/swaps`, which has a heading and escapes like `mountinfo`'s.
+fn swaps(text: &str) -> Vec<PathBuf> {
+    text.lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .map(|path| mounts::path_from(path.as_bytes()))
+        .collect()
+}
+
+fn entries(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    names
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    fn drive(mountinfo: &str) -> Fake {
+        let fake = Fake::new(mountinfo);
+        fake.device("pci/sdb", "8:16", Some(0));
+        fake.device("pci/sdb/sdb1", "8:17", None);
+        fake
+    }
+
+    fn use_of(fake: &Fake, name: &str) -> String {
+        used(&fake.sys(), name).unwrap().unwrap_or_default()
+    }
+
+    #[test]
+    fn an_idle_drive_is_free() {
+        let fake = drive("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+        assert_eq!(used(&fake.sys(), "sdb").unwrap(), None);
+    }
+
+    #[test]
+    fn a_mounted_partition_keeps_its_drive() {
+        let fake = drive("1 0 8:17 / /data rw - ext4 /dev/sdb1 rw\n");
+        for name in ["sdb", "sdb1"] {
+            assert!(use_of(&fake, name).contains("mounted at /data"));
+        }
+        let btrfs = drive("1 0 0:40 / /data rw - btrfs /dev/sdb1 rw\n");
+        assert!(use_of(&btrfs, "sdb").contains("mounted at /data"));
+    }
+
+    #[test]
+    fn swap_holders_btrfs_and_loops_are_users() {
+        let fake = drive("");
+        fake.write(
+            "proc/swaps",
+            "Filename Type Size Used Priority\n/dev/sdb1 partition 1 0 -2\n",
+        );
+        assert!(use_of(&fake, "sdb").contains("swap"));
+
+        let fake = drive("");
+        fake.device("virtual/block/dm-0", "253:0", Some(0));
+        fake.link(
+            "sys/devices/pci/sdb/sdb1/holders/dm-0",
+            "sys/devices/virtual/block/dm-0",
+        );
+        assert_eq!(use_of(&fake, "sdb"), "sdb1 is part of dm-0");
+
+        let fake = drive("");
+        fake.write("sys/fs/btrfs/077e/devices/sdb", "");
+        assert!(use_of(&fake, "sdb").contains("btrfs"));
+
+        let fake = drive("");
+        fake.device("virtual/block/loop0", "7:0", Some(0));
+        fake.write(
+            "sys/devices/virtual/block/loop0/loop/backing_file",
+            "/dev/sdb1\n",
+        );
+        assert!(use_of(&fake, "sdb").contains("loop0"));
+    }
+}

@@ -1,0 +1,246 @@
+//! Claiming a raw block device whose data may be destroyed.
+//!
+//! A device is claimed only when nobody uses it in any way the kernel knows
+//! of, and when it holds nothing that would be recognised, or only what the
+//! caller was told to overwrite. While claimed, the kernel lets nobody mount it.
+
+mod in_use;
+mod signatures;
+
+pub use signatures::{Signature, signatures};
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use timeline::record::{DeviceInfo, DiscardLimits};
+
+use crate::SysRoot;
+use crate::devices;
+use crate::files::{Caching, DirectAlignment, direct_alignment};
+use crate::mounts::{DeviceNumber, MountError};
+
+/// Which of the things found on a device may be destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overwrite<'a> {
+    /// None: the device must be blank, as far as can be recognised.
+    Nothing,
+    /// Those with these names, as [`Signature::name`] has them.
+    Only(&'a [String]),
+    /// Whatever it is.
+    Anything,
+}
+
+impl Overwrite<'_> {
+    fn allows(self, signature: &Signature) -> bool {
+        match self {
+            Overwrite::Nothing => false,
+            Overwrite::Only(names) => names.iter().any(|name| name == signature.name),
+            Overwrite::Anything => true,
+        }
+    }
+}
+
+/// Why a device isn't claimed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum RawError {
+    #[error("cannot examine {path}: {source}")]
+    Path { path: PathBuf, source: io::Error },
+    #[error("{path} is not a block device; name one, such as /dev/sdb")]
+    NotABlockDevice { path: PathBuf },
+    #[error("{path} is not known in /sys; is /sys mounted?")]
+    NotInSys { path: PathBuf },
+    #[error("{path} is in use: {used}; nothing was touched")]
+    InUse { path: PathBuf, used: String },
+    #[error("{path} is busy: the kernel says that somebody holds it; see lsblk and fuser {path}")]
+    Busy { path: PathBuf },
+    #[error("{path} is read-only; see blockdev --setrw {path}")]
+    ReadOnly { path: PathBuf },
+    #[error("cannot open {path}: it needs root or membership in the device's group")]
+    NotPermitted { path: PathBuf },
+    #[error("cannot open {path}: {source}")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("{path} has no size; is there a medium in it?")]
+    NoSize { path: PathBuf },
+    #[error("{path} holds data: {}; if that may be destroyed, say so, or wipe it with: wipefs --all {}", names(found), path.display())]
+    Signatures {
+        path: PathBuf,
+        found: Vec<Signature>,
+    },
+    #[error("cannot read {path} to see whether it holds data: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Mounts(#[from] MountError),
+}
+
+fn names(found: &[Signature]) -> String {
+    let names: Vec<String> = found
+        .iter()
+        .map(|one| format!("{} (at byte {})", one.name, one.offset_bytes))
+        .collect();
+    names.join(", ")
+}
+
+/// A block device that is ours alone while this lives.
+#[derive(Debug)]
+pub struct RawDevice {
+    path: PathBuf,
+    /// Opened with `O_EXCL`: mounting, swapping and md, dm and btrfs are refused while it is open.
+    claim: File,
+    info: DeviceInfo,
+    size_bytes: u64,
+    logical_block_bytes: u64,
+    overwritten: Vec<Signature>,
+}
+
+impl RawDevice {
+    /// Claims the device at `path` for destruction. Writes nothing.
+    ///
+    /// # Errors
+    /// When it isn't a block device, is in use in any way (mounted, swap, held
+    /// by another device, claimed by another program), can't be written, has
+    /// no size, or holds something that `overwrite` doesn't allow.
+    pub fn claim(path: impl AsRef<Path>, overwrite: Overwrite<'_>) -> Result<RawDevice, RawError> {
+        let path = path.as_ref().to_path_buf();
+        let failed = |source| RawError::Path {
+            path: path.clone(),
+            source,
+        };
+        let metadata = std::fs::metadata(&path).map_err(failed)?;
+        if !metadata.file_type().is_block_device() {
+            return Err(RawError::NotABlockDevice { path });
+        }
+        let sys = SysRoot::host();
+        let not_in_sys = || RawError::NotInSys { path: path.clone() };
+        let name = sys
+            .device_name(DeviceNumber::from_raw(metadata.rdev()))
+            .ok_or_else(not_in_sys)?;
+        if let Some(used) = in_use::used(&sys, &name)? {
+            return Err(RawError::InUse { path, used });
+        }
+        if in_use::is_read_only(&sys, &name) {
+            return Err(RawError::ReadOnly { path });
+        }
+        let claim = open_exclusively(&path)?;
+        // The name could have come to mean another device in between.
+        if claim.metadata().map_err(failed)?.rdev() != metadata.rdev() {
+            return Err(RawError::Busy { path });
+        }
+        // What was mounted in between would have made the claim fail; but a
+        // loop device over this one makes no claim of its own.
+        if let Some(used) = in_use::used(&sys, &name)? {
+            return Err(RawError::InUse { path, used });
+        }
+        let size_bytes = (&claim).seek(SeekFrom::End(0)).map_err(failed)?;
+        if size_bytes == 0 {
+            return Err(RawError::NoSize { path });
+        }
+        let found = signatures(&claim, size_bytes).map_err(|source| RawError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        if !found.iter().all(|one| overwrite.allows(one)) {
+            return Err(RawError::Signatures { path, found });
+        }
+        let info = devices::under_device(&sys, &name)
+            .ok()
+            .and_then(|tree| tree.devices.into_iter().next())
+            .ok_or_else(not_in_sys)?;
+        Ok(RawDevice {
+            logical_block_bytes: logical_block_bytes(&sys, &name),
+            path,
+            claim,
+            info,
+            size_bytes,
+            overwritten: found,
+        })
+    }
+
+    /// The path it was claimed by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its kernel name, e.g. `sdb`.
+    pub fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// Its size, in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// The unit that it reads, writes and discards in, in bytes.
+    pub fn logical_block_bytes(&self) -> u64 {
+        self.logical_block_bytes
+    }
+
+    /// Its discard limits; `max_bytes` 0 means that it takes none.
+    pub fn discard(&self) -> DiscardLimits {
+        self.info.discard
+    }
+
+    /// What was recognised on it and may be destroyed.
+    pub fn overwritten(&self) -> &[Signature] {
+        &self.overwritten
+    }
+
+    /// Opens it once more, for reading and writing. The new file stays usable
+    /// after this claim is dropped, and then protects nothing.
+    pub fn open(&self, caching: Caching) -> Result<File, RawError> {
+        let direct = match caching {
+            Caching::Direct => OFlags::DIRECT,
+            Caching::Buffered => OFlags::empty(),
+        };
+        // Through the open file, since the path could mean another device by now.
+        let own = format!("/proc/self/fd/{}", self.claim.as_raw_fd());
+        rustix::fs::open(own, OFlags::RDWR | OFlags::CLOEXEC | direct, Mode::empty())
+            .map(File::from)
+            .map_err(|errno| RawError::Open {
+                path: self.path.clone(),
+                source: errno.into(),
+            })
+    }
+
+    /// How direct I/O on it must be aligned.
+    pub fn alignment(&self) -> DirectAlignment {
+        direct_alignment(&self.claim)
+    }
+}
+
+fn open_exclusively(path: &Path) -> Result<File, RawError> {
+    let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
+    rustix::fs::open(path, flags, Mode::empty())
+        .map(File::from)
+        .map_err(|errno| {
+            let path = path.to_path_buf();
+            match errno {
+                Errno::BUSY => RawError::Busy { path },
+                Errno::ROFS => RawError::ReadOnly { path },
+                Errno::ACCESS | Errno::PERM => RawError::NotPermitted { path },
+                Errno::NXIO | Errno::NODEV | Errno::NOMEDIUM => RawError::NoSize { path },
+                errno => RawError::Open {
+                    path,
+                    source: errno.into(),
+                },
+            }
+        })
+}
+
+fn logical_block_bytes(sys: &SysRoot, name: &str) -> u64 {
+    let own = sys.class(name);
+    let own = std::fs::canonicalize(&own).unwrap_or(own);
+    [own.as_path(), own.parent().unwrap_or(&own)]
+        .iter()
+        .find_map(|place| {
+            let text = std::fs::read_to_string(place.join("queue/logical_block_size")).ok()?;
+            text.trim().parse().ok()
+        })
+        .unwrap_or(512)
+}

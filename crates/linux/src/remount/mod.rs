@@ -1,0 +1,323 @@
+//! Discards switched off for a while, and on again whatever happens.
+//!
+//! The measurement's control needs the same mount without discards. Leaving a
+//! stranger's file system without them for good would be worse than not
+//! measuring: so before anything is changed, a child process is made that
+//! waits for the end of this one, be it by `kill -9`, and puts the option
+//! back. Only killing that child too, or the machine's end, can prevent it;
+//! and a remount doesn't outlast the machine's end.
+//!
+//! Only the one option is handed to the kernel (`fspick`, `fsconfig`; Linux ≥
+//! 5.2): nothing else about the mount or the file system is said, so nothing
+//! else can change.
+
+mod watcher;
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount as syscalls;
+use timeline::record::DiscardSetting;
+
+use crate::SysRoot;
+use crate::discard;
+use crate::mounts::{self, Mount, MountError};
+use watcher::Watcher;
+
+/// Why discards were not switched off, or not on again.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum RemountError {
+    #[error("{path} is mounted without discard already")]
+    AlreadyOff { path: PathBuf },
+    #[error(
+        "whether {path} ({fs}) sends discards can't be told from its options, so they can't be switched off either"
+    )]
+    Unknown { path: PathBuf, fs: String },
+    #[error("{path} is mounted read-only")]
+    ReadOnly { path: PathBuf },
+    #[error("cannot remount {path}: it needs root (CAP_SYS_ADMIN)")]
+    NotPermitted { path: PathBuf },
+    #[error("cannot remount {path}: this kernel has no fspick (Linux 5.2) or forbids it here")]
+    NoSystemCall { path: PathBuf },
+    #[error("another process is about to restore the options of {path}; wait until it has ended")]
+    Busy { path: PathBuf },
+    #[error(
+        "{fs} at {path} keeps discard when it is remounted; unmount it and mount it with -o nodiscard instead"
+    )]
+    Kept { path: PathBuf, fs: String },
+    #[error("cannot open {path}: {source}")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("cannot remount {path} with {option}: {source}{said}")]
+    Remount {
+        path: PathBuf,
+        option: String,
+        source: io::Error,
+        said: String,
+    },
+    #[error("cannot start the process that would restore the options of {path}: {source}")]
+    Watcher { path: PathBuf, source: io::Error },
+    #[error("the options of {path} were {before} and are now {after}; restore them with: mount -o remount,{before} {}", path.display())]
+    Differs {
+        path: PathBuf,
+        before: String,
+        after: String,
+    },
+    #[error(transparent)]
+    Mounts(#[from] MountError),
+}
+
+/// An option of a file system, as `fsconfig` takes it.
+#[derive(Debug, Clone)]
+struct FsOption {
+    key: CString,
+    value: Option<CString>,
+}
+
+impl FsOption {
+    fn new(key: &str, value: &str) -> Option<FsOption> {
+        let value = match value {
+            "" => None,
+            value => Some(CString::new(value).ok()?),
+        };
+        Some(FsOption {
+            key: CString::new(key).ok()?,
+            value,
+        })
+    }
+
+    /// Reconfigures the file system mounted at an open directory. Allocates
+    /// nothing, so that a forked child may call it. The descriptor holds what
+    /// the kernel has to say.
+    fn apply(&self, mounted: impl AsFd) -> Result<(), (Errno, Option<OwnedFd>)> {
+        let flags =
+            syscalls::FsPickFlags::FSPICK_CLOEXEC | syscalls::FsPickFlags::FSPICK_EMPTY_PATH;
+        let context = syscalls::fspick(mounted, c"", flags).map_err(|errno| (errno, None))?;
+        let set = match &self.value {
+            None => syscalls::fsconfig_set_flag(&context, self.key.as_c_str()),
+            Some(value) => {
+                syscalls::fsconfig_set_string(&context, self.key.as_c_str(), value.as_c_str())
+            }
+        };
+        match set.and_then(|()| syscalls::fsconfig_reconfigure(&context)) {
+            Ok(()) => Ok(()),
+            Err(errno) => Err((errno, Some(context))),
+        }
+    }
+
+    fn text(&self) -> String {
+        let key = self.key.to_string_lossy();
+        match &self.value {
+            None => key.into_owned(),
+            Some(value) => format!("{key}={}", value.to_string_lossy()),
+        }
+    }
+}
+
+/// A mount without discards. They come back when this is dropped, and when
+/// this process ends in any way.
+#[derive(Debug)]
+pub struct NodiscardGuard {
+    before: Mount,
+    restore: FsOption,
+    /// The mount's root, open and locked (by the watcher too) until all is restored.
+    mounted: OwnedFd,
+    /// `None` once restored.
+    watcher: Option<Watcher>,
+}
+
+impl NodiscardGuard {
+    /// Remounts a mount without discards.
+    ///
+    /// # Errors
+    /// When it has none, when it can't be remounted (root is needed; XFS takes
+    /// the option only when it is mounted), or when somebody else has it
+    /// remounted now. Then nothing has changed.
+    pub fn new(mount: &Mount) -> Result<NodiscardGuard, RemountError> {
+        let before = current(mount)?;
+        let path = before.mount_point.clone();
+        let restore = restoring(&before)?;
+        if before.read_only() {
+            return Err(RemountError::ReadOnly { path });
+        }
+        let failed = |source| RemountError::Open {
+            path: path.clone(),
+            source,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mounted =
+            rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+        match rustix::fs::flock(&mounted, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(RemountError::Busy { path }),
+            Err(errno) => return Err(failed(errno.into())),
+        }
+        let watcher =
+            Watcher::start(&mounted, &restore).map_err(|source| RemountError::Watcher {
+                path: path.clone(),
+                source,
+            })?;
+        let guard = NodiscardGuard {
+            before,
+            restore,
+            mounted,
+            watcher: Some(watcher),
+        };
+        // From here on, dropping the guard restores.
+        let off = FsOption {
+            key: c"nodiscard".to_owned(),
+            value: None,
+        };
+        reconfigure(&guard.mounted, &off, &path)?;
+        if discard::setting(&current(&guard.before)?) != DiscardSetting::Off {
+            let fs = guard.before.fs.clone();
+            return Err(RemountError::Kept { path, fs });
+        }
+        Ok(guard)
+    }
+
+    /// The mount as it was, and will be.
+    pub fn before(&self) -> &Mount {
+        &self.before
+    }
+
+    /// Switches discards on again and makes sure that all options are as they were.
+    pub fn restore(mut self) -> Result<(), RemountError> {
+        self.put_back()
+    }
+
+    fn put_back(&mut self) -> Result<(), RemountError> {
+        let Some(watcher) = self.watcher.take() else {
+            return Ok(());
+        };
+        // Nothing to do when switching off failed, or was ignored. Otherwise, if
+        // this fails, the watcher is dropped without a word, and tries itself.
+        if current(&self.before)?.super_options != self.before.super_options {
+            reconfigure(&self.mounted, &self.restore, &self.before.mount_point)?;
+        }
+        watcher.dismiss();
+        let now = current(&self.before)?;
+        if now.super_options != self.before.super_options
+            || now.mount_options != self.before.mount_options
+        {
+            return Err(RemountError::Differs {
+                path: self.before.mount_point.clone(),
+                before: self.before.options().join(","),
+                after: now.options().join(","),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NodiscardGuard {
+    fn drop(&mut self) {
+        // Nobody is left to tell; on failure the watcher goes on trying.
+        let _ = self.put_back();
+    }
+}
+
+/// The option that brings a mount's discards back exactly as they are.
+fn restoring(mount: &Mount) -> Result<FsOption, RemountError> {
+    let path = || mount.mount_point.clone();
+    match discard::setting(mount) {
+        DiscardSetting::On | DiscardSetting::Async => {}
+        DiscardSetting::Off | DiscardSetting::Unsupported => {
+            return Err(RemountError::AlreadyOff { path: path() });
+        }
+        DiscardSetting::Unknown => {
+            let fs = mount.fs.clone();
+            return Err(RemountError::Unknown { path: path(), fs });
+        }
+    }
+    let value = mount.super_option("discard").unwrap_or("");
+    FsOption::new("discard", value).ok_or_else(|| RemountError::Unknown {
+        path: path(),
+        fs: mount.fs.clone(),
+    })
+}
+
+/// The same mount, as it is now.
+fn current(mount: &Mount) -> Result<Mount, RemountError> {
+    mounts::list(&SysRoot::host())?
+        .into_iter()
+        .find(|now| now.id == mount.id)
+        .ok_or_else(|| {
+            RemountError::Mounts(MountError::NotListed {
+                path: mount.mount_point.clone(),
+            })
+        })
+}
+
+fn reconfigure(mounted: &OwnedFd, option: &FsOption, path: &Path) -> Result<(), RemountError> {
+    let path = || path.to_path_buf();
+    option
+        .apply(mounted)
+        .map_err(|(errno, context)| match errno {
+            Errno::PERM | Errno::ACCESS => RemountError::NotPermitted { path: path() },
+            Errno::NOSYS => RemountError::NoSystemCall { path: path() },
+            errno => RemountError::Remount {
+                path: path(),
+                option: option.text(),
+                source: errno.into(),
+                said: context.map(said).unwrap_or_default(),
+            },
+        })
+}
+
+/// What the kernel wrote into a configuration context: one message per read,
+/// after a letter and a space.
+fn said(context: OwnedFd) -> String {
+    let mut all = String::new();
+    let mut message = [0u8; 512];
+    while let Ok(length @ 1..) = rustix::io::read(&context, &mut message) {
+        let text = String::from_utf8_lossy(&message[..length]);
+        let text = text.trim_end();
+        all.push_str("; ");
+        all.push_str(text.get(2..).unwrap_or(text));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(fs: &str, options: &str) -> Mount {
+        let line = format!("1 1 8:1 / /mnt rw,relatime - {fs} /dev/sda1 {options}\n");
+        mounts::parse(line.as_bytes()).remove(0)
+    }
+
+    #[test]
+    fn restores_exactly_what_was_there() {
+        let of = |fs, options| restoring(&mount(fs, options)).map(|option| option.text());
+        assert_eq!(of("ext4", "rw,discard,data=ordered").unwrap(), "discard");
+        assert_eq!(of("btrfs", "rw,discard=async").unwrap(), "discard=async");
+        assert_eq!(of("btrfs", "rw,discard").unwrap(), "discard");
+        assert!(matches!(
+            of("ext4", "rw"),
+            Err(RemountError::AlreadyOff { .. })
+        ));
+        assert!(matches!(
+            of("nfs4", "rw"),
+            Err(RemountError::Unknown { .. })
+        ));
+    }
+
+    #[test]
+    fn memory_has_nothing_to_switch_off() {
+        if let Ok(memory) = Mount::of("/dev/shm")
+            && memory.fs == "tmpfs"
+        {
+            let refused = NodiscardGuard::new(&memory).unwrap_err();
+            assert!(
+                matches!(refused, RemountError::AlreadyOff { .. }),
+                "{refused}"
+            );
+        }
+    }
+}

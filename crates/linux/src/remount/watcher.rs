@@ -1,0 +1,137 @@
+//! The child process that restores the option when its parent can't.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, WaitOptions};
+
+use super::FsOption;
+
+/// How often the child tries, and how long it waits in between, in nanoseconds.
+const ATTEMPTS: u32 = 100;
+const BETWEEN_NS: i64 = 100_000_000;
+
+/// The word that all is restored. Without it, the end of the pipe means that
+/// the parent is gone.
+const DISMISSED: u8 = b'd';
+
+/// A running watcher. Dropped without [`Watcher::dismiss`], it restores.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    to_child: Option<OwnedFd>,
+    child: Pid,
+}
+
+impl Watcher {
+    /// Forks the child. `mounted` is the mount's root, open.
+    pub(super) fn start(mounted: &OwnedFd, restore: &FsOption) -> io::Result<Watcher> {
+        let (from_parent, to_child) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        // Above the numbers that the child gives them, so that none is overwritten.
+        let from_parent = rustix::io::fcntl_dupfd_cloexec(&from_parent, 3)?;
+        let mounted = rustix::io::fcntl_dupfd_cloexec(mounted, 3)?;
+        let before = block_signals()?;
+        // SAFETY: the child of a process with threads may only make calls that
+        // are async-signal-safe. `watch` makes system calls on what was
+        // prepared here, allocates nothing, takes no lock and never returns.
+        let forked = unsafe { libc::fork() };
+        if forked == 0 {
+            watch(from_parent.as_raw_fd(), mounted.as_raw_fd(), restore);
+        }
+        let failure = io::Error::last_os_error();
+        unblock_signals(&before);
+        let child = Pid::from_raw(forked)
+            .filter(|_| forked > 0)
+            .ok_or(failure)?;
+        Ok(Watcher {
+            to_child: Some(to_child),
+            child,
+        })
+    }
+
+    /// Tells the child that there is nothing left to do, and waits for its end.
+    pub(super) fn dismiss(self) {
+        if let Some(pipe) = &self.to_child {
+            let _ = rustix::io::write(pipe, &[DISMISSED]);
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.to_child = None;
+        // Somebody else may have reaped it; then there is nothing to wait for.
+        while let Err(Errno::INTR) =
+            rustix::process::waitpid(Some(self.child), WaitOptions::empty())
+        {}
+    }
+}
+
+/// The child: waits for the pipe's end, restores, and ends.
+fn watch(from_parent: RawFd, mounted: RawFd, restore: &FsOption) -> ! {
+    // A group of its own: what is sent to the parent's group or terminal passes by.
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::chdir(c"/");
+    // SAFETY: dup2, close_range and close are async-signal-safe and take
+    // numbers; nothing of the parent's is used through them afterwards.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, c"trimbench-guard".as_ptr());
+        libc::dup2(from_parent, 0);
+        libc::dup2(mounted, 1);
+        // Above all the parent's end of this pipe, and its locks.
+        if libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0) == -1 {
+            for number in 2..65536 {
+                libc::close(number);
+            }
+        }
+    }
+    // SAFETY: both were just made by dup2 and stay open to the process's end.
+    let (pipe, mounted) = unsafe { (BorrowedFd::borrow_raw(0), BorrowedFd::borrow_raw(1)) };
+    let mut word = [0u8; 1];
+    let dismissed = loop {
+        match rustix::io::read(pipe, &mut word) {
+            Ok(length) => break length == 1 && word[0] == DISMISSED,
+            Err(Errno::INTR) => {}
+            Err(_) => break false,
+        }
+    };
+    let mut status = 0;
+    if !dismissed {
+        for _ in 0..ATTEMPTS {
+            status = i32::from(restore.apply(mounted).is_err());
+            if status == 0 {
+                break;
+            }
+            let pause = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: BETWEEN_NS,
+            };
+            // SAFETY: nanosleep is async-signal-safe and reads a local.
+            unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+        }
+    }
+    // SAFETY: ends the process without running anything of the parent's.
+    unsafe { libc::_exit(status) }
+}
+
+/// Blocks all signals of this thread, so that the child is born with them
+/// blocked and none of the parent's handlers runs in it.
+fn block_signals() -> io::Result<libc::sigset_t> {
+    let mut all = MaybeUninit::uninit();
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: sigfillset fills the one set, pthread_sigmask the other when it returns 0.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        match libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) {
+            0 => Ok(before.assume_init()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+fn unblock_signals(before: &libc::sigset_t) {
+    // SAFETY: the set comes from pthread_sigmask.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+}

@@ -1,0 +1,144 @@
+//! Raw devices: claimed only when nobody's data can be hurt.
+
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+
+use linux::files::Caching;
+use linux::raw::{Overwrite, RawDevice, RawError};
+
+use crate::loops::{LoopDevice, Mounted, attach, can, run};
+
+const TOOLS: &[&str] = &["losetup", "mount", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
+
+fn refused(path: &str, overwrite: Overwrite<'_>) -> RawError {
+    RawDevice::claim(path, overwrite).expect_err("should have been refused")
+}
+
+#[test]
+fn a_blank_device_is_claimed_and_closed_to_others() {
+    if !can(TOOLS) {
+        return;
+    }
+    let device = LoopDevice::new(64);
+    let raw = RawDevice::claim(device.path(), Overwrite::Nothing).unwrap();
+    assert_eq!(
+        (raw.size_bytes(), raw.logical_block_bytes()),
+        (64 << 20, 512)
+    );
+    assert_eq!(raw.name(), device.name());
+    assert!(raw.discard().max_bytes > 0 && raw.overwritten().is_empty());
+    let second = refused(device.path(), Overwrite::Nothing);
+    assert!(matches!(second, RawError::Busy { .. }), "{second}");
+    drop(raw);
+    run("mkfs.ext4", &["-q", device.path()]);
+    let raw = RawDevice::claim(device.path(), Overwrite::Anything).unwrap();
+    // What is opened through the claim can be written, and others can't mount it.
+    let file = raw.open(Caching::Buffered).unwrap();
+    file.write_all_at(&[7; 4096], 32 << 20).unwrap();
+    drop(file);
+    let point = tempfile::tempdir().unwrap();
+    let mount = Command::new("mount")
+        .arg(device.path())
+        .arg(point.path())
+        .output()
+        .unwrap();
+    assert!(!mount.status.success(), "a claimed device was mounted");
+    drop(raw);
+    let holds = refused(device.path(), Overwrite::Nothing);
+    assert!(matches!(holds, RawError::Signatures { .. }), "{holds}");
+}
+
+#[test]
+fn what_is_on_it_must_be_allowed() {
+    if !can(TOOLS) {
+        return;
+    }
+    let device = LoopDevice::new(512);
+    run("mkfs.xfs", &["-q", "-f", device.path()]);
+    let error = refused(device.path(), Overwrite::Nothing).to_string();
+    assert!(error.contains("XFS") && error.contains("wipefs"), "{error}");
+    let other = ["btrfs".to_owned()];
+    refused(device.path(), Overwrite::Only(&other));
+    let named = ["XFS".to_owned()];
+    let raw = RawDevice::claim(device.path(), Overwrite::Only(&named)).unwrap();
+    assert_eq!(raw.overwritten()[0].name, "XFS");
+    drop(raw);
+    RawDevice::claim(device.path(), Overwrite::Anything).unwrap();
+    // Claiming alone writes nothing.
+    refused(device.path(), Overwrite::Nothing);
+    run("wipefs", &["-q", "--all", device.path()]);
+    RawDevice::claim(device.path(), Overwrite::Nothing).unwrap();
+}
+
+#[test]
+fn mounted_devices_are_never_claimed() {
+    if !can(TOOLS) {
+        return;
+    }
+    for fs in ["ext4", "xfs", "btrfs"] {
+        let mounted = Mounted::new(fs, "defaults");
+        let error = refused(mounted.devices[0].path(), Overwrite::Anything);
+        assert!(matches!(error, RawError::InUse { .. }), "{fs}: {error}");
+        assert!(error.to_string().contains("mounted"), "{fs}: {error}");
+    }
+    let pair = Mounted::on(
+        vec![LoopDevice::new(512), LoopDevice::new(512)],
+        "btrfs",
+        "defaults",
+    );
+    for device in &pair.devices {
+        refused(device.path(), Overwrite::Anything);
+    }
+}
+
+#[test]
+fn held_devices_are_never_claimed() {
+    if !can(TOOLS) {
+        return;
+    }
+    let lower = LoopDevice::new(64);
+    let upper = attach(&lower.device, &[]);
+    let error = refused(lower.path(), Overwrite::Anything);
+    run("losetup", &["-d", upper.to_str().unwrap()]);
+    assert!(error.to_string().contains("loop device over"), "{error}");
+
+    let swap = LoopDevice::new(64);
+    run("mkswap", &[swap.path()]);
+    let swapped = Command::new("swapon").arg(swap.path()).output().unwrap();
+    if swapped.status.success() {
+        let error = refused(swap.path(), Overwrite::Anything);
+        run("swapoff", &[swap.path()]);
+        assert!(error.to_string().contains("swap"), "{error}");
+    } else {
+        eprintln!(
+            "not tried with swap: {}",
+            String::from_utf8_lossy(&swapped.stderr)
+        );
+    }
+}
+
+#[test]
+fn read_only_and_empty_devices_and_files_are_refused() {
+    if !can(TOOLS) {
+        return;
+    }
+    let device = LoopDevice::with(64, &["--read-only"]);
+    let error = refused(device.path(), Overwrite::Anything);
+    assert!(
+        matches!(
+            error,
+            RawError::ReadOnly { .. } | RawError::NotPermitted { .. }
+        ),
+        "{error}"
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for path in [file.path().to_str().unwrap(), "/dev/null", "/tmp"] {
+        let error = refused(path, Overwrite::Anything);
+        assert!(matches!(error, RawError::NotABlockDevice { .. }), "{error}");
+    }
+    let missing = refused("/dev/no-such-device", Overwrite::Anything);
+    assert!(missing.to_string().contains("no-such-device"), "{missing}");
+    let empty = LoopDevice::new(0);
+    let error = refused(empty.path(), Overwrite::Anything);
+    assert!(matches!(error, RawError::NoSize { .. }), "{error}");
+}

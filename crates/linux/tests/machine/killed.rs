@@ -1,0 +1,142 @@
+//! What is left, and what is put right, when a process is killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use linux::files::Caching;
+use linux::mounts::Mount;
+use linux::owner::{Name, Swept, WorkDir, sweep};
+use linux::remount::NodiscardGuard;
+
+use crate::loops::{Mounted, can};
+use crate::remounts::CASES;
+
+const PATH: &str = "TRIMBENCH_TEST_PATH";
+
+/// Runs one of the `child_…` functions below in a process of its own, until
+/// it says that it is ready.
+fn start(function: &str, path: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture"])
+        .arg(format!("killed::{function}"))
+        .env(PATH, path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines
+        .map_while(Result::ok)
+        .any(|line| line.contains("ready"));
+    assert!(ready, "the child process failed");
+    child
+}
+
+/// Where a child is to work; `None` when all ignored tests are run by hand.
+fn given() -> Option<PathBuf> {
+    std::env::var_os(PATH).map(PathBuf::from)
+}
+
+/// Says so and waits to be killed.
+fn ready() {
+    println!("\nready");
+    std::thread::sleep(Duration::from_secs(120));
+}
+
+#[test]
+#[ignore = "a part of other tests, run in a process of its own"]
+fn child_holds_nodiscard() {
+    let Some(path) = given() else { return };
+    let _guard = NodiscardGuard::new(&Mount::of(path).unwrap()).unwrap();
+    ready();
+}
+
+#[test]
+#[ignore = "a part of other tests, run in a process of its own"]
+fn child_fills_a_directory() {
+    let Some(path) = given() else { return };
+    let work = WorkDir::create(path).unwrap();
+    for name in [Name::Victim(1), Name::Foreground] {
+        work.create_file(name, Caching::Buffered)
+            .unwrap()
+            .set_len(1 << 20)
+            .unwrap();
+    }
+    work.link(Name::Victim(1), Name::Second(1)).unwrap();
+    ready();
+}
+
+#[test]
+fn discards_come_back_when_the_holder_is_killed() {
+    if !can(&["losetup", "mount", "mkfs.ext4", "mkfs.btrfs"]) {
+        return;
+    }
+    for (fs, options) in CASES {
+        let mounted = Mounted::new(fs, options);
+        let before = Mount::of(mounted.path()).unwrap();
+        let mut child = start("child_holds_nodiscard", mounted.path());
+        assert_eq!(
+            Mount::of(mounted.path()).unwrap().super_option("discard"),
+            None
+        );
+        child.kill().unwrap(); // SIGKILL
+        child.wait().unwrap();
+        let give_up = Instant::now() + Duration::from_secs(30);
+        while Mount::of(mounted.path()).unwrap() != before && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(Mount::of(mounted.path()).unwrap(), before, "{fs} {options}");
+    }
+}
+
+#[test]
+fn signals_to_the_whole_group_spare_the_watcher() {
+    if !can(&["losetup", "mount", "mkfs.ext4"]) {
+        return;
+    }
+    use std::os::unix::process::CommandExt;
+    let mounted = Mounted::new("ext4", "discard");
+    let before = Mount::of(mounted.path()).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--ignored",
+            "--exact",
+            "--nocapture",
+            "killed::child_holds_nodiscard",
+        ])
+        .env(PATH, mounted.path())
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(
+        lines
+            .map_while(Result::ok)
+            .any(|line| line.contains("ready"))
+    );
+    let group = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let give_up = Instant::now() + Duration::from_secs(30);
+    while Mount::of(mounted.path()).unwrap() != before && Instant::now() < give_up {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(Mount::of(mounted.path()).unwrap(), before);
+}
+
+#[test]
+fn the_directory_of_a_killed_process_is_removed() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut child = start("child_fills_a_directory", parent.path());
+    assert!(
+        matches!(&sweep(parent.path()).unwrap()[..], [Swept::InUse { pid, .. }] if *pid == Some(child.id()))
+    );
+    child.kill().unwrap(); // SIGKILL
+    child.wait().unwrap();
+    assert!(
+        matches!(&sweep(parent.path()).unwrap()[..], [Swept::Removed { pid, .. }] if *pid == Some(child.id()))
+    );
+    assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+}

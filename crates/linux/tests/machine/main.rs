@@ -1,0 +1,8 @@
+//! The kernel of this machine, asked for real: loop devices over memory with
+//! real file systems. Needs root, losetup and the mkfs programs.
+
+mod claims;
+mod killed;
+mod loops;
+mod remounts;
+mod targets;
