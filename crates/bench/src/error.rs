@@ -1,0 +1,79 @@
+//! Why a run could not be made or finished.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::sizes::TooLittleSpace;
+
+/// Why a run could not be made or finished. Every message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The path can't be tested as it is.
+    #[error("{}: {why}", path.display())]
+    Place {
+        /// The directory or device that was named.
+        path: PathBuf,
+        /// What is wrong with it and what to do.
+        why: String,
+    },
+    /// The files don't fit.
+    #[error("{}: {source}", path.display())]
+    Space {
+        /// The directory that was named.
+        path: PathBuf,
+        /// By how much.
+        source: TooLittleSpace,
+    },
+    /// A combination of options that makes no sense.
+    #[error("{0}")]
+    Plan(String),
+    /// The load could not be made.
+    #[error(transparent)]
+    Load(#[from] load::LoadError),
+    /// A directory of ours can't be made, used or removed.
+    #[error(transparent)]
+    Owner(#[from] linux::owner::OwnerError),
+    /// A file of ours can't be made or used.
+    #[error(transparent)]
+    Files(#[from] linux::files::FileError),
+    /// The raw device is not to be had.
+    #[error(transparent)]
+    Raw(#[from] linux::raw::RawError),
+    /// The file system can't be remounted, or not back.
+    #[error(transparent)]
+    Remount(#[from] linux::remount::RemountError),
+    /// A system call failed.
+    #[error("{}: can't {what}: {source}", path.display())]
+    File {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The deletion did not delete.
+    #[error("the deletion failed: {0}")]
+    Deletion(String),
+    /// The record could not be written to its end.
+    #[error("the record could not be written: {0}; the run itself went on")]
+    Record(io::Error),
+}
+
+impl BenchError {
+    /// Whether the fault is in what was asked for, rather than in what happened.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            BenchError::Place { .. }
+                | BenchError::Space { .. }
+                | BenchError::Plan(_)
+                | BenchError::Raw(_)
+                | BenchError::Load(
+                    load::LoadError::Spec { .. }
+                        | load::LoadError::NoDirect { .. }
+                        | load::LoadError::NoIoUring { .. }
+                )
+        )
+    }
+}

@@ -1,0 +1,42 @@
+//! What a run tells while it goes on. The roof draws it; nothing here prints.
+
+use timeline::record::{Event, Part, PhaseName};
+
+/// Watches a run. Called from the run's own thread, which must not be held up.
+pub trait Observer {
+    /// A phase began.
+    fn phase(&mut self, _name: PhaseName, _part: Part) {}
+
+    /// Files are being made: so many bytes of so many are written.
+    fn preparing(&mut self, _done_bytes: u64, _total_bytes: u64) {}
+
+    /// A second has passed.
+    fn second(&mut self, _second: &Second) {}
+
+    /// Something happened.
+    fn event(&mut self, _event: &Event) {}
+}
+
+/// Nobody watches.
+impl Observer for () {}
+
+/// What happened in the last second.
+#[derive(Debug, Clone)]
+pub struct Second {
+    /// Seconds since the run began.
+    pub at_s: f64,
+    /// The phase it ended in.
+    pub phase: PhaseName,
+    /// The part of the run.
+    pub part: Part,
+    /// Operations per second of the foreground; `None` while it isn't running.
+    pub ops_per_s: Option<f64>,
+    /// 99th percentile of its latency, in microseconds; `None` when nothing completed.
+    pub p99_us: Option<f64>,
+    /// Age of its oldest operation in flight, in microseconds.
+    pub oldest_us: Option<f64>,
+    /// Bytes discarded per second.
+    pub discard_bytes_per_s: f64,
+    /// Bytes freed and not yet discarded.
+    pub debt_bytes: u64,
+}

@@ -1,0 +1,375 @@
+//! The script of a run: prepare, settle, baseline, delete, recovery; with a
+//! control the last four come twice.
+
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use linux::remount::NodiscardGuard;
+use load::deleter::CommandOutcome;
+use load::{Clock, Deletion};
+use timeline::RunRecord;
+use timeline::record::{
+    DeletionLine, DiscardSetting, EndReason, EventKind, Line, Part, PhaseName, RecordWriter,
+};
+
+use crate::commit::Commit;
+use crate::drain::{Drain, State};
+use crate::error::BenchError;
+use crate::head;
+use crate::observer::Observer;
+use crate::plan::{Control, Plan};
+use crate::session::{Session, Stopped};
+use crate::sink::Sink;
+use crate::steady::Settling;
+use crate::survey::Survey;
+use crate::watched::{Watched, WatchedDevice};
+use crate::workplace::Workplace;
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was recorded, whole or not.
+    pub record: RunRecord,
+    /// What failed on the way, if anything did.
+    pub error: Option<BenchError>,
+}
+
+/// Why the script ended early.
+enum Early {
+    Stopped,
+    Failed(BenchError),
+}
+
+impl From<Stopped> for Early {
+    fn from(_: Stopped) -> Self {
+        Early::Stopped
+    }
+}
+
+impl<E: Into<BenchError>> From<E> for Early {
+    fn from(error: E) -> Self {
+        Early::Failed(error.into())
+    }
+}
+
+/// Carries out a plan on what was surveyed.
+///
+/// The record also goes to `out`, line by line, while the run goes on. Setting
+/// `stop` ends the run early; the record says so, and whatever was made is removed.
+///
+/// # Errors
+/// When the run can't begin. What fails later is told in the [`Outcome`], beside
+/// the record so far.
+pub fn run<W: Write + Send + 'static>(
+    plan: &Plan,
+    survey: &Survey,
+    out: Option<RecordWriter<W>>,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Outcome, BenchError> {
+    let clock = Clock::start();
+    let (engine, notes) = head::resolve_engine(plan.foreground.engine, clock)?;
+    let head = head::of(plan, survey, engine);
+    let devices = head
+        .devices
+        .iter()
+        .map(|device| WatchedDevice::open(&device.name))
+        .collect::<Result<_, _>>()
+        .map_err(|e| survey.refuse(e))?;
+    let workplace = Workplace::claim(plan, survey)?;
+    let sink = out
+        .map(Sink::start)
+        .transpose()
+        .map_err(BenchError::Record)?;
+
+    let interval = plan.timing.interval;
+    let session = Session::start(clock, head, devices, sink, interval, observer, stop)
+        .map_err(|e| survey.refuse(e))?;
+    let mut script = Script {
+        plan,
+        survey,
+        engine,
+        workplace,
+        session,
+    };
+    for note in survey.warnings.iter().chain(&notes) {
+        script.session.warn(note);
+    }
+    let (reason, error) = match script.perform() {
+        Ok(()) => (EndReason::Completed, None),
+        Err(Early::Stopped) => {
+            script.session.event(EventKind::Interrupted, None);
+            (EndReason::Interrupted, None)
+        }
+        Err(Early::Failed(error)) => (EndReason::Failed, Some(error)),
+    };
+    let message = error.as_ref().map(ToString::to_string);
+    let (record, written) = script.session.finish(reason, message);
+    let removed = script.workplace.leave(plan, reason == EndReason::Completed);
+    let error = error
+        .or(written.err().map(BenchError::Record))
+        .or(removed.err());
+    Ok(Outcome { record, error })
+}
+
+struct Script<'a> {
+    plan: &'a Plan,
+    survey: &'a Survey,
+    engine: load::EngineChoice,
+    workplace: Workplace,
+    session: Session<'a>,
+}
+
+impl Script<'_> {
+    fn perform(&mut self) -> Result<(), Early> {
+        let first = match self.plan.control {
+            Some(_) => Part::Control,
+            None => Part::Main,
+        };
+        self.session.phase(PhaseName::Prepare, first);
+        self.prepare()?;
+        self.start_actors()?;
+        if let Some(control) = self.plan.control {
+            let guard = match control {
+                Control::Nodiscard => Some(self.remount()?),
+                Control::SecondName => None,
+            };
+            self.part(Part::Control)?;
+            if let Some(guard) = guard {
+                guard.restore()?;
+            }
+        }
+        self.part(Part::Main)
+    }
+
+    /// Settle, baseline, delete, recovery.
+    fn part(&mut self, part: Part) -> Result<(), Early> {
+        let timing = &self.plan.timing;
+        self.session.phase(PhaseName::Settle, part);
+        self.settle()?;
+        self.session.phase(PhaseName::Baseline, part);
+        self.session.tick_for(timing.baseline)?;
+        if self.plan.deletion.is_some() {
+            self.session.phase(PhaseName::Delete, part);
+            self.delete(part)?;
+            self.session.phase(PhaseName::Recovery, part);
+            self.session.tick_for(timing.recovery)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the files, or fills the regions of a raw device.
+    fn prepare(&mut self) -> Result<(), Early> {
+        let fills = self.workplace.fills(self.plan)?;
+        let total: u64 = fills.iter().map(|fill| fill.len).sum();
+        let mut done = 0;
+        for spec in fills {
+            let len = spec.len;
+            let path = spec.path.clone();
+            let wants_extents = spec.extent_bytes.is_some();
+            let fill = load::Fill::start(spec)?;
+            while !fill.wait_timeout(Duration::ZERO) {
+                let written = fill.progress().written_bytes;
+                self.session.observer().preparing(done + written, total);
+                if self.session.tick().is_err() {
+                    fill.stop();
+                    let _ = fill.wait();
+                    return Err(Early::Stopped);
+                }
+            }
+            let report = fill.wait()?;
+            for note in report.notes {
+                self.session.warn(format!("{}: {note}", path.display()));
+            }
+            if let (true, Some(extents)) = (wants_extents, report.extents) {
+                let text = format!("{} has {extents} extents", path.display());
+                self.session.event(EventKind::Prepared, Some(text));
+            }
+            done += len;
+        }
+        self.session.observer().preparing(total, total);
+        self.workplace.filled(self.plan)?;
+        // What is still dirty would be written back during the baseline.
+        self.commit()
+    }
+
+    fn start_actors(&mut self) -> Result<(), Early> {
+        let clock = self.session.clock();
+        for spec in self.workplace.actors(self.plan, self.engine)? {
+            let actor = Watched::start(spec, clock)?;
+            let notes = actor.actor().notes().to_vec();
+            for note in notes {
+                self.session.warn(note);
+            }
+            self.session.add_actor(actor);
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), Early> {
+        let limit = self.plan.timing.settle_limit;
+        if limit.is_zero() {
+            return Ok(());
+        }
+        let mut settling = Settling::new(self.plan.timing.interval);
+        let began = self.session.tick()?.now;
+        loop {
+            let tick = self.session.tick()?;
+            if settling.is_steady_after(tick.ops_per_s) {
+                self.session.event(EventKind::SettleSteady, None);
+                return Ok(());
+            }
+            if tick.now.saturating_sub(began) >= limit {
+                let text = format!("not steady after {} s", limit.as_secs());
+                self.session.event(EventKind::SettleLimit, Some(text));
+                return Ok(());
+            }
+        }
+    }
+
+    /// From the first deletion call until the discards are done or given up.
+    fn delete(&mut self, part: Part) -> Result<(), Early> {
+        let Some(spec) = self.workplace.deletion(self.plan, part) else {
+            return Ok(());
+        };
+        let clock = self.session.clock();
+        let deletion = Deletion::start(spec, clock)?;
+        self.session.set_deletion(deletion);
+        self.session.event(EventKind::DeletionBegan, None);
+
+        let mut drain = Drain::new(self.plan.timing.drain_limit, self.expects_discards(part));
+        while !self.session.deletion().is_none_or(Deletion::is_done) {
+            let tick = self.session.tick()?;
+            drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
+        }
+        let tick = self.session.tick()?;
+        drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
+        self.deletion_returned(part)?;
+        if self.plan.deletion.as_ref().is_some_and(|d| d.commit) {
+            self.commit_watched(&mut drain)?;
+        }
+
+        let mut now = Duration::from_nanos(clock.now().0);
+        drain.returned(now);
+        loop {
+            match drain.state(now) {
+                State::Waiting => {}
+                State::Paid => {
+                    self.session.event(EventKind::DebtPaid, None);
+                    return Ok(());
+                }
+                State::GaveUp => {
+                    let left = timeline::units::bytes(drain.debt_bytes());
+                    let text = format!("{left} freed and not discarded");
+                    self.session
+                        .event(EventKind::DiscardsDidNotCome, Some(text));
+                    return Ok(());
+                }
+                State::NoneExpected => return Ok(()),
+            }
+            let tick = self.session.tick()?;
+            now = tick.now;
+            drain.interval(now, tick.freed_bytes, tick.discarded_bytes);
+        }
+    }
+
+    /// Records what the deletion did once its last call has returned.
+    fn deletion_returned(&mut self, part: Part) -> Result<(), Early> {
+        let Some(deletion) = self.session.take_deletion() else {
+            return Ok(());
+        };
+        let outcome = deletion.finish(Duration::from_secs(1));
+        let progress = outcome.progress;
+        let began = progress.began_at.unwrap_or_default();
+        let returned = progress
+            .returned_at
+            .unwrap_or_else(|| self.session.clock().now());
+        self.session
+            .event_at(returned, EventKind::DeletionReturned, None);
+        self.session.line(Line::Deletion(DeletionLine {
+            part,
+            at_s: began.as_secs_f64(),
+            seconds: returned.since(began).as_secs_f64(),
+            bytes: progress.freed_bytes,
+            files: progress.files_done,
+            errors: progress.errors,
+        }));
+        let command = outcome.command.as_ref().and_then(command_failure);
+        if let Some(failure) = command.or(outcome.first_error) {
+            if progress.freed_bytes == 0 && progress.total_bytes > 0 {
+                return Err(Early::Failed(BenchError::Deletion(failure)));
+            }
+            self.session
+                .warn(format!("the deletion had errors: {failure}"));
+        }
+        Ok(())
+    }
+
+    /// Forces a commit and waits for it, with discards followed meanwhile.
+    fn commit_watched(&mut self, drain: &mut Drain) -> Result<(), Early> {
+        let Some(commit) = self.begin_commit()? else {
+            return Ok(());
+        };
+        self.session.event(EventKind::CommitForced, None);
+        while !commit.is_done() {
+            let tick = self.session.tick()?;
+            drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
+        }
+        self.session.event(EventKind::CommitReturned, None);
+        if let Err(e) = commit.result() {
+            self.session.warn(format!("the forced commit failed: {e}"));
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Early> {
+        let Some(commit) = self.begin_commit()? else {
+            return Ok(());
+        };
+        while !commit.is_done() {
+            self.session.tick()?;
+        }
+        Ok(())
+    }
+
+    fn begin_commit(&self) -> Result<Option<Commit>, BenchError> {
+        let path = self.workplace.on_file_system();
+        path.map(Commit::begin).transpose().map_err(|source| {
+            BenchError::Load(load::LoadError::System {
+                what: "start a thread",
+                source,
+            })
+        })
+    }
+
+    fn expects_discards(&self, part: Part) -> bool {
+        let kept_away = part == Part::Control;
+        let setting = self.survey.target.discard;
+        !kept_away && !matches!(setting, DiscardSetting::Off | DiscardSetting::Unsupported)
+    }
+
+    fn remount(&mut self) -> Result<NodiscardGuard, Early> {
+        let mount =
+            self.survey.mount.as_ref().ok_or_else(|| {
+                BenchError::Plan("--remount needs a mounted file system".to_owned())
+            })?;
+        Ok(NodiscardGuard::new(mount)?)
+    }
+}
+
+/// How an outside program failed, in words; `None` when it didn't.
+fn command_failure(command: &CommandOutcome) -> Option<String> {
+    let how = match (command.code, command.signal) {
+        (Some(0), _) => return None,
+        (Some(code), _) => format!("the program exited with {code}"),
+        (None, Some(signal)) => format!("signal {signal} ended the program"),
+        (None, None) => "the program ended in an unknown way".to_owned(),
+    };
+    let tail = command.tail.trim();
+    Some(if tail.is_empty() {
+        how
+    } else {
+        format!("{how} and said: {tail}")
+    })
+}

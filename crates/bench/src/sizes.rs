@@ -1,0 +1,180 @@
+//! Sizes that are safe on the file system at hand.
+
+use linux::space::Space;
+use thiserror::Error;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Largest deletion that is picked unasked: what a drive that trims 60 GB/s needs
+/// to stall for half a second, and what most drives write within two minutes.
+const MOST_DELETED: u64 = 32 * GIB;
+/// Foreground file that is picked unasked.
+const FOREGROUND: u64 = GIB;
+/// Neither file is picked smaller than this.
+const LEAST: u64 = 16 * MIB;
+
+/// Sizes asked for; `None` leaves the choice to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Bytes to delete (all files together).
+    pub deletion_bytes: Option<u64>,
+    /// How often those are written before the first deletion: twice with a
+    /// control that deletes as well.
+    pub deletion_copies: u64,
+    /// Bytes of the foreground file still to be written (0 when one is reused).
+    pub foreground_bytes: Option<u64>,
+}
+
+/// Sizes chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes to delete.
+    pub deletion_bytes: u64,
+    /// Bytes of the foreground file.
+    pub foreground_bytes: u64,
+}
+
+/// The files don't fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "too little space: the run needs {} MiB, and only {} MiB are available beyond the {} MiB \
+     that stay free; choose a smaller --size or --foreground-size, or free some space",
+    needed / MIB, usable / MIB, reserve / MIB
+)]
+pub struct TooLittleSpace {
+    /// Bytes the run would write.
+    pub needed: u64,
+    /// Bytes it may write.
+    pub usable: u64,
+    /// Bytes that stay free.
+    pub reserve: u64,
+}
+
+/// Chooses what wasn't asked for and checks that all fits.
+///
+/// # Errors
+/// [`TooLittleSpace`] when it doesn't.
+pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
+    let usable = space.usable_bytes();
+    let foreground_bytes = wanted
+        .foreground_bytes
+        .unwrap_or_else(|| whole_mib(FOREGROUND.min(usable / 8)).max(LEAST));
+    let left = usable.saturating_sub(foreground_bytes);
+    let deletion_bytes = wanted
+        .deletion_bytes
+        .unwrap_or_else(|| whole_mib(MOST_DELETED.min(left / 4)).max(LEAST));
+    let needed = deletion_bytes
+        .saturating_mul(wanted.deletion_copies)
+        .saturating_add(foreground_bytes);
+    if needed > usable {
+        return Err(TooLittleSpace {
+            needed,
+            usable,
+            reserve: space.reserve_bytes(),
+        });
+    }
+    Ok(Sizes {
+        deletion_bytes,
+        foreground_bytes,
+    })
+}
+
+/// The regions don't fit on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "too small: the run needs {} MiB and the device has {} MiB; \
+     choose a smaller --size or --foreground-size",
+    needed / MIB, size / MIB
+)]
+pub struct DeviceTooSmall {
+    /// Bytes the run would write.
+    pub needed: u64,
+    /// Size of the device.
+    pub size: u64,
+}
+
+/// The same on a raw device, all of which may be used.
+///
+/// # Errors
+/// [`DeviceTooSmall`] when the regions don't fit.
+pub fn choose_on_device(
+    size: u64,
+    deletion_bytes: Option<u64>,
+    foreground_bytes: Option<u64>,
+) -> Result<Sizes, DeviceTooSmall> {
+    let foreground_bytes =
+        foreground_bytes.unwrap_or_else(|| whole_mib(FOREGROUND.min(size / 8)).max(LEAST));
+    let left = size.saturating_sub(foreground_bytes.next_multiple_of(MIB));
+    let deletion_bytes =
+        deletion_bytes.unwrap_or_else(|| whole_mib(MOST_DELETED.min(left)).max(LEAST));
+    if deletion_bytes > left {
+        return Err(DeviceTooSmall {
+            needed: foreground_bytes.saturating_add(deletion_bytes),
+            size,
+        });
+    }
+    Ok(Sizes {
+        deletion_bytes,
+        foreground_bytes,
+    })
+}
+
+fn whole_mib(bytes: u64) -> u64 {
+    bytes / MIB * MIB
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn space(size_bytes: u64, available_bytes: u64) -> Space {
+        Space {
+            size_bytes,
+            available_bytes,
+            block_bytes: 4096,
+        }
+    }
+
+    fn wanted(deletion_bytes: Option<u64>, foreground_bytes: Option<u64>) -> Wanted {
+        Wanted {
+            deletion_bytes,
+            deletion_copies: 1,
+            foreground_bytes,
+        }
+    }
+
+    #[test]
+    fn a_large_disk_gets_the_largest_unasked_deletion() {
+        let space = space(2000 * GIB, 1000 * GIB);
+        let sizes = choose(&space, wanted(None, None)).unwrap();
+        assert_eq!(sizes.deletion_bytes, MOST_DELETED);
+        assert_eq!(sizes.foreground_bytes, FOREGROUND);
+    }
+
+    #[test]
+    fn a_full_disk_is_refused_with_what_there_is() {
+        let space = space(100 * GIB, 11 * GIB);
+        let wanted = wanted(Some(8 * GIB), Some(GIB));
+        let error = choose(&space, wanted).unwrap_err();
+        assert_eq!(error.usable, GIB);
+        assert!(error.to_string().contains("9216 MiB"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_chosen_always_leaves_the_reserve(
+            size in 0u64..1 << 50, share in 0.0f64..1.0,
+            deletion in proptest::option::of(0u64..1 << 45),
+            foreground in proptest::option::of(0u64..1 << 45),
+        ) {
+            let space = space(size, (size as f64 * share) as u64);
+            let wanted = wanted(deletion, foreground);
+            if let Ok(sizes) = choose(&space, wanted) {
+                let left = space.available_bytes - sizes.deletion_bytes - sizes.foreground_bytes;
+                prop_assert!(left >= space.reserve_bytes());
+            }
+        }
+    }
+}

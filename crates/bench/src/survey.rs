@@ -1,0 +1,133 @@
+//! What there is before a run begins: mount, devices, discards, space.
+
+use std::path::{Path, PathBuf};
+
+use linux::files::{DirectIo, probe_direct};
+use linux::mounts::Mount;
+pub use linux::owner::Swept;
+use linux::space::Space;
+use timeline::record::{DeviceInfo, Target};
+
+use crate::error::BenchError;
+use crate::kept;
+use crate::plan::Place;
+
+/// What was found at a place. Nothing was changed to find it.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// What was named.
+    pub place: Place,
+    /// The target, for the record's head.
+    pub target: Target,
+    /// The devices under it, for the record's head.
+    pub devices: Vec<DeviceInfo>,
+    /// The mount; `None` for a raw device.
+    pub mount: Option<Mount>,
+    /// Size and free space. A raw device is all free.
+    pub space: Space,
+    /// Why I/O can't go past the page cache here, if it can't.
+    pub no_direct: Option<String>,
+    /// Size of a usable foreground file that an earlier run left, in bytes.
+    pub kept_foreground: Option<u64>,
+    /// What is odd, and what follows from it.
+    pub warnings: Vec<String>,
+}
+
+impl Survey {
+    /// Looks at a place.
+    ///
+    /// # Errors
+    /// [`BenchError::Place`] when it isn't there or isn't what it should be.
+    pub fn of(place: &Place) -> Result<Survey, BenchError> {
+        match place {
+            Place::Directory(path) => Survey::of_directory(path),
+            Place::Device { path, .. } => Survey::of_device(place, path),
+        }
+    }
+
+    fn of_directory(path: &Path) -> Result<Survey, BenchError> {
+        let refuse = |why: String| BenchError::Place {
+            path: path.to_path_buf(),
+            why,
+        };
+        let metadata = std::fs::metadata(path).map_err(|e| {
+            refuse(format!(
+                "{e}; give an existing directory on the file system to test"
+            ))
+        })?;
+        if !metadata.is_dir() {
+            return Err(refuse(
+                "not a directory; give a directory on the file system to test".into(),
+            ));
+        }
+        let path = std::fs::canonicalize(path).map_err(|e| refuse(e.to_string()))?;
+        let found = linux::target::describe(&path).map_err(|e| refuse(e.to_string()))?;
+        if found.mount.as_ref().is_some_and(Mount::read_only) {
+            return Err(refuse(
+                "mounted read-only; remount it read-write, or give another directory".into(),
+            ));
+        }
+        Ok(Survey {
+            space: Space::of(&path).map_err(|e| refuse(e.to_string()))?,
+            no_direct: no_direct(&path)?,
+            kept_foreground: kept::size(&path),
+            place: Place::Directory(path),
+            target: found.target,
+            devices: found.devices,
+            mount: found.mount,
+            warnings: found.notes,
+        })
+    }
+
+    fn of_device(place: &Place, path: &Path) -> Result<Survey, BenchError> {
+        let found = linux::target::describe_device(path).map_err(|e| BenchError::Place {
+            path: path.to_path_buf(),
+            why: e.to_string(),
+        })?;
+        let size_bytes = found.target.size_bytes;
+        Ok(Survey {
+            place: place.clone(),
+            space: Space {
+                size_bytes,
+                available_bytes: size_bytes,
+                block_bytes: 4096,
+            },
+            no_direct: None,
+            kept_foreground: None,
+            target: found.target,
+            devices: found.devices,
+            mount: None,
+            warnings: found.notes,
+        })
+    }
+
+    /// An error about this place.
+    pub(crate) fn refuse(&self, why: impl ToString) -> BenchError {
+        BenchError::Place {
+            path: self.place.path().to_path_buf(),
+            why: why.to_string(),
+        }
+    }
+}
+
+fn no_direct(directory: &Path) -> Result<Option<String>, BenchError> {
+    Ok(match probe_direct(directory)? {
+        DirectIo::Works(_) => None,
+        DirectIo::Memory => Some("its files are in memory".to_owned()),
+        DirectIo::Refused(error) => Some(error.to_string()),
+    })
+}
+
+/// Removes what killed runs have left in a directory; says what was removed,
+/// and what looks like ours and was left because it isn't surely.
+///
+/// # Errors
+/// When the directory can't be read.
+pub fn sweep(directory: &Path) -> Result<Vec<Swept>, BenchError> {
+    Ok(linux::owner::sweep(directory)?)
+}
+
+/// Where a kept foreground file lies.
+pub fn kept_foreground_path(directory: &Path) -> PathBuf {
+    kept::path(directory)
+}

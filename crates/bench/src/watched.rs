@@ -1,0 +1,154 @@
+//! What is looked at in every interval: running actors and block devices.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use linux::SysRoot;
+use linux::stats::{Counters, DeviceStats, StatsError};
+use load::{Actor, ActorSpec, Clock, LoadError, Nanos, Sampler, Unfinished};
+use timeline::record::{
+    ActorInterval, DeviceInterval, Grain, HistogramLine, Latency, Part, encode_histogram,
+};
+
+/// An actor with its sampler and its latencies of the current second and phase.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    actor: Actor,
+    sampler: Sampler,
+    second: Latencies,
+    phase: Latencies,
+}
+
+/// Both latencies over one stretch of time. In a closed loop they are the same
+/// thing, and only the response time is kept.
+#[derive(Debug)]
+struct Latencies {
+    response: Histogram<u64>,
+    service: Option<Histogram<u64>>,
+}
+
+impl Watched {
+    /// Starts an actor.
+    pub(crate) fn start(spec: ActorSpec, clock: Clock) -> Result<Self, LoadError> {
+        let open_loop = matches!(spec.arrival, load::Arrival::Open { .. });
+        let actor = Actor::start(spec, clock)?;
+        let sampler = Sampler::new(actor.meter().clone());
+        Ok(Watched {
+            actor,
+            sampler,
+            second: Latencies::new(open_loop),
+            phase: Latencies::new(open_loop),
+        })
+    }
+
+    /// What happened since the last call.
+    pub(crate) fn sample(&mut self, now: Nanos) -> ActorInterval {
+        let sample = self.sampler.sample(now);
+        for latencies in [&mut self.second, &mut self.phase] {
+            sample.add_response_to(&mut latencies.response);
+            if let Some(service) = &mut latencies.service {
+                sample.add_service_to(service);
+            }
+        }
+        sample.interval
+    }
+
+    /// 99th percentile of the response time in the current second, in microseconds.
+    pub(crate) fn second_p99_us(&self) -> Option<f64> {
+        let response = &self.second.response;
+        (!response.is_empty()).then(|| response.value_at_quantile(0.99) as f64 / 1e3)
+    }
+
+    /// The lines of the second that began at `at_s`; the next one begins.
+    pub(crate) fn end_second(&mut self, actor: usize, at_s: f64, part: Part) -> Vec<HistogramLine> {
+        self.second.drain(actor, Grain::SecondAt(at_s), part)
+    }
+
+    /// The lines of a phase; the next one begins.
+    pub(crate) fn end_phase(
+        &mut self,
+        actor: usize,
+        over: Grain,
+        part: Part,
+    ) -> Vec<HistogramLine> {
+        self.phase.drain(actor, over, part)
+    }
+
+    /// How the first failed operation failed, in words.
+    pub(crate) fn first_error(&self) -> Option<String> {
+        let (failure, at) = self.actor.meter().first_error()?;
+        let errors = self.actor.meter().errors();
+        Some(format!(
+            "{}: {errors} operations failed, the first at {:.1} s: {failure}",
+            self.actor.info().name,
+            at.as_secs_f64(),
+        ))
+    }
+
+    /// The actor itself.
+    pub(crate) fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// Stops it and counts what never finished.
+    pub(crate) fn finish(self, grace: Duration) -> Unfinished {
+        self.actor.finish(grace)
+    }
+}
+
+impl Latencies {
+    fn new(with_service: bool) -> Self {
+        Latencies {
+            response: Sampler::histogram(),
+            service: with_service.then(Sampler::histogram),
+        }
+    }
+
+    fn drain(&mut self, actor: usize, over: Grain, part: Part) -> Vec<HistogramLine> {
+        let kinds = [
+            (Latency::Response, Some(&mut self.response)),
+            (Latency::Service, self.service.as_mut()),
+        ];
+        let mut lines = Vec::new();
+        for (latency, histogram) in kinds {
+            let Some(histogram) = histogram else { continue };
+            if !histogram.is_empty() {
+                lines.push(HistogramLine {
+                    actor,
+                    latency,
+                    over,
+                    part,
+                    v2: encode_histogram(histogram),
+                });
+                histogram.reset();
+            }
+        }
+        lines
+    }
+}
+
+/// A block device and its counters when they were last looked at.
+#[derive(Debug)]
+pub(crate) struct WatchedDevice {
+    stats: DeviceStats,
+    last: Counters,
+}
+
+impl WatchedDevice {
+    /// Begins to watch a device, by its kernel name.
+    pub(crate) fn open(name: &str) -> Result<Self, StatsError> {
+        let stats = DeviceStats::open(&SysRoot::host(), name)?;
+        let last = stats.read()?;
+        Ok(WatchedDevice { stats, last })
+    }
+
+    /// What it did since the last call; nothing when it has vanished.
+    pub(crate) fn interval(&mut self) -> DeviceInterval {
+        let Ok(now) = self.stats.read() else {
+            return DeviceInterval::default();
+        };
+        let interval = now.since(&self.last);
+        self.last = now;
+        interval
+    }
+}

@@ -1,0 +1,359 @@
+//! The files, or regions of a raw device, that a run works on.
+//!
+//! All of a run's files lie in one directory of its own, so that whatever
+//! happens to the run they are recognised and removed.
+
+use std::fs::File;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use linux::files::Caching;
+use linux::owner::{Name, WorkDir};
+use linux::raw::{Overwrite, RawDevice};
+use load::{ActorSpec, DeletionSpec, EngineChoice, FillSpec, PatternKind, Region};
+use timeline::record::Part;
+
+use crate::error::BenchError;
+use crate::head::{CANARY_BYTES, canary_engine, foreground_name};
+use crate::kept;
+use crate::plan::{Arrival, Control, Deletion, Method, Op, Pattern, Place, Plan};
+use crate::survey::Survey;
+
+/// Files begin and regions are cut at multiples of this, so that every block
+/// size and discard granularity in use fits.
+const ALIGNMENT: u64 = 1 << 20;
+
+/// Where a run works.
+#[derive(Debug)]
+pub(crate) enum Workplace {
+    Directory(Directory),
+    Device(Device),
+}
+
+/// A directory of the run's own on a mounted file system.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    parent: PathBuf,
+    work: WorkDir,
+    foreground: Foreground,
+    /// Deleted in the main part.
+    main: Vec<Name>,
+    /// Deleted in the control.
+    control: Vec<Name>,
+}
+
+/// The foreground's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreground {
+    /// Made by this run, and left behind if it is to be kept.
+    Made,
+    /// Left behind by an earlier one.
+    Reused,
+}
+
+/// A raw device: the foreground's region first, then the one to discard.
+#[derive(Debug)]
+pub(crate) struct Device {
+    path: PathBuf,
+    file: Arc<File>,
+    /// Keeps everybody else off the device.
+    _claim: RawDevice,
+    discard_from: u64,
+}
+
+impl Workplace {
+    /// Makes the directory, or claims the device.
+    pub(crate) fn claim(plan: &Plan, survey: &Survey) -> Result<Workplace, BenchError> {
+        match &plan.place {
+            Place::Directory(_) => Directory::make(plan, survey).map(Workplace::Directory),
+            Place::Device { path, overwrite } => {
+                let device = RawDevice::claim(path, Overwrite::Only(overwrite))?;
+                let file = Arc::new(device.open(Caching::Direct)?);
+                Ok(Workplace::Device(Device {
+                    path: path.clone(),
+                    file,
+                    _claim: device,
+                    discard_from: plan.foreground.size_bytes.next_multiple_of(ALIGNMENT),
+                }))
+            }
+        }
+    }
+
+    /// What has to be written before the foreground can begin.
+    pub(crate) fn fills(&self, plan: &Plan) -> Result<Vec<FillSpec>, BenchError> {
+        match self {
+            Workplace::Directory(directory) => directory.fills(plan),
+            Workplace::Device(device) => device.fills(plan),
+        }
+    }
+
+    /// Finishes the files once they are written.
+    pub(crate) fn filled(&self, plan: &Plan) -> Result<(), BenchError> {
+        match self {
+            Workplace::Directory(directory) => directory.filled(plan),
+            Workplace::Device(_) => Ok(()),
+        }
+    }
+
+    /// The foreground's actors, in the order of the record's head.
+    pub(crate) fn actors(
+        &self,
+        plan: &Plan,
+        engine: EngineChoice,
+    ) -> Result<Vec<ActorSpec>, BenchError> {
+        let path = match self {
+            Workplace::Directory(directory) => directory.foreground_path(),
+            Workplace::Device(device) => device.path.clone(),
+        };
+        actors(plan, engine, &path)
+    }
+
+    /// What is deleted in a part.
+    pub(crate) fn deletion(&self, plan: &Plan, part: Part) -> Option<DeletionSpec> {
+        let deletion = plan.deletion.as_ref()?;
+        Some(match self {
+            Workplace::Directory(directory) => {
+                let names = match part {
+                    Part::Main => &directory.main,
+                    Part::Control => &directory.control,
+                };
+                let paths = names.iter().map(|&name| directory.work.path_of(name));
+                directory_deletion(&deletion.method, paths.collect())?
+            }
+            Workplace::Device(device) => device.deletion(deletion)?,
+        })
+    }
+
+    /// A path on the file system that can be told to commit; a raw device has none.
+    pub(crate) fn on_file_system(&self) -> Option<PathBuf> {
+        match self {
+            Workplace::Directory(directory) => Some(directory.work.path().to_path_buf()),
+            Workplace::Device(_) => None,
+        }
+    }
+
+    /// Removes what was made; a completed run may leave the foreground's file where it was asked to.
+    pub(crate) fn leave(self, plan: &Plan, completed: bool) -> Result<(), BenchError> {
+        match self {
+            Workplace::Directory(directory) => directory.leave(plan.foreground.keep && completed),
+            Workplace::Device(_) => Ok(()),
+        }
+    }
+}
+
+impl Directory {
+    fn make(plan: &Plan, survey: &Survey) -> Result<Directory, BenchError> {
+        let parent = survey.place.path().to_path_buf();
+        let work = WorkDir::create(&parent)?;
+        let files = plan.deletion.as_ref().map_or(0, |deletion| deletion.files);
+        let control = match plan.control {
+            None => Vec::new(),
+            Some(Control::SecondName) => (1..=files).map(Name::Second).collect(),
+            Some(Control::Nodiscard) => (files + 1..=2 * files).map(Name::Victim).collect(),
+        };
+        let reused = plan.foreground.reuse && survey.kept_foreground.is_some();
+        Ok(Directory {
+            parent,
+            work,
+            foreground: if reused {
+                Foreground::Reused
+            } else {
+                Foreground::Made
+            },
+            main: (1..=files).map(Name::Victim).collect(),
+            control,
+        })
+    }
+
+    fn foreground_path(&self) -> PathBuf {
+        match self.foreground {
+            Foreground::Made => self.work.path_of(Name::Foreground),
+            Foreground::Reused => kept::path(&self.parent),
+        }
+    }
+
+    fn fills(&self, plan: &Plan) -> Result<Vec<FillSpec>, BenchError> {
+        let mut fills = Vec::new();
+        if self.foreground == Foreground::Made {
+            fills.push(self.fill(plan, Name::Foreground, plan.foreground.size_bytes, None)?);
+        }
+        let Some(deletion) = &plan.deletion else {
+            return Ok(fills);
+        };
+        let made_for_control = match plan.control {
+            Some(Control::Nodiscard) => &self.control[..],
+            Some(Control::SecondName) | None => &[],
+        };
+        for &name in made_for_control.iter().chain(&self.main) {
+            fills.push(self.fill(plan, name, deletion.file_bytes(), deletion.extent_bytes)?);
+        }
+        Ok(fills)
+    }
+
+    fn fill(
+        &self,
+        plan: &Plan,
+        name: Name,
+        len: u64,
+        extent_bytes: Option<u64>,
+    ) -> Result<FillSpec, BenchError> {
+        Ok(FillSpec {
+            file: Arc::new(self.work.create_file(name, Caching::Buffered)?),
+            path: self.work.path_of(name),
+            start: 0,
+            len,
+            direct: plan.foreground.direct,
+            extent_bytes,
+            seed: fastrand::u64(..),
+        })
+    }
+
+    fn filled(&self, plan: &Plan) -> Result<(), BenchError> {
+        if plan.control == Some(Control::SecondName) {
+            for (&first, &second) in self.main.iter().zip(&self.control) {
+                self.work.link(first, second)?;
+            }
+        }
+        if plan.foreground.keep && self.foreground == Foreground::Made {
+            let path = self.foreground_path();
+            linux::files::open_write(&path, Caching::Buffered)
+                .map_err(BenchError::from)
+                .and_then(|file| {
+                    kept::mark(&file, plan.foreground.size_bytes).map_err(|source| {
+                        BenchError::File {
+                            path,
+                            what: "mark it for a later run",
+                            source,
+                        }
+                    })
+                })?;
+        }
+        Ok(())
+    }
+
+    fn leave(self, keep: bool) -> Result<(), BenchError> {
+        if keep && self.foreground == Foreground::Made {
+            self.work
+                .keep(Name::Foreground, &kept::path(&self.parent))?;
+        }
+        Ok(self.work.remove()?)
+    }
+}
+
+impl Device {
+    fn fills(&self, plan: &Plan) -> Result<Vec<FillSpec>, BenchError> {
+        let region = |start, len| FillSpec {
+            file: Arc::clone(&self.file),
+            path: self.path.clone(),
+            start,
+            len,
+            direct: true,
+            extent_bytes: None,
+            seed: fastrand::u64(..),
+        };
+        let mut fills = vec![region(0, plan.foreground.size_bytes)];
+        if let Some(deletion) = &plan.deletion {
+            fills.push(region(self.discard_from, deletion.size_bytes));
+        }
+        Ok(fills)
+    }
+
+    fn deletion(&self, deletion: &Deletion) -> Option<DeletionSpec> {
+        let Method::Discard { step_bytes } = deletion.method else {
+            return None;
+        };
+        Some(DeletionSpec::Discard {
+            device: Arc::clone(&self.file),
+            path: self.path.clone(),
+            start: self.discard_from,
+            len: deletion.size_bytes,
+            step_bytes: NonZeroU64::new(step_bytes)?,
+        })
+    }
+}
+
+fn directory_deletion(method: &Method, paths: Vec<PathBuf>) -> Option<DeletionSpec> {
+    Some(match method {
+        Method::Unlink { parallel } => DeletionSpec::Unlink {
+            paths,
+            parallel: NonZeroU32::new(*parallel)?,
+        },
+        Method::Truncate {
+            chunk_bytes,
+            sleep,
+            fsync,
+        } => DeletionSpec::Truncate {
+            paths,
+            chunk_bytes: NonZeroU64::new(*chunk_bytes)?,
+            sleep: *sleep,
+            fsync: *fsync,
+        },
+        Method::Command { argv } => DeletionSpec::Command {
+            argv: argv.iter().map(Into::into).collect(),
+            paths,
+        },
+        Method::Discard { .. } => return None,
+    })
+}
+
+fn actors(plan: &Plan, engine: EngineChoice, path: &Path) -> Result<Vec<ActorSpec>, BenchError> {
+    let foreground = &plan.foreground;
+    let null = engine == EngineChoice::Null;
+    let op = match foreground.op {
+        _ if null => load::Op::Nop,
+        Op::Read => load::Op::Read,
+        Op::Write => load::Op::Write,
+    };
+    let region = |op| -> Result<Region, BenchError> {
+        Ok(Region {
+            file: Arc::new(load::target::open(path, op, foreground.direct)?),
+            start: 0,
+            len: foreground.size_bytes,
+        })
+    };
+    let mut actors = vec![ActorSpec {
+        name: foreground_name(plan).into(),
+        op,
+        pattern: match foreground.pattern {
+            Pattern::Random => PatternKind::Random,
+            Pattern::Sequential => PatternKind::Sequential,
+        },
+        block_bytes: u32::try_from(foreground.block_bytes)
+            .map_err(|_| BenchError::Plan("--block-size is too large".into()))?,
+        arrival: match foreground.arrival {
+            Arrival::Closed { depth, batch } => load::Arrival::Closed { depth, batch },
+            Arrival::Open {
+                rate_per_s,
+                poisson,
+                depth,
+            } => load::Arrival::Open {
+                rate_per_s,
+                poisson,
+                depth,
+            },
+        },
+        engine,
+        target: if null { None } else { Some(region(op)?) },
+        direct: foreground.direct,
+        seed: foreground.seed,
+    }];
+    if let Some(rate_per_s) = plan.canary_per_s {
+        actors.push(ActorSpec {
+            name: "canary".into(),
+            op: load::Op::Read,
+            pattern: PatternKind::Random,
+            block_bytes: CANARY_BYTES,
+            arrival: load::Arrival::Open {
+                rate_per_s,
+                poisson: false,
+                depth: 1,
+            },
+            engine: canary_engine(engine),
+            target: Some(region(load::Op::Read)?),
+            direct: foreground.direct,
+            seed: foreground.seed ^ 0x00ca_4a27,
+        });
+    }
+    Ok(actors)
+}
