@@ -34,6 +34,7 @@ mod tests;
 use crate::record::{DiscardSetting, EventKind, Part, RunRecord};
 use crate::verdict::{Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict};
 use part::PartJudged;
+pub use stats::drift;
 use window::Window;
 
 /// What the user may set about judging.

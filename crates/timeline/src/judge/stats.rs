@@ -22,7 +22,7 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
 
 /// How much a least-squares line through evenly spaced values changes over
 /// their whole length, as a share of their mean. Infinite when the mean is 0.
-pub(super) fn drift(values: &[f64]) -> f64 {
+pub fn drift(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let Some(mean) = mean(values).filter(|&m| m > 0.0) else {
         return f64::INFINITY;
@@ -61,6 +61,9 @@ impl Loss {
     }
 }
 
+/// Most values that are resampled.
+const MOST: usize = 300;
+
 /// Fewer values than this don't tell their own spread; the baseline's is taken.
 const ENOUGH: usize = 5;
 
@@ -69,6 +72,7 @@ const ENOUGH: usize = 5;
 pub(super) fn loss(baseline: &[f64], active: &[f64]) -> Option<Loss> {
     let base = median(baseline.iter().copied()).filter(|&b| b > 0.0)?;
     let now = median(active.iter().copied())?;
+    let (baseline, active) = (&thinned(baseline)[..], &thinned(active)[..]);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut losses: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
@@ -91,6 +95,13 @@ pub(super) fn loss(baseline: &[f64], active: &[f64]) -> Option<Loss> {
         low: losses[RESAMPLES / 40],
         high: losses[RESAMPLES - 1 - RESAMPLES / 40],
     })
+}
+
+/// At most [`MOST`] of the values, evenly spread: more would only narrow an
+/// interval that is narrow already, and take minutes to resample.
+fn thinned(values: &[f64]) -> Vec<f64> {
+    let n = values.len().min(MOST);
+    (0..n).map(|i| values[i * values.len() / n]).collect()
 }
 
 /// SplitMix64: small, good enough to resample with, and the same everywhere.
