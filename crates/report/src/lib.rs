@@ -7,3 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod terminal;
+
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{GIB, Run, SHORT, T500};
+use common::{GIB, READER, SHORT, T500};
 use report::terminal::{self, Style};
 use timeline::record::*;
 use timeline::verdict::*;
@@ -12,12 +12,6 @@ const STYLE: Style = Style {
     colour: false,
     width: 80,
     unicode: true,
-};
-
-/// The T500 alone, without a canary.
-const READER: Run = Run {
-    canary: false,
-    ..T500
 };
 
 #[track_caller]

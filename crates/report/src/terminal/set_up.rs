@@ -44,14 +44,13 @@ fn place(page: &mut Page, target: &Target) {
         LABEL,
         &[ink(Ink::Bold, target.path.as_str())],
     );
-    let mut text = match (&target.fs, &target.mount) {
-        (None, None) => "a raw device".to_owned(),
-        (fs, mount) => {
-            let fs = fs.as_deref().unwrap_or("unknown file system");
-            let mount = mount.as_deref().unwrap_or("an unknown place");
-            format!("{fs} at {mount}")
-        }
-    };
+    if target.fs.is_none() && target.mount.is_none() {
+        page.labelled(label("kind"), LABEL, &[plain("raw device")]);
+        return;
+    }
+    let fs = target.fs.as_deref().unwrap_or("unknown file system");
+    let mount = target.mount.as_deref().unwrap_or("an unknown place");
+    let mut text = format!("{fs} at {mount}");
     if let Some(source) = &target.source {
         text += &format!(" from {source}");
     }

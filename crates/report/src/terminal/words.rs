@@ -190,6 +190,45 @@ mod tests {
     }
 
     #[test]
+    fn each_reason_is_a_sentence_with_what_to_do() {
+        let settings = [
+            DiscardSetting::On,
+            DiscardSetting::Async,
+            DiscardSetting::Off,
+            DiscardSetting::Unsupported,
+            DiscardSetting::Unknown,
+        ];
+        let reasons = [
+            Reason::NoDiscards,
+            Reason::DiscardsDidNotCome,
+            Reason::NoDeletion,
+            Reason::NoSteadyBaseline,
+            Reason::TooFewOperations,
+            Reason::ControlDipsToo,
+            Reason::DipsWithoutDiscards,
+            Reason::Interrupted,
+            Reason::ForegroundErrors,
+        ];
+        let mut texts = std::collections::BTreeSet::new();
+        for discard in settings {
+            let target = Target {
+                discard,
+                ..Target::default()
+            };
+            texts.extend(reasons.map(|why| reason(why, &target)));
+        }
+        // No discards has a remedy for each setting, and on a raw device its own.
+        assert_eq!(texts.len(), reasons.len() - 1 + settings.len());
+        for text in texts {
+            assert!(text.ends_with('.') && !text.contains("  "), "{text}");
+            assert!(
+                text.matches(". ").count() + text.matches(": ").count() > 0,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
     fn no_discards_says_how_to_get_some() {
         let target = Target {
             mount: Some("/data".into()),

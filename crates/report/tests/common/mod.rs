@@ -42,6 +42,12 @@ pub const T500: Run = Run {
     canary: true,
 };
 
+/// The T500 alone, without a canary.
+pub const READER: Run = Run {
+    canary: false,
+    ..T500
+};
+
 /// A short stall in a long run.
 pub const SHORT: Run = Run {
     interval_s: 0.1,

@@ -160,11 +160,17 @@ pub(super) fn marks(
     let intervals = &record.intervals;
     let mut marks = vec![None; intervals.len()];
     for dip in &seen.dips {
-        for (i, mark) in marks.iter_mut().enumerate() {
-            let middle = intervals.at_s[i] + f64::from(intervals.seconds[i]) / 2.0;
-            if (dip.at_s..dip.at_s + dip.seconds).contains(&middle) {
-                *mark = Some(Mark::Dip);
-            }
+        // An interval is in the dip if its middle is.
+        let middle = |i: usize| intervals.at_s[i] + f64::from(intervals.seconds[i]) / 2.0;
+        let first = intervals.at_s.partition_point(|&at| at < dip.at_s);
+        let dipped = marks
+            .iter_mut()
+            .enumerate()
+            .skip(first.saturating_sub(1))
+            .skip_while(|&(i, _)| middle(i) < dip.at_s)
+            .take_while(|&(i, _)| middle(i) < dip.at_s + dip.seconds);
+        for (_, mark) in dipped {
+            *mark = Some(Mark::Dip);
         }
     }
     if seen.stall.is_none() {
@@ -202,5 +208,84 @@ fn is_low(record: &RunRecord, actor: usize, seen: &Foreground, interval: usize) 
         f64::from(columns.oldest_us[interval]) > old
     } else {
         rate(record, actor, interval).is_some_and(|rate| rate < 0.5 * baseline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::timeline::record::{DeviceKind, Part, Phase, PhaseName};
+    use ::timeline::verdict::Dip;
+
+    use super::*;
+    use crate::common::{self, GIB, SHORT};
+
+    /// The intervals with a mark, as the time the first begins and their number.
+    fn marked(record: &RunRecord, seen: &Foreground, mark: Mark) -> (f64, usize) {
+        let marks = marks(record, 0, seen, &Discards::of(record));
+        let first = marks.iter().position(|&m| m == Some(mark));
+        let count = marks.iter().filter(|&&m| m == Some(mark)).count();
+        (first.map_or(f64::NAN, |i| record.intervals.at_s[i]), count)
+    }
+
+    #[test]
+    fn a_stall_and_a_dip_are_marked_where_they_were() {
+        let (record, verdict) = (SHORT.record(), SHORT.verdict());
+        let mut seen = verdict.foreground[0].clone();
+        seen.dips = vec![Dip {
+            at_s: 70.0,
+            seconds: 0.5,
+            depth: 0.3,
+        }];
+        let (at_s, count) = marked(&record, &seen, Mark::Stall);
+        assert!(
+            (at_s - 106.4).abs() < 0.11 && (2..=3).contains(&count),
+            "{at_s} {count}"
+        );
+        let (at_s, count) = marked(&record, &seen, Mark::Dip);
+        assert!((at_s - 70.0).abs() < 0.01 && count == 5, "{at_s} {count}");
+        // Where the verdict found no stall none is marked.
+        seen.stall = None;
+        assert_eq!(marked(&record, &seen, Mark::Stall).1, 0);
+    }
+
+    #[test]
+    fn the_debt_rises_when_bytes_are_freed_and_is_paid_by_discards() {
+        let record = SHORT.record();
+        let debt = Discards::of(&record).debt;
+        let at = |at_s: f64| debt[record.intervals.at_s.partition_point(|&at| at < at_s)];
+        assert_eq!(at(90.0), 0);
+        assert_eq!(at(104.0), 8 * GIB);
+        assert!(at(110.0) < GIB / 10);
+    }
+
+    #[test]
+    fn a_part_doesn_t_inherit_the_debt_of_the_one_before() {
+        let mut record = SHORT.record();
+        for device in &mut record.intervals.devices {
+            device.discard_bytes.fill(0);
+        }
+        assert_eq!(Discards::of(&record).debt.last(), Some(&(8 * GIB)));
+        record.phases.push(Phase {
+            name: PhaseName::Baseline,
+            part: Part::Control,
+            at_s: 130.0,
+        });
+        assert_eq!(Discards::of(&record).debt.last(), Some(&0));
+    }
+
+    #[test]
+    fn discards_count_once_though_each_level_sees_them() {
+        let record = SHORT.record();
+        let total: u64 = Discards::of(&record).bytes.iter().sum();
+        let leaf: u64 = record.intervals.devices[1].discard_bytes.iter().sum();
+        assert!(total == leaf && total > 7 * GIB, "{total} {leaf}");
+    }
+
+    #[test]
+    fn the_level_above_counts_where_the_leaf_saw_nothing() {
+        let mut record = SHORT.record();
+        record.head.devices[0] = common::device("loop0", DeviceKind::Loop, 0, &["nvme0n1"]);
+        record.intervals.devices[1].discard_bytes.fill(0);
+        assert!(Discards::of(&record).bytes.iter().sum::<u64>() > 7 * GIB);
     }
 }

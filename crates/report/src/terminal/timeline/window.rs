@@ -140,3 +140,78 @@ fn start(record: &RunRecord, part: Part) -> Option<f64> {
                 .flatten()
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::{READER, SHORT};
+
+    #[test]
+    fn a_part_is_drawn_from_its_baseline_on() {
+        let record = SHORT.record();
+        let window = Window::of_part(&record, Part::Main, 60).unwrap();
+        assert_eq!(window.from_s, 61.4);
+        assert_eq!(window.to_s, record.intervals.end_s());
+        assert!(Window::of_part(&record, Part::Control, 60).is_none());
+    }
+
+    #[test]
+    fn each_interval_is_in_one_column_and_each_column_has_some() {
+        let record = SHORT.record();
+        let window = Window::of_part(&record, Part::Main, 60).unwrap();
+        let first = window.columns[0].start;
+        assert_eq!(
+            record.intervals.at_s[first..].partition_point(|&at| at < 61.4 - 0.06),
+            0
+        );
+        for pair in window.columns.windows(2) {
+            assert_eq!(pair[0].end, pair[1].start);
+        }
+        assert_eq!(window.columns[59].end, record.intervals.len());
+    }
+
+    #[test]
+    fn an_interval_longer_than_a_column_fills_all_it_covers() {
+        let mut record = READER.record();
+        record.intervals = ::timeline::record::Intervals::new(1, 2);
+        for second in 0..10 {
+            record.intervals.push(&::timeline::record::Interval {
+                at_s: 62.0 + f64::from(second),
+                seconds: 1.0,
+                ..Default::default()
+            });
+        }
+        record.phases.clear();
+        let window = Window::of_part(&record, Part::Main, 65).unwrap();
+        assert!(window.columns.iter().all(|range| range.len() == 1));
+        assert_eq!(window.columns[0], 0..1);
+        assert_eq!(window.columns[64], 9..10);
+    }
+
+    #[test]
+    fn a_column_keeps_its_extremes() {
+        let record = SHORT.record();
+        let window = Window::of_part(&record, Part::Main, 60).unwrap();
+        let ops = |i: usize| Some(f64::from(record.intervals.actors[0].ops[i]));
+        let least = window
+            .least(ops)
+            .into_iter()
+            .flatten()
+            .fold(f64::MAX, f64::min);
+        let greatest = window
+            .greatest(ops)
+            .into_iter()
+            .flatten()
+            .fold(0.0, f64::max);
+        assert!(least < 0.02 * greatest, "{least} {greatest}");
+    }
+
+    #[test]
+    fn what_is_no_stretch_of_time_has_no_window() {
+        let mut record = SHORT.record();
+        record.phases[2].at_s = f64::NAN;
+        assert!(Window::of_part(&record, Part::Main, 60).is_none());
+        record.phases[2].at_s = 1e9;
+        assert!(Window::of_part(&record, Part::Main, 60).is_none());
+    }
+}
