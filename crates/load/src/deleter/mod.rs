@@ -1,14 +1,24 @@
 //! Freeing space beside the foreground: the deletion under test.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::num::{NonZeroU32, NonZeroU64};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
 use crate::error::LoadError;
+
+mod command;
+mod discard;
+mod progress;
+mod truncate;
+mod unlink;
+
+use progress::{Call, Progress};
 
 /// What to delete, and how.
 #[derive(Debug, Clone)]
@@ -100,39 +110,151 @@ pub struct CommandOutcome {
     pub tail: String,
 }
 
-/// A deletion under way, in threads of its own.
+/// A deletion under way, in threads of its own. Dropping it stops it without waiting.
 #[derive(Debug)]
-pub struct Deletion {}
+pub struct Deletion {
+    progress: Arc<Progress>,
+}
 
 impl Deletion {
     /// Reads the files' allocated sizes, then begins.
+    ///
+    /// A file's space is only freed when nobody holds it open and its last
+    /// name goes: a name beside which others stay counts as 0 bytes.
     ///
     /// # Errors
     /// [`LoadError::File`] when a path can't be looked at, [`LoadError::Spec`]
     /// when there is nothing to delete, [`LoadError::System`].
     /// Failures of the deletion itself are counted in its progress.
-    pub fn start(_spec: DeletionSpec, _clock: Clock) -> Result<Deletion, LoadError> {
-        unimplemented!()
+    pub fn start(spec: DeletionSpec, clock: Clock) -> Result<Deletion, LoadError> {
+        let progress = match spec {
+            DeletionSpec::Unlink { paths, parallel } => {
+                unlink::start(Victim::look_at_all(paths)?, parallel, clock)?
+            }
+            DeletionSpec::Truncate {
+                paths,
+                chunk_bytes,
+                sleep,
+                fsync,
+            } => {
+                let way = truncate::Way {
+                    chunk_bytes,
+                    sleep,
+                    fsync,
+                };
+                truncate::start(Victim::look_at_all(paths)?, way, clock)?
+            }
+            DeletionSpec::Command { argv, paths } => {
+                command::start(argv, Victim::look_at_all(paths)?, clock)?
+            }
+            DeletionSpec::Discard {
+                device,
+                path,
+                start,
+                len,
+                step_bytes,
+            } => {
+                let range = discard::Range {
+                    device,
+                    path,
+                    start,
+                    len,
+                    step_bytes,
+                };
+                discard::start(range, clock)?
+            }
+        };
+        Ok(Deletion { progress })
     }
 
     /// How far it is. Never waits.
     pub fn progress(&self) -> DeletionProgress {
-        unimplemented!()
+        self.progress.read()
     }
 
     /// Whether all of it has returned.
     pub fn is_done(&self) -> bool {
-        unimplemented!()
+        self.progress.is_done()
     }
 
     /// Tells it to begin no further call, and ends an outside program (SIGTERM,
     /// then SIGKILL after two seconds). Returns at once.
     pub fn stop(&self) {
-        unimplemented!()
+        self.progress.stop();
     }
 
-    /// Waits until it is done, at most `grace`, and says how it ended. Doesn't stop it.
-    pub fn finish(self, _grace: Duration) -> DeletionOutcome {
-        unimplemented!()
+    /// Waits until it is done, at most `grace`, and says how it ended. Doesn't
+    /// stop it before that; threads still blocked then are abandoned.
+    pub fn finish(self, grace: Duration) -> DeletionOutcome {
+        let done = self.progress.wait(grace);
+        self.progress.outcome(!done)
     }
 }
+
+impl Drop for Deletion {
+    fn drop(&mut self) {
+        self.progress.stop();
+    }
+}
+
+/// A file to be deleted, and what that frees.
+#[derive(Debug)]
+struct Victim {
+    path: PathBuf,
+    /// Allocated bytes that go with this name.
+    bytes: u64,
+}
+
+/// `st_blocks` counts in these, whatever the file system's block size (stat(2)).
+const STAT_BLOCK: u64 = 512;
+
+impl Victim {
+    fn look_at_all(paths: Vec<PathBuf>) -> Result<Vec<Victim>, LoadError> {
+        if paths.is_empty() {
+            return Err(LoadError::Spec {
+                actor: "deletion".into(),
+                what: "there is no file to delete".into(),
+            });
+        }
+        // Names seen per inode: its space goes with the last of them.
+        let mut names: HashMap<(u64, u64), u64> = HashMap::new();
+        let look = |path: PathBuf| {
+            let stat = path.symlink_metadata().map_err(|source| LoadError::File {
+                path: path.clone(),
+                what: "look at it",
+                source,
+            })?;
+            let seen = names.entry((stat.dev(), stat.ino())).or_default();
+            *seen += 1;
+            let last_name = *seen >= stat.nlink() || stat.is_dir();
+            let bytes = if last_name {
+                stat.blocks() * STAT_BLOCK
+            } else {
+                0
+            };
+            Ok(Victim { path, bytes })
+        };
+        paths.into_iter().map(look).collect()
+    }
+}
+
+/// Starts one of the deleter's threads, which counts as running until it ends.
+fn spawn(
+    progress: &Arc<Progress>,
+    work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
+) -> Result<(), LoadError> {
+    let running = progress.enter();
+    let spawned = std::thread::Builder::new()
+        .name("deleter".into())
+        .spawn(move || {
+            let progress = running.progress();
+            work(progress, progress.call(running.slot()));
+        });
+    spawned.map(drop).map_err(|source| LoadError::System {
+        what: "start a thread",
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests;
