@@ -1,1 +1,7 @@
-fn main(){}
+//! trimbench: see the library half for all of it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    trimbench::main()
+}

@@ -1,0 +1,253 @@
+//! From arguments and what was found to a plan.
+
+use bench::plan::{
+    Arrival, Control, Deletion, Engine, Foreground, Method, Op, Pattern, Place, Plan, Timing,
+};
+use bench::sizes::{self, Sizes, Wanted};
+use bench::{BenchError, Survey};
+use timeline::units::{self, GIB, MIB};
+
+use crate::cli::{
+    ArrivalKind, DeleteHow, DeletionArgs, EngineKind, ForegroundArgs, ForegroundOp,
+    ForegroundPattern, RunArgs,
+};
+use crate::exit::Error;
+
+/// Operations in flight of a closed loop, unless told otherwise.
+const DEPTH: u32 = 8;
+/// Most operations in flight of an open loop, unless told otherwise.
+const OPEN_DEPTH: u32 = 64;
+/// What slowrm cuts off at a time.
+const TRUNCATE_CHUNK: u64 = 128 * MIB;
+/// What mkfs tools discard at a time.
+const DISCARD_STEP: u64 = GIB;
+
+/// Where the arguments point to.
+pub(crate) fn place(args: &RunArgs) -> Place {
+    match &args.device.device {
+        Some(path) => Place::Device {
+            path: path.clone(),
+            overwrite: args.device.overwrite_signature.clone(),
+        },
+        None => Place::Directory(args.path.clone()),
+    }
+}
+
+/// The plan, in full.
+pub(crate) fn plan(args: &RunArgs, survey: &Survey) -> Result<Plan, Error> {
+    let deletion = deletion_method(&args.deletion, &survey.place)?;
+    let control = control(&args.deletion, deletion.as_ref())?;
+    let sizes = choose_sizes(args, survey, deletion.is_some(), control)?;
+    check_direct(args, survey)?;
+    let plan = Plan {
+        place: survey.place.clone(),
+        foreground: foreground(&args.foreground, sizes.foreground_bytes),
+        canary_per_s: (args.foreground.canary > 0.0).then_some(args.foreground.canary),
+        deletion: deletion.map(|method| Deletion {
+            method,
+            size_bytes: sizes.deletion_bytes,
+            files: args.deletion.files,
+            extent_bytes: args.deletion.extent_size,
+            commit: !args.deletion.no_sync,
+        }),
+        control,
+        timing: Timing {
+            interval: args.phases.interval,
+            settle_limit: args.phases.settle,
+            baseline: args.phases.baseline,
+            recovery: args.phases.recovery,
+            drain_limit: args.phases.drain_limit,
+        },
+    };
+    check(&plan)?;
+    Ok(plan)
+}
+
+fn deletion_method(args: &DeletionArgs, place: &Place) -> Result<Option<Method>, Error> {
+    if let Place::Device { .. } = place {
+        return match (args.delete, &args.delete_with) {
+            (DeleteHow::None, _) => Ok(None),
+            (DeleteHow::Unlink, None) => Ok(Some(Method::Discard {
+                step_bytes: args.chunk.unwrap_or(DISCARD_STEP),
+            })),
+            _ => Err(Error::Usage(
+                "a raw device has no files: --delete and --delete-with don't go with --device \
+                 (it is discarded in steps of --chunk)"
+                    .into(),
+            )),
+        };
+    }
+    if let Some(command) = &args.delete_with {
+        return command_line(command).map(|argv| Some(Method::Command { argv }));
+    }
+    Ok(match args.delete {
+        DeleteHow::None => None,
+        DeleteHow::Unlink => Some(Method::Unlink {
+            parallel: args.parallel,
+        }),
+        DeleteHow::Truncate => Some(Method::Truncate {
+            chunk_bytes: args.chunk.unwrap_or(TRUNCATE_CHUNK),
+            sleep: args.sleep,
+            fsync: args.fsync,
+        }),
+    })
+}
+
+fn command_line(command: &str) -> Result<Vec<String>, Error> {
+    match shlex::split(command) {
+        Some(argv) if !argv.is_empty() => Ok(argv),
+        Some(_) => Err(Error::Usage(
+            "--delete-with: empty; give a program, e.g. 'rm {}'".into(),
+        )),
+        None => Err(Error::Usage(format!(
+            "--delete-with: a quote is not closed in: {command}"
+        ))),
+    }
+}
+
+fn control(args: &DeletionArgs, method: Option<&Method>) -> Result<Option<Control>, Error> {
+    if !args.control {
+        return Ok(None);
+    }
+    match method {
+        None => Err(Error::Usage(
+            "--control compares deletions, and --delete none asks for none".into(),
+        )),
+        Some(_) if args.remount => Ok(Some(Control::Nodiscard)),
+        Some(Method::Unlink { .. }) => Ok(Some(Control::SecondName)),
+        Some(_) => Err(Error::Usage(
+            "--control without --remount unlinks second names of the files, and this deletion \
+             might cut the files themselves: add --remount, or use --delete unlink"
+                .into(),
+        )),
+    }
+}
+
+fn choose_sizes(
+    args: &RunArgs,
+    survey: &Survey,
+    deletes: bool,
+    control: Option<Control>,
+) -> Result<Sizes, Error> {
+    let reused = if args.foreground.reuse {
+        survey.kept_foreground
+    } else {
+        None
+    };
+    let wanted = args.foreground.foreground_size;
+    let reused = reused.filter(|&kept| wanted.is_none_or(|wanted| kept >= wanted));
+    let copies = match control {
+        Some(Control::Nodiscard) => 2,
+        _ => 1,
+    };
+    let wanted_deletion = if deletes { args.deletion.size } else { Some(0) };
+    let chosen = match &survey.place {
+        Place::Directory(path) => sizes::choose(
+            &survey.space,
+            Wanted {
+                deletion_bytes: wanted_deletion,
+                deletion_copies: copies,
+                foreground_bytes: if reused.is_some() { Some(0) } else { wanted },
+            },
+        )
+        .map_err(|source| BenchError::Space {
+            path: path.clone(),
+            source,
+        })?,
+        Place::Device { path, .. } => {
+            sizes::choose_on_device(survey.space.size_bytes, wanted_deletion, wanted).map_err(
+                |source| BenchError::Place {
+                    path: path.clone(),
+                    why: source.to_string(),
+                },
+            )?
+        }
+    };
+    Ok(match reused {
+        Some(kept) => Sizes {
+            foreground_bytes: wanted.unwrap_or(kept),
+            ..chosen
+        },
+        None => chosen,
+    })
+}
+
+fn check_direct(args: &RunArgs, survey: &Survey) -> Result<(), Error> {
+    let only_null = args.foreground.engine == EngineKind::Null && args.foreground.canary == 0.0;
+    let Some(why) = &survey.no_direct else {
+        return Ok(());
+    };
+    if args.foreground.buffered || only_null {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{}: no direct I/O on this file system ({why}); add --buffered to go through the page \
+         cache, or give a directory on a drive",
+        survey.place.path().display()
+    )))
+}
+
+fn foreground(args: &ForegroundArgs, size_bytes: u64) -> Foreground {
+    Foreground {
+        op: match args.op {
+            ForegroundOp::Read => Op::Read,
+            ForegroundOp::Write => Op::Write,
+        },
+        pattern: match args.pattern {
+            ForegroundPattern::Random => Pattern::Random,
+            ForegroundPattern::Sequential => Pattern::Sequential,
+        },
+        block_bytes: args.block_size,
+        arrival: match args.rate {
+            Some(rate_per_s) => Arrival::Open {
+                rate_per_s,
+                poisson: args.arrival == ArrivalKind::Poisson,
+                depth: args.depth.unwrap_or(OPEN_DEPTH),
+            },
+            None => Arrival::Closed {
+                depth: args.depth.unwrap_or(DEPTH),
+                batch: args.batch,
+            },
+        },
+        engine: match args.engine {
+            EngineKind::Auto => Engine::Auto,
+            EngineKind::IoUring => Engine::IoUring,
+            EngineKind::Sync => Engine::Sync,
+            EngineKind::Null => Engine::Null,
+        },
+        direct: !args.buffered,
+        size_bytes,
+        keep: args.keep,
+        reuse: args.reuse,
+        seed: args.seed,
+    }
+}
+
+/// What no single option is to blame for.
+fn check(plan: &Plan) -> Result<(), Error> {
+    let foreground = &plan.foreground;
+    if let Arrival::Closed { depth, batch } = foreground.arrival
+        && batch > depth
+    {
+        return Err(Error::Usage(format!(
+            "--batch {batch} is more than --depth {depth}: raise the depth or lower the batch"
+        )));
+    }
+    if foreground.block_bytes > foreground.size_bytes {
+        return Err(Error::Usage(format!(
+            "--block-size {} is more than the foreground's {}: raise --foreground-size",
+            units::bytes(foreground.block_bytes),
+            units::bytes(foreground.size_bytes),
+        )));
+    }
+    if let Some(deletion) = &plan.deletion
+        && deletion.file_bytes() == 0
+    {
+        return Err(Error::Usage(format!(
+            "{} in {} files leaves less than a block for each: raise --size or lower --files",
+            units::bytes(deletion.size_bytes),
+            deletion.files,
+        )));
+    }
+    Ok(())
+}

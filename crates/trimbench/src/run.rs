@@ -1,0 +1,151 @@
+//! `trimbench run`.
+
+use bench::plan::{Place, Plan};
+use bench::{Outcome, Survey};
+use report::terminal;
+use timeline::record::EndReason;
+use timeline::{JudgeOptions, RunRecord, Verdict, judge, units};
+
+use crate::cli::RunArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::output::{Output, write_verdict};
+use crate::planning;
+use crate::progress::{self, Progress};
+use crate::signals;
+
+/// Carries out the command.
+pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
+    let json_to_stdout = args.output.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    let people = if json_to_stdout { Stream::Err } else { Stream::Out };
+    let quiet = args.output.quiet;
+
+    let place = planning::place(&args);
+    if !args.output.dry_run {
+        sweep(&place, quiet);
+    }
+    let survey = Survey::of(&place)?;
+    let plan = planning::plan(&args, &survey)?;
+    if !quiet {
+        people.print(&terminal::set_up(&bench::preview(&plan, &survey), &people.style()));
+        people.print(&intentions(&plan, &survey));
+    }
+    if args.output.dry_run {
+        return Ok(Exit::Done);
+    }
+
+    let json = match &args.output.json {
+        Some(path) if !json_to_stdout => Some(Output::open(path)?),
+        _ => None,
+    };
+    let record_file = args.output.output.as_deref().map(Output::open).transpose()?;
+    let stop = signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+
+    let writer = record_file.map(Output::record).transpose()?;
+    let mut progress = Progress::new(quiet, plan.timing.interval);
+    let outcome = bench::run(&plan, &survey, writer, &mut progress, &stop);
+    progress.end();
+    let Outcome { record, error } = outcome?;
+
+    let verdict = judge(
+        &record,
+        &JudgeOptions {
+            low: args.phases.low,
+            ..JudgeOptions::default()
+        },
+    );
+    tell(people, quiet, &record, &verdict);
+    if let Some(json) = json {
+        json.verdict(&verdict)?;
+    } else if json_to_stdout {
+        write_verdict(std::io::stdout().lock(), &verdict).map_err(|source| Error::Output {
+            path: "standard output".into(),
+            source,
+        })?;
+    }
+    if let Some(error) = error {
+        return Err(error.into());
+    }
+    if record.end.as_ref().is_none_or(|end| end.reason == EndReason::Interrupted) {
+        return Ok(Exit::Interrupted);
+    }
+    for condition in &args.output.fail_on {
+        if condition.holds(&verdict) {
+            people.print(&format!("--fail-on '{condition}' holds\n"));
+            return Ok(Exit::ConditionHeld);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Removes what killed runs left. What can't be looked through is told by the survey.
+fn sweep(place: &Place, quiet: bool) {
+    let Place::Directory(directory) = place else {
+        return;
+    };
+    for found in bench::sweep(directory).unwrap_or_default() {
+        if !quiet {
+            Stream::Err.print(&format!("{}\n", progress::swept(&found)));
+        }
+    }
+}
+
+fn tell(people: Stream, quiet: bool, record: &RunRecord, verdict: &Verdict) {
+    if quiet {
+        people.print(&format!("{}\n", verdict.summary));
+        return;
+    }
+    let style = people.style();
+    people.print("\n");
+    people.print(&terminal::verdict(verdict, record, &style));
+    people.print("\n");
+    people.print(&terminal::timeline(record, verdict, &style));
+}
+
+/// What the run is going to do, in a few lines.
+fn intentions(plan: &Plan, survey: &Survey) -> String {
+    use bench::plan::{Control, Method};
+    let mut text = String::new();
+    let foreground = units::bytes(plan.foreground.size_bytes);
+    let Some(deletion) = &plan.deletion else {
+        return format!("Will write {foreground} for the foreground and delete nothing.\n");
+    };
+    let how = match &deletion.method {
+        Method::Unlink { parallel: 1 } => "unlink".to_owned(),
+        Method::Unlink { parallel } => format!("unlink, {parallel} at a time"),
+        Method::Truncate {
+            chunk_bytes, sleep, ..
+        } => format!(
+            "truncation in steps of {}, {} ms apart",
+            units::bytes(*chunk_bytes),
+            sleep.as_millis()
+        ),
+        Method::Command { argv } => format!("`{}`", argv.join(" ")),
+        Method::Discard { step_bytes } => {
+            format!("BLKDISCARD in steps of {}", units::bytes(*step_bytes))
+        }
+    };
+    let files = match (deletion.files, &plan.place) {
+        (_, Place::Device { .. }) => String::new(),
+        (1, _) => " in 1 file".to_owned(),
+        (files, _) => format!(" in {files} files"),
+    };
+    let copies = if plan.control == Some(Control::Nodiscard) { 2 } else { 1 };
+    let reused = plan.foreground.reuse && survey.kept_foreground.is_some();
+    let writes = deletion.size_bytes * copies + if reused { 0 } else { plan.foreground.size_bytes };
+    text += &format!(
+        "Will write {} and delete {}{files} by {how}.\n",
+        units::bytes(writes),
+        units::bytes(deletion.size_bytes * copies),
+    );
+    match plan.control {
+        Some(Control::Nodiscard) => {
+            text += "Control: the same deletion first, with the file system remounted nodiscard.\n";
+        }
+        Some(Control::SecondName) => {
+            text += "Control: a second name of each file is unlinked first, which frees nothing.\n";
+        }
+        None => {}
+    }
+    text
+}
