@@ -183,7 +183,12 @@ fn draw(page: &mut Page, title: &str, branch: &str, text: &[Span]) {
 }
 
 fn what(device: &DeviceInfo) -> String {
+    // Virtual disks say that they rotate, whatever is below them.
+    let is_virtual = ["vd", "xvd"]
+        .iter()
+        .any(|start| device.name.starts_with(start));
     let kind = match (device.kind, device.rotational) {
+        (DeviceKind::Disk, _) if is_virtual => "virtual disk",
         (DeviceKind::Disk, Some(true)) => "hard disk",
         (DeviceKind::Disk, Some(false)) => "SSD",
         (DeviceKind::Disk, None) => "drive",
