@@ -46,7 +46,8 @@ Examples:
   trimbench run /data --rate 1000         reads arrive at 1000 per second, whatever happens
   trimbench run /data --delete-with 'slowrm {}'
                                           the same, deleted by another program
-  trimbench run /data --control --remount compare with the same deletion without discards
+  trimbench run /data --control --remount
+                                          compare with the same deletion without discards
   trimbench run /data --fail-on 'stall>1s' --fail-on 'depth<10%'
                                           qualify a drive: exit 3 when it stalls
   trimbench run --device /dev/sdX --destroy-data

@@ -1,0 +1,81 @@
+//! Arguments that make no sense are refused before anything is done.
+
+use crate::common::run::{run, trimbench};
+
+/// Runs on the temporary directory: the refusal must come before it is touched.
+fn refused(arguments: &[&str], words: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = trimbench();
+    command.arg("run").args(arguments).arg(directory.path());
+    run(command).fails_with(2, words);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn no_size_is_no_run() {
+    refused(&["--size", "0"], &["--size", "more than 0"]);
+    refused(
+        &["--foreground-size", "0"],
+        &["--foreground-size", "more than 0"],
+    );
+    refused(&["--block-size", "0"], &["--block-size", "more than 0"]);
+    refused(&["--extent-size", "0"], &["--extent-size", "more than 0"]);
+    refused(&["--size", "lots"], &["--size", "lots"]);
+    refused(&["--size=-1G"], &["--size"]);
+    refused(&["--size", "99999999999T"], &["--size"]);
+}
+
+#[test]
+fn depth_0_asks_for_nothing() {
+    refused(&["--depth", "0"], &["--depth", "1..=4096"]);
+    refused(&["--batch", "0"], &["--batch"]);
+    refused(&["--files", "0"], &["--files"]);
+    refused(&["--parallel", "0"], &["--parallel"]);
+}
+
+#[test]
+fn an_unknown_engine_is_answered_with_the_known_ones() {
+    refused(&["--engine", "mmap"], &["mmap", "io_uring", "sync", "null"]);
+}
+
+#[test]
+fn a_rate_is_a_positive_number() {
+    for rate in ["0", "-5", "nan", "inf", "1e99"] {
+        refused(&[&*format!("--rate={rate}")], &["--rate"]);
+    }
+}
+
+#[test]
+fn times_have_units_and_limits() {
+    refused(&["--baseline", "0s"], &["--baseline", "more than 0"]);
+    refused(&["--interval", "1ms"], &["--interval", "10ms to 10s"]);
+    refused(&["--interval", "1h"], &["--interval", "10ms to 10s"]);
+    refused(&["--recovery", "soon"], &["--recovery", "soon"]);
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    refused(
+        &["--delete", "unlink", "--delete-with", "rm {}"],
+        &["--delete"],
+    );
+    refused(&["--remount"], &["--control"]);
+    refused(&["--destroy-data"], &["--device"]);
+    refused(&["--batch", "9", "--depth", "8"], &["--batch"]);
+    refused(&["--delete-with", "rm"], &["{}"]);
+    refused(&["--delete-with", "rm '{}"], &["--delete-with"]);
+    refused(
+        &["--block-size", "64k", "--foreground-size", "4k"],
+        &["--block-size"],
+    );
+}
+
+#[test]
+fn a_block_must_suit_the_disk() {
+    refused(&["--block-size", "1000"], &["block"]);
+}
+
+#[test]
+fn an_unknown_option_is_named() {
+    refused(&["--sise", "1G"], &["--sise", "--size"]);
+}

@@ -1,0 +1,190 @@
+//! Options that say what is deleted, and how.
+
+use crate::common::gate::{LOOP_EXT4, beside, lacks};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::quick::{Measured, measure, number};
+
+const MIB: u64 = 1 << 20;
+
+/// A run on a file system that sends no discards: it needn't wait for any.
+fn deleted(arguments: &[&str]) -> Option<Measured> {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return None;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    let measured = measure(fs.path(), arguments).succeeds();
+    assert_eq!(fs.names(), [""; 0], "it left something behind");
+    Some(measured)
+}
+
+fn bytes(measured: &Measured) -> u64 {
+    measured.deletion()["bytes"].as_u64().unwrap()
+}
+
+#[test]
+fn size_is_what_is_deleted() {
+    let Some(measured) = deleted(&["--size", "48M"]) else {
+        return;
+    };
+    assert_eq!(bytes(&measured), 48 * MIB);
+    assert_eq!(measured.deletion()["files"], 1);
+    assert_eq!(measured.verdict["deletion"]["bytes"], 48 * MIB);
+}
+
+#[test]
+fn files_share_the_size() {
+    let Some(measured) = deleted(&["--size", "32M", "--files", "8"]) else {
+        return;
+    };
+    assert_eq!(measured.deletion()["files"], 8);
+    assert_eq!(bytes(&measured), 32 * MIB);
+}
+
+#[test]
+fn parallel_unlinks_delete_all() {
+    let Some(measured) = deleted(&["--files", "64", "--parallel", "4"]) else {
+        return;
+    };
+    assert_eq!(measured.deletion()["files"], 64);
+    assert_eq!(bytes(&measured), 32 * MIB);
+}
+
+#[test]
+fn extent_size_fragments_the_file() {
+    let Some(measured) = deleted(&["--size", "16M", "--extent-size", "64k"]) else {
+        return;
+    };
+    let extents: u64 = measured
+        .lines("event")
+        .filter_map(|event| event["detail"].as_str())
+        .filter_map(|detail| detail.strip_suffix(" extents"))
+        .filter_map(|detail| detail.rsplit(' ').next())
+        .filter_map(|count| count.parse::<u64>().ok())
+        .sum();
+    // 256 are asked for; a few may happen to touch.
+    assert!(extents >= 200, "{extents}");
+    assert_eq!(bytes(&measured), 16 * MIB);
+}
+
+#[test]
+fn delete_none_only_measures() {
+    let Some(measured) = deleted(&["--delete", "none"]) else {
+        return;
+    };
+    assert_eq!(measured.lines("deletion").count(), 0);
+    assert!(!measured.phases().contains(&"delete"));
+    assert!(
+        measured.reasons().contains(&"no-deletion"),
+        "{:?}",
+        measured.reasons()
+    );
+}
+
+#[test]
+fn truncation_goes_in_chunks_with_sleep_and_fsync() {
+    let steps = [
+        "--delete", "truncate", "--chunk", "8M", "--sleep", "200ms", "--fsync",
+    ];
+    let Some(measured) = deleted(&steps) else {
+        return;
+    };
+    assert_eq!(bytes(&measured), 32 * MIB);
+    // Four chunks: at least three pauses between them.
+    assert!(number(&measured.deletion()["seconds"]) >= 0.6);
+    // Freed bit by bit, not all in one interval.
+    let freeing = measured
+        .lines("interval")
+        .filter(|interval| interval["freed_bytes"].as_u64() > Some(0));
+    assert!(freeing.count() >= 3);
+}
+
+#[test]
+fn an_outside_program_deletes() {
+    let Some(measured) = deleted(&["--files", "3", "--delete-with", "rm {}"]) else {
+        return;
+    };
+    assert_eq!(measured.deletion()["files"], 3);
+    assert_eq!(bytes(&measured), 32 * MIB);
+}
+
+#[test]
+fn an_outside_program_that_deletes_nothing_is_a_failure() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    for (program, said) in [
+        ("false {}", "false"),
+        ("/no/such/program {}", "/no/such/program"),
+    ] {
+        let measured = measure(fs.path(), &["--delete-with", program]);
+        assert_eq!(measured.done.code(), Some(1), "{}", measured.done.text());
+        assert!(
+            measured.done.stderr.contains(said),
+            "{}",
+            measured.done.text()
+        );
+        assert_eq!(fs.names(), [""; 0], "it left something behind");
+    }
+}
+
+#[test]
+fn no_sync_forces_no_commit() {
+    let Some(forced) = deleted(&[]) else {
+        return;
+    };
+    assert!(forced.happened("commit-forced") && forced.happened("commit-returned"));
+    let Some(left_alone) = deleted(&["--no-sync"]) else {
+        return;
+    };
+    assert!(!left_alone.happened("commit-forced"));
+}
+
+#[test]
+fn control_unlinks_a_second_name() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::small();
+    let measured = measure(fs.path(), &["--control"]).succeeds();
+    let control = &measured.verdict["control"];
+    assert_eq!(control["method"], "second name", "{control}");
+    assert!(
+        number(&control["discard_bytes"]) < 0.1 * (32 * MIB) as f64,
+        "{control}"
+    );
+    // The run itself did discard: the file was still there to be deleted.
+    assert!(number(&measured.verdict["discard"]["bytes"]) > 0.9 * (32 * MIB) as f64);
+    let phases = measured.phases();
+    assert_eq!(
+        phases.iter().filter(|phase| **phase == "delete").count(),
+        2,
+        "{phases:?}"
+    );
+}
+
+#[test]
+fn control_remounts_without_discards_and_back() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::small();
+    let before = fs.options();
+    assert!(
+        before.contains("discard") && !before.contains("nodiscard"),
+        "{before}"
+    );
+    let measured = measure(fs.path(), &["--control", "--remount"]).succeeds();
+    let control = &measured.verdict["control"];
+    assert_eq!(control["method"], "nodiscard", "{control}");
+    assert!(
+        number(&control["discard_bytes"]) < 0.1 * (32 * MIB) as f64,
+        "{control}"
+    );
+    assert!(number(&measured.verdict["discard"]["bytes"]) > 0.9 * (32 * MIB) as f64);
+    assert_eq!(fs.options(), before);
+}

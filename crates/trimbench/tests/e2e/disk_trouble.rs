@@ -1,0 +1,179 @@
+//! The disk changes under a run: full, frozen, files gone.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use crate::common::gate::{LOOP_EXT4, beside, lacks};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::common::run::run;
+use crate::quick::{Files, begin, command_on};
+
+const LARGE: u64 = 6144;
+
+fn quiet_fs(mib: u64) -> Option<LoopFs> {
+    (!lacks(LOOP_EXT4)).then(|| LoopFs::new(Fs::Ext4, "nodiscard", mib, On::Tmpfs))
+}
+
+/// A file of a run under way, by its name.
+fn file_of_run(fs: &LoopFs, name: &str) -> Option<PathBuf> {
+    let own = fs
+        .names()
+        .into_iter()
+        .find(|n| n.starts_with(".trimbench-"))?;
+    let path = fs.path().join(own).join(name);
+    path.exists().then_some(path)
+}
+
+#[test]
+fn a_disk_that_fills_up_meanwhile_ends_the_run_cleanly() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(LARGE) else { return };
+    let files = Files::new();
+    let arguments = ["--size", "4G", "--foreground-size", "16M"];
+    let mut running = begin(fs.path(), &files, &arguments);
+    running.until("it writes the file to delete", || {
+        file_of_run(&fs, "victim-000001").is_some()
+    });
+    // Somebody else takes all that is left.
+    let theirs = fs.path().join("theirs");
+    let hog = File::create(&theirs).unwrap();
+    let mut left = 4 << 30;
+    let mut at = 0;
+    while left >= 1 << 20 {
+        match rustix::fs::fallocate(&hog, rustix::fs::FallocateFlags::empty(), at, left) {
+            Ok(()) => at += left,
+            Err(_) => left /= 2,
+        }
+    }
+    let measured = files.read(running.wait());
+    measured.done.fails_with(1, &["space", "victim-000001"]);
+    assert_eq!(measured.end()["reason"], "failed");
+    assert!(
+        measured.end()["message"]
+            .as_str()
+            .unwrap()
+            .contains("space")
+    );
+    assert_eq!(fs.names(), ["theirs"]);
+}
+
+#[test]
+fn the_foregrounds_file_deleted_by_somebody_else() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(SMALL) else { return };
+    let files = Files::new();
+    let mut running = begin(fs.path(), &files, &["--baseline", "3s", "--keep"]);
+    running.until("the baseline", || files.in_phase("baseline"));
+    fs::remove_file(file_of_run(&fs, "foreground").unwrap()).unwrap();
+    // The open file goes on being read; only keeping it has become impossible.
+    let measured = files.read(running.wait());
+    measured.done.fails_with(1, &["foreground", "No such file"]);
+    assert!(measured.lines("deletion").count() == 1);
+    assert!(
+        measured.verdict["summary"].is_string(),
+        "the verdict was lost"
+    );
+    assert_eq!(fs.names(), [""; 0]);
+}
+
+#[test]
+fn the_file_to_delete_deleted_by_somebody_else() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(SMALL) else { return };
+    let files = Files::new();
+    let mut running = begin(fs.path(), &files, &["--baseline", "3s"]);
+    running.until("the baseline", || files.in_phase("baseline"));
+    fs::remove_file(file_of_run(&fs, "victim-000001").unwrap()).unwrap();
+    let measured = files.read(running.wait());
+    measured
+        .done
+        .fails_with(1, &["victim-000001", "No such file"]);
+    assert_eq!(measured.end()["reason"], "failed");
+    assert_eq!(fs.names(), [""; 0]);
+}
+
+#[test]
+fn the_whole_directory_deleted_by_somebody_else() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(SMALL) else { return };
+    let files = Files::new();
+    let mut running = begin(fs.path(), &files, &["--baseline", "3s"]);
+    running.until("the baseline", || files.in_phase("baseline"));
+    let own = file_of_run(&fs, "owner").unwrap();
+    fs::remove_dir_all(own.parent().unwrap()).unwrap();
+    let measured = files.read(running.wait());
+    measured.done.fails_with(1, &["No such file"]);
+    assert_eq!(fs.names(), [""; 0]);
+}
+
+#[test]
+fn somebody_elses_file_in_our_directory_stays() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(SMALL) else { return };
+    let files = Files::new();
+    let mut running = begin(fs.path(), &files, &["--baseline", "3s"]);
+    running.until("the baseline", || files.in_phase("baseline"));
+    let own = file_of_run(&fs, "owner").unwrap();
+    let theirs = own.with_file_name("thesis.tex");
+    fs::write(&theirs, "years of work").unwrap();
+    let measured = files.read(running.wait());
+    assert!(
+        measured.done.stderr.contains("thesis.tex"),
+        "{}",
+        measured.done.text()
+    );
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), "years of work");
+}
+
+#[test]
+fn outputs_on_a_full_disk_are_a_failure_told() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(SMALL) else { return };
+    for option in ["--json", "--output"] {
+        let mut command = crate::common::run::trimbench();
+        command.args([
+            "run",
+            "--size",
+            "16M",
+            "--foreground-size",
+            "16M",
+            "--settle",
+            "0s",
+        ]);
+        command.args([
+            "--baseline",
+            "300ms",
+            "--recovery",
+            "0s",
+            option,
+            "/dev/full",
+        ]);
+        command.arg(fs.path());
+        let done = run(command);
+        assert!(
+            matches!(done.code(), Some(1 | 2)),
+            "{option}: {}",
+            done.text()
+        );
+        assert!(
+            done.stderr.contains("No space left"),
+            "{option}: {}",
+            done.text()
+        );
+        assert_eq!(fs.names(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_run_beside_another_leaves_the_others_files_alone() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(LARGE) else { return };
+    let (first, second) = (Files::new(), Files::new());
+    let mut long = begin(fs.path(), &first, &["--baseline", "6s"]);
+    long.until("the baseline", || first.in_phase("baseline"));
+    let done = run(command_on(fs.path(), &second, &[]));
+    second.read(done).succeeds();
+    assert!(!long.is_over(), "too short to tell");
+    first.read(long.wait()).succeeds();
+    assert_eq!(fs.names(), [""; 0]);
+}

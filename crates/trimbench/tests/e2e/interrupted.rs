@@ -1,0 +1,162 @@
+//! Ctrl-C and SIGTERM, in every phase: the record ends and says so, files are removed.
+
+use rustix::process::Signal;
+
+use crate::common::gate::{LOOP_EXT4, beside, lacks, times};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::common::run::Running;
+use crate::quick::{Files, begin};
+
+/// Interrupts a run in a phase that is long enough to be found.
+fn interrupt(fs: &LoopFs, phase: &str, arguments: &[&str], signal: Signal) {
+    let options = fs.options();
+    let files = Files::new();
+    let mut running = begin(fs.path(), &files, arguments);
+    running.until(phase, || files.in_phase(phase));
+    ends_cleanly(fs, &files, running, phase, signal);
+    assert_eq!(fs.options(), options);
+}
+
+fn ends_cleanly(fs: &LoopFs, files: &Files, running: Running, phase: &str, signal: Signal) {
+    running.signal(signal);
+    let measured = files.read(running.wait());
+    let text = measured.done.text();
+    assert_eq!(measured.done.code(), Some(130), "{phase}: {text}");
+    assert!(text.contains("nterrupted"), "{phase}: {text}");
+    assert_eq!(
+        measured.phases().last(),
+        Some(&phase),
+        "it was another phase"
+    );
+    assert_eq!(measured.end()["reason"], "interrupted", "{phase}");
+    assert!(measured.happened("interrupted"), "{phase}");
+    assert_eq!(fs.names(), [""; 0], "{phase}: it left something behind");
+}
+
+const IN_EACH_PHASE: [(&str, &[&str]); 5] = [
+    ("prepare", &["--size", "2G"]),
+    ("settle", &["--settle", "1h"]),
+    ("baseline", &["--baseline", "1h"]),
+    (
+        "delete",
+        &["--delete", "truncate", "--chunk", "1M", "--sleep", "1s"],
+    ),
+    ("recovery", &["--recovery", "1h"]),
+];
+
+#[test]
+fn ctrl_c_in_every_phase() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", 2 * SMALL, On::Tmpfs);
+    for _ in 0..times(1, 20) {
+        for (phase, arguments) in IN_EACH_PHASE {
+            interrupt(&fs, phase, arguments, Signal::INT);
+        }
+    }
+}
+
+#[test]
+fn sigterm_in_every_phase() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", 2 * SMALL, On::Tmpfs);
+    for _ in 0..times(1, 20) {
+        for (phase, arguments) in IN_EACH_PHASE {
+            interrupt(&fs, phase, arguments, Signal::TERM);
+        }
+    }
+}
+
+#[test]
+fn while_discards_are_waited_for() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    // Without journal commits of its own, the file system sends none for long.
+    let fs = LoopFs::new(Fs::Ext4, "discard,commit=300", SMALL, On::Tmpfs);
+    let files = Files::new();
+    let mut running = begin(fs.path(), &files, &["--no-sync", "--drain-limit", "1h"]);
+    running.until("the deletion returned", || {
+        std::fs::read_to_string(files.record())
+            .is_ok_and(|text| text.contains("\"deletion-returned\""))
+    });
+    ends_cleanly(&fs, &files, running, "delete", Signal::INT);
+}
+
+#[test]
+fn in_a_remounted_control_the_options_come_back() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::small();
+    for _ in 0..times(1, 20) {
+        for signal in [Signal::INT, Signal::TERM] {
+            let before = fs.options();
+            let files = Files::new();
+            let arguments = ["--control", "--remount", "--baseline", "1h"];
+            let mut running = begin(fs.path(), &files, &arguments);
+            running.until("the remount", || fs.options() != before);
+            running.until("the baseline", || files.in_phase("baseline"));
+            ends_cleanly(&fs, &files, running, "baseline", signal);
+            assert_eq!(fs.options(), before);
+        }
+    }
+}
+
+#[test]
+fn an_outside_program_is_ended_too() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    let files = Files::new();
+    let program = "sh -c 'echo $$ > /dev/stderr; exec sleep 1000' {}";
+    let mut running = begin(fs.path(), &files, &["--delete-with", program]);
+    running.until("the deletion", || files.in_phase("delete"));
+    let before = sleepers();
+    assert!(!before.is_empty());
+    ends_cleanly(&fs, &files, running, "delete", Signal::INT);
+    let after = sleepers();
+    assert!(
+        before.iter().any(|pid| !after.contains(pid)),
+        "it still runs: {before:?}"
+    );
+}
+
+/// Processes that `sleep 1000`.
+fn sleepers() -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|entry| {
+            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\x001000\0")
+        })
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn a_second_ctrl_c_ends_it_at_once() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    let files = Files::new();
+    let mut running = begin(fs.path(), &files, &["--baseline", "1h"]);
+    running.until("the baseline", || files.in_phase("baseline"));
+    running.signal(Signal::INT);
+    running.signal(Signal::INT);
+    let done = running.wait();
+    assert_eq!(done.code(), Some(130), "{}", done.text());
+    // Whatever that left, the next start removes.
+    crate::quick::measure(fs.path(), &[]).succeeds();
+    assert_eq!(fs.names(), [""; 0]);
+}

@@ -1,0 +1,190 @@
+//! Options that say what is printed and written.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::gate::{LOOP_EXT4, beside, lacks};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::common::run::{run, trimbench};
+use crate::quick::{Files, command_on, measure};
+
+fn quiet_fs() -> Option<LoopFs> {
+    (!lacks(LOOP_EXT4)).then(|| LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs))
+}
+
+/// `trimbench run` with sizes that are soon done, and nothing else.
+fn short_run() -> Command {
+    let mut command = trimbench();
+    command.args([
+        "run",
+        "--size",
+        "16M",
+        "--foreground-size",
+        "16M",
+        "--settle",
+        "0s",
+    ]);
+    command.args(["--baseline", "500ms", "--recovery", "200ms"]);
+    command
+}
+
+#[test]
+fn the_verdict_is_printed_for_people() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let measured = measure(fs.path(), &[]).succeeds();
+    let printed = &measured.done.stdout;
+    let sentence = measured.verdict["summary"].as_str().unwrap();
+    // It may be broken over lines.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words(printed).contains(&words(sentence)),
+        "{sentence:?} missing in:\n{printed}"
+    );
+    for word in ["ext4", "p50", "p99.9", "baseline", "delete", "recovery"] {
+        assert!(printed.contains(word), "{word:?} missing in:\n{printed}");
+    }
+    assert!(
+        !printed.contains('\x1b'),
+        "colours, but not on a terminal:\n{printed}"
+    );
+    assert!(!measured.done.stderr.contains('\x1b'));
+}
+
+#[test]
+fn the_verdict_file_has_the_documented_form() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let verdict = measure(fs.path(), &[]).succeeds().verdict;
+    assert_eq!(verdict["schema"], "trimbench.verdict/1");
+    for field in [
+        "verdict",
+        "reasons",
+        "summary",
+        "foreground",
+        "discard",
+        "deletion",
+        "fit",
+    ] {
+        assert!(verdict.get(field).is_some(), "{field}: {verdict}");
+    }
+    let foreground = &verdict["foreground"][0];
+    for field in [
+        "actor",
+        "op",
+        "loop",
+        "baseline_from",
+        "baseline",
+        "delete",
+        "recovery",
+        "ops_ratio",
+        "stall",
+        "dips",
+    ] {
+        assert!(foreground.get(field).is_some(), "{field}: {foreground}");
+    }
+    for field in ["ops_per_s", "p50_us", "p99_us", "p999_us", "max_us"] {
+        assert!(
+            foreground["baseline"].get(field).is_some(),
+            "{field}: {foreground}"
+        );
+    }
+}
+
+#[test]
+fn json_to_standard_output_leaves_nothing_else_there() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let mut command = short_run();
+    command.args(["--json", "-"]).arg(fs.path());
+    let done = run(command);
+    done.succeeds();
+    let verdict: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(verdict["schema"], "trimbench.verdict/1");
+}
+
+#[test]
+fn output_ending_in_zst_is_compressed() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.jsonl.zst");
+    let mut command = short_run();
+    command.arg("--output").arg(&path).arg(fs.path());
+    run(command).succeeds();
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(bytes[..4], [0x28, 0xb5, 0x2f, 0xfd], "no zstd frame");
+    let record = timeline::record::RecordReader::read(fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(record.head.schema, "trimbench.run/1");
+    assert!(record.end.is_some());
+}
+
+#[test]
+fn quiet_prints_the_sentence_alone() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    for flag in ["--quiet", "-q"] {
+        let measured = measure(fs.path(), &[flag]).succeeds();
+        let sentence = measured.verdict["summary"].as_str().unwrap();
+        assert_eq!(measured.done.stdout.trim(), sentence);
+        assert_eq!(measured.done.stderr, "");
+    }
+}
+
+#[test]
+fn fail_on_gives_exit_code_3_when_it_holds() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    // Every run has a p99 above no time at all, and none is a day long.
+    for (condition, code) in [("p99>1ns", 3), ("p99>24h", 0), ("stall>1s", 0)] {
+        let measured = measure(fs.path(), &["--fail-on", condition]);
+        assert_eq!(
+            measured.done.code(),
+            Some(code),
+            "{condition}: {}",
+            measured.done.text()
+        );
+        // The work was done all the same.
+        assert_eq!(measured.end()["reason"], "completed");
+    }
+    let both = measure(fs.path(), &["--fail-on", "p99>24h", "--fail-on", "p99>1ns"]);
+    assert_eq!(both.done.code(), Some(3));
+    assert!(both.done.text().contains("p99>1ns"), "{}", both.done.text());
+    measure(fs.path(), &["--fail-on", "nonsense>1"])
+        .done
+        .fails_with(2, &["--fail-on"]);
+}
+
+#[test]
+fn dry_run_says_what_and_does_nothing() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let files = Files::new();
+    let free = fs.free();
+    let done = run(command_on(fs.path(), &files, &["--dry-run"]));
+    done.succeeds();
+    assert_eq!(fs.names(), [""; 0]);
+    assert_eq!(fs.free(), free);
+    assert!(!files.verdict().exists() && !files.record().exists());
+    let device = fs.device().path().display().to_string();
+    for word in ["ext4", "32", "MiB", device.trim_start_matches("/dev/")] {
+        assert!(
+            done.stdout.contains(word),
+            "{word:?} missing in:\n{}",
+            done.stdout
+        );
+    }
+}
+
+#[test]
+fn version_is_printed() {
+    let mut command = trimbench();
+    command.arg("--version");
+    let done = run(command);
+    assert_eq!(
+        done.succeeds().stdout.trim(),
+        concat!("trimbench ", env!("CARGO_PKG_VERSION"))
+    );
+}

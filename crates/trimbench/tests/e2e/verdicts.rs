@@ -1,0 +1,200 @@
+//! What is found is what was there: figures against what the fixtures did.
+
+use std::time::Duration;
+
+use timeline::record::{Grain, Latency, Line, PhaseName, decode_histogram};
+
+use crate::common::disturb::Freezer;
+use crate::common::gate::{LOOP_EXT4, Need, alone, lacks, times};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::quick::{Files, Measured, begin, measure, number};
+
+const MIB: f64 = 1048576.0;
+
+fn freezes() -> bool {
+    !lacks(LOOP_EXT4) && !lacks(&[Need::Tool("fsfreeze")])
+}
+
+#[test]
+fn without_discards_the_verdict_is_none() {
+    let _turn = alone();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    for _ in 0..times(2, 10) {
+        let arguments = [
+            "--size",
+            "512M",
+            "--settle",
+            "10s",
+            "--baseline",
+            "2s",
+            "--recovery",
+            "1s",
+        ];
+        let measured = measure(fs.path(), &arguments).succeeds();
+        assert_eq!(
+            measured.verdict["verdict"],
+            "none",
+            "{}",
+            measured.done.text()
+        );
+        assert!(
+            measured.reasons().contains(&"no-discards"),
+            "{:?}",
+            measured.reasons()
+        );
+        assert_eq!(measured.head()["target"]["discard"], "off");
+        assert!(measured.foreground()["stall"].is_null());
+    }
+}
+
+#[test]
+fn what_is_deleted_is_what_is_discarded() {
+    let _turn = alone();
+    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("mkfs.xfs"), Need::Tool("mkfs.btrfs")]) {
+        return;
+    }
+    for (fs, options) in [
+        (Fs::Ext4, "discard"),
+        (Fs::Xfs, "discard"),
+        (Fs::Btrfs, "discard=sync"),
+    ] {
+        let fs = LoopFs::new(fs, options, SMALL, On::Tmpfs);
+        let measured = measure(fs.path(), &["--size", "512M"]).succeeds();
+        let discarded = number(&measured.verdict["discard"]["bytes"]);
+        let deleted = number(&measured.verdict["deletion"]["bytes"]);
+        assert_eq!(deleted, 512.0 * MIB);
+        assert!(
+            (discarded / deleted - 1.0).abs() < 0.02,
+            "{options}: {discarded} of {deleted}"
+        );
+        assert!(measured.happened("debt-paid"), "{options}");
+    }
+}
+
+/// Response times of the foreground in a phase, in nanoseconds.
+fn response_times(files: &Files, phase: PhaseName) -> hdrhistogram::Histogram<u64> {
+    histogram(files, phase, Latency::Response)
+}
+
+fn histogram(files: &Files, phase: PhaseName, wanted: Latency) -> hdrhistogram::Histogram<u64> {
+    std::fs::read_to_string(files.record())
+        .unwrap()
+        .lines()
+        .find_map(|line| match serde_json::from_str(line).unwrap() {
+            Line::Histogram(line)
+                if line.actor == 0
+                    && line.latency == wanted
+                    && line.over == Grain::Phase(phase) =>
+            {
+                Some(decode_histogram(&line.v2).unwrap())
+            }
+            _ => None,
+        })
+        .expect("no histogram of that phase")
+}
+
+#[test]
+fn a_frozen_second_is_every_request_of_that_second() {
+    let _turn = alone();
+    if !freezes() {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    for engine in ["io_uring", "sync"] {
+        let files = Files::new();
+        let arguments = [
+            "--op",
+            "write",
+            "--rate",
+            "1000",
+            "--engine",
+            engine,
+            "--canary",
+            "0",
+            "--delete",
+            "none",
+            "--baseline",
+            "10s",
+        ];
+        let mut running = begin(fs.path(), &files, &arguments);
+        running.until("the baseline", || files.in_phase("baseline"));
+        std::thread::sleep(Duration::from_secs(2));
+        let freezer = Freezer::freeze(&fs);
+        std::thread::sleep(Duration::from_secs(1));
+        let frozen = freezer.thaw().as_secs_f64();
+        let measured = files.read(running.wait()).succeeds();
+
+        let response = response_times(&files, PhaseName::Baseline);
+        let slow = response.len() - response.count_between(0, 20_000_000);
+        let expected = 1000.0 * frozen;
+        assert!(
+            slow as f64 >= 0.9 * expected,
+            "{engine}: {slow} slow of {expected}"
+        );
+        assert!(
+            slow as f64 <= 1.5 * expected,
+            "{engine}: {slow} slow of {expected}"
+        );
+        let p99_s = response.value_at_quantile(0.99) as f64 / 1e9;
+        assert!(
+            p99_s >= 0.85 * frozen,
+            "{engine}: p99 {p99_s} s of {frozen} s"
+        );
+        // Beside it the service time, which is recorded apart.
+        let service = histogram(&files, PhaseName::Baseline, Latency::Service);
+        assert_eq!(service.len(), response.len());
+
+        // While nothing completed there were intervals all the same, and the oldest grew older.
+        let oldest = measured
+            .lines("interval")
+            .filter(|interval| interval["actors"][0]["ops"] == 0)
+            .filter_map(|interval| interval["actors"][0]["oldest_us"].as_f64())
+            .fold(0.0, f64::max);
+        assert!(oldest >= 0.7e6 * frozen, "{engine}: oldest {oldest} us");
+        assert_ne!(measured.verdict["verdict"], "stall");
+    }
+}
+
+/// A run on a file system that discards, with a second of freeze once the debt is paid.
+fn frozen_after_the_discards() -> Measured {
+    let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
+    let files = Files::new();
+    let arguments = [
+        "--op",
+        "write",
+        "--size",
+        "512M",
+        "--baseline",
+        "2s",
+        "--recovery",
+        "4s",
+    ];
+    let mut running = begin(fs.path(), &files, &arguments);
+    running.until("the recovery", || files.in_phase("recovery"));
+    let freezer = Freezer::freeze(&fs);
+    std::thread::sleep(Duration::from_secs(1));
+    freezer.thaw();
+    files.read(running.wait())
+}
+
+#[test]
+fn a_hang_without_discards_is_a_dip_and_no_stall() {
+    let _turn = alone();
+    if !freezes() {
+        return;
+    }
+    let measured = frozen_after_the_discards().succeeds();
+    let dips = measured.foreground()["dips"].as_array().unwrap();
+    let longest = dips
+        .iter()
+        .map(|dip| number(&dip["seconds"]))
+        .fold(0.0, f64::max);
+    assert!(longest > 0.7, "{dips:?}");
+    let stalled = measured.foreground()["stall"]["seconds"]
+        .as_f64()
+        .unwrap_or(0.0);
+    assert!(stalled < 0.7, "the hang was blamed on TRIM: {stalled} s");
+}
