@@ -23,6 +23,7 @@
 mod discard;
 #[cfg(test)]
 mod fake;
+mod patience;
 mod sysroot;
 
 pub mod devices;

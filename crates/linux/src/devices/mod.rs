@@ -124,6 +124,11 @@ impl<'a> Walk<'a> {
                 }
                 let below = self.below(&name);
                 next.extend(below.iter().cloned());
+                if below.is_empty() && !read::counts(self.sys, &name) {
+                    self.notes.push(format!(
+                        "{name} has its counters switched off, so that its discards can't be seen; switch them on with: echo 1 > /sys/class/block/{name}/queue/iostats"
+                    ));
+                }
                 devices.push(read::device(self.sys, &name, level, below));
             }
             names = next;

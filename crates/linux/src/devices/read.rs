@@ -46,6 +46,16 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
     }
 }
 
+/// Whether the device keeps the counters that its `stat` shows.
+pub(super) fn counts(sys: &SysRoot, name: &str) -> bool {
+    let own = sys.class(name);
+    let own = fs::canonicalize(&own).unwrap_or(own);
+    [own.as_path(), own.parent().unwrap_or(&own)]
+        .iter()
+        .find_map(|place| number(&place.join("queue/iostats")))
+        .is_none_or(|value| value != 0)
+}
+
 fn kind(whole: &Path) -> DeviceKind {
     let is_loop = || {
         whole

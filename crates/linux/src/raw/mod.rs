@@ -14,6 +14,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -23,6 +24,10 @@ use crate::SysRoot;
 use crate::devices;
 use crate::files::{Caching, DirectAlignment, direct_alignment};
 use crate::mounts::{DeviceNumber, MountError};
+
+/// For so long a device may be busy: a process that was just killed, or just
+/// forked and hasn't run its program yet, lets go in a moment.
+const BUSY_FOR: Duration = Duration::from_millis(500);
 
 /// Which of the things found on a device may be destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,7 +221,8 @@ impl RawDevice {
 
 fn open_exclusively(path: &Path) -> Result<File, RawError> {
     let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
-    rustix::fs::open(path, flags, Mode::empty())
+    let open = || rustix::fs::open(path, flags, Mode::empty());
+    crate::patience::while_is(Errno::BUSY, BUSY_FOR, open)
         .map(File::from)
         .map_err(|errno| {
             let path = path.to_path_buf();

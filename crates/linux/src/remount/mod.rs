@@ -15,8 +15,9 @@ mod watcher;
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -26,7 +27,12 @@ use timeline::record::DiscardSetting;
 use crate::SysRoot;
 use crate::discard;
 use crate::mounts::{self, Mount, MountError};
+use crate::patience;
 use watcher::Watcher;
+
+/// For so long another guard may hold the mount: that of a process that was
+/// just killed is about to restore it and let go.
+const BUSY_FOR: Duration = Duration::from_secs(2);
 
 /// Why discards were not switched off, or not on again.
 #[derive(Debug, thiserror::Error)]
@@ -40,11 +46,15 @@ pub enum RemountError {
     Unknown { path: PathBuf, fs: String },
     #[error("{path} is mounted read-only")]
     ReadOnly { path: PathBuf },
+    #[error("something else is mounted over {path}")]
+    Covered { path: PathBuf },
     #[error("cannot remount {path}: it needs root (CAP_SYS_ADMIN)")]
     NotPermitted { path: PathBuf },
     #[error("cannot remount {path}: this kernel has no fspick (Linux 5.2) or forbids it here")]
     NoSystemCall { path: PathBuf },
-    #[error("another process is about to restore the options of {path}; wait until it has ended")]
+    #[error(
+        "another process has {path} without discards and will restore them; wait until it has ended"
+    )]
     Busy { path: PathBuf },
     #[error(
         "{fs} at {path} keeps discard when it is remounted; unmount it and mount it with -o nodiscard instead"
@@ -138,23 +148,13 @@ impl NodiscardGuard {
     /// the option only when it is mounted), or when somebody else has it
     /// remounted now. Then nothing has changed.
     pub fn new(mount: &Mount) -> Result<NodiscardGuard, RemountError> {
+        let path = mount.mount_point.clone();
+        // The lock first: what is read under it, nobody else is about to restore.
+        let mounted = open_locked(mount)?;
         let before = current(mount)?;
-        let path = before.mount_point.clone();
         let restore = restoring(&before)?;
         if before.read_only() {
             return Err(RemountError::ReadOnly { path });
-        }
-        let failed = |source| RemountError::Open {
-            path: path.clone(),
-            source,
-        };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mounted =
-            rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
-        match rustix::fs::flock(&mounted, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(RemountError::Busy { path }),
-            Err(errno) => return Err(failed(errno.into())),
         }
         let watcher =
             Watcher::start(&mounted, &restore).map_err(|source| RemountError::Watcher {
@@ -218,6 +218,27 @@ impl Drop for NodiscardGuard {
     fn drop(&mut self) {
         // Nobody is left to tell; on failure the watcher goes on trying.
         let _ = self.put_back();
+    }
+}
+
+/// Opens a mount's root and locks it against other guards.
+fn open_locked(mount: &Mount) -> Result<OwnedFd, RemountError> {
+    let path = || mount.mount_point.clone();
+    let failed = |errno: Errno| RemountError::Open {
+        path: path(),
+        source: errno.into(),
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mounted = rustix::fs::open(&mount.mount_point, flags, Mode::empty()).map_err(failed)?;
+    let opened = Mount::of(format!("/proc/self/fd/{}", mounted.as_raw_fd()))?;
+    if opened.id != mount.id {
+        return Err(RemountError::Covered { path: path() });
+    }
+    let lock = || rustix::fs::flock(&mounted, FlockOperation::NonBlockingLockExclusive);
+    match patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, lock) {
+        Ok(()) => Ok(mounted),
+        Err(Errno::WOULDBLOCK) => Err(RemountError::Busy { path: path() }),
+        Err(errno) => Err(failed(errno)),
     }
 }
 

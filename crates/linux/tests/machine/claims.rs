@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use linux::files::Caching;
-use linux::raw::{Overwrite, RawDevice, RawError};
+use linux::raw::{Overwrite, RawDevice, RawError, signatures};
 
 use crate::loops::{LoopDevice, Mounted, attach, can, run};
 
@@ -141,4 +141,40 @@ fn read_only_and_empty_devices_and_files_are_refused() {
     let empty = LoopDevice::new(0);
     let error = refused(empty.path(), Overwrite::Anything);
     assert!(matches!(error, RawError::NoSize { .. }), "{error}");
+}
+
+#[test]
+fn what_the_tools_make_is_recognised() {
+    let tools: [(&str, &[&str], &str); 5] = [
+        ("mkfs.ext4", &["-q", "-F"], "ext2/3/4"),
+        ("mkfs.xfs", &["-q", "-f"], "XFS"),
+        ("mkfs.btrfs", &["-q", "-f"], "btrfs"),
+        ("mkswap", &[], "swap space"),
+        ("mkfs.vfat", &[], "FAT"),
+    ];
+    let mut tried = 0;
+    for (tool, arguments, name) in tools {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        let size = 512 << 20;
+        image.as_file().set_len(size).unwrap();
+        match Command::new(tool)
+            .args(arguments)
+            .arg(image.path())
+            .output()
+        {
+            Ok(output) if output.status.success() => {
+                let found = signatures(image.as_file(), size).unwrap();
+                assert!(
+                    found.iter().any(|one| one.name == name),
+                    "{tool}: {found:?}"
+                );
+                tried += 1;
+            }
+            other => eprintln!("not tried with {tool}: {other:?}"),
+        }
+    }
+    assert!(
+        tried >= 3 || std::env::var_os("CI").is_none(),
+        "only {tried} tools"
+    );
 }

@@ -68,6 +68,85 @@ fn child_fills_a_directory() {
 }
 
 #[test]
+#[ignore = "a part of other tests, run in a process of its own"]
+fn child_claims_and_removes() {
+    let Some(path) = given() else { return };
+    println!("\nready");
+    loop {
+        let work = WorkDir::create(&path).unwrap();
+        for name in [Name::Victim(1), Name::Victim(2), Name::Spacer] {
+            work.create_file(name, Caching::Buffered).unwrap();
+        }
+        work.link(Name::Victim(1), Name::Second(1)).unwrap();
+        work.unlink(Name::Victim(1)).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "a part of other tests, run in a process of its own"]
+fn child_switches_off_and_on() {
+    let Some(path) = given() else { return };
+    let mount = Mount::of(path).unwrap();
+    println!("\nready");
+    loop {
+        NodiscardGuard::new(&mount).unwrap().restore().unwrap();
+    }
+}
+
+/// How often to kill: a sample, or what a soak asks for.
+fn kills(sample: u32) -> u32 {
+    std::env::var("TRIMBENCH_SOAK_KILLS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(sample)
+}
+
+/// Kills a child at a moment that differs from turn to turn.
+fn kill_after(mut child: Child, turn: u32) {
+    std::thread::sleep(Duration::from_micros(u64::from(turn) * 7919 % 20_011));
+    child.kill().unwrap(); // SIGKILL
+    child.wait().unwrap();
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_nothing_that_stays() {
+    for place in [std::env::temp_dir(), PathBuf::from("/dev/shm")] {
+        if !place.is_dir() {
+            continue;
+        }
+        let parent = tempfile::tempdir_in(place).unwrap();
+        for turn in 0..kills(20) {
+            kill_after(start("child_claims_and_removes", parent.path()), turn);
+            let swept = sweep(parent.path()).unwrap();
+            let left = std::fs::read_dir(parent.path()).unwrap().count();
+            assert_eq!(left, 0, "turn {turn}: {swept:?}");
+        }
+    }
+}
+
+#[test]
+fn killed_at_any_moment_discards_come_back() {
+    if !can(&["losetup", "mount", "mkfs.ext4", "mkfs.btrfs"]) {
+        return;
+    }
+    for (fs, options) in [("ext4", "discard"), ("btrfs", "discard=async")] {
+        let mounted = Mounted::new(fs, options);
+        let before = Mount::of(mounted.path()).unwrap();
+        for turn in 0..kills(10) {
+            kill_after(start("child_switches_off_and_on", mounted.path()), turn);
+            // The watcher holds the lock until all is as it was.
+            let root = std::fs::File::open(mounted.path()).unwrap();
+            rustix::fs::flock(&root, rustix::fs::FlockOperation::LockExclusive).unwrap();
+            assert_eq!(
+                Mount::of(mounted.path()).unwrap(),
+                before,
+                "{fs} turn {turn}"
+            );
+        }
+    }
+}
+
+#[test]
 fn discards_come_back_when_the_holder_is_killed() {
     if !can(&["losetup", "mount", "mkfs.ext4", "mkfs.btrfs"]) {
         return;

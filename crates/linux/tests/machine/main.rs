@@ -1,6 +1,8 @@
 //! The kernel of this machine, asked for real: loop devices over memory with
 //! real file systems. Needs root, losetup and the mkfs programs.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod claims;
 mod killed;
 mod loops;

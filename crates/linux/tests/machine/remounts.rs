@@ -75,10 +75,8 @@ fn a_second_one_is_refused() {
     let mounted = Mounted::new("btrfs", "discard=async");
     let before = Mount::of(mounted.path()).unwrap();
     let first = NodiscardGuard::new(&before).unwrap();
-    assert!(matches!(
-        NodiscardGuard::new(&before),
-        Err(RemountError::AlreadyOff { .. } | RemountError::Busy { .. })
-    ));
+    let second = NodiscardGuard::new(&before).unwrap_err();
+    assert!(matches!(second, RemountError::Busy { .. }), "{second}");
     assert_eq!(
         Mount::of(mounted.path()).unwrap().super_option("discard"),
         None
@@ -107,4 +105,32 @@ fn what_cannot_be_switched_off_is_said() {
     assert!(matches!(error, RemountError::AlreadyOff { .. }), "{error}");
     let error = refused("ext4", "ro,discard");
     assert!(matches!(error, RemountError::ReadOnly { .. }), "{error}");
+}
+
+#[test]
+fn without_privilege_nothing_changes_and_it_is_said_at_once() {
+    if !can(TOOLS) {
+        return;
+    }
+    let mounted = Mounted::new("ext4", "discard");
+    let before = Mount::of(mounted.path()).unwrap();
+    let (refused, took) = std::thread::scope(|threads| {
+        threads
+            .spawn(|| {
+                let nobody = rustix::process::Uid::from_raw(65534);
+                rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+                let began = std::time::Instant::now();
+                (NodiscardGuard::new(&before).map(drop), began.elapsed())
+            })
+            .join()
+            .unwrap()
+    });
+    let refused = refused.unwrap_err();
+    assert!(
+        matches!(refused, RemountError::NotPermitted { .. }),
+        "{refused}"
+    );
+    // The watcher would have tried for ten seconds.
+    assert!(took.as_secs() < 5, "{took:?}");
+    assert_eq!(Mount::of(mounted.path()).unwrap(), before);
 }
