@@ -1,11 +1,19 @@
 //! The verdict, `trimbench.verdict/1`: what a record means.
 
+pub mod condition;
+
+#[cfg(test)]
+pub(crate) mod schema;
+
 use serde::{Deserialize, Serialize};
 
 use crate::record::LoopKind;
 
 /// The schema named in every verdict.
 pub const VERDICT_SCHEMA: &str = "trimbench.verdict/1";
+
+/// The JSON Schema (2020-12) that every verdict conforms to.
+pub const VERDICT_JSON_SCHEMA: &str = include_str!("../schema/verdict-1.json");
 
 /// What a run's record means. What can't be told is `None`, never guessed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

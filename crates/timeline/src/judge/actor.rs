@@ -88,11 +88,13 @@ pub(super) fn judge(
     } else {
         baseline.merge.unwrap_or(1)
     };
-    let begin = window
-        .all
-        .clone()
-        .find(|&i| columns.ops[i] > 0)
-        .unwrap_or(window.all.start);
+    let begin = if window.has_phases {
+        window.all.start
+    } else {
+        // Idle at first; and the load began somewhere within its first interval.
+        let first = window.all.clone().find(|&i| columns.ops[i] > 0);
+        first.map_or(window.all.start, |i| i + 1)
+    };
     let grid = Grid::new(record, columns, discards, begin..window.all.end, merge);
     let lows = if by_age {
         let p99_us = judged.foreground.baseline.p99_us;
@@ -129,7 +131,7 @@ pub(super) fn judge(
     view.stalls_and_dips(&mut judged, &pieces);
     view.losses(&mut judged, cells, &pieces);
     let sparse = baseline.merge.is_none() && !by_age;
-    view.find(&mut judged, by_age, sparse);
+    view.find(&mut judged, &pieces, by_age, sparse);
     judged
 }
 
@@ -303,14 +305,15 @@ impl View<'_> {
         let covered: Vec<usize> = cells.filter(|&i| self.grid.covered[i]).collect();
         let active = rates(&mut covered.iter().copied());
         let undisturbed = rates(&mut self.grid.within(&self.baseline.range));
-        judged.loss = stats::loss(&undisturbed, &active);
+        let explained = rates(&mut self.outside_dips(pieces).iter().copied());
+        judged.loss = stats::loss(&undisturbed, &explained);
         judged.foreground.ops_ratio = median(active).map(|rate| rate / self.baseline.rate);
         judged.foreground.lost_s = match judged.foreground.stall {
             Some(stall) => Some(stall.lost_s),
             None if covered.is_empty() => None,
             None => {
                 let lost = |&i: &usize| (1.0 - self.lows.share[i]).max(0.0) * self.grid.seconds[i];
-                Some(covered.iter().map(lost).sum())
+                Some(covered.iter().map(lost).fold(0.0, |sum, s| sum + s))
             }
         };
         if let Some(delete) = self
@@ -326,19 +329,35 @@ impl View<'_> {
                 .iter()
                 .filter(|p| p.cells.start < of_delete.end && p.cells.end > of_delete.start)
                 .filter_map(|p| runs::cost(self.grid, self.lows, &[p]));
-            judged.low_lost_s = lost.map(|cost| cost.lost_s).sum();
+            judged.low_lost_s = lost.map(|cost| cost.lost_s).fold(0.0, |sum, s| sum + s);
         }
     }
 
-    fn find(&self, judged: &mut Judged, by_age: bool, sparse: bool) {
+    /// The cells with discards in service, but for those of dips: something
+    /// else made them low.
+    fn outside_dips(&self, pieces: &[Piece]) -> Vec<usize> {
+        let dips: Vec<&Piece> = pieces.iter().filter(|p| !p.stall).collect();
+        let dipped = |i: &usize| dips.iter().any(|p| p.cells.contains(i));
+        let covered = (0..self.grid.cells.len()).filter(|&i| self.grid.covered[i]);
+        if dips.is_empty() {
+            covered.collect()
+        } else {
+            covered.filter(|i| !dipped(i)).collect()
+        }
+    }
+
+    fn find(&self, judged: &mut Judged, pieces: &[Piece], by_age: bool, sparse: bool) {
         if judged.foreground.stall.is_some() {
             judged.finding = Finding::Stall;
             return;
         }
-        let active_s: f64 = self
-            .cells_where(|i| self.grid.covered[i])
-            .map(|i| self.grid.seconds[i])
-            .sum();
+        let explained = self.outside_dips(pieces);
+        if explained.is_empty() {
+            judged.reasons.push(Reason::DipsWithoutDiscards);
+            return;
+        }
+        let seconds = explained.iter().map(|&i| self.grid.seconds[i]);
+        let active_s = seconds.fold(0.0, |sum, s| sum + s);
         if sparse || self.baseline.rate * active_s < EXPECTED_OPS {
             judged.reasons.push(Reason::TooFewOperations);
             return;
@@ -396,10 +415,6 @@ impl View<'_> {
         }
         let rate = median(free.iter().map(|&i| self.grid.rate[i]));
         rate.is_some_and(|rate| 1.0 - rate / self.baseline.rate >= loss.share / 2.0)
-    }
-
-    fn cells_where(&self, so: impl Fn(usize) -> bool) -> impl Iterator<Item = usize> {
-        (0..self.grid.cells.len()).filter(move |&i| so(i))
     }
 
     fn intervals(&self, cells: &Range<usize>) -> Range<usize> {

@@ -135,9 +135,10 @@ impl Discards {
     /// The TRIM rate in bytes per second, and whether it is only a lower bound.
     ///
     /// The median over intervals whose both neighbours discard significantly,
-    /// so that no partly used interval counts. Intervals too short for four
-    /// completions are merged first: else the rate would be that of the
-    /// clock. With fewer than three such intervals: the fastest one, as a bound.
+    /// so that no partly used interval counts. Intervals are merged first until
+    /// they complete 64 discards, or 16 or 4 if too few would be left: the
+    /// median of 11s and 12s is one of them, and up to 9 % off. With fewer
+    /// than three such intervals: the fastest one, as a bound.
     pub(super) fn rate(&self, record: &RunRecord) -> Option<(f64, bool)> {
         let (first, last) = self.span()?;
         let seconds = &record.intervals.seconds;
@@ -150,10 +151,9 @@ impl Discards {
             .iter()
             .map(|&c| u64::from(c))
             .sum();
-        let merge = (4.0 * in_use as f64 / commands.max(1) as f64)
-            .ceil()
-            .max(1.0) as usize;
-        for merge in [merge, 1] {
+        let per_interval = commands as f64 / in_use as f64;
+        for least in [64.0, 16.0, 4.0, 0.0] {
+            let merge = (least / per_interval.max(1e-9)).ceil().max(1.0) as usize;
             let merged: Vec<(f64, bool)> = (first..=last)
                 .step_by(merge)
                 .map(|i| {
@@ -184,9 +184,8 @@ impl Discards {
     /// Time with significant discards in service, in seconds.
     pub(super) fn active_s(&self, record: &RunRecord) -> f64 {
         let both = self.covered.iter().zip(&record.intervals.seconds);
-        both.filter(|&(&covered, _)| covered)
-            .map(|(_, &s)| f64::from(s))
-            .sum()
+        let covered = both.filter(|&(&covered, _)| covered);
+        covered.fold(0.0, |sum, (_, &s)| sum + f64::from(s))
     }
 }
 

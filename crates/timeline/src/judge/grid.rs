@@ -23,6 +23,8 @@ pub(super) struct Grid {
     pub(super) rate: Vec<f64>,
     /// Whether a significant discard was in service in the cell.
     pub(super) covered: Vec<bool>,
+    /// Sum of the waits of the discards that completed in the cell, in seconds.
+    pub(super) wait_s: Vec<f64>,
     /// Typical length of a cell, in seconds.
     pub(super) cell_s: f64,
 }
@@ -53,6 +55,7 @@ impl Grid {
             seconds: Vec::new(),
             rate: Vec::new(),
             covered: Vec::new(),
+            wait_s: Vec::new(),
             cell_s: interval_s * merge as f64,
         };
         for start in (all.start + offset..all.end).step_by(merge) {
@@ -71,6 +74,8 @@ impl Grid {
             grid.rate.push(ops as f64 / seconds);
             grid.covered
                 .push(discards.covered[cell.clone()].contains(&true));
+            let wait_ms: u64 = discards.wait_ms[cell.clone()].iter().sum();
+            grid.wait_s.push(wait_ms as f64 / 1e3);
             grid.cells.push(cell);
         }
         grid

@@ -7,9 +7,13 @@
 //! in a neighbour ("explained"), and
 //!
 //! - where a run goes on for more than max(3 cells, 0.5 s) without any, it is cut there;
-//! - a piece is a stall if most of its run is explained, or if most of the
-//!   cells with discards in service were low in this record: then discards do
-//!   that here, and something else happened to follow. Otherwise the whole run is a dip.
+//! - its pieces with discards are stalls if most of the run is explained; or if
+//!   the run began with discards, and most cells with discards in service were
+//!   low in this record: then discards do that here, and something else happened to follow;
+//! - and if the discards' waits add up to a tenth of the piece at least, where
+//!   the record has waits: discards of 6 ms don't explain 3 s.
+//!
+//! A run without a piece that meets these is a dip.
 
 use std::ops::Range;
 
@@ -21,6 +25,9 @@ use super::stats::median;
 const UNEXPLAINED_CELLS: usize = 3;
 /// The same in seconds; the longer of both counts.
 const UNEXPLAINED_S: f64 = 0.5;
+/// Discards must have waited for this share of a piece to be its cause. On a
+/// drive that they hold up they wait for nearly all of it.
+const WORKED: f64 = 0.1;
 
 /// A run of low cells, or a piece of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,25 +63,41 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
     let low_covered = covered.iter().filter(|&&i| lows.low[i]).count();
     let discards_stall = 2 * low_covered > covered.len();
     let gap = UNEXPLAINED_CELLS.max((UNEXPLAINED_S / grid.cell_s).round() as usize);
+    let waits_known = grid.wait_s.iter().any(|&wait_s| wait_s > 0.0);
     let mut found = Vec::new();
     for run in runs(grid, lows, range) {
         let count = run.clone().filter(|&i| explained[i]).count();
         let mostly = 2 * count > run.len();
-        if count == 0 || !(mostly || discards_stall && touches(grid, lows, &run)) {
+        let began_with_them = explained[run.start] && run.clone().any(|i| grid.covered[i]);
+        let mut pieces = vec![Piece {
+            cells: run.clone(),
+            stall: false,
+        }];
+        if count > 0 && (mostly || discards_stall && began_with_them) {
+            pieces = cut(&run, &explained, gap);
+        }
+        let worked = |p: &Piece| p.stall && (!waits_known || waits(grid, lows, p) >= WORKED);
+        if pieces.iter().any(worked) {
+            pieces.iter_mut().for_each(|p| p.stall = worked(p));
+            found.extend(pieces);
+        } else {
             found.push(Piece {
                 cells: run,
                 stall: false,
             });
-        } else {
-            cut(run, &explained, gap, &mut found);
         }
     }
     found
 }
 
-/// Whether a discard was in service in one of the run's own cells, not just beside it.
-fn touches(grid: &Grid, lows: &Lows, run: &Range<usize>) -> bool {
-    run.clone().any(|i| grid.covered[i] && lows.low[i])
+/// The waits of the discards that completed in a piece or at its edges, as a
+/// share of its length. Above 1 when several wait at a time.
+fn waits(grid: &Grid, lows: &Lows, piece: &Piece) -> f64 {
+    let wait_s: f64 = grid.wait_s[with_edges(grid, lows, &piece.cells)]
+        .iter()
+        .sum();
+    let length_s: f64 = grid.seconds[piece.cells.clone()].iter().sum();
+    wait_s / length_s
 }
 
 /// Maximal runs of low cells that follow each other without a gap.
@@ -90,7 +113,8 @@ fn runs(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// Cuts a run where it is unexplained for more than `gap` cells.
-fn cut(run: Range<usize>, explained: &[bool], gap: usize, found: &mut Vec<Piece>) {
+fn cut(run: &Range<usize>, explained: &[bool], gap: usize) -> Vec<Piece> {
+    let mut found = Vec::new();
     // A piece begins with the run or an explained cell, and reaches over short gaps.
     let mut start = run.start;
     let mut unexplained = 0;
@@ -107,10 +131,9 @@ fn cut(run: Range<usize>, explained: &[bool], gap: usize, found: &mut Vec<Piece>
                     cells: start..end,
                     stall: true,
                 });
-                start = end;
             }
             found.push(Piece {
-                cells: start..i,
+                cells: end..i,
                 stall: false,
             });
             start = i;
@@ -118,23 +141,22 @@ fn cut(run: Range<usize>, explained: &[bool], gap: usize, found: &mut Vec<Piece>
         unexplained = 0;
         any = true;
     }
-    if unexplained > gap {
-        let end = run.end - unexplained;
+    let end = if unexplained > gap {
+        run.end - unexplained
+    } else {
+        run.end
+    };
+    found.push(Piece {
+        cells: start..end,
+        stall: true,
+    });
+    if end < run.end {
         found.push(Piece {
-            cells: start..end,
-            stall: true,
-        });
-        start = end;
-        found.push(Piece {
-            cells: start..run.end,
+            cells: end..run.end,
             stall: false,
         });
-    } else {
-        found.push(Piece {
-            cells: start..run.end,
-            stall: true,
-        });
     }
+    found
 }
 
 /// What these pieces cost together; `None` of none.

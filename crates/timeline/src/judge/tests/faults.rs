@@ -1,0 +1,443 @@
+//! What only looks like a TRIM stall must not be called one; what is one must.
+
+use std::ops::Range;
+
+use super::build::{Actor, Build, Device, Level, drive, level, reader};
+use crate::record::*;
+use crate::units::{GIB, KIB, MIB};
+use crate::verdict::{BaselineFrom, Finding, Reason, Verdict};
+use crate::{JudgeOptions, judge};
+
+const BASE: f64 = 60_000.0;
+
+/// 8 GiB freed at 5 s; this drive discards them from here to there, and reads go on like this.
+fn run(interval_s: f64, discards: Range<f64>, reads: Vec<Level>) -> Build {
+    let per_s = 64.0 / (discards.end - discards.start);
+    // One after the other, each as long as it takes; a fast drive has 64 of them done in 0.4 s.
+    let fast = discards.end - discards.start < 0.5;
+    let wait_ms = if fast { 1.5 } else { 1e3 / per_s };
+    let device = drive(
+        vec![level(discards.clone(), per_s)],
+        128.0 * MIB as f64,
+        wait_ms,
+    );
+    let mut all = vec![level(0.0..25.0, BASE)];
+    all.extend(reads);
+    let mut it = Build::new(interval_s, 25.0, reader(all), device).phases(5.0, 15.0, 8 * GIB);
+    let zero = it.actors[0].rate[1..].iter().filter(|l| l.per_s == 0.0);
+    it.actors[0].hangs = zero.map(|l| l.from_s..l.to_s).collect();
+    it
+}
+
+fn not_a_stall(verdict: &Verdict) {
+    assert!(
+        !matches!(verdict.verdict, Finding::Stall | Finding::Slowdown),
+        "{}\n{:?}",
+        verdict.summary,
+        verdict.foreground
+    );
+    assert_eq!(verdict.foreground[0].stall, None, "{}", verdict.summary);
+}
+
+#[test]
+fn a_freeze_without_discards() {
+    for interval_s in [1.0, 0.1, 0.01] {
+        let mut it = run(interval_s, 6.0..7.0, vec![level(7.0..9.0, 0.0)]);
+        it.devices[0].discards.clear();
+        let verdict = it.verdict();
+        assert_eq!(verdict.verdict, Finding::None);
+        assert_eq!(
+            verdict.reasons,
+            [Reason::NoDiscards, Reason::DipsWithoutDiscards]
+        );
+        let dip = verdict.foreground[0].dips[0];
+        assert!(
+            (dip.seconds - 2.0).abs() < 0.11 && dip.depth < 0.01,
+            "{dip:?}"
+        );
+        // Lone discards of a journal don't change that.
+        it.devices[0].discards = vec![level(0.0..25.0, 1.0)];
+        it.devices[0].bytes_each = 4.0 * KIB as f64;
+        assert_eq!(it.verdict().verdict, Finding::None);
+        assert!(it.verdict().reasons.contains(&Reason::NoDiscards));
+        // Neither where it isn't known what was freed.
+        it.phases.clear();
+        it.deletions.clear();
+        it.freed.clear();
+        let verdict = it.verdict();
+        not_a_stall(&verdict);
+        assert!(verdict.reasons.contains(&Reason::NoDiscards));
+    }
+}
+
+#[test]
+fn a_hang_beside_the_discards() {
+    // The drive is fast and reads don't feel it; something else holds them before or after.
+    for interval_s in [1.0, 0.1, 0.01] {
+        for (hang, discards) in [
+            (5.0..8.0, 8.0..8.4),    // right before
+            (5.0..8.0, 7.97..8.37),  // brushing against its end
+            (8.4..11.4, 8.0..8.4),   // right after
+            (8.35..11.4, 8.0..8.4),  // brushing against their end
+            (8.43..12.43, 8.0..8.4), // with a breath between
+            (6.0..14.0, 9.0..9.3),   // around them, much longer
+        ] {
+            let it = run(interval_s, discards.clone(), vec![level(hang.clone(), 0.0)]);
+            let verdict = it.verdict();
+            println!("{interval_s} {hang:?} {discards:?}: {}", verdict.summary);
+            not_a_stall(&verdict);
+            assert!(!verdict.foreground[0].dips.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_stall_and_then_another_hang() {
+    for interval_s in [0.1, 0.01] {
+        let reads = vec![level(6.0..9.0, 600.0), level(9.0..14.0, 0.0)];
+        let verdict = run(interval_s, 6.0..9.0, reads).verdict();
+        let foreground = &verdict.foreground[0];
+        let stall = foreground.stall.unwrap_or_else(|| panic!("{verdict:?}"));
+        assert!((stall.seconds - 3.0).abs() <= 0.21, "{stall:?}");
+        assert!(
+            (foreground.dips[0].seconds - 5.0).abs() <= 0.21,
+            "{:?}",
+            foreground.dips
+        );
+    }
+}
+
+#[test]
+fn a_processor_hog_throughout() {
+    for interval_s in [1.0, 0.1] {
+        // Everything is 40 % slower, from the deletion to the end of its phase.
+        let slow = || vec![level(5.0..16.0, 0.6 * BASE)];
+        let mut few = run(interval_s, 6.0..7.0, slow());
+        few.devices[0].bytes_each = MIB as f64 * 0.5;
+        let verdict = few.verdict();
+        assert_eq!(verdict.verdict, Finding::None, "{}", verdict.summary);
+        assert!(verdict.reasons.contains(&Reason::NoDiscards));
+        // With all its discards, but no slower while they run than beside them.
+        let verdict = run(interval_s, 7.0..9.0, slow()).verdict();
+        not_a_stall(&verdict);
+        assert_eq!(verdict.verdict, Finding::Inconclusive);
+        assert!(verdict.reasons.contains(&Reason::DipsWithoutDiscards));
+        // A big writer that takes 80 % is no stall either.
+        let verdict = run(interval_s, 7.0..9.0, vec![level(5.0..16.0, 0.2 * BASE)]).verdict();
+        not_a_stall(&verdict);
+        // Slower only while discards run: theirs.
+        let verdict = run(interval_s, 7.0..10.0, vec![level(7.0..10.0, 0.6 * BASE)]).verdict();
+        assert_eq!(verdict.verdict, Finding::Slowdown, "{}", verdict.summary);
+        assert!((verdict.foreground[0].ops_ratio.unwrap() - 0.6).abs() < 0.01);
+        assert!(
+            verdict.summary.contains("slowed reads by 40 %"),
+            "{}",
+            verdict.summary
+        );
+    }
+}
+
+#[test]
+fn discards_that_did_not_come() {
+    let mut it = run(0.1, 6.0..6.5, vec![level(6.0..8.0, 0.0)]);
+    it.devices[0].discards.clear();
+    it.events = vec![(EventKind::DiscardsDidNotCome, 14.9)];
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::None);
+    assert!(
+        verdict.reasons.contains(&Reason::DiscardsDidNotCome),
+        "{:?}",
+        verdict.reasons
+    );
+    assert!(verdict.reasons.contains(&Reason::NoDiscards));
+    // A tenth of them came, and did no harm: that doesn't clear the others.
+    let mut it = run(0.1, 6.0..6.5, vec![]);
+    it.devices[0].bytes_each /= 10.0;
+    it.events = vec![(EventKind::DiscardsDidNotCome, 14.9)];
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Inconclusive);
+    assert!(
+        verdict.reasons.contains(&Reason::DiscardsDidNotCome),
+        "{:?}",
+        verdict.reasons
+    );
+}
+
+#[test]
+fn records_with_next_to_nothing() {
+    let empty = Build::new(0.1, 0.0, reader(vec![]), drive(vec![], 0.0, 0.0));
+    let one = Build::new(
+        0.1,
+        0.1,
+        reader(vec![level(0.0..1.0, BASE)]),
+        drive(vec![], 0.0, 0.0),
+    );
+    let idle = Build::new(0.1, 20.0, reader(vec![]), drive(vec![], 0.0, 0.0));
+    let device = drive(vec![level(0.0..0.1, 600.0)], MIB as f64, 1.0);
+    let one_discard = Build::new(0.1, 0.1, reader(vec![level(0.0..1.0, BASE)]), device);
+    for it in [&empty, &one, &idle, &one_discard] {
+        let verdict = it.verdict();
+        not_a_stall(&verdict);
+        // With phases the same deletion can't be told anything about.
+        let mut it = it.clone().phases(0.0, 0.1, GIB);
+        it.phases.remove(0);
+        not_a_stall(&it.verdict());
+    }
+    assert_eq!(one_discard.verdict().verdict, Finding::Inconclusive);
+    let idle = run(0.1, 6.0..7.0, vec![level(0.0..25.0, 0.0)]).verdict();
+    assert_eq!(idle.verdict, Finding::Inconclusive);
+    assert!(
+        idle.reasons.contains(&Reason::TooFewOperations),
+        "{:?}",
+        idle.reasons
+    );
+    // No actor, no device.
+    let mut none = run(0.1, 6.0..7.0, vec![]);
+    none.actors.clear();
+    none.devices.clear();
+    not_a_stall_without_actors(&none.verdict());
+}
+
+fn not_a_stall_without_actors(verdict: &Verdict) {
+    assert_eq!(verdict.verdict, Finding::Inconclusive);
+    assert!(verdict.foreground.is_empty());
+}
+
+#[test]
+fn an_interrupted_run() {
+    let stalled = || vec![level(6.0..9.0, 600.0)];
+    let mut it = run(0.1, 6.0..9.0, stalled());
+    it.completed = false;
+    it.phases.pop();
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Stall, "a proven stall stays one");
+    // Stopped before the first discard.
+    let mut it = run(0.1, 6.0..9.0, vec![]);
+    (it.completed, it.length_s) = (false, 5.8);
+    it.phases.pop();
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Inconclusive);
+    assert!(verdict.reasons.contains(&Reason::Interrupted));
+    // Stopped in its baseline: nothing was deleted.
+    it.length_s = 4.0;
+    it.phases.truncate(1);
+    it.deletions.clear();
+    it.freed.clear();
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Inconclusive);
+    assert!(
+        verdict.reasons.contains(&Reason::NoDeletion),
+        "{:?}",
+        verdict.reasons
+    );
+    assert!(verdict.reasons.contains(&Reason::Interrupted));
+    // Killed in its recovery: the deletion was over.
+    let mut it = run(0.1, 6.0..7.0, vec![]);
+    (it.completed, it.length_s) = (false, 20.0);
+    assert_eq!(it.verdict().verdict, Finding::None);
+}
+
+#[test]
+fn an_open_loop_that_hangs() {
+    let open = |rate_per_s: f64, depth| Actor {
+        name: "canary".into(),
+        op: "read",
+        loop_kind: LoopKind::Open {
+            rate_per_s,
+            poisson: false,
+            depth,
+        },
+        // What was due during the hang is done right after it.
+        rate: vec![
+            level(0.0..25.0, rate_per_s),
+            level(7.03..8.03, 0.0),
+            level(8.03..8.05, 51.0 * rate_per_s),
+        ],
+        hangs: vec![7.03..8.03],
+    };
+    for (rate, interval_s) in [(1000.0, 0.1), (1000.0, 0.01), (100.0, 0.1), (10.0, 0.1)] {
+        let mut it = run(interval_s, 7.03..8.03, vec![]);
+        it.actors = vec![open(rate, 1)];
+        let verdict = it.verdict();
+        println!("{rate}/s at {interval_s} s: {}", verdict.summary);
+        assert_eq!(
+            verdict.verdict,
+            Finding::Stall,
+            "{rate} {interval_s} {verdict:?}"
+        );
+        let stall = verdict.foreground[0].stall.unwrap();
+        let tolerance = interval_s + 0.5 / rate;
+        assert!((stall.seconds - 1.0).abs() <= tolerance, "{stall:?}");
+        assert!((stall.lost_s - 1.0).abs() <= tolerance, "{stall:?}");
+        assert!(
+            (stall.worst_latency_us.unwrap() - 1e6).abs() < 1e3,
+            "{stall:?}"
+        );
+        it.devices[0].discards.clear();
+        not_a_stall(&it.verdict());
+        // Beside a reader that feels nothing, the canary is named.
+        let mut it = run(interval_s, 7.03..8.03, vec![]);
+        it.actors.push(open(rate, 1));
+        let verdict = it.verdict();
+        assert_eq!(verdict.verdict, Finding::Stall);
+        assert!(
+            verdict.summary.contains("reads (canary)"),
+            "{}",
+            verdict.summary
+        );
+        assert_eq!(verdict.foreground[0].actor, "reader");
+    }
+    // At one second a hang of a second may lie across two intervals; three seconds can't hide.
+    let mut it = run(1.0, 7.0..10.0, vec![]);
+    it.actors = vec![open(1000.0, 1)];
+    it.actors[0].rate[1] = level(7.0..10.0, 0.0);
+    it.actors[0].hangs = vec![7.0..10.0];
+    let stall = it.verdict().foreground[0].stall.unwrap();
+    assert!((stall.seconds - 3.0).abs() <= 1.0, "{stall:?}");
+}
+
+#[test]
+fn a_slow_drive_with_sparse_completions() {
+    // 40 discards of 100 ms, one at a time, at 10 ms intervals: most intervals complete none.
+    let reads = vec![level(6.0..10.0, 80.0)];
+    let mut it = run(0.01, 6.0..10.0, reads);
+    it.devices[0].discards = vec![level(6.0..10.0, 10.0)];
+    it.devices[0].wait_ms = 100.0;
+    it.devices[0].bytes_each = 8.0 * GIB as f64 / 40.0;
+    let verdict = it.verdict();
+    let stall = verdict.foreground[0]
+        .stall
+        .unwrap_or_else(|| panic!("{verdict:?}"));
+    assert!((stall.seconds - 4.0).abs() <= 0.02, "{stall:?}");
+    assert!(verdict.foreground[0].dips.is_empty());
+    let rate = verdict.discard.bytes_per_s.unwrap() / GIB as f64;
+    assert!((rate - 2.0).abs() < 0.05, "{rate}");
+    assert!(!verdict.discard.bytes_per_s_is_lower_bound);
+    assert!((verdict.discard.active_s.unwrap() - 4.0).abs() < 0.15);
+    // Twenty trims of 50 ms a second, and a slow device at 300 reads/s.
+    let mut it = run(0.01, 6.0..10.0, vec![level(6.0..10.0, 20.0)]);
+    it.actors[0].rate[0].per_s = 300.0;
+    let verdict = it.verdict();
+    let stall = verdict.foreground[0]
+        .stall
+        .unwrap_or_else(|| panic!("{verdict:?}"));
+    assert!((stall.seconds - 4.0).abs() <= 0.15, "{stall:?}");
+}
+
+#[test]
+fn discards_spread_thinly_over_a_long_run() {
+    // 20 GiB over 200 s: an interval has 0.05 % of them, and reads nearly stop all the while.
+    let device = drive(vec![level(20.0..220.0, 100.0)], MIB as f64, 9.0);
+    let rate = vec![level(0.0..260.0, BASE), level(20.0..220.0, 0.02 * BASE)];
+    let verdict = Build::new(0.1, 260.0, reader(rate), device).verdict();
+    let stall = verdict.foreground[0].stall.unwrap();
+    assert!((stall.seconds - 200.0).abs() <= 0.1, "{stall:?}");
+    assert!((verdict.discard.active_s.unwrap() - 200.0).abs() < 0.2);
+}
+
+#[test]
+fn only_the_delete_phase_counts() {
+    // Preparing trims 100 GiB, and so does somebody in the recovery; the deletion itself none.
+    let mut it = run(
+        0.1,
+        6.0..7.0,
+        vec![level(1.0..2.0, 0.0), level(16.0..18.0, 0.0)],
+    );
+    it.devices[0].discards = vec![level(1.0..2.0, 800.0), level(16.0..18.0, 400.0)];
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::None, "{}", verdict.summary);
+    assert_eq!(verdict.discard.bytes, Some(0));
+    assert!(verdict.reasons.contains(&Reason::NoDiscards));
+}
+
+#[test]
+fn upper_devices_count_when_the_lower_see_nothing() {
+    let mut it = run(0.1, 6.0..9.0, vec![level(6.0..9.0, 600.0)]);
+    let seen = it.devices[0].clone();
+    // A partition on a loop device over a file system that doesn't discard.
+    it.devices = vec![
+        Device {
+            name: "loop0p1".into(),
+            leaf: false,
+            level: 0,
+            ..seen.clone()
+        },
+        Device {
+            name: "loop0".into(),
+            leaf: false,
+            level: 1,
+            ..seen.clone()
+        },
+        Device {
+            name: "sda".into(),
+            level: 2,
+            discards: vec![],
+            ..seen.clone()
+        },
+    ];
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Stall);
+    assert_eq!(
+        verdict.discard.commands,
+        Some(64),
+        "counted once, not at every level"
+    );
+    assert!(
+        verdict.warnings[0].contains("above"),
+        "{:?}",
+        verdict.warnings
+    );
+    // When the leaf sees them, only the leaf counts.
+    it.devices[2].discards = seen.discards.clone();
+    it.devices[2].bytes_each = seen.bytes_each / 2.0;
+    assert_eq!(it.verdict().discard.bytes, Some(4 * GIB));
+}
+
+#[test]
+fn a_noisy_baseline_proves_nothing() {
+    // Reads stop every other interval, with and without discards.
+    let mut levels: Vec<Level> = Vec::new();
+    for i in 0..125 {
+        let at = f64::from(i) * 0.2;
+        levels.push(level(at..at + 0.1, 0.0));
+    }
+    not_a_stall(&run(0.1, 6.0..9.0, levels).verdict());
+}
+
+#[test]
+fn without_a_steady_stretch_the_recovery_serves() {
+    // Two seconds before the first discard aren't enough.
+    let device = drive(vec![level(2.0..6.0, 16.0)], 128.0 * MIB as f64, 60.0);
+    let rate = vec![level(0.0..30.0, BASE), level(2.0..6.0, 600.0)];
+    let mut it = Build::new(0.1, 30.0, reader(rate), device);
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Stall);
+    assert_eq!(
+        verdict.foreground[0].baseline_from,
+        Some(BaselineFrom::Recovery)
+    );
+    // And without that: nothing to compare with.
+    it.length_s = 8.0;
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Inconclusive);
+    assert_eq!(verdict.reasons, [Reason::NoSteadyBaseline]);
+}
+
+#[test]
+fn low_is_settable() {
+    let it = run(0.1, 6.0..9.0, vec![level(6.0..9.0, 0.6 * BASE)]);
+    assert_eq!(it.verdict().verdict, Finding::Slowdown);
+    let verdict = judge(&it.record(), &JudgeOptions { low: 0.7 });
+    assert_eq!(verdict.verdict, Finding::Stall);
+    assert!((verdict.foreground[0].stall.unwrap().depth - 0.6).abs() < 0.01);
+}
+
+#[test]
+fn the_summary_can_be_quoted() {
+    let verdict = run(0.1, 6.0..7.1, vec![level(6.0..7.1, 0.006 * BASE)]).verdict();
+    assert_eq!(
+        verdict.summary,
+        "Deleting 8.0 GiB stalled reads for 1.1 s (to 0.6 % of 60,000/s): TRIM ran at 8.1 GB/s \
+         (7.5 GiB/s)."
+    );
+}

@@ -1,0 +1,9 @@
+//! The judge against records whose truth is known: drives measured in 2024,
+//! rebuilt and as recorded, and everything that only looks like a TRIM stall.
+
+mod build;
+mod control;
+mod faults;
+mod permuted;
+mod recorded;
+mod rows;

@@ -1,0 +1,311 @@
+//! Conditions on a verdict, as `--fail-on` takes them: `stall>1s`, `depth<10%`, `p99>5ms`.
+//!
+//! A condition holds if it holds for any foreground actor. What can't be told
+//! (no stall, no percentile) meets no condition, except that without a stall
+//! its length and the lost time are 0 and its depth is 100 %.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Foreground, Verdict};
+use crate::units::{self, UnitError};
+
+/// What a condition looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// Stalled time over all stalls, in seconds.
+    Stall,
+    /// The longest stall, in seconds.
+    Longest,
+    /// Share of the baseline that was left in a stall.
+    Depth,
+    /// 99th percentile of the latency in the delete phase, in seconds.
+    P99,
+    /// 99.9th percentile of it.
+    P999,
+    /// Longest latency in the delete phase.
+    Max,
+    /// Foreground time lost, in seconds.
+    Lost,
+}
+
+/// How it is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+}
+
+/// One condition, e.g. `stall>1s`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Condition {
+    /// What it looks at.
+    pub figure: Figure,
+    /// How.
+    pub comparison: Comparison,
+    /// With what: seconds, or for a depth a share from 0 to 1.
+    pub value: f64,
+}
+
+/// Why a text isn't a condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    /// There is no comparison in it.
+    #[error("'{0}' compares nothing: use >, >=, < or <=, e.g. 'stall>1s'")]
+    NoComparison(String),
+    /// The figure isn't known.
+    #[error(
+        "'{0}' is not known: use stall, longest, depth, p99, p999, max or lost, e.g. 'stall>1s'"
+    )]
+    UnknownFigure(String),
+    /// The value can't be read.
+    #[error("'{condition}': {why}")]
+    Value {
+        /// The whole condition.
+        condition: String,
+        /// What is wrong with its value.
+        why: UnitError,
+    },
+}
+
+const FIGURES: [(&str, Figure); 7] = [
+    ("stall", Figure::Stall),
+    ("longest", Figure::Longest),
+    ("depth", Figure::Depth),
+    ("p99", Figure::P99),
+    ("p999", Figure::P999),
+    ("max", Figure::Max),
+    ("lost", Figure::Lost),
+];
+
+// Longer ones first: `>=` begins with `>`.
+const COMPARISONS: [(&str, Comparison); 4] = [
+    (">=", Comparison::AtLeast),
+    ("<=", Comparison::AtMost),
+    (">", Comparison::Above),
+    ("<", Comparison::Below),
+];
+
+/// Parses a condition: a figure (`stall`, `longest`, `depth`, `p99`, `p999`,
+/// `max`, `lost`), a comparison (`>`, `>=`, `<`, `<=`) and a duration with its
+/// unit, or for `depth` a share (`10%` or `0.1`).
+///
+/// # Errors
+/// If a part is missing or unknown; the message names what is allowed.
+pub fn parse(text: &str) -> Result<Condition, ConditionError> {
+    let text = text.trim();
+    let Some(at) = text.find(['<', '>']) else {
+        return Err(ConditionError::NoComparison(text.to_owned()));
+    };
+    let (name, rest) = text.split_at(at);
+    let name = name.trim();
+    let known = FIGURES
+        .iter()
+        .find(|(known, _)| name.eq_ignore_ascii_case(known));
+    let Some(&(_, figure)) = known else {
+        return Err(ConditionError::UnknownFigure(name.to_owned()));
+    };
+    let Some(&(sign, comparison)) = COMPARISONS.iter().find(|(sign, _)| rest.starts_with(sign))
+    else {
+        return Err(ConditionError::NoComparison(text.to_owned()));
+    };
+    let value = &rest[sign.len()..];
+    let value = match figure {
+        Figure::Depth => units::parse_share(value),
+        _ => units::parse_duration(value).map(|d| d.as_secs_f64()),
+    };
+    let value = value.map_err(|why| ConditionError::Value {
+        condition: text.to_owned(),
+        why,
+    })?;
+    Ok(Condition {
+        figure,
+        comparison,
+        value,
+    })
+}
+
+impl Condition {
+    /// Whether it holds for any foreground actor of the verdict.
+    pub fn holds(&self, verdict: &Verdict) -> bool {
+        verdict
+            .foreground
+            .iter()
+            .any(|f| self.figure.of(f).is_some_and(|v| self.compare(v)))
+    }
+
+    fn compare(&self, figure: f64) -> bool {
+        match self.comparison {
+            Comparison::Above => figure > self.value,
+            Comparison::AtLeast => figure >= self.value,
+            Comparison::Below => figure < self.value,
+            Comparison::AtMost => figure <= self.value,
+        }
+    }
+}
+
+impl Figure {
+    fn of(self, foreground: &Foreground) -> Option<f64> {
+        let stall = foreground.stall;
+        let seconds = |us: Option<f64>| us.map(|us| us / 1e6);
+        match self {
+            Figure::Stall => Some(stall.map_or(0.0, |s| s.seconds)),
+            Figure::Longest => Some(stall.map_or(0.0, |s| s.longest_s)),
+            Figure::Depth => Some(stall.map_or(1.0, |s| s.depth)),
+            Figure::P99 => seconds(foreground.delete.p99_us),
+            Figure::P999 => seconds(foreground.delete.p999_us),
+            Figure::Max => seconds(foreground.delete.max_us),
+            Figure::Lost => foreground.lost_s.or(stall.map(|s| s.lost_s)).or(Some(0.0)),
+        }
+    }
+}
+
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
+        parse(text)
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = FIGURES
+            .iter()
+            .find(|(_, figure)| *figure == self.figure)
+            .map_or("", |f| f.0);
+        let sign = COMPARISONS
+            .iter()
+            .find(|(_, c)| *c == self.comparison)
+            .map_or("", |c| c.0);
+        match self.figure {
+            Figure::Depth => write!(f, "{name}{sign}{}%", self.value * 100.0),
+            _ => {
+                let value = std::time::Duration::try_from_secs_f64(self.value).unwrap_or_default();
+                write!(f, "{name}{sign}{}", units::duration_exact(value))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::LoopKind;
+    use crate::verdict::{Discard, Figures, Finding, Stall, VERDICT_SCHEMA};
+
+    fn actor(stall: Option<Stall>, p99_us: Option<f64>) -> Foreground {
+        Foreground {
+            actor: "reader".into(),
+            op: "read".into(),
+            loop_kind: LoopKind::Closed { depth: 8 },
+            baseline_from: None,
+            baseline: Figures::default(),
+            delete: Figures {
+                p99_us,
+                max_us: Some(2e6),
+                ..Figures::default()
+            },
+            recovery: Figures::default(),
+            service: None,
+            ops_ratio: None,
+            lost_s: stall.map(|s| s.lost_s),
+            stall,
+            dips: vec![],
+            unfinished: None,
+        }
+    }
+
+    fn verdict() -> Verdict {
+        let (seconds, longest_s, depth, lost_s) = (1.5, 1.0, 0.05, 1.4);
+        let stall = Stall {
+            seconds,
+            longest_s,
+            depth,
+            lost_s,
+            worst_latency_us: None,
+        };
+        Verdict {
+            schema: VERDICT_SCHEMA.into(),
+            verdict: Finding::Stall,
+            reasons: vec![],
+            summary: "s".into(),
+            foreground: vec![actor(Some(stall), Some(5000.0)), actor(None, None)],
+            discard: Discard::default(),
+            deletion: None,
+            fit: None,
+            control: None,
+            warnings: vec![],
+        }
+    }
+
+    #[test]
+    fn holds_for_the_worst_actor() {
+        let verdict = verdict();
+        for text in [
+            "stall>1s",
+            "stall >= 1.5s",
+            "STALL>1499ms",
+            "longest<=1s",
+            "depth<10%",
+            "depth<0.06",
+            "p99>4ms",
+            "p99<=5ms",
+            "max>1s",
+            "lost>1s",
+            "lost<1s",
+            "depth>=100%",
+        ] {
+            assert!(parse(text).unwrap().holds(&verdict), "{text}");
+        }
+        for text in [
+            "stall>2s",
+            "stall>1500ms",
+            "longest>1s",
+            "depth<5%",
+            "p99>5ms",
+            "p999>0",
+            "p999<1h",
+            "max>2s",
+            "lost>1400ms",
+        ] {
+            assert!(!parse(text).unwrap().holds(&verdict), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_what_is_allowed() {
+        let message = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(message("stall").contains(">="));
+        assert!(message("stall=1s").contains(">="));
+        assert!(message("iops<3").contains("longest"));
+        assert!(message(">3s").contains("longest"));
+        assert!(message("stall>5").contains("ms"));
+        assert!(message("stall>-1s").contains("-1s"));
+        assert!(message("depth<10s").contains('%'));
+        assert!(message("depth<120%").contains("100%"));
+        assert!(message("").contains("stall>1s"));
+        assert!(parse("stall>>1s").is_err());
+    }
+
+    #[test]
+    fn comes_back_as_text() {
+        for text in [
+            "stall>1s",
+            "longest>=100ms",
+            "depth<10%",
+            "p999<=250us",
+            "lost>2m",
+        ] {
+            let condition = parse(text).unwrap();
+            assert_eq!(condition.to_string(), text);
+            assert_eq!(condition.to_string().parse(), Ok(condition));
+        }
+    }
+}
