@@ -1,4 +1,5 @@
 //! trimbench: see the library half for all of it.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
