@@ -2,6 +2,17 @@
 //!
 //! Read every few milliseconds while a device stalls, so a reading opens and
 //! allocates nothing, and touches no disk.
+//!
+//! ```no_run
+//! use linux::{SysRoot, stats::DeviceStats};
+//!
+//! let stats = DeviceStats::open(&SysRoot::host(), "nvme0n1")?;
+//! let before = stats.read()?;
+//! // … something is deleted …
+//! let did = stats.read()?.since(&before);
+//! println!("{} discards, {} bytes", did.discards, did.discard_bytes);
+//! # Ok::<(), linux::stats::StatsError>(())
+//! ```
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,15 @@
 //! What is under a path, and whether deleting there will send discards.
+//!
+//! ```
+//! let found = linux::target::describe(".")?;
+//! for device in found.devices.iter().filter(|device| device.leaf) {
+//!     println!("{}: {} bytes", device.name, device.size_bytes);
+//! }
+//! for note in &found.notes {
+//!     println!("{note}");
+//! }
+//! # Ok::<(), linux::target::TargetError>(())
+//! ```
 
 use std::path::{Path, PathBuf};
 

@@ -9,6 +9,20 @@
 //! What isn't certainly ours is left and reported. Nothing here follows a
 //! symbolic link: the directory is opened once, must belong to this user
 //! alone, and everything below it is named relative to that open directory.
+//!
+//! ```
+//! use linux::files::Caching;
+//! use linux::owner::{Name, Swept, WorkDir, sweep};
+//!
+//! # let parent = std::env::temp_dir().join(format!("doc-{}", std::process::id()));
+//! # std::fs::create_dir(&parent)?;
+//! let work = WorkDir::create(&parent)?;
+//! work.create_file(Name::Victim(1), Caching::Buffered)?;
+//! assert!(matches!(sweep(&parent)?[..], [Swept::InUse { .. }]));
+//! work.remove()?;
+//! # std::fs::remove_dir(&parent)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod claim;
 mod names;

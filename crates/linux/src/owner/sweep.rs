@@ -42,6 +42,9 @@ pub enum Swept {
 /// Looks through a directory for directories of ours that nobody holds, and
 /// removes them. Reports each directory that bears a name like ours.
 ///
+/// Removing a leftover frees its bytes, so discards may follow: let them pass
+/// before measuring.
+///
 /// # Errors
 /// When the directory can't be read.
 pub fn sweep(parent: impl AsRef<Path>) -> Result<Vec<Swept>, OwnerError> {
@@ -142,7 +145,12 @@ pub(super) fn empty(directory: &OwnedFd, path: &Path) -> Result<u64, OwnerError>
     let failed = |errno: Errno| OwnerError::new("empty", path, errno);
     let mut bytes = 0u64;
     let mut strangers = Vec::new();
-    for name in entries(directory).map_err(failed)? {
+    let names = match entries(directory) {
+        // Somebody removed the directory itself: there is nothing left to do.
+        Err(Errno::NOENT) => return Ok(0),
+        names => names.map_err(failed)?,
+    };
+    for name in names {
         if name == OWNER {
             continue;
         }

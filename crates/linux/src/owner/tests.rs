@@ -39,6 +39,20 @@ fn dropping_it_leaves_nothing() {
 }
 
 #[test]
+fn what_somebody_removed_already_is_no_error() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    fs::remove_file(work.path_of(Name::Foreground)).unwrap();
+    work.remove().unwrap();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    fs::remove_dir_all(work.path()).unwrap();
+    work.remove().unwrap();
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn leftovers_are_recognised_and_removed() {
     let parent = parent();
     let work = WorkDir::create(parent.path()).unwrap();

@@ -10,6 +10,15 @@
 //! Only the one option is handed to the kernel (`fspick`, `fsconfig`; Linux ≥
 //! 5.2): nothing else about the mount or the file system is said, so nothing
 //! else can change.
+//!
+//! ```no_run
+//! use linux::{mounts::Mount, remount::NodiscardGuard};
+//!
+//! let guard = NodiscardGuard::new(&Mount::of("/srv")?)?;
+//! // … a deletion here sends no discards …
+//! guard.restore()?;
+//! # Ok::<(), linux::remount::RemountError>(())
+//! ```
 
 mod watcher;
 
