@@ -84,7 +84,7 @@ impl Workplace {
     pub(crate) fn fills(&self, plan: &Plan) -> Result<Vec<FillSpec>, BenchError> {
         match self {
             Workplace::Directory(directory) => directory.fills(plan),
-            Workplace::Device(device) => device.fills(plan),
+            Workplace::Device(device) => Ok(vec![device.fill(plan)]),
         }
     }
 
@@ -201,7 +201,6 @@ impl Directory {
         Ok(FillSpec {
             file: Arc::new(self.work.create_file(name, Caching::Buffered)?),
             path: self.work.path_of(name),
-            start: 0,
             len,
             direct: plan.foreground.direct,
             extent_bytes,
@@ -242,21 +241,17 @@ impl Directory {
 }
 
 impl Device {
-    fn fills(&self, plan: &Plan) -> Result<Vec<FillSpec>, BenchError> {
-        let region = |start, len| FillSpec {
+    /// Both regions at once: they touch.
+    fn fill(&self, plan: &Plan) -> FillSpec {
+        let discarded = plan.deletion.as_ref().map_or(0, |d| d.size_bytes);
+        FillSpec {
             file: Arc::clone(&self.file),
             path: self.path.clone(),
-            start,
-            len,
+            len: self.discard_from + discarded,
             direct: true,
             extent_bytes: None,
             seed: fastrand::u64(..),
-        };
-        let mut fills = vec![region(0, plan.foreground.size_bytes)];
-        if let Some(deletion) = &plan.deletion {
-            fills.push(region(self.discard_from, deletion.size_bytes));
         }
-        Ok(fills)
     }
 
     fn deletion(&self, deletion: &Deletion) -> Option<DeletionSpec> {
