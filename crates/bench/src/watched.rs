@@ -8,6 +8,7 @@ use linux::stats::{Counters, DeviceStats, StatsError};
 use load::{Actor, ActorSpec, Clock, LoadError, Nanos, Sampler, Unfinished};
 use timeline::record::{
     ActorInterval, DeviceInterval, Grain, HistogramLine, Latency, Part, encode_histogram,
+    latency_histogram, second_histogram,
 };
 
 /// An actor with its sampler and its latencies of the current second and phase.
@@ -36,8 +37,8 @@ impl Watched {
         Ok(Watched {
             actor,
             sampler,
-            second: Latencies::new(open_loop),
-            phase: Latencies::new(open_loop),
+            second: Latencies::new(open_loop, second_histogram),
+            phase: Latencies::new(open_loop, latency_histogram),
         })
     }
 
@@ -97,10 +98,10 @@ impl Watched {
 }
 
 impl Latencies {
-    fn new(with_service: bool) -> Self {
+    fn new(with_service: bool, histogram: fn() -> Histogram<u64>) -> Self {
         Latencies {
-            response: Sampler::histogram(),
-            service: with_service.then(Sampler::histogram),
+            response: histogram(),
+            service: with_service.then(histogram),
         }
     }
 

@@ -11,8 +11,12 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 /// Longest latency that is told apart: one hour, in nanoseconds.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Significant decimal digits of a latency.
+/// Significant decimal digits of a latency over a phase.
 const DIGITS: u8 = 3;
+
+/// The same over a single second. A fast reader fills a thousand buckets a
+/// second; at three digits those were most of a long run's record.
+const SECOND_DIGITS: u8 = 2;
 
 /// Why a histogram's text can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +34,16 @@ pub enum HistogramError {
 
 /// An empty histogram of latencies in nanoseconds, 1 ns to 1 h, three significant digits.
 pub fn latency_histogram() -> Histogram<u64> {
-    match Histogram::new_with_bounds(1, LONGEST_NS, DIGITS) {
+    with_digits(DIGITS)
+}
+
+/// The same for a single second: two significant digits.
+pub fn second_histogram() -> Histogram<u64> {
+    with_digits(SECOND_DIGITS)
+}
+
+fn with_digits(digits: u8) -> Histogram<u64> {
+    match Histogram::new_with_bounds(1, LONGEST_NS, digits) {
         Ok(histogram) => histogram,
         Err(_) => unreachable!("the bounds are constant and valid"),
     }

@@ -119,7 +119,8 @@ pub struct HistogramLine {
     /// The part of the run it belongs to.
     #[serde(default)]
     pub part: Part,
-    /// HdrHistogram V2 (deflate), base64; values in nanoseconds.
+    /// HdrHistogram V2 (deflate), base64; values in nanoseconds, of a phase with
+    /// three significant digits, of a second with two.
     pub v2: String,
 }
 

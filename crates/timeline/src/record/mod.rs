@@ -21,6 +21,7 @@ pub use head::{
 };
 pub use histogram::{
     HistogramError, LONGEST_NS, decode_histogram, encode_histogram, latency_histogram,
+    second_histogram,
 };
 pub use line::{
     ActorInterval, DeletionLine, DeviceInterval, End, EndReason, Event, EventKind, Grain,

@@ -130,14 +130,14 @@ impl RunRecord {
         columns("devices", interval.devices.len(), self.head.devices.len())?;
         time("an interval's start in s", interval.at_s)?;
         positive("an interval's length in s", interval.seconds)?;
-        if let Some(&after_s) = self.intervals.at_s.last() {
-            if interval.at_s <= after_s {
-                return Err(PushError::Order {
-                    what: "an interval",
-                    at_s: interval.at_s,
-                    after_s,
-                });
-            }
+        if let Some(&after_s) = self.intervals.at_s.last()
+            && interval.at_s <= after_s
+        {
+            return Err(PushError::Order {
+                what: "an interval",
+                at_s: interval.at_s,
+                after_s,
+            });
         }
         for actor in interval.actors.iter().flatten() {
             for us in [actor.p50_us, actor.p99_us, actor.max_us, actor.oldest_us] {
@@ -182,15 +182,15 @@ impl RunRecord {
     fn push_phase(&mut self, phase: Phase) -> Result<(), PushError> {
         at_most("phases", self.phases.len() + 1, MAX_OTHERS)?;
         time("a phase's start in s", phase.at_s)?;
-        if let Some(after) = self.phases.last() {
-            if phase.at_s < after.at_s {
-                let (at_s, after_s) = (phase.at_s, after.at_s);
-                return Err(PushError::Order {
-                    what: "a phase",
-                    at_s,
-                    after_s,
-                });
-            }
+        if let Some(after) = self.phases.last()
+            && phase.at_s < after.at_s
+        {
+            let (at_s, after_s) = (phase.at_s, after.at_s);
+            return Err(PushError::Order {
+                what: "a phase",
+                at_s,
+                after_s,
+            });
         }
         self.phases.push(phase);
         Ok(())
