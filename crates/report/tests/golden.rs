@@ -44,9 +44,9 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
              lost; longest wait 2.7 ms
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for 16.9 s; mean wait 2.1 ms
-  debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
-             after the first deletion call; paid 34.9 s after the last one
-             returned
+  debt       up to 1.0 TiB freed and not yet discarded; the first discard came
+             18.2 s after the first deletion call; paid 34.9 s after the last
+             deletion call
   cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0
              operations completed per discard
   barrier    yes: nothing else is served during a discard, and one queue depth
@@ -86,9 +86,9 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
   unfinished 1 operation never finished; the oldest had waited 312 ms
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for 16.9 s; mean wait 2.1 ms
-  debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
-             after the first deletion call; paid 34.9 s after the last one
-             returned
+  debt       up to 1.0 TiB freed and not yet discarded; the first discard came
+             18.2 s after the first deletion call; paid 34.9 s after the last
+             deletion call
 ",
     );
 }
@@ -134,9 +134,9 @@ SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
              of work lost
   TRIM       at least 65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB
              in all; busy with them for 16.9 s; mean wait 2.1 ms
-  debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
-             after the first deletion call; paid 34.9 s after the last one
-             returned
+  debt       up to 1.0 TiB freed and not yet discarded; the first discard came
+             18.2 s after the first deletion call; paid 34.9 s after the last
+             deletion call
   cost       a discard occupies the drive for 2.4 ms (at 3.8 GiB); 100 µs +
              590 ns per MiB; 686.3 operations completed per discard
   barrier    no: a discard blocks other I/O for 20 % of its time
@@ -233,9 +233,9 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
              64.5 s (to 25 %), 2 more; without discards, so not TRIM's doing
   TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
              busy with them for 16.9 s; mean wait 2.1 ms
-  debt       up to 1.0 TiB freed and not yet discarded; first discard 18.2 s
-             after the first deletion call; paid 34.9 s after the last one
-             returned
+  debt       up to 1.0 TiB freed and not yet discarded; the first discard came
+             18.2 s after the first deletion call; paid 34.9 s after the last
+             deletion call
   cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0
              operations completed per discard
   barrier    yes: nothing else is served during a discard, and one queue depth
@@ -277,7 +277,7 @@ p99   10 ms┤
                          80 s           100            120            140
             1 deletion began 101.4 s   2 it returned 101.6 s
             3 commit forced 101.6 s   4 it returned 101.8 s
-            5 debt paid 106.6 s
+            5 debt paid by 106.6 s
 ",
     );
 }
@@ -315,7 +315,7 @@ p99   10 ms|
                       80 s         100          120
             1 deletion began 81.4 s   2 it returned 81.6 s
             3 commit forced 81.6 s   4 it returned 81.8 s
-            5 debt paid 116.5 s
+            5 debt paid by 116.5 s
 ",
     );
 }

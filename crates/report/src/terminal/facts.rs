@@ -150,12 +150,17 @@ fn discard(page: &mut Page, discard: &Discard) {
         ));
     }
     if let Some(lag) = discard.first_discard_lag_s {
-        let lag = units::seconds(lag);
-        parts.push(format!("first discard {lag} after the first deletion call"));
+        // The record knows it to an interval; less than a millisecond is none.
+        let when = if lag < 1e-3 {
+            "at once".to_owned()
+        } else {
+            format!("{} after the first deletion call", units::seconds(lag))
+        };
+        parts.push(format!("the first discard came {when}"));
     }
     if let Some(drain) = discard.drain_s {
         let drain = units::seconds(drain);
-        parts.push(format!("paid {drain} after the last one returned"));
+        parts.push(format!("paid {drain} after the last deletion call"));
     }
     if !parts.is_empty() {
         fact(page, "debt", Ink::Plain, &parts.join("; "));

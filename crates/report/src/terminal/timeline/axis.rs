@@ -110,7 +110,8 @@ fn in_words(kind: EventKind) -> Option<&'static str> {
         EventKind::DeletionReturned => Some("it returned"),
         EventKind::CommitForced => Some("commit forced"),
         EventKind::CommitReturned => Some("it returned"),
-        EventKind::DebtPaid => Some("debt paid"),
+        // It is noticed after two quiet seconds.
+        EventKind::DebtPaid => Some("debt paid by"),
         EventKind::DiscardsDidNotCome => Some("discards did not come"),
         EventKind::Interrupted => Some("interrupted"),
         // What comes before the baseline isn't drawn, and warnings are told in words.

@@ -178,10 +178,7 @@ impl Picture<'_> {
             self.record.head.actors[actor].name.clone(),
             decade(low),
         ];
-        let alarming = 10.0
-            * seen
-                .and_then(|seen| seen.baseline.p99_us)
-                .unwrap_or(f64::INFINITY);
+        let alarming = seen.map_or(f64::INFINITY, alarming_us);
         Panel {
             labels,
             inks: worst
@@ -203,6 +200,12 @@ impl Picture<'_> {
 
     fn trim(&self, page: &mut Page) {
         let rates = self.window.greatest(|i| self.discards.rate(self.record, i));
+        // A journal's own discards of a few KiB aren't what is looked for.
+        let most = rates.iter().flatten().copied().fold(0.0, f64::max);
+        let rates = rates
+            .into_iter()
+            .map(|rate| rate.filter(|&rate| rate >= series::SIGNIFICANT * most))
+            .collect();
         let show = |rate: f64| format!("{}/s", units::bytes_decimal(rate as u64));
         bars(page, "TRIM", Ink::Magenta, rates, show);
     }
@@ -223,6 +226,12 @@ impl Picture<'_> {
             units::bytes(bytes as u64)
         });
     }
+}
+
+/// A latency that the baseline had nothing like, in microseconds.
+fn alarming_us(seen: &Foreground) -> f64 {
+    let p99 = seen.baseline.p99_us.unwrap_or(f64::INFINITY);
+    (10.0 * p99).max(seen.baseline.max_us.unwrap_or(0.0))
 }
 
 /// Two rows of bars from 0; one row that says so where there is nothing.

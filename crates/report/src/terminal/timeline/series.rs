@@ -6,7 +6,7 @@ use ::timeline::verdict::Foreground;
 use super::window::Window;
 
 /// An interval with less than this share of all bytes discarded doesn't count as discarding.
-const SIGNIFICANT: f64 = 0.001;
+pub(super) const SIGNIFICANT: f64 = 0.001;
 
 /// Operations a baseline must expect in an interval before its rate says something.
 pub(super) const ENOUGH_OPERATIONS: f64 = 20.0;
