@@ -6,6 +6,8 @@
 //! killed run leaves a readable one. This crate makes no system call and has
 //! no clock: it reads and writes any `Read` or `Write` it is given.
 
+#![forbid(unsafe_code)]
+
 pub mod judge;
 pub mod record;
 pub mod units;

@@ -245,7 +245,7 @@ fn scaled(number: &str, scale: u64) -> Result<u64, &'static str> {
         let part = digits * u128::from(scale);
         // 1.1M is 1153433.6 bytes: people mean about that, and a byte is near enough;
         // but half a byte is a mistake.
-        if scale == 1 && part % divisor != 0 {
+        if scale == 1 && !part.is_multiple_of(divisor) {
             return Err(TOO_FINE);
         }
         total += (part + divisor / 2) / divisor;

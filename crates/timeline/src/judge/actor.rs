@@ -336,14 +336,11 @@ impl View<'_> {
     /// The cells with discards in service, but for those of dips: something
     /// else made them low.
     fn outside_dips(&self, pieces: &[Piece]) -> Vec<usize> {
-        let dips: Vec<&Piece> = pieces.iter().filter(|p| !p.stall).collect();
-        let dipped = |i: &usize| dips.iter().any(|p| p.cells.contains(i));
-        let covered = (0..self.grid.cells.len()).filter(|&i| self.grid.covered[i]);
-        if dips.is_empty() {
-            covered.collect()
-        } else {
-            covered.filter(|i| !dipped(i)).collect()
+        let mut explained = self.grid.covered.clone();
+        for dip in pieces.iter().filter(|p| !p.stall) {
+            explained[dip.cells.clone()].fill(false);
         }
+        (0..explained.len()).filter(|&i| explained[i]).collect()
     }
 
     fn find(&self, judged: &mut Judged, pieces: &[Piece], by_age: bool, sparse: bool) {

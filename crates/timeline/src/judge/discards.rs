@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::stats::median;
+use super::stats::{median, total};
 use super::window::Window;
 use crate::record::{DeviceColumns, RunRecord};
 
@@ -66,12 +66,12 @@ impl Discards {
         };
         for columns in devices {
             for i in range.clone() {
-                it.bytes[i] += columns.discard_bytes[i];
+                it.bytes[i] = it.bytes[i].saturating_add(columns.discard_bytes[i]);
                 it.commands[i] = it.commands[i].saturating_add(columns.discards[i]);
                 it.wait_ms[i] += u64::from(columns.discard_ms[i]);
             }
         }
-        it.total_bytes = it.bytes.iter().sum();
+        it.total_bytes = total(it.bytes.iter().copied());
         it.total_commands = it.commands.iter().map(|&c| u64::from(c)).sum();
         let enough = match freed {
             Some(freed) if freed > 0 => it.total_bytes as f64 >= MEANINGFUL * freed as f64,
@@ -120,13 +120,13 @@ impl Discards {
     fn in_service(&self, record: &RunRecord) -> Vec<bool> {
         let mut covered = self.significant.clone();
         let at = &record.intervals.at_s;
-        for i in 0..covered.len() {
-            if !self.significant[i] || self.commands[i] == 0 {
-                continue;
-            }
-            let wait_s = self.wait_ms[i] as f64 / 1e3 / f64::from(self.commands[i]);
-            for j in (0..i).rev().take_while(|&j| at[i] - at[j] <= wait_s) {
-                covered[j] = true;
+        // From the last to the first: the earliest begin of any discard that is still to complete.
+        let mut begun_s = f64::INFINITY;
+        for i in (0..covered.len()).rev() {
+            covered[i] |= at[i] >= begun_s;
+            if self.significant[i] && self.commands[i] > 0 {
+                let wait_s = self.wait_ms[i] as f64 / 1e3 / f64::from(self.commands[i]);
+                begun_s = begun_s.min(at[i] - wait_s);
             }
         }
         covered
@@ -158,7 +158,7 @@ impl Discards {
                 .step_by(merge)
                 .map(|i| {
                     let cell = i..(i + merge).min(last + 1);
-                    let bytes: u64 = self.bytes[cell.clone()].iter().sum();
+                    let bytes = total(self.bytes[cell.clone()].iter().copied());
                     let length: f64 = seconds[cell.clone()].iter().copied().map(f64::from).sum();
                     (
                         bytes as f64 / length,
@@ -203,13 +203,12 @@ fn no_bytes(n: usize) -> Discards {
 /// loop device over a file system that doesn't discard), the deepest level that did.
 fn counted<'a>(record: &'a RunRecord, range: &Range<usize>) -> (Vec<&'a DeviceColumns>, bool) {
     let all = || record.head.devices.iter().zip(&record.intervals.devices);
-    let sum =
-        |columns: &DeviceColumns| -> u64 { columns.discard_bytes[range.clone()].iter().sum() };
-    let leaves: u64 = all().filter(|(d, _)| d.leaf).map(|(_, c)| sum(c)).sum();
+    let sum = |columns: &DeviceColumns| total(columns.discard_bytes[range.clone()].iter().copied());
+    let leaves = total(all().filter(|(d, _)| d.leaf).map(|(_, c)| sum(c)));
     let level = |level: u32| all().filter(move |(d, _)| !d.leaf && d.level == level);
     let mut levels: Vec<(u32, u64)> = all()
         .filter(|(d, _)| !d.leaf)
-        .map(|(d, _)| (d.level, level(d.level).map(|(_, c)| sum(c)).sum()))
+        .map(|(d, _)| (d.level, total(level(d.level).map(|(_, c)| sum(c)))))
         .collect();
     levels.sort_unstable();
     let most = levels.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);

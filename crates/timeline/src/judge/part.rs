@@ -6,6 +6,7 @@ use super::JudgeOptions;
 use super::actor::{self, Judged};
 use super::debt;
 use super::discards::Discards;
+use super::stats::total;
 use super::window::Window;
 use crate::record::{DeletionLine, Event, EventKind, RunRecord};
 use crate::verdict::{Deletion, Discard, Finding, Fit, Reason};
@@ -240,7 +241,7 @@ impl Case<'_> {
             .find(|a| a.finding == Finding::Stall && !a.foreground.loop_kind.is_open());
         let ranges: Vec<Range<usize>> = match stalled {
             Some(actor) => actor.stalled.clone(),
-            None => vec![0..self.record.intervals.len()],
+            None => std::iter::once(0..self.record.intervals.len()).collect(),
         };
         let cells = || ranges.iter().cloned().flatten();
         let commands: u64 = cells().map(|i| u64::from(self.discards.commands[i])).sum();
@@ -249,7 +250,7 @@ impl Case<'_> {
         }
         let per_command = |sum: u64| sum as f64 / commands as f64;
         let wait_ms: u64 = cells().map(|i| self.discards.wait_ms[i]).sum();
-        let bytes: u64 = cells().map(|i| self.discards.bytes[i]).sum();
+        let bytes = total(cells().map(|i| self.discards.bytes[i]));
         let mut fit = Fit {
             service_us: Some(per_command(wait_ms) * 1e3).filter(|&us| us > 0.0),
             at_mib: Some(per_command(bytes) / (1 << 20) as f64),

@@ -15,6 +15,11 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     })
 }
 
+/// The sum; an absurd file's bytes stop at 2^64 − 1.
+pub(super) fn total(values: impl IntoIterator<Item = u64>) -> u64 {
+    values.into_iter().fold(0, u64::saturating_add)
+}
+
 /// The arithmetic mean; `None` of nothing.
 pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

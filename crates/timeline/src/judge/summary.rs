@@ -62,13 +62,23 @@ fn none(part: &PartJudged) -> String {
         return inconclusive(part, &[]);
     };
     let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
-    let ratio = actor.foreground.ops_ratio.unwrap_or(f64::NAN);
+    // Unlike ops_ratio, without the intervals of dips.
+    let ratio = actor.loss.map_or(f64::NAN, |loss| 1.0 - loss.share);
+    let went_on = match actor.foreground.delete.max_us {
+        // An open loop's rate is given, so its latency is what tells.
+        Some(us) if actor.foreground.loop_kind.is_open() => {
+            format!("the longest took {}", units::latency_us(us))
+        }
+        _ => format!(
+            "{} of {} went on",
+            units::percent(ratio.min(1.0)),
+            units::rate(base)
+        ),
+    };
     format!(
-        "{} did not stall {}: {} of {} went on{}.",
+        "{} did not stall {}: {went_on}{}.",
         doing(part),
         operations(part, actor),
-        units::percent(ratio.min(1.0)),
-        units::rate(base),
         trim(part).replacen(": TRIM", " while TRIM", 1)
     )
 }
@@ -139,7 +149,7 @@ fn doing(part: &PartJudged) -> String {
 /// `: TRIM ran at 9.1 GB/s (8.5 GiB/s)`, where it is known.
 fn trim(part: &PartJudged) -> String {
     let bound = if part.discard.bytes_per_s_is_lower_bound {
-        "at least "
+        "no less than "
     } else {
         ""
     };

@@ -298,6 +298,31 @@ fn absurd_lines_do_not_fit() {
     );
 }
 
+proptest::proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes: Vec<u8>, zstd: bool, after_head: bool) {
+        let mut file = if after_head { written(&lines(0)[..1], false) } else { Vec::new() };
+        file.extend(&bytes);
+        if zstd {
+            file.splice(0..0, [0x28, 0xb5, 0x2f, 0xfd]);
+        }
+        let _ = RecordReader::read(file.as_slice());
+    }
+
+    #[test]
+    fn a_flipped_byte_is_an_error_or_another_record(at in 0_usize..10_000, to: u8) {
+        for compressed in [false, true] {
+            let mut file = written(&lines(5), compressed);
+            let at = at % file.len();
+            file[at] = to;
+            if let Ok(record) = RecordReader::read(file.as_slice()) {
+                let verdict = crate::judge(&record, &crate::JudgeOptions::default());
+                crate::verdict::schema::assert_conforms(&verdict);
+            }
+        }
+    }
+}
+
 /// Eight hours at 100 ms with four actors and two devices: below 100 MB in memory.
 #[test]
 fn eight_hours_stay_small() {

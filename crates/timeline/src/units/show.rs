@@ -31,7 +31,7 @@ pub fn bytes_decimal(n: u64) -> String {
 /// largest whole unit, e.g. `8G`, `4k`, `513`.
 pub fn bytes_exact(n: u64) -> String {
     for (unit, suffix) in [(TIB, "T"), (GIB, "G"), (MIB, "M"), (KIB, "k")] {
-        if n >= unit && n % unit == 0 {
+        if n >= unit && n.is_multiple_of(unit) {
             return format!("{}{suffix}", n / unit);
         }
     }
@@ -52,7 +52,7 @@ pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -141,7 +141,7 @@ pub fn duration_exact(duration: Duration) -> String {
         (1_000_000, "ms"),
         (1_000, "us"),
     ] {
-        if nanos >= unit && nanos % unit == 0 {
+        if nanos >= unit && nanos.is_multiple_of(unit) {
             return format!("{}{suffix}", nanos / unit);
         }
     }
