@@ -37,7 +37,8 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
   p99         121 µs    2.2 ms    121 µs
   p99.9       163 µs    2.3 ms    163 µs
   max         1.2 ms    2.7 ms    1.2 ms
-  From submission: in a closed loop, response and service time are the same.
+  From submission: in a closed loop, response and service time are the same, and
+  the percentiles hide a stall, since few operations meet it.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
   stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
@@ -224,7 +225,8 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
   p99         121 µs    2.2 ms    121 µs
   p99.9       163 µs    2.3 ms    163 µs
   max         1.2 ms    2.7 ms    1.2 ms
-  From submission: in a closed loop, response and service time are the same.
+  From submission: in a closed loop, response and service time are the same, and
+  the percentiles hide a stall, since few operations meet it.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
   stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
@@ -451,4 +453,25 @@ fn a_finding_has_its_colour() {
         let text = terminal::verdict(&verdict, &record, &style);
         assert!(text.starts_with(start), "{text}");
     }
+}
+
+#[test]
+fn what_got_worse_is_coloured_and_nothing_else() {
+    let style = Style {
+        colour: true,
+        ..STYLE
+    };
+    let (record, mut verdict) = (READER.record(), READER.verdict());
+    verdict.foreground[0].delete.p50_us = Some(84.0);
+    verdict.foreground[0].delete.p999_us = Some(400.0);
+    let text = terminal::verdict(&verdict, &record, &style);
+    for worse in [
+        "\x1b[31m   3,920/s\x1b[0m",
+        "\x1b[31m    2.2 ms\x1b[0m",
+        "\x1b[33m    400 µs\x1b[0m",
+    ] {
+        assert!(text.contains(worse), "{worse:?} isn't in {text:?}");
+    }
+    let p50 = text.lines().find(|line| line.contains("p50")).unwrap();
+    assert!(p50.ends_with("   84.0 µs   84.0 µs   84.0 µs"), "{p50:?}");
 }

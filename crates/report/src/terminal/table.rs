@@ -21,22 +21,21 @@ pub(super) fn actor(page: &mut Page, seen: &Foreground, record: &RunRecord) {
     title(page, seen, info);
     // In a closed loop the intended start is the submission, so one says it all.
     let service = seen.service.filter(|_| seen.loop_kind.is_open());
-    let hue = match (seen.stall, seen.ops_ratio) {
-        (Some(_), _) => Ink::Red,
-        (None, Some(ratio)) if ratio <= 0.9 => Ink::Yellow,
-        _ => Ink::Plain,
-    };
     match service {
         Some(service) if page.width() >= 2 + NAME + 6 * NARROW => {
-            side_by_side(page, seen, &service, hue);
+            side_by_side(page, seen, &service);
         }
-        Some(service) => stacked(page, seen, &service, hue),
-        None => simple(page, seen, hue),
+        Some(service) => stacked(page, seen, &service),
+        None => simple(page, seen),
     }
     let from = if seen.loop_kind.is_open() {
         "Response time counts from the intended start, service time from submission."
-    } else {
+    } else if seen.stall.is_none() {
         "From submission: in a closed loop, response and service time are the same."
+    } else {
+        // 17 of 90 s at 4 % of the rate left a measured p99 of 163 µs.
+        "From submission: in a closed loop, response and service time are the same, and the \
+         percentiles hide a stall, since few operations meet it."
     };
     page.labelled(plain(""), 2, &[ink(Ink::Dim, from)]);
     if let Some(note) = words::baseline_from(seen.baseline_from) {
@@ -59,7 +58,7 @@ fn title(page: &mut Page, seen: &Foreground, info: Option<&ActorInfo>) {
     );
 }
 
-fn simple(page: &mut Page, seen: &Foreground, hue: Ink) {
+fn simple(page: &mut Page, seen: &Foreground) {
     header(page, &["before", "during", "after"], CELL);
     for row in Row::ALL {
         let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
@@ -68,16 +67,17 @@ fn simple(page: &mut Page, seen: &Foreground, hue: Ink) {
             row.name(),
             &cells,
             CELL,
-            &[Ink::Plain, hue, Ink::Plain],
+            &[Ink::Plain, row.hue(seen), Ink::Plain],
         );
     }
 }
 
-fn side_by_side(page: &mut Page, seen: &Foreground, service: &ServiceFigures, hue: Ink) {
+fn side_by_side(page: &mut Page, seen: &Foreground, service: &ServiceFigures) {
     header(page, &["before", "during", "after"], 2 * NARROW);
     header(page, &["response", "service"].repeat(3), NARROW);
-    let inks = [Ink::Plain, Ink::Dim, hue, Ink::Dim, Ink::Plain, Ink::Dim];
     for row in Row::ALL {
+        let hue = row.hue(seen);
+        let inks = [Ink::Plain, Ink::Dim, hue, Ink::Dim, Ink::Plain, Ink::Dim];
         let pairs = [
             (&seen.baseline, &service.baseline),
             (&seen.delete, &service.delete),
@@ -92,7 +92,7 @@ fn side_by_side(page: &mut Page, seen: &Foreground, service: &ServiceFigures, hu
 }
 
 /// The same where six columns have no room: service times in rows of their own.
-fn stacked(page: &mut Page, seen: &Foreground, service: &ServiceFigures, hue: Ink) {
+fn stacked(page: &mut Page, seen: &Foreground, service: &ServiceFigures) {
     header(page, &["before", "during", "after"], CELL - 1);
     for row in Row::ALL {
         let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
@@ -101,7 +101,7 @@ fn stacked(page: &mut Page, seen: &Foreground, service: &ServiceFigures, hue: In
             row.name(),
             &cells,
             CELL - 1,
-            &[Ink::Plain, hue, Ink::Plain],
+            &[Ink::Plain, row.hue(seen), Ink::Plain],
         );
         if row != Row::Ops {
             let cells =
@@ -151,15 +151,39 @@ impl Row {
         }
     }
 
+    fn value(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Row::Ops => figures.ops_per_s,
+            Row::P50 => figures.p50_us,
+            Row::P99 => figures.p99_us,
+            Row::P999 => figures.p999_us,
+            Row::Max => figures.max_us,
+        }
+    }
+
     fn cell(self, figures: &Figures) -> String {
-        let (value, show): (_, fn(f64) -> String) = match self {
-            Row::Ops => (figures.ops_per_s, units::rate),
-            Row::P50 => (figures.p50_us, units::latency_us),
-            Row::P99 => (figures.p99_us, units::latency_us),
-            Row::P999 => (figures.p999_us, units::latency_us),
-            Row::Max => (figures.max_us, units::latency_us),
+        let show = match self {
+            Row::Ops => units::rate,
+            Row::P50 | Row::P99 | Row::P999 | Row::Max => units::latency_us,
         };
-        value.map_or("–".to_owned(), show)
+        self.value(figures).map_or("–".to_owned(), show)
+    }
+
+    /// The colour of the figure during the deletion: what got worse stands out.
+    fn hue(self, seen: &Foreground) -> Ink {
+        if self == Row::Ops {
+            return match (seen.stall, seen.ops_ratio) {
+                (Some(_), _) => Ink::Red,
+                (None, Some(ratio)) if ratio <= 0.9 => Ink::Yellow,
+                _ => Ink::Plain,
+            };
+        }
+        let (before, during) = (self.value(&seen.baseline), self.value(&seen.delete));
+        match before.zip(during) {
+            Some((before, during)) if during >= 10.0 * before => Ink::Red,
+            Some((before, during)) if during >= 2.0 * before => Ink::Yellow,
+            _ => Ink::Plain,
+        }
     }
 
     /// A rate has no service time.
