@@ -132,7 +132,9 @@ fn open(path: &Path, caching: Caching, access: OFlags) -> Result<File, FileError
 
 /// Bytes that a file takes on disk, and that its deletion frees: its blocks,
 /// and not its length, which holes and preallocation make say something else.
-/// Blocks shared with other files (reflinks) are counted too.
+/// Blocks shared with other files (reflinks) are counted too, and on XFS what
+/// was reserved beyond the end of a file that grew by buffered writes: setting
+/// the length before writing avoids that.
 pub fn allocated_bytes(metadata: &Metadata) -> u64 {
     metadata.blocks().saturating_mul(512)
 }

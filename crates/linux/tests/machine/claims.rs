@@ -6,7 +6,7 @@ use std::process::Command;
 use linux::files::Caching;
 use linux::raw::{Overwrite, RawDevice, RawError, signatures};
 
-use crate::loops::{LoopDevice, Mounted, attach, can, run};
+use crate::loops::{LoopDevice, Mounted, attach, can, partition_table, run};
 
 const TOOLS: &[&str] = &["losetup", "mount", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
 
@@ -89,6 +89,42 @@ fn mounted_devices_are_never_claimed() {
     for device in &pair.devices {
         refused(device.path(), Overwrite::Anything);
     }
+}
+
+#[test]
+fn a_drive_with_partitions_is_not_blank_and_a_mounted_one_is_in_use() {
+    if !can(&["losetup", "mount", "mkfs.ext4", "addpart", "delpart"]) {
+        return;
+    }
+    let table = partition_table(100 << 11);
+    let drive = LoopDevice::starting_with(&table, 128, &["--partscan"]);
+    let error = refused(drive.path(), Overwrite::Nothing);
+    assert!(error.to_string().contains("partition table"), "{error}");
+    let partition = format!("{}p1", drive.path());
+    if !std::path::Path::new(&partition).exists() {
+        // A kernel that doesn't know this kind of table can be told.
+        run("addpart", &[drive.path(), "1", "2048", "204800"]);
+    }
+    run("mkfs.ext4", &["-q", &partition]);
+    let point = tempfile::tempdir_in("/dev/shm").unwrap();
+    let at = point.path().to_str().unwrap();
+    run("mount", &["-o", "discard", &partition, at]);
+    let found = linux::target::describe(at);
+    let whole = RawDevice::claim(drive.path(), Overwrite::Anything);
+    let own = RawDevice::claim(&partition, Overwrite::Anything);
+    run("umount", &[at]);
+    run("delpart", &[drive.path(), "1"]);
+    for refused in [whole, own] {
+        let error = refused.expect_err("should have been refused").to_string();
+        assert!(error.contains("p1 is mounted"), "{error}");
+    }
+    // The partition stands for the drive: its limits, and its own counters.
+    let devices = found.unwrap().devices;
+    assert_eq!(devices.len(), 1, "{devices:?}");
+    assert_eq!(devices[0].name, format!("{}p1", drive.name()));
+    assert_eq!(devices[0].kind, timeline::record::DeviceKind::Partition);
+    assert!(devices[0].leaf && devices[0].discard.max_bytes > 0);
+    assert_eq!(devices[0].size_bytes, 100 << 20);
 }
 
 #[test]

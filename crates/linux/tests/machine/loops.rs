@@ -1,7 +1,9 @@
 //! Loop devices and mounts that go away with the test.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -30,15 +32,32 @@ pub(crate) fn can(programs: &[&str]) -> bool {
     false
 }
 
-/// Runs a program and returns what it printed.
+/// Runs a program and returns what it printed. A device may seem busy for a
+/// moment: a process that another test just forked holds whatever this process
+/// had open, until it runs its program.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    let mut turns = 0;
+    loop {
+        let output = Command::new(program).args(arguments).output().unwrap();
+        if output.status.success() {
+            return String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let busy = said.contains("in use") || said.contains("busy");
+        assert!(busy && turns < 50, "{program} {arguments:?}: {said}");
+        turns += 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The first sector of a disk with one partition, from 1 MiB on.
+pub(crate) fn partition_table(sectors: u32) -> [u8; 512] {
+    let mut sector = [0u8; 512];
+    sector[446 + 4] = 0x83; // Linux
+    sector[446 + 8..446 + 12].copy_from_slice(&2048u32.to_le_bytes());
+    sector[446 + 12..446 + 16].copy_from_slice(&sectors.to_le_bytes());
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    sector
 }
 
 /// A loop device over a file in memory.
@@ -53,12 +72,16 @@ impl LoopDevice {
     }
 
     pub(crate) fn with(mib: u64, options: &[&str]) -> LoopDevice {
+        LoopDevice::starting_with(&[], mib, options)
+    }
+
+    /// One whose first bytes are these.
+    pub(crate) fn starting_with(bytes: &[u8], mib: u64, options: &[&str]) -> LoopDevice {
         let directory = tempfile::tempdir_in("/dev/shm").unwrap();
         let image = directory.path().join("image");
-        std::fs::File::create(&image)
-            .unwrap()
-            .set_len(mib << 20)
-            .unwrap();
+        let mut file = std::fs::File::create(&image).unwrap();
+        file.write_all(bytes).unwrap();
+        file.set_len(mib << 20).unwrap();
         LoopDevice {
             device: attach(&image, options),
             _directory: directory,
@@ -122,7 +145,7 @@ impl Drop for Mounted {
             if done.is_ok_and(|output| output.status.success()) {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(100));
         }
         let _ = Command::new("umount").arg("-l").arg(self.path()).status();
     }
