@@ -94,12 +94,10 @@ impl Picture<'_> {
 
     /// An open loop that never falls behind has a rate that tells nothing.
     fn keeps_its_rate(&self, actor: usize) -> bool {
-        let scale = self.highest_rates[actor];
-        self.record.head.actors[actor].loop_kind.is_open()
-            && means(self.record, self.window, actor)
-                .into_iter()
-                .flatten()
-                .all(|rate| rate >= 0.9 * scale)
+        let means = means(self.record, self.window, actor);
+        let known = || means.iter().flatten().copied();
+        let most = known().fold(0.0, f64::max);
+        self.record.head.actors[actor].loop_kind.is_open() && known().all(|rate| rate >= 0.9 * most)
     }
 
     fn rate(&self, page: &mut Page, actor: usize, rows: usize, marks: &[Option<Mark>]) {
