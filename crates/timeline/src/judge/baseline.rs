@@ -10,7 +10,7 @@ use crate::record::{ActorColumns, RunRecord};
 use crate::verdict::BaselineFrom;
 
 /// A steady stretch drifts by at most this share of its mean.
-const STEADY: f64 = 0.1;
+pub(super) const STEADY: f64 = 0.1;
 
 /// Shortest and longest stretch that is taken from a record without phases, in seconds.
 const STRETCH_S: (f64, f64) = (5.0, 10.0);

@@ -9,7 +9,7 @@
 //!    and in which a discard was in service; the TRIM rate.
 //! 3. For each actor its `baseline`, a `grid` coarse enough to tell its rate,
 //!    the `low` cells, and their `runs`: stalls and dips.
-//! 4. `actor` and `part`: the finding; `debt`: what was freed and not yet discarded.
+//! 4. `effect`, `actor` and `part`: the finding; `debt`: what was freed and not yet discarded.
 //! 5. The control, where there was one; a dip that it shows, too, isn't TRIM's.
 //!
 //! It needs a few numbers per interval and actor beside the record, so that
@@ -19,6 +19,7 @@ mod actor;
 mod baseline;
 mod debt;
 mod discards;
+mod effect;
 mod figures;
 mod grid;
 mod low;
@@ -140,6 +141,18 @@ fn warnings(record: &RunRecord, main: &PartJudged) -> Vec<String> {
         }
     }
     warnings.dedup();
+    for actor in main.actors.iter().filter(|a| a.drift > baseline::STEADY) {
+        warnings.push(format!(
+            "The baseline of {} drifted by {} over its length; let it settle for longer.",
+            actor.foreground.actor,
+            crate::units::percent(actor.drift)
+        ));
+    }
+    if let Some(end) = &record.end {
+        warnings.extend(end.message.clone());
+    } else {
+        warnings.push("The record has no end: its run was killed.".to_owned());
+    }
     if main.discards.upper {
         warnings.push(
             "The devices below saw (almost) no discards; those of the device above them were \

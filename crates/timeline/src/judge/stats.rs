@@ -25,7 +25,7 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// How much a least-squares line through evenly spaced values changes over
+/// How steady a stretch is: how much a least-squares line through evenly spaced values changes over
 /// their whole length, as a share of their mean. Infinite when the mean is 0.
 pub fn drift(values: &[f64]) -> f64 {
     let n = values.len() as f64;
