@@ -1,7 +1,7 @@
 //! The kernel of this machine, asked for real: loop devices over memory with
 //! real file systems. Needs root, losetup and the mkfs programs.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod claims;
 mod killed;
