@@ -19,6 +19,8 @@ pub(crate) struct Drain {
     discarded_bytes: u64,
     last_significant: Option<Duration>,
     returned: Option<Duration>,
+    /// Since when nothing is owed.
+    paid: Option<Duration>,
 }
 
 /// How far a deletion is.
@@ -45,6 +47,7 @@ impl Drain {
             discarded_bytes: 0,
             last_significant: None,
             returned: None,
+            paid: None,
         }
     }
 
@@ -56,6 +59,7 @@ impl Drain {
         if discarded_bytes > 0 && discarded_bytes as f64 >= SIGNIFICANT * whole as f64 {
             self.last_significant = Some(now);
         }
+        self.paid = self.is_paid().then(|| self.paid.unwrap_or(now));
     }
 
     /// The last call (and the forced commit, if any) has returned.
@@ -68,6 +72,16 @@ impl Drain {
         self.freed_bytes.saturating_sub(self.discarded_bytes)
     }
 
+    /// When the debt was paid; `None` while it isn't, or where nothing was owed.
+    pub(crate) fn paid_at(&self) -> Option<Duration> {
+        let paid = self.paid.filter(|_| self.freed_bytes > 0)?;
+        self.returned.map(|returned| paid.max(returned))
+    }
+
+    fn is_paid(&self) -> bool {
+        self.debt_bytes() as f64 <= UNPAID * self.freed_bytes as f64
+    }
+
     /// Whether the debt is paid or gone.
     pub(crate) fn state(&self, now: Duration) -> State {
         let Some(returned) = self.returned else {
@@ -77,8 +91,7 @@ impl Drain {
             .last_significant
             .map_or(returned, |at| at.max(returned));
         let quiet = now.saturating_sub(quiet_since) >= QUIET;
-        let paid = self.debt_bytes() as f64 <= UNPAID * self.freed_bytes as f64;
-        if paid && quiet {
+        if self.is_paid() && quiet {
             State::Paid
         } else if !self.discards_expected && self.last_significant.is_none() && quiet {
             State::NoneExpected
@@ -107,6 +120,7 @@ mod tests {
         drain.interval(3 * S, 0, 4 * GIB - (1 << 20));
         assert_eq!(drain.state(4 * S), State::Waiting);
         assert_eq!(drain.state(5 * S), State::Paid);
+        assert_eq!(drain.paid_at(), Some(3 * S));
     }
 
     #[test]
@@ -142,5 +156,6 @@ mod tests {
         let mut drain = Drain::new(60 * S, true);
         drain.returned(S);
         assert_eq!(drain.state(3 * S), State::Paid);
+        assert_eq!(drain.paid_at(), None);
     }
 }

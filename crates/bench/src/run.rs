@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linux::remount::NodiscardGuard;
 use load::deleter::CommandOutcome;
-use load::{Clock, Deletion};
+use load::{Clock, Deletion, Nanos};
 use timeline::RunRecord;
 use timeline::record::{
     DeletionLine, DiscardSetting, EndReason, EventKind, Line, Part, PhaseName, RecordWriter,
@@ -256,7 +256,10 @@ impl Script<'_> {
             match drain.state(now) {
                 State::Waiting => {}
                 State::Paid => {
-                    self.session.event(EventKind::DebtPaid, None);
+                    if let Some(paid) = drain.paid_at() {
+                        let at = Nanos::from_secs_f64(paid.as_secs_f64());
+                        self.session.event_at(at, EventKind::DebtPaid, None);
+                    }
                     return Ok(());
                 }
                 State::GaveUp => {
@@ -295,7 +298,10 @@ impl Script<'_> {
             files: progress.files_done,
             errors: progress.errors,
         }));
-        let command = outcome.command.as_ref().and_then(command_failure);
+        let command = outcome
+            .command
+            .as_ref()
+            .and_then(|command| command_failure(&self.plan.program().unwrap_or_default(), command));
         if let Some(failure) = command.or(outcome.first_error) {
             if progress.freed_bytes == 0 && progress.total_bytes > 0 {
                 return Err(Early::Failed(BenchError::Deletion(failure)));
@@ -359,12 +365,12 @@ impl Script<'_> {
 }
 
 /// How an outside program failed, in words; `None` when it didn't.
-fn command_failure(command: &CommandOutcome) -> Option<String> {
+fn command_failure(program: &str, command: &CommandOutcome) -> Option<String> {
     let how = match (command.code, command.signal) {
         (Some(0), _) => return None,
-        (Some(code), _) => format!("the program exited with {code}"),
-        (None, Some(signal)) => format!("signal {signal} ended the program"),
-        (None, None) => "the program ended in an unknown way".to_owned(),
+        (Some(code), _) => format!("`{program}` exited with {code}"),
+        (None, Some(signal)) => format!("signal {signal} ended `{program}`"),
+        (None, None) => format!("`{program}` ended in an unknown way"),
     };
     let tail = command.tail.trim();
     Some(if tail.is_empty() {
