@@ -1,0 +1,3 @@
+//! How a drive behaves.
+
+#![forbid(unsafe_code)]
