@@ -76,16 +76,17 @@ pub(crate) fn t_io_uring(
     let runtime = (seconds.ceil() as u64).max(1) + 1;
     let mut command = Command::new(path);
     command
-        .args(["-p0", "-B1", "-F1", "-X1", "-n1", "-O1", "-R1"])
+        .args(["-p0", "-B1", "-F1", "-X1", "-n1", "-R1"])
         .arg(format!("-b{BLOCK}"))
         .arg(format!("-d{}", case.depth))
         .arg(format!("-s{}", case.batch))
         .arg(format!("-c{}", case.batch))
         .arg(format!("-r{runtime}"));
     if case.place == Where::Nowhere {
-        command.args(["-N1", "/dev/null"]);
+        // It works on no file, but wants to open one.
+        command.args(["-N1", "-O0", "/proc/self/exe"]);
     } else {
-        command.arg(&place.path);
+        command.arg("-O1").arg(&place.path);
     }
     let before = Cpu::children();
     let output = finish(&mut command, "t/io_uring")?;

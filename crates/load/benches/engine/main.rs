@@ -58,10 +58,10 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
                 }
                 match measure(&tools[i], case, place, options) {
                     Ok(one) => measured[i].push(one),
-                    Err(error) if repeat == 0 => {
-                        eprintln!("{}: {}: {error}", case.name, tools[i].name())
+                    Err(error) => {
+                        eprintln!("{}: without {}: {error}", case.name, tools[i].name());
+                        failed.push(i);
                     }
-                    Err(error) => return Err(error.into()),
                 }
             }
         }
