@@ -18,7 +18,6 @@
 //! | [`owner`] | a directory of our own, removed whatever happens |
 //! | [`raw`] | may this device's data be destroyed, and is it ours alone? |
 //! | [`remount`] | discards off for a while, on again whatever happens |
-//! | [`priority`] | a little more priority for a sampling thread |
 
 mod discard;
 #[cfg(test)]
@@ -31,7 +30,6 @@ pub mod files;
 pub mod host;
 pub mod mounts;
 pub mod owner;
-pub mod priority;
 pub mod raw;
 pub mod remount;
 pub mod space;
