@@ -42,6 +42,16 @@ pub enum Place {
     },
 }
 
+impl Plan {
+    /// The outside program that deletes, if one does.
+    pub(crate) fn program(&self) -> Option<String> {
+        match &self.deletion.as_ref()?.method {
+            Method::Command { argv } => argv.first().cloned(),
+            Method::Unlink { .. } | Method::Truncate { .. } | Method::Discard { .. } => None,
+        }
+    }
+}
+
 impl Place {
     /// The path that was named.
     pub fn path(&self) -> &std::path::Path {

@@ -10,7 +10,7 @@ use timeline::record::{DeviceInfo, Target};
 
 use crate::error::BenchError;
 use crate::kept;
-use crate::plan::Place;
+use crate::plan::{Place, Plan};
 
 /// What was found at a place. Nothing was changed to find it.
 #[derive(Debug, Clone)]
@@ -99,6 +99,15 @@ impl Survey {
             mount: None,
             warnings: found.notes,
         })
+    }
+
+    /// Whether a plan takes the foreground's file that an earlier run left: it
+    /// must have been asked for, and be large enough.
+    pub fn reuses(&self, plan: &Plan) -> bool {
+        plan.foreground.reuse
+            && self
+                .kept_foreground
+                .is_some_and(|kept| kept >= plan.foreground.size_bytes)
     }
 
     /// An error about this place.

@@ -152,7 +152,7 @@ impl Directory {
             Some(Control::SecondName) => (1..=files).map(Name::Second).collect(),
             Some(Control::Nodiscard) => (files + 1..=2 * files).map(Name::Victim).collect(),
         };
-        let reused = plan.foreground.reuse && survey.kept_foreground.is_some();
+        let reused = survey.reuses(plan);
         Ok(Directory {
             parent,
             work,
@@ -233,8 +233,16 @@ impl Directory {
 
     fn leave(self, keep: bool) -> Result<(), BenchError> {
         if keep && self.foreground == Foreground::Made {
-            self.work
-                .keep(Name::Foreground, &kept::path(&self.parent))?;
+            let path = kept::path(&self.parent);
+            // One of ours that was too small, or not wanted; anybody else's stays.
+            if kept::size(&self.parent).is_some() {
+                std::fs::remove_file(&path).map_err(|source| BenchError::File {
+                    path: path.clone(),
+                    what: "replace it",
+                    source,
+                })?;
+            }
+            self.work.keep(Name::Foreground, &path)?;
         }
         Ok(self.work.remove()?)
     }

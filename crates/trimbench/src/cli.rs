@@ -108,7 +108,8 @@ pub struct DeletionArgs {
     )]
     pub delete: DeleteHow,
 
-    /// Delete with an outside program; {} stands for each file, e.g. 'rm {}'
+    /// Delete with an outside program; {} stands for each file, e.g. 'rm {}'; without it all files
+    /// come after the arguments
     #[arg(long, value_name = "CMD")]
     pub delete_with: Option<String>,
 
@@ -293,11 +294,17 @@ pub struct DeviceArgs {
     pub device: Option<PathBuf>,
 
     /// Yes, all data on the --device may be destroyed
-    #[arg(long, requires = "device")]
+    // A PATH would make clap forget that it requires a device, which conflicts with it.
+    #[arg(long, requires = "device", conflicts_with = "path")]
     pub destroy_data: bool,
 
     /// Go on although the --device carries this (as the refusal names it); may be repeated
-    #[arg(long, value_name = "NAME", requires = "device")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "device",
+        conflicts_with = "path"
+    )]
     pub overwrite_signature: Vec<String>,
 }
 
@@ -381,6 +388,5 @@ fn rate_or_none(text: &str) -> Result<f64, String> {
 }
 
 fn condition(text: &str) -> Result<Condition, String> {
-    text.parse()
-        .map_err(|e: ConditionError| e.to_string())
+    text.parse().map_err(|e: ConditionError| e.to_string())
 }

@@ -40,7 +40,9 @@ impl Stream {
             Stream::Err => Term::stderr(),
         };
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+        let columns = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|text| text.parse().ok());
         Style {
             colour: self.is_terminal() && !no_colour,
             width: term

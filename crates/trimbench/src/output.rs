@@ -5,8 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use timeline::record::RecordWriter;
 use timeline::Verdict;
+use timeline::record::RecordWriter;
 
 use crate::exit::Error;
 

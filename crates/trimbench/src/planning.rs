@@ -37,8 +37,8 @@ pub(crate) fn place(args: &RunArgs) -> Place {
 pub(crate) fn plan(args: &RunArgs, survey: &Survey) -> Result<Plan, Error> {
     let deletion = deletion_method(&args.deletion, &survey.place)?;
     let control = control(&args.deletion, deletion.as_ref())?;
-    let sizes = choose_sizes(args, survey, deletion.is_some(), control)?;
     check_direct(args, survey)?;
+    let sizes = choose_sizes(args, survey, deletion.is_some(), control)?;
     let plan = Plan {
         place: survey.place.clone(),
         foreground: foreground(&args.foreground, sizes.foreground_bytes),

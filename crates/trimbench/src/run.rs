@@ -16,8 +16,16 @@ use crate::signals;
 
 /// Carries out the command.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
-    let json_to_stdout = args.output.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
-    let people = if json_to_stdout { Stream::Err } else { Stream::Out };
+    let json_to_stdout = args
+        .output
+        .json
+        .as_ref()
+        .is_some_and(|path| path.as_os_str() == "-");
+    let people = if json_to_stdout {
+        Stream::Err
+    } else {
+        Stream::Out
+    };
     let quiet = args.output.quiet;
 
     let place = planning::place(&args);
@@ -27,7 +35,10 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     let survey = Survey::of(&place)?;
     let plan = planning::plan(&args, &survey)?;
     if !quiet {
-        people.print(&terminal::set_up(&bench::preview(&plan, &survey), &people.style()));
+        people.print(&terminal::set_up(
+            &bench::preview(&plan, &survey),
+            &people.style(),
+        ));
         people.print(&intentions(&plan, &survey));
     }
     if args.output.dry_run {
@@ -38,8 +49,14 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         Some(path) if !json_to_stdout => Some(Output::open(path)?),
         _ => None,
     };
-    let record_file = args.output.output.as_deref().map(Output::open).transpose()?;
-    let stop = signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    let record_file = args
+        .output
+        .output
+        .as_deref()
+        .map(Output::open)
+        .transpose()?;
+    let stop =
+        signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
 
     let writer = record_file.map(Output::record).transpose()?;
     let mut progress = Progress::new(quiet, plan.timing.interval);
@@ -51,7 +68,6 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         &record,
         &JudgeOptions {
             low: args.phases.low,
-            ..JudgeOptions::default()
         },
     );
     tell(people, quiet, &record, &verdict);
@@ -66,7 +82,12 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     if let Some(error) = error {
         return Err(error.into());
     }
-    if record.end.as_ref().is_none_or(|end| end.reason == EndReason::Interrupted) {
+    if record
+        .end
+        .as_ref()
+        .is_none_or(|end| end.reason == EndReason::Interrupted)
+    {
+        Stream::Err.print("trimbench: interrupted; what it had made is removed\n");
         return Ok(Exit::Interrupted);
     }
     for condition in &args.output.fail_on {
@@ -130,9 +151,18 @@ fn intentions(plan: &Plan, survey: &Survey) -> String {
         (1, _) => " in 1 file".to_owned(),
         (files, _) => format!(" in {files} files"),
     };
-    let copies = if plan.control == Some(Control::Nodiscard) { 2 } else { 1 };
-    let reused = plan.foreground.reuse && survey.kept_foreground.is_some();
-    let writes = deletion.size_bytes * copies + if reused { 0 } else { plan.foreground.size_bytes };
+    let copies = if plan.control == Some(Control::Nodiscard) {
+        2
+    } else {
+        1
+    };
+    let reused = survey.reuses(plan);
+    let writes = deletion.size_bytes * copies
+        + if reused {
+            0
+        } else {
+            plan.foreground.size_bytes
+        };
     text += &format!(
         "Will write {} and delete {}{files} by {how}.\n",
         units::bytes(writes),

@@ -72,7 +72,7 @@ pub enum RawError {
     Open { path: PathBuf, source: io::Error },
     #[error("{path} has no size; is there a medium in it?")]
     NoSize { path: PathBuf },
-    #[error("{path} holds data: {}; if that may be destroyed, say so, or wipe it with: wipefs --all {}", names(found), path.display())]
+    #[error("{path} holds data: {}; if that may be destroyed, name it with --overwrite-signature, or wipe it with: wipefs --all {}", names(found), path.display())]
     Signatures {
         path: PathBuf,
         found: Vec<Signature>,

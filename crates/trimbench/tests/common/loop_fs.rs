@@ -53,6 +53,15 @@ impl LoopDevice {
         new
     }
 
+    /// A second loop device, over this one, which it keeps in use.
+    pub fn over(&self) -> Upper<'_> {
+        let device = must("losetup", &["-f", "--show", &self.device.to_string_lossy()]);
+        Upper {
+            device: device.trim().to_owned(),
+            _lower: self,
+        }
+    }
+
     /// The block device, as `/dev/loop3`.
     pub fn path(&self) -> &Path {
         &self.device
@@ -74,6 +83,18 @@ impl LoopDevice {
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         sweep::clear(&self.image);
+    }
+}
+
+/// A loop device over a loop device.
+pub struct Upper<'a> {
+    device: String,
+    _lower: &'a LoopDevice,
+}
+
+impl Drop for Upper<'_> {
+    fn drop(&mut self) {
+        sweep::quietly("losetup", &["-d", &self.device]);
     }
 }
 

@@ -33,10 +33,42 @@ pub fn disk_dir() -> PathBuf {
 pub fn sweep() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        sweep_loops();
         for place in places() {
             sweep_place(&place);
         }
     });
+}
+
+/// Detaches loop devices over images whose test is gone, also where the image is gone already,
+/// and before them loop devices that lie over such a loop device.
+fn sweep_loops() {
+    let mut abandoned_loops = Vec::new();
+    let mut others = Vec::new();
+    for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let Ok(text) = fs::read_to_string(entry.path().join("loop/backing_file")) else {
+            continue;
+        };
+        let device = format!("/dev/{}", entry.file_name().to_string_lossy());
+        let image = PathBuf::from(text.trim().trim_end_matches(" (deleted)"));
+        let name = image.file_name().unwrap_or_default().to_string_lossy();
+        if abandoned(&name) {
+            abandoned_loops.push(device);
+        } else {
+            others.push((device, image.clone()));
+        }
+    }
+    for (device, image) in others {
+        if abandoned_loops
+            .iter()
+            .any(|below| Path::new(below) == image)
+        {
+            quietly("losetup", &["-d", &device]);
+        }
+    }
+    for device in abandoned_loops {
+        quietly("losetup", &["-d", &device]);
+    }
 }
 
 /// Removes from a directory what belonged to a process that is gone.

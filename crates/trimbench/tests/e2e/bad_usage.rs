@@ -6,7 +6,10 @@ use crate::common::run::{run, trimbench};
 fn refused(arguments: &[&str], words: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     let mut command = trimbench();
-    command.arg("run").args(arguments).arg(directory.path());
+    command
+        .args(["run", "--dry-run"])
+        .args(arguments)
+        .arg(directory.path());
     run(command).fails_with(2, words);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
@@ -60,9 +63,9 @@ fn options_that_contradict_each_other_are_refused() {
         &["--delete"],
     );
     refused(&["--remount"], &["--control"]);
-    refused(&["--destroy-data"], &["--device"]);
+    refused(&["--destroy-data"], &["--destroy-data", "PATH"]);
     refused(&["--batch", "9", "--depth", "8"], &["--batch"]);
-    refused(&["--delete-with", "rm"], &["{}"]);
+    refused(&["--delete-with", ""], &["--delete-with"]);
     refused(&["--delete-with", "rm '{}"], &["--delete-with"]);
     refused(
         &["--block-size", "64k", "--foreground-size", "4k"],

@@ -64,7 +64,8 @@ fn extent_size_fragments_the_file() {
         .sum();
     // 256 are asked for; a few may happen to touch.
     assert!(extents >= 200, "{extents}");
-    assert_eq!(bytes(&measured), 16 * MIB);
+    // What describes so many extents takes some blocks itself, and they are freed, too.
+    assert!((16 * MIB..17 * MIB).contains(&bytes(&measured)));
 }
 
 #[test]
@@ -101,11 +102,14 @@ fn truncation_goes_in_chunks_with_sleep_and_fsync() {
 
 #[test]
 fn an_outside_program_deletes() {
-    let Some(measured) = deleted(&["--files", "3", "--delete-with", "rm {}"]) else {
-        return;
-    };
-    assert_eq!(measured.deletion()["files"], 3);
-    assert_eq!(bytes(&measured), 32 * MIB);
+    // Run once for each file, or once for all.
+    for program in ["rm {}", "rm -f"] {
+        let Some(measured) = deleted(&["--files", "4", "--delete-with", program]) else {
+            return;
+        };
+        assert_eq!(measured.deletion()["files"], 4);
+        assert_eq!(bytes(&measured), 32 * MIB);
+    }
 }
 
 #[test]

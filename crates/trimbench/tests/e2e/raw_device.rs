@@ -87,14 +87,10 @@ fn a_device_in_use_is_refused() {
     if lacks(LOOP) {
         return;
     }
-    // A loop device over a loop device: the lower one is held.
     let lower = LoopDevice::new(512, On::Tmpfs);
-    let upper = must(
-        "losetup",
-        &["-f", "--show", &lower.path().to_string_lossy()],
-    );
+    let upper = lower.over();
     let measured = on_device(lower.path(), &["--destroy-data"]);
-    sweep::quietly("losetup", &["-d", upper.trim()]);
+    drop(upper);
     measured
         .done
         .fails_with(2, &["in use", &lower.path().to_string_lossy()]);
@@ -136,8 +132,8 @@ fn a_signature_must_be_told_to_be_overwritten() {
         return;
     }
     for (maker, name) in [
-        ("mkfs.ext4", "ext4"),
-        ("mkfs.xfs", "xfs"),
+        ("mkfs.ext4", "ext2/3/4"),
+        ("mkfs.xfs", "XFS"),
         ("mkfs.btrfs", "btrfs"),
     ] {
         let device = LoopDevice::new(512, On::Tmpfs);

@@ -65,7 +65,11 @@ fn what_is_deleted_is_what_is_discarded() {
         let measured = measure(fs.path(), &["--size", "512M"]).succeeds();
         let discarded = number(&measured.verdict["discard"]["bytes"]);
         let deleted = number(&measured.verdict["deletion"]["bytes"]);
-        assert_eq!(deleted, 512.0 * MIB);
+        // The blocks that map the file are freed with it.
+        assert!(
+            (512.0..514.0).contains(&(deleted / MIB)),
+            "{options}: {deleted}"
+        );
         assert!(
             (discarded / deleted - 1.0).abs() < 0.02,
             "{options}: {discarded} of {deleted}"
