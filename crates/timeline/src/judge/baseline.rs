@@ -126,7 +126,9 @@ impl Rates<'_> {
             merge.unwrap_or(1),
         );
         let rate = match merge {
-            Some(_) => median(grid.rate).filter(|&rate| rate > 0.0).unwrap_or(mean),
+            Some(_) => median(grid.rates())
+                .filter(|&rate| rate > 0.0)
+                .unwrap_or(mean),
             None => mean,
         };
         Some(Baseline {

@@ -52,7 +52,7 @@ impl View<'_> {
         let dips = pieces.iter().filter(|p| !p.stall);
         let listed = dips.filter_map(|piece| {
             let cost = runs::cost(self.grid, self.lows, &[piece])?;
-            let first = self.grid.cells[piece.cells.start].start;
+            let first = self.grid.cell(piece.cells.start).start;
             (cost.seconds >= STALL_S * (1.0 - 1e-3)).then_some(Dip {
                 at_s: self.record.intervals.at_s[first],
                 seconds: cost.seconds,
@@ -73,7 +73,7 @@ impl View<'_> {
             low / all.max(1.0)
         };
         let undisturbed = share(&mut self.grid.within(&self.baseline.range));
-        let covered = share(&mut (0..self.grid.cells.len()).filter(|&i| self.grid.covered[i]));
+        let covered = share(&mut (0..self.grid.len()).filter(|&i| self.grid.covered[i]));
         undisturbed * 2.0 <= covered.max(f64::EPSILON) || undisturbed == 0.0
     }
 
@@ -96,23 +96,23 @@ impl View<'_> {
     }
 
     pub(super) fn losses(&self, judged: &mut Judged, cells: Range<usize>, pieces: &[Piece]) {
-        let rates = |cells: &mut dyn Iterator<Item = usize>| -> Vec<f64> {
-            cells.map(|i| self.grid.rate[i]).collect()
+        let rates = |cells: &mut dyn Iterator<Item = usize>| -> Vec<f32> {
+            cells.map(|i| self.grid.rate(i) as f32).collect()
         };
-        let covered: Vec<usize> = cells.filter(|&i| self.grid.covered[i]).collect();
-        let active = rates(&mut covered.iter().copied());
-        let undisturbed = rates(&mut self.grid.within(&self.baseline.range));
-        let explained = rates(&mut self.outside_dips(pieces).iter().copied());
-        judged.loss = stats::loss(&undisturbed, &explained);
-        judged.foreground.ops_ratio = median(active).map(|rate| rate / self.baseline.rate);
+        let covered = || cells.clone().filter(|&i| self.grid.covered[i]);
+        let ratio = |rate| rate / self.baseline.rate;
+        judged.foreground.ops_ratio = median(covered().map(|i| self.grid.rate(i))).map(ratio);
         judged.foreground.lost_s = match judged.foreground.stall {
             Some(stall) => Some(stall.lost_s),
-            None if covered.is_empty() => None,
-            None => {
-                let lost = |&i: &usize| (1.0 - self.lows.share[i]).max(0.0) * self.grid.seconds[i];
-                Some(covered.iter().map(lost).fold(0.0, |sum, s| sum + s))
-            }
+            None => covered().fold(None, |sum, i| {
+                let lost = (1.0 - self.lows.share(i)).max(0.0) * self.grid.seconds(i);
+                Some(sum.unwrap_or(0.0) + lost)
+            }),
         };
+        let undisturbed = rates(&mut self.grid.within(&self.baseline.range));
+        let explained = self.outside_dips(pieces);
+        let explained = rates(&mut (0..explained.len()).filter(|&i| explained[i]));
+        judged.loss = stats::loss(&undisturbed, &explained);
         if let Some(delete) = self
             .window
             .delete
@@ -120,7 +120,7 @@ impl View<'_> {
             .filter(|_| self.window.has_phases)
         {
             let of_delete = self.grid.within(delete);
-            let rate = median(rates(&mut of_delete.clone()));
+            let rate = median(of_delete.clone().map(|i| self.grid.rate(i)));
             judged.delete_loss = rate.map_or(0.0, |rate| 1.0 - rate / self.baseline.rate);
             let lost = pieces
                 .iter()
@@ -132,12 +132,12 @@ impl View<'_> {
 
     /// The cells with discards in service, but for those of dips: something
     /// else made them low.
-    fn outside_dips(&self, pieces: &[Piece]) -> Vec<usize> {
+    fn outside_dips(&self, pieces: &[Piece]) -> Vec<bool> {
         let mut explained = self.grid.covered.clone();
         for dip in pieces.iter().filter(|p| !p.stall) {
             explained[dip.cells.clone()].fill(false);
         }
-        (0..explained.len()).filter(|&i| explained[i]).collect()
+        explained
     }
 
     pub(super) fn find(&self, judged: &mut Judged, pieces: &[Piece], by_age: bool, sparse: bool) {
@@ -146,11 +146,13 @@ impl View<'_> {
             return;
         }
         let explained = self.outside_dips(pieces);
-        if explained.is_empty() {
+        if !explained.contains(&true) {
             judged.reasons.push(Reason::DipsWithoutDiscards);
             return;
         }
-        let seconds = explained.iter().map(|&i| self.grid.seconds[i]);
+        let seconds = (0..explained.len())
+            .filter(|&i| explained[i])
+            .map(|i| self.grid.seconds(i));
         let active_s = seconds.fold(0.0, |sum, s| sum + s);
         if sparse || self.baseline.rate * active_s < EXPECTED_OPS {
             judged.reasons.push(Reason::TooFewOperations);
@@ -203,15 +205,15 @@ impl View<'_> {
             self.grid.covered[from..(i + 2).min(self.grid.covered.len())].contains(&true)
         };
         let free: Vec<usize> = of_delete.filter(|&i| !near(i)).collect();
-        let seconds: f64 = free.iter().map(|&i| self.grid.seconds[i]).sum();
+        let seconds: f64 = free.iter().map(|&i| self.grid.seconds(i)).sum();
         if free.len() < 3 || seconds < SLOWDOWN_S - 1e-3 {
             return false;
         }
-        let rate = median(free.iter().map(|&i| self.grid.rate[i]));
+        let rate = median(free.iter().map(|&i| self.grid.rate(i)));
         rate.is_some_and(|rate| 1.0 - rate / self.baseline.rate >= loss.share / 2.0)
     }
 
     fn intervals(&self, cells: &Range<usize>) -> Range<usize> {
-        self.grid.cells[cells.start].start..self.grid.cells[cells.end - 1].end
+        self.grid.cell(cells.start).start..self.grid.cell(cells.end - 1).end
     }
 }

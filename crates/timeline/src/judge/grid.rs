@@ -12,19 +12,19 @@ const EXPECTED_OPS: f64 = 20.0;
 /// would need them is judged by the age of its oldest operation.
 const LONGEST_CELL_S: f64 = 1.0;
 
-/// One actor's intervals, merged into cells.
+/// One actor's intervals, merged into cells. Narrow columns: a long record has
+/// hundreds of thousands of cells for each of its actors.
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
-    /// The intervals of each cell, in order.
-    pub(super) cells: Vec<Range<usize>>,
-    /// Length of each cell, in seconds.
-    pub(super) seconds: Vec<f64>,
-    /// Operations per second in each cell.
-    pub(super) rate: Vec<f64>,
+    /// The first interval of each cell, in order.
+    starts: Vec<u32>,
+    /// How many intervals make a cell.
+    merge: usize,
+    seconds: Vec<f32>,
+    rate: Vec<f32>,
+    wait_s: Vec<f32>,
     /// Whether a significant discard was in service in the cell.
     pub(super) covered: Vec<bool>,
-    /// Sum of the waits of the discards that completed in the cell, in seconds.
-    pub(super) wait_s: Vec<f64>,
     /// Typical length of a cell, in seconds.
     pub(super) cell_s: f64,
 }
@@ -50,12 +50,14 @@ impl Grid {
         let anchor = discards.span().map_or(all.start, |(first, _)| first);
         let offset = (anchor.max(all.start) - all.start) % merge;
         let interval_s = record.head.interval_ms / 1e3;
+        let most = all.len() / merge;
         let mut grid = Grid {
-            cells: Vec::new(),
-            seconds: Vec::new(),
-            rate: Vec::new(),
-            covered: Vec::new(),
-            wait_s: Vec::new(),
+            starts: Vec::with_capacity(most),
+            merge,
+            seconds: Vec::with_capacity(most),
+            rate: Vec::with_capacity(most),
+            wait_s: Vec::with_capacity(most),
+            covered: Vec::with_capacity(most),
             cell_s: interval_s * merge as f64,
         };
         for start in (all.start + offset..all.end).step_by(merge) {
@@ -70,26 +72,61 @@ impl Grid {
                 .map(f64::from)
                 .sum();
             let ops: u64 = actor.ops[cell.clone()].iter().map(|&n| u64::from(n)).sum();
-            grid.seconds.push(seconds);
-            grid.rate.push(ops as f64 / seconds);
+            grid.seconds.push(seconds as f32);
+            grid.rate.push((ops as f64 / seconds) as f32);
             grid.covered
                 .push(discards.covered[cell.clone()].contains(&true));
-            let wait_ms: u64 = discards.wait_ms[cell.clone()].iter().sum();
-            grid.wait_s.push(wait_ms as f64 / 1e3);
-            grid.cells.push(cell);
+            let wait_ms: u64 = discards.wait_ms[cell].iter().sum();
+            grid.wait_s.push((wait_ms as f64 / 1e3) as f32);
+            // A record has at most ten million intervals.
+            grid.starts.push(start as u32);
         }
         grid
     }
 
+    /// Number of cells.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The intervals of cell `i`.
+    pub(super) fn cell(&self, i: usize) -> Range<usize> {
+        let start = self.starts[i] as usize;
+        start..start + self.merge
+    }
+
+    /// Length of cell `i`, in seconds.
+    pub(super) fn seconds(&self, i: usize) -> f64 {
+        f64::from(self.seconds[i])
+    }
+
+    /// Operations per second in cell `i`.
+    pub(super) fn rate(&self, i: usize) -> f64 {
+        f64::from(self.rate[i])
+    }
+
+    /// Sum of the waits of the discards that completed in cell `i`, in seconds.
+    pub(super) fn wait_s(&self, i: usize) -> f64 {
+        f64::from(self.wait_s[i])
+    }
+
+    /// Operations per second, cell by cell.
+    pub(super) fn rates(&self) -> impl Iterator<Item = f64> {
+        self.rate.iter().copied().map(f64::from)
+    }
+
     /// The cells that lie wholly within these intervals.
     pub(super) fn within(&self, range: &Range<usize>) -> Range<usize> {
-        let first = self.cells.partition_point(|c| c.start < range.start);
-        let end = self.cells.partition_point(|c| c.end <= range.end);
+        let first = self
+            .starts
+            .partition_point(|&start| (start as usize) < range.start);
+        let fits = |&start: &u32| start as usize + self.merge <= range.end;
+        let end = self.starts.partition_point(fits);
         first..end.max(first)
     }
 
     /// Whether cell `i` follows cell `i - 1` without a gap.
     pub(super) fn adjoins(&self, i: usize) -> bool {
-        i > 0 && self.cells[i - 1].end == self.cells[i].start
+        i > 0 && self.cell(i - 1).end == self.cell(i).start
     }
 }

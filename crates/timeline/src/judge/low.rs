@@ -15,9 +15,16 @@ const COUNTABLE: f64 = 5.0;
 pub(super) struct Lows {
     /// Operations as a share of those expected; open loop: at most 1, since
     /// catching up doesn't undo a delay.
-    pub(super) share: Vec<f64>,
+    share: Vec<f32>,
     /// Whether the cell is low.
     pub(super) low: Vec<bool>,
+}
+
+impl Lows {
+    /// The share of cell `i`.
+    pub(super) fn share(&self, i: usize) -> f64 {
+        f64::from(self.share[i])
+    }
 }
 
 /// Whether an actor is judged by the age of its oldest operation rather than by its rate.
@@ -28,8 +35,11 @@ pub(super) fn by_age(info: &ActorInfo, columns: &ActorColumns, baseline: &Baseli
 
 /// By rate: low at less than `low` of the baseline.
 pub(super) fn by_rate(grid: &Grid, baseline: &Baseline, low: f64) -> Lows {
-    let share: Vec<f64> = grid.rate.iter().map(|rate| rate / baseline.rate).collect();
-    let low = share.iter().map(|&r| r < low).collect();
+    let share: Vec<f32> = grid
+        .rates()
+        .map(|rate| (rate / baseline.rate) as f32)
+        .collect();
+    let low = share.iter().map(|&r| f64::from(r) < low).collect();
     Lows { share, low }
 }
 
@@ -51,15 +61,15 @@ pub(super) fn by_oldest(
         LoopKind::Open { rate_per_s, .. } if baseline.rate >= 0.8 * rate_per_s => rate_per_s,
         _ => baseline.rate,
     };
-    let oldest = |cell: usize| f64::from(columns.oldest_us[grid.cells[cell].end - 1]);
-    let cells = 0..grid.cells.len();
+    let oldest = |cell: usize| f64::from(columns.oldest_us[grid.cell(cell).end - 1]);
+    let cells = 0..grid.len();
     let low: Vec<bool> = cells
         .clone()
         .map(|i| oldest(i) > old_us.max(cell_us))
         .collect();
     let share = cells.map(|i| {
-        let share = (grid.rate[i] / expected).min(1.0);
-        if low[i] || expected * grid.seconds[i] >= COUNTABLE {
+        let share = (grid.rate(i) / expected).min(1.0);
+        if low[i] || expected * grid.seconds(i) >= COUNTABLE {
             return share;
         }
         // Too few to count: the part of the cell that the oldest has waited is lost.
@@ -71,7 +81,7 @@ pub(super) fn by_oldest(
         }
     });
     Lows {
-        share: share.collect(),
+        share: share.map(|share| share as f32).collect(),
         low,
     }
 }

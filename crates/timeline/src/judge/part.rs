@@ -86,84 +86,65 @@ struct Case<'a> {
 impl Case<'_> {
     fn find(&self) -> (Finding, Vec<Reason>) {
         let mut reasons = Vec::new();
-        let mut add = |reason: Reason| {
-            if !reasons.contains(&reason) {
-                reasons.push(reason);
-            }
-        };
-        let did_not_come = self.event(EventKind::DiscardsDidNotCome).is_some();
-        let finding = if self.discards.any() {
-            let finding = self.worst();
-            let few = |freed: u64| (self.discards.total_bytes as f64) < CAME * freed as f64;
-            if did_not_come && self.freed.is_some_and(few) {
-                add(Reason::DiscardsDidNotCome);
-                // What they would have done later isn't known.
-                if finding == Finding::None {
-                    Finding::Inconclusive
-                } else {
-                    finding
-                }
-            } else {
-                finding
-            }
-        } else if self.window.has_phases && self.freed.is_none() && !self.unknown_deletion() {
-            add(Reason::NoDeletion);
-            Finding::Inconclusive
+        let mut finding = if self.discards.any() {
+            self.with_discards(&mut reasons)
         } else {
-            add(Reason::NoDiscards);
-            if did_not_come {
-                add(Reason::DiscardsDidNotCome);
-            }
-            Finding::None
+            self.without_discards(&mut reasons)
         };
-        let operated = |j: &Judged| {
-            j.foreground
-                .baseline
-                .ops_per_s
-                .is_some_and(|rate| rate > 0.0)
-        };
-        let finding = if self.record.intervals.is_empty() || !self.actors.iter().any(operated) {
-            if self.discards.any() {
-                self.actors
-                    .iter()
-                    .flat_map(|a| &a.reasons)
-                    .for_each(|&r| add(r));
-            }
-            if !self.window.all.clone().any(|i| self.any_operation(i)) {
-                add(Reason::TooFewOperations);
-            }
+        if self.idle() {
+            reasons.push(Reason::TooFewOperations);
             if self.discards.any() || self.window.has_phases {
-                Finding::Inconclusive
-            } else {
-                finding
+                finding = Finding::Inconclusive;
             }
-        } else {
-            finding
-        };
-        if self.discards.any() {
-            // Why actors couldn't tell matters only if nobody else could.
-            let silent = matches!(finding, Finding::Inconclusive);
-            for reason in self.actors.iter().flat_map(|a| &a.reasons) {
-                if silent || *reason == Reason::ForegroundErrors {
-                    add(*reason);
-                }
+        }
+        for reason in self.actors.iter().flat_map(|a| &a.reasons) {
+            // Why an actor couldn't tell matters only if nobody else could.
+            let unknown = self.discards.any() && finding == Finding::Inconclusive;
+            if unknown || *reason == Reason::ForegroundErrors {
+                reasons.push(*reason);
             }
-        } else {
-            let errors = |j: &&Judged| j.reasons.contains(&Reason::ForegroundErrors);
-            self.actors
-                .iter()
-                .filter(errors)
-                .for_each(|_| add(Reason::ForegroundErrors));
         }
         if self.actors.iter().any(|a| !a.foreground.dips.is_empty()) {
-            add(Reason::DipsWithoutDiscards);
+            reasons.push(Reason::DipsWithoutDiscards);
         }
-        let proven = matches!(finding, Finding::Stall);
-        if !self.window.complete && !proven {
-            add(Reason::Interrupted);
-            return (Finding::Inconclusive, reasons);
+        if !self.window.complete && finding != Finding::Stall {
+            reasons.push(Reason::Interrupted);
+            finding = Finding::Inconclusive;
         }
-        (finding, reasons)
+        let mut once = Vec::new();
+        for reason in reasons {
+            if !once.contains(&reason) {
+                once.push(reason);
+            }
+        }
+        (finding, once)
+    }
+
+    fn with_discards(&self, reasons: &mut Vec<Reason>) -> Finding {
+        let finding = self.worst();
+        let few = |freed: u64| (self.discards.total_bytes as f64) < CAME * freed as f64;
+        if self.event(EventKind::DiscardsDidNotCome).is_none() || !self.freed.is_some_and(few) {
+            return finding;
+        }
+        reasons.push(Reason::DiscardsDidNotCome);
+        // What the others would have done later isn't known.
+        if finding == Finding::None {
+            Finding::Inconclusive
+        } else {
+            finding
+        }
+    }
+
+    fn without_discards(&self, reasons: &mut Vec<Reason>) -> Finding {
+        if self.window.has_phases && self.freed.is_none() && !self.unknown_deletion() {
+            reasons.push(Reason::NoDeletion);
+            return Finding::Inconclusive;
+        }
+        reasons.push(Reason::NoDiscards);
+        if self.event(EventKind::DiscardsDidNotCome).is_some() {
+            reasons.push(Reason::DiscardsDidNotCome);
+        }
+        Finding::None
     }
 
     /// The worst of the actors. One that saw nothing because it does too little
@@ -172,7 +153,9 @@ impl Case<'_> {
         let found = |finding| self.actors.iter().any(|a| a.finding == finding);
         let only_sparse = self.actors.iter().all(|a| {
             a.finding != Finding::Inconclusive
-                || a.reasons.iter().all(|r| *r == Reason::TooFewOperations)
+                || a.reasons
+                    .iter()
+                    .all(|r| matches!(r, Reason::TooFewOperations | Reason::ForegroundErrors))
         });
         match () {
             () if found(Finding::Stall) => Finding::Stall,
@@ -187,8 +170,14 @@ impl Case<'_> {
         self.deletion.is_some_and(|d| d.files > 0) || self.event(EventKind::DeletionBegan).is_some()
     }
 
-    fn any_operation(&self, i: usize) -> bool {
-        self.record.intervals.actors.iter().any(|a| a.ops[i] > 0)
+    /// Whether nobody did anything.
+    fn idle(&self) -> bool {
+        let actors = &self.record.intervals.actors;
+        !self
+            .window
+            .all
+            .clone()
+            .any(|i| actors.iter().any(|a| a.ops[i] > 0))
     }
 
     /// An event within the delete phase.

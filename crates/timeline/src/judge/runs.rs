@@ -53,17 +53,20 @@ pub(super) struct Cost {
 
 /// All low runs within `range` of the grid, cut and told apart.
 pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece> {
-    let explained: Vec<bool> = (0..grid.cells.len())
+    let explained: Vec<bool> = (0..grid.len())
         .map(|i| {
-            let after = i + 1 < grid.cells.len() && grid.adjoins(i + 1) && grid.covered[i + 1];
+            let after = i + 1 < grid.len() && grid.adjoins(i + 1) && grid.covered[i + 1];
             grid.covered[i] || after || grid.adjoins(i) && grid.covered[i - 1]
         })
         .collect();
-    let covered: Vec<usize> = range.clone().filter(|&i| grid.covered[i]).collect();
-    let low_covered = covered.iter().filter(|&&i| lows.low[i]).count();
-    let discards_stall = 2 * low_covered > covered.len();
+    let covered = range.clone().filter(|&i| grid.covered[i]).count();
+    let low_covered = range
+        .clone()
+        .filter(|&i| grid.covered[i] && lows.low[i])
+        .count();
+    let discards_stall = 2 * low_covered > covered;
     let gap = UNEXPLAINED_CELLS.max((UNEXPLAINED_S / grid.cell_s).round() as usize);
-    let waits_known = grid.wait_s.iter().any(|&wait_s| wait_s > 0.0);
+    let waits_known = (0..grid.len()).any(|i| grid.wait_s(i) > 0.0);
     let mut found = Vec::new();
     for run in runs(grid, lows, range) {
         let count = run.clone().filter(|&i| explained[i]).count();
@@ -93,10 +96,9 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
 /// The waits of the discards that completed in a piece or at its edges, as a
 /// share of its length. Above 1 when several wait at a time.
 fn waits(grid: &Grid, lows: &Lows, piece: &Piece) -> f64 {
-    let wait_s: f64 = grid.wait_s[with_edges(grid, lows, &piece.cells)]
-        .iter()
-        .sum();
-    let length_s: f64 = grid.seconds[piece.cells.clone()].iter().sum();
+    let sum = |of: &dyn Fn(usize) -> f64, cells: Range<usize>| cells.map(of).sum::<f64>();
+    let wait_s = sum(&|i| grid.wait_s(i), with_edges(grid, lows, &piece.cells));
+    let length_s = sum(&|i| grid.seconds(i), piece.cells.clone());
     wait_s / length_s
 }
 
@@ -167,16 +169,12 @@ pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> 
     let full = pieces.iter().flat_map(|piece| {
         let cells = piece.cells.clone();
         if cells.len() > 2 {
-            lows.share[cells.start + 1..cells.end - 1].to_vec()
-        } else {
-            lows.share[cells]
-                .iter()
-                .copied()
-                .min_by(f64::total_cmp)
-                .into_iter()
-                .collect()
+            return cells.start + 1..cells.end - 1;
         }
+        let lowest = cells.min_by(|&a, &b| lows.share(a).total_cmp(&lows.share(b)));
+        lowest.map_or(0..0, |i| i..i + 1)
     });
+    let full = full.map(|i| lows.share(i));
     let depth = median(full)?;
     let mut cost = Cost {
         depth,
@@ -190,14 +188,14 @@ pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> 
                 continue; // an edge between two pieces belongs to the first
             }
             counted = i + 1;
-            let missing = (1.0 - lows.share[i]).max(0.0);
+            let missing = (1.0 - lows.share(i)).max(0.0);
             let stalled = if lows.low[i] && missing >= 1.0 - depth {
                 1.0 // also where depth is 1: one operation hangs while others go on
             } else {
                 (missing / (1.0 - depth).max(f64::EPSILON)).min(1.0)
             };
-            seconds += stalled * grid.seconds[i];
-            cost.lost_s += missing * grid.seconds[i];
+            seconds += stalled * grid.seconds(i);
+            cost.lost_s += missing * grid.seconds(i);
         }
         cost.seconds += seconds;
         cost.longest_s = cost.longest_s.max(seconds);
@@ -212,7 +210,7 @@ pub(super) fn with_edges(grid: &Grid, lows: &Lows, cells: &Range<usize>) -> Rang
     if grid.adjoins(all.start) && !lows.low[all.start - 1] {
         all.start -= 1;
     }
-    if all.end < grid.cells.len() && grid.adjoins(all.end) && !lows.low[all.end] {
+    if all.end < grid.len() && grid.adjoins(all.end) && !lows.low[all.end] {
         all.end += 1;
     }
     all

@@ -69,6 +69,10 @@ fn none(part: &PartJudged) -> String {
         Some(us) if actor.foreground.loop_kind.is_open() => {
             format!("the longest took {}", units::latency_us(us))
         }
+        _ if part.discard.active_s.is_some_and(|s| s < 1.0) => {
+            let lost = actor.foreground.lost_s.unwrap_or(f64::NAN);
+            format!("they lost {}", units::seconds(lost))
+        }
         _ => format!(
             "{} of {} went on",
             units::percent(ratio.min(1.0)),

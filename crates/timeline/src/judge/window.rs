@@ -58,7 +58,7 @@ impl Window {
             .flatten()
             .map(|r| r.end)
             .max();
-        let complete = delete.is_some() && (recovery.is_some() || completed);
+        let complete = completed || delete.is_some() && recovery.is_some();
         Some(Window {
             part,
             has_phases: true,

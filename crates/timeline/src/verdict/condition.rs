@@ -294,6 +294,16 @@ mod tests {
         assert!(parse("stall>>1s").is_err());
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text: String, sign in "[<>]=?", value in "[0-9a-z%.]{0,6}") {
+            let _ = parse(&text);
+            if let Ok(condition) = parse(&format!("stall{sign}{value}")) {
+                proptest::prop_assert_eq!(condition.to_string().parse(), Ok(condition));
+            }
+        }
+    }
+
     #[test]
     fn comes_back_as_text() {
         for text in [
