@@ -153,6 +153,16 @@ impl Ring {
         unsafe { self.register(abi::REGISTER_FILES, (&raw mut fd).cast(), 1) }.map(drop)
     }
 
+    /// Lets the registered file go, now: a ring that is dropped does so later,
+    /// in the background, and until then its file system can't be unmounted.
+    /// Waits for what is in flight.
+    pub fn unregister_file(&mut self) {
+        // SAFETY: nothing is passed.
+        let done = unsafe { self.register(abi::UNREGISTER_FILES, std::ptr::null_mut(), 0) };
+        // None was registered: nothing to do.
+        drop(done);
+    }
+
     /// Registers memory, pinned until the ring is dropped, as buffer 0.
     ///
     /// # Errors

@@ -30,6 +30,9 @@ pub(super) fn start(spec: ActorSpec, shared: &Arc<Shared>) -> Result<Vec<String>
     let thread = std::thread::Builder::new().name(format!("io:{}", spec.name));
     let spawned = thread.spawn(move || {
         let _running: Running = running;
+        // Dropped before the guard: once the actor counts as ended, it holds
+        // no file open that would keep a file system from being unmounted.
+        let (spec, shared) = (spec, shared);
         // The ring belongs to the thread that makes it.
         match Worker::new(&spec, &shared) {
             Ok((worker, notes)) => {
@@ -207,6 +210,7 @@ impl<'a> Worker<'a> {
             self.enter(1, None);
             self.reap();
         }
+        self.ring.unregister_file();
     }
 
     #[inline]

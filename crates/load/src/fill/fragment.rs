@@ -8,6 +8,9 @@
 //! whole while any part of it is used. So the gaps have to belong to somebody
 //! else: a file without a name, the spacer, which lives as long as it is open.
 //!
+//! What remains: on ext4 an extent before free space, as where the allocator
+//! went on to another group, is discarded with that space, up to the group's end.
+//!
 //! Measured on loop devices under Linux 6.18, 1000 extents of 1 MiB: 1014
 //! discards of 1.01 MiB on ext4, 1001 of 1.00 MiB on XFS, 1027 of 0.98 MiB on btrfs.
 
@@ -19,7 +22,7 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-use super::layout::Layout;
+use super::layout::{Layout, Stretch};
 use super::{FillSpec, Shared};
 
 /// Why it couldn't be done.
@@ -125,10 +128,11 @@ fn swap_gaps_away(
     (hole, block): (u64, u64),
     shared: &Shared,
 ) -> Result<(), Failure> {
-    fallocate(&spec.file, FallocateFlags::empty(), 0, layout.file_len())?;
-    let gaps = || layout.iter().map(|piece| piece.offset + piece.len);
-    // No gap follows the last piece.
-    let gaps = || gaps().take_while(|gap| *gap < layout.file_len());
+    // A gap follows the last piece too: its discard would go on otherwise.
+    let whole = (layout.file_len() + hole).next_multiple_of(block);
+    fallocate(&spec.file, FallocateFlags::empty(), 0, whole)?;
+    let gap_after = |piece: Stretch| (piece.offset + piece.len).next_multiple_of(block);
+    let gaps = || layout.iter().map(gap_after);
     for gap in gaps() {
         fallocate(spacer, FallocateFlags::empty(), gap, hole)?;
     }

@@ -24,6 +24,7 @@ pub(super) const FEAT_NO_IOWAIT: u32 = 1 << 17;
 
 pub(super) const REGISTER_BUFFERS: u32 = 0;
 pub(super) const REGISTER_FILES: u32 = 2;
+pub(super) const UNREGISTER_FILES: u32 = 3;
 pub(super) const REGISTER_RING_FDS: u32 = 20;
 
 const OP_NOP: u8 = 0;
