@@ -8,8 +8,10 @@
 //!
 //! - where a run goes on for more than max(3 cells, 0.5 s) without any, it is cut there;
 //! - its pieces with discards are stalls if most of the run is explained; or if
-//!   the run began with discards, and most cells with discards in service were
-//!   low in this record: then discards do that here, and something else happened to follow;
+//!   the run began with discards, most cells with discards in service were low
+//!   in this record, and these are at most half as high as the rest of the run:
+//!   then discards do that here, and something weaker happened to follow (a big
+//!   writer that starts with the deletion takes as much with discards as without);
 //! - and if the discards' waits add up to a tenth of the piece at least, where
 //!   the record has waits: discards of 6 ms don't explain 3 s.
 //!
@@ -25,6 +27,10 @@ use super::stats::median;
 const UNEXPLAINED_CELLS: usize = 3;
 /// The same in seconds; the longer of both counts.
 const UNEXPLAINED_S: f64 = 0.5;
+/// Cells with discards are at most this high beside the rest of a run that goes on without.
+const DEEPER: f64 = 0.5;
+/// Where less than this share is left, twice as much is no difference.
+const SOME: f64 = 0.05;
 /// Discards must have waited for this share of a piece to be its cause. On a
 /// drive that they hold up they wait for nearly all of it.
 const WORKED: f64 = 0.1;
@@ -76,7 +82,17 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
             cells: run.clone(),
             stall: false,
         }];
-        if count > 0 && (mostly || discards_stall && began_with_them) {
+        let deeper = || {
+            let share = |so: bool| {
+                let cells = run.clone().filter(|&i| explained[i] == so);
+                median(cells.map(|i| lows.share(i)))
+            };
+            match (share(true), share(false)) {
+                (Some(with), Some(without)) => without >= SOME && with <= DEEPER * without,
+                _ => true,
+            }
+        };
+        if count > 0 && (mostly || discards_stall && began_with_them && deeper()) {
             pieces = cut(&run, &explained, gap);
         }
         let worked = |p: &Piece| p.stall && (!waits_known || waits(grid, lows, p) >= WORKED);

@@ -92,10 +92,10 @@ fn a_hang_beside_the_discards() {
 }
 
 #[test]
-fn a_stall_and_then_another_hang() {
+fn a_stall_and_then_something_else() {
     for interval_s in [0.1, 0.01] {
-        let reads = vec![level(6.0..9.0, 600.0), level(9.0..14.0, 0.0)];
-        let verdict = run(interval_s, 6.0..9.0, reads).verdict();
+        let after = |share: f64| vec![level(6.0..9.0, 600.0), level(9.0..14.0, share * BASE)];
+        let verdict = run(interval_s, 6.0..9.0, after(0.3)).verdict();
         let foreground = &verdict.foreground[0];
         let stall = foreground.stall.unwrap_or_else(|| panic!("{verdict:?}"));
         assert!((stall.seconds - 3.0).abs() <= 0.21, "{stall:?}");
@@ -104,6 +104,23 @@ fn a_stall_and_then_another_hang() {
             "{:?}",
             foreground.dips
         );
+        // When that is as bad as the stall itself, it may have been it all the time.
+        let verdict = run(interval_s, 6.0..9.0, after(0.0)).verdict();
+        not_a_stall(&verdict);
+        assert_eq!(verdict.verdict, Finding::Inconclusive);
+    }
+}
+
+#[test]
+fn a_big_writer_that_starts_with_the_deletion() {
+    // A fast drive: 0.1 s of discards, right at the begin of ten slow seconds.
+    for interval_s in [1.0, 0.1, 0.01] {
+        for share in [0.0, 0.1, 0.3, 0.6] {
+            let slow = vec![level(5.0..14.9, share * BASE)];
+            let verdict = run(interval_s, 5.05..5.15, slow).verdict();
+            println!("{interval_s} {share}: {}", verdict.summary);
+            not_a_stall(&verdict);
+        }
     }
 }
 
