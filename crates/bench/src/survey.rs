@@ -12,6 +12,9 @@ use crate::error::BenchError;
 use crate::kept;
 use crate::plan::{Place, Plan};
 
+/// Nothing smaller is read from a block device past the page cache.
+const SECTOR: u64 = 512;
+
 /// What was found at a place. Nothing was changed to find it.
 #[derive(Debug, Clone)]
 pub struct Survey {
@@ -25,8 +28,9 @@ pub struct Survey {
     pub mount: Option<Mount>,
     /// Size and free space. A raw device is all free.
     pub space: Space,
-    /// Why I/O can't go past the page cache here, if it can't.
-    pub no_direct: Option<String>,
+    /// What the offsets and lengths of direct I/O must be multiples of here, in
+    /// bytes; or why I/O can't go past the page cache.
+    pub direct: Result<u64, String>,
     /// Size of a usable foreground file that an earlier run left, in bytes.
     pub kept_foreground: Option<u64>,
     /// What is odd, and what follows from it.
@@ -69,7 +73,7 @@ impl Survey {
         }
         Ok(Survey {
             space: Space::of(&path).map_err(|e| refuse(e.to_string()))?,
-            no_direct: no_direct(&path)?,
+            direct: direct(&path)?,
             kept_foreground: kept::size(&path),
             place: Place::Directory(path),
             target: found.target,
@@ -92,7 +96,7 @@ impl Survey {
                 available_bytes: size_bytes,
                 block_bytes: 4096,
             },
-            no_direct: None,
+            direct: Ok(SECTOR),
             kept_foreground: None,
             target: found.target,
             devices: found.devices,
@@ -119,11 +123,11 @@ impl Survey {
     }
 }
 
-fn no_direct(directory: &Path) -> Result<Option<String>, BenchError> {
+fn direct(directory: &Path) -> Result<Result<u64, String>, BenchError> {
     Ok(match probe_direct(directory)? {
-        DirectIo::Works(_) => None,
-        DirectIo::Memory => Some("its files are in memory".to_owned()),
-        DirectIo::Refused(error) => Some(error.to_string()),
+        DirectIo::Works(alignment) => Ok(SECTOR.max(alignment.offset_bytes.into())),
+        DirectIo::Memory => Err("its files are in memory".to_owned()),
+        DirectIo::Refused(error) => Err(error.to_string()),
     })
 }
 

@@ -173,18 +173,23 @@ fn choose_sizes(
 }
 
 fn check_direct(args: &RunArgs, survey: &Survey) -> Result<(), Error> {
-    let only_null = args.foreground.engine == EngineKind::Null && args.foreground.canary == 0.0;
-    let Some(why) = &survey.no_direct else {
-        return Ok(());
-    };
-    if args.foreground.buffered || only_null {
+    let null = args.foreground.engine == EngineKind::Null;
+    if args.foreground.buffered || (null && args.foreground.canary == 0.0) {
         return Ok(());
     }
-    Err(Error::Usage(format!(
-        "{}: no direct I/O on this file system ({why}); add --buffered to go through the page \
-         cache, or give a directory on a drive",
-        survey.place.path().display()
-    )))
+    let place = survey.place.path().display();
+    match &survey.direct {
+        Ok(unit) if null || args.foreground.block_size.is_multiple_of(*unit) => Ok(()),
+        Ok(unit) => Err(Error::Usage(format!(
+            "--block-size {}: direct I/O on {place} takes multiples of {unit} bytes; give one, or \
+             add --buffered",
+            args.foreground.block_size,
+        ))),
+        Err(why) => Err(Error::Usage(format!(
+            "{place}: no direct I/O on this file system ({why}); add --buffered to go through the \
+             page cache, or give a directory on a drive"
+        ))),
+    }
 }
 
 fn foreground(args: &ForegroundArgs, size_bytes: u64) -> Foreground {

@@ -75,7 +75,7 @@ fn options_that_contradict_each_other_are_refused() {
 
 #[test]
 fn a_block_must_suit_the_disk() {
-    refused(&["--block-size", "1000"], &["block"]);
+    refused(&["--block-size", "1000"], &["--block-size", "multiples of"]);
 }
 
 #[test]
