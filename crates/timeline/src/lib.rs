@@ -5,6 +5,14 @@
 //! compares reads only that. The record is JSON Lines, so it streams and a
 //! killed run leaves a readable one. This crate makes no system call and has
 //! no clock: it reads and writes any `Read` or `Write` it is given.
+//!
+//! ```no_run
+//! let file = std::fs::File::open("run.jsonl.zst")?;
+//! let record = timeline::record::RecordReader::read(file)?;
+//! let verdict = timeline::judge(&record, &timeline::JudgeOptions::default());
+//! println!("{}", verdict.summary);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
