@@ -1,0 +1,111 @@
+//! Why a card or an override isn't taken.
+
+use std::fmt;
+
+/// Why a card or an override isn't taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CardError {
+    /// It isn't TOML.
+    #[error("{at}: {why}")]
+    Syntax {
+        /// Where.
+        at: Place,
+        /// What TOML's parser says.
+        why: String,
+    },
+    /// A key that no card has.
+    #[error("{at}unknown key '{key}'{}", hint(.nearest))]
+    UnknownKey {
+        /// Where; empty for an override.
+        at: At,
+        /// What was given.
+        key: String,
+        /// What may have been meant.
+        nearest: Option<String>,
+    },
+    /// A key's bare name that is in several sections.
+    #[error("'{key}' could be {}: give the section too", .candidates.join(" or "))]
+    Ambiguous {
+        /// What was given.
+        key: String,
+        /// The paths it could stand for.
+        candidates: Vec<&'static str>,
+    },
+    /// A figure that isn't written as value, sure and source.
+    #[error("{at}'{key}': {why}")]
+    Shape {
+        /// Where.
+        at: At,
+        /// The key.
+        key: String,
+        /// What it should be.
+        why: String,
+    },
+    /// A value that its key doesn't take.
+    #[error("{at}'{key}': {why}")]
+    Value {
+        /// Where; empty for an override.
+        at: At,
+        /// The key's path.
+        key: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A figure that every card must give.
+    #[error("no '{key}': give it ({about})")]
+    Missing {
+        /// The key.
+        key: &'static str,
+        /// What it means.
+        about: &'static str,
+    },
+    /// An override without `=`.
+    #[error("'{text}' is no override: give KEY=VALUE, e.g. a=2ms")]
+    NoOverride {
+        /// What was given.
+        text: String,
+    },
+}
+
+/// A place in a card's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte of a text.
+    pub(crate) fn of(text: &str, byte: usize) -> Place {
+        let before = text.get(..byte).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        Place {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// A place, if the text has any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At(pub Option<Place>);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |place| write!(f, "{place}: "))
+    }
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map_or_else(String::new, |key| format!("; did you mean '{key}'?"))
+}

@@ -1,0 +1,188 @@
+//! The device card: what a drive costs, figure by figure, each with its source.
+//!
+//! A card that was measured and a profile that is shipped are the same TOML
+//! file. Every figure is a table of three: its value, how sure it is and where
+//! it comes from, so that a prediction can say what it rests on:
+//!
+//! ```toml
+//! name = "crucial-t500-2tb"
+//! about = "Crucial T500 2 TB, NVMe"
+//!
+//! [discard]
+//! a = { value = "976us", sure = "derived", source = "measured iostat logs of 2024" }
+//! ```
+//!
+//! [`KEYS`] lists every figure; a key that isn't there is an error that names
+//! the nearest one that is. Times take `ns`, `us`, `ms`, `s`; sizes `k`, `M`,
+//! `G`, `T` (1024); costs by size are a time `/MiB` (or `/KiB`, `/GiB`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+mod build;
+mod error;
+mod keys;
+mod overrides;
+mod parse;
+mod show;
+mod value;
+
+pub use error::{At, CardError, Place};
+pub use keys::{KEYS, Key};
+pub use value::PerMib;
+
+/// How sure a figure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sure {
+    /// Read off a measurement.
+    Measured,
+    /// Computed from measurements with a model, in-sample.
+    Derived,
+    /// The drive is at least as fast as this: only a bound is known.
+    Bound,
+    /// Not known for this drive; taken from its kind, or to try something out.
+    Assumed,
+}
+
+/// Where a figure comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// How sure it is.
+    pub sure: Sure,
+    /// Its source, in words.
+    pub source: String,
+}
+
+/// One figure as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) text: String,
+    pub(crate) note: Note,
+}
+
+/// The card of one drive.
+///
+/// Made by [`str::parse`] from TOML, changed by [`Card::with`], printed as TOML
+/// by its `Display`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Card {
+    name: String,
+    about: String,
+    /// By the key's path; what isn't there has its key's default.
+    entries: BTreeMap<&'static str, Entry>,
+    figures: Figures,
+}
+
+impl Card {
+    /// The drive's name, e.g. `crucial-t500-2tb`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What drive this is and what is special about it, in a sentence or two.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// The figures, to compute with.
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Where a figure comes from, by its path, e.g. `discard.a`; `None` if the
+    /// card doesn't give it and its default is taken.
+    pub fn note(&self, path: &str) -> Option<&Note> {
+        self.entries.get(path).map(|e| &e.note)
+    }
+}
+
+/// All figures of a card.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// Discards; `None` for a drive that can't.
+    pub discard: Option<Discard>,
+    /// Reads.
+    pub read: Transfer,
+    /// Writes.
+    pub write: Transfer,
+    /// What a flush costs, after the writes before it have completed.
+    pub flush: Duration,
+    /// The unit of the drive's map. A write maps every granule it touches, a
+    /// discard unmaps only those it covers whole. At least 512 bytes.
+    pub granule: u64,
+}
+
+/// What a read or a write costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transfer {
+    /// The time of the smallest one on an idle drive.
+    pub latency: Duration,
+    /// What its size adds.
+    pub per_mib: PerMib,
+    /// How many are worked at at once; the others wait. At least 1. So the
+    /// drive's highest rate is `parallelism / latency`.
+    pub parallelism: u32,
+    /// Standard deviation of the time, as a share of it. At most 0.33.
+    pub jitter: f64,
+}
+
+/// What a discard costs and whom it holds up:
+/// S = a + b·mapped + b_unmapped·unmapped + per_range·ranges.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Discard {
+    /// What each command costs.
+    pub a: Duration,
+    /// What mapped space costs.
+    pub b: PerMib,
+    /// What space costs that holds nothing.
+    pub b_unmapped: PerMib,
+    /// What each range of a command costs.
+    pub per_range: Duration,
+    /// The most ranges in a command. At least 1.
+    pub max_ranges: u32,
+    /// The most bytes in a command, all ranges together. At least 512.
+    pub max_bytes: u64,
+    /// How discards and other commands wait for each other.
+    pub queue: Queue,
+    /// Standard deviation of S, as a share of it. At most 0.33.
+    pub jitter: f64,
+    /// A range below this length is ignored (and costs its `a` all the same).
+    pub smallest: u64,
+    /// What a read returns where a discard was.
+    pub read_after_trim: ReadAfterTrim,
+}
+
+/// How discards and other commands wait for each other. φ is the share of S,
+/// from its beginning, during which no read, write or flush starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Queue {
+    /// Commands start in the order in which they came; one discard at a time.
+    /// It doesn't wait for those under way (they complete beside it), and for
+    /// φ·S none starts after it.
+    Exclusive {
+        /// 0 to 1.
+        phi: f64,
+    },
+    /// ATA without queued TRIM: TRIM and flush are not NCQ commands, so the
+    /// host waits until nothing is under way, sends the one command alone, and
+    /// holds everything that comes later until it is done (φ = 1).
+    NonNcqDrain,
+    /// Up to `k` discards at once, in no order with reads and writes.
+    Parallel {
+        /// At least 1.
+        k: u32,
+        /// 0 to 1.
+        phi: f64,
+    },
+}
+
+/// What a read returns where a discard was, until the next write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadAfterTrim {
+    /// Zeros (ATA: RZAT; NVMe: DLFEAT 1).
+    Zeros,
+    /// Something, but always the same (ATA: DRAT).
+    Deterministic,
+    /// Anything, and perhaps something else the next time.
+    Undefined,
+}

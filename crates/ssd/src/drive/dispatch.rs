@@ -1,0 +1,222 @@
+//! Who may start now, and how long it takes: all rules of the queue.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::command::{Command, Completion, Id};
+use super::lane::Lane;
+use super::map::Taken;
+use super::{Drive, Event, What};
+use crate::card::{Discard, Queue, Transfer};
+
+/// The four kinds of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Flush,
+    Discard,
+}
+
+const KINDS: [Kind; 4] = [Kind::Read, Kind::Write, Kind::Flush, Kind::Discard];
+
+/// How long a command takes, and for how much of it nothing else may start.
+struct Service {
+    time: Duration,
+    blocks: Duration,
+}
+
+impl Service {
+    fn free(time: Duration) -> Service {
+        Service {
+            time,
+            blocks: Duration::ZERO,
+        }
+    }
+}
+
+impl Drive {
+    /// Starts everything that may start now, the oldest first.
+    pub(super) fn dispatch(&mut self) {
+        while let Some((_, kind)) = KINDS
+            .iter()
+            .filter_map(|&kind| Some((self.lane(kind).head()?, kind)))
+            .filter(|&(id, kind)| self.may_start(id, kind))
+            .min_by_key(|&(id, _)| id)
+        {
+            self.start(kind);
+        }
+    }
+
+    fn lane(&self, kind: Kind) -> &Lane {
+        match kind {
+            Kind::Read => &self.reads,
+            Kind::Write => &self.writes,
+            Kind::Flush => &self.flushes,
+            Kind::Discard => &self.discards,
+        }
+    }
+
+    fn queue(&self) -> Option<Queue> {
+        self.figures.discard.as_ref().map(|d| d.queue)
+    }
+
+    /// Whether the head of a lane may start.
+    fn may_start(&self, id: Id, kind: Kind) -> bool {
+        match kind {
+            Kind::Read => self.has_slot(&self.reads, &self.figures.read) && !self.is_held(id),
+            Kind::Write => self.has_slot(&self.writes, &self.figures.write) && !self.is_held(id),
+            Kind::Flush => {
+                let written = self.unwritten.first().is_none_or(|&oldest| oldest > id);
+                written && !self.is_held(id) && self.may_start_alone(id)
+            }
+            Kind::Discard => self.discard_may_start(id),
+        }
+    }
+
+    fn has_slot(&self, lane: &Lane, cost: &Transfer) -> bool {
+        lane.active < cost.parallelism
+    }
+
+    /// Whether a discard keeps a read, write or flush from starting.
+    fn is_held(&self, id: Id) -> bool {
+        let blocked = self.now < self.blocked_until;
+        blocked
+            || match self.queue() {
+                // In order of arrival, but a discard that waits for another
+                // discard holds nobody: else φ < 1 would mean nothing.
+                Some(Queue::Exclusive { .. }) => {
+                    self.discards.active == 0 && self.discards.has_before(id)
+                }
+                Some(Queue::NonNcqDrain) => {
+                    self.discards.active + self.flushes.active > 0
+                        || self.discards.has_before(id)
+                        || self.flushes.has_before(id)
+                }
+                Some(Queue::Parallel { .. }) | None => false,
+            }
+    }
+
+    fn discard_may_start(&self, id: Id) -> bool {
+        match self.queue() {
+            // Those before it must have been begun, not completed.
+            Some(Queue::Exclusive { .. }) => self.discards.active == 0 && !self.waits_before(id),
+            Some(Queue::NonNcqDrain) => self.may_start_alone(id),
+            Some(Queue::Parallel { k, .. }) => self.discards.active < k,
+            // The drive was told to take none while this one waited.
+            None => true,
+        }
+    }
+
+    /// Where commands that aren't NCQ run alone: whether one can.
+    fn may_start_alone(&self, id: Id) -> bool {
+        if self.queue() != Some(Queue::NonNcqDrain) {
+            return true;
+        }
+        let active: u32 = KINDS.iter().map(|&kind| self.lane(kind).active).sum();
+        active == 0 && !self.waits_before(id)
+    }
+
+    fn waits_before(&self, id: Id) -> bool {
+        KINDS.iter().any(|&kind| self.lane(kind).has_before(id))
+    }
+
+    fn start(&mut self, kind: Kind) {
+        let lane = match kind {
+            Kind::Read => &mut self.reads,
+            Kind::Write => &mut self.writes,
+            Kind::Flush => &mut self.flushes,
+            Kind::Discard => &mut self.discards,
+        };
+        let Some(waiting) = lane.take() else { return };
+        let service = self.service(&waiting.command);
+        if !service.blocks.is_zero() {
+            let until = self.now + service.blocks;
+            self.blocked_until = self.blocked_until.max(until);
+            // Where it blocks to its end, its completion lets the others go on.
+            if service.blocks < service.time {
+                self.events.push(Reverse(Event {
+                    at: until,
+                    id: waiting.id,
+                    what: What::Unblock,
+                }));
+            }
+        }
+        let completed = self.now + service.time;
+        self.events.push(Reverse(Event {
+            at: completed,
+            id: waiting.id,
+            what: What::Complete(Completion {
+                id: waiting.id,
+                command: waiting.command,
+                submitted: waiting.submitted,
+                started: self.now,
+                completed,
+                trimmed: Vec::new(),
+            }),
+        }));
+    }
+
+    fn service(&mut self, command: &Command) -> Service {
+        match command {
+            Command::Read(range) => {
+                let nanos = transfer_nanos(&self.figures.read, range);
+                Service::free(self.jittered(nanos, self.figures.read.jitter))
+            }
+            Command::Write(range) => {
+                let nanos = transfer_nanos(&self.figures.write, range);
+                Service::free(self.jittered(nanos, self.figures.write.jitter))
+            }
+            Command::Flush => Service::free(self.figures.flush),
+            Command::Discard(ranges) => {
+                let Some(discard) = &self.figures.discard else {
+                    return Service::free(Duration::ZERO);
+                };
+                let (nanos, jitter) = (self.discard_nanos(discard, ranges), discard.jitter);
+                let phi = match discard.queue {
+                    Queue::Exclusive { phi } | Queue::Parallel { phi, .. } => phi,
+                    Queue::NonNcqDrain => 1.0,
+                };
+                let time = self.jittered(nanos, jitter);
+                Service {
+                    time,
+                    blocks: time.mul_f64(phi).min(time),
+                }
+            }
+        }
+    }
+
+    /// S = a + b·mapped + b_unmapped·unmapped + per_range·ranges, in nanoseconds.
+    fn discard_nanos(&self, discard: &Discard, ranges: &[Range<u64>]) -> f64 {
+        let mut nanos = discard.a.as_nanos() as f64;
+        for range in ranges {
+            nanos += discard.per_range.as_nanos() as f64;
+            if let Taken::Whole(whole) =
+                self.map.take(range, self.figures.granule, discard.smallest)
+            {
+                let mapped = self.map.mapped().overlap(whole.clone());
+                nanos += discard.b.nanos_for(mapped);
+                nanos += discard
+                    .b_unmapped
+                    .nanos_for(whole.end - whole.start - mapped);
+            }
+        }
+        nanos
+    }
+
+    fn jittered(&mut self, nanos: f64, jitter: f64) -> Duration {
+        let factor = if jitter > 0.0 {
+            1.0 + jitter * self.rng.bell()
+        } else {
+            1.0
+        };
+        // A float saturates when it becomes an integer; it is never negative,
+        // for a jitter is below a third and a bell within ±3.
+        Duration::from_nanos((nanos * factor).round() as u64)
+    }
+}
+
+fn transfer_nanos(cost: &Transfer, range: &Range<u64>) -> f64 {
+    cost.latency.as_nanos() as f64 + cost.per_mib.nanos_for(range.end - range.start)
+}

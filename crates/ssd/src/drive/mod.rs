@@ -1,0 +1,327 @@
+//! A drive in time: commands go in with a time, completions come out with one.
+//!
+//! There is no clock here. Whoever drives the model says what time it is, a
+//! simulation the time of the next event, a block device its real clock:
+//!
+//! ```
+//! use ssd::{Command, Drive, Time, profiles};
+//!
+//! let card = profiles::by_name("crucial-t500-2tb").unwrap();
+//! let mut drive = Drive::new(card.figures().clone(), 1 << 40, 7);
+//! drive.premap(0..1 << 30);
+//! drive.submit(Time::ZERO, Command::Discard(vec![0..1 << 27])).unwrap();
+//! drive.submit(Time::ZERO, Command::Read(1 << 29..(1 << 29) + 4096)).unwrap();
+//! let mut done = Vec::new();
+//! while let Some(next) = drive.next_event() {
+//!     drive.advance(next, &mut done);
+//! }
+//! // The read came after the discard, and the drive does nothing beside one.
+//! assert!(matches!(done[0].command, Command::Discard(_)));
+//! assert_eq!(done[1].started, done[0].completed);
+//! ```
+//!
+//! A stall is nothing that this model knows of. It has queues, and rules for
+//! who may start ([`Queue`](crate::Queue)); a reader that keeps 8 reads in
+//! flight beside back-to-back discards sees 8 reads for each discard because
+//! that is what these rules come to.
+
+mod command;
+mod dispatch;
+mod lane;
+mod map;
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeSet, BinaryHeap};
+use std::ops::Range;
+
+use extents::Extents;
+
+pub use command::{Command, Completion, Id, Refused, Stats};
+
+use crate::card::Figures;
+use crate::rng::Rng;
+use crate::time::Time;
+use lane::{Lane, Waiting};
+use map::{Map, Taken};
+
+/// The model of one drive.
+#[derive(Debug, Clone)]
+pub struct Drive {
+    figures: Figures,
+    map: Map,
+    rng: Rng,
+    /// The latest time anybody told.
+    now: Time,
+    next_id: u64,
+    reads: Lane,
+    writes: Lane,
+    flushes: Lane,
+    discards: Lane,
+    /// Writes that are not completed, waiting or under way: flushes wait for them.
+    unwritten: BTreeSet<Id>,
+    /// Until then no read, write or flush starts.
+    blocked_until: Time,
+    events: BinaryHeap<Reverse<Event>>,
+    /// Completed, but not yet told.
+    done: Vec<Completion>,
+    stats: Stats,
+}
+
+/// Something that will happen inside.
+#[derive(Debug, Clone)]
+struct Event {
+    at: Time,
+    /// Which command's; decides between events at the same time.
+    id: Id,
+    what: What,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    /// A discard lets the others go on, though it isn't done.
+    Unblock,
+    /// A command is done.
+    Complete(Completion),
+}
+
+impl Drive {
+    /// A drive of so many bytes, with nothing mapped. The same commands at the
+    /// same times with the same seed give the same completions.
+    pub fn new(figures: Figures, capacity: u64, seed: u64) -> Drive {
+        Drive {
+            figures,
+            map: Map::new(capacity),
+            rng: Rng::new(seed),
+            now: Time::ZERO,
+            next_id: 0,
+            reads: Lane::default(),
+            writes: Lane::default(),
+            flushes: Lane::default(),
+            discards: Lane::default(),
+            unwritten: BTreeSet::new(),
+            blocked_until: Time::ZERO,
+            events: BinaryHeap::new(),
+            done: Vec::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Marks a range as mapped, as if it had been written long ago. What lies
+    /// beyond the drive's end is left out.
+    pub fn premap(&mut self, range: Range<u64>) {
+        let end = range.end.min(self.map.capacity());
+        self.map.write(range.start..end, self.figures.granule);
+    }
+
+    /// Which bytes are mapped. Reads of others return what
+    /// [`ReadAfterTrim`](crate::ReadAfterTrim) says.
+    pub fn mapped(&self) -> &Extents {
+        self.map.mapped()
+    }
+
+    /// The drive's size in bytes.
+    pub fn capacity(&self) -> u64 {
+        self.map.capacity()
+    }
+
+    /// What everything costs.
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Changes what everything costs, for commands that start after `now`.
+    pub fn set_figures(&mut self, now: Time, figures: Figures) {
+        self.run_to(now);
+        self.figures = figures;
+        self.dispatch();
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Commands submitted and not completed.
+    pub fn in_flight(&self) -> usize {
+        [&self.reads, &self.writes, &self.flushes, &self.discards]
+            .iter()
+            .map(|lane| lane.waiting() + lane.active as usize)
+            .sum()
+    }
+
+    /// Hands a command to the drive. A time before one that was told already
+    /// counts as that one: time never goes backwards here.
+    ///
+    /// # Errors
+    /// If the drive doesn't take such a command; then nothing has happened.
+    pub fn submit(&mut self, now: Time, command: Command) -> Result<Id, Refused> {
+        self.check(&command)?;
+        self.run_to(now);
+        let id = Id(self.next_id);
+        self.next_id += 1;
+        let lane = match command {
+            Command::Read(_) => &mut self.reads,
+            Command::Write(_) => {
+                self.unwritten.insert(id);
+                &mut self.writes
+            }
+            Command::Flush => &mut self.flushes,
+            Command::Discard(_) => &mut self.discards,
+        };
+        lane.push(Waiting {
+            id,
+            command,
+            submitted: self.now,
+        });
+        self.dispatch();
+        Ok(id)
+    }
+
+    /// When to call [`Drive::advance`] next; `None` if nothing is in flight.
+    /// Not every event is a completion.
+    pub fn next_event(&self) -> Option<Time> {
+        if let Some(first) = self.done.first() {
+            return Some(first.completed);
+        }
+        self.events.peek().map(|Reverse(event)| event.at)
+    }
+
+    /// Lets time pass until `now`, and appends what was completed by then, in
+    /// the order of completion.
+    pub fn advance(&mut self, now: Time, completed: &mut Vec<Completion>) {
+        self.run_to(now);
+        completed.append(&mut self.done);
+    }
+
+    fn run_to(&mut self, now: Time) {
+        while let Some(Reverse(event)) = self.events.peek()
+            && event.at <= now
+            && let Some(Reverse(event)) = self.events.pop()
+        {
+            self.now = self.now.max(event.at);
+            if let What::Complete(completion) = event.what {
+                self.complete(completion);
+            }
+            // All that ends now must have ended before anything new is begun.
+            if self
+                .events
+                .peek()
+                .is_none_or(|Reverse(next)| next.at > self.now)
+            {
+                self.dispatch();
+            }
+        }
+        self.now = self.now.max(now);
+    }
+
+    fn complete(&mut self, mut completion: Completion) {
+        match &completion.command {
+            Command::Read(_) => {
+                self.reads.active -= 1;
+                self.stats.reads += 1;
+            }
+            Command::Write(range) => {
+                self.map.write(range.clone(), self.figures.granule);
+                self.unwritten.remove(&completion.id);
+                self.writes.active -= 1;
+                self.stats.writes += 1;
+            }
+            Command::Flush => {
+                self.flushes.active -= 1;
+                self.stats.flushes += 1;
+            }
+            Command::Discard(ranges) => {
+                self.discards.active -= 1;
+                self.stats.discards += 1;
+                completion.trimmed = self.trim(ranges);
+            }
+        }
+        self.done.push(completion);
+    }
+
+    /// Unmaps what the drive takes of these ranges, and returns that.
+    fn trim(&mut self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let smallest = self.figures.discard.as_ref().map_or(0, |d| d.smallest);
+        let mut trimmed = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let asked = range.end - range.start;
+            self.stats.bytes_discarded += asked;
+            match self.map.take(range, self.figures.granule, smallest) {
+                Taken::Ignored => self.stats.bytes_ignored += asked,
+                Taken::Whole(whole) => {
+                    self.stats.bytes_lost_to_rounding += asked - (whole.end - whole.start);
+                    self.stats.bytes_unmapped += self.map.trim(whole.clone());
+                    if !whole.is_empty() {
+                        trimmed.push(whole);
+                    }
+                }
+            }
+        }
+        trimmed
+    }
+
+    fn check(&self, command: &Command) -> Result<(), Refused> {
+        match command {
+            Command::Flush => Ok(()),
+            Command::Read(range) | Command::Write(range) => self.check_range(range),
+            Command::Discard(ranges) => {
+                let discard = self.figures.discard.as_ref().ok_or(Refused::NoDiscards)?;
+                if ranges.len() > discard.max_ranges as usize {
+                    return Err(Refused::TooManyRanges {
+                        given: ranges.len(),
+                        most: discard.max_ranges,
+                    });
+                }
+                ranges
+                    .iter()
+                    .try_for_each(|range| self.check_range(range))?;
+                let lengths = ranges.iter().map(|r| r.end - r.start);
+                let given = lengths.fold(0_u64, u64::saturating_add);
+                if given > discard.max_bytes {
+                    return Err(Refused::TooLarge {
+                        given,
+                        most: discard.max_bytes,
+                    });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn check_range(&self, range: &Range<u64>) -> Result<(), Refused> {
+        if range.start <= range.end && range.end <= self.map.capacity() {
+            return Ok(());
+        }
+        Err(Refused::OutOfRange {
+            start: range.start,
+            end: range.end,
+            capacity: self.map.capacity(),
+        })
+    }
+}
+
+impl Event {
+    fn rank(&self) -> (Time, Id, bool) {
+        (self.at, self.id, matches!(self.what, What::Complete(_)))
+    }
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Event) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Event) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Event) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
