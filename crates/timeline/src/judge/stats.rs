@@ -54,7 +54,8 @@ const RESAMPLES: usize = 1000;
 /// A loss, as a share of the baseline, with its 95 % bootstrap interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Loss {
-    /// 1 − median while discarding ÷ median of the baseline.
+    /// 1 − mean while discarding ÷ mean of the baseline: the throughput it costs.
+    /// (Means, because the median of twenty scattered values scatters a quarter more.)
     pub(super) share: f64,
     /// Lower end of the interval.
     pub(super) low: f64,
@@ -78,24 +79,26 @@ const ENOUGH: usize = 5;
 /// The loss of `active` rates against `baseline` rates. Always the same for
 /// the same figures: the resampling has a fixed seed.
 pub(super) fn loss(baseline: &[f32], active: &[f32]) -> Option<Loss> {
-    let all = |values: &[f32]| median(values.iter().copied().map(f64::from));
+    let all = |values: &[f32]| {
+        let sum = values.iter().fold(0.0, |sum, &v| sum + f64::from(v));
+        (!values.is_empty()).then(|| sum / values.len() as f64)
+    };
     let base = all(baseline).filter(|&b| b > 0.0)?;
     let now = all(active)?;
     let (baseline, active) = (&thinned(baseline)[..], &thinned(active)[..]);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut resampled =
+        |of: &[f64], n: usize| (0..n).fold(0.0, |sum, _| sum + random.pick(of)) / n as f64;
     let mut losses: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            let then = median((0..baseline.len()).map(|_| *random.pick(baseline)));
+            let then = resampled(baseline, baseline.len());
             let now = if active.len() < ENOUGH {
-                // Scatter of the baseline around its own median, laid on each value.
-                median(active.iter().map(|&v| v + random.pick(baseline) - base))
+                // Scatter of the baseline around its own mean, laid on theirs.
+                now + resampled(baseline, active.len()) - base
             } else {
-                median((0..active.len()).map(|_| *random.pick(active)))
+                resampled(active, active.len())
             };
-            match (then, now) {
-                (Some(then), Some(now)) if then > 0.0 => 1.0 - now / then,
-                _ => 0.0,
-            }
+            if then > 0.0 { 1.0 - now / then } else { 0.0 }
         })
         .collect();
     losses.sort_by(f64::total_cmp);
@@ -156,7 +159,7 @@ mod tests {
         assert!(same.detectable() < 0.1);
         let lower = loss(&noisy(100.0), &noisy(80.0)).unwrap();
         assert!(
-            (lower.share - 0.2).abs() < 1e-6 && lower.low > 0.1,
+            (lower.share - 0.2).abs() < 1e-5 && lower.low > 0.1,
             "{lower:?}"
         );
         assert_eq!(

@@ -458,3 +458,32 @@ fn the_summary_can_be_quoted() {
          (7.5 GiB/s)."
     );
 }
+
+/// Rates that scatter by 10 %, and discards that do nothing: never a slowdown
+/// nor a stall; 20 % less is always seen.
+#[test]
+fn noise_is_told_from_a_loss() {
+    let mut state = 1_u64;
+    let mut uniform = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    // Twelve uniform numbers make a good bell.
+    let mut bell = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+    for (left, slowdowns) in [(1.0, 0..=0), (0.8, 99..=100)] {
+        let mut found = 0;
+        for _ in 0..100 {
+            let it = run(0.1, 6.0..8.0, vec![level(6.0..8.0, left * BASE)]);
+            let mut record = it.record();
+            for ops in &mut record.intervals.actors[0].ops {
+                *ops = (f64::from(*ops) * (1.0 + 0.1 * bell())).max(0.0) as u32;
+            }
+            let verdict = judge(&record, &JudgeOptions::default());
+            assert_ne!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+            found += usize::from(verdict.verdict == Finding::Slowdown);
+        }
+        assert!(slowdowns.contains(&found), "{left}: {found} of 100");
+    }
+}
