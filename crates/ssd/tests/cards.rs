@@ -1,5 +1,7 @@
 //! Device cards: what is read, what is refused, and that every shipped one is good.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use ssd::card::{KEYS, Sure};
 use ssd::{Card, CardError, Queue, profiles};

@@ -1,5 +1,7 @@
 //! What theory says about the queue; nothing in the model knows of it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
 use ssd::harness::{Harness, Outcome, Pace, Pieces, Readers, Sample};

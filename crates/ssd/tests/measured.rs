@@ -3,6 +3,8 @@
 //! The discards (how many of which size in each second) are those of the iostat
 //! logs; everything else has to come out of the card and the queue.
 
+#![allow(clippy::unwrap_used)]
+
 use std::ops::Range;
 use std::time::Duration;
 

@@ -152,6 +152,28 @@ pub struct Discard {
     pub read_after_trim: ReadAfterTrim,
 }
 
+impl Discard {
+    /// The mean time S of a command by itself: so many mapped bytes and bytes
+    /// that hold nothing, in so many ranges.
+    pub fn service(&self, mapped: u64, unmapped: u64, ranges: usize) -> Duration {
+        let nanos = self.a.as_nanos() as f64
+            + self.per_range.as_nanos() as f64 * ranges as f64
+            + self.b.nanos_for(mapped)
+            + self.b_unmapped.nanos_for(unmapped);
+        // A float saturates when it becomes an integer.
+        Duration::from_nanos(nanos.round() as u64)
+    }
+
+    /// The share of [`Discard::service`] during which no read, write or flush
+    /// starts, 0 to 1.
+    pub fn phi(&self) -> f64 {
+        match self.queue {
+            Queue::Exclusive { phi } | Queue::Parallel { phi, .. } => phi,
+            Queue::NonNcqDrain => 1.0,
+        }
+    }
+}
+
 /// How discards and other commands wait for each other. φ is the share of S,
 /// from its beginning, during which no read, write or flush starts.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -173,12 +173,10 @@ impl Drive {
                 let Some(discard) = &self.figures.discard else {
                     return Service::free(Duration::ZERO);
                 };
-                let (nanos, jitter) = (self.discard_nanos(discard, ranges), discard.jitter);
-                let phi = match discard.queue {
-                    Queue::Exclusive { phi } | Queue::Parallel { phi, .. } => phi,
-                    Queue::NonNcqDrain => 1.0,
-                };
-                let time = self.jittered(nanos, jitter);
+                let (mapped, unmapped) = self.taken(discard, ranges);
+                let mean = discard.service(mapped, unmapped, ranges.len());
+                let (phi, jitter) = (discard.phi(), discard.jitter);
+                let time = self.jittered(mean.as_nanos() as f64, jitter);
                 Service {
                     time,
                     blocks: time.mul_f64(phi).min(time),
@@ -187,22 +185,19 @@ impl Drive {
         }
     }
 
-    /// S = a + b·mapped + b_unmapped·unmapped + per_range·ranges, in nanoseconds.
-    fn discard_nanos(&self, discard: &Discard, ranges: &[Range<u64>]) -> f64 {
-        let mut nanos = discard.a.as_nanos() as f64;
+    /// Of the bytes that the drive takes of these ranges: those that are mapped,
+    /// and those that hold nothing.
+    fn taken(&self, discard: &Discard, ranges: &[Range<u64>]) -> (u64, u64) {
+        let (mut mapped, mut all) = (0, 0);
         for range in ranges {
-            nanos += discard.per_range.as_nanos() as f64;
             if let Taken::Whole(whole) =
                 self.map.take(range, self.figures.granule, discard.smallest)
             {
-                let mapped = self.map.mapped().overlap(whole.clone());
-                nanos += discard.b.nanos_for(mapped);
-                nanos += discard
-                    .b_unmapped
-                    .nanos_for(whole.end - whole.start - mapped);
+                all += whole.end - whole.start;
+                mapped += self.map.mapped().overlap(whole);
             }
         }
-        nanos
+        (mapped, all - mapped)
     }
 
     fn jittered(&mut self, nanos: f64, jitter: f64) -> Duration {
