@@ -4,6 +4,7 @@
 mod build;
 mod control;
 mod faults;
+mod figures;
 mod fuzzed;
 mod permuted;
 mod recorded;
