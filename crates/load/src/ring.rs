@@ -143,7 +143,7 @@ impl Ring {
         }
     }
 
-    /// Registers one file; entries name it by index 0 with [`Sqe::FIXED_FILE`].
+    /// Registers one file; entries name it by index 0 with [`Sqe::fixed_file`].
     ///
     /// # Errors
     /// What the kernel said; entries then name the file itself.

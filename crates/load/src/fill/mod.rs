@@ -61,7 +61,7 @@ pub struct FillReport {
     /// What keeps the extents apart: a file without a name. Hold it until the
     /// filled file is deleted; its space is freed when it is dropped.
     pub spacer: Option<File>,
-    /// What isn't as asked, in words.
+    /// What isn't as asked, in words that follow the file's name.
     pub notes: Vec<String>,
 }
 
@@ -188,10 +188,9 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
                 }
                 Err(fragment::Failure::NoSpace) => return Err(no_space(spec, 0)),
                 Err(fragment::Failure::Other(why)) => {
-                    report.notes.push(format!(
-                        "{}: it can't be fragmented on purpose here: {why}",
-                        spec.path.display()
-                    ));
+                    report
+                        .notes
+                        .push(format!("can't be fragmented on purpose here: {why}"));
                     clear(spec)?;
                     plain
                 }
@@ -224,8 +223,7 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
         let wanted = spec.len.div_ceil(extent);
         if found * 10 < wanted * 9 {
             report.notes.push(format!(
-                "{}: {found} separate extents were made of the {wanted} asked for",
-                spec.path.display()
+                "{found} separate extents were made of the {wanted} asked for"
             ));
         }
     }

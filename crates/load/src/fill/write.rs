@@ -27,12 +27,8 @@ pub(super) fn all(
 ) -> Result<Vec<String>, LoadError> {
     let mut notes = Vec::new();
     let direct = spec.direct.then(|| open_direct(spec)).and_then(|opened| {
-        let note = |error| {
-            format!(
-                "{}: it is written through the page cache: direct I/O isn't possible ({error})",
-                spec.path.display()
-            )
-        };
+        let note =
+            |error| format!("written through the page cache: direct I/O isn't possible ({error})");
         opened.map_err(|error| notes.push(note(error))).ok()
     });
     let work = Work {
