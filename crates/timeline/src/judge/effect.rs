@@ -67,10 +67,14 @@ impl View<'_> {
         let share = |cells: &mut dyn Iterator<Item = usize>| {
             let (mut low, mut all) = (0.0, 0.0_f64);
             for i in cells {
-                low += f64::from(u8::from(self.lows.low[i]));
-                all += 1.0;
+                low += if self.lows.low[i] {
+                    self.grid.seconds(i)
+                } else {
+                    0.0
+                };
+                all += self.grid.seconds(i);
             }
-            low / all.max(1.0)
+            low / all.max(f64::MIN_POSITIVE)
         };
         let undisturbed = share(&mut self.grid.within(&self.baseline.range));
         let covered = share(&mut (0..self.grid.len()).filter(|&i| self.grid.covered[i]));

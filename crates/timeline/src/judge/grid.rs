@@ -18,8 +18,8 @@ const LONGEST_CELL_S: f64 = 1.0;
 pub(super) struct Grid {
     /// The first interval of each cell, in order.
     starts: Vec<u32>,
-    /// How many intervals make a cell.
-    merge: usize,
+    /// The interval after each cell's last.
+    ends: Vec<u32>,
     seconds: Vec<f32>,
     rate: Vec<f32>,
     wait_s: Vec<f32>,
@@ -53,33 +53,40 @@ impl Grid {
         let most = all.len() / merge;
         let mut grid = Grid {
             starts: Vec::with_capacity(most),
-            merge,
+            ends: Vec::with_capacity(most),
             seconds: Vec::with_capacity(most),
             rate: Vec::with_capacity(most),
             wait_s: Vec::with_capacity(most),
             covered: Vec::with_capacity(most),
             cell_s: interval_s * merge as f64,
         };
-        for start in (all.start + offset..all.end).step_by(merge) {
-            let cell = start..start + merge;
+        // Intervals as short as those that a late sampling thread makes up for are taken
+        // together: else a run would be told by hundreds of them that lasted no time.
+        let least_s = 0.5 * grid.cell_s;
+        let mut end = all.start + offset;
+        while end < all.end {
+            let start = end;
+            let mut length_s = 0.0;
+            while end < all.end && (end < start + merge || length_s < least_s) {
+                length_s += f64::from(record.intervals.seconds[end]);
+                end += 1;
+            }
+            let cell = start..end;
             // A cell cut short at the end tells a rate from too few operations.
-            if cell.end > all.end || !actor.running[cell.clone()].iter().all(|&r| r) {
+            let short = cell.len() < merge || length_s < least_s;
+            if short || !actor.running[cell.clone()].iter().all(|&r| r) {
                 continue;
             }
-            let seconds: f64 = record.intervals.seconds[cell.clone()]
-                .iter()
-                .copied()
-                .map(f64::from)
-                .sum();
             let ops: u64 = actor.ops[cell.clone()].iter().map(|&n| u64::from(n)).sum();
-            grid.seconds.push(seconds as f32);
-            grid.rate.push((ops as f64 / seconds) as f32);
+            grid.seconds.push(length_s as f32);
+            grid.rate.push((ops as f64 / length_s) as f32);
             grid.covered
                 .push(discards.covered[cell.clone()].contains(&true));
             let wait_ms: u64 = discards.wait_ms[cell].iter().sum();
             grid.wait_s.push((wait_ms as f64 / 1e3) as f32);
             // A record has at most ten million intervals.
             grid.starts.push(start as u32);
+            grid.ends.push(end as u32);
         }
         grid
     }
@@ -91,8 +98,7 @@ impl Grid {
 
     /// The intervals of cell `i`.
     pub(super) fn cell(&self, i: usize) -> Range<usize> {
-        let start = self.starts[i] as usize;
-        start..start + self.merge
+        self.starts[i] as usize..self.ends[i] as usize
     }
 
     /// Length of cell `i`, in seconds.
@@ -120,8 +126,7 @@ impl Grid {
         let first = self
             .starts
             .partition_point(|&start| (start as usize) < range.start);
-        let fits = |&start: &u32| start as usize + self.merge <= range.end;
-        let end = self.starts.partition_point(fits);
+        let end = self.ends.partition_point(|&end| end as usize <= range.end);
         first..end.max(first)
     }
 

@@ -24,7 +24,7 @@ use super::low::Lows;
 use super::stats::median;
 
 /// Cuts are made where nothing explains a run for longer than this.
-const UNEXPLAINED_CELLS: usize = 3;
+const UNEXPLAINED_CELLS: f64 = 3.0;
 /// The same in seconds; the longer of both counts.
 const UNEXPLAINED_S: f64 = 0.5;
 /// Cells with discards are at most this high beside the rest of a run that goes on without.
@@ -65,18 +65,21 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
             grid.covered[i] || after || grid.adjoins(i) && grid.covered[i - 1]
         })
         .collect();
-    let covered = range.clone().filter(|&i| grid.covered[i]).count();
-    let low_covered = range
-        .clone()
-        .filter(|&i| grid.covered[i] && lows.low[i])
-        .count();
-    let discards_stall = 2 * low_covered > covered;
-    let gap = UNEXPLAINED_CELLS.max((UNEXPLAINED_S / grid.cell_s).round() as usize);
+    let length_s = |cells: &Range<usize>, so: &dyn Fn(usize) -> bool| {
+        cells
+            .clone()
+            .filter(|&i| so(i))
+            .fold(0.0, |sum, i| sum + grid.seconds(i))
+    };
+    let covered_s = length_s(&range, &|i| grid.covered[i]);
+    let low_covered_s = length_s(&range, &|i| grid.covered[i] && lows.low[i]);
+    let discards_stall = 2.0 * low_covered_s > covered_s;
+    let gap_s = (UNEXPLAINED_CELLS * grid.cell_s).max(UNEXPLAINED_S);
     let waits_known = (0..grid.len()).any(|i| grid.wait_s(i) > 0.0);
     let mut found = Vec::new();
     for run in runs(grid, lows, range) {
-        let count = run.clone().filter(|&i| explained[i]).count();
-        let mostly = 2 * count > run.len();
+        let explained_s = length_s(&run, &|i| explained[i]);
+        let mostly = 2.0 * explained_s > length_s(&run, &|_| true);
         let began_with_them = explained[run.start] && run.clone().any(|i| grid.covered[i]);
         let mut pieces = vec![Piece {
             cells: run.clone(),
@@ -92,8 +95,8 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
                 _ => true,
             }
         };
-        if count > 0 && (mostly || discards_stall && began_with_them && deeper()) {
-            pieces = cut(&run, &explained, gap);
+        if explained_s > 0.0 && (mostly || discards_stall && began_with_them && deeper()) {
+            pieces = cut(grid, &run, &explained, gap_s);
         }
         let worked = |p: &Piece| p.stall && (!waits_known || waits(grid, lows, p) >= WORKED);
         if pieces.iter().any(worked) {
@@ -130,50 +133,34 @@ fn runs(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Range<usize>> {
     runs
 }
 
-/// Cuts a run where it is unexplained for more than `gap` cells.
-fn cut(run: &Range<usize>, explained: &[bool], gap: usize) -> Vec<Piece> {
+/// Cuts a run where it is unexplained for longer than `gap_s`.
+fn cut(grid: &Grid, run: &Range<usize>, explained: &[bool], gap_s: f64) -> Vec<Piece> {
     let mut found = Vec::new();
+    let mut add = |cells: Range<usize>, stall: bool| {
+        if !cells.is_empty() {
+            found.push(Piece { cells, stall });
+        }
+    };
+    // Cells are as long as they say but for rounding.
+    let long = |cells: Range<usize>| cells.map(|i| grid.seconds(i)).sum::<f64>() > gap_s * 1.001;
     // A piece begins with the run or an explained cell, and reaches over short gaps.
     let mut start = run.start;
-    let mut unexplained = 0;
-    let mut any = false;
-    for i in run.clone() {
-        if !explained[i] {
-            unexplained += 1;
-            continue;
-        }
-        if unexplained > gap {
-            let end = i - unexplained;
-            if any {
-                found.push(Piece {
-                    cells: start..end,
-                    stall: true,
-                });
-            }
-            found.push(Piece {
-                cells: end..i,
-                stall: false,
-            });
+    let mut unexplained = run.start;
+    for i in run.clone().filter(|&i| explained[i]) {
+        if long(unexplained..i) {
+            add(start..unexplained, true);
+            add(unexplained..i, false);
             start = i;
         }
-        unexplained = 0;
-        any = true;
+        unexplained = i + 1;
     }
-    let end = if unexplained > gap {
-        run.end - unexplained
+    let end = if long(unexplained..run.end) {
+        unexplained
     } else {
         run.end
     };
-    found.push(Piece {
-        cells: start..end,
-        stall: true,
-    });
-    if end < run.end {
-        found.push(Piece {
-            cells: end..run.end,
-            stall: false,
-        });
-    }
+    add(start..end, true);
+    add(end..run.end, false);
     found
 }
 
