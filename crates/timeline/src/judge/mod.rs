@@ -153,6 +153,12 @@ fn warnings(record: &RunRecord, main: &PartJudged) -> Vec<String> {
     } else {
         warnings.push("The record has no end: its run was killed.".to_owned());
     }
+    if record.head.devices.is_empty() {
+        warnings.push(
+            "No block device is known below the target, so discards could not be watched."
+                .to_owned(),
+        );
+    }
     if main.discards.upper {
         warnings.push(
             "The devices below saw (almost) no discards; those of the device above them were \

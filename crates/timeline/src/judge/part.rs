@@ -144,6 +144,9 @@ impl Case<'_> {
         if self.event(EventKind::DiscardsDidNotCome).is_some() {
             reasons.push(Reason::DiscardsDidNotCome);
         }
+        if self.record.head.devices.is_empty() {
+            return Finding::Inconclusive; // nobody looked
+        }
         Finding::None
     }
 

@@ -208,6 +208,14 @@ fn records_with_next_to_nothing() {
         "{:?}",
         idle.reasons
     );
+    // No device: nobody looked for discards.
+    let mut blind = run(0.1, 6.0..7.0, vec![level(6.0..7.0, 0.0)]);
+    blind.devices.clear();
+    let verdict = blind.verdict();
+    not_a_stall(&verdict);
+    assert_eq!(verdict.verdict, Finding::Inconclusive);
+    assert_eq!(verdict.discard.bytes, None);
+    assert!(verdict.warnings[0].contains("could not be watched"));
     // No actor, no device.
     let mut none = run(0.1, 6.0..7.0, vec![]);
     none.actors.clear();
@@ -486,4 +494,37 @@ fn noise_is_told_from_a_loss() {
         }
         assert!(slowdowns.contains(&found), "{left}: {found} of 100");
     }
+}
+
+/// The sampling thread itself was held up for the stall: one long interval,
+/// and after it all those it had missed, which last no time.
+#[test]
+fn a_late_sampling_thread() {
+    let it = run(0.01, 6.0..6.8, vec![level(6.0..6.8, 600.0)]);
+    let mut record = it.record();
+    let (late, missed, short_s) = (600, 79, 5e-5);
+    let columns = &mut record.intervals;
+    let (ops, device) = (&mut columns.actors[0].ops, &mut columns.devices[0]);
+    for i in late + 1..=late + missed {
+        ops[late] += std::mem::take(&mut ops[i]);
+        device.discards[late] += std::mem::take(&mut device.discards[i]);
+        device.discard_bytes[late] += std::mem::take(&mut device.discard_bytes[i]);
+        device.discard_ms[late] += std::mem::take(&mut device.discard_ms[i]);
+        columns.at_s[i] = 6.8 + (i - late - 1) as f64 * short_s;
+        columns.seconds[i] = short_s as f32;
+    }
+    columns.seconds[late] = 0.8;
+    let next = late + missed + 1;
+    columns.at_s[next] = 6.8 + missed as f64 * short_s;
+    columns.seconds[next] = (0.01 - missed as f64 * short_s) as f32;
+    let verdict = judge(&record, &JudgeOptions::default());
+    assert_eq!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+    let stall = verdict.foreground[0].stall.unwrap();
+    assert!((stall.seconds - 0.8).abs() <= 0.015, "{stall:?}");
+    assert!((stall.depth - 0.01).abs() <= 0.01, "{stall:?}");
+    assert!(
+        verdict.foreground[0].dips.is_empty(),
+        "{:?}",
+        verdict.foreground[0].dips
+    );
 }
