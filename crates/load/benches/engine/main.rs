@@ -6,6 +6,7 @@
 //! the machine meets all of them. Medians, with the range beside them.
 
 mod case;
+mod child;
 mod external;
 mod options;
 mod ours;
@@ -19,7 +20,20 @@ use options::Options;
 use place::Places;
 
 fn main() -> ExitCode {
-    let options = match Options::from_args(std::env::args().skip(1)) {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(told) = child::asked(&args) {
+        return match told {
+            Ok(line) => {
+                println!("{line}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let options = match Options::from_args(args.into_iter()) {
         Ok(Some(options)) => options,
         Ok(None) => {
             println!("{}", options::HELP);
@@ -86,8 +100,7 @@ fn measure(
     options: &Options,
 ) -> Result<Measured, String> {
     match tool {
-        Tool::Ours => ours::full(case, place, options.seconds),
-        Tool::Bare => ours::bare(case, place, options.seconds),
+        Tool::Ours | Tool::Bare => child::run(tool, case, place, options.seconds),
         Tool::FioDefaults => external::fio(case, place, options.seconds, false),
         Tool::FioTuned => external::fio(case, place, options.seconds, true),
         Tool::TIoUring(path) => external::t_io_uring(path, case, place, options.seconds),
