@@ -2,9 +2,12 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
+use jsonschema::Validator;
 use serde_json::Value;
 use tempfile::TempDir;
+use timeline::verdict::VERDICT_JSON_SCHEMA;
 
 use crate::common::run::{Done, Running, record, run, start, trimbench};
 
@@ -53,12 +56,30 @@ impl Files {
     pub fn read(&self, done: Done) -> Measured {
         // Made before the work begins, and filled when it is over.
         let text = std::fs::read_to_string(self.verdict()).unwrap_or_default();
+        let verdict = serde_json::from_str(&text).unwrap_or(Value::Null);
+        if !verdict.is_null() {
+            conforms(&verdict);
+        }
         Measured {
             done,
-            verdict: serde_json::from_str(&text).unwrap_or(Value::Null),
+            verdict,
             record: record(&self.record()),
         }
     }
+}
+
+/// Asserts that a verdict has the form that its schema promises. Every run's is held to it.
+#[track_caller]
+pub fn conforms(verdict: &Value) {
+    static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+        let schema = serde_json::from_str(VERDICT_JSON_SCHEMA).unwrap();
+        jsonschema::draft202012::new(&schema).unwrap()
+    });
+    let faults: Vec<String> = SCHEMA
+        .iter_errors(verdict)
+        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}\n{verdict:#}");
 }
 
 /// `trimbench run` with the base options, those of the test in their place, and both outputs.
