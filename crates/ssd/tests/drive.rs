@@ -113,8 +113,11 @@ fn an_exclusive_discard_waits_for_those_before_it_to_begin() {
     let mut commands: Vec<_> = (0..5).map(|_| (0, read())).collect();
     commands.push((10, discard(0..0)));
     commands.push((20, read()));
+    // This one finds a free slot, but overtakes no discard.
+    commands.push((20, write()));
     let times = times(&mut drive(&[]), &commands);
-    assert_eq!(times[4..], [(100, 200), (100, 1100), (1100, 1200)]);
+    let expected = [(100, 200), (100, 1100), (1100, 1200), (1100, 1150)];
+    assert_eq!(times[4..], expected);
 }
 
 #[test]
