@@ -71,6 +71,7 @@ impl Discards {
                 it.wait_ms[i] += u64::from(columns.discard_ms[i]);
             }
         }
+        it.forget_later(freed);
         it.total_bytes = total(it.bytes.iter().copied());
         it.total_commands = it.commands.iter().map(|&c| u64::from(c)).sum();
         let enough = match freed {
@@ -85,6 +86,27 @@ impl Discards {
         it.significant = it.bytes.iter().map(|&b| b >= least).collect();
         it.covered = it.in_service(record);
         it
+    }
+
+    /// Once all that was freed has been discarded, whatever follows is somebody
+    /// else's: a log that is rotated, a big writer's truncations. Not where there
+    /// is far more than was freed; then that isn't known well enough.
+    fn forget_later(&mut self, freed: Option<u64>) {
+        let Some(freed) = freed.filter(|&f| f > 0) else {
+            return;
+        };
+        if total(self.bytes.iter().copied()) > freed.saturating_mul(2) {
+            return;
+        }
+        let mut sum = 0_u64;
+        let paid = self.bytes.iter().position(|&bytes| {
+            sum = sum.saturating_add(bytes);
+            sum >= freed
+        });
+        let after = paid.map_or(self.bytes.len(), |i| i + 1);
+        self.bytes[after..].fill(0);
+        self.commands[after..].fill(0);
+        self.wait_ms[after..].fill(0);
     }
 
     /// Whether there were significant discards.
