@@ -59,9 +59,19 @@ pub fn judge(record: &RunRecord, options: &JudgeOptions) -> Verdict {
     let Some(window) = Window::of(record, Part::Main) else {
         return nothing(record);
     };
-    let main = part::judge(record, &window, None, options);
-    let control = Window::of(record, Part::Control)
-        .map(|control| part::judge(record, &control, window.baseline.clone(), options));
+    let main = part::judge(record, &window, None, None, options);
+    let control = Window::of(record, Part::Control).map(|control| {
+        // Others discard, too, while the control runs: a tenth of the deletion's is
+        // few, and a hundredth of the reference is what makes them count.
+        let reference = Some(main.discards.total_bytes.saturating_mul(10)).filter(|&b| b > 0);
+        part::judge(
+            record,
+            &control,
+            window.baseline.clone(),
+            reference,
+            options,
+        )
+    });
     let (mut finding, mut reasons) = (main.finding, main.reasons.clone());
     let mut warnings = warnings(record, &main);
     if let Some(control) = &control {

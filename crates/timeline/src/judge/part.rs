@@ -33,16 +33,19 @@ pub(super) struct PartJudged {
     pub(super) fit: Option<Fit>,
 }
 
-/// Judges one part. `borrowed` is another part's baseline phase, for want of an own one.
+/// Judges one part. `borrowed` is another part's baseline phase, for want of an
+/// own one; `reference` is what another part discarded, against which those of
+/// a part that freed nothing are few or many.
 pub(super) fn judge(
     record: &RunRecord,
     window: &Window,
     borrowed: Option<Range<usize>>,
+    reference: Option<u64>,
     options: &JudgeOptions,
 ) -> PartJudged {
     let deletion = window.deletion(record);
     let freed = debt::freed(record, window, deletion.as_ref());
-    let discards = Discards::of(record, window, freed);
+    let discards = Discards::of(record, window, freed.or(reference));
     let mut actors: Vec<Judged> = (0..record.head.actors.len())
         .map(|i| actor::judge(record, i, &discards, window, borrowed.clone(), options))
         .collect();

@@ -68,3 +68,23 @@ fn a_control_with_discards_is_left_out() {
         verdict.warnings
     );
 }
+
+/// The unlink of a second name frees nothing, and what others discard meanwhile isn't much.
+#[test]
+fn a_control_beside_a_trickle_still_counts() {
+    let mut it = with_control(600.0, 2.5, 0.3);
+    it.deletions[1].3 = 0;
+    it.devices[0].discards[1] = level(20.0..35.0, 0.4);
+    let verdict = it.verdict();
+    assert_eq!(
+        verdict.verdict,
+        Finding::Inconclusive,
+        "{:?}",
+        verdict.warnings
+    );
+    assert!(
+        verdict.reasons.contains(&Reason::ControlDipsToo),
+        "{:?}",
+        verdict.reasons
+    );
+}
