@@ -528,3 +528,32 @@ fn a_late_sampling_thread() {
         verdict.foreground[0].dips
     );
 }
+
+/// As measured: a hog takes its share by chance when a fast drive's discards come.
+#[test]
+fn a_hog_that_happens_to_hit_the_discards() {
+    let slow = vec![level(5.0..8.0, 0.4 * BASE), level(5.0..5.25, 0.035 * BASE)];
+    let mut it = run(0.1, 5.01..5.05, slow);
+    it.devices[0].wait_ms = 0.6;
+    not_a_stall(&it.verdict());
+}
+
+/// As measured: the deletion is discarded at once; then a big writer fills the
+/// drive's queue, in which a few small discards of others wait like everything else.
+#[test]
+fn a_big_writer_and_other_peoples_discards() {
+    let mut it = run(0.1, 5.01..5.04, vec![level(5.4..7.4, 0.015 * BASE)]);
+    let others = drive(vec![level(6.0..7.4, 70.0)], 0.3 * MIB as f64, 15.0);
+    it.devices.push(Device {
+        name: "sdb".into(),
+        ..others
+    });
+    let verdict = it.verdict();
+    not_a_stall(&verdict);
+    assert_eq!(verdict.discard.bytes, Some(8 * GIB), "not those of others");
+    assert_eq!(verdict.foreground[0].dips.len(), 1);
+    // Where far more is discarded than was said to be freed, that isn't known, and all count.
+    it.deletions[0].3 = GIB;
+    it.freed.clear();
+    assert!(it.verdict().discard.bytes > Some(8 * GIB));
+}
