@@ -182,6 +182,35 @@ fn a_flush_waits_for_the_writes_before_it_only() {
 }
 
 #[test]
+fn reads_are_slower_while_writes_are_moved_in_the_background() {
+    let changes = [
+        "fold.per_mib=1ms/MiB",
+        "fold.longest=3ms",
+        "fold.read_share=25%",
+    ];
+    let large = Command::Write(0..2 * MIB);
+    let commands = [
+        (0, read()),
+        (0, large.clone()),
+        (1000, read()),
+        (2100, read()),
+    ];
+    // 2 ms of work from 50 µs on.
+    let expected = [(0, 100), (0, 50), (1000, 1400), (2100, 2200)];
+    assert_eq!(times(&mut drive(&changes), &commands), expected);
+    // Of 4 ms, no more than 3 are put off.
+    let commands = [
+        (0, large.clone()),
+        (0, large),
+        (3000, read()),
+        (3050, read()),
+    ];
+    let expected = [(0, 50), (0, 50), (3000, 3400), (3050, 3150)];
+    assert_eq!(times(&mut drive(&changes), &commands), expected);
+    assert_eq!(times(&mut drive(&[]), &commands)[2], (3000, 3100));
+}
+
+#[test]
 fn only_mapped_space_costs_b() {
     let changes = ["b=100us/MiB", "b_unmapped=1us/MiB"];
     let mut drive = drive(&changes);

@@ -43,7 +43,8 @@ impl DiscardSource for &mut Considerate {
             Some(cleared) if cleared > now => Next::At(cleared),
             _ => {
                 self.issued += 1;
-                Next::Discard(vec![0..64 << 20])
+                let piece = 0..64 << 20;
+                Next::Discard(vec![piece])
             }
         }
     }
@@ -131,6 +132,39 @@ fn a_refused_discard_ends_the_experiment() {
     };
     assert_eq!(run(drive("no-trim")).unwrap_err(), Refused::NoDiscards);
     assert!(run(drive("ideal").clone()).is_ok());
+}
+
+#[test]
+fn time_passes_even_where_nothing_takes_any() {
+    struct Restless;
+    impl DiscardSource for Restless {
+        fn next(&mut self, now: Time, _: &Seen<'_>) -> Next {
+            match now.as_nanos() % 3 {
+                0 => Next::At(now),
+                _ => Next::Discard(Vec::new()),
+            }
+        }
+    }
+    let readers = Readers::Closed {
+        depth: 2,
+        per_io: Duration::ZERO,
+    };
+    let outcome = Harness::new(readers, 1)
+        .drive(drive("ideal"), Restless)
+        .run(Duration::from_micros(3))
+        .unwrap();
+    assert!(outcome.reads.len() >= 5_000 && outcome.discards.len() >= 1_500);
+    // An impossible rate is none.
+    for per_s in [0.0, -1.0, f64::NAN] {
+        let outcome = Harness::new(Readers::Open { per_s }, 1)
+            .drive(
+                drive("ideal"),
+                Pieces::new(0..0, 1, Pace::Gap(Duration::ZERO)),
+            )
+            .run(Duration::from_secs(1))
+            .unwrap();
+        assert!(outcome.reads.is_empty());
+    }
 }
 
 /// An outcome of one drive with these reads in each 100 ms.

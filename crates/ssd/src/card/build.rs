@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CardError, Discard, Entry, Figures, Transfer, error::At, keys, value};
+use super::{CardError, Discard, Entry, Figures, Fold, Transfer, error::At, keys, value};
 
 /// Computes a card's figures.
 ///
@@ -37,6 +37,11 @@ pub(super) fn figures(entries: &BTreeMap<&'static str, Entry>) -> Result<Figures
             "write.parallelism",
             "write.jitter",
         )?,
+        fold: Fold {
+            per_mib: get.value("fold.per_mib", value::per_mib)?,
+            longest: get.value("fold.longest", value::duration)?,
+            read_share: get.value("fold.read_share", value::share_above_0)?,
+        },
         flush: get.value("flush.latency", value::duration)?,
         granule: get.value("map.granule", value::granule)?,
     })

@@ -133,6 +133,21 @@ pub const KEYS: &[Key] = &[
         "standard deviation of a write's time, as a share of it (at most 33%)",
     ),
     key(
+        "fold.per_mib",
+        Some("0ns/MiB"),
+        "background work that a write leaves behind, e.g. moving it out of a fast cache",
+    ),
+    key(
+        "fold.longest",
+        Some("0"),
+        "most background work that is put off",
+    ),
+    key(
+        "fold.read_share",
+        Some("1"),
+        "share of its speed that a read keeps meanwhile, above 0",
+    ),
+    key(
         "flush.latency",
         None,
         "time of a flush, once the writes before it have completed",

@@ -105,6 +105,8 @@ pub struct Figures {
     pub read: Transfer,
     /// Writes.
     pub write: Transfer,
+    /// What writes leave to be done in the background.
+    pub fold: Fold,
     /// What a flush costs, after the writes before it have completed.
     pub flush: Duration,
     /// The unit of the drive's map. A write maps every granule it touches, a
@@ -124,6 +126,19 @@ pub struct Transfer {
     pub parallelism: u32,
     /// Standard deviation of the time, as a share of it. At most 0.33.
     pub jitter: f64,
+}
+
+/// Background work after writes: drives take them into a fast cache and move
+/// them later, and reads are slower for seconds after a large one though nothing
+/// else happens. None by default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fold {
+    /// The work that each MiB leaves.
+    pub per_mib: PerMib,
+    /// The most that is put off.
+    pub longest: Duration,
+    /// The share of its speed that a read keeps meanwhile, above 0 to 1.
+    pub read_share: f64,
 }
 
 /// What a discard costs and whom it holds up:

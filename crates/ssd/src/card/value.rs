@@ -72,6 +72,13 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     units::parse_share(text).map_err(|e| e.to_string())
 }
 
+pub(super) fn share_above_0(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if share >= 0.001 => Ok(share),
+        _ => Err(format!("'{text}' is too little: at least 0.1%")),
+    }
+}
+
 /// A jitter above a third could make a time negative.
 pub(super) fn jitter(text: &str) -> Result<f64, String> {
     match share(text)? {

@@ -161,7 +161,10 @@ impl Drive {
     fn service(&mut self, command: &Command) -> Service {
         match command {
             Command::Read(range) => {
-                let nanos = transfer_nanos(&self.figures.read, range);
+                let mut nanos = transfer_nanos(&self.figures.read, range);
+                if self.now < self.folding_until {
+                    nanos /= self.figures.fold.read_share;
+                }
                 Service::free(self.jittered(nanos, self.figures.read.jitter))
             }
             Command::Write(range) => {

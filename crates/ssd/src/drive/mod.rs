@@ -33,6 +33,7 @@ mod map;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
+use std::time::Duration;
 
 use extents::Extents;
 
@@ -61,6 +62,8 @@ pub struct Drive {
     unwritten: BTreeSet<Id>,
     /// Until then no read, write or flush starts.
     blocked_until: Time,
+    /// Until then it works in the background, and reads are slower.
+    folding_until: Time,
     events: BinaryHeap<Reverse<Event>>,
     /// Completed, but not yet told.
     done: Vec<Completion>,
@@ -100,6 +103,7 @@ impl Drive {
             discards: Lane::default(),
             unwritten: BTreeSet::new(),
             blocked_until: Time::ZERO,
+            folding_until: Time::ZERO,
             events: BinaryHeap::new(),
             done: Vec::new(),
             stats: Stats::default(),
@@ -222,6 +226,7 @@ impl Drive {
             }
             Command::Write(range) => {
                 self.map.write(range.clone(), self.figures.granule);
+                self.owe(range.end - range.start);
                 self.unwritten.remove(&completion.id);
                 self.writes.active -= 1;
                 self.stats.writes += 1;
@@ -237,6 +242,14 @@ impl Drive {
             }
         }
         self.done.push(completion);
+    }
+
+    /// Work for the background after a write.
+    fn owe(&mut self, bytes: u64) {
+        let fold = &self.figures.fold;
+        let work = Duration::from_nanos(fold.per_mib.nanos_for(bytes).round() as u64);
+        let owed = self.folding_until.max(self.now) + work;
+        self.folding_until = owed.min(self.now + fold.longest);
     }
 
     /// Unmaps what the drive takes of these ranges, and returns that.

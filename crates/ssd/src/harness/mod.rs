@@ -24,6 +24,9 @@ use crate::time::Time;
 /// The size of every read, in bytes.
 pub const READ_BYTES: u64 = 4096;
 
+/// The shortest time there is.
+const INSTANT: Duration = Duration::from_nanos(1);
+
 /// The foreground: 4-KiB reads, uniformly random over the drives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Readers {
@@ -41,7 +44,7 @@ pub enum Readers {
     /// Reads at random times (a Poisson process) that don't depend on how the
     /// others go.
     Open {
-        /// Mean rate, above 0.
+        /// Mean rate; nobody reads if it isn't above 0.
         per_s: f64,
     },
 }
@@ -196,7 +199,9 @@ impl<'s> Harness<'s> {
 
     /// In an open loop: the next read, whatever becomes of this one.
     fn next_arrival(&mut self, now: Time) {
-        if let Readers::Open { per_s } = self.readers {
+        if let Readers::Open { per_s } = self.readers
+            && per_s > 0.0
+        {
             let gap = Duration::from_nanos((self.rng.exponential() * 1e9 / per_s).round() as u64);
             self.plan(now + gap, Act::Read);
         }
@@ -229,7 +234,7 @@ impl<'s> Harness<'s> {
                 member.drive.submit(now, Command::Discard(ranges))?;
             }
             // Asking again at once would never let time pass.
-            Next::At(time) => self.plan(time.max(now + Duration::from_nanos(1)), Act::Ask(index)),
+            Next::At(time) => self.plan(time.max(now + INSTANT), Act::Ask(index)),
             Next::Done => {}
         }
         Ok(())
@@ -247,21 +252,28 @@ impl<'s> Harness<'s> {
                 };
                 member.last_discard = Some(sample);
                 self.outcome.discards.push(sample);
-                self.plan(completion.completed, Act::Ask(index));
+                self.plan(after(&sample), Act::Ask(index));
             }
             Command::Read(_) => {
                 let intended = member.intended.remove(&completion.id);
-                self.outcome.reads.push(Sample {
+                let sample = Sample {
                     drive: index,
                     intended: intended.unwrap_or(completion.submitted),
                     completed: completion.completed,
                     bytes: READ_BYTES,
-                });
-                self.read_again(completion.completed);
+                };
+                self.outcome.reads.push(sample);
+                self.read_again(after(&sample));
             }
             Command::Write(_) | Command::Flush => {}
         }
     }
+}
+
+/// When the host can go on: at its completion, but not in the instant at which
+/// it was issued, or time would never pass beside a drive that takes none.
+fn after(sample: &Sample) -> Time {
+    sample.completed.max(sample.intended + INSTANT)
 }
 
 fn length(ranges: &[Range<u64>]) -> u64 {
