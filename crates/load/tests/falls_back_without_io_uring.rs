@@ -1,7 +1,7 @@
 //! In a container that forbids io_uring an actor runs on threads and says so.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use load::actor::{ActorSpec, Arrival, EngineChoice, Op, Region};
 use load::pattern::PatternKind;
@@ -56,6 +56,21 @@ fn spec(engine: EngineChoice) -> ActorSpec {
     }
 }
 
+/// It reads, without errors; a busy machine may take some time over it.
+fn assert_reads(actor: &Actor, clock: Clock) {
+    let mut sampler = actor.sampler();
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(10) {
+        let interval = sampler.sample(clock.now()).interval;
+        assert_eq!(interval.errors, 0, "{:?}", actor.meter().first_error());
+        if interval.ops > 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("nothing was read in ten seconds");
+}
+
 #[test]
 fn auto_runs_on_threads_and_io_uring_by_name_is_refused() {
     for errno in [libc::EPERM, libc::ENOSYS] {
@@ -74,8 +89,7 @@ fn auto_runs_on_threads_and_io_uring_by_name_is_refused() {
             if !note.contains("sysctl") {
                 assert!(note.contains("seccomp"), "{note}");
             }
-            std::thread::sleep(Duration::from_millis(50));
-            assert!(actor.sampler().sample(clock.now()).interval.ops > 0);
+            assert_reads(&actor, clock);
             assert_eq!(actor.finish(Duration::from_secs(10)).operations, 0);
 
             let error = Actor::start(spec(EngineChoice::IoUring), clock).expect_err("by name");
@@ -83,4 +97,52 @@ fn auto_runs_on_threads_and_io_uring_by_name_is_refused() {
         });
         forbidden.join().expect("as described");
     }
+}
+
+/// Takes from this thread, and those it starts, the right to lock memory, and
+/// leaves room for a ring and no more.
+fn limit_locked_memory() {
+    const ROOM: u64 = 256 << 10;
+    const VERSION_3: u32 = 0x2008_0522;
+    const CAP_IPC_LOCK: u32 = 14;
+    let room = libc::rlimit {
+        rlim_cur: ROOM,
+        rlim_max: ROOM,
+    };
+    let header = [VERSION_3, 0];
+    // Effective, permitted and inheritable, for the lower and the upper 32 capabilities.
+    let mut sets = [0u32; 6];
+    // SAFETY: both structures are as capget(2) and setrlimit(2) describe them.
+    let done = unsafe {
+        libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) == 0
+            && {
+                sets[0] &= !(1 << CAP_IPC_LOCK);
+                libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) == 0
+            }
+            && libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const room) == 0
+    };
+    assert!(done, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn buffers_that_cannot_be_locked_are_used_all_the_same_and_it_is_said() {
+    let limited = std::thread::spawn(|| {
+        limit_locked_memory();
+        let clock = Clock::start();
+        let large = ActorSpec {
+            block_bytes: 1 << 20,
+            ..spec(EngineChoice::Auto)
+        };
+        let actor = Actor::start(large, clock).expect("starts");
+        if actor.engine() == Engine::Sync {
+            assert!(std::env::var_os("CI").is_none(), "{:?}", actor.notes());
+            println!("skipped: {:?}", actor.notes());
+            return;
+        }
+        let note = actor.notes().join("; ");
+        assert!(note.contains("ulimit -l"), "{note}");
+        assert_reads(&actor, clock);
+        assert_eq!(actor.finish(Duration::from_secs(10)).operations, 0);
+    });
+    limited.join().expect("as described");
 }
