@@ -36,7 +36,7 @@ pub(crate) fn place(args: &RunArgs) -> Place {
 /// The plan, in full.
 pub(crate) fn plan(args: &RunArgs, survey: &Survey) -> Result<Plan, Error> {
     let deletion = deletion_method(&args.deletion, &survey.place)?;
-    let control = control(&args.deletion, deletion.as_ref())?;
+    let control = control(&args.deletion, deletion.as_ref(), survey)?;
     check_direct(args, survey)?;
     let sizes = choose_sizes(args, survey, deletion.is_some(), control)?;
     let plan = Plan {
@@ -105,16 +105,27 @@ fn command_line(command: &str) -> Result<Vec<String>, Error> {
     }
 }
 
-fn control(args: &DeletionArgs, method: Option<&Method>) -> Result<Option<Control>, Error> {
+fn control(
+    args: &DeletionArgs,
+    method: Option<&Method>,
+    survey: &Survey,
+) -> Result<Option<Control>, Error> {
     if !args.control {
         return Ok(None);
     }
+    // A remount with nodiscard succeeds there and changes nothing (seen on Linux 6.18).
+    let keeps_discard = survey.target.fs.as_deref() == Some("xfs");
     match method {
         None => Err(Error::Usage(
             "--control compares deletions, and --delete none asks for none".into(),
         )),
-        Some(_) if args.remount => Ok(Some(Control::Nodiscard)),
+        Some(_) if args.remount && !keeps_discard => Ok(Some(Control::Nodiscard)),
         Some(Method::Unlink { .. }) => Ok(Some(Control::SecondName)),
+        Some(_) if args.remount => Err(Error::Usage(
+            "XFS keeps discard when it is remounted, so --control --remount can't be had here: \
+             use --delete unlink, or make a run of its own on the file system mounted nodiscard"
+                .into(),
+        )),
         Some(_) => Err(Error::Usage(
             "--control without --remount unlinks second names of the files, and this deletion \
              might cut the files themselves: add --remount, or use --delete unlink"

@@ -173,7 +173,11 @@ fn intentions(plan: &Plan, survey: &Survey) -> String {
             text += "Control: the same deletion first, with the file system remounted nodiscard.\n";
         }
         Some(Control::SecondName) => {
-            text += "Control: a second name of each file is unlinked first, which frees nothing.\n";
+            text += "Control: a second name of each file is unlinked first, which frees nothing";
+            text += match survey.target.fs.as_deref() {
+                Some("xfs") => " (XFS can't be remounted nodiscard).\n",
+                _ => ".\n",
+            };
         }
         None => {}
     }
