@@ -173,6 +173,25 @@ fn parallel_discards_run_beside_each_other() {
 }
 
 #[test]
+fn what_ends_at_an_instant_has_ended_before_anything_begins_in_it() {
+    let changes = [
+        "queue=parallel 1",
+        "phi=50%",
+        "read.latency=500us",
+        "read.parallelism=1",
+    ];
+    let commands = [
+        (0, discard(0..0)),
+        (0, read()),
+        (0, read()),
+        (0, discard(0..0)),
+    ];
+    // At 1000 µs the older read begins before the discard that would block it.
+    let expected = [(0, 1000), (500, 1000), (1000, 1500), (1000, 2000)];
+    assert_eq!(times(&mut drive(&changes), &commands), expected);
+}
+
+#[test]
 fn a_flush_waits_for_the_writes_before_it_only() {
     let mut commands: Vec<_> = (0..5).map(|_| (0, write())).collect();
     commands.push((10, Command::Flush));
