@@ -278,8 +278,8 @@ p99   10 ms┤
            └──────────────┬──────────────┬──────────────┬──────────────┬────────
                          80 s           100            120            140
             1 deletion began 101.4 s   2 it returned 101.6 s
-            3 commit forced 101.6 s   4 it returned 101.8 s
-            5 debt paid by 106.6 s
+            3 commit forced 101.6 s   4 commit done 101.8 s
+            5 debt paid 106.6 s
 ",
     );
 }
@@ -316,8 +316,8 @@ p99   10 ms|
            `-----------+------------+------------+----------
                       80 s         100          120
             1 deletion began 81.4 s   2 it returned 81.6 s
-            3 commit forced 81.6 s   4 it returned 81.8 s
-            5 debt paid by 116.5 s
+            3 commit forced 81.6 s   4 commit done 81.8 s
+            5 debt paid 116.5 s
 ",
     );
 }

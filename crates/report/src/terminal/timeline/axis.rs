@@ -109,9 +109,8 @@ fn in_words(kind: EventKind) -> Option<&'static str> {
         EventKind::DeletionBegan => Some("deletion began"),
         EventKind::DeletionReturned => Some("it returned"),
         EventKind::CommitForced => Some("commit forced"),
-        EventKind::CommitReturned => Some("it returned"),
-        // It is noticed after two quiet seconds.
-        EventKind::DebtPaid => Some("debt paid by"),
+        EventKind::CommitReturned => Some("commit done"),
+        EventKind::DebtPaid => Some("debt paid"),
         EventKind::DiscardsDidNotCome => Some("discards did not come"),
         EventKind::Interrupted => Some("interrupted"),
         // What comes before the baseline isn't drawn, and warnings are told in words.
