@@ -1,6 +1,7 @@
 //! The script of a run: prepare, settle, baseline, delete, recovery; with a
 //! control the last four come twice.
 
+use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -25,6 +26,9 @@ use crate::steady::Settling;
 use crate::survey::Survey;
 use crate::watched::{Watched, WatchedDevice};
 use crate::workplace::Workplace;
+
+/// How often a fill is looked at: often enough for the shortest interval.
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// How a run ended.
 #[derive(Debug)]
@@ -91,6 +95,7 @@ pub fn run<W: Write + Send + 'static>(
         survey,
         engine,
         workplace,
+        spacers: Vec::new(),
         session,
     };
     for note in survey.warnings.iter().chain(&notes) {
@@ -118,6 +123,9 @@ struct Script<'a> {
     survey: &'a Survey,
     engine: load::EngineChoice,
     workplace: Workplace,
+    /// They keep the gaps between the extents of fragmented files in use: freed
+    /// gaps would be discarded along with their neighbours.
+    spacers: Vec<File>,
     session: Session<'a>,
 }
 
@@ -169,16 +177,19 @@ impl Script<'_> {
             let path = spec.path.clone();
             let wants_extents = spec.extent_bytes.is_some();
             let fill = load::Fill::start(spec)?;
-            while !fill.wait_timeout(Duration::ZERO) {
+            let mut stopped = self.session.tick_if_due();
+            while stopped.is_ok() && !fill.wait_timeout(GLANCE) {
                 let written = fill.progress().written_bytes;
                 self.session.observer().preparing(done + written, total);
-                if self.session.tick().is_err() {
-                    fill.stop();
-                    let _ = fill.wait();
-                    return Err(Early::Stopped);
-                }
+                stopped = self.session.tick_if_due();
             }
-            let report = fill.wait()?;
+            if stopped.is_err() {
+                fill.stop();
+            }
+            let report = fill.wait();
+            stopped?;
+            let report = report?;
+            self.spacers.extend(report.spacer);
             for note in report.notes {
                 self.session.warn(format!("{}: {note}", path.display()));
             }

@@ -183,6 +183,24 @@ impl<'a> Session<'a> {
     /// Sleeps to the next boundary and writes down what happened since the last.
     pub(crate) fn tick(&mut self) -> Result<Tick, Stopped> {
         let stopped = self.sleep_to_boundary();
+        let tick = self.sample();
+        if stopped { Err(Stopped) } else { Ok(tick) }
+    }
+
+    /// The same without sleeping: does nothing when no boundary has passed.
+    pub(crate) fn tick_if_due(&mut self) -> Result<(), Stopped> {
+        let boundary = self.grid.next_after(Duration::from_nanos(self.last.0));
+        if Duration::from_nanos(self.clock.now().0) >= boundary {
+            self.sample();
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        Ok(())
+    }
+
+    /// Writes down what happened since the last look.
+    fn sample(&mut self) -> Tick {
         let now = self.clock.now();
         let seconds = now.since(self.last).as_secs_f64();
 
@@ -223,15 +241,12 @@ impl<'a> Session<'a> {
         self.line(Line::Interval(interval));
         self.end_second_if_due();
 
-        if stopped {
-            return Err(Stopped);
-        }
-        Ok(Tick {
+        Tick {
             now: Duration::from_nanos(now.0),
             ops_per_s: foreground.ops as f64 / seconds,
             freed_bytes,
             discarded_bytes,
-        })
+        }
     }
 
     /// Ticks until so much time has passed.
