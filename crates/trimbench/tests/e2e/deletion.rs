@@ -1,6 +1,6 @@
 //! Options that say what is deleted, and how.
 
-use crate::common::gate::{LOOP_EXT4, beside, lacks};
+use crate::common::gate::{LOOP_EXT4, Need, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::quick::{Measured, measure, number};
 
@@ -191,4 +191,25 @@ fn control_remounts_without_discards_and_back() {
     );
     assert!(number(&measured.verdict["discard"]["bytes"]) > 0.9 * (32 * MIB) as f64);
     assert_eq!(fs.options(), before);
+}
+
+#[test]
+fn on_xfs_which_keeps_discard_the_control_is_a_second_name_or_refused() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("mkfs.xfs")]) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Xfs, "discard", SMALL, On::Tmpfs);
+    let measured = measure(fs.path(), &["--control", "--remount"]).succeeds();
+    assert_eq!(measured.verdict["control"]["method"], "second name");
+    assert!(
+        measured.done.stdout.contains("XFS"),
+        "{}",
+        measured.done.text()
+    );
+    let cut = ["--control", "--remount", "--delete", "truncate"];
+    measure(fs.path(), &cut)
+        .done
+        .fails_with(2, &["XFS", "nodiscard"]);
+    assert_eq!(fs.names(), [""; 0]);
 }
