@@ -56,7 +56,10 @@ pub enum BenchError {
     #[error("the deletion failed: {0}")]
     Deletion(String),
     /// The record could not be written to its end.
-    #[error("the record could not be written: {0}; the run itself went on")]
+    #[error(
+        "the record could not be written: {0}; the run itself went on: \
+         free space there or give another file"
+    )]
     Record(io::Error),
 }
 

@@ -36,7 +36,9 @@ pub(crate) struct Session<'a> {
     grid: Grid,
     record: RunRecord,
     fault: Option<PushError>,
+    /// `None` without a file, and after its writing has failed.
     sink: Option<Sink>,
+    written: io::Result<()>,
     observer: &'a mut dyn Observer,
     stop: &'a AtomicBool,
     actors: Vec<Watched>,
@@ -93,6 +95,7 @@ impl<'a> Session<'a> {
             record,
             fault: None,
             sink,
+            written: Ok(()),
             observer,
             stop,
             actors: Vec::new(),
@@ -299,11 +302,11 @@ impl<'a> Session<'a> {
             message,
             unfinished,
         }));
-        let written = self.sink.map_or(Ok(()), Sink::finish);
+        let ended = self.sink.map_or(Ok(()), Sink::finish);
         let taken = self
             .fault
             .map_or(Ok(()), |fault| Err(io::Error::other(fault)));
-        (self.record, written.and(taken))
+        (self.record, self.written.and(ended).and(taken))
     }
 
     /// Whether the stop flag was seen.
@@ -352,8 +355,22 @@ impl<'a> Session<'a> {
             discard_bytes_per_s: second.discarded_bytes as f64 / elapsed,
             debt_bytes: self.freed_bytes.saturating_sub(self.discarded.bytes()),
         });
-        if let Some(sink) = &self.sink {
+        self.look_after_the_file();
+    }
+
+    /// Has the file written; should that have failed, tells so while something
+    /// can be done about it.
+    fn look_after_the_file(&mut self) {
+        let Some(sink) = self.sink.take() else { return };
+        if !sink.has_failed() {
             sink.flush();
+            self.sink = Some(sink);
+            return;
+        }
+        self.written = sink.finish();
+        if let Err(error) = &self.written {
+            let text = format!("nothing more of the record can be written: {error}");
+            self.warn(text);
         }
     }
 

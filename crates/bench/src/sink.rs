@@ -42,6 +42,13 @@ impl Sink {
         let _ = self.lines.send(Message::Flush);
     }
 
+    /// Whether a write has failed: nothing more is written then, and
+    /// [`Sink::finish`] tells why.
+    pub(crate) fn has_failed(&self) -> bool {
+        // While lines can still come the thread ends for no other reason.
+        self.writer.is_finished()
+    }
+
     /// Ends the file.
     ///
     /// # Errors
@@ -61,6 +68,69 @@ fn write_all<W: Write>(mut writer: RecordWriter<W>, inbox: &Receiver<Message>) -
             Message::Flush => writer.flush()?,
         }
     }
-    writer.finish()?;
-    Ok(())
+    // What it writes to may keep something back as well.
+    writer.finish()?.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use timeline::record::{Event, EventKind};
+
+    use super::*;
+
+    fn line() -> Line {
+        Line::Event(Event {
+            at_s: 0.0,
+            kind: EventKind::Warning,
+            detail: Some("a line".into()),
+        })
+    }
+
+    /// A disk that is full; or one on which that shows only when all is to be on it.
+    struct Full {
+        only_at_flush: bool,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.only_at_flush {
+                return Ok(bytes.len());
+            }
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn the_last_block_is_not_lost_in_silence() {
+        for only_at_flush in [false, true] {
+            let sink = Sink::start(RecordWriter::new(Full { only_at_flush })).unwrap();
+            // Less than a buffer: nothing is written before the end.
+            sink.line(line());
+            let error = sink.finish().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
+    }
+
+    #[test]
+    fn a_failure_is_known_before_the_end() {
+        let full = Full {
+            only_at_flush: false,
+        };
+        let sink = Sink::start(RecordWriter::new(full)).unwrap();
+        assert!(!sink.has_failed());
+        sink.line(line());
+        sink.flush();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !sink.has_failed() {
+            assert!(Instant::now() < deadline, "the failure doesn't show");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        sink.finish().unwrap_err();
+    }
 }

@@ -2,7 +2,7 @@
 //! can't be written is known at once.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use timeline::Verdict;
@@ -36,12 +36,11 @@ impl Output {
     }
 
     /// Empties the file and begins a record in it.
-    pub(crate) fn record(self) -> Result<RecordWriter<BufWriter<File>>, Error> {
+    pub(crate) fn record(self) -> Result<RecordWriter<File>, Error> {
         let compressed = self.path.extension().is_some_and(|e| e == "zst");
         let path = self.path.clone();
         self.emptied()
             .and_then(|file| {
-                let file = BufWriter::new(file);
                 if compressed {
                     RecordWriter::compressed(file)
                 } else {
