@@ -129,6 +129,7 @@ fn run(
         .stdout(output.try_clone()?)
         .stderr(output)
         .process_group(0);
+    end_with_us(&mut command);
     call.make(0, || {
         let mut child = command.spawn()?;
         started();
@@ -143,6 +144,30 @@ fn run(
         }
         status
     })
+}
+
+/// Has the kernel end the program should this process die by a signal or leave
+/// without ending it. The programs that it started itself, and a program that
+/// changes its user (sudo), are out of that reach (PR_SET_PDEATHSIG(2const)).
+///
+/// It ends with the *thread* that starts it, so that one has to wait for it too.
+fn end_with_us(command: &mut Command) {
+    let ours = rustix::process::getpid().as_raw_nonzero().get();
+    let before_exec = move || {
+        // SAFETY: system calls without pointers, which may be made after a fork.
+        let (set, parent) = unsafe {
+            let set = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            (set, libc::getppid())
+        };
+        match set {
+            0 if parent == ours => Ok(()),
+            // We have died in between.
+            0 => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: it neither allocates nor takes a lock, as is required after a fork.
+    unsafe { command.pre_exec(before_exec) };
 }
 
 /// Waits for the end, and takes the group away before its number can be used anew.

@@ -54,7 +54,7 @@ pub struct FillProgress {
 pub struct FillReport {
     /// Bytes written.
     pub written_bytes: u64,
-    /// Whether it was stopped before the end.
+    /// Whether it was told to stop; the file is unfinished then.
     pub stopped: bool,
     /// Physically separate extents of the file, where the file system tells.
     pub extents: Option<u64>,
@@ -149,7 +149,7 @@ impl Fill {
         true
     }
 
-    /// Waits for the end. Data and sizes are on the device then (fsync).
+    /// Waits for the end. Data and sizes are on the device then (fsync), unless it was stopped.
     ///
     /// # Errors
     /// [`LoadError::NoSpace`] when the disk is full, [`LoadError::File`] otherwise.
@@ -203,8 +203,12 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
     }
     report.notes.extend(write::all(spec, &layout, shared)?);
     report.written_bytes = shared.written();
-    report.stopped = report.written_bytes < spec.len;
-    if is_file && !report.stopped {
+    report.stopped = shared.stopping();
+    if report.stopped {
+        // It is about to be removed: writing it back would only hold up the end.
+        return Ok(report);
+    }
+    if is_file {
         // Direct writes are whole blocks; the last may reach beyond the end.
         spec.file
             .set_len(layout.file_len())
@@ -213,7 +217,7 @@ fn make(spec: &FillSpec, shared: &Shared) -> Result<FillReport, LoadError> {
     spec.file
         .sync_all()
         .map_err(|error| failed(&spec.path, "sync it", error))?;
-    if is_file && !report.stopped {
+    if is_file {
         // Not every file system tells; that is no failure.
         report.extents = extents::count(&spec.file).ok();
     }

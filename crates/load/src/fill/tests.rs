@@ -77,6 +77,24 @@ fn a_stop_ends_it_early() {
 }
 
 #[test]
+fn what_is_stopped_is_not_written_back() {
+    // It takes all that is written, and refuses fsync.
+    let null = File::options().write(true).open("/dev/null").expect("open");
+    assert!(null.sync_all().is_err(), "too willing to tell");
+    let whole = |len| FillSpec {
+        direct: false,
+        ..spec(&null, len)
+    };
+    let fill = Fill::start(whole(1 << 50)).expect("starts");
+    fill.stop();
+    assert!(fill.wait().expect("no sync").stopped);
+    Fill::start(whole(1))
+        .expect("starts")
+        .wait()
+        .expect_err("a sync");
+}
+
+#[test]
 fn an_odd_extent_size_is_refused() {
     let file = tempfile::tempfile().expect("temporary file");
     for extent in [0, 1000] {

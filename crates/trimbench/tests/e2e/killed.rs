@@ -97,6 +97,32 @@ fn a_compressed_record_of_a_killed_run_is_readable_too() {
 }
 
 #[test]
+fn an_outside_program_ends_with_the_run() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let (files, directory) = (Files::new(), tempfile::tempdir().unwrap());
+    let seen = directory.path().join("pid");
+    let program = format!("sh -c 'echo $$ > {}; exec sleep 600'", seen.display());
+    let mut running = begin(fs.path(), &files, &["--delete-with", &program]);
+    let read = || fs::read_to_string(&seen).unwrap_or_default();
+    running.until("the program", || read().ends_with('\n'));
+    let process = Path::new("/proc").join(read().trim());
+    assert!(process.exists());
+    running.signal(Signal::KILL);
+    running.wait();
+    // It may lie there dead until somebody asks for it.
+    let lives = || {
+        let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+        stat.contains("(sleep)") && !stat.contains(") Z ")
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while lives() {
+        assert!(std::time::Instant::now() < deadline, "it goes on");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn what_is_not_surely_ours_stays() {
     let _turn = beside();
     let Some(fs) = quiet_fs() else { return };
