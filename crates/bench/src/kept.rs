@@ -27,7 +27,7 @@ pub(crate) fn size(directory: &Path) -> Option<u64> {
         .ok()?;
     let metadata = file.metadata().ok()?;
     let usable = metadata.len().checked_sub(PAGE as u64)?;
-    if !metadata.is_file() || metadata.uid() != rustix::process::getuid().as_raw() {
+    if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
         return None;
     }
     let mut mark = [0; MARK.len()];

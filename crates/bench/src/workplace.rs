@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use linux::files::Caching;
 use linux::owner::{Name, WorkDir};
-use linux::raw::{Overwrite, RawDevice};
+use linux::raw::RawDevice;
 use load::{ActorSpec, DeletionSpec, EngineChoice, FillSpec, PatternKind, Region};
 use timeline::record::Part;
 
@@ -68,7 +68,7 @@ impl Workplace {
         match &plan.place {
             Place::Directory(_) => Directory::make(plan, survey).map(Workplace::Directory),
             Place::Device { path, overwrite } => {
-                let device = RawDevice::claim(path, Overwrite::Only(overwrite))?;
+                let device = RawDevice::claim(path, overwrite)?;
                 let file = Arc::new(device.open(Caching::Direct)?);
                 Ok(Workplace::Device(Device {
                     path: path.clone(),

@@ -120,12 +120,6 @@ impl WorkDir {
         .map_err(|errno| OwnerError::new("give a second name to", self.path_of(from), errno))
     }
 
-    /// Unlinks one of its files.
-    pub fn unlink(&self, name: Name) -> Result<(), OwnerError> {
-        rustix::fs::unlinkat(&self.directory, name.to_string(), AtFlags::empty())
-            .map_err(|errno| OwnerError::new("remove", self.path_of(name), errno))
-    }
-
     /// Moves one of its files out to a path on the same file system, where it
     /// stays. Never replaces a file.
     pub fn keep(&self, name: Name, to: &Path) -> Result<(), OwnerError> {

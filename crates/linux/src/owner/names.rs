@@ -20,8 +20,6 @@ pub enum Name {
     Second(u32),
     /// The file that the foreground works on.
     Foreground,
-    /// Written between pieces of a victim to break it into extents.
-    Spacer,
 }
 
 impl fmt::Display for Name {
@@ -30,7 +28,6 @@ impl fmt::Display for Name {
             Name::Victim(number) => write!(f, "victim-{number:06}"),
             Name::Second(number) => write!(f, "second-{number:06}"),
             Name::Foreground => f.write_str("foreground"),
-            Name::Spacer => f.write_str("spacer"),
         }
     }
 }
@@ -40,7 +37,6 @@ impl Name {
     pub(super) fn parse(text: &str) -> Option<Name> {
         let name = match text.split_once('-') {
             None if text == "foreground" => Name::Foreground,
-            None if text == "spacer" => Name::Spacer,
             Some(("victim", number)) => Name::Victim(number.parse().ok()?),
             Some(("second", number)) => Name::Second(number.parse().ok()?),
             _ => return None,
@@ -78,7 +74,7 @@ mod tests {
             "victim-0000001",
             "victim-",
             "victim",
-            "Spacer",
+            "spacer",
             "second-000001x",
             "foreground-1",
         ] {

@@ -19,7 +19,7 @@ fn killed(work: WorkDir) -> PathBuf {
 }
 
 fn fill(work: &WorkDir) {
-    for name in [Name::Victim(1), Name::Foreground, Name::Spacer] {
+    for name in [Name::Victim(1), Name::Foreground, Name::Victim(2)] {
         let file = work.create_file(name, Caching::Buffered).unwrap();
         file.write_all_at(&[7; 1 << 16], 0).unwrap();
         file.sync_all().unwrap();
@@ -263,7 +263,7 @@ fn makers_and_sweepers_race_without_harm() {
                     let work = WorkDir::create(parent.path()).unwrap();
                     work.create_file(Name::Victim(1), Caching::Buffered)
                         .unwrap();
-                    work.unlink(Name::Victim(1)).unwrap();
+                    fs::remove_file(work.path_of(Name::Victim(1))).unwrap();
                     work.remove().unwrap();
                 }
             });

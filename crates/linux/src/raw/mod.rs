@@ -22,33 +22,12 @@ use timeline::record::{DeviceInfo, DiscardLimits};
 
 use crate::SysRoot;
 use crate::devices;
-use crate::files::{Caching, DirectAlignment, direct_alignment};
+use crate::files::Caching;
 use crate::mounts::{DeviceNumber, MountError};
 
 /// For so long a device may be busy: a process that was just killed, or just
 /// forked and hasn't run its program yet, lets go in a moment.
 const BUSY_FOR: Duration = Duration::from_millis(500);
-
-/// Which of the things found on a device may be destroyed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overwrite<'a> {
-    /// None: the device must be blank, as far as can be recognised.
-    Nothing,
-    /// Those with these names, as [`Signature::name`] has them.
-    Only(&'a [String]),
-    /// Whatever it is.
-    Anything,
-}
-
-impl Overwrite<'_> {
-    fn allows(self, signature: &Signature) -> bool {
-        match self {
-            Overwrite::Nothing => false,
-            Overwrite::Only(names) => names.iter().any(|name| name == signature.name),
-            Overwrite::Anything => true,
-        }
-    }
-}
 
 /// Why a device isn't claimed.
 #[derive(Debug, thiserror::Error)]
@@ -99,18 +78,17 @@ pub struct RawDevice {
     claim: File,
     info: DeviceInfo,
     size_bytes: u64,
-    logical_block_bytes: u64,
-    overwritten: Vec<Signature>,
 }
 
 impl RawDevice {
     /// Claims the device at `path` for destruction. Writes nothing.
+    /// `overwrite` names what may be destroyed, as [`Signature::name`] has it.
     ///
     /// # Errors
     /// When it isn't a block device, is in use in any way (mounted, swap, held
     /// by another device, claimed by another program), can't be written, has
     /// no size, or holds something that `overwrite` doesn't allow.
-    pub fn claim(path: impl AsRef<Path>, overwrite: Overwrite<'_>) -> Result<RawDevice, RawError> {
+    pub fn claim(path: impl AsRef<Path>, overwrite: &[String]) -> Result<RawDevice, RawError> {
         let path = path.as_ref().to_path_buf();
         let failed = |source| RawError::Path {
             path: path.clone(),
@@ -149,7 +127,8 @@ impl RawDevice {
             path: path.clone(),
             source,
         })?;
-        if !found.iter().all(|one| overwrite.allows(one)) {
+        let allowed = |one: &Signature| overwrite.iter().any(|name| name == one.name);
+        if !found.iter().all(allowed) {
             return Err(RawError::Signatures { path, found });
         }
         let info = devices::under_device(&sys, &name)
@@ -157,12 +136,10 @@ impl RawDevice {
             .and_then(|tree| tree.devices.into_iter().next())
             .ok_or_else(not_in_sys)?;
         Ok(RawDevice {
-            logical_block_bytes: logical_block_bytes(&sys, &name),
             path,
             claim,
             info,
             size_bytes,
-            overwritten: found,
         })
     }
 
@@ -181,19 +158,9 @@ impl RawDevice {
         self.size_bytes
     }
 
-    /// The unit that it reads, writes and discards in, in bytes.
-    pub fn logical_block_bytes(&self) -> u64 {
-        self.logical_block_bytes
-    }
-
     /// Its discard limits; `max_bytes` 0 means that it takes none.
     pub fn discard(&self) -> DiscardLimits {
         self.info.discard
-    }
-
-    /// What was recognised on it and may be destroyed.
-    pub fn overwritten(&self) -> &[Signature] {
-        &self.overwritten
     }
 
     /// Opens it once more, for reading and writing. The new file stays usable
@@ -211,11 +178,6 @@ impl RawDevice {
                 path: self.path.clone(),
                 source: errno.into(),
             })
-    }
-
-    /// How direct I/O on it must be aligned.
-    pub fn alignment(&self) -> DirectAlignment {
-        direct_alignment(&self.claim)
     }
 }
 
@@ -237,16 +199,4 @@ fn open_exclusively(path: &Path) -> Result<File, RawError> {
                 },
             }
         })
-}
-
-fn logical_block_bytes(sys: &SysRoot, name: &str) -> u64 {
-    let own = sys.class(name);
-    let own = std::fs::canonicalize(&own).unwrap_or(own);
-    [own.as_path(), own.parent().unwrap_or(&own)]
-        .iter()
-        .find_map(|place| {
-            let text = std::fs::read_to_string(place.join("queue/logical_block_size")).ok()?;
-            text.trim().parse().ok()
-        })
-        .unwrap_or(512)
 }

@@ -189,11 +189,6 @@ impl NodiscardGuard {
         Ok(guard)
     }
 
-    /// The mount as it was, and will be.
-    pub fn before(&self) -> &Mount {
-        &self.before
-    }
-
     /// Switches discards on again and makes sure that all options are as they were.
     pub fn restore(mut self) -> Result<(), RemountError> {
         self.put_back()

@@ -4,13 +4,13 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use linux::files::Caching;
-use linux::raw::{Overwrite, RawDevice, RawError, signatures};
+use linux::raw::{RawDevice, RawError, signatures};
 
 use crate::loops::{LoopDevice, Mounted, attach, can, partition_table, run};
 
 const TOOLS: &[&str] = &["losetup", "mount", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
 
-fn refused(path: &str, overwrite: Overwrite<'_>) -> RawError {
+fn refused(path: &str, overwrite: &[String]) -> RawError {
     RawDevice::claim(path, overwrite).expect_err("should have been refused")
 }
 
@@ -20,18 +20,15 @@ fn a_blank_device_is_claimed_and_closed_to_others() {
         return;
     }
     let device = LoopDevice::new(64);
-    let raw = RawDevice::claim(device.path(), Overwrite::Nothing).unwrap();
-    assert_eq!(
-        (raw.size_bytes(), raw.logical_block_bytes()),
-        (64 << 20, 512)
-    );
+    let raw = RawDevice::claim(device.path(), &[]).unwrap();
+    assert_eq!(raw.size_bytes(), 64 << 20);
     assert_eq!(raw.name(), device.name());
-    assert!(raw.discard().max_bytes > 0 && raw.overwritten().is_empty());
-    let second = refused(device.path(), Overwrite::Nothing);
+    assert!(raw.discard().max_bytes > 0);
+    let second = refused(device.path(), &[]);
     assert!(matches!(second, RawError::Busy { .. }), "{second}");
     drop(raw);
     run("mkfs.ext4", &["-q", device.path()]);
-    let raw = RawDevice::claim(device.path(), Overwrite::Anything).unwrap();
+    let raw = RawDevice::claim(device.path(), &["ext2/3/4".to_owned()]).unwrap();
     // What is opened through the claim can be written, and others can't mount it.
     let file = raw.open(Caching::Buffered).unwrap();
     file.write_all_at(&[7; 4096], 32 << 20).unwrap();
@@ -44,7 +41,7 @@ fn a_blank_device_is_claimed_and_closed_to_others() {
         .unwrap();
     assert!(!mount.status.success(), "a claimed device was mounted");
     drop(raw);
-    let holds = refused(device.path(), Overwrite::Nothing);
+    let holds = refused(device.path(), &[]);
     assert!(matches!(holds, RawError::Signatures { .. }), "{holds}");
 }
 
@@ -55,19 +52,17 @@ fn what_is_on_it_must_be_allowed() {
     }
     let device = LoopDevice::new(512);
     run("mkfs.xfs", &["-q", "-f", device.path()]);
-    let error = refused(device.path(), Overwrite::Nothing).to_string();
+    let error = refused(device.path(), &[]).to_string();
     assert!(error.contains("XFS") && error.contains("wipefs"), "{error}");
     let other = ["btrfs".to_owned()];
-    refused(device.path(), Overwrite::Only(&other));
+    refused(device.path(), &other);
     let named = ["XFS".to_owned()];
-    let raw = RawDevice::claim(device.path(), Overwrite::Only(&named)).unwrap();
-    assert_eq!(raw.overwritten()[0].name, "XFS");
+    let raw = RawDevice::claim(device.path(), &named).unwrap();
     drop(raw);
-    RawDevice::claim(device.path(), Overwrite::Anything).unwrap();
     // Claiming alone writes nothing.
-    refused(device.path(), Overwrite::Nothing);
+    refused(device.path(), &[]);
     run("wipefs", &["-q", "--all", device.path()]);
-    RawDevice::claim(device.path(), Overwrite::Nothing).unwrap();
+    RawDevice::claim(device.path(), &[]).unwrap();
 }
 
 #[test]
@@ -77,7 +72,7 @@ fn mounted_devices_are_never_claimed() {
     }
     for fs in ["ext4", "xfs", "btrfs"] {
         let mounted = Mounted::new(fs, "defaults");
-        let error = refused(mounted.devices[0].path(), Overwrite::Anything);
+        let error = refused(mounted.devices[0].path(), &[]);
         assert!(matches!(error, RawError::InUse { .. }), "{fs}: {error}");
         assert!(error.to_string().contains("mounted"), "{fs}: {error}");
     }
@@ -87,7 +82,7 @@ fn mounted_devices_are_never_claimed() {
         "defaults",
     );
     for device in &pair.devices {
-        refused(device.path(), Overwrite::Anything);
+        refused(device.path(), &[]);
     }
 }
 
@@ -98,7 +93,7 @@ fn a_drive_with_partitions_is_not_blank_and_a_mounted_one_is_in_use() {
     }
     let table = partition_table(100 << 11);
     let drive = LoopDevice::starting_with(&table, 128, &["--partscan"]);
-    let error = refused(drive.path(), Overwrite::Nothing);
+    let error = refused(drive.path(), &[]);
     assert!(error.to_string().contains("partition table"), "{error}");
     let partition = format!("{}p1", drive.path());
     if !std::path::Path::new(&partition).exists() {
@@ -110,8 +105,8 @@ fn a_drive_with_partitions_is_not_blank_and_a_mounted_one_is_in_use() {
     let at = point.path().to_str().unwrap();
     run("mount", &["-o", "discard", &partition, at]);
     let found = linux::target::describe(at);
-    let whole = RawDevice::claim(drive.path(), Overwrite::Anything);
-    let own = RawDevice::claim(&partition, Overwrite::Anything);
+    let whole = RawDevice::claim(drive.path(), &[]);
+    let own = RawDevice::claim(&partition, &[]);
     run("umount", &[at]);
     run("delpart", &[drive.path(), "1"]);
     for refused in [whole, own] {
@@ -134,7 +129,7 @@ fn held_devices_are_never_claimed() {
     }
     let lower = LoopDevice::new(64);
     let upper = attach(&lower.device, &[]);
-    let error = refused(lower.path(), Overwrite::Anything);
+    let error = refused(lower.path(), &[]);
     run("losetup", &["-d", upper.to_str().unwrap()]);
     assert!(error.to_string().contains("loop device over"), "{error}");
 
@@ -142,7 +137,7 @@ fn held_devices_are_never_claimed() {
     run("mkswap", &[swap.path()]);
     let swapped = Command::new("swapon").arg(swap.path()).output().unwrap();
     if swapped.status.success() {
-        let error = refused(swap.path(), Overwrite::Anything);
+        let error = refused(swap.path(), &[]);
         run("swapoff", &[swap.path()]);
         assert!(error.to_string().contains("swap"), "{error}");
     } else {
@@ -159,7 +154,7 @@ fn read_only_and_empty_devices_and_files_are_refused() {
         return;
     }
     let device = LoopDevice::with(64, &["--read-only"]);
-    let error = refused(device.path(), Overwrite::Anything);
+    let error = refused(device.path(), &[]);
     assert!(
         matches!(
             error,
@@ -169,13 +164,13 @@ fn read_only_and_empty_devices_and_files_are_refused() {
     );
     let file = tempfile::NamedTempFile::new().unwrap();
     for path in [file.path().to_str().unwrap(), "/dev/null", "/tmp"] {
-        let error = refused(path, Overwrite::Anything);
+        let error = refused(path, &[]);
         assert!(matches!(error, RawError::NotABlockDevice { .. }), "{error}");
     }
-    let missing = refused("/dev/no-such-device", Overwrite::Anything);
+    let missing = refused("/dev/no-such-device", &[]);
     assert!(missing.to_string().contains("no-such-device"), "{missing}");
     let empty = LoopDevice::new(0);
-    let error = refused(empty.path(), Overwrite::Anything);
+    let error = refused(empty.path(), &[]);
     assert!(matches!(error, RawError::NoSize { .. }), "{error}");
 }
 

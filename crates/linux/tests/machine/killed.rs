@@ -74,11 +74,11 @@ fn child_claims_and_removes() {
     println!("\nready");
     loop {
         let work = WorkDir::create(&path).unwrap();
-        for name in [Name::Victim(1), Name::Victim(2), Name::Spacer] {
+        for name in [Name::Victim(1), Name::Victim(2), Name::Foreground] {
             work.create_file(name, Caching::Buffered).unwrap();
         }
         work.link(Name::Victim(1), Name::Second(1)).unwrap();
-        work.unlink(Name::Victim(1)).unwrap();
+        std::fs::remove_file(work.path_of(Name::Victim(1))).unwrap();
     }
 }
 
