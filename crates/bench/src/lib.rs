@@ -1,8 +1,8 @@
 //! Runs a scenario: actors and phases become a [`timeline::RunRecord`].
 //!
 //! [`Survey`] looks at a place without changing it, [`sizes::choose`] picks
-//! what is safe there, a [`Plan`] says in full what is to be done, and [`run`]
-//! does it, records it, and removes what it made. What the record means is not
+//! what is safe there, a [`Plan`] says in full what is to be done, and a
+//! [`Claimed`] run does it, records it, and removes what it made. What the record means is not
 //! told here: that is `timeline::judge`'s.
 #![forbid(unsafe_code)]
 
@@ -28,5 +28,5 @@ pub use error::BenchError;
 pub use head::preview;
 pub use observer::{Observer, Second};
 pub use plan::Plan;
-pub use run::{Outcome, run};
+pub use run::{Claimed, Outcome};
 pub use survey::{Survey, Swept, kept_foreground_path, sweep};

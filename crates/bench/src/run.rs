@@ -11,7 +11,7 @@ use load::deleter::CommandOutcome;
 use load::{Clock, Deletion, Nanos};
 use timeline::RunRecord;
 use timeline::record::{
-    DeletionLine, DiscardSetting, EndReason, EventKind, Line, Part, PhaseName, RecordWriter,
+    DeletionLine, DiscardSetting, EndReason, EventKind, Head, Line, Part, PhaseName, RecordWriter,
 };
 
 use crate::commit::Commit;
@@ -57,65 +57,107 @@ impl<E: Into<BenchError>> From<E> for Early {
     }
 }
 
-/// Carries out a plan on what was surveyed.
-///
-/// The record also goes to `out`, line by line, while the run goes on. Setting
-/// `stop` ends the run early; the record says so, and whatever was made is removed.
-///
-/// # Errors
-/// When the run can't begin. What fails later is told in the [`Outcome`], beside
-/// the record so far.
-pub fn run<W: Write + Send + 'static>(
-    plan: &Plan,
-    survey: &Survey,
-    out: Option<RecordWriter<W>>,
-    observer: &mut dyn Observer,
-    stop: &AtomicBool,
-) -> Result<Outcome, BenchError> {
-    let clock = Clock::start();
-    let (engine, notes) = head::resolve_engine(plan.foreground.engine, clock)?;
-    let head = head::of(plan, survey, engine);
-    let devices = head
-        .devices
-        .iter()
-        .map(|device| WatchedDevice::open(&device.name))
-        .collect::<Result<_, _>>()
-        .map_err(|e| survey.refuse(e))?;
-    let workplace = Workplace::claim(plan, survey)?;
-    let sink = out
-        .map(Sink::start)
-        .transpose()
-        .map_err(BenchError::Record)?;
+/// A run that has what it needs and has not begun. Dropping it removes its
+/// directory, which is empty.
+#[derive(Debug)]
+pub struct Claimed<'a> {
+    plan: &'a Plan,
+    survey: &'a Survey,
+    clock: Clock,
+    engine: load::EngineChoice,
+    notes: Vec<String>,
+    head: Head,
+    devices: Vec<WatchedDevice>,
+    workplace: Workplace,
+}
 
-    let interval = plan.timing.interval;
-    let session = Session::start(clock, head, devices, sink, interval, observer, stop)
-        .map_err(|e| survey.refuse(e))?;
-    let mut script = Script {
-        plan,
-        survey,
-        engine,
-        workplace,
-        spacers: Vec::new(),
-        session,
-    };
-    for note in survey.warnings.iter().chain(&notes) {
-        script.session.warn(note);
+impl<'a> Claimed<'a> {
+    /// Takes what a plan needs: its engine, and its directory or device. Nothing
+    /// refuses the run after this, so that what an earlier one recorded can be
+    /// overwritten.
+    ///
+    /// # Errors
+    /// When the run can't begin.
+    pub fn claim(plan: &'a Plan, survey: &'a Survey) -> Result<Self, BenchError> {
+        let clock = Clock::start();
+        let (engine, notes) = head::resolve_engine(plan.foreground.engine, clock)?;
+        let head = head::of(plan, survey, engine);
+        let devices = head
+            .devices
+            .iter()
+            .map(|device| WatchedDevice::open(&device.name))
+            .collect::<Result<_, _>>()
+            .map_err(|e| survey.refuse(e))?;
+        let workplace = Workplace::claim(plan, survey)?;
+        Ok(Claimed {
+            plan,
+            survey,
+            clock,
+            engine,
+            notes,
+            head,
+            devices,
+            workplace,
+        })
     }
-    let (reason, error) = match script.perform() {
-        Ok(()) => (EndReason::Completed, None),
-        Err(Early::Stopped) => {
-            script.session.event(EventKind::Interrupted, None);
-            (EndReason::Interrupted, None)
+
+    /// Carries out the plan.
+    ///
+    /// The record also goes to `out`, line by line, while the run goes on. Setting
+    /// `stop` ends the run early; the record says so, and whatever was made is removed.
+    ///
+    /// # Errors
+    /// When the run can't begin. What fails later is told in the [`Outcome`], beside
+    /// the record so far.
+    pub fn perform<W: Write + Send + 'static>(
+        self,
+        out: Option<RecordWriter<W>>,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<Outcome, BenchError> {
+        let (plan, survey) = (self.plan, self.survey);
+        let sink = out
+            .map(Sink::start)
+            .transpose()
+            .map_err(BenchError::Record)?;
+        let interval = plan.timing.interval;
+        let session = Session::start(
+            self.clock,
+            self.head,
+            self.devices,
+            sink,
+            interval,
+            observer,
+            stop,
+        )
+        .map_err(|e| survey.refuse(e))?;
+        let mut script = Script {
+            plan,
+            survey,
+            engine: self.engine,
+            workplace: self.workplace,
+            spacers: Vec::new(),
+            session,
+        };
+        for note in survey.warnings.iter().chain(&self.notes) {
+            script.session.warn(note);
         }
-        Err(Early::Failed(error)) => (EndReason::Failed, Some(error)),
-    };
-    let message = error.as_ref().map(ToString::to_string);
-    let (record, written) = script.session.finish(reason, message);
-    let removed = script.workplace.leave(plan, reason == EndReason::Completed);
-    let error = error
-        .or(written.err().map(BenchError::Record))
-        .or(removed.err());
-    Ok(Outcome { record, error })
+        let (reason, error) = match script.perform() {
+            Ok(()) => (EndReason::Completed, None),
+            Err(Early::Stopped) => {
+                script.session.event(EventKind::Interrupted, None);
+                (EndReason::Interrupted, None)
+            }
+            Err(Early::Failed(error)) => (EndReason::Failed, Some(error)),
+        };
+        let message = error.as_ref().map(ToString::to_string);
+        let (record, written) = script.session.finish(reason, message);
+        let removed = script.workplace.leave(plan, reason == EndReason::Completed);
+        let error = error
+            .or(written.err().map(BenchError::Record))
+            .or(removed.err());
+        Ok(Outcome { record, error })
+    }
 }
 
 struct Script<'a> {

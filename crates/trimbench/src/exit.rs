@@ -41,14 +41,25 @@ pub(crate) enum Error {
     /// Options that don't go together.
     #[error("{0}")]
     Usage(String),
-    /// A file to write to.
+    /// A file that can't be written to at all.
     #[error("{}: can't write to it: {source}; give another file", path.display())]
-    Output {
+    OutputOpen {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
     },
+    /// A file that could not be written to its end.
+    #[error("{}: could not be written: {source}; free space there or give another file", path.display())]
+    OutputWrite {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A qualification without a measurement to rest on.
+    #[error("nothing was qualified: {0}")]
+    Unqualified(String),
 }
 
 impl Error {
@@ -56,7 +67,8 @@ impl Error {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Error::Bench(error) if !error.is_usage() => Exit::Failed,
-            Error::Bench(_) | Error::Usage(_) | Error::Output { .. } => Exit::Usage,
+            Error::OutputWrite { .. } | Error::Unqualified(_) => Exit::Failed,
+            Error::Bench(_) | Error::Usage(_) | Error::OutputOpen { .. } => Exit::Usage,
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The files that a run writes: opened before any work, so that a path that
-//! can't be written is known at once.
+//! can't be written is known at once, and emptied only when nothing refuses the
+//! run any more.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use timeline::Verdict;
@@ -10,35 +12,49 @@ use timeline::record::RecordWriter;
 
 use crate::exit::Error;
 
-/// A file that will be written. Until then what it held before stays.
+/// A file that will be written. Until then what it held before stays; and if it
+/// comes to nothing, a file that wasn't there before is gone again.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    file: File,
+    /// `None` once something is written to it.
+    file: Option<File>,
+    created: bool,
 }
 
 impl Output {
     /// Opens a file for writing and changes nothing in it.
     pub(crate) fn open(path: &Path) -> Result<Output, Error> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|source| Error::Output {
-                path: path.to_path_buf(),
-                source,
-            })?;
+        let open = |new: bool| {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).create_new(new).open(path)
+        };
+        let (file, created) = match open(true) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (open(false), false),
+            opened => (opened, true),
+        };
         Ok(Output {
             path: path.to_path_buf(),
-            file,
+            file: Some(file.map_err(|source| Error::OutputOpen {
+                path: path.to_path_buf(),
+                source,
+            })?),
+            created,
         })
     }
 
+    /// Whether both are one regular file, in which each would destroy the other.
+    pub(crate) fn is_same(&self, other: &Output) -> bool {
+        let identity = |output: &Output| {
+            let metadata = output.file.as_ref()?.metadata().ok()?;
+            metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+        };
+        identity(self).is_some_and(|own| identity(other) == Some(own))
+    }
+
     /// Empties the file and begins a record in it.
-    pub(crate) fn record(self) -> Result<RecordWriter<File>, Error> {
+    pub(crate) fn record(mut self) -> Result<RecordWriter<File>, Error> {
         let compressed = self.path.extension().is_some_and(|e| e == "zst");
-        let path = self.path.clone();
         self.emptied()
             .and_then(|file| {
                 if compressed {
@@ -47,23 +63,39 @@ impl Output {
                     Ok(RecordWriter::new(file))
                 }
             })
-            .map_err(|source| Error::Output { path, source })
+            .map_err(|source| self.failed(source))
     }
 
     /// Replaces what the file holds by a verdict.
-    pub(crate) fn verdict(self, verdict: &Verdict) -> Result<(), Error> {
-        let path = self.path.clone();
+    pub(crate) fn verdict(mut self, verdict: &Verdict) -> Result<(), Error> {
         self.emptied()
             .and_then(|file| write_verdict(file, verdict))
-            .map_err(|source| Error::Output { path, source })
+            .map_err(|source| self.failed(source))
     }
 
-    fn emptied(self) -> io::Result<File> {
+    fn emptied(&mut self) -> io::Result<File> {
+        let file = self.file.take().ok_or(io::ErrorKind::NotFound)?;
         // A pipe or a terminal can't be emptied and needn't be.
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
         }
-        Ok(self.file)
+        Ok(file)
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::OutputWrite {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.created && self.file.is_some() {
+            // An empty file too many is no harm worth an error.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

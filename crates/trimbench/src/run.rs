@@ -1,13 +1,16 @@
 //! `trimbench run`.
 
+use std::path::PathBuf;
+
 use bench::plan::{Place, Plan};
-use bench::{Outcome, Survey};
+use bench::{BenchError, Claimed, Outcome, Survey};
 use report::terminal;
 use timeline::record::EndReason;
+use timeline::verdict::condition;
 use timeline::{JudgeOptions, RunRecord, Verdict, judge, units};
 
-use crate::cli::RunArgs;
-use crate::console::Stream;
+use crate::cli::{OutputArgs, RunArgs};
+use crate::console::{self, Stream};
 use crate::exit::{Error, Exit};
 use crate::output::{Output, write_verdict};
 use crate::planning;
@@ -28,6 +31,16 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     };
     let quiet = args.output.quiet;
 
+    if args
+        .output
+        .output
+        .as_ref()
+        .is_some_and(|path| path.as_os_str() == "-")
+    {
+        return Err(Error::Usage(
+            "--output: a record isn't written to standard output; give a file".into(),
+        ));
+    }
     let place = planning::place(&args);
     if !args.output.dry_run {
         sweep(&place, quiet);
@@ -45,22 +58,14 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
 
-    let json = match &args.output.json {
-        Some(path) if !json_to_stdout => Some(Output::open(path)?),
-        _ => None,
-    };
-    let record_file = args
-        .output
-        .output
-        .as_deref()
-        .map(Output::open)
-        .transpose()?;
+    let (json, record_file) = outputs(&args.output)?;
     let stop =
         signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
-
+    let claimed = Claimed::claim(&plan, &survey)?;
+    // What an earlier run recorded is lost from here on, and not before.
     let writer = record_file.map(Output::record).transpose()?;
     let mut progress = Progress::new(quiet, plan.timing.interval);
-    let outcome = bench::run(&plan, &survey, writer, &mut progress, &stop);
+    let outcome = claimed.perform(writer, &mut progress, &stop);
     progress.end();
     let Outcome { record, error } = outcome?;
 
@@ -71,30 +76,79 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         },
     );
     tell(people, quiet, &record, &verdict);
-    if let Some(json) = json {
-        json.verdict(&verdict)?;
-    } else if json_to_stdout {
-        write_verdict(std::io::stdout().lock(), &verdict).map_err(|source| Error::Output {
-            path: "standard output".into(),
-            source,
-        })?;
+    let written = match json {
+        Some(json) => json.verdict(&verdict),
+        None if json_to_stdout => {
+            write_verdict(std::io::stdout().lock(), &verdict).map_err(|source| Error::OutputWrite {
+                path: "standard output".into(),
+                source,
+            })
+        }
+        None => Ok(()),
+    };
+    match (
+        ending(&record, error, &verdict, &args.output, people),
+        written,
+    ) {
+        (Ok(Exit::Done), Err(error)) => Err(error),
+        // How the run itself went counts for more.
+        (ended, Err(error)) => {
+            console::error(&error);
+            ended
+        }
+        (ended, Ok(())) => ended,
     }
-    if let Some(error) = error {
-        return Err(error.into());
+}
+
+/// The files for the verdict and the record, where they are wanted.
+fn outputs(args: &OutputArgs) -> Result<(Option<Output>, Option<Output>), Error> {
+    let open = |path: &Option<PathBuf>| path.as_deref().map(Output::open).transpose();
+    let json = match &args.json {
+        Some(path) if path.as_os_str() == "-" => None,
+        path => open(path)?,
+    };
+    let record = open(&args.output)?;
+    if let (Some(json), Some(record)) = (&json, &record)
+        && json.is_same(record)
+    {
+        return Err(Error::Usage(
+            "--json and --output name the same file: give each its own".into(),
+        ));
     }
-    if record
+    Ok((json, record))
+}
+
+/// How a run ended, as the exit code tells it.
+fn ending(
+    record: &RunRecord,
+    error: Option<BenchError>,
+    verdict: &Verdict,
+    args: &OutputArgs,
+    people: Stream,
+) -> Result<Exit, Error> {
+    let interrupted = record
         .end
         .as_ref()
-        .is_none_or(|end| end.reason == EndReason::Interrupted)
-    {
-        Stream::Err.print("trimbench: interrupted; what it had made is removed\n");
-        return Ok(Exit::Interrupted);
-    }
-    for condition in &args.output.fail_on {
-        if condition.holds(&verdict) {
-            people.print(&format!("--fail-on '{condition}' holds\n"));
-            return Ok(Exit::ConditionHeld);
+        .is_none_or(|end| end.reason == EndReason::Interrupted);
+    match error {
+        Some(error) if interrupted => {
+            console::error(&error.into());
+            Stream::Err.print("trimbench: interrupted\n");
+            return Ok(Exit::Interrupted);
         }
+        Some(error) => return Err(error.into()),
+        None if interrupted => {
+            Stream::Err.print("trimbench: interrupted; what it had made is removed\n");
+            return Ok(Exit::Interrupted);
+        }
+        None => {}
+    }
+    if let Some(condition) = args.fail_on.iter().find(|c| c.holds(verdict)) {
+        people.print(&format!("--fail-on '{condition}' holds\n"));
+        return Ok(Exit::ConditionHeld);
+    }
+    if !args.fail_on.is_empty() && !condition::is_told(verdict) {
+        return Err(Error::Unqualified(verdict.summary.clone()));
     }
     Ok(Exit::Done)
 }

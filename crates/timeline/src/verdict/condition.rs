@@ -3,11 +3,12 @@
 //! A condition holds if it holds for any foreground actor. What can't be told
 //! (no stall, no percentile) meets no condition, except that without a stall
 //! its length and the lost time are 0 and its depth is 100 %.
+//! A stall that the control had as well isn't TRIM's doing and meets none.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Foreground, Verdict};
+use super::{Finding, Foreground, Reason, Verdict};
 use crate::units::{self, UnitError};
 
 /// What a condition looks at.
@@ -131,9 +132,32 @@ pub fn parse(text: &str) -> Result<Condition, ConditionError> {
     })
 }
 
+/// Whether a verdict tells what discards do to the foreground, so that a
+/// condition that doesn't hold means something. One without discards, without a
+/// deletion or without a finding doesn't.
+pub fn is_told(verdict: &Verdict) -> bool {
+    let untested = [
+        Reason::NoDiscards,
+        Reason::DiscardsDidNotCome,
+        Reason::NoDeletion,
+    ];
+    match verdict.verdict {
+        Finding::Stall | Finding::Slowdown => true,
+        Finding::None => !untested.iter().any(|r| verdict.reasons.contains(r)),
+        Finding::Inconclusive => false,
+    }
+}
+
 impl Condition {
-    /// Whether it holds for any foreground actor of the verdict.
+    /// Whether it holds for any foreground actor of the verdict, the canary included.
     pub fn holds(&self, verdict: &Verdict) -> bool {
+        let of_stalls = matches!(
+            self.figure,
+            Figure::Stall | Figure::Longest | Figure::Depth | Figure::Lost
+        );
+        if of_stalls && verdict.reasons.contains(&Reason::ControlDipsToo) {
+            return false;
+        }
         verdict
             .foreground
             .iter()
@@ -276,6 +300,37 @@ mod tests {
             "lost>1400ms",
         ] {
             assert!(!parse(text).unwrap().holds(&verdict), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stall_that_the_control_had_too_meets_no_condition() {
+        let mut verdict = verdict();
+        verdict.reasons.push(Reason::ControlDipsToo);
+        for text in ["stall>1s", "longest<=1s", "depth<10%", "lost>1s"] {
+            assert!(!parse(text).unwrap().holds(&verdict), "{text}");
+        }
+        assert!(parse("p99>4ms").unwrap().holds(&verdict));
+    }
+
+    #[test]
+    fn nothing_is_told_without_discards_or_a_finding() {
+        let told = |finding, reasons: &[Reason]| {
+            is_told(&Verdict {
+                verdict: finding,
+                reasons: reasons.to_vec(),
+                ..verdict()
+            })
+        };
+        assert!(told(Finding::Stall, &[]));
+        assert!(told(Finding::None, &[Reason::DipsWithoutDiscards]));
+        assert!(!told(Finding::Inconclusive, &[]));
+        for reason in [
+            Reason::NoDiscards,
+            Reason::DiscardsDidNotCome,
+            Reason::NoDeletion,
+        ] {
+            assert!(!told(Finding::None, &[reason]), "{reason:?}");
         }
     }
 
