@@ -42,6 +42,9 @@ pub enum BenchError {
     /// The file system can't be remounted, or not back.
     #[error(transparent)]
     Remount(#[from] linux::remount::RemountError),
+    /// More than one thing failed.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; and: "))]
+    Several(Vec<BenchError>),
     /// A system call failed.
     #[error("{}: can't {what}: {source}", path.display())]
     File {
@@ -64,6 +67,14 @@ pub enum BenchError {
 }
 
 impl BenchError {
+    /// What failed, of all that could have.
+    pub(crate) fn of(mut failures: Vec<BenchError>) -> Option<BenchError> {
+        match failures.len() {
+            0 | 1 => failures.pop(),
+            _ => Some(BenchError::Several(failures)),
+        }
+    }
+
     /// Whether the fault is in what was asked for, rather than in what happened.
     pub fn is_usage(&self) -> bool {
         matches!(

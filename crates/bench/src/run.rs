@@ -137,6 +137,7 @@ impl<'a> Claimed<'a> {
             engine: self.engine,
             workplace: self.workplace,
             spacers: Vec::new(),
+            not_restored: None,
             session,
         };
         for note in survey.warnings.iter().chain(&self.notes) {
@@ -153,9 +154,12 @@ impl<'a> Claimed<'a> {
         let message = error.as_ref().map(ToString::to_string);
         let (record, written) = script.session.finish(reason, message);
         let removed = script.workplace.leave(plan, reason == EndReason::Completed);
-        let error = error
-            .or(written.err().map(BenchError::Record))
-            .or(removed.err());
+        let failures = error
+            .into_iter()
+            .chain(script.not_restored)
+            .chain(written.err().map(BenchError::Record))
+            .chain(removed.err());
+        let error = BenchError::of(failures.collect());
         Ok(Outcome { record, error })
     }
 }
@@ -168,6 +172,8 @@ struct Script<'a> {
     /// They keep the gaps between the extents of fragmented files in use: freed
     /// gaps would be discarded along with their neighbours.
     spacers: Vec<File>,
+    /// The file system is still as the control had it.
+    not_restored: Option<BenchError>,
     session: Session<'a>,
 }
 
@@ -185,10 +191,18 @@ impl Script<'_> {
                 Control::Nodiscard => Some(self.remount()?),
                 Control::SecondName => None,
             };
-            self.part(Part::Control)?;
-            if let Some(guard) = guard {
-                guard.restore()?;
+            let ended = self.part(Part::Control);
+            // Whatever the control came to, what it changed is changed back.
+            let restored = guard.map_or(Ok(()), NodiscardGuard::restore);
+            if let Err(error) = restored {
+                // At once: what is left to do may take its time on such a file system.
+                self.session.warn(error.to_string());
+                match ended {
+                    Ok(()) => return Err(error.into()),
+                    Err(_) => self.not_restored = Some(error.into()),
+                }
             }
+            ended?;
         }
         self.part(Part::Main)
     }
@@ -211,13 +225,14 @@ impl Script<'_> {
 
     /// Makes the files, or fills the regions of a raw device.
     fn prepare(&mut self) -> Result<(), Early> {
-        let fills = self.workplace.fills(self.plan)?;
-        let total: u64 = fills.iter().map(|fill| fill.len).sum();
+        let wanted = self.workplace.to_fill(self.plan);
+        let total: u64 = wanted.iter().map(|one| one.len).sum();
         let mut done = 0;
-        for spec in fills {
-            let len = spec.len;
+        for one in wanted {
+            // Each is made when its turn comes: thousands can't be open at once.
+            let spec = self.workplace.fill(self.plan, &one)?;
             let path = spec.path.clone();
-            let wants_extents = spec.extent_bytes.is_some();
+            let wants_extents = one.extent_bytes.is_some();
             let fill = load::Fill::start(spec)?;
             let mut stopped = self.session.tick_if_due();
             while stopped.is_ok() && !fill.wait_timeout(GLANCE) {
@@ -239,7 +254,7 @@ impl Script<'_> {
                 let text = format!("{} has {extents} extents", path.display());
                 self.session.event(EventKind::Prepared, Some(text));
             }
-            done += len;
+            done += one.len;
         }
         self.session.observer().preparing(total, total);
         self.workplace.filled(self.plan)?;
@@ -265,7 +280,7 @@ impl Script<'_> {
         if limit.is_zero() {
             return Ok(());
         }
-        let mut settling = Settling::new(self.plan.timing.interval);
+        let mut settling = Settling::new(self.plan.timing.interval, limit);
         let began = self.session.tick()?.now;
         loop {
             let tick = self.session.tick()?;
@@ -274,7 +289,11 @@ impl Script<'_> {
                 return Ok(());
             }
             if tick.now.saturating_sub(began) >= limit {
-                let text = format!("not steady after {} s", limit.as_secs());
+                let text = if settling.can_tell() {
+                    format!("not steady after {limit:?}")
+                } else {
+                    format!("not known to be steady: {limit:?} is too short to tell")
+                };
                 self.session.event(EventKind::SettleLimit, Some(text));
                 return Ok(());
             }

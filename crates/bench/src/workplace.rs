@@ -12,6 +12,7 @@ use linux::files::Caching;
 use linux::owner::{Name, WorkDir};
 use linux::raw::RawDevice;
 use load::{ActorSpec, DeletionSpec, EngineChoice, FillSpec, PatternKind, Region};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use timeline::record::Part;
 
 use crate::error::BenchError;
@@ -62,6 +63,17 @@ pub(crate) struct Device {
     discard_from: u64,
 }
 
+/// Something to be written before the foreground can begin.
+#[derive(Debug)]
+pub(crate) struct ToFill {
+    /// The file; `None` on a raw device.
+    name: Option<Name>,
+    /// Bytes of data.
+    pub(crate) len: u64,
+    /// Size of the extents that it is to have.
+    pub(crate) extent_bytes: Option<u64>,
+}
+
 impl Workplace {
     /// Makes the directory, or claims the device.
     pub(crate) fn claim(plan: &Plan, survey: &Survey) -> Result<Workplace, BenchError> {
@@ -81,11 +93,38 @@ impl Workplace {
     }
 
     /// What has to be written before the foreground can begin.
-    pub(crate) fn fills(&self, plan: &Plan) -> Result<Vec<FillSpec>, BenchError> {
+    pub(crate) fn to_fill(&self, plan: &Plan) -> Vec<ToFill> {
         match self {
-            Workplace::Directory(directory) => directory.fills(plan),
-            Workplace::Device(device) => Ok(vec![device.fill(plan)]),
+            Workplace::Directory(directory) => directory.to_fill(plan),
+            Workplace::Device(device) => vec![device.to_fill(plan)],
         }
+    }
+
+    /// Makes one of those, still empty, and says how to fill it.
+    pub(crate) fn fill(&self, plan: &Plan, wanted: &ToFill) -> Result<FillSpec, BenchError> {
+        let (file, path, direct) = match (self, wanted.name) {
+            (Workplace::Directory(directory), Some(name)) => (
+                Arc::new(directory.work.create_file(name, Caching::Buffered)?),
+                directory.work.path_of(name),
+                plan.foreground.direct,
+            ),
+            (Workplace::Device(device), None) => {
+                (Arc::clone(&device.file), device.path.clone(), true)
+            }
+            (Workplace::Directory(_), None) | (Workplace::Device(_), Some(_)) => {
+                return Err(BenchError::Plan(
+                    "a directory has files, and a raw device has none".to_owned(),
+                ));
+            }
+        };
+        Ok(FillSpec {
+            file,
+            path,
+            len: wanted.len,
+            direct,
+            extent_bytes: wanted.extent_bytes,
+            seed: fastrand::u64(..),
+        })
     }
 
     /// Finishes the files once they are written.
@@ -145,6 +184,7 @@ impl Workplace {
 impl Directory {
     fn make(plan: &Plan, survey: &Survey) -> Result<Directory, BenchError> {
         let parent = survey.place.path().to_path_buf();
+        allow_open_files(plan)?;
         let work = WorkDir::create(&parent)?;
         let files = plan.deletion.as_ref().map_or(0, |deletion| deletion.files);
         let control = match plan.control {
@@ -173,39 +213,29 @@ impl Directory {
         }
     }
 
-    fn fills(&self, plan: &Plan) -> Result<Vec<FillSpec>, BenchError> {
-        let mut fills = Vec::new();
+    fn to_fill(&self, plan: &Plan) -> Vec<ToFill> {
+        let mut wanted = Vec::new();
         if self.foreground == Foreground::Made {
-            fills.push(self.fill(plan, Name::Foreground, plan.foreground.size_bytes, None)?);
+            wanted.push(ToFill {
+                name: Some(Name::Foreground),
+                len: plan.foreground.size_bytes,
+                extent_bytes: None,
+            });
         }
         let Some(deletion) = &plan.deletion else {
-            return Ok(fills);
+            return wanted;
         };
         let made_for_control = match plan.control {
             Some(Control::Nodiscard) => &self.control[..],
             Some(Control::SecondName) | None => &[],
         };
-        for &name in made_for_control.iter().chain(&self.main) {
-            fills.push(self.fill(plan, name, deletion.file_bytes(), deletion.extent_bytes)?);
-        }
-        Ok(fills)
-    }
-
-    fn fill(
-        &self,
-        plan: &Plan,
-        name: Name,
-        len: u64,
-        extent_bytes: Option<u64>,
-    ) -> Result<FillSpec, BenchError> {
-        Ok(FillSpec {
-            file: Arc::new(self.work.create_file(name, Caching::Buffered)?),
-            path: self.work.path_of(name),
-            len,
-            direct: plan.foreground.direct,
-            extent_bytes,
-            seed: fastrand::u64(..),
-        })
+        let victims = made_for_control.iter().chain(&self.main);
+        wanted.extend(victims.map(|&name| ToFill {
+            name: Some(name),
+            len: deletion.file_bytes(),
+            extent_bytes: deletion.extent_bytes,
+        }));
+        wanted
     }
 
     fn filled(&self, plan: &Plan) -> Result<(), BenchError> {
@@ -250,15 +280,12 @@ impl Directory {
 
 impl Device {
     /// Both regions at once: they touch.
-    fn fill(&self, plan: &Plan) -> FillSpec {
+    fn to_fill(&self, plan: &Plan) -> ToFill {
         let discarded = plan.deletion.as_ref().map_or(0, |d| d.size_bytes);
-        FillSpec {
-            file: Arc::clone(&self.file),
-            path: self.path.clone(),
+        ToFill {
+            name: None,
             len: self.discard_from + discarded,
-            direct: true,
             extent_bytes: None,
-            seed: fastrand::u64(..),
         }
     }
 
@@ -274,6 +301,39 @@ impl Device {
             step_bytes: NonZeroU64::new(step_bytes)?,
         })
     }
+}
+
+/// Files that a run has open beside those that keep extents apart, and some to spare.
+const OTHER_FILES: u64 = 256;
+
+/// Each fragmented file has another beside it open until the end: allows that many.
+fn allow_open_files(plan: &Plan) -> Result<(), BenchError> {
+    let Some(deletion) = plan.deletion.as_ref().filter(|d| d.extent_bytes.is_some()) else {
+        return Ok(());
+    };
+    let copies = if plan.control == Some(Control::Nodiscard) {
+        2
+    } else {
+        1
+    };
+    let needed = u64::from(deletion.files) * copies + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let enough = limit.maximum.is_none_or(|most| most >= needed);
+    if enough && setrlimit(Resource::Nofile, raised).is_ok() {
+        return Ok(());
+    }
+    Err(BenchError::Plan(format!(
+        "--extent-size needs {needed} open files for that many --files, and the limit is {}: \
+         lower --files or raise the limit (ulimit -n)",
+        limit.maximum.unwrap_or(needed),
+    )))
 }
 
 fn directory_deletion(method: &Method, paths: Vec<PathBuf>) -> Option<DeletionSpec> {

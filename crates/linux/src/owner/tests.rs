@@ -19,7 +19,7 @@ fn killed(work: WorkDir) -> PathBuf {
 }
 
 fn fill(work: &WorkDir) {
-    for name in [Name::Victim(1), Name::Foreground, Name::Victim(2)] {
+    for name in [Name::Victim(1), Name::Foreground, Name::Victim(9)] {
         let file = work.create_file(name, Caching::Buffered).unwrap();
         file.write_all_at(&[7; 1 << 16], 0).unwrap();
         file.sync_all().unwrap();

@@ -86,6 +86,12 @@ pub enum RemountError {
         before: String,
         after: String,
     },
+    #[error("{path} is still without discard: {why}; restore it with: mount -o remount,{option} {}", path.display())]
+    NotRestored {
+        path: PathBuf,
+        option: String,
+        why: Box<RemountError>,
+    },
     #[error(transparent)]
     Mounts(#[from] MountError),
 }
@@ -189,7 +195,38 @@ impl NodiscardGuard {
         Ok(guard)
     }
 
+    /// Finds out whether a mount could be remounted without discards, as far as
+    /// that shows without doing it.
+    ///
+    /// # Errors
+    /// Those of [`NodiscardGuard::new`], but for what the file system itself refuses.
+    pub fn check(mount: &Mount) -> Result<(), RemountError> {
+        let path = mount.mount_point.clone();
+        let mounted = open_locked(mount)?;
+        let before = current(mount)?;
+        restoring(&before)?;
+        if before.read_only() {
+            return Err(RemountError::ReadOnly { path });
+        }
+        let flags =
+            syscalls::FsPickFlags::FSPICK_CLOEXEC | syscalls::FsPickFlags::FSPICK_EMPTY_PATH;
+        // Asks for the right to mount, and changes nothing before a reconfiguration.
+        match syscalls::fspick(&mounted, c"", flags) {
+            Ok(_) => Ok(()),
+            Err(Errno::NOSYS) => Err(RemountError::NoSystemCall { path }),
+            Err(Errno::PERM) => Err(RemountError::NotPermitted { path }),
+            Err(errno) => Err(RemountError::Open {
+                path,
+                source: errno.into(),
+            }),
+        }
+    }
+
     /// Switches discards on again and makes sure that all options are as they were.
+    ///
+    /// # Errors
+    /// When that can't be done, not even after some ten seconds of trying; or
+    /// when another option has changed meanwhile. It says how to restore it.
     pub fn restore(mut self) -> Result<(), RemountError> {
         self.put_back()
     }
@@ -198,12 +235,19 @@ impl NodiscardGuard {
         let Some(watcher) = self.watcher.take() else {
             return Ok(());
         };
-        // Nothing to do when switching off failed, or was ignored. Otherwise, if
-        // this fails, the watcher is dropped without a word, and tries itself.
-        if current(&self.before)?.super_options != self.before.super_options {
-            reconfigure(&self.mounted, &self.restore, &self.before.mount_point)?;
+        match self.switch_on() {
+            Ok(()) => watcher.dismiss(),
+            // It goes on trying for a while.
+            Err(why) => {
+                if !watcher.restore() {
+                    return Err(RemountError::NotRestored {
+                        path: self.before.mount_point.clone(),
+                        option: self.restore.text(),
+                        why: Box::new(why),
+                    });
+                }
+            }
         }
-        watcher.dismiss();
         let now = current(&self.before)?;
         if now.super_options != self.before.super_options
             || now.mount_options != self.before.mount_options
@@ -216,11 +260,19 @@ impl NodiscardGuard {
         }
         Ok(())
     }
+
+    fn switch_on(&self) -> Result<(), RemountError> {
+        // Nothing to do when switching off failed, or was ignored.
+        if current(&self.before)?.super_options != self.before.super_options {
+            reconfigure(&self.mounted, &self.restore, &self.before.mount_point)?;
+        }
+        Ok(())
+    }
 }
 
 impl Drop for NodiscardGuard {
     fn drop(&mut self) {
-        // Nobody is left to tell; on failure the watcher goes on trying.
+        // Nobody is left to tell: whoever can be told calls restore.
         let _ = self.put_back();
     }
 }

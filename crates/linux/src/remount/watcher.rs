@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, WaitOptions, WaitStatus};
 
 use super::FsOption;
 
@@ -22,7 +22,8 @@ const DISMISSED: u8 = b'd';
 #[derive(Debug)]
 pub(super) struct Watcher {
     to_child: Option<OwnedFd>,
-    child: Pid,
+    /// `None` once it has ended.
+    child: Option<Pid>,
 }
 
 impl Watcher {
@@ -47,7 +48,7 @@ impl Watcher {
             .ok_or(failure)?;
         Ok(Watcher {
             to_child: Some(to_child),
-            child,
+            child: Some(child),
         })
     }
 
@@ -57,15 +58,32 @@ impl Watcher {
             let _ = rustix::io::write(pipe, &[DISMISSED]);
         }
     }
+
+    /// Has the child restore, waits for its end (some ten seconds, should it
+    /// fail again and again), and says whether it succeeded.
+    pub(super) fn restore(mut self) -> bool {
+        self.end()
+            .is_some_and(|status| status.exit_status() == Some(0))
+    }
+
+    /// Closes the pipe and waits. `None` when there is nobody to wait for.
+    fn end(&mut self) -> Option<WaitStatus> {
+        self.to_child = None;
+        let child = self.child.take()?;
+        loop {
+            match rustix::process::waitpid(Some(child), WaitOptions::empty()) {
+                Ok(ended) => return ended.map(|(_, status)| status),
+                Err(Errno::INTR) => {}
+                // Somebody else has reaped it.
+                Err(_) => return None,
+            }
+        }
+    }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.to_child = None;
-        // Somebody else may have reaped it; then there is nothing to wait for.
-        while let Err(Errno::INTR) =
-            rustix::process::waitpid(Some(self.child), WaitOptions::empty())
-        {}
+        self.end();
     }
 }
 

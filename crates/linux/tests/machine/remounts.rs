@@ -7,7 +7,7 @@ use linux::stats::DeviceStats;
 use linux::{SysRoot, target};
 use timeline::record::DiscardSetting;
 
-use crate::loops::{Mounted, can};
+use crate::loops::{Mounted, can, run};
 use crate::targets::write_file;
 
 const TOOLS: &[&str] = &["losetup", "mount", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
@@ -45,6 +45,29 @@ fn everything_but_discard_stays_and_all_comes_back() {
         drop(NodiscardGuard::new(&before).unwrap());
         assert_eq!(Mount::of(mounted.path()).unwrap(), before);
     }
+}
+
+#[test]
+fn what_cannot_be_restored_is_told_with_what_to_do() {
+    if !can(TOOLS) || !can(&["fsfreeze"]) {
+        return;
+    }
+    let mounted = Mounted::new("ext4", "discard");
+    let path = mounted.path().display().to_string();
+    let guard = NodiscardGuard::new(&Mount::of(&path).unwrap()).unwrap();
+    // The kernel remounts no frozen file system, whoever asks.
+    run("fsfreeze", &["-f", &path]);
+    let refused = guard.restore();
+    run("fsfreeze", &["-u", &path]);
+    let text = refused.expect_err("frozen").to_string();
+    let remedy = format!("mount -o remount,discard {path}");
+    assert!(
+        text.contains("still without discard") && text.contains(&remedy),
+        "{text}"
+    );
+    // What is told to help does.
+    run("mount", &["-o", "remount,discard", &path]);
+    assert_eq!(Mount::of(&path).unwrap().super_option("discard"), Some(""));
 }
 
 #[test]
