@@ -3,6 +3,8 @@
 use linux::space::Space;
 use thiserror::Error;
 
+use crate::survey::Survey;
+
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
@@ -24,6 +26,45 @@ pub struct Wanted {
     pub deletion_copies: u64,
     /// Bytes of the foreground file still to be written (0 when one is reused).
     pub foreground_bytes: Option<u64>,
+    /// How the files to delete are fragmented, if they are.
+    pub fragments: Option<Fragments>,
+}
+
+/// Fragmenting files on purpose, and the space that takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragments {
+    /// Files.
+    pub files: u32,
+    /// Bytes of each extent.
+    pub extent_bytes: u64,
+    /// Bytes that each extent takes beyond its data while files are made.
+    pub overhead_bytes: u64,
+}
+
+impl Fragments {
+    /// Files in extents of a size, on the file system of a survey.
+    pub fn on(survey: &Survey, files: u32, extent_bytes: u64) -> Fragments {
+        let fs = survey.target.fs.as_deref().unwrap_or_default();
+        let block_bytes = survey.space.block_bytes;
+        Fragments {
+            files,
+            extent_bytes,
+            overhead_bytes: load::fill::overhead_per_extent(fs, block_bytes, extent_bytes),
+        }
+    }
+
+    /// At most so many bytes are taken beyond those of the data.
+    pub fn overhead(&self, data_bytes: u64) -> u64 {
+        // The last extent of each file may be a short one.
+        let extents = data_bytes.div_ceil(self.extent_bytes.max(1)) + u64::from(self.files);
+        extents.saturating_mul(self.overhead_bytes)
+    }
+
+    /// So many bytes of data that they and their overhead take about `bytes`.
+    fn data_within(&self, bytes: u64) -> u64 {
+        let share = self.extent_bytes as f64 / (self.extent_bytes + self.overhead_bytes) as f64;
+        (bytes as f64 * share) as u64
+    }
 }
 
 /// Sizes chosen.
@@ -43,9 +84,9 @@ pub struct Sizes {
     needed / MIB, usable / MIB, reserve / MIB
 )]
 pub struct TooLittleSpace {
-    /// Bytes the run would write.
+    /// Bytes the run would take while it prepares.
     pub needed: u64,
-    /// Bytes it may write.
+    /// Bytes it may take.
     pub usable: u64,
     /// Bytes that stay free.
     pub reserve: u64,
@@ -61,10 +102,15 @@ pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
         .foreground_bytes
         .unwrap_or_else(|| whole_mib(FOREGROUND.min(usable / 8)).max(LEAST));
     let left = usable.saturating_sub(foreground_bytes);
-    let deletion_bytes = wanted
-        .deletion_bytes
-        .unwrap_or_else(|| whole_mib(MOST_DELETED.min(left / 4)).max(LEAST));
+    let deletion_bytes = wanted.deletion_bytes.unwrap_or_else(|| {
+        let most = wanted
+            .fragments
+            .map_or(left / 4, |f| f.data_within(left / 4));
+        whole_mib(MOST_DELETED.min(most)).max(LEAST)
+    });
+    let overhead = wanted.fragments.map_or(0, |f| f.overhead(deletion_bytes));
     let needed = deletion_bytes
+        .saturating_add(overhead)
         .saturating_mul(wanted.deletion_copies)
         .saturating_add(foreground_bytes);
     if needed > usable {
@@ -142,6 +188,7 @@ mod tests {
             deletion_bytes,
             deletion_copies: 1,
             foreground_bytes,
+            fragments: None,
         }
     }
 
@@ -162,18 +209,42 @@ mod tests {
         assert!(error.to_string().contains("9216 MiB"), "{error}");
     }
 
+    #[test]
+    fn gaps_between_small_extents_count() {
+        let space = space(100 * GIB, 16 * GIB);
+        let fragments = |extent_bytes| Wanted {
+            fragments: Some(Fragments {
+                files: 1,
+                extent_bytes,
+                overhead_bytes: 8192,
+            }),
+            ..wanted(Some(2 * GIB), Some(GIB))
+        };
+        choose(&space, fragments(MIB)).unwrap();
+        // Three times as much as without; 6 GiB are to be had.
+        let error = choose(&space, fragments(4096)).unwrap_err();
+        assert_eq!(error.needed / MIB, 7 * 1024);
+    }
+
     proptest! {
         #[test]
         fn what_is_chosen_always_leaves_the_reserve(
             size in 0u64..1 << 50, share in 0.0f64..1.0,
             deletion in proptest::option::of(0u64..1 << 45),
             foreground in proptest::option::of(0u64..1 << 45),
+            extent_blocks in proptest::option::of(1u64..1000),
         ) {
             let space = space(size, (size as f64 * share) as u64);
-            let wanted = wanted(deletion, foreground);
+            let fragments = extent_blocks.map(|blocks| Fragments {
+                files: 3,
+                extent_bytes: blocks * 4096,
+                overhead_bytes: 8192,
+            });
+            let wanted = Wanted { fragments, ..wanted(deletion, foreground) };
             if let Ok(sizes) = choose(&space, wanted) {
-                let left = space.available_bytes - sizes.deletion_bytes - sizes.foreground_bytes;
-                prop_assert!(left >= space.reserve_bytes());
+                let overhead = fragments.map_or(0, |f| f.overhead(sizes.deletion_bytes));
+                let taken = sizes.deletion_bytes + overhead + sizes.foreground_bytes;
+                prop_assert!(space.available_bytes - taken >= space.reserve_bytes());
             }
         }
     }

@@ -1,9 +1,11 @@
 //! From arguments and what was found to a plan.
 
+use std::time::Duration;
+
 use bench::plan::{
     Arrival, Control, Deletion, Engine, Foreground, Method, Op, Pattern, Place, Plan, Timing,
 };
-use bench::sizes::{self, Sizes, Wanted};
+use bench::sizes::{self, Fragments, Sizes, Wanted};
 use bench::{BenchError, Survey};
 use timeline::units::{self, GIB, MIB};
 
@@ -19,6 +21,8 @@ const DEPTH: u32 = 8;
 const OPEN_DEPTH: u32 = 64;
 /// What slowrm cuts off at a time.
 const TRUNCATE_CHUNK: u64 = 128 * MIB;
+/// How long slowrm pauses then.
+const TRUNCATE_PAUSE: Duration = Duration::from_millis(100);
 /// What mkfs tools discard at a time.
 const DISCARD_STEP: u64 = GIB;
 
@@ -35,6 +39,7 @@ pub(crate) fn place(args: &RunArgs) -> Place {
 
 /// The plan, in full.
 pub(crate) fn plan(args: &RunArgs, survey: &Survey) -> Result<Plan, Error> {
+    refuse_ignored(&args.deletion, args.device.device.is_some())?;
     let deletion = deletion_method(&args.deletion, &survey.place)?;
     let control = control(&args.deletion, deletion.as_ref(), survey)?;
     check_direct(args, survey)?;
@@ -46,7 +51,7 @@ pub(crate) fn plan(args: &RunArgs, survey: &Survey) -> Result<Plan, Error> {
         deletion: deletion.map(|method| Deletion {
             method,
             size_bytes: sizes.deletion_bytes,
-            files: args.deletion.files,
+            files: args.deletion.files.unwrap_or(1),
             extent_bytes: args.deletion.extent_size,
             commit: !args.deletion.no_sync,
         }),
@@ -61,6 +66,32 @@ pub(crate) fn plan(args: &RunArgs, survey: &Survey) -> Result<Plan, Error> {
     };
     check(&plan)?;
     Ok(plan)
+}
+
+/// Refuses options that this way to delete would take and do nothing with.
+fn refuse_ignored(args: &DeletionArgs, device: bool) -> Result<(), Error> {
+    let program = args.delete_with.is_some();
+    let none = args.delete == DeleteHow::None;
+    let truncate = args.delete == DeleteHow::Truncate && !program;
+    let unlink = args.delete == DeleteHow::Unlink && !program;
+    // A raw device is discarded in chunks, too; what it doesn't take clap refuses.
+    for (option, given, used, with) in [
+        ("--size", args.size.is_some(), !none, "a deletion"),
+        ("--files", args.files.is_some(), !none, "a deletion"),
+        ("--extent-size", args.extent_size.is_some(), !none, "a deletion"),
+        ("--no-sync", args.no_sync, !none, "a deletion"),
+        ("--parallel", args.parallel.is_some(), unlink, "--delete unlink"),
+        ("--chunk", args.chunk.is_some(), truncate || (device && !none), "--delete truncate"),
+        ("--sleep", args.sleep.is_some(), truncate, "--delete truncate"),
+        ("--fsync", args.fsync, truncate, "--delete truncate"),
+    ] {
+        if given && !used {
+            return Err(Error::Usage(format!(
+                "{option} only does something with {with}: leave it out, or change the deletion"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn deletion_method(args: &DeletionArgs, place: &Place) -> Result<Option<Method>, Error> {
@@ -83,11 +114,11 @@ fn deletion_method(args: &DeletionArgs, place: &Place) -> Result<Option<Method>,
     Ok(match args.delete {
         DeleteHow::None => None,
         DeleteHow::Unlink => Some(Method::Unlink {
-            parallel: args.parallel,
+            parallel: args.parallel.unwrap_or(1),
         }),
         DeleteHow::Truncate => Some(Method::Truncate {
             chunk_bytes: args.chunk.unwrap_or(TRUNCATE_CHUNK),
-            sleep: args.sleep,
+            sleep: args.sleep.unwrap_or(TRUNCATE_PAUSE),
             fsync: args.fsync,
         }),
     })
@@ -159,6 +190,7 @@ fn choose_sizes(
                 deletion_bytes: wanted_deletion,
                 deletion_copies: copies,
                 foreground_bytes: if reused.is_some() { Some(0) } else { wanted },
+                fragments: fragments(&args.deletion, survey)?,
             },
         )
         .map_err(|source| BenchError::Space {
@@ -181,6 +213,19 @@ fn choose_sizes(
         },
         None => chosen,
     })
+}
+
+fn fragments(args: &DeletionArgs, survey: &Survey) -> Result<Option<Fragments>, Error> {
+    let Some(extent) = args.extent_size else {
+        return Ok(None);
+    };
+    let unit = survey.space.block_bytes.max(4096);
+    if extent == 0 || !extent.is_multiple_of(unit) {
+        return Err(Error::Usage(format!(
+            "--extent-size {extent}: extents are whole blocks, so give a multiple of {unit} bytes"
+        )));
+    }
+    Ok(Some(Fragments::on(survey, args.files, extent)))
 }
 
 fn check_direct(args: &RunArgs, survey: &Survey) -> Result<(), Error> {

@@ -15,6 +15,7 @@ mod fragment;
 mod layout;
 mod write;
 
+pub use fragment::overhead_per_extent;
 use layout::Layout;
 
 /// What to make.
