@@ -1,8 +1,9 @@
 //! Runs a scenario: actors and phases become a [`timeline::RunRecord`].
 //!
-//! [`Survey`] looks at a place without changing it, [`sizes::choose`] picks
+//! [`Survey`] looks at a place and leaves it as it is, [`sizes::choose`] picks
 //! what is safe there, a [`Plan`] says in full what is to be done, and a
-//! [`Claimed`] run does it, records it, and removes what it made. What the record means is not
+//! [`Claimed`] run does it, records it, and removes what it made. What would be
+//! refused on the way, [`preflight`] refuses before. What the record means is not
 //! told here: that is `timeline::judge`'s.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ mod head;
 mod kept;
 mod observer;
 pub mod plan;
+mod preflight;
 mod run;
 mod session;
 mod sink;
@@ -28,5 +30,6 @@ pub use error::BenchError;
 pub use head::preview;
 pub use observer::{Observer, Second};
 pub use plan::Plan;
+pub use preflight::preflight;
 pub use run::{Claimed, Outcome};
 pub use survey::{Survey, Swept, kept_foreground_path, sweep};

@@ -143,6 +143,11 @@ impl<'a> Claimed<'a> {
         for note in survey.warnings.iter().chain(&self.notes) {
             script.session.warn(note);
         }
+        if plan.foreground.reuse && !survey.reuses(plan) {
+            let text = "no foreground file that could be reused was left by an earlier --keep, or \
+                        it is too small: it is written anew";
+            script.session.warn(text);
+        }
         let (reason, error) = match script.perform() {
             Ok(()) => (EndReason::Completed, None),
             Err(Early::Stopped) => {

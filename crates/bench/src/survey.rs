@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linux::files::{DirectIo, probe_direct};
+use linux::files::{DirectIo, FileError, probe_direct};
 use linux::mounts::Mount;
 pub use linux::owner::Swept;
 use linux::space::Space;
@@ -15,7 +15,8 @@ use crate::plan::{Place, Plan};
 /// Nothing smaller is read from a block device past the page cache.
 const SECTOR: u64 = 512;
 
-/// What was found at a place. Nothing was changed to find it.
+/// What was found at a place. Only a file of one block was made to find it,
+/// without a name where that can be had, and is gone.
 #[derive(Debug, Clone)]
 pub struct Survey {
     /// What was named.
@@ -124,7 +125,17 @@ impl Survey {
 }
 
 fn direct(directory: &Path) -> Result<Result<u64, String>, BenchError> {
-    Ok(match probe_direct(directory)? {
+    let probed = probe_direct(directory).map_err(|error| BenchError::Place {
+        path: directory.to_path_buf(),
+        why: match error {
+            FileError::Create { source, .. } => format!(
+                "no file can be made in it ({source}); give a directory of a file system on a \
+                 drive that you may write to"
+            ),
+            error => error.to_string(),
+        },
+    })?;
+    Ok(match probed {
         DirectIo::Works(alignment) => Ok(SECTOR.max(alignment.offset_bytes.into())),
         DirectIo::Memory => Err("its files are in memory".to_owned()),
         DirectIo::Refused(error) => Err(error.to_string()),

@@ -90,12 +90,12 @@ pub struct DeletionArgs {
     #[arg(long, value_name = "SIZE", value_parser = positive_size)]
     pub size: Option<u64>,
 
-    /// Number of files to delete
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub files: u32,
+    /// Number of files to delete [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "device", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub files: Option<u32>,
 
     /// Fragment the files on purpose: make their extents this large
-    #[arg(long, value_name = "SIZE", value_parser = positive_size)]
+    #[arg(long, value_name = "SIZE", conflicts_with = "device", value_parser = positive_size)]
     pub extent_size: Option<u64>,
 
     /// How to delete
@@ -113,24 +113,24 @@ pub struct DeletionArgs {
     #[arg(long, value_name = "CMD")]
     pub delete_with: Option<String>,
 
-    /// unlink: calls in flight at once
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub parallel: u32,
+    /// unlink: calls in flight at once [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "device", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub parallel: Option<u32>,
 
     /// truncate: bytes per step; raw device: bytes per discard call [default: 128M; raw device: 1G]
     #[arg(long, value_name = "SIZE", value_parser = positive_size)]
     pub chunk: Option<u64>,
 
-    /// truncate: pause after each step
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
-    pub sleep: Duration,
+    /// truncate: pause after each step [default: 100ms]
+    #[arg(long, value_name = "TIME", conflicts_with = "device", value_parser = duration)]
+    pub sleep: Option<Duration>,
 
     /// truncate: fsync after each step
-    #[arg(long)]
+    #[arg(long, conflicts_with = "device")]
     pub fsync: bool,
 
     /// Don't force a commit after the deletion; discards come when the file system likes
-    #[arg(long)]
+    #[arg(long, conflicts_with = "device")]
     pub no_sync: bool,
 
     /// Run first without discards, to tell whether other causes make the same dip
@@ -167,7 +167,7 @@ pub struct ForegroundArgs {
     pub pattern: ForegroundPattern,
 
     /// Bytes per operation
-    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = positive_size)]
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = block_size)]
     pub block_size: u64,
 
     /// Closed loop: operations kept in flight. With --rate: most in flight [default: 8; with --rate 64]
@@ -175,7 +175,7 @@ pub struct ForegroundArgs {
     pub depth: Option<u32>,
 
     /// Operations submitted and reaped at once (closed loop)
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub batch: u32,
 
     /// Open loop: operations per second, whatever happens; latency counts from the intended start
@@ -183,7 +183,13 @@ pub struct ForegroundArgs {
     pub rate: Option<f64>,
 
     /// Open loop: when operations arrive
-    #[arg(long, value_enum, value_name = "HOW", default_value = "constant")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value = "constant",
+        requires = "rate"
+    )]
     pub arrival: ArrivalKind,
 
     /// Go through the page cache instead of past it
@@ -199,11 +205,12 @@ pub struct ForegroundArgs {
     pub foreground_size: Option<u64>,
 
     /// Leave the foreground's file behind (as .trimbench-foreground) for a later --reuse
-    #[arg(long)]
+    #[arg(long, conflicts_with = "device")]
     pub keep: bool,
 
     /// Use the foreground's file that an earlier --keep left behind, if it is large enough
-    #[arg(long)]
+    /// (otherwise a new one is written, and that is said)
+    #[arg(long, conflicts_with = "device")]
     pub reuse: bool,
 
     /// Reads per second of the canary, one outstanding 4 KiB read beside the foreground; 0 for none
@@ -320,7 +327,10 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Exit with 3 when this holds, e.g. 'stall>1s', 'depth<10%', 'p99>20ms', 'lost>2s'
+    /// Exit with 3 when this holds of the worst actor (the canary, too): stall, longest, lost, p99,
+    /// p999 or max against a time, or depth against a share, e.g. 'stall>1s', 'p99>20ms', 'depth<10%';
+    /// may be repeated. A stall that the --control had too doesn't count; and with 1 when no discard
+    /// was measured or nothing can be told
     #[arg(long, value_name = "COND", value_parser = condition)]
     pub fail_on: Vec<Condition>,
 
@@ -337,6 +347,13 @@ fn positive_size(text: &str) -> Result<u64, String> {
     match units::parse_size(text).map_err(|e| e.to_string())? {
         0 => Err("must be more than 0".into()),
         bytes => Ok(bytes),
+    }
+}
+
+fn block_size(text: &str) -> Result<u64, String> {
+    match positive_size(text)? {
+        bytes if bytes <= units::GIB => Ok(bytes),
+        _ => Err("must be at most 1G".into()),
     }
 }
 

@@ -78,11 +78,31 @@ fn refuse_ignored(args: &DeletionArgs, device: bool) -> Result<(), Error> {
     for (option, given, used, with) in [
         ("--size", args.size.is_some(), !none, "a deletion"),
         ("--files", args.files.is_some(), !none, "a deletion"),
-        ("--extent-size", args.extent_size.is_some(), !none, "a deletion"),
+        (
+            "--extent-size",
+            args.extent_size.is_some(),
+            !none,
+            "a deletion",
+        ),
         ("--no-sync", args.no_sync, !none, "a deletion"),
-        ("--parallel", args.parallel.is_some(), unlink, "--delete unlink"),
-        ("--chunk", args.chunk.is_some(), truncate || (device && !none), "--delete truncate"),
-        ("--sleep", args.sleep.is_some(), truncate, "--delete truncate"),
+        (
+            "--parallel",
+            args.parallel.is_some(),
+            unlink,
+            "--delete unlink",
+        ),
+        (
+            "--chunk",
+            args.chunk.is_some(),
+            truncate || (device && !none),
+            "--delete truncate",
+        ),
+        (
+            "--sleep",
+            args.sleep.is_some(),
+            truncate,
+            "--delete truncate",
+        ),
         ("--fsync", args.fsync, truncate, "--delete truncate"),
     ] {
         if given && !used {
@@ -225,7 +245,7 @@ fn fragments(args: &DeletionArgs, survey: &Survey) -> Result<Option<Fragments>, 
             "--extent-size {extent}: extents are whole blocks, so give a multiple of {unit} bytes"
         )));
     }
-    Ok(Some(Fragments::on(survey, args.files, extent)))
+    Ok(Some(Fragments::on(survey, args.files.unwrap_or(1), extent)))
 }
 
 fn check_direct(args: &RunArgs, survey: &Survey) -> Result<(), Error> {

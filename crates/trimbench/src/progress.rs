@@ -1,6 +1,6 @@
 //! What a person sees while a run goes on.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bench::{Observer, Second};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,12 +13,23 @@ use crate::console::Stream;
 /// Where nobody looks at a terminal, a line is printed only so often.
 const PLAIN_EVERY_S: f64 = 5.0;
 
+/// How far the making of the files is.
+#[derive(Debug, Clone, Copy)]
+struct Preparing {
+    began: Instant,
+    /// Of a plain line, in seconds from then.
+    next_s: f64,
+    /// All is written, and being written back.
+    whole: bool,
+}
+
 /// Shows a run: bars and a live line on a terminal, plain lines elsewhere.
 pub(crate) struct Progress {
     kind: Kind,
     style: Style,
     interval: Duration,
     next_plain_s: f64,
+    preparing: Option<Preparing>,
 }
 
 enum Kind {
@@ -47,6 +58,7 @@ impl Progress {
             style: Stream::Err.style(),
             interval,
             next_plain_s: 0.0,
+            preparing: None,
         }
     }
 
@@ -90,9 +102,30 @@ impl Observer for Progress {
     }
 
     fn preparing(&mut self, done_bytes: u64, total_bytes: u64) {
-        if let Kind::Terminal(bar) = &self.kind {
-            bar.set_length(total_bytes);
-            bar.set_position(done_bytes);
+        let preparing = self.preparing.get_or_insert(Preparing {
+            began: Instant::now(),
+            next_s: PLAIN_EVERY_S,
+            whole: false,
+        });
+        let elapsed_s = preparing.began.elapsed().as_secs_f64();
+        let due = elapsed_s >= preparing.next_s;
+        if due {
+            preparing.next_s = elapsed_s + PLAIN_EVERY_S;
+        }
+        let newly_whole = done_bytes >= total_bytes && !preparing.whole;
+        preparing.whole |= newly_whole;
+        match &self.kind {
+            Kind::Terminal(bar) => {
+                bar.set_length(total_bytes);
+                bar.set_position(done_bytes);
+            }
+            Kind::Plain if due && done_bytes < total_bytes => {
+                self.say(&prepared(done_bytes, total_bytes, elapsed_s));
+            }
+            Kind::Plain | Kind::Quiet => {}
+        }
+        if newly_whole {
+            self.say("prepare: writing back what is still in memory");
         }
     }
 
@@ -137,6 +170,24 @@ impl Observer for Progress {
     }
 }
 
+/// How far the files are, in words.
+fn prepared(done_bytes: u64, total_bytes: u64, elapsed_s: f64) -> String {
+    let done = format!(
+        "prepare: {} of {}",
+        units::bytes(done_bytes),
+        units::bytes(total_bytes)
+    );
+    let per_s = done_bytes as f64 / elapsed_s;
+    if per_s < 1.0 {
+        return done;
+    }
+    let left_s = total_bytes.saturating_sub(done_bytes) as f64 / per_s;
+    format!(
+        "{done}, {}/s, {left_s:.0} s left",
+        units::bytes(per_s as u64)
+    )
+}
+
 fn bar_style() -> ProgressStyle {
     ProgressStyle::with_template(
         "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} ETA {eta}",
@@ -160,5 +211,21 @@ pub(crate) fn swept(found: &bench::Swept) -> String {
         bench::Swept::Left { path, because } => {
             format!("left {} alone, because {because}", path.display())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_progress_tells_how_far_how_fast_and_how_long() {
+        let gib = 1 << 30;
+        assert_eq!(
+            prepared(12 * gib, 33 * gib, 12.0),
+            "prepare: 12.0 GiB of 33.0 GiB, 1.00 GiB/s, 21 s left"
+        );
+        // Nothing is written yet: no rate, and no end in sight.
+        assert!(!prepared(0, gib, 5.0).contains("left"));
     }
 }

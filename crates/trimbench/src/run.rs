@@ -47,6 +47,8 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     }
     let survey = Survey::of(&place)?;
     let plan = planning::plan(&args, &survey)?;
+    bench::preflight(&plan, &survey)?;
+    let (json, record_file) = outputs(&args.output)?;
     if !quiet {
         people.print(&terminal::set_up(
             &bench::preview(&plan, &survey),
@@ -57,8 +59,6 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     if args.output.dry_run {
         return Ok(Exit::Done);
     }
-
-    let (json, record_file) = outputs(&args.output)?;
     let stop =
         signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
     let claimed = Claimed::claim(&plan, &survey)?;

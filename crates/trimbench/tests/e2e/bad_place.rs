@@ -70,8 +70,7 @@ fn a_directory_that_may_not_be_written() {
         .args(["run", "--size", "16M"])
         .arg(&target);
     let done = run(command);
-    assert!(matches!(done.code(), Some(1 | 2)), "{}", done.text());
-    assert!(done.stderr.contains("Permission denied"), "{}", done.text());
+    done.fails_with(2, &["Permission denied", "may write to"]);
     assert!(
         done.stderr.contains(&*target.to_string_lossy()),
         "{}",
@@ -123,6 +122,11 @@ fn a_file_system_in_memory_gets_no_discards_and_is_told_so() {
         measured.reasons()
     );
     assert_eq!(names(directory.path()), [""; 0]);
+}
+
+#[test]
+fn where_no_file_can_be_made_it_says_what_to_give() {
+    refused(Path::new("/proc"), &[], &["give a directory"]);
 }
 
 #[test]

@@ -82,3 +82,76 @@ fn a_block_must_suit_the_disk() {
 fn an_unknown_option_is_named() {
     refused(&["--sise", "1G"], &["--sise", "--size"]);
 }
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    refused(&["--arrival", "poisson"], &["--arrival", "--rate"]);
+    refused(&["--batch", "2", "--rate", "100"], &["--batch", "--rate"]);
+    for option in [&["--chunk", "1M"][..], &["--sleep", "1ms"], &["--fsync"]] {
+        refused(option, &[option[0], "--delete truncate"]);
+        let with_program = [option, &["--delete-with", "rm {}"]].concat();
+        refused(&with_program, &[option[0], "--delete truncate"]);
+    }
+    for other in [["--delete", "truncate"], ["--delete-with", "rm {}"]] {
+        let arguments = [&["--parallel", "2"][..], &other].concat();
+        refused(&arguments, &["--parallel", "--delete unlink"]);
+    }
+    for option in [
+        &["--size", "32M"][..],
+        &["--files", "2"],
+        &["--extent-size", "64k"],
+        &["--no-sync"],
+    ] {
+        let arguments = [option, &["--delete", "none"]].concat();
+        refused(&arguments, &[option[0], "a deletion"]);
+    }
+}
+
+#[test]
+fn a_raw_device_refuses_what_files_take() {
+    for option in [
+        &["--files", "2"][..],
+        &["--extent-size", "64k"],
+        &["--parallel", "2"],
+        &["--sleep", "1ms"],
+        &["--fsync"],
+        &["--no-sync"],
+        &["--keep"],
+        &["--reuse"],
+    ] {
+        let mut command = trimbench();
+        command.args([
+            "run",
+            "--dry-run",
+            "--device",
+            "/dev/null",
+            "--destroy-data",
+        ]);
+        command.args(option);
+        run(command).fails_with(2, &[option[0], "--device"]);
+    }
+}
+
+#[test]
+fn what_would_fail_after_the_writing_is_refused_before() {
+    refused(
+        &["--delete-with", "no-such-program {}"],
+        &["--delete-with", "no-such-program", "install"],
+    );
+    refused(&["--block-size", "4G"], &["--block-size", "at most 1G"]);
+}
+
+#[test]
+fn keep_does_not_replace_somebody_elses_file() {
+    for dry in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let theirs = directory.path().join(".trimbench-foreground");
+        std::fs::write(&theirs, "years of work").unwrap();
+        let mut command = trimbench();
+        command.args(["run", "--keep", "--size", "16M", "--foreground-size", "16M"]);
+        command.args(dry.then_some("--dry-run"));
+        command.arg("--buffered").arg(directory.path());
+        run(command).fails_with(2, &[".trimbench-foreground", "move it"]);
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "years of work");
+    }
+}

@@ -150,11 +150,7 @@ fn outputs_on_a_full_disk_are_a_failure_told() {
         ]);
         command.arg(fs.path());
         let done = run(command);
-        assert!(
-            matches!(done.code(), Some(1 | 2)),
-            "{option}: {}",
-            done.text()
-        );
+        assert_eq!(done.code(), Some(1), "{option}: {}", done.text());
         assert!(
             done.stderr.contains("No space left"),
             "{option}: {}",
@@ -162,6 +158,27 @@ fn outputs_on_a_full_disk_are_a_failure_told() {
         );
         assert_eq!(fs.names(), [""; 0]);
     }
+}
+
+#[test]
+fn a_verdict_that_cannot_be_written_hides_no_other_ending() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(SMALL) else { return };
+    let short = |more: &[&str]| {
+        let mut command = crate::common::run::trimbench();
+        command.args(["run", "--json", "/dev/full", "--settle", "0s"]);
+        command.args(["--size", "16M", "--foreground-size", "16M"]);
+        command.args(["--recovery", "0s"]).args(more).arg(fs.path());
+        command
+    };
+    run(short(&["--baseline", "300ms", "--fail-on", "p99>1ns"])).fails_with(3, &["No space left"]);
+    let mut running = crate::common::run::start(short(&["--baseline", "60s"]));
+    running.until("it works", || file_of_run(&fs, "victim-000001").is_some());
+    running.signal(rustix::process::Signal::INT);
+    running
+        .wait()
+        .fails_with(130, &["No space left", "interrupted"]);
+    assert_eq!(fs.names(), [""; 0]);
 }
 
 #[test]

@@ -30,8 +30,8 @@ fn by_default_it_reads_random_blocks_past_the_cache() {
     assert_eq!(actor["pattern"], "random");
     assert_eq!(actor["block_bytes"], 4096);
     assert_eq!(actor["direct"], true);
-    assert_eq!(actor["loop"]["kind"], "closed");
-    assert_eq!(actor["loop"]["depth"], 8);
+    assert_eq!(actor["loop"], "closed");
+    assert_eq!(actor["depth"], 8);
     assert_eq!(measured.total(0, "bytes"), 4096 * measured.total(0, "ops"));
 }
 
@@ -64,7 +64,7 @@ fn pattern_and_block_size_and_depth_are_kept() {
     let actor = measured.actor(0);
     assert_eq!(actor["pattern"], "sequential");
     assert_eq!(actor["block_bytes"], 65536);
-    assert_eq!(actor["loop"]["depth"], 3);
+    assert_eq!(actor["depth"], 3);
     assert_eq!(measured.total(0, "bytes"), 65536 * measured.total(0, "ops"));
     // No more than that many are ever in flight at the device, beside the canary's one.
     let most = measured
@@ -101,8 +101,8 @@ fn rate_is_an_open_loop_of_that_rate() {
             "none",
         ];
         let measured = measure(quiet_fs().path(), &arguments).succeeds();
-        let kind = &measured.actor(0)["loop"];
-        assert_eq!(kind["kind"], "open");
+        let kind = measured.actor(0);
+        assert_eq!(kind["loop"], "open");
         assert_eq!(number(&kind["rate_per_s"]), 500.0);
         assert_eq!(kind["poisson"], poisson);
         // 1000 arrivals: six standard deviations of a Poisson count are 190.
@@ -154,8 +154,8 @@ fn the_canary_reads_beside_the_foreground_unless_told_not_to() {
         return;
     };
     assert_eq!(with.actor(1)["name"], "canary");
-    assert_eq!(with.actor(1)["loop"]["kind"], "open");
-    assert_eq!(number(&with.actor(1)["loop"]["rate_per_s"]), 50.0);
+    assert_eq!(with.actor(1)["loop"], "open");
+    assert_eq!(number(&with.actor(1)["rate_per_s"]), 50.0);
     assert!(with.total(1, "ops") > 0);
     let Some(without) = loaded(&["--canary", "0"]) else {
         return;
@@ -177,7 +177,8 @@ fn a_kept_file_is_reused_and_nothing_is_kept_unasked() {
     // What the foreground uses, and a page that says whose it is.
     assert_eq!(first.len(), (16 << 20) + 4096);
 
-    measure(fs.path(), &["--reuse", "--keep"]).succeeds();
+    let reused = measure(fs.path(), &["--reuse", "--keep"]).succeeds();
+    assert!(!reused.warnings().contains("anew"), "{}", reused.warnings());
     let second = fs::metadata(&kept).unwrap();
     assert_eq!(
         (first.ino(), first.mtime_nsec()),
@@ -186,7 +187,8 @@ fn a_kept_file_is_reused_and_nothing_is_kept_unasked() {
 
     // Too small for this one, which makes its own.
     let larger = ["--reuse", "--keep", "--foreground-size", "32M"];
-    measure(fs.path(), &larger).succeeds();
+    let larger = measure(fs.path(), &larger).succeeds();
+    assert!(larger.warnings().contains("anew"), "{}", larger.warnings());
     assert_eq!(fs::metadata(&kept).unwrap().len(), (32 << 20) + 4096);
 }
 

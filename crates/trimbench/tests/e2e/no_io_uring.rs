@@ -16,6 +16,18 @@ fn forbidden(fs: &LoopFs, arguments: &[&str]) -> Measured {
     files.read(run(command))
 }
 
+#[test]
+fn a_refused_engine_costs_no_earlier_record() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let files = Files::new();
+    std::fs::write(files.record(), "precious").unwrap();
+    let command = command_on(fs.path(), &files, &["--engine", "io_uring"]);
+    run(without_io_uring(&command)).fails_with(2, &["io_uring", "sync"]);
+    assert_eq!(std::fs::read_to_string(files.record()).unwrap(), "precious");
+    assert!(!files.verdict().exists(), "an empty file is left");
+}
+
 fn quiet_fs() -> Option<LoopFs> {
     (!lacks(LOOP_EXT4) && !lacks(PYTHON))
         .then(|| LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs))

@@ -122,24 +122,73 @@ fn quiet_prints_the_sentence_alone() {
 fn fail_on_gives_exit_code_3_when_it_holds() {
     let _turn = beside();
     let Some(fs) = quiet_fs() else { return };
+    let conditions = ["--fail-on", "p99>24h", "--fail-on", "p99>1ns"];
+    let both = measure(fs.path(), &conditions);
     // Every run has a p99 above no time at all, and none is a day long.
-    for (condition, code) in [("p99>1ns", 3), ("p99>24h", 0), ("stall>1s", 0)] {
-        let measured = measure(fs.path(), &["--fail-on", condition]);
-        assert_eq!(
-            measured.done.code(),
-            Some(code),
-            "{condition}: {}",
-            measured.done.text()
-        );
-        // The work was done all the same.
-        assert_eq!(measured.end()["reason"], "completed");
-    }
-    let both = measure(fs.path(), &["--fail-on", "p99>24h", "--fail-on", "p99>1ns"]);
-    assert_eq!(both.done.code(), Some(3));
+    assert_eq!(both.done.code(), Some(3), "{}", both.done.text());
     assert!(both.done.text().contains("p99>1ns"), "{}", both.done.text());
+    // The work was done all the same.
+    assert_eq!(both.end()["reason"], "completed");
     measure(fs.path(), &["--fail-on", "nonsense>1"])
         .done
         .fails_with(2, &["--fail-on"]);
+}
+
+#[test]
+fn fail_on_does_not_pass_what_was_not_tested() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    // Without discards, and without a deletion: no stall, and no proof of anything.
+    for more in [&[][..], &["--delete", "none"]] {
+        let arguments = [&["--fail-on", "stall>1s"], more].concat();
+        let measured = measure(fs.path(), &arguments);
+        measured.done.fails_with(1, &["nothing was qualified"]);
+        assert_eq!(measured.end()["reason"], "completed");
+    }
+}
+
+#[test]
+fn fail_on_passes_what_was_tested() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
+    let arguments = ["--fail-on", "p99>24h", "--size", "512M", "--baseline", "2s"];
+    let measured = measure(fs.path(), &arguments);
+    let told = measured.verdict["verdict"] != "inconclusive";
+    let code = if told { 0 } else { 1 };
+    assert_eq!(measured.done.code(), Some(code), "{}", measured.done.text());
+}
+
+#[test]
+fn one_file_for_both_outputs_is_refused() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("both");
+    let link = directory.path().join("link");
+    for (dry, before) in [(true, None), (false, None), (false, Some("precious"))] {
+        if let Some(text) = before {
+            fs::write(&file, text).unwrap();
+            fs::hard_link(&file, &link).unwrap();
+        }
+        let other = if before.is_some() { &link } else { &file };
+        let mut command = short_run();
+        command.arg("--json").arg(&file).arg("--output").arg(other);
+        command.args(dry.then_some("--dry-run")).arg(fs.path());
+        run(command).fails_with(2, &["--json", "--output", "same file"]);
+        assert_eq!(fs::read_to_string(&file).ok().as_deref(), before);
+        assert_eq!(fs.names(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_record_is_not_written_to_standard_output() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = short_run();
+    command.args(["--output", "-"]).arg(directory.path());
+    run(command).fails_with(2, &["--output", "give a file"]);
 }
 
 #[test]

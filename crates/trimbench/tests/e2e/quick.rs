@@ -86,8 +86,11 @@ pub fn conforms(verdict: &Value) {
 pub fn command(files: &Files, arguments: &[&str]) -> Command {
     let mut command = trimbench();
     command.arg("run").args(arguments);
+    let deletes = !arguments
+        .windows(2)
+        .any(|pair| pair == ["--delete", "none"]);
     for (name, value) in BASE {
-        if !arguments.contains(&name) {
+        if !arguments.contains(&name) && (deletes || name != "--size") {
             command.args([name, value]);
         }
     }

@@ -158,6 +158,26 @@ fn a_signature_must_be_told_to_be_overwritten() {
 }
 
 #[test]
+fn a_refusal_costs_no_earlier_record() {
+    let _turn = beside();
+    if lacks(LOOP) || lacks(&[Need::Tool("mkfs.ext4")]) {
+        return;
+    }
+    let device = LoopDevice::new(512, On::Tmpfs);
+    let path = device.path().to_string_lossy().into_owned();
+    must("mkfs.ext4", &["-q", "-F", &path]);
+    for dry in [false, true] {
+        let files = Files::new();
+        fs::write(files.record(), "precious").unwrap();
+        let mut arguments = vec!["--device", &path, "--destroy-data"];
+        arguments.extend(dry.then_some("--dry-run"));
+        run(command(&files, &arguments)).fails_with(2, &["ext2/3/4", "--overwrite-signature"]);
+        assert_eq!(fs::read_to_string(files.record()).unwrap(), "precious");
+        assert!(!files.verdict().exists(), "an empty file is left");
+    }
+}
+
+#[test]
 fn what_is_no_block_device_is_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "mine").unwrap();
