@@ -32,4 +32,4 @@ pub use observer::{Observer, Second};
 pub use plan::Plan;
 pub use preflight::preflight;
 pub use run::{Claimed, Outcome};
-pub use survey::{Survey, Swept, kept_foreground_path, sweep};
+pub use survey::{Survey, Swept, sweep};

@@ -1,6 +1,6 @@
 //! What there is before a run begins: mount, devices, discards, space.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use linux::files::{DirectIo, FileError, probe_direct};
 use linux::mounts::Mount;
@@ -149,9 +149,4 @@ fn direct(directory: &Path) -> Result<Result<u64, String>, BenchError> {
 /// When the directory can't be read.
 pub fn sweep(directory: &Path) -> Result<Vec<Swept>, BenchError> {
     Ok(linux::owner::sweep(directory)?)
-}
-
-/// Where a kept foreground file lies.
-pub fn kept_foreground_path(directory: &Path) -> PathBuf {
-    kept::path(directory)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bench::plan::{Place, Plan};
+use bench::sizes::Fragments;
 use bench::{BenchError, Claimed, Outcome, Survey};
 use report::terminal;
 use timeline::record::EndReason;
@@ -222,6 +223,13 @@ fn intentions(plan: &Plan, survey: &Survey) -> String {
         units::bytes(writes),
         units::bytes(deletion.size_bytes * copies),
     );
+    if let Some(extent_bytes) = deletion.extent_bytes {
+        let fragments = Fragments::on(survey, deletion.files, extent_bytes);
+        text += &format!(
+            "Keeping the extents apart takes up to {} more meanwhile.\n",
+            units::bytes(fragments.overhead(deletion.size_bytes) * copies),
+        );
+    }
     match plan.control {
         Some(Control::Nodiscard) => {
             text += "Control: the same deletion first, with the file system remounted nodiscard.\n";

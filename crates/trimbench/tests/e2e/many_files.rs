@@ -73,7 +73,13 @@ fn small_extents_leave_the_reserve_free() {
         least = least.min(fs.free());
         files.in_phase("baseline")
     });
-    files.read(running.wait()).succeeds();
+    let measured = files.read(running.wait()).succeeds();
+    assert!(
+        measured
+            .done
+            .stdout
+            .contains("Keeping the extents apart takes")
+    );
     assert!(
         least < reserve + room / 2,
         "never looked while files were made"
