@@ -119,17 +119,13 @@ fn an_outside_program_that_deletes_nothing_is_a_failure() {
         return;
     }
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
-    for (program, said) in [
-        ("false {}", "false"),
-        ("/no/such/program {}", "/no/such/program"),
+    // What isn't there is known before the work begins.
+    for (program, said, code) in [
+        ("false {}", "false", 1),
+        ("/no/such/program {}", "/no/such/program", 2),
     ] {
         let measured = measure(fs.path(), &["--delete-with", program]);
-        assert_eq!(measured.done.code(), Some(1), "{}", measured.done.text());
-        assert!(
-            measured.done.stderr.contains(said),
-            "{}",
-            measured.done.text()
-        );
+        measured.done.fails_with(code, &[said]);
         assert_eq!(fs.names(), [""; 0], "it left something behind");
     }
 }
@@ -212,4 +208,38 @@ fn on_xfs_which_keeps_discard_the_control_is_a_second_name_or_refused() {
         .done
         .fails_with(2, &["XFS", "nodiscard"]);
     assert_eq!(fs.names(), [""; 0]);
+}
+
+#[test]
+fn a_remount_that_cannot_be_had_is_refused_before_anything_is_written() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("setpriv")]) {
+        return;
+    }
+    let words = ["leave out --remount", "second name"];
+    let off = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    for more in [&["--dry-run"][..], &[]] {
+        let arguments = [&["--control", "--remount"], more].concat();
+        let measured = measure(off.path(), &arguments);
+        measured.done.fails_with(2, &words);
+        measured.done.fails_with(2, &["without discard already"]);
+        assert!(measured.record.is_empty());
+        assert_eq!(off.names(), [""; 0]);
+    }
+    // Somebody else than root, in a directory of theirs.
+    let on = LoopFs::small();
+    let theirs = on.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+    let program = on.path().join("trimbench");
+    std::fs::copy(env!("CARGO_BIN_EXE_trimbench"), &program).unwrap();
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(&program).args(["run", "--size", "16M"]);
+    command
+        .args(["--foreground-size", "16M", "--control", "--remount"])
+        .arg(&theirs);
+    let done = crate::common::run::run(command);
+    done.fails_with(2, &["needs root"]);
+    done.fails_with(2, &words);
 }
