@@ -60,7 +60,7 @@ pub enum Finding {
 pub enum Reason {
     /// The devices saw no discards.
     NoDiscards,
-    /// Most of what was freed had not been discarded 60 s after the last deletion call.
+    /// Most of what was freed had not been discarded when the wait for it ended.
     DiscardsDidNotCome,
     /// Nothing was deleted.
     NoDeletion,
@@ -74,6 +74,8 @@ pub enum Reason {
     DipsWithoutDiscards,
     /// The run was interrupted before it was over.
     Interrupted,
+    /// The run failed before it was over.
+    Failed,
     /// The foreground had errors.
     ForegroundErrors,
 }
@@ -86,7 +88,7 @@ pub struct Foreground {
     /// What its operations do.
     pub op: String,
     /// Closed or open loop: says what latency is counted from.
-    #[serde(rename = "loop")]
+    #[serde(flatten)]
     pub loop_kind: LoopKind,
     /// Where the baseline was taken.
     pub baseline_from: Option<BaselineFrom>,

@@ -109,8 +109,8 @@ pub(super) fn baseline_from(from: Option<BaselineFrom>) -> Option<&'static str> 
 pub(super) fn reason(reason: Reason, target: &Target) -> String {
     match reason {
         Reason::NoDiscards => no_discards(target),
-        Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded 60 s after \
-            the last deletion call. Background discards (btrfs discard=async, f2fs) can wait for \
+        Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded when the \
+            wait for it ended (--drain-limit). Background discards (btrfs discard=async, f2fs) can wait for \
             minutes; otherwise a layer between file system and drive may swallow them, e.g. \
             dm-crypt without allow_discards."
             .to_owned(),
@@ -134,6 +134,9 @@ pub(super) fn reason(reason: Reason, target: &Target) -> String {
             .to_owned(),
         Reason::Interrupted => "The run was interrupted before it was over; what is judged is \
             what had been recorded by then. Repeat it to its end."
+            .to_owned(),
+        Reason::Failed => "The run failed before it was over; what is judged is what had been \
+            recorded by then. Its error says what to do; then repeat it."
             .to_owned(),
         Reason::ForegroundErrors => "The foreground had errors, so its rate isn't the device's. \
             See the kernel's log (dmesg), and don't trust the figures before they are gone."
@@ -207,6 +210,7 @@ mod tests {
             Reason::ControlDipsToo,
             Reason::DipsWithoutDiscards,
             Reason::Interrupted,
+            Reason::Failed,
             Reason::ForegroundErrors,
         ];
         let mut texts = std::collections::BTreeSet::new();

@@ -1,11 +1,9 @@
 //! Discard debt: what was freed and not yet discarded.
 
+use super::counting::UNPAID;
 use super::discards::Discards;
 use super::window::Window;
 use crate::record::{DeletionLine, EventKind, RunRecord};
-
-/// The debt counts as paid at this share of what was freed.
-const PAID: f64 = 0.01;
 
 /// Figures about the debt.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -72,7 +70,7 @@ pub(super) fn debt(
         let debt = freed.saturating_sub(discarded);
         most = most.max(debt);
         let returned = returned_s.is_some_and(|at| end_of(i) >= at);
-        let unpaid = total.saturating_sub(discarded) as f64 > PAID * total as f64;
+        let unpaid = total.saturating_sub(discarded) as f64 > UNPAID * total as f64;
         if returned && !unpaid && paid_s.is_none() {
             paid_s = Some(end_of(i));
         }

@@ -2,22 +2,17 @@
 
 use std::ops::Range;
 
+use super::counting::{self, MEANINGFUL, SIGNIFICANT};
 use super::stats::{median, total};
 use super::window::Window;
 use crate::record::{DeviceColumns, RunRecord};
-
-/// Discards below this share of what was freed aren't those of the deletion.
-const MEANINGFUL: f64 = 0.01;
 
 /// Where it isn't known what was freed, fewer bytes than this are a trickle
 /// (journals discard a few KiB every few seconds).
 const TRICKLE_BYTES: u64 = 16 << 20;
 
-/// A significant interval has at least this share of all bytes discarded.
-const SIGNIFICANT: f64 = 0.001;
-
-/// …or this share of what a typical interval has, when the discards are spread
-/// over so many intervals that few or none could have 0.1 % of them.
+/// Where discards are spread over so many intervals that few or none could have
+/// 0.1 % of them, this share of what a typical interval has is significant, too.
 const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
 
 /// Discards of the judged part, interval by interval.
@@ -220,30 +215,12 @@ fn no_bytes(n: usize) -> Discards {
     }
 }
 
-/// The devices whose discards count, and whether they are upper ones: the
-/// leaves; but when those saw less than 1 % of what some level above saw (a
-/// loop device over a file system that doesn't discard), the deepest level that did.
+/// The columns of the devices whose discards count, and whether they are upper ones.
 fn counted<'a>(record: &'a RunRecord, range: &Range<usize>) -> (Vec<&'a DeviceColumns>, bool) {
-    let all = || record.head.devices.iter().zip(&record.intervals.devices);
+    let columns = &record.intervals.devices;
     let sum = |columns: &DeviceColumns| total(columns.discard_bytes[range.clone()].iter().copied());
-    let leaves = total(all().filter(|(d, _)| d.leaf).map(|(_, c)| sum(c)));
-    let level = |level: u32| all().filter(move |(d, _)| !d.leaf && d.level == level);
-    let mut levels: Vec<(u32, u64)> = all()
-        .filter(|(d, _)| !d.leaf)
-        .map(|(d, _)| (d.level, total(level(d.level).map(|(_, c)| sum(c)))))
-        .collect();
-    levels.sort_unstable();
-    let most = levels.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
-    let little = |bytes: u64| (bytes as f64) < MEANINGFUL * most as f64;
-    match levels
-        .iter()
-        .rev()
-        .find(|&&(_, bytes)| bytes > 0 && !little(bytes))
-    {
-        Some(&(deepest, _)) if little(leaves) => (level(deepest).map(|(_, c)| c).collect(), true),
-        _ => (
-            all().filter(|(d, _)| d.leaf).map(|(_, c)| c).collect(),
-            false,
-        ),
-    }
+    let bytes: Vec<u64> = columns.iter().map(sum).collect();
+    let counted = counting::counted(&record.head.devices, &bytes);
+    let devices = counted.devices.iter().filter_map(|&i| columns.get(i));
+    (devices.collect(), counted.upper)
 }

@@ -17,6 +17,7 @@
 
 mod actor;
 mod baseline;
+pub mod counting;
 mod debt;
 mod discards;
 mod effect;
@@ -73,7 +74,7 @@ pub fn judge(record: &RunRecord, options: &JudgeOptions) -> Verdict {
         )
     });
     let (mut finding, mut reasons) = (main.finding, main.reasons.clone());
-    let mut warnings = warnings(record, &main);
+    let mut warnings = warnings(record, Some(&main));
     if let Some(control) = &control {
         if control.discards.any() {
             warnings.push(
@@ -136,7 +137,7 @@ fn lost_as_much(main: &PartJudged, control: &PartJudged) -> bool {
 }
 
 /// Whatever the run warned of, and what is odd about the record itself.
-fn warnings(record: &RunRecord, main: &PartJudged) -> Vec<String> {
+fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
     for event in &record.events {
         let detail = event.detail.clone();
@@ -151,7 +152,8 @@ fn warnings(record: &RunRecord, main: &PartJudged) -> Vec<String> {
         }
     }
     warnings.dedup();
-    for actor in main.actors.iter().filter(|a| a.drift > baseline::STEADY) {
+    let actors = main.map_or(&[][..], |main| &main.actors);
+    for actor in actors.iter().filter(|a| a.drift > baseline::STEADY) {
         warnings.push(format!(
             "The baseline of {} drifted by {} over its length; let it settle for longer.",
             actor.foreground.actor,
@@ -169,14 +171,15 @@ fn warnings(record: &RunRecord, main: &PartJudged) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if main.discards.upper {
+    if main.is_some_and(|main| main.discards.upper) {
         warnings.push(
             "The devices below saw (almost) no discards; those of the device above them were \
              counted."
                 .to_owned(),
         );
     }
-    if main.discards.any() && record.head.target.discard == DiscardSetting::Off {
+    let discards = main.is_some_and(|main| main.discards.any());
+    if discards && record.head.target.discard == DiscardSetting::Off {
         warnings.push(
             "There were discards although the mount sends none: somebody else's, or an fstrim."
                 .to_owned(),
@@ -187,22 +190,19 @@ fn warnings(record: &RunRecord, main: &PartJudged) -> Vec<String> {
 
 /// The verdict of a record without the deletion itself: all that can be said.
 fn nothing(record: &RunRecord) -> Verdict {
+    let why = window::cut_short(record);
     let mut reasons = vec![Reason::NoDeletion];
-    if record.end.is_none() {
-        reasons.push(Reason::Interrupted);
-    }
+    reasons.extend(why);
     Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
         verdict: Finding::Inconclusive,
         reasons,
-        summary: "It cannot be told whether deleting stalls anything: the record ends before \
-                  the deletion."
-            .to_owned(),
+        summary: summary::before_the_deletion(why),
         foreground: Vec::new(),
         discard: Discard::default(),
         deletion: None,
         fit: None,
         control: None,
-        warnings: Vec::new(),
+        warnings: warnings(record, None),
     }
 }

@@ -31,6 +31,9 @@ pub(super) struct PartJudged {
     pub(super) deletion: Option<Deletion>,
     /// What the discards cost.
     pub(super) fit: Option<Fit>,
+    /// How long discards were waited for after the last deletion call, in
+    /// seconds, where the scenario tells.
+    pub(super) drain_limit_s: Option<f64>,
 }
 
 /// Judges one part. `borrowed` is another part's baseline phase, for want of an
@@ -72,6 +75,11 @@ pub(super) fn judge(
             seconds: d.seconds,
         }),
         fit: case.fit(),
+        drain_limit_s: record
+            .head
+            .scenario
+            .pointer("/timing/drain_limit_s")
+            .and_then(serde_json::Value::as_f64),
         actors,
         discards,
     }
@@ -110,8 +118,10 @@ impl Case<'_> {
         if self.actors.iter().any(|a| !a.foreground.dips.is_empty()) {
             reasons.push(Reason::DipsWithoutDiscards);
         }
-        if !self.window.complete && finding != Finding::Stall {
-            reasons.push(Reason::Interrupted);
+        if let Some(why) = self.window.cut_short
+            && finding != Finding::Stall
+        {
+            reasons.push(why);
             finding = Finding::Inconclusive;
         }
         let mut once = Vec::new();

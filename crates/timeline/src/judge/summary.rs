@@ -5,6 +5,16 @@ use super::part::PartJudged;
 use crate::units;
 use crate::verdict::{Finding, Reason};
 
+/// The sentence about a record that ends before the deletion itself.
+pub(super) fn before_the_deletion(why: Option<Reason>) -> String {
+    let why = match why {
+        Some(Reason::Interrupted) => "the run was interrupted before the deletion",
+        Some(Reason::Failed) => "the run failed before the deletion",
+        _ => "the record ends before the deletion",
+    };
+    format!("It cannot be told whether deleting stalls anything: {why}.")
+}
+
 /// One sentence, with the figures that matter.
 pub(super) fn sentence(part: &PartJudged, finding: Finding, reasons: &[Reason]) -> String {
     match finding {
@@ -95,9 +105,9 @@ fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
         _ => "The devices got".to_owned(),
     };
     let late = if reasons.contains(&Reason::DiscardsDidNotCome) {
-        " within 60 s of the last deletion call"
+        format!(" {}", in_time(part))
     } else {
-        ""
+        String::new()
     };
     let dips: usize = part.actors.iter().map(|a| a.foreground.dips.len()).sum();
     let but = match dips {
@@ -109,7 +119,7 @@ fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
 }
 
 fn inconclusive(part: &PartJudged, reasons: &[Reason]) -> String {
-    let why: Vec<&str> = reasons.iter().filter_map(|r| because(*r)).collect();
+    let why: Vec<String> = reasons.iter().filter_map(|r| because(part, *r)).collect();
     let why = if why.is_empty() {
         "the record does not tell".to_owned()
     } else {
@@ -124,11 +134,20 @@ fn inconclusive(part: &PartJudged, reasons: &[Reason]) -> String {
     format!("It cannot be told whether {what}: {why}.")
 }
 
-fn because(reason: Reason) -> Option<&'static str> {
-    Some(match reason {
+/// `within 60 s of the last deletion call`, as far as the record tells.
+fn in_time(part: &PartJudged) -> String {
+    match part.drain_limit_s {
+        Some(limit) => format!("within {} of the last deletion call", units::seconds(limit)),
+        None => "while they were waited for".to_owned(),
+    }
+}
+
+fn because(part: &PartJudged, reason: Reason) -> Option<String> {
+    let why = match reason {
         Reason::NoDiscards => "the devices saw no discards",
         Reason::DiscardsDidNotCome => {
-            "most of what was freed was not discarded within 60 s of the last deletion call"
+            let late = in_time(part);
+            return Some(format!("most of what was freed was not discarded {late}"));
         }
         Reason::NoDeletion => "nothing was deleted",
         Reason::NoSteadyBaseline => "there was no steady stretch to compare with",
@@ -136,8 +155,10 @@ fn because(reason: Reason) -> Option<&'static str> {
         Reason::ControlDipsToo => "the control, which had no discards, lost about as much",
         Reason::DipsWithoutDiscards => "the foreground was slow without discards, too",
         Reason::Interrupted => "the run was interrupted before its deletion was over",
+        Reason::Failed => "the run failed before its deletion was over",
         Reason::ForegroundErrors => return None,
-    })
+    };
+    Some(why.to_owned())
 }
 
 /// `Deleting 8.0 GiB`, or what was discarded where it isn't known what was deleted.

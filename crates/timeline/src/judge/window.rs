@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::record::{DeletionLine, EndReason, Part, PhaseName, RunRecord};
+use crate::verdict::Reason;
 
 /// The part of a record that is judged, as ranges of intervals.
 #[derive(Debug, Clone)]
@@ -19,18 +20,15 @@ pub(super) struct Window {
     pub(super) delete: Option<Range<usize>>,
     /// The recovery phase.
     pub(super) recovery: Option<Range<usize>>,
-    /// Whether the delete phase ran to its end.
-    pub(super) complete: bool,
+    /// Why the delete phase did not run to its end; `None` if it did.
+    pub(super) cut_short: Option<Reason>,
 }
 
 impl Window {
     /// The window of one part; `None` when the record has phases, but none of this part.
     pub(super) fn of(record: &RunRecord, part: Part) -> Option<Window> {
         let everything = 0..record.intervals.len();
-        let completed = record
-            .end
-            .as_ref()
-            .is_some_and(|e| e.reason == EndReason::Completed);
+        let cut_short = cut_short(record);
         if record.phases.is_empty() {
             return (part == Part::Main).then_some(Window {
                 part,
@@ -39,7 +37,7 @@ impl Window {
                 baseline: None,
                 delete: Some(everything),
                 recovery: None,
-                complete: completed,
+                cut_short,
             });
         }
         if !record.phases.iter().any(|p| p.part == part) {
@@ -58,7 +56,7 @@ impl Window {
             .flatten()
             .map(|r| r.end)
             .max();
-        let complete = completed || delete.is_some() && recovery.is_some();
+        let over = delete.is_some() && recovery.is_some();
         Some(Window {
             part,
             has_phases: true,
@@ -66,7 +64,7 @@ impl Window {
             baseline: baseline.filter(|r| !r.is_empty()),
             delete: delete.filter(|r| !r.is_empty()),
             recovery: recovery.filter(|r| !r.is_empty()),
-            complete,
+            cut_short: cut_short.filter(|_| !over),
         })
     }
 
@@ -86,6 +84,15 @@ impl Window {
                 ..sum
             }
         }))
+    }
+}
+
+/// Why a run ended before it was over; one that was killed couldn't say so.
+pub(super) fn cut_short(record: &RunRecord) -> Option<Reason> {
+    match record.end.as_ref().map(|end| end.reason) {
+        Some(EndReason::Completed) => None,
+        Some(EndReason::Interrupted) | None => Some(Reason::Interrupted),
+        Some(EndReason::Failed) => Some(Reason::Failed),
     }
 }
 

@@ -87,8 +87,8 @@ pub struct ActorInfo {
     pub name: String,
     /// What each operation does, e.g. `read`, `write`, `nop`.
     pub op: String,
-    /// Closed or open loop.
-    #[serde(rename = "loop")]
+    /// Closed or open loop: the word `loop`, with its figures beside it.
+    #[serde(flatten)]
     pub loop_kind: LoopKind,
     /// Bytes per operation; 0 where it doesn't apply.
     pub block_bytes: u64,
@@ -102,7 +102,7 @@ pub struct ActorInfo {
 
 /// When an operation is issued, and so what its latency is counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "loop", rename_all = "snake_case")]
 pub enum LoopKind {
     /// As soon as another finishes; latency counts from submission.
     Closed {
@@ -113,7 +113,7 @@ pub enum LoopKind {
     Open {
         /// Intended operations per second.
         rate_per_s: f64,
-        /// `constant` or `poisson`.
+        /// Whether the times are random (Poisson) rather than evenly spaced.
         poisson: bool,
         /// Most operations in flight; those due beyond it wait, and their wait counts.
         depth: u32,

@@ -195,7 +195,7 @@ pub enum EventKind {
     CommitReturned,
     /// The discard debt was paid.
     DebtPaid,
-    /// 60 s after the last deletion call the debt was still unpaid.
+    /// The debt was still unpaid when the wait for it ended (`--drain-limit`).
     DiscardsDidNotCome,
     /// Something that changes how far the figures can be trusted.
     Warning,

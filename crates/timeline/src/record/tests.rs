@@ -351,20 +351,22 @@ proptest::proptest! {
 
 /// Eight hours at 100 ms with four actors and two devices: below 100 MB in memory.
 #[test]
-fn eight_hours_stay_small() {
-    let mut intervals = Intervals::new(4, 2);
-    let row = interval(0, 4, 2);
-    for _ in 0..1000 {
-        intervals.push(&row);
-    }
-    let actor = 1 + 4 + 4 + 8 + 4 * 4;
-    let device = 4 + 8 + 4 + 4 + 8 + 4 + 4 + 8 + 4 + 4;
-    let per_interval = 8 + 4 + 8 + 4 * actor + 2 * device;
-    // A Vec that grows by doubling may hold twice what it needs.
-    assert!(8 * 36_000 * per_interval * 2 < 200 << 20);
-    assert!(
-        8 * 36_000 * per_interval < 80 << 20,
-        "{per_interval} bytes per interval"
+fn the_loop_is_a_plain_word() {
+    let mut info = head(1, 0).actors.remove(0);
+    let json = serde_json::to_value(&info).unwrap();
+    assert_eq!(
+        (&json["loop"], &json["depth"]),
+        (&"closed".into(), &8.into())
     );
-    assert_eq!(intervals.actors[3].ops.len(), 1000);
+    info.loop_kind = LoopKind::Open {
+        rate_per_s: 1000.0,
+        poisson: false,
+        depth: 64,
+    };
+    let json = serde_json::to_value(&info).unwrap();
+    assert_eq!(json["loop"], "open");
+    assert_eq!(json["rate_per_s"], 1000.0);
+    assert_eq!(json["poisson"], false);
+    assert_eq!(json["depth"], 64);
+    assert_eq!(serde_json::from_value::<ActorInfo>(json).unwrap(), info);
 }

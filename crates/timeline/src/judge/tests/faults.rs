@@ -256,6 +256,36 @@ fn an_interrupted_run() {
         verdict.reasons
     );
     assert!(verdict.reasons.contains(&Reason::Interrupted));
+    // What was said while it ran is kept, and how it ended is told.
+    let mut record = it.record();
+    record.phases.clear();
+    let baseline = Phase {
+        name: PhaseName::Baseline,
+        part: Part::Control,
+        at_s: 0.0,
+    };
+    record.phases.push(baseline);
+    record.events.push(Event {
+        at_s: 1.0,
+        kind: EventKind::Warning,
+        detail: Some("It was loud.".into()),
+    });
+    for (reason, told, word) in [
+        (EndReason::Interrupted, Reason::Interrupted, "interrupted"),
+        (EndReason::Failed, Reason::Failed, "failed"),
+    ] {
+        record.end = Some(End {
+            at_s: 4.0,
+            reason,
+            message: Some("It went wrong.".into()),
+            unfinished: vec![],
+        });
+        let verdict = judge(&record, &JudgeOptions::default());
+        crate::verdict::schema::assert_conforms(&verdict);
+        assert_eq!(verdict.reasons, [Reason::NoDeletion, told]);
+        assert_eq!(verdict.warnings[..2], ["It was loud.", "It went wrong."]);
+        assert!(verdict.summary.contains(word), "{}", verdict.summary);
+    }
     // Killed in its recovery: the deletion was over.
     let mut it = run(0.1, 6.0..7.0, vec![]);
     (it.completed, it.length_s) = (false, 20.0);
@@ -556,4 +586,44 @@ fn a_big_writer_and_other_peoples_discards() {
     it.deletions[0].3 = GIB;
     it.freed.clear();
     assert!(it.verdict().discard.bytes > Some(8 * GIB));
+}
+
+#[test]
+fn a_failed_run_says_failed() {
+    let mut it = run(0.1, 6.0..9.0, vec![]);
+    (it.completed, it.length_s) = (false, 5.8);
+    it.phases.pop();
+    let mut record = it.record();
+    record.end = Some(End {
+        at_s: 5.8,
+        reason: EndReason::Failed,
+        message: Some("The disk is full.".into()),
+        unfinished: vec![],
+    });
+    let verdict = judge(&record, &JudgeOptions::default());
+    assert_eq!(verdict.verdict, Finding::Inconclusive);
+    assert!(verdict.reasons.contains(&Reason::Failed));
+    assert!(!verdict.reasons.contains(&Reason::Interrupted));
+    assert!(verdict.summary.contains("failed"), "{}", verdict.summary);
+}
+
+#[test]
+fn the_wait_for_discards_is_told_as_long_as_it_was() {
+    let mut it = run(0.1, 6.0..9.0, vec![]);
+    it.devices[0].discards.clear();
+    it.events = vec![(EventKind::DiscardsDidNotCome, 8.0)];
+    let mut record = it.record();
+    let told = |record: &RunRecord| judge(record, &JudgeOptions::default()).summary;
+    record.head.scenario = serde_json::json!({"timing": {"drain_limit_s": 5.0}});
+    assert!(
+        told(&record).contains("within 5.0 s of"),
+        "{}",
+        told(&record)
+    );
+    record.head.scenario = serde_json::Value::Null;
+    let text = told(&record);
+    assert!(
+        text.contains("while they were waited for") && !text.contains("within"),
+        "{text}"
+    );
 }
