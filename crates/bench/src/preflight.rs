@@ -13,6 +13,7 @@ use crate::head;
 use crate::kept;
 use crate::plan::{Control, Method, Place, Plan};
 use crate::survey::Survey;
+use crate::workplace::allow_open_files;
 
 /// Checks whether a plan can be carried out as far as that can be told without
 /// changing anything: the device's guards, the engine, the remount, the program
@@ -30,6 +31,7 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
         }
         Place::Directory(directory) => directory,
     };
+    allow_open_files(plan)?;
     if plan.foreground.keep && !survey.reuses(plan) {
         may_keep(directory)?;
     }

@@ -307,7 +307,7 @@ impl Device {
 const OTHER_FILES: u64 = 256;
 
 /// Each fragmented file has another beside it open until the end: allows that many.
-fn allow_open_files(plan: &Plan) -> Result<(), BenchError> {
+pub(crate) fn allow_open_files(plan: &Plan) -> Result<(), BenchError> {
     let Some(deletion) = plan.deletion.as_ref().filter(|d| d.extent_bytes.is_some()) else {
         return Ok(());
     };

@@ -42,6 +42,8 @@ fn what_keeps_extents_apart_may_be_open_as_often_as_is_allowed() {
     files.read(done).succeeds();
     let files = Files::new();
     run(limited(&fs, &files, "64:100", &arguments)).fails_with(2, &["--files", "ulimit -n"]);
+    let dry = [&arguments[..], &["--dry-run"]].concat();
+    run(limited(&fs, &files, "64:100", &dry)).fails_with(2, &["--files", "ulimit -n"]);
     assert_eq!(fs.names(), [""; 0]);
 }
 
