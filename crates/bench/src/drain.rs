@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
+use timeline::judge::counting::{SIGNIFICANT, UNPAID};
+
 /// Quiet time after the last significant discard before a deletion counts as over.
 const QUIET: Duration = Duration::from_secs(2);
-/// Share of what was freed that may stay undiscarded: alignment and granularity leave some.
-const UNPAID: f64 = 0.01;
-/// Share of the freed or discarded bytes below which an interval's discards don't count:
-/// a journal's own commits discard 4 KiB every few seconds.
-const SIGNIFICANT: f64 = 0.001;
 
 /// Follows one deletion.
 #[derive(Debug, Clone)]

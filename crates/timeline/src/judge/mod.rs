@@ -144,7 +144,7 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
         match event.kind {
             EventKind::Warning => warnings.extend(detail),
             EventKind::SettleLimit => warnings.push(
-                "The foreground was not steady when settling reached its limit, so the baseline \
+                "The foreground was not seen to be steady within the settling limit, so the baseline \
                  may drift; give it longer."
                     .to_owned(),
             ),
