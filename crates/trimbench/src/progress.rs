@@ -112,7 +112,7 @@ impl Observer for Progress {
         if due {
             preparing.next_s = elapsed_s + PLAIN_EVERY_S;
         }
-        let newly_whole = done_bytes >= total_bytes && !preparing.whole;
+        let newly_whole = total_bytes > 0 && done_bytes >= total_bytes && !preparing.whole;
         preparing.whole |= newly_whole;
         match &self.kind {
             Kind::Terminal(bar) => {
@@ -184,7 +184,7 @@ fn prepared(done_bytes: u64, total_bytes: u64, elapsed_s: f64) -> String {
     let left_s = total_bytes.saturating_sub(done_bytes) as f64 / per_s;
     format!(
         "{done}, {}/s, {left_s:.0} s left",
-        units::bytes(per_s as u64)
+        units::bytes_decimal(per_s as u64)
     )
 }
 
@@ -223,7 +223,7 @@ mod tests {
         let gib = 1 << 30;
         assert_eq!(
             prepared(12 * gib, 33 * gib, 12.0),
-            "prepare: 12.0 GiB of 33.0 GiB, 1.00 GiB/s, 21 s left"
+            "prepare: 12.0 GiB of 33.0 GiB, 1.1 GB/s, 21 s left"
         );
         // Nothing is written yet: no rate, and no end in sight.
         assert!(!prepared(0, gib, 5.0).contains("left"));

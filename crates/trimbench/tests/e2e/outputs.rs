@@ -51,6 +51,8 @@ fn the_verdict_is_printed_for_people() {
         "colours, but not on a terminal:\n{printed}"
     );
     assert!(!measured.done.stderr.contains('\x1b'));
+    let told = measured.done.stderr.matches("writing back").count();
+    assert_eq!(told, 1, "{}", measured.done.stderr);
 }
 
 #[test]
