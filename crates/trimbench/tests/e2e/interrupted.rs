@@ -1,5 +1,7 @@
 //! Ctrl-C and SIGTERM, in every phase: the record ends and says so, files are removed.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use crate::common::gate::{LOOP_EXT4, beside, lacks, times};
@@ -150,12 +152,24 @@ fn a_second_ctrl_c_ends_it_at_once() {
     }
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     let files = Files::new();
-    let mut running = begin(fs.path(), &files, &["--baseline", "1h"]);
-    running.until("the baseline", || files.in_phase("baseline"));
+    // It doesn't heed SIGTERM, so that the first Ctrl-C waits until it is killed, 2 s later.
+    let program = "sh -c 'trap \"\" TERM; sleep 20' {}";
+    let mut running = begin(fs.path(), &files, &["--delete-with", program]);
+    running.until("the deletion", || files.in_phase("delete"));
+    std::thread::sleep(Duration::from_millis(200));
     running.signal(Signal::INT);
+    // Far enough apart not to be one signal.
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!running.is_over(), "the first did not wait");
     running.signal(Signal::INT);
     let done = running.wait();
     assert_eq!(done.code(), Some(130), "{}", done.text());
+    let measured = files.read(done);
+    assert_eq!(
+        measured.lines("end").count(),
+        0,
+        "the first ended it, not the second"
+    );
     // Whatever that left, the next start removes.
     crate::quick::measure(fs.path(), &[]).succeeds();
     assert_eq!(fs.names(), [""; 0]);

@@ -20,4 +20,5 @@ mod outputs;
 mod phases;
 mod quick;
 mod raw_device;
+mod real_disk;
 mod verdicts;
