@@ -1,45 +1,32 @@
 //! How much the devices of a tree have discarded while a deletion goes on.
 //!
-//! Bytes count at the leaves. Where those see next to nothing of what a device
-//! above them sees (a loop device over a file system that doesn't discard),
-//! they count at the deepest level that does, as the judge counts them.
+//! Which of them count, the judge says: the same device's discards end a run
+//! and are judged.
 
+use timeline::judge::counting::counted;
 use timeline::record::{DeviceInfo, DeviceInterval};
-
-/// Leaves that see less than this share of what a level above sees don't count.
-const NEXT_TO_NOTHING: f64 = 0.01;
 
 /// Discarded bytes since the deletion began, by device.
 #[derive(Debug, Clone)]
 pub(crate) struct Discarded {
-    devices: Vec<Device>,
+    devices: Vec<DeviceInfo>,
+    bytes: Vec<u64>,
     counted: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Device {
-    leaf: bool,
-    level: u32,
-    bytes: u64,
 }
 
 impl Discarded {
     pub(crate) fn of(devices: &[DeviceInfo]) -> Self {
-        let devices = devices.iter().map(|device| Device {
-            leaf: device.leaf,
-            level: device.level,
-            bytes: 0,
-        });
         Discarded {
-            devices: devices.collect(),
+            devices: devices.to_vec(),
+            bytes: vec![0; devices.len()],
             counted: 0,
         }
     }
 
     /// Adds an interval; returns the bytes that it adds to those that count.
     pub(crate) fn add(&mut self, interval: &[DeviceInterval]) -> u64 {
-        for (device, row) in self.devices.iter_mut().zip(interval) {
-            device.bytes += row.discard_bytes;
+        for (bytes, row) in self.bytes.iter_mut().zip(interval) {
+            *bytes += row.discard_bytes;
         }
         let before = self.counted;
         self.counted = self.counted.max(self.total());
@@ -52,25 +39,8 @@ impl Discarded {
     }
 
     fn total(&self) -> u64 {
-        let sum = |of: &dyn Fn(&Device) -> bool| -> u64 {
-            let these = self.devices.iter().filter(|device| of(device));
-            these.map(|device| device.bytes).sum()
-        };
-        let leaves = sum(&|device| device.leaf);
-        let upper = self.devices.iter().filter(|device| !device.leaf);
-        let mut levels: Vec<u32> = upper.map(|device| device.level).collect();
-        levels.sort_unstable();
-        let seen: Vec<u64> = levels
-            .iter()
-            .map(|&level| sum(&|device| !device.leaf && device.level == level))
-            .collect();
-        let most = seen.iter().copied().max().unwrap_or(0);
-        let matters = |bytes: u64| bytes > 0 && bytes as f64 >= NEXT_TO_NOTHING * most as f64;
-        if matters(leaves) {
-            return leaves;
-        }
-        let deepest = seen.into_iter().rev().find(|&bytes| matters(bytes));
-        deepest.unwrap_or(leaves)
+        let counted = counted(&self.devices, &self.bytes);
+        counted.devices.iter().map(|&i| self.bytes[i]).sum()
     }
 }
 

@@ -15,6 +15,11 @@ impl Grid {
         Grid { interval }
     }
 
+    /// Its pitch.
+    pub(crate) fn interval(&self) -> Duration {
+        self.interval
+    }
+
     /// The first boundary after `now`. One that was slept through is not made up
     /// for: the interval that it would have ended is recorded as longer.
     pub(crate) fn next_after(&self, now: Duration) -> Duration {

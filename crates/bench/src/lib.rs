@@ -7,6 +7,7 @@
 //! told here: that is `timeline::judge`'s.
 #![forbid(unsafe_code)]
 
+mod actors;
 mod commit;
 mod discarded;
 mod drain;

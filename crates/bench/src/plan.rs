@@ -69,7 +69,7 @@ pub struct Foreground {
     /// Where it goes next.
     pub pattern: Pattern,
     /// Bytes per operation.
-    pub block_bytes: u64,
+    pub block_bytes: u32,
     /// When it is issued.
     pub arrival: Arrival,
     /// The engine asked for.

@@ -8,8 +8,8 @@ use linux::remount::NodiscardGuard;
 use load::Clock;
 use rustix::fs::{Access, AtFlags, CWD};
 
+use crate::actors;
 use crate::error::BenchError;
-use crate::head;
 use crate::kept;
 use crate::plan::{Control, Method, Place, Plan};
 use crate::survey::Survey;
@@ -22,7 +22,10 @@ use crate::workplace::allow_open_files;
 /// # Errors
 /// What the run would be refused with.
 pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
-    head::resolve_engine(plan.foreground.engine, Clock::start())?;
+    let (engine, _) = actors::resolve_engine(plan.foreground.engine, Clock::start())?;
+    for (actor, _) in actors::of(plan, engine) {
+        actor.check()?;
+    }
     let directory = match &plan.place {
         Place::Device { path, overwrite } => {
             // Given back at once; the run claims it anew.

@@ -14,6 +14,7 @@ use timeline::record::{
     DeletionLine, DiscardSetting, EndReason, EventKind, Head, Line, Part, PhaseName, RecordWriter,
 };
 
+use crate::actors;
 use crate::commit::Commit;
 use crate::drain::{Drain, State};
 use crate::error::BenchError;
@@ -64,7 +65,7 @@ pub struct Claimed<'a> {
     plan: &'a Plan,
     survey: &'a Survey,
     clock: Clock,
-    engine: load::EngineChoice,
+    engine: load::Engine,
     notes: Vec<String>,
     head: Head,
     devices: Vec<WatchedDevice>,
@@ -80,7 +81,7 @@ impl<'a> Claimed<'a> {
     /// When the run can't begin.
     pub fn claim(plan: &'a Plan, survey: &'a Survey) -> Result<Self, BenchError> {
         let clock = Clock::start();
-        let (engine, notes) = head::resolve_engine(plan.foreground.engine, clock)?;
+        let (engine, notes) = actors::resolve_engine(plan.foreground.engine, clock)?;
         let head = head::of(plan, survey, engine);
         let devices = head
             .devices
@@ -172,7 +173,7 @@ impl<'a> Claimed<'a> {
 struct Script<'a> {
     plan: &'a Plan,
     survey: &'a Survey,
-    engine: load::EngineChoice,
+    engine: load::Engine,
     workplace: Workplace,
     /// They keep the gaps between the extents of fragmented files in use: freed
     /// gaps would be discarded along with their neighbours.
@@ -269,7 +270,9 @@ impl Script<'_> {
 
     fn start_actors(&mut self) -> Result<(), Early> {
         let clock = self.session.clock();
-        for spec in self.workplace.actors(self.plan, self.engine)? {
+        let (path, len) = (self.workplace.foreground(), self.plan.foreground.size_bytes);
+        for (mut spec, _) in actors::of(self.plan, self.engine) {
+            actors::aim(&mut spec, &path, len)?;
             let actor = Watched::start(spec, clock)?;
             let notes = actor.actor().notes().to_vec();
             for note in notes {

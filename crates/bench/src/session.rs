@@ -283,13 +283,16 @@ impl<'a> Session<'a> {
         for actor in &self.actors {
             actor.actor().stop();
         }
+        let interval = self.grid.interval();
         let unfinished = self
             .actors
             .drain(..)
             .enumerate()
             .filter_map(|(actor, watched)| {
                 let left = watched.finish(GRACE);
-                (left.operations > 0).then(|| Unfinished {
+                // One that was due in the last instant and not issued any more is no hang.
+                let hung = Duration::from_nanos(left.oldest_ns) >= interval;
+                (left.operations > 0 && hung).then(|| Unfinished {
                     actor,
                     operations: left.operations,
                     oldest_us: Nanos(left.oldest_ns).as_micros_f64(),

@@ -5,20 +5,19 @@
 
 use std::fs::File;
 use std::num::{NonZeroU32, NonZeroU64};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use linux::files::Caching;
 use linux::owner::{Name, WorkDir};
 use linux::raw::RawDevice;
-use load::{ActorSpec, DeletionSpec, EngineChoice, FillSpec, PatternKind, Region};
+use load::{DeletionSpec, FillSpec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use timeline::record::Part;
 
 use crate::error::BenchError;
-use crate::head::{CANARY_BYTES, canary_engine, foreground_name};
 use crate::kept;
-use crate::plan::{Arrival, Control, Deletion, Method, Op, Pattern, Place, Plan};
+use crate::plan::{Control, Deletion, Method, Place, Plan};
 use crate::survey::Survey;
 
 /// Files begin and regions are cut at multiples of this, so that every block
@@ -135,17 +134,12 @@ impl Workplace {
         }
     }
 
-    /// The foreground's actors, in the order of the record's head.
-    pub(crate) fn actors(
-        &self,
-        plan: &Plan,
-        engine: EngineChoice,
-    ) -> Result<Vec<ActorSpec>, BenchError> {
-        let path = match self {
+    /// The file, or device, that the foreground works on.
+    pub(crate) fn foreground(&self) -> PathBuf {
+        match self {
             Workplace::Directory(directory) => directory.foreground_path(),
             Workplace::Device(device) => device.path.clone(),
-        };
-        actors(plan, engine, &path)
+        }
     }
 
     /// What is deleted in a part.
@@ -358,65 +352,4 @@ fn directory_deletion(method: &Method, paths: Vec<PathBuf>) -> Option<DeletionSp
         },
         Method::Discard { .. } => return None,
     })
-}
-
-fn actors(plan: &Plan, engine: EngineChoice, path: &Path) -> Result<Vec<ActorSpec>, BenchError> {
-    let foreground = &plan.foreground;
-    let null = engine == EngineChoice::Null;
-    let op = match foreground.op {
-        _ if null => load::Op::Nop,
-        Op::Read => load::Op::Read,
-        Op::Write => load::Op::Write,
-    };
-    let region = |op| -> Result<Region, BenchError> {
-        Ok(Region {
-            file: Arc::new(load::target::open(path, op, foreground.direct)?),
-            start: 0,
-            len: foreground.size_bytes,
-        })
-    };
-    let mut actors = vec![ActorSpec {
-        name: foreground_name(plan).into(),
-        op,
-        pattern: match foreground.pattern {
-            Pattern::Random => PatternKind::Random,
-            Pattern::Sequential => PatternKind::Sequential,
-        },
-        block_bytes: u32::try_from(foreground.block_bytes)
-            .map_err(|_| BenchError::Plan("--block-size is too large".into()))?,
-        arrival: match foreground.arrival {
-            Arrival::Closed { depth, batch } => load::Arrival::Closed { depth, batch },
-            Arrival::Open {
-                rate_per_s,
-                poisson,
-                depth,
-            } => load::Arrival::Open {
-                rate_per_s,
-                poisson,
-                depth,
-            },
-        },
-        engine,
-        target: if null { None } else { Some(region(op)?) },
-        direct: foreground.direct,
-        seed: foreground.seed,
-    }];
-    if let Some(rate_per_s) = plan.canary_per_s {
-        actors.push(ActorSpec {
-            name: "canary".into(),
-            op: load::Op::Read,
-            pattern: PatternKind::Random,
-            block_bytes: CANARY_BYTES,
-            arrival: load::Arrival::Open {
-                rate_per_s,
-                poisson: false,
-                depth: 1,
-            },
-            engine: canary_engine(engine),
-            target: Some(region(load::Op::Read)?),
-            direct: foreground.direct,
-            seed: foreground.seed ^ 0x00ca_4a27,
-        });
-    }
-    Ok(actors)
 }

@@ -168,7 +168,7 @@ pub struct ForegroundArgs {
 
     /// Bytes per operation
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = block_size)]
-    pub block_size: u64,
+    pub block_size: u32,
 
     /// Closed loop: operations kept in flight. With --rate: most in flight [default: 8; with --rate 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -350,11 +350,8 @@ fn positive_size(text: &str) -> Result<u64, String> {
     }
 }
 
-fn block_size(text: &str) -> Result<u64, String> {
-    match positive_size(text)? {
-        bytes if bytes <= units::GIB => Ok(bytes),
-        _ => Err("must be at most 1G".into()),
-    }
+fn block_size(text: &str) -> Result<u32, String> {
+    u32::try_from(positive_size(text)?).map_err(|_| "must be at most 16M".into())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

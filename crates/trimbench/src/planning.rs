@@ -255,7 +255,7 @@ fn check_direct(args: &RunArgs, survey: &Survey) -> Result<(), Error> {
     }
     let place = survey.place.path().display();
     match &survey.direct {
-        Ok(unit) if null || args.foreground.block_size.is_multiple_of(*unit) => Ok(()),
+        Ok(unit) if null || u64::from(args.foreground.block_size).is_multiple_of(*unit) => Ok(()),
         Ok(unit) => Err(Error::Usage(format!(
             "--block-size {}: direct I/O on {place} takes multiples of {unit} bytes; give one, or \
              add --buffered",
@@ -314,10 +314,10 @@ fn check(plan: &Plan) -> Result<(), Error> {
             "--batch {batch} is more than --depth {depth}: raise the depth or lower the batch"
         )));
     }
-    if foreground.block_bytes > foreground.size_bytes {
+    if u64::from(foreground.block_bytes) > foreground.size_bytes {
         return Err(Error::Usage(format!(
             "--block-size {} is more than the foreground's {}: raise --foreground-size",
-            units::bytes(foreground.block_bytes),
+            units::bytes(foreground.block_bytes.into()),
             units::bytes(foreground.size_bytes),
         )));
     }

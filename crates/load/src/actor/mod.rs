@@ -47,6 +47,7 @@ impl Actor {
     /// for by name, [`LoadError::System`].
     pub fn start(spec: ActorSpec, clock: Clock) -> Result<Actor, LoadError> {
         spec.check()?;
+        spec.check_target()?;
         let wanted = match spec.engine {
             EngineChoice::Sync => Engine::Sync,
             EngineChoice::Null => Engine::Null,

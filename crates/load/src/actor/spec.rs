@@ -141,14 +141,12 @@ const MAX_MEMORY: u64 = 1 << 30;
 const MAX_RATE: f64 = 1e7;
 
 impl ActorSpec {
-    /// Whether every field is in range and they fit each other.
-    pub(super) fn check(&self) -> Result<(), LoadError> {
-        let wrong = |what: String| {
-            Err(LoadError::Spec {
-                actor: self.name.clone(),
-                what,
-            })
-        };
+    /// Whether every field but the target is in range and they fit each other.
+    ///
+    /// # Errors
+    /// [`LoadError::Spec`].
+    pub fn check(&self) -> Result<(), LoadError> {
+        let wrong = |what| self.wrong(what);
         let depth = self.arrival.depth();
         if !(1..=MAX_DEPTH).contains(&depth) {
             return wrong(format!("depth {depth} isn't in 1 to {MAX_DEPTH}"));
@@ -182,6 +180,16 @@ impl ActorSpec {
         if u64::from(block) * u64::from(depth) > MAX_MEMORY {
             return wrong("depth × block size is above 1 GiB: choose less of either".into());
         }
+        Ok(())
+    }
+
+    /// Whether the target is one that it can work on.
+    pub(super) fn check_target(&self) -> Result<(), LoadError> {
+        if self.op == Op::Nop {
+            return Ok(());
+        }
+        let wrong = |what| self.wrong(what);
+        let block = self.block_bytes;
         let Some(region) = &self.target else {
             return wrong("there is no file to work on".into());
         };
@@ -198,6 +206,13 @@ impl ActorSpec {
             ));
         }
         Ok(())
+    }
+
+    fn wrong(&self, what: String) -> Result<(), LoadError> {
+        Err(LoadError::Spec {
+            actor: self.name.clone(),
+            what,
+        })
     }
 
     /// The offsets it visits; all 0 for [`Op::Nop`].
@@ -219,8 +234,8 @@ impl ActorSpec {
         }
     }
 
-    /// What the record's head says of it.
-    pub(super) fn info(&self, engine: Engine) -> ActorInfo {
+    /// What the record's head says of it, when it runs on that engine.
+    pub fn info(&self, engine: Engine) -> ActorInfo {
         ActorInfo {
             name: self.name.clone(),
             op: self.op.as_str().to_owned(),

@@ -138,7 +138,8 @@ fn what_would_fail_after_the_writing_is_refused_before() {
         &["--delete-with", "no-such-program {}"],
         &["--delete-with", "no-such-program", "install"],
     );
-    refused(&["--block-size", "4G"], &["--block-size", "at most 1G"]);
+    refused(&["--block-size", "4G"], &["--block-size", "at most 16M"]);
+    refused(&["--block-size", "1G"], &["block size", "16 MiB"]);
 }
 
 #[test]

@@ -210,3 +210,111 @@ fn a_hang_without_discards_is_a_dip_and_no_stall() {
         .unwrap_or(0.0);
     assert!(stalled < 0.7, "the hang was blamed on TRIM: {stalled} s");
 }
+
+/// Memory for the image's 6 GiB and what runs beside it.
+const MEMORY_GIB: u64 = 10;
+
+fn lacks_memory() -> bool {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
+    let kib: u64 = line
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    if kib >= MEMORY_GIB << 20 {
+        return false;
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "this test needs {MEMORY_GIB} GiB of memory, and CI is set: it may not be skipped"
+    );
+    eprintln!("skipped: needs {MEMORY_GIB} GiB of memory");
+    true
+}
+
+#[test]
+fn a_real_stall_is_found() {
+    let _turn = alone();
+    if lacks(LOOP_EXT4) || lacks_memory() {
+        return;
+    }
+    // The loop driver punches holes into the image in the worker that serves
+    // the reads, too: while it frees 128 MiB of memory, they wait.
+    let fs = LoopFs::new(Fs::Ext4, "discard", 7 * 1024, On::Tmpfs);
+    for _ in 0..times(1, 10) {
+        let arguments = [
+            "--size",
+            "4G",
+            "--foreground-size",
+            "256M",
+            "--settle",
+            "10s",
+            "--baseline",
+            "3s",
+            "--recovery",
+            "1s",
+        ];
+        let measured = measure(fs.path(), &arguments).succeeds();
+        let text = measured.done.text();
+        assert_eq!(measured.verdict["verdict"], "stall", "{text}");
+        let stall = &measured.foreground()["stall"];
+        assert!(number(&stall["seconds"]) > 0.0, "{stall}");
+        assert!(number(&stall["depth"]) < 0.5, "{stall}");
+        let shares =
+            number(&measured.verdict["discard"]["bytes"]) / number(&measured.deletion()["bytes"]);
+        assert!((0.98..1.1).contains(&shares), "{shares}");
+    }
+}
+
+/// A small deletion, and then something else that slows all down: no stall of TRIM's.
+fn beside(trouble: &str) {
+    let fs = LoopFs::new(Fs::Ext4, "discard", 2 * SMALL, On::Tmpfs);
+    let place = fs.path().display();
+    let script = format!("rm \"$0\"; sync -f {place}; sleep 1; {trouble}");
+    let program = format!("sh -c '{script}' {{}}");
+    for _ in 0..times(1, 10) {
+        let arguments = [
+            "--size",
+            "64M",
+            "--delete-with",
+            &program,
+            "--settle",
+            "5s",
+            "--baseline",
+            "3s",
+            "--recovery",
+            "1s",
+        ];
+        let measured = measure(fs.path(), &arguments).succeeds();
+        let text = measured.done.text();
+        assert!(measured.phase_s("delete") > 2.0, "no trouble was made");
+        assert_ne!(measured.verdict["verdict"], "stall", "{text}");
+    }
+}
+
+#[test]
+fn a_processor_hog_is_no_stall() {
+    let _turn = alone();
+    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("timeout")]) {
+        return;
+    }
+    let hog = "timeout 2 sh -c \"while :; do :; done\" &";
+    beside(&format!(
+        "{hog} {hog} {hog} {hog} {hog} {hog} {hog} {hog} wait"
+    ));
+}
+
+#[test]
+fn a_big_writer_is_no_stall() {
+    let _turn = alone();
+    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("timeout")]) {
+        return;
+    }
+    // It ends by its time, or because the file system is full.
+    beside(
+        "cd \"${0%/*}\"; timeout 3 dd if=/dev/zero of=../writer bs=1M count=800 \
+         oflag=direct conv=notrunc; rm -f ../writer; true",
+    );
+}
