@@ -8,10 +8,10 @@ use crate::units::{GIB, KIB, MIB};
 use crate::verdict::{BaselineFrom, Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
 
-const BASE: f64 = 60_000.0;
+pub(super) const BASE: f64 = 60_000.0;
 
 /// 8 GiB freed at 5 s; this drive discards them from here to there, and reads go on like this.
-fn run(interval_s: f64, discards: Range<f64>, reads: Vec<Level>) -> Build {
+pub(super) fn run(interval_s: f64, discards: Range<f64>, reads: Vec<Level>) -> Build {
     let per_s = 64.0 / (discards.end - discards.start);
     // One after the other, each as long as it takes; a fast drive has 64 of them done in 0.4 s.
     let fast = discards.end - discards.start < 0.5;
@@ -487,16 +487,6 @@ fn low_is_settable() {
     assert!((verdict.foreground[0].stall.unwrap().depth - 0.6).abs() < 0.01);
 }
 
-#[test]
-fn the_summary_can_be_quoted() {
-    let verdict = run(0.1, 6.0..7.1, vec![level(6.0..7.1, 0.006 * BASE)]).verdict();
-    assert_eq!(
-        verdict.summary,
-        "Deleting 8.0 GiB stalled reads for 1.1 s (to 0.6 % of 60,000/s): TRIM ran at 8.1 GB/s \
-         (7.5 GiB/s)."
-    );
-}
-
 /// Rates that scatter by 10 %, and discards that do nothing: never a slowdown
 /// nor a stall; 20 % less is always seen.
 #[test]
@@ -586,44 +576,4 @@ fn a_big_writer_and_other_peoples_discards() {
     it.deletions[0].3 = GIB;
     it.freed.clear();
     assert!(it.verdict().discard.bytes > Some(8 * GIB));
-}
-
-#[test]
-fn a_failed_run_says_failed() {
-    let mut it = run(0.1, 6.0..9.0, vec![]);
-    (it.completed, it.length_s) = (false, 5.8);
-    it.phases.pop();
-    let mut record = it.record();
-    record.end = Some(End {
-        at_s: 5.8,
-        reason: EndReason::Failed,
-        message: Some("The disk is full.".into()),
-        unfinished: vec![],
-    });
-    let verdict = judge(&record, &JudgeOptions::default());
-    assert_eq!(verdict.verdict, Finding::Inconclusive);
-    assert!(verdict.reasons.contains(&Reason::Failed));
-    assert!(!verdict.reasons.contains(&Reason::Interrupted));
-    assert!(verdict.summary.contains("failed"), "{}", verdict.summary);
-}
-
-#[test]
-fn the_wait_for_discards_is_told_as_long_as_it_was() {
-    let mut it = run(0.1, 6.0..9.0, vec![]);
-    it.devices[0].discards.clear();
-    it.events = vec![(EventKind::DiscardsDidNotCome, 8.0)];
-    let mut record = it.record();
-    let told = |record: &RunRecord| judge(record, &JudgeOptions::default()).summary;
-    record.head.scenario = serde_json::json!({"timing": {"drain_limit_s": 5.0}});
-    assert!(
-        told(&record).contains("within 5.0 s of"),
-        "{}",
-        told(&record)
-    );
-    record.head.scenario = serde_json::Value::Null;
-    let text = told(&record);
-    assert!(
-        text.contains("while they were waited for") && !text.contains("within"),
-        "{text}"
-    );
 }

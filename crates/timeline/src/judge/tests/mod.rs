@@ -9,3 +9,4 @@ mod fuzzed;
 mod permuted;
 mod recorded;
 mod rows;
+mod said;
