@@ -1,7 +1,7 @@
 //! A directory of our own inside the target, removed whatever happens.
 //!
-//! The directory is named `.trimbench-XXXXXXXX`, and everything in it bears a
-//! name from a fixed list. A file `owner` in it says whose it is and is locked
+//! The directory is named `.trimbench-` and eight random letters and digits, and
+//! everything in it bears a name from a fixed list. A file `owner` in it says whose it is and is locked
 //! while that process lives; the kernel drops the lock however the process
 //! ends. So a later start can tell leftovers (an owner file of our form that
 //! nobody holds) from directories in use and from other people's.
