@@ -16,11 +16,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod as_drive;
+pub mod compare;
 pub mod judge;
 pub mod record;
 pub mod units;
 pub mod verdict;
 
+pub use as_drive::as_drive;
 pub use judge::{JudgeOptions, judge};
 pub use record::RunRecord;
 pub use verdict::Verdict;

@@ -7,7 +7,7 @@ pub(crate) mod schema;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::LoopKind;
+use crate::record::{LoopKind, Slower};
 
 /// The schema named in every verdict.
 pub const VERDICT_SCHEMA: &str = "trimbench.verdict/1";
@@ -36,6 +36,10 @@ pub struct Verdict {
     pub fit: Option<Fit>,
     /// The same of the control run, where there was one.
     pub control: Option<Control>,
+    /// Of a simulated drive whose time is stretched: how much, and whether the
+    /// figures here are those of the drive that it stands for.
+    #[serde(default)]
+    pub slower: Option<Slower>,
     /// Whatever changes how far the figures can be trusted, in words.
     pub warnings: Vec<String>,
 }
@@ -76,6 +80,12 @@ pub enum Reason {
     Interrupted,
     /// The run failed before it was over.
     Failed,
+    /// A deleter that creates and drops files all the time left hardly a
+    /// stretch without discards, and no control tells what its writes did.
+    DiscardsAllTheTime,
+    /// The devices wrote far more beside discards than without, so the slower
+    /// foreground may be the writes' doing, and no control tells.
+    MoreWritesWithDiscards,
     /// The foreground had errors.
     ForegroundErrors,
 }
@@ -92,8 +102,12 @@ pub struct Foreground {
     pub loop_kind: LoopKind,
     /// Where the baseline was taken.
     pub baseline_from: Option<BaselineFrom>,
-    /// Before the deletion; response times.
+    /// Before the deletion, or wherever else `baseline_from` says; response times.
     pub baseline: Figures,
+    /// Before the deletion, where that isn't the baseline: what the writes of a
+    /// deleter that creates and drops files all the time cost shows beside it.
+    #[serde(default)]
+    pub undisturbed: Option<Figures>,
     /// During it.
     pub delete: Figures,
     /// After it.
@@ -149,6 +163,10 @@ pub enum BaselineFrom {
     BeforeFirstDiscard,
     /// The steady seconds after the last.
     Recovery,
+    /// The stretches of the deletion itself without discards: what a deleter that
+    /// creates and drops files all the time is compared with. Their percentiles
+    /// are those of their intervals, weighed by operations; p99.9 can't be told.
+    WithoutDiscards,
 }
 
 /// A stall: low intervals that overlap significant discards.

@@ -19,7 +19,7 @@ fn head() -> Head {
         loop_kind: LoopKind::Closed { depth: 8 },
         block_bytes: 4096,
         pattern: Some("random".into()),
-        direct: true,
+        direct: Some(true),
         engine: "null".into(),
     };
     let device = |i| DeviceInfo {
@@ -29,10 +29,12 @@ fn head() -> Head {
         below: vec![],
         leaf: true,
         model: None,
+        firmware: None,
         size_bytes: 1 << 40,
         rotational: Some(false),
         scheduler: None,
         discard: DiscardLimits::default(),
+        slower: None,
     };
     Head {
         schema: RUN_SCHEMA.into(),

@@ -8,12 +8,15 @@ use super::discards::Discards;
 use super::effect::View;
 use super::figures::{self, Stretch};
 use super::grid::Grid;
-use super::low;
-use super::runs;
+use super::low::{self, Lows};
+use super::reference::Reference;
+use super::runs::{self, Piece};
 use super::stats::Loss;
 use super::window::Window;
 use crate::record::{PhaseName, RunRecord};
-use crate::verdict::{Figures, Finding, Foreground, Reason, ServiceFigures, UnfinishedFigures};
+use crate::verdict::{
+    BaselineFrom, Figures, Finding, Foreground, Reason, ServiceFigures, UnfinishedFigures,
+};
 
 /// One actor's part of a verdict.
 #[derive(Debug, Clone)]
@@ -38,33 +41,43 @@ pub(super) struct Judged {
     pub(super) index: usize,
 }
 
-/// Judges one actor. `borrowed` is another part's baseline phase, for want of an own one.
-pub(super) fn judge(
-    record: &RunRecord,
-    index: usize,
-    discards: &Discards,
-    window: &Window,
-    borrowed: Option<Range<usize>>,
-    options: &JudgeOptions,
-) -> Judged {
+/// What is the same for every actor of a part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting<'a> {
+    pub(super) record: &'a RunRecord,
+    pub(super) discards: &'a Discards,
+    pub(super) window: &'a Window,
+    pub(super) reference: &'a Reference,
+    /// Another part's baseline phase, for want of an own one.
+    pub(super) borrowed: Option<&'a Range<usize>>,
+    pub(super) options: &'a JudgeOptions,
+}
+
+/// Judges one actor.
+pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
+    let Setting {
+        record,
+        window,
+        reference,
+        ..
+    } = setting;
     let columns = &record.intervals.actors[index];
-    let baseline = Baseline::of(record, columns, discards, window, borrowed);
-    let stretches = Stretches::of(discards, window, baseline.as_ref());
+    let seen = Seen::of(setting, index);
     let mut judged = Judged {
-        foreground: foreground(record, index, &stretches, baseline.as_ref()),
+        foreground: foreground(record, index, &seen.stretches, seen.baseline.as_ref()),
         finding: Finding::Inconclusive,
         reasons: Vec::new(),
         loss: None,
         low_lost_s: 0.0,
         delete_loss: 0.0,
-        drift: baseline.as_ref().map_or(0.0, |b| b.drift),
+        drift: seen.baseline.as_ref().map_or(0.0, |b| b.drift),
         stalled: Vec::new(),
         index,
     };
     if window.all.clone().any(|i| columns.errors[i] > 0) {
         judged.reasons.push(Reason::ForegroundErrors);
     }
-    let Some(baseline) = baseline else {
+    let (Some(baseline), Some(laid)) = (&seen.baseline, &seen.laid) else {
         let any = window.all.clone().any(|i| columns.ops[i] > 0);
         judged.reasons.push(if any {
             Reason::NoSteadyBaseline
@@ -73,7 +86,85 @@ pub(super) fn judge(
         });
         return judged;
     };
-    let by_age = low::by_age(&record.head.actors[index], columns, &baseline);
+    let view = View {
+        record,
+        window,
+        baseline,
+        grid: &laid.grid,
+        lows: &laid.lows,
+        reference,
+    };
+    view.stalls_and_dips(&mut judged, &laid.pieces);
+    view.losses(&mut judged, laid.cells.clone(), &laid.pieces);
+    view.find(&mut judged, &laid.pieces, laid.by_age, laid.sparse);
+    judged
+}
+
+/// What an actor is judged by.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) baseline: Option<Baseline>,
+    pub(super) stretches: Stretches,
+    /// `None` without a baseline.
+    pub(super) laid: Option<Laid>,
+}
+
+/// Its rates against its baseline, and what is low among them.
+#[derive(Debug, Clone)]
+pub(super) struct Laid {
+    pub(super) grid: Grid,
+    pub(super) lows: Lows,
+    /// The cells in which it had begun and not yet ended.
+    pub(super) cells: Range<usize>,
+    pub(super) pieces: Vec<Piece>,
+    by_age: bool,
+    /// Too few operations for cells that say something.
+    sparse: bool,
+}
+
+impl Seen {
+    /// As [`judge`] takes it.
+    pub(super) fn of(setting: Setting<'_>, index: usize) -> Seen {
+        let Setting {
+            record,
+            discards,
+            window,
+            reference,
+            borrowed,
+            ..
+        } = setting;
+        let columns = &record.intervals.actors[index];
+        let borrowed = borrowed.cloned();
+        let baseline = Baseline::of(record, columns, discards, window, reference, borrowed);
+        let stretches = Stretches::of(discards, window, baseline.as_ref());
+        let before = stretches.baseline.as_ref();
+        let p99_us = || figures::response(record, index, before?).p99_us;
+        let laid = baseline
+            .as_ref()
+            .map(|baseline| lay(setting, index, baseline, p99_us));
+        Seen {
+            baseline,
+            stretches,
+            laid,
+        }
+    }
+}
+
+fn lay(
+    setting: Setting<'_>,
+    index: usize,
+    baseline: &Baseline,
+    p99_us: impl FnOnce() -> Option<f64>,
+) -> Laid {
+    let Setting {
+        record,
+        discards,
+        window,
+        options,
+        ..
+    } = setting;
+    let (info, columns) = (&record.head.actors[index], &record.intervals.actors[index]);
+    let by_age = low::by_age(info, columns, baseline);
     let merge = if by_age {
         1
     } else {
@@ -88,17 +179,9 @@ pub(super) fn judge(
     };
     let grid = Grid::new(record, columns, discards, begin..window.all.end, merge);
     let lows = if by_age {
-        let p99_us = judged.foreground.baseline.p99_us;
-        low::by_oldest(
-            record,
-            &record.head.actors[index],
-            columns,
-            &grid,
-            &baseline,
-            p99_us,
-        )
+        low::by_oldest(record, info, columns, &grid, baseline, p99_us())
     } else {
-        low::by_rate(&grid, &baseline, options.low)
+        low::by_rate(&grid, baseline, options.low)
     };
     // A record without phases may have gone on after the load had ended.
     let end = if window.has_phases || by_age {
@@ -111,13 +194,6 @@ pub(super) fn judge(
             .map_or(window.all.end, |i| i + 1)
     };
     let cells = grid.within(&(begin..end));
-    let view = View {
-        record,
-        window,
-        baseline: &baseline,
-        grid: &grid,
-        lows: &lows,
-    };
     // Cells of an actor too sparse for them are empty as often as not.
     let sparse = baseline.merge.is_none() && !by_age;
     let pieces = if sparse {
@@ -125,41 +201,63 @@ pub(super) fn judge(
     } else {
         runs::pieces(&grid, &lows, cells.clone())
     };
-    view.stalls_and_dips(&mut judged, &pieces);
-    view.losses(&mut judged, cells, &pieces);
-    view.find(&mut judged, &pieces, by_age, sparse);
-    judged
+    Laid {
+        grid,
+        lows,
+        cells,
+        pieces,
+        by_age,
+        sparse,
+    }
 }
 
 /// The stretches that figures are given for.
-struct Stretches {
-    baseline: Option<Stretch>,
-    delete: Option<Stretch>,
-    recovery: Option<Stretch>,
+#[derive(Debug, Clone)]
+pub(super) struct Stretches {
+    pub(super) baseline: Option<Stretch>,
+    /// The baseline phase, where that isn't the baseline.
+    undisturbed: Option<Stretch>,
+    pub(super) delete: Option<Stretch>,
+    pub(super) recovery: Option<Stretch>,
 }
 
 impl Stretches {
     fn of(discards: &Discards, window: &Window, baseline: Option<&Baseline>) -> Stretches {
         let phase = |range: &Option<Range<usize>>, name| {
             let phase = Some((window.part, name));
-            range.clone().map(|range| Stretch { range, phase })
+            range.clone().map(|range| Stretch {
+                spans: range.into(),
+                phase,
+            })
         };
         let chosen = baseline.map(|b| Stretch {
-            range: b.range.clone(),
+            spans: b.spans.clone(),
             phase: None,
         });
         if window.has_phases {
+            let before = phase(&window.baseline, PhaseName::Baseline);
+            let within = baseline.is_some_and(|b| b.from == BaselineFrom::WithoutDiscards);
+            let (baseline, undisturbed) = if within {
+                (chosen, before)
+            } else {
+                (before.or(chosen), None)
+            };
             return Stretches {
-                baseline: phase(&window.baseline, PhaseName::Baseline).or(chosen),
+                baseline,
+                undisturbed,
                 delete: phase(&window.delete, PhaseName::Delete),
                 recovery: phase(&window.recovery, PhaseName::Recovery),
             };
         }
         let first = discards.covered.iter().position(|&c| c);
         let last = discards.covered.iter().rposition(|&c| c);
-        let stretch = |range: Range<usize>| Stretch { range, phase: None };
+        let stretch = |range: Range<usize>| Stretch {
+            spans: range.into(),
+            phase: None,
+        };
         Stretches {
             baseline: chosen,
+            undisturbed: None,
             delete: first
                 .zip(last)
                 .map(|(first, last)| stretch(first..last + 1)),
@@ -192,6 +290,10 @@ fn foreground(
         loop_kind: info.loop_kind,
         baseline_from: baseline.map(|b| b.from),
         baseline: of(&stretches.baseline),
+        undisturbed: stretches
+            .undisturbed
+            .as_ref()
+            .map(|_| of(&stretches.undisturbed)),
         delete: of(&stretches.delete),
         recovery: of(&stretches.recovery),
         service: services

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::discards::Discards;
 use super::grid::{Grid, merged};
+use super::reference::{self, LEAST_FREE_S, Reference};
+use super::spans::Spans;
 use super::stats::{drift, mean, median};
 use super::window::Window;
 use crate::record::{ActorColumns, RunRecord};
@@ -15,18 +17,26 @@ pub(super) const STEADY: f64 = 0.1;
 /// Shortest and longest stretch that is taken from a record without phases, in seconds.
 const STRETCH_S: (f64, f64) = (5.0, 10.0);
 
+/// Nor is it ever of fewer intervals than this, however long they are (`iostat 10`): one
+/// alone may be that in which the foreground began, and nothing shows that it is steady.
+const LEAST_INTERVALS: usize = 2;
+
+/// Fewer cells than this between discards don't tell an actor's rate.
+const LEAST_CELLS: usize = 5;
+
 /// One actor's baseline.
 #[derive(Debug, Clone)]
 pub(super) struct Baseline {
     /// Where it was taken.
     pub(super) from: BaselineFrom,
     /// Its intervals.
-    pub(super) range: Range<usize>,
+    pub(super) spans: Spans,
     /// Operations per second: the median over its cells.
     pub(super) rate: f64,
     /// How many intervals make a cell; `None` if the actor is too sparse for cells.
     pub(super) merge: Option<usize>,
-    /// How far it drifts over its length, as a share of its mean.
+    /// How far it drifts, as a share of its mean: over its length; or from the middle of the
+    /// stretches without discards to that of those with, where they lie among each other.
     pub(super) drift: f64,
 }
 
@@ -36,7 +46,8 @@ impl Baseline {
         self.drift <= STEADY
     }
 
-    /// An actor's baseline: its phase; else the longest steady 5–10 s before
+    /// An actor's baseline: what a continuous deleter's `reference` tells; else
+    /// its phase; else the longest steady 5–10 s before
     /// the first significant discard; else the longest steady 5–10 s at the
     /// record's end, after the last one; else none. `borrowed` is another
     /// part's baseline phase, for a control that has none of its own.
@@ -45,11 +56,15 @@ impl Baseline {
         actor: &ActorColumns,
         discards: &Discards,
         window: &Window,
+        reference: &Reference,
         borrowed: Option<Range<usize>>,
     ) -> Option<Baseline> {
         let rates = Rates { record, actor };
+        if let Reference::Within(work) = reference {
+            return rates.without_discards(work, discards);
+        }
         for phase in [window.baseline.clone(), borrowed].into_iter().flatten() {
-            let made = rates.baseline(BaselineFrom::Phase, phase, discards);
+            let made = rates.baseline(BaselineFrom::Phase, phase.into(), discards);
             if made.is_some() {
                 return made;
             }
@@ -63,12 +78,12 @@ impl Baseline {
             .unwrap_or(end)
             .min(end);
         if let Some(stretch) = rates.steady_suffix(begin, first) {
-            return rates.baseline(BaselineFrom::BeforeFirstDiscard, stretch, discards);
+            return rates.baseline(BaselineFrom::BeforeFirstDiscard, stretch.into(), discards);
         }
         // The interval right after the last discard may still be part of the stall.
         let after = discards.covered.iter().rposition(|&c| c)? + 2;
         let stretch = rates.steady_suffix(after.max(begin), end)?;
-        rates.baseline(BaselineFrom::Recovery, stretch, discards)
+        rates.baseline(BaselineFrom::Recovery, stretch.into(), discards)
     }
 }
 
@@ -82,9 +97,8 @@ impl Rates<'_> {
         f64::from(self.record.intervals.seconds[i])
     }
 
-    fn rates(&self, range: &Range<usize>) -> Vec<f64> {
-        range
-            .clone()
+    fn rates(&self, intervals: impl Iterator<Item = usize>) -> Vec<f64> {
+        intervals
             .map(|i| f64::from(self.actor.ops[i]) / self.seconds(i))
             .collect()
     }
@@ -96,60 +110,81 @@ impl Rates<'_> {
         let mut best = None;
         for start in (begin..end).rev() {
             length += self.seconds(start);
-            if length > STRETCH_S.1 + ROUNDING_S || !self.actor.running[start] {
+            let range = start..end;
+            let too_long = length > STRETCH_S.1 + ROUNDING_S && range.len() > LEAST_INTERVALS;
+            if too_long || !self.actor.running[start] {
                 break;
             }
-            let range = start..end;
-            if length >= STRETCH_S.0 - ROUNDING_S && drift(&self.rates(&range)) <= STEADY {
+            let enough = length >= STRETCH_S.0 - ROUNDING_S && range.len() >= LEAST_INTERVALS;
+            if enough && drift(&self.rates(range.clone())) <= STEADY {
                 best = Some(range);
             }
         }
         best
     }
 
-    fn baseline(
-        &self,
-        from: BaselineFrom,
-        range: Range<usize>,
-        discards: &Discards,
-    ) -> Option<Baseline> {
-        let range = self.while_running(range);
-        let rates = self.rates(&range);
-        let mean = mean(&rates).filter(|&rate| rate > 0.0)?;
+    /// The stretches of a continuous deleter's work without discards. An actor
+    /// whose cells would be too long to lie between its discards is judged by
+    /// the age of its oldest operation, as all sparse ones are.
+    fn without_discards(&self, work: &Range<usize>, discards: &Discards) -> Option<Baseline> {
+        let from = BaselineFrom::WithoutDiscards;
+        let free = reference::free(discards, work, 1);
+        let mut made = self.baseline(from, free, discards)?;
+        if let Some(merge) = made.merge.filter(|&merge| merge > 1) {
+            let free = reference::free(discards, work, merge);
+            let apart = self.baseline(from, free, discards);
+            let enough = |b: &Baseline| {
+                let grid = self.grid(&b.spans, discards, merge);
+                let cells = grid.iter().flat_map(|grid| grid.among(&b.spans)).count();
+                cells >= LEAST_CELLS && b.spans.seconds(self.record) >= LEAST_FREE_S - 1e-3
+            };
+            match apart.filter(enough) {
+                Some(apart) => {
+                    made = Baseline {
+                        merge: Some(merge),
+                        ..apart
+                    }
+                }
+                None => (made.rate, made.merge) = (self.mean_rate(&made.spans)?, None),
+            }
+        }
+        let disturbed = Spans::filtered(work.clone(), |i| discards.covered[i]).centre();
+        if let (Some(with), Some(without)) = (disturbed, made.spans.centre()) {
+            made.drift *= ((with - without).abs() / work.len() as f64).min(1.0);
+        }
+        Some(made)
+    }
+
+    fn baseline(&self, from: BaselineFrom, spans: Spans, discards: &Discards) -> Option<Baseline> {
+        // An actor that starts late or stops early leaves intervals without it.
+        let spans = spans.retained(|i| self.actor.running[i]);
+        let mean = self.mean_rate(&spans)?;
         let merge = merged(mean, self.record.head.interval_ms / 1e3);
         // The cells of the baseline are laid like all others, so the grid is made for it alone.
-        let grid = Grid::new(
-            self.record,
-            self.actor,
-            discards,
-            range.clone(),
-            merge.unwrap_or(1),
-        );
+        let grid = self.grid(&spans, discards, merge.unwrap_or(1))?;
         let rate = match merge {
-            Some(_) => median(grid.rates())
+            Some(_) => median(grid.among(&spans).map(|i| grid.rate(i)))
                 .filter(|&rate| rate > 0.0)
                 .unwrap_or(mean),
             None => mean,
         };
+        let drift = drift(&self.rates(spans.intervals()));
         Some(Baseline {
             from,
-            range,
+            spans,
             rate,
             merge,
-            drift: drift(&rates),
+            drift,
         })
     }
 
-    /// An actor that starts late or stops early leaves intervals without it at the ends.
-    fn while_running(&self, range: Range<usize>) -> Range<usize> {
-        let begin = range
-            .clone()
-            .find(|&i| self.actor.running[i])
-            .unwrap_or(range.end);
-        let end = range
-            .clone()
-            .rfind(|&i| self.actor.running[i])
-            .map_or(begin, |i| i + 1);
-        begin..end.max(begin)
+    fn grid(&self, spans: &Spans, discards: &Discards, merge: usize) -> Option<Grid> {
+        let all = spans.hull()?;
+        Some(Grid::new(self.record, self.actor, discards, all, merge))
+    }
+
+    /// The mean of the intervals' rates; `None` if nothing was done.
+    fn mean_rate(&self, spans: &Spans) -> Option<f64> {
+        mean(&self.rates(spans.intervals())).filter(|&rate| rate > 0.0)
     }
 }

@@ -80,10 +80,12 @@ mod tests {
             below: vec![],
             leaf,
             model: None,
+            firmware: None,
             size_bytes: 1 << 30,
             rotational: None,
             scheduler: None,
             discard: DiscardLimits::default(),
+            slower: None,
         }
     }
 

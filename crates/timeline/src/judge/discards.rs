@@ -43,8 +43,13 @@ pub(super) struct Discards {
 
 impl Discards {
     /// The discards of the window's delete phase. `freed` is what the deletion
-    /// freed, where the record tells.
-    pub(super) fn of(record: &RunRecord, window: &Window, freed: Option<u64>) -> Discards {
+    /// freed, where the record tells; `continuous` if it went on all the time.
+    pub(super) fn of(
+        record: &RunRecord,
+        window: &Window,
+        freed: Option<u64>,
+        continuous: bool,
+    ) -> Discards {
         let n = record.intervals.len();
         let Some(range) = window.delete.clone() else {
             return Discards {
@@ -66,7 +71,10 @@ impl Discards {
                 it.wait_ms[i] += u64::from(columns.discard_ms[i]);
             }
         }
-        it.forget_later(freed);
+        // What is freed all the time isn't known well enough to tell when it was paid.
+        if !continuous {
+            it.forget_later(freed);
+        }
         it.total_bytes = total(it.bytes.iter().copied());
         it.total_commands = it.commands.iter().map(|&c| u64::from(c)).sum();
         let enough = match freed {
@@ -74,7 +82,7 @@ impl Discards {
             _ => it.total_bytes >= TRICKLE_BYTES,
         };
         let least = if enough && it.total_bytes > 0 {
-            it.threshold()
+            it.threshold(continuous)
         } else {
             u64::MAX
         };
@@ -116,8 +124,13 @@ impl Discards {
         Some((first, last))
     }
 
-    /// Bytes that make an interval significant.
-    fn threshold(&self) -> u64 {
+    /// Bytes that make an interval significant: 0.1 % of all, or a tenth of a
+    /// typical interval's, whichever is less. So discards that are spread evenly
+    /// over hours all count, and a journal's never do. Of a continuous deleter, what
+    /// is more than a trickle counts, too: one huge compaction doesn't turn the
+    /// small ones into stretches without discards.
+    fn threshold(&self, continuous: bool) -> u64 {
+        let most = if continuous { TRICKLE_BYTES } else { u64::MAX };
         let total = self.total_bytes as f64;
         // Half of all bytes were discarded in intervals with at least `typical` of them.
         let mut sorted: Vec<u64> = self.bytes.iter().copied().filter(|&b| b > 0).collect();
@@ -131,7 +144,7 @@ impl Discards {
         ((SIGNIFICANT * total)
             .min(SIGNIFICANT_OF_TYPICAL * typical)
             .ceil() as u64)
-            .max(1)
+            .clamp(1, most)
     }
 
     fn in_service(&self, record: &RunRecord) -> Vec<bool> {
@@ -149,14 +162,26 @@ impl Discards {
         covered
     }
 
-    /// The TRIM rate in bytes per second, and whether it is only a lower bound.
-    ///
-    /// The median over intervals whose both neighbours discard significantly,
-    /// so that no partly used interval counts. Intervals are merged first until
-    /// they complete 64 discards, or 16 or 4 if too few would be left: the
-    /// median of 11s and 12s is one of them, and up to 9 % off. With fewer
-    /// than three such intervals: the fastest one, as a bound.
+    /// The TRIM rate in bytes per second, and whether it is only a lower bound:
+    /// the median of [`full_rates`](Self::full_rates), or a bound where there are none.
     pub(super) fn rate(&self, record: &RunRecord) -> Option<(f64, bool)> {
+        let (first, last) = self.span()?;
+        match self.full_rates(record) {
+            Some(full) => median(full).map(|rate| (rate, false)),
+            None => Some((self.slowest_rate(record, first..last + 1), true)),
+        }
+    }
+
+    /// What the TRIM rate is the median of, in bytes per second, in order of time.
+    ///
+    /// Intervals whose both neighbours discard significantly,
+    /// so that no partly used interval counts, nor a pause between two deletions.
+    /// Intervals are merged first until
+    /// they complete 64 discards, or 16, 4 or 1 if too few would be left: the
+    /// median of 11s and 12s is one of them, and up to 9 % off; and where one takes
+    /// longer than an interval, most intervals complete none. With fewer
+    /// than three such intervals: none.
+    pub(super) fn full_rates(&self, record: &RunRecord) -> Option<Vec<f64>> {
         let (first, last) = self.span()?;
         let seconds = &record.intervals.seconds;
         let in_use = self.covered[first..=last]
@@ -169,33 +194,44 @@ impl Discards {
             .map(|&c| u64::from(c))
             .sum();
         let per_interval = commands as f64 / in_use as f64;
-        for least in [64.0, 16.0, 4.0, 0.0] {
+        for least in [64.0, 16.0, 4.0, 1.0] {
             let merge = (least / per_interval.max(1e-9)).ceil().max(1.0) as usize;
-            let merged: Vec<(f64, bool)> = (first..=last)
+            let merged: Vec<Cell> = (first..=last)
                 .step_by(merge)
                 .map(|i| {
                     let cell = i..(i + merge).min(last + 1);
                     let bytes = total(self.bytes[cell.clone()].iter().copied());
                     let length: f64 = seconds[cell.clone()].iter().copied().map(f64::from).sum();
-                    (
-                        bytes as f64 / length,
-                        self.significant[cell].contains(&true),
-                    )
+                    Cell {
+                        rate: bytes as f64 / length,
+                        significant: self.significant[cell.clone()].contains(&true),
+                        busy: !self.covered[cell].contains(&false),
+                    }
                 })
                 .collect();
             let full = merged
                 .windows(3)
-                .filter(|w| w.iter().all(|c| c.1))
-                .map(|w| w[1].0);
+                .filter(|w| w[0].significant && w[1].busy && w[2].significant)
+                .map(|w| w[1].rate);
             let full: Vec<f64> = full.collect();
             if full.len() >= 3 {
-                return median(full).map(|rate| (rate, false));
+                return Some(full);
             }
         }
-        (first..=last)
-            .map(|i| self.bytes[i] as f64 / f64::from(seconds[i]))
-            .max_by(f64::total_cmp)
-            .map(|rate| (rate, true))
+        None
+    }
+
+    /// The TRIM rate was no less than this, in bytes per second: what an interval
+    /// completed was begun as long before it as it waited, and all of them had
+    /// no more time than they were in service.
+    fn slowest_rate(&self, record: &RunRecord, span: Range<usize>) -> f64 {
+        let of_interval = span.map(|i| {
+            let commands = f64::from(self.commands[i]).max(1.0);
+            let wait_s = self.wait_ms[i] as f64 / 1e3 / commands;
+            self.bytes[i] as f64 / (f64::from(record.intervals.seconds[i]) + wait_s)
+        });
+        let of_all = self.total_bytes as f64 / self.active_s(record).max(f64::MIN_POSITIVE);
+        of_interval.fold(of_all, f64::max)
     }
 
     /// Time with significant discards in service, in seconds.
@@ -204,6 +240,16 @@ impl Discards {
         let covered = both.filter(|&(&covered, _)| covered);
         covered.fold(0.0, |sum, (_, &s)| sum + f64::from(s))
     }
+}
+
+/// Intervals that are taken together for the TRIM rate.
+struct Cell {
+    /// Bytes per second.
+    rate: f64,
+    /// Whether one of them discards significantly.
+    significant: bool,
+    /// Whether discards were in service in each of them.
+    busy: bool,
 }
 
 fn no_bytes(n: usize) -> Discards {

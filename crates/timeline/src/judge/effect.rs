@@ -7,6 +7,7 @@ use super::baseline::Baseline;
 use super::figures;
 use super::grid::Grid;
 use super::low::Lows;
+use super::reference::Reference;
 use super::runs::{self, Piece};
 use super::stats::{self, Loss, median};
 use super::window::Window;
@@ -17,6 +18,9 @@ use crate::verdict::{Dip, Finding, Reason, Stall};
 const SLOWDOWN: f64 = 0.1;
 /// …for at least so many seconds while discards are processed.
 const SLOWDOWN_S: f64 = 1.0;
+/// One cell tells a slowdown only if it is no longer than this, in seconds: what else happened in
+/// it isn't the discards' doing.
+const ALONE_S: f64 = 1.0;
 /// A stall lasts at least this long, and two cells.
 const STALL_S: f64 = 0.2;
 /// Operations expected while discarding, below which nothing can be told.
@@ -31,6 +35,7 @@ pub(super) struct View<'a> {
     pub(super) baseline: &'a Baseline,
     pub(super) grid: &'a Grid,
     pub(super) lows: &'a Lows,
+    pub(super) reference: &'a Reference,
 }
 
 impl View<'_> {
@@ -76,7 +81,7 @@ impl View<'_> {
             }
             low / all.max(f64::MIN_POSITIVE)
         };
-        let undisturbed = share(&mut self.grid.within(&self.baseline.range));
+        let undisturbed = share(&mut self.grid.among(&self.baseline.spans));
         let covered = share(&mut (0..self.grid.len()).filter(|&i| self.grid.covered[i]));
         undisturbed * 2.0 <= covered.max(f64::EPSILON) || undisturbed == 0.0
     }
@@ -105,7 +110,8 @@ impl View<'_> {
         };
         let covered = || cells.clone().filter(|&i| self.grid.covered[i]);
         let ratio = |rate| rate / self.baseline.rate;
-        judged.foreground.ops_ratio = median(covered().map(|i| self.grid.rate(i))).map(ratio);
+        let compared = covered().filter(|&i| self.comparable(i));
+        judged.foreground.ops_ratio = median(compared.map(|i| self.grid.rate(i))).map(ratio);
         judged.foreground.lost_s = match judged.foreground.stall {
             Some(stall) => Some(stall.lost_s),
             None => covered().fold(None, |sum, i| {
@@ -113,7 +119,7 @@ impl View<'_> {
                 Some(sum.unwrap_or(0.0) + lost)
             }),
         };
-        let undisturbed = rates(&mut self.grid.within(&self.baseline.range));
+        let undisturbed = rates(&mut self.grid.among(&self.baseline.spans));
         let explained = self.outside_dips(pieces);
         let explained = rates(&mut (0..explained.len()).filter(|&i| explained[i]));
         judged.loss = stats::loss(&undisturbed, &explained);
@@ -134,10 +140,22 @@ impl View<'_> {
         }
     }
 
-    /// The cells with discards in service, but for those of dips: something
-    /// else made them low.
+    /// Whether a cell may be set against the baseline's mean: not if a continuous
+    /// deleter wrote during those, and no longer in this.
+    fn comparable(&self, i: usize) -> bool {
+        match self.reference {
+            Reference::Within(work) => self.grid.cell(i).start < work.end,
+            Reference::Outside | Reference::Bound => true,
+        }
+    }
+
+    /// The cells with discards in service that may be compared, but for those of
+    /// dips: something else made them low.
     fn outside_dips(&self, pieces: &[Piece]) -> Vec<bool> {
-        let mut explained = self.grid.covered.clone();
+        let covered = self.grid.covered.iter().enumerate();
+        let mut explained: Vec<bool> = covered
+            .map(|(i, &covered)| covered && self.comparable(i))
+            .collect();
         for dip in pieces.iter().filter(|p| !p.stall) {
             explained[dip.cells.clone()].fill(false);
         }
@@ -159,10 +177,19 @@ impl View<'_> {
             .map(|i| self.grid.seconds(i));
         let active_s = seconds.fold(0.0, |sum, s| sum + s);
         if sparse || self.baseline.rate * active_s < EXPECTED_OPS {
-            judged.reasons.push(Reason::TooFewOperations);
+            // Too few are left, or there never were enough: only the latter clears nobody else's.
+            let covered = (0..self.grid.len()).filter(|&i| self.grid.covered[i]);
+            let covered_s: f64 = covered.map(|i| self.grid.seconds(i)).sum();
+            let dipped = !sparse && self.baseline.rate * covered_s >= EXPECTED_OPS;
+            judged.reasons.push(if dipped {
+                Reason::DipsWithoutDiscards
+            } else {
+                Reason::TooFewOperations
+            });
             return;
         }
-        if by_age {
+        let info = &self.record.head.actors[judged.index];
+        if by_age && info.loop_kind.is_open() {
             // Its rate is set from outside; had it been held up, its operations would be old.
             judged.finding = Finding::None;
             return;
@@ -177,7 +204,10 @@ impl View<'_> {
             self.baseline.drift
         };
         let slower = loss.share >= SLOWDOWN.max(drifted) && loss.low > 0.0;
-        if slower && active_s >= SLOWDOWN_S - 1e-3 {
+        let alone = explained.iter().filter(|&&e| e).count() < 2;
+        if slower && alone && active_s > ALONE_S + 1e-3 {
+            judged.reasons.push(Reason::TooFewOperations);
+        } else if slower && active_s >= SLOWDOWN_S - 1e-3 {
             if self.slow_without_discards(&loss) {
                 judged.reasons.push(Reason::DipsWithoutDiscards);
             } else {

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use hdrhistogram::Histogram;
+
+use super::spans::Spans;
 use crate::record::{ActorColumns, Latency, Part, PhaseName, RunRecord};
 use crate::verdict::Figures;
 
@@ -9,7 +12,7 @@ use crate::verdict::Figures;
 #[derive(Debug, Clone)]
 pub(super) struct Stretch {
     /// Its intervals.
-    pub(super) range: Range<usize>,
+    pub(super) spans: Spans,
     /// The phase it is, where it is one.
     pub(super) phase: Option<(Part, PhaseName)>,
 }
@@ -20,7 +23,7 @@ pub(super) fn response(record: &RunRecord, actor: usize, stretch: &Stretch) -> F
     let Some(columns) = record.intervals.actors.get(actor) else {
         return Figures::default();
     };
-    let running = || stretch.range.clone().filter(|&i| columns.running[i]);
+    let running = || stretch.spans.intervals().filter(|&i| columns.running[i]);
     let seconds: f64 = running()
         .map(|i| f64::from(record.intervals.seconds[i]))
         .sum();
@@ -29,15 +32,15 @@ pub(super) fn response(record: &RunRecord, actor: usize, stretch: &Stretch) -> F
     }
     let ops: f64 = running().map(|i| f64::from(columns.ops[i])).sum();
     let mut figures = histogram(record, actor, stretch, Latency::Response).unwrap_or(Figures {
-        p50_us: weighed(columns, &stretch.range, &columns.p50_us),
-        p99_us: weighed(columns, &stretch.range, &columns.p99_us),
+        p50_us: weighed(columns, &stretch.spans, &columns.p50_us),
+        p99_us: weighed(columns, &stretch.spans, &columns.p99_us),
         ..Figures::default()
     });
     figures.ops_per_s = Some(ops / seconds);
     let seen = running().flat_map(|i| [columns.max_us[i], columns.oldest_us[i]]);
-    let longest = seen
-        .map(f64::from)
-        .chain(unfinished_in(record, actor, &stretch.range));
+    let hull = stretch.spans.hull();
+    let unfinished = hull.and_then(|range| unfinished_in(record, actor, &range));
+    let longest = seen.map(f64::from).chain(unfinished);
     figures.max_us = longest
         .filter(|us| !us.is_nan())
         .chain(figures.max_us)
@@ -50,20 +53,28 @@ pub(super) fn service(record: &RunRecord, actor: usize, stretch: &Stretch) -> Op
     histogram(record, actor, stretch, Latency::Service)
 }
 
+/// All latencies of a stretch that is a phase; `None` where none were recorded.
+pub(super) fn of_phase<'a>(
+    record: &'a RunRecord,
+    actor: usize,
+    stretch: &Stretch,
+    latency: Latency,
+) -> Option<&'a Histogram<u64>> {
+    let (part, phase) = stretch.phase?;
+    let of = |h: &&crate::record::PhaseHistogram| {
+        (h.actor, h.latency, h.part, h.phase) == (actor, latency, part, phase)
+    };
+    let histogram = &record.histograms.iter().find(of)?.histogram;
+    (!histogram.is_empty()).then_some(histogram)
+}
+
 fn histogram(
     record: &RunRecord,
     actor: usize,
     stretch: &Stretch,
     latency: Latency,
 ) -> Option<Figures> {
-    let (part, phase) = stretch.phase?;
-    let of = |h: &&crate::record::PhaseHistogram| {
-        (h.actor, h.latency, h.part, h.phase) == (actor, latency, part, phase)
-    };
-    let histogram = &record.histograms.iter().find(of)?.histogram;
-    if histogram.is_empty() {
-        return None;
-    }
+    let histogram = of_phase(record, actor, stretch, latency)?;
     let us = |ns: u64| Some(ns as f64 / 1e3);
     Some(Figures {
         ops_per_s: None,
@@ -74,9 +85,9 @@ fn histogram(
     })
 }
 
-fn weighed(columns: &ActorColumns, range: &Range<usize>, values: &[f32]) -> Option<f64> {
+fn weighed(columns: &ActorColumns, spans: &Spans, values: &[f32]) -> Option<f64> {
     let (mut sum, mut weight) = (0.0, 0.0);
-    for i in range.clone().filter(|&i| !values[i].is_nan()) {
+    for i in spans.intervals().filter(|&i| !values[i].is_nan()) {
         let ops = f64::from(columns.ops[i]);
         sum += ops * f64::from(values[i]);
         weight += ops;

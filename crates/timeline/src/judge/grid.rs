@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::discards::Discards;
+use super::spans::Spans;
 use crate::record::{ActorColumns, RunRecord};
 
 /// Operations that the baseline expects in a cell.
@@ -48,7 +49,10 @@ impl Grid {
         merge: usize,
     ) -> Grid {
         let anchor = discards.span().map_or(all.start, |(first, _)| first);
-        let offset = (anchor.max(all.start) - all.start) % merge;
+        let offset = match anchor.checked_sub(all.start) {
+            Some(after) => after % merge,
+            None => (merge - (all.start - anchor) % merge) % merge,
+        };
         let interval_s = record.head.interval_ms / 1e3;
         let most = all.len() / merge;
         let mut grid = Grid {
@@ -128,6 +132,11 @@ impl Grid {
             .partition_point(|&start| (start as usize) < range.start);
         let end = self.ends.partition_point(|&end| end as usize <= range.end);
         first..end.max(first)
+    }
+
+    /// The cells that lie wholly within one of these spans.
+    pub(super) fn among(&self, spans: &Spans) -> impl Iterator<Item = usize> {
+        spans.ranges().iter().flat_map(|range| self.within(range))
     }
 
     /// Whether cell `i` follows cell `i - 1` without a gap.

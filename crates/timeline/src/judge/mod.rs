@@ -7,7 +7,9 @@
 //! 1. `window`: the intervals of each phase of the part that is judged.
 //! 2. `discards`: which devices count, which intervals discard significantly,
 //!    and in which a discard was in service; the TRIM rate.
-//! 3. For each actor its `baseline`, a `grid` coarse enough to tell its rate,
+//! 3. `reference`: what the deletion is compared with, what came before it or, of one
+//!    that also writes all the time, its own stretches without discards.
+//!    For each actor its `baseline`, a `grid` coarse enough to tell its rate,
 //!    the `low` cells, and their `runs`: stalls and dips.
 //! 4. `effect`, `actor` and `part`: the finding; `debt`: what was freed and not yet discarded.
 //! 5. The control, where there was one; a dip that it shows, too, isn't TRIM's.
@@ -25,17 +27,22 @@ mod figures;
 mod grid;
 mod low;
 mod part;
+mod reference;
 mod runs;
-mod stats;
+pub(crate) mod samples;
+mod spans;
+pub(crate) mod stats;
 mod summary;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
-use crate::record::{DiscardSetting, EventKind, Part, RunRecord};
+use crate::as_drive;
+use crate::record::{DiscardSetting, EventKind, Part, RunRecord, Slower};
 use crate::verdict::{Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict};
-use part::PartJudged;
+use part::{Lent, PartJudged};
+use reference::Reference;
 pub use stats::drift;
 use window::Window;
 
@@ -57,24 +64,51 @@ const AS_MUCH: f64 = 0.5;
 
 /// What a record means.
 pub fn judge(record: &RunRecord, options: &JudgeOptions) -> Verdict {
+    with_its_part(record, options).0
+}
+
+/// The verdict, and the deletion's own part that it rests on.
+fn with_its_part(
+    record: &RunRecord,
+    options: &JudgeOptions,
+) -> (Verdict, Option<(Window, PartJudged)>) {
     let Some(window) = Window::of(record, Part::Main) else {
-        return nothing(record);
+        return (nothing(record), None);
     };
-    let main = part::judge(record, &window, None, None, options);
+    let main = part::judge(record, &window, None, options);
     let control = Window::of(record, Part::Control).map(|control| {
         // Others discard, too, while the control runs: a tenth of the deletion's is
         // few, and a hundredth of the reference is what makes them count.
-        let reference = Some(main.discards.total_bytes.saturating_mul(10)).filter(|&b| b > 0);
-        part::judge(
-            record,
-            &control,
-            window.baseline.clone(),
-            reference,
-            options,
-        )
+        let bytes = Some(main.discards.total_bytes.saturating_mul(10)).filter(|&b| b > 0);
+        let lent = Lent {
+            baseline: window.baseline.clone(),
+            bytes,
+            reference: main.reference.clone(),
+        };
+        part::judge(record, &control, Some(lent), options)
     });
     let (mut finding, mut reasons) = (main.finding, main.reasons.clone());
     let mut warnings = warnings(record, Some(&main));
+    let clean = control.as_ref().is_some_and(|c| !c.discards.any());
+    let unproven = match finding {
+        Finding::Stall | Finding::Slowdown if clean => None,
+        Finding::Stall | Finding::Slowdown if main.reference == Reference::Bound => {
+            Some(Reason::DiscardsAllTheTime)
+        }
+        Finding::Slowdown if main.more_writes => Some(Reason::MoreWritesWithDiscards),
+        _ => None,
+    };
+    if let Some(why) = unproven {
+        finding = Finding::Inconclusive;
+        reasons.push(why);
+    }
+    if finding == Finding::Stall && main.more_writes && !clean {
+        warnings.push(
+            "The devices wrote far more while discards were in service than without, so a part of \
+             the stall may be due to the writes; a control run (--control) tells."
+                .to_owned(),
+        );
+    }
     if let Some(control) = &control {
         if control.discards.any() {
             warnings.push(
@@ -100,7 +134,7 @@ pub fn judge(record: &RunRecord, options: &JudgeOptions) -> Verdict {
         discard_bytes: control.discard.bytes,
         foreground: foreground(&control),
     });
-    Verdict {
+    let verdict = Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
         verdict: finding,
         summary: summary::sentence(&main, finding, &reasons),
@@ -110,8 +144,10 @@ pub fn judge(record: &RunRecord, options: &JudgeOptions) -> Verdict {
         deletion: main.deletion,
         fit: main.fit,
         control,
+        slower: slower(record),
         warnings,
-    }
+    };
+    (verdict, Some((window, main)))
 }
 
 fn foreground(part: &PartJudged) -> Vec<Foreground> {
@@ -165,6 +201,7 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     } else {
         warnings.push("The record has no end: its run was killed.".to_owned());
     }
+    warnings.extend(slower(record).map(in_what_time));
     if record.head.devices.is_empty() {
         warnings.push(
             "No block device is known below the target, so discards could not be watched."
@@ -188,6 +225,26 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     warnings
 }
 
+/// How much slower its drive was than the one it stands for.
+fn slower(record: &RunRecord) -> Option<Slower> {
+    // Where its drives differ, the run's own notes tell of each.
+    as_drive::slower(&record.head.devices).ok().flatten()
+}
+
+fn in_what_time(slower: Slower) -> String {
+    let (times, how) = slower.in_words();
+    if slower.converted {
+        return format!(
+            "All times and rates are those of the drive that the simulated one stands for: it was \
+             {times} times {how}, and what was measured was converted."
+        );
+    }
+    format!(
+        "The simulated drive was {times} times {how} than the one it stands for, and all times and \
+         rates are as measured; --as-drive tells those of that drive."
+    )
+}
+
 /// The verdict of a record without the deletion itself: all that can be said.
 fn nothing(record: &RunRecord) -> Verdict {
     let why = window::cut_short(record);
@@ -203,6 +260,7 @@ fn nothing(record: &RunRecord) -> Verdict {
         deletion: None,
         fit: None,
         control: None,
+        slower: slower(record),
         warnings: warnings(record, None),
     }
 }

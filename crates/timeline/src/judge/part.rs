@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::JudgeOptions;
-use super::actor::{self, Judged};
+use super::actor::{self, Judged, Setting};
 use super::debt;
 use super::discards::Discards;
+use super::reference::Reference;
 use super::stats::total;
 use super::window::Window;
 use crate::record::{DeletionLine, Event, EventKind, RunRecord};
@@ -23,6 +24,10 @@ pub(super) struct PartJudged {
     pub(super) reasons: Vec<Reason>,
     /// Its actors, fastest baseline first.
     pub(super) actors: Vec<Judged>,
+    /// What its delete phase was compared with.
+    pub(super) reference: Reference,
+    /// Whether far more was written beside its discards than without them.
+    pub(super) more_writes: bool,
     /// Its discards.
     pub(super) discards: Discards,
     /// Figures of the discards.
@@ -36,21 +41,43 @@ pub(super) struct PartJudged {
     pub(super) drain_limit_s: Option<f64>,
 }
 
-/// Judges one part. `borrowed` is another part's baseline phase, for want of an
-/// own one; `reference` is what another part discarded, against which those of
-/// a part that freed nothing are few or many.
+/// What the deletion's own part lends to its control.
+#[derive(Debug, Clone)]
+pub(super) struct Lent {
+    /// Its baseline phase, for want of an own one.
+    pub(super) baseline: Option<Range<usize>>,
+    /// The bytes against which the discards of a part that freed nothing are few or many.
+    pub(super) bytes: Option<u64>,
+    /// What it was compared with.
+    pub(super) reference: Reference,
+}
+
+/// Judges one part; a control with what its main part lends it.
 pub(super) fn judge(
     record: &RunRecord,
     window: &Window,
-    borrowed: Option<Range<usize>>,
-    reference: Option<u64>,
+    lent: Option<Lent>,
     options: &JudgeOptions,
 ) -> PartJudged {
     let deletion = window.deletion(record);
     let freed = debt::freed(record, window, deletion.as_ref());
-    let discards = Discards::of(record, window, freed.or(reference));
+    let continuous = window.work(record, deletion.as_ref()).is_some();
+    let bytes = freed.or(lent.as_ref().and_then(|lent| lent.bytes));
+    let discards = Discards::of(record, window, bytes, continuous);
+    let reference = match &lent {
+        Some(lent) => lent.reference.of_control(record, window, deletion.as_ref()),
+        None => Reference::of(record, window, deletion.as_ref(), &discards),
+    };
+    let setting = Setting {
+        record,
+        discards: &discards,
+        window,
+        reference: &reference,
+        borrowed: lent.as_ref().and_then(|lent| lent.baseline.as_ref()),
+        options,
+    };
     let mut actors: Vec<Judged> = (0..record.head.actors.len())
-        .map(|i| actor::judge(record, i, &discards, window, borrowed.clone(), options))
+        .map(|index| actor::judge(setting, index))
         .collect();
     actors.sort_by(|a, b| {
         let rate = |j: &Judged| j.foreground.baseline.ops_per_s.unwrap_or(-1.0);
@@ -80,6 +107,8 @@ pub(super) fn judge(
             .scenario
             .pointer("/timing/drain_limit_s")
             .and_then(serde_json::Value::as_f64),
+        more_writes: reference.more_writes(record, &discards),
+        reference,
         actors,
         discards,
     }

@@ -164,11 +164,9 @@ fn cut(grid: &Grid, run: &Range<usize>, explained: &[bool], gap_s: f64) -> Vec<P
     found
 }
 
-/// What these pieces cost together; `None` of none.
-///
-/// A piece's *full* cells are those between its first and its last, which may
-/// have been hit only partly; a piece of one or two has its lowest for one.
-pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> {
+/// The *full* cells of these pieces: those between the first and the last of each,
+/// which may have been hit only partly; a piece of one or two has its lowest for one.
+pub(super) fn full_cells(lows: &Lows, pieces: &[&Piece]) -> Vec<usize> {
     let full = pieces.iter().flat_map(|piece| {
         let cells = piece.cells.clone();
         if cells.len() > 2 {
@@ -177,8 +175,24 @@ pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> 
         let lowest = cells.min_by(|&a, &b| lows.share(a).total_cmp(&lows.share(b)));
         lowest.map_or(0..0, |i| i..i + 1)
     });
-    let full = full.map(|i| lows.share(i));
-    let depth = median(full)?;
+    full.collect()
+}
+
+/// The part of cell `i` that is stalled, 0 to 1, and the share of it that is lost.
+pub(super) fn stalled(lows: &Lows, i: usize, depth: f64) -> (f64, f64) {
+    let missing = (1.0 - lows.share(i)).max(0.0);
+    let stalled = if lows.low[i] && missing >= 1.0 - depth {
+        1.0 // also where depth is 1: one operation hangs while others go on
+    } else {
+        (missing / (1.0 - depth).max(f64::EPSILON)).min(1.0)
+    };
+    (stalled, missing)
+}
+
+/// What these pieces cost together; `None` of none.
+pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> {
+    let full = full_cells(lows, pieces).into_iter();
+    let depth = median(full.map(|i| lows.share(i)))?;
     let mut cost = Cost {
         depth,
         ..Cost::default()
@@ -191,12 +205,7 @@ pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> 
                 continue; // an edge between two pieces belongs to the first
             }
             counted = i + 1;
-            let missing = (1.0 - lows.share(i)).max(0.0);
-            let stalled = if lows.low[i] && missing >= 1.0 - depth {
-                1.0 // also where depth is 1: one operation hangs while others go on
-            } else {
-                (missing / (1.0 - depth).max(f64::EPSILON)).min(1.0)
-            };
+            let (stalled, missing) = stalled(lows, i, depth);
             seconds += stalled * grid.seconds(i);
             cost.lost_s += missing * grid.seconds(i);
         }

@@ -1,7 +1,7 @@
-//! Medians, slopes and bootstrap intervals.
+//! Medians, slopes and bootstrap intervals: the judge's and the comparisons'.
 
 /// The median; `None` of nothing. NaNs must have been left out.
-pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     // Seven digits are more than any figure here has, and a long record has many values.
     let mut sorted: Vec<f32> = values.into_iter().map(|v| v as f32).collect();
     if sorted.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn total(values: impl IntoIterator<Item = u64>) -> u64 {
 }
 
 /// The arithmetic mean; `None` of nothing.
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
@@ -49,7 +49,7 @@ pub fn drift(values: &[f64]) -> f64 {
 }
 
 /// How often the bootstrap resamples.
-const RESAMPLES: usize = 1000;
+pub(crate) const RESAMPLES: usize = 1000;
 
 /// A loss, as a share of the baseline, with its 95 % bootstrap interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +71,7 @@ impl Loss {
 }
 
 /// Most values that are resampled.
-const MOST: usize = 300;
+pub(crate) const MOST: usize = 300;
 
 /// Fewer values than this don't tell their own spread; the baseline's is taken.
 const ENOUGH: usize = 5;
@@ -101,12 +101,19 @@ pub(super) fn loss(baseline: &[f32], active: &[f32]) -> Option<Loss> {
             if then > 0.0 { 1.0 - now / then } else { 0.0 }
         })
         .collect();
-    losses.sort_by(f64::total_cmp);
+    let (low, high) = middle_95(&mut losses)?;
     Some(Loss {
         share: 1.0 - now / base,
-        low: losses[RESAMPLES / 40],
-        high: losses[RESAMPLES - 1 - RESAMPLES / 40],
+        low,
+        high,
     })
+}
+
+/// The bounds of the middle 95 %, each as far from its end; `None` of nothing.
+pub(crate) fn middle_95(values: &mut [f64]) -> Option<(f64, f64)> {
+    values.sort_by(f64::total_cmp);
+    let cut = values.len() / 40;
+    Some((*values.get(cut)?, *values.get(values.len() - 1 - cut)?))
 }
 
 /// At most [`MOST`] of the values, evenly spread: more would only narrow an
@@ -119,16 +126,31 @@ fn thinned(values: &[f32]) -> Vec<f64> {
 }
 
 /// SplitMix64: small, good enough to resample with, and the same everywhere.
-struct Random(u64);
+#[derive(Debug, Clone)]
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn pick<'a>(&mut self, from: &'a [f64]) -> &'a f64 {
+    fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        &from[(z % from.len() as u64) as usize]
+        z ^ (z >> 31)
+    }
+
+    /// One of `0..n`; `n` is not 0.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    /// One of these, of which there are some.
+    pub(crate) fn pick<'a>(&mut self, from: &'a [f64]) -> &'a f64 {
+        &from[self.below(from.len())]
+    }
+
+    /// Between 0 and 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::actor::Judged;
 use super::part::PartJudged;
+use super::reference::Reference;
 use crate::units;
-use crate::verdict::{Finding, Reason};
+use crate::verdict::{BaselineFrom, Finding, Reason};
 
 /// The sentence about a record that ends before the deletion itself.
 pub(super) fn before_the_deletion(why: Option<Reason>) -> String {
@@ -37,12 +38,15 @@ fn stall(part: &PartJudged) -> String {
     };
     let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
     format!(
-        "{} stalled {} for {} (to {} of {}){}.",
+        "{} stalled {} for {} (to {} of {}{}{}){}{}.",
         doing(part),
         operations(part, actor),
         units::seconds(stall.seconds),
         units::percent(stall.depth),
         units::rate(base),
+        compared(part, actor),
+        longest(actor, stall.worst_latency_us),
+        others(part, actor),
         trim(part)
     )
 }
@@ -56,12 +60,15 @@ fn slowdown(part: &PartJudged) -> String {
         return inconclusive(part, &[]);
     };
     format!(
-        "{} slowed {} by {} (from {}) for {}{}.",
+        "{} slowed {} by {} (from {}{}) for {}{}{}{}.",
         doing(part),
         operations(part, actor),
         units::percent(loss(actor)),
         units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN)),
+        compared(part, actor),
         units::seconds(part.discard.active_s.unwrap_or(f64::NAN)),
+        longest(actor, actor.foreground.delete.max_us),
+        others(part, actor),
         trim(part)
     )
 }
@@ -84,9 +91,10 @@ fn none(part: &PartJudged) -> String {
             format!("they lost {}", units::seconds(lost))
         }
         _ => format!(
-            "{} of {} went on",
+            "{} of {}{} went on",
             units::percent(ratio.min(1.0)),
-            units::rate(base)
+            units::rate(base),
+            compared(part, actor)
         ),
     };
     format!(
@@ -144,6 +152,9 @@ fn in_time(part: &PartJudged) -> String {
 
 fn because(part: &PartJudged, reason: Reason) -> Option<String> {
     let why = match reason {
+        Reason::NoDiscards if part.discard.bytes.is_none() => {
+            "what the devices did isn't known, nor so whether there were discards"
+        }
         Reason::NoDiscards => "the devices saw no discards",
         Reason::DiscardsDidNotCome => {
             let late = in_time(part);
@@ -151,20 +162,30 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
         }
         Reason::NoDeletion => "nothing was deleted",
         Reason::NoSteadyBaseline => "there was no steady stretch to compare with",
-        Reason::TooFewOperations => "there were too few operations to see a loss of 10 %",
+        Reason::TooFewOperations => {
+            "there were too few operations or intervals to see a loss of 10 %"
+        }
         Reason::ControlDipsToo => "the control, which had no discards, lost about as much",
         Reason::DipsWithoutDiscards => "the foreground was slow without discards, too",
         Reason::Interrupted => "the run was interrupted before its deletion was over",
         Reason::Failed => "the run failed before its deletion was over",
+        Reason::DiscardsAllTheTime => {
+            "there was hardly a second without discards to compare with, and the time before it \
+             had none of the deleter's writes"
+        }
+        Reason::MoreWritesWithDiscards => {
+            "the devices wrote far more in the seconds with discards than in those without"
+        }
         Reason::ForegroundErrors => return None,
     };
     Some(why.to_owned())
 }
 
-/// `Deleting 8.0 GiB`, or what was discarded where it isn't known what was deleted.
+/// `Deleting 8.0 GiB`; or what was discarded, where no file was deleted (an fstrim, a raw
+/// device) or it isn't known which.
 fn doing(part: &PartJudged) -> String {
     match &part.deletion {
-        Some(deletion) if deletion.bytes > 0 => {
+        Some(deletion) if deletion.bytes > 0 && deletion.files > 0 => {
             format!("Deleting {}", units::bytes(deletion.bytes))
         }
         _ => format!("Discarding {}", units::bytes(part.discards.total_bytes)),
@@ -187,12 +208,83 @@ fn loss(actor: &Judged) -> f64 {
     actor.loss.map_or(0.0, |loss| loss.share)
 }
 
+/// Of a continuous deleter, what its baseline is.
+fn compared(part: &PartJudged, actor: &Judged) -> &'static str {
+    let from = actor.foreground.baseline_from;
+    match part.reference {
+        Reference::Within(_) if from == Some(BaselineFrom::WithoutDiscards) => {
+            " in its seconds without discards"
+        }
+        Reference::Bound => " before it, with none of its writes",
+        _ => "",
+    }
+}
+
+/// The longest operation, where people wait for single ones (an fsync, a save)
+/// rather than for a rate.
+fn longest(actor: &Judged, us: Option<f64>) -> String {
+    let single = class(&actor.foreground.op) == Class::Other;
+    match us.filter(|_| single) {
+        Some(us) => format!("; the longest took {}", units::latency_us(us)),
+        None => String::new(),
+    }
+}
+
+/// A reader of which nothing can be told counts as unharmed above this share of its rate.
+const UNHARMED: f64 = 0.9;
+
+/// What the others saw: who or how many suffered, too, and that readers didn't.
+fn others(part: &PartJudged, worst: &Judged) -> String {
+    let suffers = |a: &&Judged| matches!(a.finding, Finding::Stall | Finding::Slowdown);
+    let others = || part.actors.iter().filter(|a| a.index != worst.index);
+    let suffering: Vec<&Judged> = others().filter(suffers).collect();
+    let mut text = match (suffering.as_slice(), others().count()) {
+        ([], _) => String::new(),
+        ([one], _) => format!(", and {}", operations(part, one)),
+        (some, all) if some.len() == all => format!(", and all {all} others"),
+        (some, all) => format!(", and {} of {all} others", some.len()),
+    };
+    // Readers alone tell half of what a deletion does; so does the rest without them.
+    let readers = part.actors.iter();
+    let mut readers = readers.filter(|a| class(&a.foreground.op) == Class::Read);
+    let unharmed = |a: &Judged| match a.finding {
+        Finding::None => true,
+        Finding::Stall | Finding::Slowdown => false,
+        // It can't be told of this one; but it must not have been slow.
+        Finding::Inconclusive => a.foreground.ops_ratio.is_none_or(|r| r >= UNHARMED),
+    };
+    let told = readers.clone().any(|a| a.finding == Finding::None);
+    if told && readers.all(unharmed) {
+        text += ", but not reads";
+    }
+    text
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Read,
+    Write,
+    Other,
+}
+
+/// What kind of operation this is.
+fn class(op: &str) -> Class {
+    match op {
+        "read" => Class::Read,
+        "write" | "append" => Class::Write,
+        _ => Class::Other,
+    }
+}
+
 /// `reads`; with several actors also which: `reads (canary)`.
 fn operations(part: &PartJudged, actor: &Judged) -> String {
-    let op = actor.foreground.op.as_str();
-    let plural = match op {
+    let plural = match actor.foreground.op.as_str() {
         "" => "operations".to_owned(),
-        op if op.ends_with('s') || op.ends_with("sync") => op.to_owned(),
+        "metadata" => "metadata operations".to_owned(),
+        // Two in a row: `first` and `again`.
+        "first" => "first syncs".to_owned(),
+        "again" => "repeated syncs".to_owned(),
+        op if op.ends_with('s') => op.to_owned(),
         op => format!("{op}s"),
     };
     if part.actors.len() > 1 {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::record::{DeletionLine, EndReason, Part, PhaseName, RunRecord};
+use crate::record::{DeletionLine, EndReason, EventKind, Part, PhaseName, RunRecord};
 use crate::verdict::Reason;
 
 /// The part of a record that is judged, as ranges of intervals.
@@ -68,6 +68,29 @@ impl Window {
         })
     }
 
+    /// The intervals in which this part's deleter created and dropped files all
+    /// the time; `None` if it didn't. Of a run that was killed there is no deletion
+    /// line, only the event with which it began.
+    pub(super) fn work(
+        &self,
+        record: &RunRecord,
+        deletion: Option<&DeletionLine>,
+    ) -> Option<Range<usize>> {
+        let delete = self.delete.clone()?;
+        let began = record.events.iter().find(|e| {
+            let at = place(record, e.at_s);
+            e.kind == EventKind::ContinuousDeletionBegan
+                && (delete.start..=delete.end).contains(&at)
+        });
+        let (begin, end) = match deletion {
+            Some(d) if d.continuous => (place(record, d.at_s), place(record, d.at_s + d.seconds)),
+            Some(_) => return None,
+            None => (place(record, began?.at_s), delete.end),
+        };
+        let work = begin.max(delete.start)..end.min(delete.end);
+        (!work.is_empty()).then_some(work)
+    }
+
     /// What was deleted in this part; several deletions count as one.
     pub(super) fn deletion(&self, record: &RunRecord) -> Option<DeletionLine> {
         let mut of_part = record.deletions.iter().filter(|d| d.part == self.part);
@@ -81,6 +104,7 @@ impl Window {
                 bytes: sum.bytes.saturating_add(d.bytes),
                 files: sum.files.saturating_add(d.files),
                 errors: sum.errors.saturating_add(d.errors),
+                continuous: sum.continuous || d.continuous,
                 ..sum
             }
         }))
@@ -108,21 +132,23 @@ fn phase(record: &RunRecord, part: Part, name: PhaseName) -> Option<Range<usize>
     let end = record.phases[index + 1..]
         .iter()
         .find(|p| (p.part, p.name) != (part, name));
-    let place = |at_s: f64| {
-        let intervals = &record.intervals;
-        let middle = |i: usize| intervals.at_s[i] + f64::from(intervals.seconds[i]) / 2.0;
-        // The columns are in order of time.
-        let (mut low, mut high) = (0, intervals.len());
-        while low < high {
-            let mid = low.midpoint(high);
-            if middle(mid) < at_s {
-                low = mid + 1
-            } else {
-                high = mid
-            }
+    let last = end.map_or(record.intervals.len(), |p| place(record, p.at_s));
+    Some(place(record, begin)..last)
+}
+
+/// The first interval whose middle lies at or after this time.
+fn place(record: &RunRecord, at_s: f64) -> usize {
+    let intervals = &record.intervals;
+    let middle = |i: usize| intervals.at_s[i] + f64::from(intervals.seconds[i]) / 2.0;
+    // The columns are in order of time.
+    let (mut low, mut high) = (0, intervals.len());
+    while low < high {
+        let mid = low.midpoint(high);
+        if middle(mid) < at_s {
+            low = mid + 1
+        } else {
+            high = mid
         }
-        low
-    };
-    let last = end.map_or(record.intervals.len(), |p| place(p.at_s));
-    Some(place(begin)..last)
+    }
+    low
 }

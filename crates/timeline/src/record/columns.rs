@@ -103,7 +103,6 @@ impl ActorColumns {
     fn push(&mut self, row: Option<ActorInterval>) {
         self.running.push(row.is_some());
         let row = row.unwrap_or_default();
-        let or_nan = |us: Option<f64>| us.map_or(f32::NAN, |us| us as f32);
         self.ops.push(clamp(row.ops));
         self.errors.push(clamp(row.errors));
         self.bytes.push(row.bytes);
@@ -111,6 +110,19 @@ impl ActorColumns {
         self.p99_us.push(or_nan(row.p99_us));
         self.max_us.push(or_nan(row.max_us));
         self.oldest_us.push(or_nan(row.oldest_us));
+    }
+
+    /// Replaces one interval, which there must be.
+    pub(super) fn set(&mut self, i: usize, row: Option<ActorInterval>) {
+        self.running[i] = row.is_some();
+        let row = row.unwrap_or_default();
+        self.ops[i] = clamp(row.ops);
+        self.errors[i] = clamp(row.errors);
+        self.bytes[i] = row.bytes;
+        self.p50_us[i] = or_nan(row.p50_us);
+        self.p99_us[i] = or_nan(row.p99_us);
+        self.max_us[i] = or_nan(row.max_us);
+        self.oldest_us[i] = or_nan(row.oldest_us);
     }
 }
 
@@ -127,6 +139,10 @@ impl DeviceColumns {
         self.discard_ms.push(clamp(row.discard_ms));
         self.in_flight.push(clamp(row.in_flight));
     }
+}
+
+fn or_nan(us: Option<f64>) -> f32 {
+    us.map_or(f32::NAN, |us| us as f32)
 }
 
 /// Four thousand million operations do not fit into an interval; an absurd file's figure is cut.

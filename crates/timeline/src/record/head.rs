@@ -94,8 +94,9 @@ pub struct ActorInfo {
     pub block_bytes: u64,
     /// `random` or `sequential`; `None` where it doesn't apply.
     pub pattern: Option<String>,
-    /// Whether it goes past the page cache.
-    pub direct: bool,
+    /// Whether it goes past the page cache; `None` where an imported log doesn't tell.
+    #[serde(default)]
+    pub direct: Option<bool>,
     /// The engine that ran it, e.g. `io_uring`, after any fall-back.
     pub engine: String,
 }
@@ -149,6 +150,10 @@ pub struct DeviceInfo {
     pub leaf: bool,
     /// Drive model, where the kernel tells it.
     pub model: Option<String>,
+    /// Version of the drive's firmware, where the kernel tells it: two that differ
+    /// in it can take TRIM differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<String>,
     /// Size, in bytes.
     pub size_bytes: u64,
     /// Whether it turns; `None` where the kernel doesn't tell.
@@ -157,6 +162,31 @@ pub struct DeviceInfo {
     pub scheduler: Option<String>,
     /// Its discard limits.
     pub discard: DiscardLimits,
+    /// Of a simulated drive whose time is stretched: how much. See
+    /// [`as_drive`](crate::as_drive()).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slower: Option<Slower>,
+}
+
+/// How a simulated drive's time differs from that of the drive it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Slower {
+    /// How many times slower it was; below 1 it was faster.
+    pub times: f64,
+    /// Whether the record's times and rates are those of the drive it stands
+    /// for, converted, and not as they were measured.
+    pub converted: bool,
+}
+
+impl Slower {
+    /// How many times slower or faster it was: 4 times slower, or 3 times faster.
+    pub fn in_words(&self) -> (f64, &'static str) {
+        match self.times < 1.0 {
+            // 1/3 isn't exact.
+            true => ((1e6 / self.times).round() / 1e6, "faster"),
+            false => (self.times, "slower"),
+        }
+    }
 }
 
 /// Kinds of block devices, as far as they matter to discards.
@@ -186,4 +216,43 @@ pub struct DiscardLimits {
     pub max_hw_bytes: u64,
     /// `max_discard_segments`: ranges per command.
     pub max_segments: u64,
+    /// Of an ATA drive: whether TRIM goes through its queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ata_trim: Option<AtaTrim>,
+}
+
+/// How Linux sends TRIM to an ATA drive: the file `trim` of its `ata_device`
+/// (drivers/ata/libata-transport.c).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtaTrim {
+    /// The drive has none.
+    Unsupported,
+    /// It has, and the kernel knows that it must not be used.
+    ForcedUnsupported,
+    /// It takes TRIM through its queue, and the kernel knows that it must not.
+    ForcedUnqueued,
+    /// Beside other commands, through the drive's queue.
+    Queued,
+    /// Alone: when every other command is done.
+    Unqueued,
+}
+
+impl AtaTrim {
+    /// What the file says; `None` of a word that no kernel wrote so far.
+    pub fn of_word(word: &str) -> Option<AtaTrim> {
+        match word {
+            "unsupported" => Some(AtaTrim::Unsupported),
+            "forced_unsupported" => Some(AtaTrim::ForcedUnsupported),
+            "forced_unqueued" => Some(AtaTrim::ForcedUnqueued),
+            "queued" => Some(AtaTrim::Queued),
+            "unqueued" => Some(AtaTrim::Unqueued),
+            _ => None,
+        }
+    }
+
+    /// Whether each TRIM waits until the drive is empty, and runs alone.
+    pub fn runs_alone(self) -> bool {
+        matches!(self, AtaTrim::ForcedUnqueued | AtaTrim::Unqueued)
+    }
 }

@@ -20,6 +20,8 @@ pub enum Line {
     Event(Event),
     /// A deletion's last call returned.
     Deletion(DeletionLine),
+    /// What an actor did in intervals recorded before, told only now.
+    Series(SeriesLine),
     /// Last: how the run ended.
     End(End),
 }
@@ -187,6 +189,9 @@ pub enum EventKind {
     SettleLimit,
     /// The first deletion call began.
     DeletionBegan,
+    /// Beside it: this deleter creates and drops files all the time. A run that is
+    /// killed has no [`DeletionLine::continuous`] to say so.
+    ContinuousDeletionBegan,
     /// The last deletion call returned.
     DeletionReturned,
     /// A commit was forced (syncfs began).
@@ -201,6 +206,41 @@ pub enum EventKind {
     Warning,
     /// The run was told to stop.
     Interrupted,
+}
+
+/// What one actor did, interval by interval, told when the intervals had long
+/// been written: an outside program (fio) hands over its logs when it ends.
+///
+/// The intervals' own lines have `null` for such an actor; this line takes their
+/// place. A long series is told in several lines ([`SeriesLine::split`]).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeriesLine {
+    /// Index into [`Head::actors`].
+    pub actor: usize,
+    /// The interval that the first row is for: 0 is the record's first.
+    #[serde(default)]
+    pub first: usize,
+    /// One per interval from there on; `None` while the actor wasn't running.
+    pub intervals: Vec<Option<ActorInterval>>,
+}
+
+/// Most rows that [`SeriesLine::split`] puts into a line: some megabyte of text.
+const SERIES_ROWS: usize = 8192;
+
+impl SeriesLine {
+    /// A whole series, from the record's first interval on, in lines that are
+    /// short enough for a reader to take.
+    pub fn split(
+        actor: usize,
+        intervals: &[Option<ActorInterval>],
+    ) -> impl Iterator<Item = SeriesLine> {
+        let chunks = intervals.chunks(SERIES_ROWS).enumerate();
+        chunks.map(move |(i, rows)| SeriesLine {
+            actor,
+            first: i * SERIES_ROWS,
+            intervals: rows.to_vec(),
+        })
+    }
 }
 
 /// What a deletion freed, written when its last call has returned.
@@ -219,6 +259,11 @@ pub struct DeletionLine {
     pub files: u64,
     /// Calls that failed.
     pub errors: u64,
+    /// Whether it created and dropped files all the time (an LSM tree's
+    /// compaction, a spill): its own writes slow the foreground as well, so the
+    /// stretches with discards are compared with those without.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continuous: bool,
 }
 
 /// How a run ended.

@@ -7,6 +7,7 @@ mod columns;
 mod head;
 mod histogram;
 mod line;
+mod lines;
 mod push;
 mod reader;
 mod writer;
@@ -16,8 +17,8 @@ mod tests;
 
 pub use columns::{ActorColumns, DeviceColumns, Intervals};
 pub use head::{
-    ActorInfo, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting, Head, Host, LoopKind,
-    RUN_SCHEMA, Target,
+    ActorInfo, AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting, Head, Host,
+    LoopKind, RUN_SCHEMA, Slower, Target,
 };
 pub use histogram::{
     HistogramError, LONGEST_NS, decode_histogram, encode_histogram, latency_histogram,
@@ -25,7 +26,7 @@ pub use histogram::{
 };
 pub use line::{
     ActorInterval, DeletionLine, DeviceInterval, End, EndReason, Event, EventKind, Grain,
-    HistogramLine, Interval, Latency, Line, Part, Phase, PhaseName, Unfinished,
+    HistogramLine, Interval, Latency, Line, Part, Phase, PhaseName, SeriesLine, Unfinished,
 };
 
 pub use push::{MAX_ACTORS, MAX_DEVICES, MAX_INTERVALS, PushError};

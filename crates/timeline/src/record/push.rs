@@ -4,8 +4,8 @@
 //! arrive at the same record, and nothing absurd gets as far as the judge.
 
 use super::{
-    DeletionLine, End, Event, Grain, Head, HistogramError, HistogramLine, Interval, Intervals,
-    Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, decode_histogram,
+    ActorInterval, DeletionLine, End, Event, Grain, Head, HistogramError, HistogramLine, Interval,
+    Intervals, Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, SeriesLine, decode_histogram,
 };
 
 /// Most actors a record may have.
@@ -48,6 +48,14 @@ pub enum PushError {
         found: usize,
         /// How many the head has.
         expected: usize,
+    },
+    /// A series for intervals that were not recorded (yet).
+    #[error("a series reaches to interval {end}, and {recorded} were recorded before it")]
+    Series {
+        /// The interval after its last row, counted from 0.
+        end: usize,
+        /// How many there are.
+        recorded: usize,
     },
     /// A figure that can't be.
     #[error("{what} is {value}, which cannot be")]
@@ -120,6 +128,7 @@ impl RunRecord {
             Line::Phase(phase) => self.push_phase(*phase),
             Line::Event(event) => self.push_event(event),
             Line::Deletion(deletion) => self.push_deletion(*deletion),
+            Line::Series(series) => self.push_series(series),
             Line::End(end) => self.push_end(end),
         }
     }
@@ -140,9 +149,7 @@ impl RunRecord {
             });
         }
         for actor in interval.actors.iter().flatten() {
-            for us in [actor.p50_us, actor.p99_us, actor.max_us, actor.oldest_us] {
-                us.map_or(Ok(()), |us| time("a latency in us", us / 1e6))?;
-            }
+            latencies(actor)?;
         }
         self.intervals.push(interval);
         Ok(())
@@ -213,6 +220,23 @@ impl RunRecord {
         Ok(())
     }
 
+    fn push_series(&mut self, series: &SeriesLine) -> Result<(), PushError> {
+        self.known_actor(series.actor)?;
+        let recorded = self.intervals.len();
+        let end = series.first.saturating_add(series.intervals.len());
+        if end > recorded {
+            return Err(PushError::Series { end, recorded });
+        }
+        for actor in series.intervals.iter().flatten() {
+            latencies(actor)?;
+        }
+        let columns = &mut self.intervals.actors[series.actor];
+        for (i, &row) in series.intervals.iter().enumerate() {
+            columns.set(series.first + i, row);
+        }
+        Ok(())
+    }
+
     fn push_end(&mut self, end: &End) -> Result<(), PushError> {
         time("the end in s", end.at_s)?;
         for unfinished in &end.unfinished {
@@ -254,6 +278,13 @@ fn columns(what: &'static str, found: usize, expected: usize) -> Result<(), Push
             expected,
         })
     }
+}
+
+fn latencies(actor: &ActorInterval) -> Result<(), PushError> {
+    for us in [actor.p50_us, actor.p99_us, actor.max_us, actor.oldest_us] {
+        us.map_or(Ok(()), |us| time("a latency in us", us / 1e6))?;
+    }
+    Ok(())
 }
 
 fn time(what: &'static str, value: f64) -> Result<(), PushError> {

@@ -7,7 +7,7 @@ use super::{Line, PushError, RunRecord};
 /// How every zstd frame begins.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Longest line that is read, in bytes. The longest real ones are heads and histograms, some 100 kB.
+/// Longest line that is read, in bytes. The longest real ones are pieces of a series, a megabyte.
 const MAX_LINE: u64 = 16 << 20;
 
 /// Why a file isn't a readable record.
@@ -52,7 +52,17 @@ impl RecordReader {
     /// # Errors
     /// If it can't be read or isn't a record; the message is made to follow
     /// the file's name.
-    pub fn read(mut from: impl Read) -> Result<RunRecord, ReadError> {
+    pub fn read(from: impl Read) -> Result<RunRecord, ReadError> {
+        RecordReader::read_with(from, |_| ())
+    }
+
+    /// The same, and hands on each line after the head once the record has taken
+    /// it: what is only in the file (histograms of single seconds) can so be had
+    /// from a pipe, too.
+    ///
+    /// # Errors
+    /// As [`read`](RecordReader::read).
+    pub fn read_with(mut from: impl Read, each: impl FnMut(Line)) -> Result<RunRecord, ReadError> {
         let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
         from.by_ref()
             .take(ZSTD_MAGIC.len() as u64)
@@ -61,14 +71,18 @@ impl RecordReader {
         let all = io::Cursor::new(start).chain(from);
         if compressed {
             let decoder = zstd::stream::read::Decoder::new(all)?;
-            read_lines(BufReader::new(decoder), true)
+            read_lines(BufReader::new(decoder), true, each)
         } else {
-            read_lines(BufReader::new(all), false)
+            read_lines(BufReader::new(all), false, each)
         }
     }
 }
 
-fn read_lines(mut from: impl BufRead, compressed: bool) -> Result<RunRecord, ReadError> {
+fn read_lines(
+    mut from: impl BufRead,
+    compressed: bool,
+    mut each: impl FnMut(Line),
+) -> Result<RunRecord, ReadError> {
     let mut record: Option<RunRecord> = None;
     let mut text = Vec::new();
     for number in 1_u64.. {
@@ -106,6 +120,7 @@ fn read_lines(mut from: impl BufRead, compressed: bool) -> Result<RunRecord, Rea
                 record
                     .push(&line)
                     .map_err(|why| ReadError::Unfit { line: number, why })?;
+                each(line);
             }
             // Broken off in the middle of a line: an interrupted run.
             (Some(_), Err(_)) if !whole => break,

@@ -9,7 +9,7 @@ fn head(actors: usize, devices: usize) -> Head {
         loop_kind: LoopKind::Closed { depth: 8 },
         block_bytes: 4096,
         pattern: Some("random".into()),
-        direct: true,
+        direct: Some(true),
         engine: "null".into(),
     };
     let device = |i| DeviceInfo {
@@ -19,10 +19,12 @@ fn head(actors: usize, devices: usize) -> Head {
         below: vec![],
         leaf: true,
         model: None,
+        firmware: None,
         size_bytes: 1 << 40,
         rotational: Some(false),
         scheduler: None,
         discard: DiscardLimits::default(),
+        slower: None,
     };
     Head {
         schema: RUN_SCHEMA.into(),
@@ -107,6 +109,7 @@ impl Default for DeletionLine {
             bytes: 0,
             files: 0,
             errors: 0,
+            continuous: false,
         }
     }
 }
@@ -324,6 +327,96 @@ fn absurd_lines_do_not_fit() {
     );
 }
 
+fn row(ops: u64) -> Option<ActorInterval> {
+    Some(ActorInterval {
+        ops,
+        max_us: Some(8.0),
+        ..ActorInterval::default()
+    })
+}
+
+#[test]
+fn a_series_told_afterwards_is_as_if_told_at_once() {
+    let n = 20_000_u32;
+    let told: Vec<Option<ActorInterval>> = (0..n)
+        .map(|i| row(u64::from(i)).filter(|_| i % 3 > 0))
+        .collect();
+    let mut lines = vec![Line::Head(Box::new(head(2, 1)))];
+    let mut at_once = RunRecord::new(head(2, 1)).unwrap();
+    for (i, &row) in (0..n).zip(&told) {
+        let mut it = interval(i, 2, 1);
+        it.actors[1] = None;
+        lines.push(Line::Interval(it.clone()));
+        it.actors[1] = row;
+        at_once.push(&Line::Interval(it)).unwrap();
+    }
+    let series: Vec<SeriesLine> = SeriesLine::split(1, &told).collect();
+    assert!(series.len() > 1 && series.iter().map(|s| s.intervals.len()).sum::<usize>() == 20_000);
+    lines.extend(series.into_iter().map(Line::Series));
+    for compressed in [false, true] {
+        let record = RecordReader::read(written(&lines, compressed).as_slice()).unwrap();
+        let columns = |r: &RunRecord| format!("{:?}", r.intervals);
+        assert!(columns(&record) == columns(&at_once), "the columns differ");
+    }
+    // No line of it comes near what a reader takes.
+    let longest = text(&lines).lines().map(str::len).max().unwrap();
+    assert!(longest < 4 << 20, "{longest}");
+}
+
+#[test]
+fn a_series_that_does_not_fit_changes_nothing() {
+    let mut record = RunRecord::new(head(2, 0)).unwrap();
+    for i in 0..3 {
+        record.push(&Line::Interval(interval(i, 2, 0))).unwrap();
+    }
+    let before = format!("{:?}", record.intervals);
+    let mut refused = |actor, first, intervals: &[Option<ActorInterval>]| {
+        let intervals = intervals.to_vec();
+        let line = SeriesLine {
+            actor,
+            first,
+            intervals,
+        };
+        let why = record.push(&Line::Series(line)).unwrap_err();
+        assert_eq!(format!("{:?}", record.intervals), before, "{why}");
+        why
+    };
+    let unknown = PushError::UnknownActor {
+        actor: 2,
+        actors: 2,
+    };
+    assert_eq!(refused(2, 0, &[row(1)]), unknown);
+    for (first, n) in [(0, 4), (3, 1), (2, 2)] {
+        let why = refused(1, first, &vec![row(1); n]);
+        let (end, recorded) = (4, 3);
+        assert_eq!(why, PushError::Series { end, recorded });
+    }
+    assert!(matches!(
+        refused(1, usize::MAX, &[row(1)]),
+        PushError::Series { .. }
+    ));
+    let absurd = Some(ActorInterval {
+        p99_us: Some(f64::NAN),
+        ..ActorInterval::default()
+    });
+    assert!(matches!(
+        refused(1, 0, &[row(1), absurd]),
+        PushError::Absurd { .. }
+    ));
+}
+
+#[test]
+fn a_deletion_is_continuous_only_where_it_says_so() {
+    let mut line = DeletionLine::default();
+    let json = serde_json::to_value(line).unwrap();
+    assert_eq!(json.get("continuous"), None);
+    assert_eq!(serde_json::from_value::<DeletionLine>(json).unwrap(), line);
+    line.continuous = true;
+    let json = serde_json::to_value(line).unwrap();
+    assert_eq!(json["continuous"], true);
+    assert_eq!(serde_json::from_value::<DeletionLine>(json).unwrap(), line);
+}
+
 proptest::proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(bytes: Vec<u8>, zstd: bool, after_head: bool) {
@@ -369,4 +462,31 @@ fn the_loop_is_a_plain_word() {
     assert_eq!(json["poisson"], false);
     assert_eq!(json["depth"], 64);
     assert_eq!(serde_json::from_value::<ActorInfo>(json).unwrap(), info);
+}
+
+#[test]
+fn a_record_in_memory_can_be_written_again() {
+    let record = RecordReader::read(written(&lines(30), false).as_slice()).unwrap();
+    let again: Vec<Line> = record.lines().collect();
+    let read = RecordReader::read(written(&again, true).as_slice()).unwrap();
+    assert_eq!(read.lines().collect::<Vec<_>>(), again);
+    assert_eq!(read.intervals.len(), 30);
+    assert_eq!(read.interval(3), record.interval(3));
+    let kept = |line: &&Line| !matches!(line, Line::Histogram(h) if h.over == Grain::SecondAt(1.0));
+    assert_eq!(again.len(), lines(30).iter().filter(kept).count());
+}
+
+/// Records made before it could be unknown say true or false.
+#[test]
+fn whether_an_actor_is_direct_may_be_unknown() {
+    let mut head = head(1, 0);
+    for direct in [Some(true), Some(false), None] {
+        head.actors[0].direct = direct;
+        let text = serde_json::to_value(&head).unwrap();
+        assert_eq!(text["actors"][0]["direct"], serde_json::json!(direct));
+        assert_eq!(serde_json::from_value::<Head>(text).unwrap(), head);
+    }
+    let mut text = serde_json::to_value(&head).unwrap();
+    text["actors"][0].as_object_mut().unwrap().remove("direct");
+    assert_eq!(serde_json::from_value::<Head>(text).unwrap(), head);
 }

@@ -3,7 +3,8 @@
 //! A condition holds if it holds for any foreground actor. What can't be told
 //! (no stall, no percentile) meets no condition, except that without a stall
 //! its length and the lost time are 0 and its depth is 100 %.
-//! A stall that the control had as well isn't TRIM's doing and meets none.
+//! A stall that the control had as well isn't TRIM's doing and meets none, nor
+//! does one that may as well be due to the deleter's own writes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -100,29 +101,21 @@ const COMPARISONS: [(&str, Comparison); 4] = [
 /// # Errors
 /// If a part is missing or unknown; the message names what is allowed.
 pub fn parse(text: &str) -> Result<Condition, ConditionError> {
-    let text = text.trim();
-    let Some(at) = text.find(['<', '>']) else {
-        return Err(ConditionError::NoComparison(text.to_owned()));
+    let Some((name, comparison, value)) = split(text) else {
+        return Err(ConditionError::NoComparison(text.trim().to_owned()));
     };
-    let (name, rest) = text.split_at(at);
-    let name = name.trim();
     let known = FIGURES
         .iter()
         .find(|(known, _)| name.eq_ignore_ascii_case(known));
     let Some(&(_, figure)) = known else {
         return Err(ConditionError::UnknownFigure(name.to_owned()));
     };
-    let Some(&(sign, comparison)) = COMPARISONS.iter().find(|(sign, _)| rest.starts_with(sign))
-    else {
-        return Err(ConditionError::NoComparison(text.to_owned()));
-    };
-    let value = &rest[sign.len()..];
     let value = match figure {
         Figure::Depth => units::parse_share(value),
         _ => units::parse_duration(value).map(|d| d.as_secs_f64()),
     };
     let value = value.map_err(|why| ConditionError::Value {
-        condition: text.to_owned(),
+        condition: text.trim().to_owned(),
         why,
     })?;
     Ok(Condition {
@@ -130,6 +123,33 @@ pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         comparison,
         value,
     })
+}
+
+/// What is compared, how, and with what; `None` without a comparison.
+pub(crate) fn split(text: &str) -> Option<(&str, Comparison, &str)> {
+    let (name, rest) = text.split_at(text.find(['<', '>'])?);
+    let (sign, comparison) = COMPARISONS
+        .iter()
+        .find(|(sign, _)| rest.starts_with(sign))?;
+    Some((name.trim(), *comparison, rest[sign.len()..].trim()))
+}
+
+impl Comparison {
+    /// Whether it holds of a figure and a value.
+    pub(crate) fn holds(self, figure: f64, value: f64) -> bool {
+        match self {
+            Comparison::Above => figure > value,
+            Comparison::AtLeast => figure >= value,
+            Comparison::Below => figure < value,
+            Comparison::AtMost => figure <= value,
+        }
+    }
+
+    /// As it is written.
+    pub(crate) fn sign(self) -> &'static str {
+        let written = COMPARISONS.iter().find(|(_, c)| *c == self);
+        written.map_or("", |(sign, _)| sign)
+    }
 }
 
 /// Whether a verdict tells what discards do to the foreground, so that a
@@ -155,22 +175,19 @@ impl Condition {
             self.figure,
             Figure::Stall | Figure::Longest | Figure::Depth | Figure::Lost
         );
-        if of_stalls && verdict.reasons.contains(&Reason::ControlDipsToo) {
+        let unproven = [
+            Reason::ControlDipsToo,
+            Reason::DiscardsAllTheTime,
+            Reason::MoreWritesWithDiscards,
+        ];
+        if of_stalls && unproven.iter().any(|r| verdict.reasons.contains(r)) {
             return false;
         }
         verdict
             .foreground
             .iter()
-            .any(|f| self.figure.of(f).is_some_and(|v| self.compare(v)))
-    }
-
-    fn compare(&self, figure: f64) -> bool {
-        match self.comparison {
-            Comparison::Above => figure > self.value,
-            Comparison::AtLeast => figure >= self.value,
-            Comparison::Below => figure < self.value,
-            Comparison::AtMost => figure <= self.value,
-        }
+            .filter_map(|f| self.figure.of(f))
+            .any(|figure| self.comparison.holds(figure, self.value))
     }
 }
 
@@ -204,10 +221,7 @@ impl fmt::Display for Condition {
             .iter()
             .find(|(_, figure)| *figure == self.figure)
             .map_or("", |f| f.0);
-        let sign = COMPARISONS
-            .iter()
-            .find(|(_, c)| *c == self.comparison)
-            .map_or("", |c| c.0);
+        let sign = self.comparison.sign();
         match self.figure {
             Figure::Depth => write!(f, "{name}{sign}{}%", self.value * 100.0),
             _ => {
@@ -231,6 +245,7 @@ mod tests {
             loop_kind: LoopKind::Closed { depth: 8 },
             baseline_from: None,
             baseline: Figures::default(),
+            undisturbed: None,
             delete: Figures {
                 p99_us,
                 max_us: Some(2e6),
@@ -265,6 +280,7 @@ mod tests {
             deletion: None,
             fit: None,
             control: None,
+            slower: None,
             warnings: vec![],
         }
     }
@@ -304,13 +320,19 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_that_the_control_had_too_meets_no_condition() {
-        let mut verdict = verdict();
-        verdict.reasons.push(Reason::ControlDipsToo);
-        for text in ["stall>1s", "longest<=1s", "depth<10%", "lost>1s"] {
-            assert!(!parse(text).unwrap().holds(&verdict), "{text}");
+    fn a_stall_that_is_not_proven_meets_no_condition() {
+        for reason in [
+            Reason::ControlDipsToo,
+            Reason::DiscardsAllTheTime,
+            Reason::MoreWritesWithDiscards,
+        ] {
+            let mut verdict = verdict();
+            verdict.reasons.push(reason);
+            for text in ["stall>1s", "longest<=1s", "depth<10%", "lost>1s"] {
+                assert!(!parse(text).unwrap().holds(&verdict), "{text}");
+            }
+            assert!(parse("p99>4ms").unwrap().holds(&verdict));
         }
-        assert!(parse("p99>4ms").unwrap().holds(&verdict));
     }
 
     #[test]

@@ -9,11 +9,14 @@ use super::{VERDICT_JSON_SCHEMA, Verdict};
 
 /// The schema with every object closed: so that a field which the schema
 /// doesn't know fails here, although users may meet newer fields.
-static STRICT: LazyLock<Validator> = LazyLock::new(|| {
-    let mut schema: Value = serde_json::from_str(VERDICT_JSON_SCHEMA).unwrap();
+static STRICT: LazyLock<Validator> = LazyLock::new(|| closed(VERDICT_JSON_SCHEMA));
+
+/// A schema with every object closed.
+pub(crate) fn closed(schema: &str) -> Validator {
+    let mut schema: Value = serde_json::from_str(schema).unwrap();
     close(&mut schema);
     jsonschema::draft202012::new(&schema).unwrap()
-});
+}
 
 fn close(schema: &mut Value) {
     match schema {

@@ -97,6 +97,8 @@ pub(super) struct Build {
     pub(super) deletions: Vec<(Part, f64, f64, u64)>,
     /// When bytes are freed.
     pub(super) freed: Vec<Level>,
+    /// Whether the deletions create and drop files all the time.
+    pub(super) continuous: bool,
     pub(super) completed: bool,
     pub(super) shift_s: f64,
 }
@@ -112,6 +114,7 @@ impl Build {
             events: vec![],
             deletions: vec![],
             freed: vec![],
+            continuous: false,
             completed: true,
             shift_s: 0.0,
         }
@@ -165,6 +168,7 @@ impl Build {
                 bytes,
                 files: 1,
                 errors: 0,
+                continuous: self.continuous,
             };
             record.push(&Line::Deletion(line)).unwrap();
         }
@@ -240,7 +244,7 @@ impl Actor {
             loop_kind: self.loop_kind,
             block_bytes: 4096,
             pattern: Some("random".into()),
-            direct: true,
+            direct: Some(true),
             engine: "null".into(),
         }
     }
@@ -270,10 +274,12 @@ impl Device {
             below: vec![],
             leaf: self.leaf,
             model: None,
+            firmware: None,
             size_bytes: 1 << 41,
             rotational: Some(false),
             scheduler: None,
             discard: DiscardLimits::default(),
+            slower: None,
         }
     }
 }

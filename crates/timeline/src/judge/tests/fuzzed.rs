@@ -108,7 +108,10 @@ proptest! {
         intervals in proptest::collection::vec(interval(), 0..60),
         phases in proptest::collection::vec(phase(), 0..8),
         deletion in proptest::option::of((0.0_f64..20.0, 0.0_f64..5.0, 0_u64..1 << 40)),
-        (open, leaf, completed) in any::<(bool, bool, bool)>(),
+        control in proptest::option::of((0.0_f64..20.0, 0.0_f64..20.0)),
+        began in proptest::option::of(0.0_f64..20.0),
+        series in (0_usize..3, 0_usize..70, proptest::collection::vec(actor(), 0..60)),
+        (open, leaf, completed, continuous) in any::<(bool, bool, bool, bool)>(),
         low in 0.0_f64..=1.0,
     ) {
         let mut record = head(open, leaf);
@@ -123,8 +126,22 @@ proptest! {
         for (name, part, at_s) in phases {
             record.push(&Line::Phase(Phase { name, part, at_s })).unwrap();
         }
+        let (actor, first, intervals) = series;
+        let line = Line::Series(SeriesLine { actor, first, intervals });
+        let fits = record.push(&line).is_ok();
+        prop_assert!(!fits || record.intervals.actors.iter().all(|a| a.ops.len() == record.intervals.len()));
+        if let Some(at_s) = began {
+            let kind = EventKind::ContinuousDeletionBegan;
+            record.push(&Line::Event(Event { at_s, kind, detail: None })).unwrap();
+        }
+        if let Some((at_s, seconds)) = control {
+            let line = DeletionLine {
+                part: Part::Control, at_s, seconds, bytes: 0, files: 1, errors: 0, continuous,
+            };
+            record.push(&Line::Deletion(line)).unwrap();
+        }
         if let Some((at_s, seconds, bytes)) = deletion {
-            let line = DeletionLine { part: Part::Main, at_s, seconds, bytes, files: 1, errors: 0 };
+            let line = DeletionLine { part: Part::Main, at_s, seconds, bytes, files: 1, errors: 0, continuous };
             record.push(&Line::Deletion(line)).unwrap();
         }
         if completed {

@@ -2,9 +2,11 @@
 //! rebuilt and as recorded, and everything that only looks like a TRIM stall.
 
 mod build;
+mod continuous;
 mod control;
 mod faults;
 mod figures;
+mod foregrounds;
 mod fuzzed;
 mod permuted;
 mod recorded;

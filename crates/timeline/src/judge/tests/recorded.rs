@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::build::{Build, Device, drive, reader};
 use crate::record::{ActorInterval, DeviceInterval, Interval, Line, RunRecord};
 use crate::units::GIB;
-use crate::verdict::{Finding, Verdict};
+use crate::verdict::{Finding, Foreground, Verdict};
 use crate::{JudgeOptions, judge};
 
 /// The log of one run; `None`, said aloud, where the data isn't there.
@@ -113,6 +113,15 @@ fn near(value: f64, expected: f64, share: f64) -> bool {
     (value / expected - 1.0).abs() <= share
 }
 
+/// Base reads per second; the one actor that read.
+fn check_none(verdict: &Verdict, base: f64) -> &Foreground {
+    assert_eq!(verdict.verdict, Finding::None);
+    let foreground = &verdict.foreground[0];
+    let rate = foreground.baseline.ops_per_s.unwrap();
+    assert!(near(rate, base, 0.03), "base {rate}");
+    foreground
+}
+
 /// Base and stalled reads per second, stalled and lost seconds, TRIM rate in GiB/s.
 fn check_stall(verdict: &Verdict, base: f64, stalled: f64, seconds: f64, lost: f64, trim: f64) {
     assert_eq!(verdict.verdict, Finding::Stall);
@@ -171,13 +180,7 @@ fn samsung_980_pro() {
     let Some(verdict) = verdict(run, "nvme0n1", &["nvme0n1"]) else {
         return;
     };
-    assert_eq!(verdict.verdict, Finding::None);
-    let foreground = &verdict.foreground[0];
-    assert!(near(
-        foreground.baseline.ops_per_s.unwrap(),
-        102_091.0,
-        0.03
-    ));
+    let foreground = check_none(&verdict, 102_091.0);
     assert!(
         (foreground.lost_s.unwrap() - 0.086).abs() < 0.02,
         "{:?}",
@@ -193,13 +196,7 @@ fn crucial_t500_without_discards() {
     let Some(verdict) = verdict(run, "nvme0n1", &["nvme0n1"]) else {
         return;
     };
-    assert_eq!(verdict.verdict, Finding::None);
-    let foreground = &verdict.foreground[0];
-    assert!(near(
-        foreground.baseline.ops_per_s.unwrap(),
-        151_303.0,
-        0.03
-    ));
+    let foreground = check_none(&verdict, 151_303.0);
     assert!(
         !foreground.dips.is_empty(),
         "the slow seconds after the big write are told"

@@ -3,6 +3,7 @@
 use super::build::level;
 use super::faults::{BASE, run};
 use crate::record::{End, EndReason, EventKind, RunRecord};
+use crate::units::GIB;
 use crate::verdict::{Finding, Reason};
 use crate::{JudgeOptions, judge};
 
@@ -14,6 +15,44 @@ fn the_summary_can_be_quoted() {
         "Deleting 8.0 GiB stalled reads for 1.1 s (to 0.6 % of 60,000/s): TRIM ran at 8.1 GB/s \
          (7.5 GiB/s)."
     );
+}
+
+#[test]
+fn what_has_no_files_is_discarded_and_not_deleted() {
+    let it = run(0.1, 6.0..7.1, vec![level(6.0..7.1, 0.006 * BASE)]);
+    let mut record = it.record();
+    record.deletions[0].files = 0; // an fstrim, or a raw device
+    let verdict = judge(&record, &JudgeOptions::default());
+    let begin = "Discarding 8.0 GiB stalled reads for 1.1 s";
+    assert!(verdict.summary.starts_with(begin), "{}", verdict.summary);
+}
+
+#[test]
+fn discards_longer_than_an_interval_have_a_rate() {
+    // 2 GiB every 0.4 s, each of which took so long: 5 GiB/s. Few of them, and many.
+    for (count, told) in [(2, false), (4, false), (40, true)] {
+        let end_s = 6.0 + 0.4 * count as f64;
+        let mut it = run(0.1, 6.0..end_s, vec![level(6.0..end_s, 0.0)]);
+        it.length_s += 20.0;
+        let mut record = it.record();
+        let device = &mut record.intervals.devices[0];
+        device.discard_bytes.fill(0);
+        device.discards.fill(0);
+        device.discard_ms.fill(0);
+        for i in (63..).step_by(4).take(count) {
+            device.discard_bytes[i] = 2 * GIB;
+            device.discards[i] = 1;
+            device.discard_ms[i] = 400;
+        }
+        let discard = judge(&record, &JudgeOptions::default()).discard;
+        let gib_per_s = discard.bytes_per_s.unwrap() / GIB as f64;
+        assert_eq!(
+            discard.bytes_per_s_is_lower_bound, !told,
+            "{count}: {gib_per_s}"
+        );
+        let range = if told { 4.7..5.3 } else { 3.0..5.01 };
+        assert!(range.contains(&gib_per_s), "{count}: {gib_per_s}");
+    }
 }
 
 #[test]

@@ -1,0 +1,164 @@
+//! The comparison, `trimbench.compare/1`.
+
+use serde::{Deserialize, Serialize};
+
+use super::figure::{Better, Figure, Unit};
+use crate::verdict::{Finding, Reason};
+
+/// The schema named in every comparison.
+pub const COMPARE_SCHEMA: &str = "trimbench.compare/1";
+
+/// The JSON Schema (2020-12) that every comparison conforms to.
+pub const COMPARE_JSON_SCHEMA: &str = include_str!("../../schema/compare-1.json");
+
+/// How runs, or groups of repeated runs, differ from the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Always [`COMPARE_SCHEMA`].
+    pub schema: String,
+    /// What is compared; the first is the reference.
+    pub groups: Vec<GroupTold>,
+    /// One sentence for each group but the first.
+    pub summaries: Vec<String>,
+    /// The figures: of each actor, then those that a run has once.
+    pub figures: Vec<Compared>,
+    /// What differs in the set-up.
+    pub set_up: Vec<SetUpDifference>,
+    /// What must be known to read the figures, in words.
+    pub notes: Vec<String>,
+}
+
+/// A group of repeated runs, or a single one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupTold {
+    /// Its name.
+    pub name: String,
+    /// Its runs.
+    pub runs: Vec<RunTold>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunTold {
+    /// Its name: that of its file.
+    pub name: String,
+    /// What it found, judged alone.
+    pub verdict: Finding,
+    /// Why.
+    pub reasons: Vec<Reason>,
+    /// The same in a sentence.
+    pub summary: String,
+    /// Whatever changes how far its figures can be trusted.
+    pub warnings: Vec<String>,
+}
+
+/// One figure in all groups.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// Which.
+    pub figure: Figure,
+    /// Whose: the actor's name in the reference; `None` for what a run has once.
+    pub actor: Option<String>,
+    /// What the actor's operations do.
+    pub op: Option<String>,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// Which way it gets better.
+    pub better: Better,
+    /// One per group, in their order.
+    pub sides: Vec<Side>,
+    /// One per group but the first: how it differs from the first.
+    pub changes: Vec<Change>,
+}
+
+/// A figure in one group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// The mean over its runs; `None` where none tells.
+    pub value: Option<f64>,
+    /// Of each run.
+    pub runs: Vec<Option<f64>>,
+    /// Whether it is only a lower bound.
+    pub is_lower_bound: bool,
+}
+
+/// How a figure differs from the reference's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The group that is compared with the first.
+    pub group: String,
+    /// Its value less the reference's.
+    pub absolute: Option<f64>,
+    /// The 95 % confidence interval's lower end.
+    pub absolute_low: Option<f64>,
+    /// Its upper end.
+    pub absolute_high: Option<f64>,
+    /// The difference as a share of the reference's value; `None` where that is 0.
+    pub relative: Option<f64>,
+    /// The interval's lower end as such a share.
+    pub relative_low: Option<f64>,
+    /// Its upper end.
+    pub relative_high: Option<f64>,
+    /// What that means.
+    pub finding: ChangeFinding,
+    /// Of `same`: no more than this share of the reference's value lies between them.
+    pub within: Option<f64>,
+    /// Of `cannot-tell`: why.
+    pub why: Option<Doubt>,
+    /// What the interval was made from.
+    pub basis: Basis,
+}
+
+/// What a difference means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeFinding {
+    /// The interval excludes 0.
+    Differs,
+    /// It doesn't, and a difference of 10 % would have been seen.
+    Same,
+    /// Neither.
+    CannotTell,
+}
+
+/// Why a difference can't be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doubt {
+    /// One of both has no such figure.
+    NotMeasured,
+    /// A run has only one of it, so how it scatters takes repeats to tell.
+    MeasuredOnce,
+    /// One of both is only a lower bound.
+    LowerBound,
+    /// It scatters too much to see a difference of 10 %.
+    TooNoisy,
+}
+
+/// What an interval was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The scatter of intervals within one run of each; how runs scatter isn't known.
+    Intervals,
+    /// The repeats of both groups, and the intervals within them.
+    Repeats,
+    /// The repeats of one group, taken for the single run's scatter as well.
+    RepeatsOfOne,
+    /// Counted, not sampled: it has no scatter within a run.
+    Counted,
+    /// There is no interval.
+    None,
+}
+
+/// Something in which the set-ups differ.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetUpDifference {
+    /// What it is, in words.
+    pub name: String,
+    /// Where it stands in a record's head, e.g. `/host/kernel`.
+    pub path: String,
+    /// The values that each group's runs have, one group after another, each value once;
+    /// `–` where a run doesn't tell.
+    pub values: Vec<Vec<String>>,
+}

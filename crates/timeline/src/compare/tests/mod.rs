@@ -1,0 +1,4 @@
+mod calibrated;
+mod figures;
+mod make;
+mod said;
