@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`target`] | what is under this path, and will deleting there send discards? |
 //! | [`mounts`] | which mount is this path on? |
+//! | [`fstab`] | which file systems does a table list? |
 //! | [`devices`] | which block devices are under it, down to the leaves? |
 //! | [`stats`] | what did a block device do since I last asked? |
 //! | [`space`] | how much may be written here? |
@@ -17,17 +18,30 @@
 //! | [`files`] | open, create and examine files for measuring |
 //! | [`owner`] | a directory of our own, removed whatever happens |
 //! | [`raw`] | may this device's data be destroyed, and is it ours alone? |
-//! | [`remount`] | discards off for a while, on again whatever happens |
+//! | [`remount`] | discards off for a while, or on, and back again whatever happens |
+//! | [`limit`] | how large a discard may be, for a while, and back again whatever happens |
+//! | [`loop_device`] | a file as a block device |
+//! | [`block`] | discard or zero a part of a block device |
+//! | [`trim`] | tell the device of what is free on a file system, window by window |
+//! | [`cgroup`] | which control group is a thread in? |
+//! | [`memory`] | a process that writing memory back depends on |
 
 mod discard;
 #[cfg(test)]
 mod fake;
 mod patience;
 mod sysroot;
+mod watcher;
 
+pub mod block;
+pub mod cgroup;
 pub mod devices;
 pub mod files;
+pub mod fstab;
 pub mod host;
+pub mod limit;
+pub mod loop_device;
+pub mod memory;
 pub mod mounts;
 pub mod owner;
 pub mod raw;
@@ -35,5 +49,6 @@ pub mod remount;
 pub mod space;
 pub mod stats;
 pub mod target;
+pub mod trim;
 
 pub use sysroot::SysRoot;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use timeline::record::{DeviceInfo, DeviceKind, DiscardLimits};
+use timeline::record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits};
 
 use crate::SysRoot;
 
@@ -32,6 +32,7 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
         leaf: below.is_empty(),
         below,
         model: model(whole),
+        firmware: firmware(whole),
         size_bytes: number(&own.join("size"))
             .unwrap_or(0)
             .saturating_mul(SECTOR_BYTES),
@@ -42,7 +43,9 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
             max_bytes: number(&queue.join("discard_max_bytes")).unwrap_or(0),
             max_hw_bytes: number(&queue.join("discard_max_hw_bytes")).unwrap_or(0),
             max_segments: number(&queue.join("max_discard_segments")).unwrap_or(0),
+            ata_trim: ata_trim(sys, whole),
         },
+        slower: None,
     }
 }
 
@@ -80,6 +83,36 @@ fn model(whole: &Path) -> Option<String> {
     line(&device.join("model"))
         .or_else(|| line(&device.join("name")))
         .filter(|model| !model.is_empty())
+}
+
+/// NVMe calls it `firmware_rev`, MMC `fwrev`; SCSI and ATA tell their four characters as `rev`.
+fn firmware(whole: &Path) -> Option<String> {
+    let device = whole.join("device");
+    ["firmware_rev", "fwrev", "rev"]
+        .iter()
+        .filter_map(|name| line(&device.join(name)))
+        .find(|firmware| !firmware.is_empty())
+}
+
+/// How TRIM is sent to an ATA drive. Its place in `/sys` leads through its port, and
+/// its SCSI address tells which of the port's devices it is: `ata3/…/2:0:0:0/block/sda`
+/// is `dev3.0`. Behind a port multiplier the channel does (libata-transport.c, libata-scsi.c).
+fn ata_trim(sys: &SysRoot, whole: &Path) -> Option<AtaTrim> {
+    let mut parts = whole.iter().filter_map(|part| part.to_str());
+    let digits = |text: &str| text.parse::<u32>().ok();
+    let port = parts.find_map(|part| digits(part.strip_prefix("ata")?))?;
+    let address = |part: &str| -> Option<(u32, u32)> {
+        let numbers: Option<Vec<u32>> = part.split(':').map(digits).collect();
+        match numbers?[..] {
+            [_, channel, id, _] => Some((channel, id)),
+            _ => None,
+        }
+    };
+    let (channel, id) = parts.find_map(address)?;
+    let names = [format!("dev{port}.{channel}.0"), format!("dev{port}.{id}")];
+    let file = |name: &String| sys.path("/sys/class/ata_device").join(name).join("trim");
+    let word = names.iter().find_map(|name| line(&file(name)))?;
+    AtaTrim::of_word(&word)
 }
 
 /// `mq-deadline` of `none [mq-deadline] kyber`; nothing of the bare `none`

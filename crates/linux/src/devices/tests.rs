@@ -1,6 +1,6 @@
 //! Trees as kernels show them, rebuilt in a temporary directory.
 
-use timeline::record::DeviceKind;
+use timeline::record::{AtaTrim, DeviceKind};
 
 use super::*;
 use crate::fake::Fake;
@@ -26,6 +26,10 @@ fn nvme(fake: &Fake, index: u32) -> String {
         &format!("sys/devices/pci/nvme{index}/model"),
         "CT2000T500SSD8      \n",
     );
+    fake.write(
+        &format!("sys/devices/pci/nvme{index}/firmware_rev"),
+        "P8CR002 \n",
+    );
     fake.link(
         &format!("sys/devices/{place}/device"),
         &format!("sys/devices/pci/nvme{index}"),
@@ -45,6 +49,7 @@ fn a_partition_stands_for_its_drive() {
     );
     let device = &tree.devices[0];
     assert_eq!(device.model.as_deref(), Some("CT2000T500SSD8"));
+    assert_eq!(device.firmware.as_deref(), Some("P8CR002"));
     assert_eq!(device.size_bytes, 1 << 30);
     assert_eq!(device.discard.max_bytes, 128 * MIB);
     assert_eq!(device.discard.max_hw_bytes, 4_294_966_784);
@@ -57,6 +62,36 @@ fn a_partition_stands_for_its_drive() {
     );
     assert_eq!(device.rotational, Some(false));
     assert_eq!(device.scheduler.as_deref(), Some("none"));
+}
+
+#[test]
+fn an_ata_drive_tells_how_trim_is_sent() {
+    let fake = Fake::new(
+        "1 0 8:1 / / rw - ext4 /dev/sda1 rw,discard\n2 1 8:16 / /mnt rw - ext4 /dev/sdb rw\n",
+    );
+    let ports = "pci0000:00/0000:00:17.0";
+    let first = format!("{ports}/ata3/host2/target2:0:0/2:0:0:0/block/sda");
+    fake.device(&first, "8:0", Some(128 * MIB));
+    fake.device(&format!("{first}/sda1"), "8:1", None);
+    // The third behind a port multiplier.
+    let second = format!("{ports}/ata4/host3/target3:2:0/3:2:0:0/block/sdb");
+    fake.device(&second, "8:16", Some(128 * MIB));
+    for (name, word) in [
+        ("dev3.0", "forced_unqueued"),
+        ("dev3.1", "queued"),
+        ("dev4.2.0", "queued"),
+        ("dev4.0", "unsupported"),
+    ] {
+        fake.write(
+            &format!("sys/class/ata_device/{name}/trim"),
+            &format!("{word}\n"),
+        );
+    }
+    let trim = |path: &str| tree_at(&fake, path).devices[0].discard.ata_trim;
+    assert_eq!(trim("/"), Some(AtaTrim::ForcedUnqueued));
+    assert_eq!(trim("/mnt"), Some(AtaTrim::Queued));
+    fake.write("sys/class/ata_device/dev3.0/trim", "a new word\n");
+    assert_eq!(trim("/"), None);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::FileError;
 /// room for extents: with a count of 0 the kernel only counts them.
 #[repr(C)]
 #[derive(Default)]
-struct Fiemap {
+pub(super) struct Fiemap {
     start: u64,
     length: u64,
     flags: u32,
@@ -19,8 +19,25 @@ struct Fiemap {
     reserved: u32,
 }
 
+impl Fiemap {
+    /// Asks for at most so many extents, whose room follows the head.
+    pub(super) fn asking(start: u64, length: u64, extents: u32) -> Fiemap {
+        Fiemap {
+            start,
+            length,
+            extent_count: extents,
+            ..Fiemap::default()
+        }
+    }
+
+    /// How many the kernel told.
+    pub(super) fn told(&self) -> usize {
+        self.mapped_extents as usize
+    }
+}
+
 /// `_IOWR('f', 11, struct fiemap)`.
-const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+pub(super) const FS_IOC_FIEMAP: u32 = 0xc020_660b;
 
 /// Count of a file's extents, after writing out what isn't allocated yet.
 ///

@@ -1,10 +1,14 @@
 //! Opening, creating and examining files for measuring.
 
 mod direct;
+mod elsewhere;
 mod extents;
+mod map;
 
 pub use direct::{DirectAlignment, DirectIo, direct_alignment, probe_direct};
+pub use elsewhere::open_elsewhere;
 pub use extents::extents;
+pub use map::{FileExtent, extents_within};
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -63,37 +63,46 @@ fn started_ticks(stat: &str) -> Option<u64> {
     after_name.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Creates the directory and its owner file in a parent directory.
+/// Creates the directory of a run and its owner file in a parent directory.
 pub(super) fn create(parent_path: &Path) -> Result<WorkDir, OwnerError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = rustix::fs::open(parent_path, flags, Mode::empty())
         .map_err(|errno| OwnerError::new("open the directory", parent_path, errno))?;
+    let (name, directory, lock) = create_in(&parent, parent_path, names::PREFIX)?;
+    Ok(WorkDir {
+        parent,
+        directory,
+        path: parent_path.join(&name),
+        name,
+        _lock: lock,
+        removed: false,
+    })
+}
+
+/// Creates a directory `PREFIX????????` in an open one, with its owner file.
+/// Returns its name, itself, and what holds the lock.
+pub(super) fn create_in(
+    parent: &OwnedFd,
+    parent_path: &Path,
+    prefix: &str,
+) -> Result<(String, OwnedFd, OwnedFd), OwnerError> {
     let mut last = Errno::EXIST;
     for _ in 0..ATTEMPTS {
-        let name = names::random_directory().map_err(|errno| {
+        let name = names::random(prefix).map_err(|errno| {
             OwnerError::new("find a name for a directory in", parent_path, errno)
         })?;
         let path = parent_path.join(&name);
-        match rustix::fs::mkdirat(&parent, &name, Mode::RWXU) {
+        match rustix::fs::mkdirat(parent, &name, Mode::RWXU) {
             Ok(()) => {}
             Err(Errno::EXIST) => continue,
             Err(errno) => return Err(OwnerError::new("create the directory", path, errno)),
         }
-        match claim(&parent, &name) {
-            Ok((directory, lock)) => {
-                return Ok(WorkDir {
-                    parent,
-                    directory,
-                    name,
-                    path,
-                    _lock: lock,
-                    removed: false,
-                });
-            }
+        match claim(parent, &name) {
+            Ok((directory, lock)) => return Ok((name, directory, lock)),
             Err(errno) => {
                 // A sweep may have seen the empty directory and removed it; file
                 // systems say different things then. Then the name is free again.
-                match rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR) {
+                match rustix::fs::unlinkat(parent, &name, AtFlags::REMOVEDIR) {
                     Err(Errno::NOENT) => last = errno,
                     _ => return Err(OwnerError::new("claim the directory", path, errno)),
                 }

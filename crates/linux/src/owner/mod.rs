@@ -1,10 +1,12 @@
 //! A directory of our own inside the target, removed whatever happens.
 //!
 //! The directory is named `.trimbench-` and eight random letters and digits, and
-//! everything in it bears a name from a fixed list. A file `owner` in it says whose it is and is locked
-//! while that process lives; the kernel drops the lock however the process
-//! ends. So a later start can tell leftovers (an owner file of our form that
-//! nobody holds) from directories in use and from other people's.
+//! everything in it bears a name from a fixed list. What works with files of its
+//! own naming (a task, a deleter, fio) has a [`Folder`] in it, where all regular
+//! files are ours and nothing else is. A file `owner` says whose the directory is
+//! and is locked while that process lives; the kernel drops the lock however the
+//! process ends. So a later start can tell leftovers (an owner file of our form
+//! that nobody holds) from directories in use and from other people's.
 //!
 //! What isn't certainly ours is left and reported. Nothing here follows a
 //! symbolic link: the directory is opened once, must belong to this user
@@ -25,10 +27,13 @@
 //! ```
 
 mod claim;
+mod clear;
+mod held;
 mod names;
 mod sweep;
 
-pub use names::Name;
+pub use held::{Found, Held, is_named};
+pub use names::{Folder, Name};
 pub use sweep::{Swept, sweep};
 
 use std::fs::File;
@@ -36,7 +41,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, RenameFlags};
+use rustix::fs::{AtFlags, CWD, Mode, RenameFlags};
 use rustix::io::Errno;
 
 use crate::files::{self, Caching, FileError};
@@ -108,6 +113,40 @@ impl WorkDir {
         )
     }
 
+    /// Creates one of its folders, for this user alone, and returns its path.
+    pub fn create_folder(&self, folder: Folder) -> Result<PathBuf, OwnerError> {
+        let path = self.path_of_folder(folder);
+        rustix::fs::mkdirat(&self.directory, folder.to_string(), Mode::RWXU)
+            .map_err(|errno| OwnerError::new("create the directory", &path, errno))?;
+        Ok(path)
+    }
+
+    /// The path of one of its folders.
+    pub fn path_of_folder(&self, folder: Folder) -> PathBuf {
+        self.path.join(folder.to_string())
+    }
+
+    /// Creates a file in one of its folders, for reading and writing. The name
+    /// is one component of a path.
+    pub fn create_file_in(
+        &self,
+        folder: Folder,
+        name: &str,
+        caching: Caching,
+    ) -> Result<File, FileError> {
+        let inside = Path::new(&folder.to_string()).join(name);
+        files::create_at(&self.directory, &inside, &self.path.join(&inside), caching)
+    }
+
+    /// Removes all files from one of its folders, which stays. Returns the bytes
+    /// that they took.
+    ///
+    /// # Errors
+    /// When something else is in it, which stays, or the file system refuses.
+    pub fn empty_folder(&self, folder: Folder) -> Result<u64, OwnerError> {
+        clear::empty_folder(&self.directory, &folder.to_string(), &self.path)
+    }
+
     /// Gives a file a second name, so that removing the first frees nothing.
     pub fn link(&self, from: Name, to: Name) -> Result<(), OwnerError> {
         rustix::fs::linkat(
@@ -154,8 +193,8 @@ impl WorkDir {
             return Ok(());
         }
         self.removed = true;
-        sweep::empty(&self.directory, &self.path)?;
-        sweep::remove_empty(&self.parent, &self.name, &self.path)
+        clear::empty(&self.directory, &self.path)?;
+        clear::remove_empty(&self.parent, &self.name, &self.path)
     }
 }
 

@@ -1,7 +1,11 @@
 //! Ours is removed, whatever happened; others' is left, whatever it is called.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+
+use rustix::fs::FileType;
 
 use super::*;
 
@@ -36,6 +40,148 @@ fn dropping_it_leaves_nothing() {
     assert_eq!(mode & 0o777, 0o700);
     drop(work);
     assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+}
+
+/// A folder with a few files, one of which has no name in text.
+fn furnish(work: &WorkDir, folder: Folder) -> PathBuf {
+    let path = work.create_folder(folder).unwrap();
+    let nameless = OsStr::from_bytes(b"\xff\xfe");
+    for name in [OsStr::new("l0-000001.sst"), OsStr::new("owner"), nameless] {
+        let file = fs::File::create(path.join(name)).unwrap();
+        file.write_all_at(&[7; 1 << 16], 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    path
+}
+
+#[test]
+fn folders_go_with_whatever_files_are_in_them() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    for folder in [
+        Folder::Actor(1),
+        Folder::Actor(2),
+        Folder::Deleter,
+        Folder::Fio,
+    ] {
+        let path = furnish(&work, folder);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+    assert!(
+        work.create_folder(Folder::Deleter).is_err(),
+        "there is one already"
+    );
+    work.create_file_in(Folder::Fio, "job.0.0", Caching::Buffered)
+        .unwrap();
+    assert!(work.path_of_folder(Folder::Fio).join("job.0.0").exists());
+    work.empty_folder(Folder::Fio).unwrap();
+    let emptied = fs::read_dir(work.path_of_folder(Folder::Fio)).unwrap();
+    assert_eq!(emptied.count(), 0);
+    work.remove().unwrap();
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn folders_of_a_killed_run_are_swept() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    furnish(&work, Folder::Actor(7));
+    furnish(&work, Folder::Deleter);
+    work.create_folder(Folder::Fio).unwrap();
+    killed(work);
+    match &sweep(parent.path()).unwrap()[..] {
+        [Swept::Removed { bytes, .. }] => assert!(*bytes <= 7 << 16, "{bytes}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_no_regular_file_stays_in_a_folder_and_keeps_it() {
+    let parent = parent();
+    let precious = parent.path().join("precious");
+    fs::write(&precious, b"precious").unwrap();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    let folder = furnish(&work, Folder::Deleter);
+    furnish(&work, Folder::Actor(1));
+    let path = killed(work);
+    symlink(&precious, folder.join("link")).unwrap();
+    fs::create_dir(folder.join("sub")).unwrap();
+    fs::write(folder.join("sub/deep"), b"mine").unwrap();
+    let fifo = folder.join("fifo");
+    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    match &sweep(parent.path()).unwrap()[..] {
+        [Swept::Left { because, .. }] => {
+            assert!(because.contains("deleter/"), "{because}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let names = |path: &Path| {
+        let names = fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&folder), ["fifo", "link", "sub"]);
+    assert_eq!(names(&path), ["deleter", "owner"]);
+    assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    assert_eq!(fs::read(folder.join("sub/deep")).unwrap(), b"mine");
+    fs::remove_file(folder.join("link")).unwrap();
+    fs::remove_file(fifo).unwrap();
+    fs::remove_dir_all(folder.join("sub")).unwrap();
+    assert!(matches!(
+        &sweep(parent.path()).unwrap()[..],
+        [Swept::Removed { .. }]
+    ));
+}
+
+#[test]
+fn what_only_bears_a_folders_name_stays() {
+    let parent = parent();
+    let elsewhere = parent.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("file"), b"precious").unwrap();
+    let work = WorkDir::create(parent.path()).unwrap();
+    let path = killed(work);
+    symlink(&elsewhere, path.join("deleter")).unwrap();
+    fs::write(path.join("fio"), b"mine").unwrap();
+    // One into which others may have put their files.
+    let open = path.join("actor-000001");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    fs::write(open.join("file"), b"theirs").unwrap();
+    // A folder where a file should be.
+    fs::create_dir(path.join("append-000001")).unwrap();
+    let swept = sweep(parent.path()).unwrap();
+    assert!(matches!(&swept[..], [Swept::Left { .. }]), "{swept:?}");
+    assert!(elsewhere.join("file").exists() && open.join("file").exists());
+    assert_eq!(fs::read_dir(&path).unwrap().count(), 5);
+}
+
+#[test]
+fn what_an_outside_deleter_left_in_its_trash_goes_too() {
+    let parent = parent();
+    let work = WorkDir::create(parent.path()).unwrap();
+    fill(&work);
+    let trash = work.path().join(".trimbench-trash-abcd2345");
+    fs::create_dir(&trash).unwrap();
+    fs::set_permissions(&trash, fs::Permissions::from_mode(0o700)).unwrap();
+    for name in ["owner", "journal", "000001"] {
+        fs::write(trash.join(name), name).unwrap();
+    }
+    // Not a trash's name.
+    let other = work.path().join(".trimbench-trash-abcd");
+    fs::create_dir(&other).unwrap();
+    assert!(work.remove().is_err());
+    assert!(other.exists() && !trash.exists());
+    fs::remove_dir(&other).unwrap();
+    assert!(matches!(
+        &sweep(parent.path()).unwrap()[..],
+        [Swept::Removed { .. }]
+    ));
 }
 
 #[test]

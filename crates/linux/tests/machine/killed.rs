@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use linux::SysRoot;
 use linux::files::Caching;
+use linux::limit::LimitGuard;
 use linux::mounts::Mount;
 use linux::owner::{Name, Swept, WorkDir, sweep};
-use linux::remount::NodiscardGuard;
+use linux::remount::DiscardGuard;
 
 use crate::loops::{Mounted, can};
 use crate::remounts::CASES;
@@ -48,8 +50,20 @@ fn ready() {
 #[ignore = "a part of other tests, run in a process of its own"]
 fn child_holds_nodiscard() {
     let Some(path) = given() else { return };
-    let _guard = NodiscardGuard::new(&Mount::of(path).unwrap()).unwrap();
+    let _guard = DiscardGuard::off(&Mount::of(path).unwrap()).unwrap();
     ready();
+}
+
+#[test]
+#[ignore = "a part of other tests, run in a process of its own"]
+fn child_changes_a_limit() {
+    let Some(device) = given() else { return };
+    let name = device.file_name().unwrap().to_str().unwrap();
+    let guard = LimitGuard::take(&SysRoot::host(), name).unwrap();
+    println!("\nready");
+    for bytes in (20..24).cycle().map(|shift| 1u64 << shift) {
+        guard.set(bytes).unwrap();
+    }
 }
 
 #[test]
@@ -89,7 +103,7 @@ fn child_switches_off_and_on() {
     let mount = Mount::of(path).unwrap();
     println!("\nready");
     loop {
-        NodiscardGuard::new(&mount).unwrap().restore().unwrap();
+        DiscardGuard::off(&mount).unwrap().restore().unwrap();
     }
 }
 
@@ -166,6 +180,25 @@ fn discards_come_back_when_the_holder_is_killed() {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(Mount::of(mounted.path()).unwrap(), before, "{fs} {options}");
+    }
+}
+
+#[test]
+fn a_devices_limit_comes_back_when_the_holder_is_killed() {
+    if !can(&["losetup", "mount", "mkfs.ext4"]) {
+        return;
+    }
+    let mounted = Mounted::new("ext4", "discard");
+    let name = mounted.devices[0].name();
+    let file = format!("/sys/block/{name}/queue/discard_max_bytes");
+    let now = || std::fs::read_to_string(&file).unwrap();
+    let before = now();
+    for turn in 0..kills(10) {
+        kill_after(start("child_changes_a_limit", Path::new(name)), turn);
+        // Takes it only when the watcher has let go.
+        let guard = LimitGuard::take(&SysRoot::host(), name).unwrap();
+        assert_eq!(now(), before, "turn {turn}");
+        guard.restore().unwrap();
     }
 }
 

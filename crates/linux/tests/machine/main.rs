@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+mod cgroups;
 mod claims;
 mod killed;
 mod loops;

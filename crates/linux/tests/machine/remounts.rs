@@ -2,7 +2,7 @@
 
 use linux::files;
 use linux::mounts::Mount;
-use linux::remount::{NodiscardGuard, RemountError};
+use linux::remount::{DiscardGuard, RemountError};
 use linux::stats::DeviceStats;
 use linux::{SysRoot, target};
 use timeline::record::DiscardSetting;
@@ -31,7 +31,7 @@ fn everything_but_discard_stays_and_all_comes_back() {
     for (fs, options) in CASES {
         let mounted = Mounted::new(fs, options);
         let before = Mount::of(mounted.path()).unwrap();
-        let guard = NodiscardGuard::new(&before).unwrap();
+        let guard = DiscardGuard::off(&before).unwrap();
         let during = Mount::of(mounted.path()).unwrap();
         assert_eq!(during.super_option("discard"), None, "{fs} {options}");
         let without = |mount: &Mount| -> Vec<String> {
@@ -42,9 +42,34 @@ fn everything_but_discard_stays_and_all_comes_back() {
         assert_eq!(without(&during), without(&before));
         guard.restore().unwrap();
         assert_eq!(Mount::of(mounted.path()).unwrap(), before);
-        drop(NodiscardGuard::new(&before).unwrap());
+        drop(DiscardGuard::off(&before).unwrap());
         assert_eq!(Mount::of(mounted.path()).unwrap(), before);
     }
+}
+
+#[test]
+fn they_can_be_switched_on_as_well() {
+    if !can(TOOLS) {
+        return;
+    }
+    let after = |fs, options, setting| {
+        let mounted = Mounted::new(fs, options);
+        let before = Mount::of(mounted.path()).unwrap();
+        let guard = DiscardGuard::on(&before).unwrap();
+        let during = Mount::of(mounted.path()).unwrap();
+        assert_eq!(during.super_option("discard"), setting, "{fs} {options}");
+        let error = DiscardGuard::off(&before).unwrap_err();
+        assert!(matches!(error, RemountError::Busy { .. }), "{error}");
+        guard.restore().unwrap();
+        assert_eq!(Mount::of(mounted.path()).unwrap(), before);
+        DiscardGuard::on(&before).unwrap().keep();
+        let kept = Mount::of(mounted.path()).unwrap();
+        assert_eq!(kept.super_option("discard"), setting, "{fs} {options}");
+        let error = DiscardGuard::on(&kept).unwrap_err();
+        assert!(matches!(error, RemountError::AlreadyOn { .. }), "{error}");
+    };
+    after("ext4", "nodiscard,noatime", Some(""));
+    after("btrfs", "nodiscard", Some("async"));
 }
 
 #[test]
@@ -54,7 +79,7 @@ fn what_cannot_be_restored_is_told_with_what_to_do() {
     }
     let mounted = Mounted::new("ext4", "discard");
     let path = mounted.path().display().to_string();
-    let guard = NodiscardGuard::new(&Mount::of(&path).unwrap()).unwrap();
+    let guard = DiscardGuard::off(&Mount::of(&path).unwrap()).unwrap();
     // The kernel remounts no frozen file system, whoever asks.
     run("fsfreeze", &["-f", &path]);
     let refused = guard.restore();
@@ -79,7 +104,7 @@ fn no_discards_are_sent_meanwhile() {
     let path = mounted.path().join("victim");
     write_file(&path, 32 << 20);
     let stats = DeviceStats::open(&SysRoot::host(), mounted.devices[0].name()).unwrap();
-    let guard = NodiscardGuard::new(&Mount::of(mounted.path()).unwrap()).unwrap();
+    let guard = DiscardGuard::off(&Mount::of(mounted.path()).unwrap()).unwrap();
     let found = target::describe(mounted.path()).unwrap();
     assert_eq!(found.target.discard, DiscardSetting::Off);
     let earlier = stats.read().unwrap();
@@ -97,8 +122,8 @@ fn a_second_one_is_refused() {
     }
     let mounted = Mounted::new("btrfs", "discard=async");
     let before = Mount::of(mounted.path()).unwrap();
-    let first = NodiscardGuard::new(&before).unwrap();
-    let second = NodiscardGuard::new(&before).unwrap_err();
+    let first = DiscardGuard::off(&before).unwrap();
+    let second = DiscardGuard::off(&before).unwrap_err();
     assert!(matches!(second, RemountError::Busy { .. }), "{second}");
     assert_eq!(
         Mount::of(mounted.path()).unwrap().super_option("discard"),
@@ -116,7 +141,7 @@ fn what_cannot_be_switched_off_is_said() {
     let refused = |fs, options| {
         let mounted = Mounted::new(fs, options);
         let before = Mount::of(mounted.path()).unwrap();
-        let refused = NodiscardGuard::new(&before);
+        let refused = DiscardGuard::off(&before);
         assert_eq!(Mount::of(mounted.path()).unwrap(), before);
         refused.unwrap_err()
     };
@@ -143,7 +168,7 @@ fn without_privilege_nothing_changes_and_it_is_said_at_once() {
                 let nobody = rustix::process::Uid::from_raw(65534);
                 rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
                 let began = std::time::Instant::now();
-                (NodiscardGuard::new(&before).map(drop), began.elapsed())
+                (DiscardGuard::off(&before).map(drop), began.elapsed())
             })
             .join()
             .unwrap()

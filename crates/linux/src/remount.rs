@@ -1,4 +1,4 @@
-//! Discards switched off for a while, and on again whatever happens.
+//! Discards switched off for a while, and on again whatever happens; or on, and off again.
 //!
 //! The measurement's control needs the same mount without discards. Leaving a
 //! stranger's file system without them for good would be worse than not
@@ -12,19 +12,17 @@
 //! else can change.
 //!
 //! ```no_run
-//! use linux::{mounts::Mount, remount::NodiscardGuard};
+//! use linux::{mounts::Mount, remount::DiscardGuard};
 //!
-//! let guard = NodiscardGuard::new(&Mount::of("/srv")?)?;
+//! let guard = DiscardGuard::off(&Mount::of("/srv")?)?;
 //! // … a deletion here sends no discards …
 //! guard.restore()?;
 //! # Ok::<(), linux::remount::RemountError>(())
 //! ```
 
-mod watcher;
-
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -37,7 +35,7 @@ use crate::SysRoot;
 use crate::discard;
 use crate::mounts::{self, Mount, MountError};
 use crate::patience;
-use watcher::Watcher;
+use crate::watcher::{Undo, Watcher};
 
 /// For so long another guard may hold the mount: that of a process that was
 /// just killed is about to restore it and let go.
@@ -49,8 +47,10 @@ const BUSY_FOR: Duration = Duration::from_secs(2);
 pub enum RemountError {
     #[error("{path} is mounted without discard already")]
     AlreadyOff { path: PathBuf },
+    #[error("{path} is mounted with discard already")]
+    AlreadyOn { path: PathBuf },
     #[error(
-        "whether {path} ({fs}) sends discards can't be told from its options, so they can't be switched off either"
+        "whether {path} ({fs}) sends discards can't be told from its options, so they can't be switched off or on either"
     )]
     Unknown { path: PathBuf, fs: String },
     #[error("{path} is mounted read-only")]
@@ -62,13 +62,18 @@ pub enum RemountError {
     #[error("cannot remount {path}: this kernel has no fspick (Linux 5.2) or forbids it here")]
     NoSystemCall { path: PathBuf },
     #[error(
-        "another process has {path} without discards and will restore them; wait until it has ended"
+        "another process has {path} without discards, or with them, and will restore its options; wait until it has ended"
     )]
     Busy { path: PathBuf },
     #[error(
-        "{fs} at {path} keeps discard when it is remounted; unmount it and mount it with -o nodiscard instead"
+        "{fs} at {path} stays {stays} discard when it is remounted; unmount it and mount it with -o {option} instead"
     )]
-    Kept { path: PathBuf, fs: String },
+    Kept {
+        path: PathBuf,
+        fs: String,
+        stays: &'static str,
+        option: String,
+    },
     #[error("cannot open {path}: {source}")]
     Open { path: PathBuf, source: io::Error },
     #[error("cannot remount {path} with {option}: {source}{said}")]
@@ -86,9 +91,10 @@ pub enum RemountError {
         before: String,
         after: String,
     },
-    #[error("{path} is still without discard: {why}; restore it with: mount -o remount,{option} {}", path.display())]
+    #[error("{path} is still {how} discard: {why}; restore it with: mount -o remount,{option} {}", path.display())]
     NotRestored {
         path: PathBuf,
+        how: &'static str,
         option: String,
         why: Box<RemountError>,
     },
@@ -143,11 +149,64 @@ impl FsOption {
     }
 }
 
-/// A mount without discards. They come back when this is dropped, and when
-/// this process ends in any way.
+impl Undo for FsOption {
+    fn undo(&self, mounted: BorrowedFd<'_>) -> bool {
+        self.apply(mounted).is_ok()
+    }
+}
+
+/// What discards are switched to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
+    Off,
+    On,
+}
+
+impl To {
+    /// Whether a mount is so.
+    fn holds(self, mount: &Mount) -> bool {
+        let setting = discard::setting(mount);
+        let on = matches!(setting, DiscardSetting::On | DiscardSetting::Async);
+        on == (self == To::On)
+    }
+
+    /// The option that makes a mount so.
+    fn option(self, mount: &Mount) -> FsOption {
+        let (key, value) = match (self, mount.fs.as_str()) {
+            (To::Off, _) => (c"nodiscard", None),
+            // A bare `discard` is the synchronous one; this is the default of Linux ≥ 6.2.
+            (To::On, "btrfs") => (c"discard", Some(c"async".to_owned())),
+            (To::On, _) => (c"discard", None),
+        };
+        FsOption {
+            key: key.to_owned(),
+            value,
+        }
+    }
+
+    /// How a mount is then.
+    fn in_words(self) -> &'static str {
+        match self {
+            To::Off => "without",
+            To::On => "with",
+        }
+    }
+
+    /// How it is otherwise.
+    fn opposite(self) -> &'static str {
+        match self {
+            To::Off => To::On.in_words(),
+            To::On => To::Off.in_words(),
+        }
+    }
+}
+
+/// A mount whose discards are switched off, or on. It is again as it was when this
+/// is dropped, and when this process ends in any way.
 #[derive(Debug)]
-pub struct NodiscardGuard {
+pub struct DiscardGuard {
     before: Mount,
+    to: To,
     restore: FsOption,
     /// The mount's root, open and locked (by the watcher too) until all is restored.
     mounted: OwnedFd,
@@ -155,19 +214,31 @@ pub struct NodiscardGuard {
     watcher: Option<Watcher>,
 }
 
-impl NodiscardGuard {
+impl DiscardGuard {
     /// Remounts a mount without discards.
     ///
     /// # Errors
     /// When it has none, when it can't be remounted (root is needed; XFS takes
     /// the option only when it is mounted), or when somebody else has it
     /// remounted now. Then nothing has changed.
-    pub fn new(mount: &Mount) -> Result<NodiscardGuard, RemountError> {
+    pub fn off(mount: &Mount) -> Result<DiscardGuard, RemountError> {
+        DiscardGuard::switch(mount, To::Off)
+    }
+
+    /// Remounts a mount with discards; btrfs with `discard=async`.
+    ///
+    /// # Errors
+    /// When it has them already, and as [`DiscardGuard::off`].
+    pub fn on(mount: &Mount) -> Result<DiscardGuard, RemountError> {
+        DiscardGuard::switch(mount, To::On)
+    }
+
+    fn switch(mount: &Mount, to: To) -> Result<DiscardGuard, RemountError> {
         let path = mount.mount_point.clone();
         // The lock first: what is read under it, nobody else is about to restore.
         let mounted = open_locked(mount)?;
         let before = current(mount)?;
-        let restore = restoring(&before)?;
+        let restore = restoring(&before, to)?;
         if before.read_only() {
             return Err(RemountError::ReadOnly { path });
         }
@@ -176,21 +247,23 @@ impl NodiscardGuard {
                 path: path.clone(),
                 source,
             })?;
-        let guard = NodiscardGuard {
+        let guard = DiscardGuard {
             before,
+            to,
             restore,
             mounted,
             watcher: Some(watcher),
         };
         // From here on, dropping the guard restores.
-        let off = FsOption {
-            key: c"nodiscard".to_owned(),
-            value: None,
-        };
-        reconfigure(&guard.mounted, &off, &path)?;
-        if discard::setting(&current(&guard.before)?) != DiscardSetting::Off {
-            let fs = guard.before.fs.clone();
-            return Err(RemountError::Kept { path, fs });
+        let option = to.option(&guard.before);
+        reconfigure(&guard.mounted, &option, &path)?;
+        if !to.holds(&current(&guard.before)?) {
+            return Err(RemountError::Kept {
+                path,
+                fs: guard.before.fs.clone(),
+                stays: to.opposite(),
+                option: option.text(),
+            });
         }
         Ok(guard)
     }
@@ -199,12 +272,12 @@ impl NodiscardGuard {
     /// that shows without doing it.
     ///
     /// # Errors
-    /// Those of [`NodiscardGuard::new`], but for what the file system itself refuses.
-    pub fn check(mount: &Mount) -> Result<(), RemountError> {
+    /// Those of [`DiscardGuard::off`], but for what the file system itself refuses.
+    pub fn check_off(mount: &Mount) -> Result<(), RemountError> {
         let path = mount.mount_point.clone();
         let mounted = open_locked(mount)?;
         let before = current(mount)?;
-        restoring(&before)?;
+        restoring(&before, To::Off)?;
         if before.read_only() {
             return Err(RemountError::ReadOnly { path });
         }
@@ -222,7 +295,14 @@ impl NodiscardGuard {
         }
     }
 
-    /// Switches discards on again and makes sure that all options are as they were.
+    /// Leaves the mount as it was switched, until it is unmounted.
+    pub fn keep(mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            watcher.dismiss();
+        }
+    }
+
+    /// Switches discards back and makes sure that all options are as they were.
     ///
     /// # Errors
     /// When that can't be done, not even after some ten seconds of trying; or
@@ -235,13 +315,14 @@ impl NodiscardGuard {
         let Some(watcher) = self.watcher.take() else {
             return Ok(());
         };
-        match self.switch_on() {
+        match self.switch_back() {
             Ok(()) => watcher.dismiss(),
             // It goes on trying for a while.
             Err(why) => {
                 if !watcher.restore() {
                     return Err(RemountError::NotRestored {
                         path: self.before.mount_point.clone(),
+                        how: self.to.in_words(),
                         option: self.restore.text(),
                         why: Box::new(why),
                     });
@@ -261,8 +342,8 @@ impl NodiscardGuard {
         Ok(())
     }
 
-    fn switch_on(&self) -> Result<(), RemountError> {
-        // Nothing to do when switching off failed, or was ignored.
+    fn switch_back(&self) -> Result<(), RemountError> {
+        // Nothing to do when switching failed, or was ignored.
         if current(&self.before)?.super_options != self.before.super_options {
             reconfigure(&self.mounted, &self.restore, &self.before.mount_point)?;
         }
@@ -270,7 +351,7 @@ impl NodiscardGuard {
     }
 }
 
-impl Drop for NodiscardGuard {
+impl Drop for DiscardGuard {
     fn drop(&mut self) {
         // Nobody is left to tell: whoever can be told calls restore.
         let _ = self.put_back();
@@ -298,24 +379,27 @@ fn open_locked(mount: &Mount) -> Result<OwnedFd, RemountError> {
     }
 }
 
-/// The option that brings a mount's discards back exactly as they are.
-fn restoring(mount: &Mount) -> Result<FsOption, RemountError> {
+/// The option that puts a mount's discards back exactly as they are.
+fn restoring(mount: &Mount, to: To) -> Result<FsOption, RemountError> {
     let path = || mount.mount_point.clone();
-    match discard::setting(mount) {
-        DiscardSetting::On | DiscardSetting::Async => {}
-        DiscardSetting::Off | DiscardSetting::Unsupported => {
-            return Err(RemountError::AlreadyOff { path: path() });
-        }
-        DiscardSetting::Unknown => {
-            let fs = mount.fs.clone();
-            return Err(RemountError::Unknown { path: path(), fs });
-        }
-    }
-    let value = mount.super_option("discard").unwrap_or("");
-    FsOption::new("discard", value).ok_or_else(|| RemountError::Unknown {
+    let unknown = || RemountError::Unknown {
         path: path(),
         fs: mount.fs.clone(),
-    })
+    };
+    match (discard::setting(mount), to) {
+        (DiscardSetting::On | DiscardSetting::Async, To::Off) => {
+            let value = mount.super_option("discard").unwrap_or("");
+            FsOption::new("discard", value).ok_or_else(unknown)
+        }
+        (DiscardSetting::Off, To::On) => FsOption::new("nodiscard", "").ok_or_else(unknown),
+        (DiscardSetting::Off | DiscardSetting::Unsupported, _) => {
+            Err(RemountError::AlreadyOff { path: path() })
+        }
+        (DiscardSetting::On | DiscardSetting::Async, To::On) => {
+            Err(RemountError::AlreadyOn { path: path() })
+        }
+        (DiscardSetting::Unknown, _) => Err(unknown()),
+    }
 }
 
 /// The same mount, as it is now.
@@ -371,7 +455,7 @@ mod tests {
 
     #[test]
     fn restores_exactly_what_was_there() {
-        let of = |fs, options| restoring(&mount(fs, options)).map(|option| option.text());
+        let of = |fs, options| restoring(&mount(fs, options), To::Off).map(|option| option.text());
         assert_eq!(of("ext4", "rw,discard,data=ordered").unwrap(), "discard");
         assert_eq!(of("btrfs", "rw,discard=async").unwrap(), "discard=async");
         assert_eq!(of("btrfs", "rw,discard").unwrap(), "discard");
@@ -390,7 +474,7 @@ mod tests {
         if let Ok(memory) = Mount::of("/dev/shm")
             && memory.fs == "tmpfs"
         {
-            let refused = NodiscardGuard::new(&memory).unwrap_err();
+            let refused = DiscardGuard::off(&memory).unwrap_err();
             assert!(
                 matches!(refused, RemountError::AlreadyOff { .. }),
                 "{refused}"

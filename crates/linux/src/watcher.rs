@@ -1,14 +1,13 @@
-//! The child process that restores the option when its parent can't.
+//! The child process that puts something back when its parent can't: a mount's
+//! option, a device's limit.
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, WaitOptions, WaitStatus};
-
-use super::FsOption;
 
 /// How often the child tries, and how long it waits in between, in nanoseconds.
 const ATTEMPTS: u32 = 100;
@@ -18,28 +17,36 @@ const BETWEEN_NS: i64 = 100_000_000;
 /// the parent is gone.
 const DISMISSED: u8 = b'd';
 
+/// What is to be put back.
+pub(crate) trait Undo {
+    /// Puts it back through the open file that the watcher was given, and says
+    /// whether that went well. A forked child calls it: it may make system calls,
+    /// and neither allocate nor take a lock.
+    fn undo(&self, on: BorrowedFd<'_>) -> bool;
+}
+
 /// A running watcher. Dropped without [`Watcher::dismiss`], it restores.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     to_child: Option<OwnedFd>,
     /// `None` once it has ended.
     child: Option<Pid>,
 }
 
 impl Watcher {
-    /// Forks the child. `mounted` is the mount's root, open.
-    pub(super) fn start(mounted: &OwnedFd, restore: &FsOption) -> io::Result<Watcher> {
+    /// Forks the child, which puts back through `on`.
+    pub(crate) fn start(on: impl AsFd, undo: &impl Undo) -> io::Result<Watcher> {
         let (from_parent, to_child) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         // Above the numbers that the child gives them, so that none is overwritten.
         let from_parent = rustix::io::fcntl_dupfd_cloexec(&from_parent, 3)?;
-        let mounted = rustix::io::fcntl_dupfd_cloexec(mounted, 3)?;
+        let on = rustix::io::fcntl_dupfd_cloexec(on, 3)?;
         let before = block_signals()?;
         // SAFETY: the child of a process with threads may only make calls that
         // are async-signal-safe. `watch` makes system calls on what was
         // prepared here, allocates nothing, takes no lock and never returns.
         let forked = unsafe { libc::fork() };
         if forked == 0 {
-            watch(from_parent.as_raw_fd(), mounted.as_raw_fd(), restore);
+            watch(from_parent.as_raw_fd(), on.as_raw_fd(), undo);
         }
         let failure = io::Error::last_os_error();
         unblock_signals(&before);
@@ -53,7 +60,7 @@ impl Watcher {
     }
 
     /// Tells the child that there is nothing left to do, and waits for its end.
-    pub(super) fn dismiss(self) {
+    pub(crate) fn dismiss(self) {
         if let Some(pipe) = &self.to_child {
             let _ = rustix::io::write(pipe, &[DISMISSED]);
         }
@@ -61,7 +68,7 @@ impl Watcher {
 
     /// Has the child restore, waits for its end (some ten seconds, should it
     /// fail again and again), and says whether it succeeded.
-    pub(super) fn restore(mut self) -> bool {
+    pub(crate) fn restore(mut self) -> bool {
         self.end()
             .is_some_and(|status| status.exit_status() == Some(0))
     }
@@ -88,7 +95,7 @@ impl Drop for Watcher {
 }
 
 /// The child: waits for the pipe's end, restores, and ends.
-fn watch(from_parent: RawFd, mounted: RawFd, restore: &FsOption) -> ! {
+fn watch(from_parent: RawFd, on: RawFd, undo: &impl Undo) -> ! {
     // A group of its own: what is sent to the parent's group or terminal passes by.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir(c"/");
@@ -97,7 +104,7 @@ fn watch(from_parent: RawFd, mounted: RawFd, restore: &FsOption) -> ! {
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"trimbench-guard".as_ptr());
         libc::dup2(from_parent, 0);
-        libc::dup2(mounted, 1);
+        libc::dup2(on, 1);
         // Above all the parent's end of this pipe, and its locks.
         if libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0) == -1 {
             for number in 2..65536 {
@@ -106,7 +113,7 @@ fn watch(from_parent: RawFd, mounted: RawFd, restore: &FsOption) -> ! {
         }
     }
     // SAFETY: both were just made by dup2 and stay open to the process's end.
-    let (pipe, mounted) = unsafe { (BorrowedFd::borrow_raw(0), BorrowedFd::borrow_raw(1)) };
+    let (pipe, on) = unsafe { (BorrowedFd::borrow_raw(0), BorrowedFd::borrow_raw(1)) };
     let mut word = [0u8; 1];
     let dismissed = loop {
         match rustix::io::read(pipe, &mut word) {
@@ -118,7 +125,7 @@ fn watch(from_parent: RawFd, mounted: RawFd, restore: &FsOption) -> ! {
     let mut status = 0;
     if !dismissed {
         for _ in 0..ATTEMPTS {
-            status = i32::from(restore.apply(mounted).is_err());
+            status = i32::from(!undo.undo(on));
             if status == 0 {
                 break;
             }

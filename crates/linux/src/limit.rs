@@ -1,0 +1,315 @@
+//! How large a discard may be: `queue/discard_max_bytes`, changed for a while and
+//! put back whatever happens.
+//!
+//! As with a remount, a child process waits for the end of this one, be it by
+//! `kill -9`, and puts the value back. The kernel takes multiples of the
+//! granularity only (Linux 6.12, block/blk-sysfs.c) and cuts what is above the
+//! hardware's limit to it; so a driver's own odd limit comes back by asking for the
+//! next multiple above it.
+//!
+//! ```no_run
+//! use linux::{SysRoot, limit::LimitGuard};
+//!
+//! let guard = LimitGuard::take(&SysRoot::host(), "sda1")?;
+//! guard.set(16 << 20)?;
+//! // … no discard here is larger than 16 MiB …
+//! guard.restore()?;
+//! # Ok::<(), linux::limit::LimitError>(())
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use crate::SysRoot;
+use crate::patience;
+use crate::watcher::{Undo, Watcher};
+
+/// For so long another process may hold the limit: one that was just killed is
+/// about to put it back.
+const BUSY_FOR: Duration = Duration::from_secs(2);
+
+/// Why a limit was not set, or not put back.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LimitError {
+    #[error("{device} has no queue that /sys/class/block shows")]
+    NoQueue { device: String },
+    #[error("{device} takes no discards ({file} is 0)", file = file.display())]
+    None { device: String, file: PathBuf },
+    #[error("cannot open {}: {source}{}", file.display(), root_needed(source))]
+    Open { file: PathBuf, source: io::Error },
+    #[error("cannot read {}: {source}", file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error(
+        "another process has changed {} and will put it back; wait until it has ended",
+        file.display()
+    )]
+    Busy { file: PathBuf },
+    #[error("cannot start the process that would put {} back: {source}", file.display())]
+    Watcher { file: PathBuf, source: io::Error },
+    #[error("cannot write {bytes} to {}: {source}", file.display())]
+    Write {
+        file: PathBuf,
+        bytes: u64,
+        source: io::Error,
+    },
+    #[error("{} was to become {asked} and is {now}", file.display())]
+    Ignored { file: PathBuf, asked: u64, now: u64 },
+    #[error("{} is {now} and was {before}; put it back with: echo {before} > {}", file.display(), file.display())]
+    NotRestored {
+        file: PathBuf,
+        before: u64,
+        now: u64,
+    },
+}
+
+fn root_needed(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "; it needs root",
+        _ => "",
+    }
+}
+
+/// A device's limit, ours to change. It is again what it was when this is dropped,
+/// and when this process ends in any way.
+#[derive(Debug)]
+pub struct LimitGuard {
+    /// Kernel name of the whole device.
+    device: String,
+    path: PathBuf,
+    /// Open for writing, and locked (by the watcher too) until the value is back.
+    file: File,
+    before_bytes: u64,
+    back: Back,
+    /// `None` once it is back.
+    watcher: Option<Watcher>,
+}
+
+/// What is written to get the old value back.
+#[derive(Debug)]
+struct Back(String);
+
+impl Undo for Back {
+    fn undo(&self, on: BorrowedFd<'_>) -> bool {
+        rustix::io::pwrite(on, self.0.as_bytes(), 0) == Ok(self.0.len())
+    }
+}
+
+impl LimitGuard {
+    /// Takes the limit of a device (a partition's is its drive's), and changes
+    /// nothing yet.
+    ///
+    /// # Errors
+    /// When there is none, it is 0, it isn't ours to write, or somebody else has it.
+    pub fn take(sys: &SysRoot, device: &str) -> Result<LimitGuard, LimitError> {
+        let whole = whole(sys, device).ok_or_else(|| LimitError::NoQueue {
+            device: device.to_owned(),
+        })?;
+        let queue = sys.class(&whole).join("queue");
+        let path = queue.join("discard_max_bytes");
+        let open = |source| LimitError::Open {
+            file: path.clone(),
+            source,
+        };
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).open(&path).map_err(open)?;
+        let lock = || rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, lock).map_err(|errno| match errno {
+            Errno::WOULDBLOCK => LimitError::Busy { file: path.clone() },
+            errno => open(errno.into()),
+        })?;
+        let before_bytes = read(&file).map_err(|source| LimitError::Read {
+            file: path.clone(),
+            source,
+        })?;
+        if before_bytes == 0 {
+            return Err(LimitError::None {
+                device: whole,
+                file: path,
+            });
+        }
+        let granularity = fs::read_to_string(queue.join("discard_granularity"));
+        let granularity: u64 = granularity
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(1);
+        let back = Back(whole_granules(before_bytes, granularity).to_string());
+        let watcher = Watcher::start(&file, &back).map_err(|source| LimitError::Watcher {
+            file: path.clone(),
+            source,
+        })?;
+        Ok(LimitGuard {
+            device: whole,
+            path,
+            file,
+            before_bytes,
+            back,
+            watcher: Some(watcher),
+        })
+    }
+
+    /// Kernel name of the device whose limit it is.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// What it was, in bytes.
+    pub fn before_bytes(&self) -> u64 {
+        self.before_bytes
+    }
+
+    /// Sets the limit, a multiple of the granularity above 0, in bytes.
+    ///
+    /// # Errors
+    /// When the kernel refuses it, or makes something else of it.
+    pub fn set(&self, bytes: u64) -> Result<(), LimitError> {
+        if bytes == self.before_bytes {
+            return self.put_back();
+        }
+        self.write(&bytes.to_string(), bytes)?;
+        match self.now()? {
+            now if now == bytes => Ok(()),
+            now => Err(LimitError::Ignored {
+                file: self.path.clone(),
+                asked: bytes,
+                now,
+            }),
+        }
+    }
+
+    /// Puts the old value back.
+    ///
+    /// # Errors
+    /// When that can't be done. It says how.
+    pub fn restore(mut self) -> Result<(), LimitError> {
+        self.end()
+    }
+
+    /// Leaves the limit as it is now.
+    pub fn keep(mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            watcher.dismiss();
+        }
+    }
+
+    fn end(&mut self) -> Result<(), LimitError> {
+        let Some(watcher) = self.watcher.take() else {
+            return Ok(());
+        };
+        match self.put_back() {
+            Ok(()) => watcher.dismiss(),
+            // It goes on trying for a while.
+            Err(error) if !watcher.restore() => return Err(error),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    fn put_back(&self) -> Result<(), LimitError> {
+        if self.now()? != self.before_bytes {
+            self.write(&self.back.0, self.before_bytes)?;
+        }
+        match self.now()? {
+            now if now == self.before_bytes => Ok(()),
+            now => Err(LimitError::NotRestored {
+                file: self.path.clone(),
+                before: self.before_bytes,
+                now,
+            }),
+        }
+    }
+
+    fn now(&self) -> Result<u64, LimitError> {
+        read(&self.file).map_err(|source| LimitError::Read {
+            file: self.path.clone(),
+            source,
+        })
+    }
+
+    fn write(&self, text: &str, bytes: u64) -> Result<(), LimitError> {
+        let written = self.file.write_all_at(text.as_bytes(), 0);
+        written.map_err(|source| LimitError::Write {
+            file: self.path.clone(),
+            bytes,
+            source,
+        })
+    }
+}
+
+impl Drop for LimitGuard {
+    fn drop(&mut self) {
+        // Nobody is left to tell: whoever can be told calls restore.
+        let _ = self.end();
+    }
+}
+
+/// Kernel name of the drive whose queue a device uses: itself, or what it is a
+/// partition of.
+pub fn whole(sys: &SysRoot, device: &str) -> Option<String> {
+    let own = fs::canonicalize(sys.class(device)).ok()?;
+    let whole = match own.join("partition").exists() {
+        true => own.parent()?,
+        false => &own,
+    };
+    let name = whole.file_name()?.to_str()?;
+    whole.join("queue").is_dir().then(|| name.to_owned())
+}
+
+/// The least multiple of the granularity that isn't below.
+fn whole_granules(bytes: u64, granularity: u64) -> u64 {
+    bytes
+        .checked_next_multiple_of(granularity.max(1))
+        .unwrap_or(bytes)
+}
+
+fn read(file: &File) -> io::Result<u64> {
+    let mut text = [0u8; 32];
+    let length = file.read_at(&mut text, 0)?;
+    let text = std::str::from_utf8(&text[..length]).map_err(io::Error::other)?;
+    text.trim().parse().map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    #[test]
+    fn an_odd_limit_is_asked_for_by_the_granule_above_it() {
+        assert_eq!(whole_granules(4_294_966_784, 4096), 4_294_967_296);
+        assert_eq!(whole_granules(1 << 30, 4096), 1 << 30);
+        assert_eq!(whole_granules(1 << 30, 0), 1 << 30);
+        assert_eq!(whole_granules(u64::MAX, 4096), u64::MAX);
+    }
+
+    #[test]
+    fn what_has_no_queue_or_takes_no_discards_is_said() {
+        let fake = Fake::new("");
+        fake.device("pci/sda", "8:0", Some(0));
+        let taken = |device| LimitGuard::take(&fake.sys(), device).unwrap_err();
+        assert!(matches!(taken("nosuch"), LimitError::NoQueue { .. }));
+        assert!(matches!(taken("sda"), LimitError::None { .. }));
+    }
+
+    #[test]
+    fn sets_and_puts_back() {
+        let fake = Fake::new("");
+        fake.device("pci/sda", "8:0", Some(1 << 30));
+        let guard = LimitGuard::take(&fake.sys(), "sda").unwrap();
+        assert_eq!((guard.device(), guard.before_bytes()), ("sda", 1 << 30));
+        let busy = LimitGuard::take(&fake.sys(), "sda").unwrap_err();
+        assert!(matches!(busy, LimitError::Busy { .. }), "{busy}");
+        guard.set(1_234_567_890).unwrap();
+        let file = fake.sys().class("sda").join("queue/discard_max_bytes");
+        assert_eq!(fs::read_to_string(&file).unwrap().trim(), "1234567890");
+        guard.restore().unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap().trim(), "1073741824");
+    }
+}

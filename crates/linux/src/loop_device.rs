@@ -1,0 +1,187 @@
+//! Loop devices: a file as a block device (`linux/loop.h`).
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::patience::while_is;
+
+const LOOP_CONFIGURE: u64 = 0x4C0A;
+const LOOP_CLR_FD: u64 = 0x4C01;
+const LOOP_GET_STATUS64: u64 = 0x4C05;
+const LOOP_CTL_GET_FREE: u64 = 0x4C82;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+const NAME_LEN: usize = 64;
+
+/// `struct loop_info64`
+#[repr(C)]
+struct LoopInfo64 {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    sizelimit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; NAME_LEN],
+    crypt_name: [u8; NAME_LEN],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+impl LoopInfo64 {
+    /// All zeros: the whole file, nothing set.
+    const EMPTY: LoopInfo64 = LoopInfo64 {
+        device: 0,
+        inode: 0,
+        rdevice: 0,
+        offset: 0,
+        sizelimit: 0,
+        number: 0,
+        encrypt_type: 0,
+        encrypt_key_size: 0,
+        flags: 0,
+        file_name: [0; NAME_LEN],
+        crypt_name: [0; NAME_LEN],
+        encrypt_key: [0; 32],
+        init: [0; 2],
+    };
+}
+
+/// `struct loop_config`
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+const _: () = assert!(size_of::<LoopConfig>() == 304);
+
+/// Makes a free loop device of a file, with direct I/O, and returns its path.
+///
+/// # Errors
+/// What the kernel said, e.g. `EACCES` without `CAP_SYS_ADMIN`.
+pub fn attach(file: &Path) -> io::Result<PathBuf> {
+    let backing = OpenOptions::new().read(true).write(true).open(file)?;
+    let control = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/loop-control")?;
+    // Somebody else may take the free one first: ask again.
+    let mut taken = Errno::BUSY;
+    for _ in 0..64 {
+        // SAFETY: this request takes no argument.
+        let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        match configure(&path, &backing, file) {
+            Err(errno) if errno == Errno::BUSY => taken = errno,
+            outcome => return Ok(outcome.map(|()| path)?),
+        }
+    }
+    Err(taken.into())
+}
+
+fn configure(device: &Path, backing: &File, name: &Path) -> Result<(), Errno> {
+    // udev may be about to make the node.
+    let device = while_is(Errno::NOENT, Duration::from_secs(2), || {
+        let opened = OpenOptions::new().read(true).write(true).open(device);
+        opened.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))
+    })?;
+    let mut file_name = [0; NAME_LEN];
+    let text = name.as_os_str().as_encoded_bytes();
+    let shown = &text[..text.len().min(NAME_LEN - 1)];
+    file_name[..shown.len()].copy_from_slice(shown);
+    let config = LoopConfig {
+        fd: backing.as_raw_fd().cast_unsigned(),
+        block_size: 0,
+        info: LoopInfo64 {
+            flags: LO_FLAGS_DIRECT_IO,
+            file_name,
+            ..LoopInfo64::EMPTY
+        },
+        reserved: [0; 8],
+    };
+    // SAFETY: the request reads one `struct loop_config`, laid out as above,
+    // and keeps no pointer to it.
+    let done = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &raw const config) };
+    if done == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
+
+/// Detaches a loop device: at once, or when its last user has closed it.
+/// One that is detached already is no error.
+///
+/// # Errors
+/// What the kernel said.
+pub fn detach(device: &Path) -> io::Result<()> {
+    let opened = OpenOptions::new().read(true).open(device)?;
+    // SAFETY: this request takes no argument.
+    let done = unsafe { libc::ioctl(opened.as_raw_fd(), LOOP_CLR_FD as _, 0) };
+    if done == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::ENXIO) => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// The file that a loop device is made of now, as the kernel tells it; `None`
+/// if it is detached, or no loop device.
+pub fn backing_file(device: &Path) -> Option<PathBuf> {
+    let file = Path::new("/sys/block")
+        .join(device.file_name()?)
+        .join("loop/backing_file");
+    let text = std::fs::read_to_string(file).ok()?;
+    let text = text.trim_end_matches('\n');
+    Some(PathBuf::from(text.trim_end_matches(" (deleted)")))
+}
+
+/// The name that an attached loop device was given: its file's path when it was
+/// made, at most 63 bytes of it. It stays when the file can't be reached by a
+/// path any more.
+pub fn name(device: &Path) -> Option<PathBuf> {
+    let opened = OpenOptions::new().read(true).open(device).ok()?;
+    let mut info = LoopInfo64::EMPTY;
+    // SAFETY: the request writes one `struct loop_info64`, laid out as above,
+    // and keeps no pointer to it.
+    let done = unsafe { libc::ioctl(opened.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut info) };
+    if done != 0 {
+        return None;
+    }
+    let end = info.file_name.iter().position(|&byte| byte == 0)?;
+    Some(PathBuf::from(OsString::from_vec(
+        info.file_name[..end].to_vec(),
+    )))
+}
+
+/// Every loop device that is attached, with its file.
+pub fn attached() -> Vec<(PathBuf, PathBuf)> {
+    let mut found: Vec<_> = std::fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let device = Path::new("/dev").join(entry.file_name());
+            let file = backing_file(&device)?;
+            Some((device, file))
+        })
+        .collect();
+    found.sort();
+    found
+}

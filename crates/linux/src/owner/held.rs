@@ -1,0 +1,179 @@
+//! A directory of ours for another purpose than a run, held in the same way: by
+//! a locked owner file in it.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::OwnerError;
+use super::claim::{Owner, create_in};
+use super::clear::{entries, is_our_file};
+use super::names::{self, OWNER, OWNER_NEW};
+
+/// A directory that this process alone works in. Dropping it lets go of it and
+/// removes nothing.
+#[derive(Debug)]
+pub struct Held {
+    directory: OwnedFd,
+    name: String,
+    /// Holds the lock on `owner`.
+    _lock: OwnedFd,
+}
+
+/// What became of an attempt to hold a directory that bears a name like ours.
+#[derive(Debug)]
+pub enum Found {
+    /// Whoever made it is gone, and we hold it now.
+    Held(Held),
+    /// A living process holds it.
+    InUse {
+        /// The process that made it.
+        pid: Option<u32>,
+    },
+    /// It isn't certain that it is ours. Why, to be read after "because".
+    Left(String),
+    /// It isn't there any more, or was empty and has been removed.
+    Gone,
+}
+
+impl Held {
+    /// Creates a directory `PREFIX????????`, with eight random letters and
+    /// digits, for this user alone. `parent_path` is for messages.
+    ///
+    /// # Errors
+    /// Where nothing can be created in the parent.
+    pub fn create(parent: &OwnedFd, parent_path: &Path, prefix: &str) -> Result<Held, OwnerError> {
+        let (name, directory, lock) = create_in(parent, parent_path, prefix)?;
+        Ok(Held {
+            directory,
+            name,
+            _lock: lock,
+        })
+    }
+
+    /// Holds a directory that a process has left which is gone. It must belong to
+    /// this user, be writable by nobody else, and have an owner file of our form.
+    pub fn find(parent: &OwnedFd, name: &str) -> Found {
+        match take(parent, name) {
+            Taken::Gone => Found::Gone,
+            Taken::Left(because) => Found::Left(because),
+            Taken::InUse { pid } => Found::InUse { pid },
+            Taken::Unclaimed { .. } => {
+                // Killed before it had an owner file: then it is empty.
+                match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
+                    Ok(()) | Err(Errno::NOENT) => Found::Gone,
+                    Err(_) => Found::Left("it has no owner file that says it is ours".to_owned()),
+                }
+            }
+            Taken::Ours {
+                directory, lock, ..
+            } => Found::Held(Held {
+                directory,
+                name: name.to_owned(),
+                _lock: lock,
+            }),
+        }
+    }
+
+    /// The open directory.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Its name in its parent.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Removes the owner file and the directory, which must hold nothing else.
+    ///
+    /// # Errors
+    /// When something else is in it: then all stays, and is still ours.
+    pub fn remove(self, parent: &OwnedFd) -> Result<(), Errno> {
+        let others = entries(&self.directory)?;
+        if others.iter().any(|name| name != OWNER && name != OWNER_NEW) {
+            return Err(Errno::NOTEMPTY);
+        }
+        for name in [OWNER_NEW, OWNER] {
+            match rustix::fs::unlinkat(&self.directory, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        match rustix::fs::unlinkat(parent, &self.name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Whether a name is this prefix and eight letters or digits.
+pub fn is_named(name: &str, prefix: &str) -> bool {
+    names::begins(name, prefix)
+}
+
+/// Whose a directory is.
+pub(super) enum Taken {
+    /// It vanished meanwhile.
+    Gone,
+    /// It isn't certain that it is ours. Why, to be read after "because".
+    Left(String),
+    /// A living process holds it.
+    InUse { pid: Option<u32> },
+    /// It is this user's, and has no owner file.
+    Unclaimed { directory: OwnedFd },
+    /// It is ours, and we hold it now.
+    Ours {
+        directory: OwnedFd,
+        lock: OwnedFd,
+        pid: Option<u32>,
+    },
+}
+
+/// Opens a directory once, looks whose it is, and locks its owner file.
+pub(super) fn take(parent: &OwnedFd, name: &str) -> Taken {
+    let left = |because: &str| Taken::Left(because.to_owned());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = match rustix::fs::openat(parent, name, flags, Mode::empty()) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT) => return Taken::Gone,
+        Err(Errno::NOTDIR | Errno::LOOP) => return left("it is not a directory"),
+        Err(errno) => return left(&format!("it can't be opened: {errno}")),
+    };
+    match rustix::fs::fstat(&directory) {
+        Err(errno) => return left(&format!("it can't be examined: {errno}")),
+        Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => {
+            return left("it belongs to another user");
+        }
+        Ok(stat) if stat.st_mode & 0o022 != 0 => return left("others may write to it"),
+        Ok(_) => {}
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let owner = match rustix::fs::openat(&directory, OWNER, flags, Mode::empty()) {
+        Ok(owner) => owner,
+        Err(_) => return Taken::Unclaimed { directory },
+    };
+    if !is_our_file(&directory, OWNER) {
+        return left("its owner file is not a file of ours");
+    }
+    let file = File::from(owner);
+    let form = Owner::read(&file);
+    let pid = form.as_ref().map(|owner| owner.pid);
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) if pid.is_some() => return Taken::InUse { pid },
+        Err(errno) => return left(&format!("its owner file can't be locked: {errno}")),
+    }
+    if form.is_none() {
+        return left("its owner file doesn't have our form");
+    }
+    let lock = file.into();
+    Taken::Ours {
+        directory,
+        lock,
+        pid,
+    }
+}

@@ -1,0 +1,123 @@
+//! Where a btrfs keeps data in its logical address space: its chunks.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+
+/// `BTRFS_IOC_TREE_SEARCH`, `_IOWR(0x94, 17, struct btrfs_ioctl_search_args)` of
+/// `include/uapi/linux/btrfs.h`.
+const TREE_SEARCH: libc::Ioctl = 0xD000_9411;
+
+/// Sizes of the structure, of the key that it begins with and of what stands
+/// before each item in the rest.
+const ARGUMENTS: usize = 4096;
+const KEY: usize = 104;
+const HEADER: usize = 32;
+
+/// `BTRFS_CHUNK_TREE_OBJECTID`, `BTRFS_FIRST_CHUNK_TREE_OBJECTID`,
+/// `BTRFS_CHUNK_ITEM_KEY`.
+const CHUNK_TREE: u64 = 3;
+const FIRST_CHUNK: u64 = 256;
+const CHUNK_ITEM: u32 = 228;
+
+#[repr(C, align(8))]
+struct Arguments([u8; ARGUMENTS]);
+
+/// The logical ranges of all chunks, ascending.
+pub(super) fn chunks(directory: &File) -> io::Result<Vec<Range<u64>>> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    loop {
+        let mut arguments = Arguments(key(from));
+        // SAFETY: the ioctl reads and writes one structure of this size, and
+        // keeps no pointer to it.
+        let result = unsafe { libc::ioctl(directory.as_raw_fd(), TREE_SEARCH, &raw mut arguments) };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let before = found.len();
+        items(&arguments.0, &mut found);
+        match found.last() {
+            Some(last) if found.len() > before && last.end > from => from = last.end,
+            _ => return Ok(found),
+        }
+    }
+}
+
+/// A search for chunks from a logical address on.
+fn key(from: u64) -> [u8; ARGUMENTS] {
+    let mut bytes = [0; ARGUMENTS];
+    let long = [
+        CHUNK_TREE,
+        FIRST_CHUNK,
+        FIRST_CHUNK,
+        from,
+        u64::MAX,
+        0,
+        u64::MAX,
+    ];
+    for (i, value) in long.iter().enumerate() {
+        bytes[i * 8..i * 8 + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+    for (i, value) in [CHUNK_ITEM, CHUNK_ITEM, u32::MAX].iter().enumerate() {
+        let at = 56 + i * 4;
+        bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    bytes
+}
+
+/// What was found: `nr_items` of the key says how many.
+fn items(bytes: &[u8; ARGUMENTS], found: &mut Vec<Range<u64>>) {
+    let long = |at: usize| -> Option<u64> {
+        Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+    };
+    let short = |at: usize| -> Option<u32> {
+        Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+    };
+    let count = short(64).unwrap_or(0);
+    let mut at = KEY;
+    for _ in 0..count {
+        let (Some(logical), Some(kind), Some(length)) =
+            (long(at + 16), short(at + 24), short(at + 28))
+        else {
+            return;
+        };
+        // The item itself, as on the disk, is little-endian; its length comes first.
+        if kind == CHUNK_ITEM
+            && let Some(bytes) = long(at + HEADER).map(u64::from_le)
+        {
+            found.push(logical..logical.saturating_add(bytes));
+        }
+        at += HEADER + length as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_read_and_nonsense_is_not() {
+        let mut bytes = key(7);
+        assert_eq!(bytes[24], 7);
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(64, &2u32.to_ne_bytes());
+        for (at, logical) in [(KEY, 1u64 << 20), (KEY + HEADER + 80, 1 << 30)] {
+            put(at + 16, &logical.to_ne_bytes());
+            put(at + 24, &CHUNK_ITEM.to_ne_bytes());
+            put(at + 28, &80u32.to_ne_bytes());
+            put(at + HEADER, &(8u64 << 20).to_le_bytes());
+        }
+        let mut found = Vec::new();
+        items(&bytes, &mut found);
+        let expected = [1 << 20..9 << 20, 1 << 30..(1 << 30) + (8 << 20)];
+        assert_eq!(found, expected);
+        let mut nonsense = [0xff; ARGUMENTS];
+        found.clear();
+        items(&nonsense, &mut found);
+        nonsense[64..68].copy_from_slice(&u32::MAX.to_ne_bytes());
+        items(&nonsense, &mut found);
+        assert!(found.is_empty());
+    }
+}
