@@ -17,9 +17,17 @@ pub enum LoadError {
     },
     /// io_uring was asked for by name and can't be had.
     #[error(
-        "io_uring can't be used: {reason}; choose the engine `auto` or `sync`, or remove the restriction"
+        "io_uring can't be used: {reason}; choose the engine `auto`, `libaio` or `sync`, or remove the restriction"
     )]
     NoIoUring {
+        /// Who forbids it.
+        reason: String,
+    },
+    /// libaio was asked for by name and can't be had.
+    #[error(
+        "libaio can't be used: {reason}; choose the engine `auto` or `sync`, or remove the restriction"
+    )]
+    NoLibaio {
         /// Who forbids it.
         reason: String,
     },
@@ -54,6 +62,9 @@ pub enum LoadError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// It was told to stop while it was being prepared.
+    #[error("stopped while it was being prepared")]
+    Stopped,
     /// The outside program could not be started.
     #[error("can't start `{program}`: {source}; give its full path, or install it")]
     Command {

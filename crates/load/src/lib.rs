@@ -8,6 +8,8 @@
 //! All of them share one [`Clock`].
 
 pub mod actor;
+pub mod aio;
+pub mod child;
 pub mod clock;
 pub mod deleter;
 mod error;
@@ -18,8 +20,11 @@ pub mod ring;
 pub mod sampler;
 pub mod schedule;
 pub mod target;
+pub mod task;
 
-pub use actor::{Actor, ActorSpec, Arrival, Engine, EngineChoice, Op, Region, Unfinished};
+pub use actor::{
+    Actor, ActorSpec, Arrival, Blocks, Engine, EngineChoice, Op, Region, Series, Unfinished, Work,
+};
 pub use clock::{Clock, Nanos};
 pub use deleter::{Deletion, DeletionOutcome, DeletionProgress, DeletionSpec};
 pub use error::LoadError;
@@ -27,3 +32,4 @@ pub use fill::{Fill, FillProgress, FillReport, FillSpec};
 pub use meter::{IoFailure, Meter};
 pub use pattern::PatternKind;
 pub use sampler::{Sample, Sampler};
+pub use task::TaskSpec;

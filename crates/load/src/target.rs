@@ -20,7 +20,7 @@ pub fn open(path: &Path, op: Op, direct: bool) -> Result<File, LoadError> {
     let with = |flags: i32| {
         OpenOptions::new()
             .read(true)
-            .write(op == Op::Write)
+            .write(op.writes())
             .custom_flags(flags)
             .open(path)
     };

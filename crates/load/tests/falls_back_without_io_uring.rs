@@ -1,25 +1,25 @@
-//! In a container that forbids io_uring an actor runs on threads and says so.
+//! In a container that forbids io_uring an actor falls back on libaio or threads, and says so.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use load::actor::{ActorSpec, Arrival, EngineChoice, Op, Region};
+use load::actor::{ActorSpec, Arrival, Blocks, EngineChoice, Op, Region, Work};
 use load::pattern::PatternKind;
 use load::{Actor, Clock, Engine, LoadError};
 
-/// From here on this thread, and those it starts, get `errno` from `io_uring_setup`.
-fn forbid_io_uring(errno: i32) {
+/// From here on this thread, and those it starts, get `errno` from these system calls.
+fn forbid(calls: &[libc::c_long], errno: i32) {
     const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut filter = [
-        // The number of the system call comes first in struct seccomp_data.
-        step(LOAD_WORD, 0, 0, 0),
-        step(JUMP_IF_EQUAL, 0, 1, libc::SYS_io_uring_setup as u32),
-        step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
-        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
+    // The number of the system call comes first in struct seccomp_data.
+    let mut filter = vec![step(LOAD_WORD, 0, 0, 0)];
+    for call in calls {
+        filter.push(step(JUMP_IF_EQUAL, 0, 1, *call as u32));
+        filter.push(step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32));
+    }
+    filter.push(step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
@@ -36,33 +36,50 @@ fn forbid_io_uring(errno: i32) {
     assert!(installed, "{}", std::io::Error::last_os_error());
 }
 
-fn spec(engine: EngineChoice) -> ActorSpec {
-    let file = tempfile::tempfile().expect("temporary file");
-    file.set_len(1 << 20).expect("truncate");
+const LEN: u64 = 1 << 20;
+
+fn spec(engine: EngineChoice, direct: bool) -> ActorSpec {
+    let named = tempfile::NamedTempFile::new().expect("temporary file");
+    named.as_file().set_len(LEN).expect("truncate");
+    let file = load::target::open(named.path(), Op::Read, direct).expect("open");
     ActorSpec {
         name: "reader".into(),
-        op: Op::Read,
-        pattern: PatternKind::Random,
-        block_bytes: 4096,
-        arrival: Arrival::Closed { depth: 4, batch: 1 },
-        engine,
-        target: Some(Region {
-            file: Arc::new(file),
-            start: 0,
-            len: 1 << 20,
+        work: Work::Blocks(Blocks {
+            op: Op::Read,
+            pattern: PatternKind::Random,
+            block_bytes: 4096,
+            engine,
+            target: Some(Region {
+                file: Arc::new(file),
+                start: 0,
+                len: LEN,
+            }),
+            direct,
         }),
-        direct: false,
+        arrival: Arrival::Closed { depth: 4, batch: 1 },
         seed: 1,
+    }
+}
+
+fn blocks_of(spec: &ActorSpec) -> &Blocks {
+    match &spec.work {
+        Work::Blocks(blocks) => blocks,
+        Work::Task(_) => panic!("not blocks"),
     }
 }
 
 /// It reads, without errors; a busy machine may take some time over it.
 fn assert_reads(actor: &Actor, clock: Clock) {
-    let mut sampler = actor.sampler();
+    let mut sampler = actor.series()[0].sampler();
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(10) {
         let interval = sampler.sample(clock.now()).interval;
-        assert_eq!(interval.errors, 0, "{:?}", actor.meter().first_error());
+        assert_eq!(
+            interval.errors,
+            0,
+            "{:?}",
+            actor.series()[0].meter.first_error()
+        );
         if interval.ops > 0 {
             return;
         }
@@ -71,32 +88,94 @@ fn assert_reads(actor: &Actor, clock: Clock) {
     panic!("nothing was read in ten seconds");
 }
 
-#[test]
-fn auto_runs_on_threads_and_io_uring_by_name_is_refused() {
-    for errno in [libc::EPERM, libc::ENOSYS] {
-        // A thread of its own: the filter can't be taken off again.
-        let forbidden = std::thread::spawn(move || {
-            forbid_io_uring(errno);
-            let clock = Clock::start();
-            let actor = Actor::start(spec(EngineChoice::Auto), clock).expect("falls back");
-            assert_eq!(actor.engine(), Engine::Sync);
-            assert_eq!(actor.info().engine, "sync");
-            let note = actor.notes().join("; ");
-            assert!(
-                note.contains("io_uring") && note.contains("4 threads"),
-                "{note}"
-            );
-            if !note.contains("sysctl") {
-                assert!(note.contains("seccomp"), "{note}");
-            }
-            assert_reads(&actor, clock);
-            assert_eq!(actor.finish(Duration::from_secs(10)).operations, 0);
+/// Starts a reader with the engine `auto`, which must fall back on this one,
+/// say so in advance and at the start alike, and read. Returns the note.
+fn falls_back_on(engine: Engine, direct: bool) -> String {
+    let clock = Clock::start();
+    let spec = spec(EngineChoice::Auto, direct);
+    let (before, notes) = blocks_of(&spec).engine_now().expect("falls back");
+    assert_eq!(before, engine, "{notes:?}");
+    let actor = Actor::start(spec, clock).expect("falls back");
+    assert_eq!(actor.engine(), engine);
+    assert_eq!(actor.series()[0].info.engine, engine.as_str());
+    let [note] = actor.notes() else {
+        panic!("{:?}", actor.notes())
+    };
+    let note = note.clone();
+    assert_eq!(notes, [note.strip_prefix("reader: ").expect("its name")]);
+    let ending = format!("the engine is {}", engine.as_str());
+    assert!(note.contains(&ending), "{note}");
+    assert_reads(&actor, clock);
+    assert_eq!(actor.finish(Duration::from_secs(10))[0].operations, 0);
+    note
+}
 
-            let error = Actor::start(spec(EngineChoice::IoUring), clock).expect_err("by name");
+fn refused(engine: EngineChoice) -> LoadError {
+    let spec = spec(engine, true);
+    blocks_of(&spec).engine_now().expect_err("by name");
+    Actor::start(spec, Clock::start()).expect_err("by name")
+}
+
+/// Does it in a thread of its own, for a filter can't be taken off again.
+fn apart(work: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(work).join().expect("as described");
+}
+
+fn says_why(note: &str) {
+    let why = ["seccomp", "sysctl"].iter().any(|word| note.contains(word));
+    assert!(why, "{note}");
+}
+
+#[test]
+fn without_io_uring_direct_io_goes_on_by_libaio_and_buffered_io_on_threads() {
+    for errno in [libc::EPERM, libc::ENOSYS] {
+        apart(move || {
+            forbid(&[libc::SYS_io_uring_setup], errno);
+            let note = falls_back_on(Engine::Libaio, true);
+            assert!(note.contains("io_uring can't be used"), "{note}");
+            says_why(&note);
+
+            let note = falls_back_on(Engine::Sync, false);
+            assert!(note.contains("io_uring can't be used"), "{note}");
+            assert!(note.contains("libaio would wait"), "{note}");
+            assert!(note.contains("a thread for each operation"), "{note}");
+
+            let error = refused(EngineChoice::IoUring);
             assert!(matches!(error, LoadError::NoIoUring { .. }), "{error:?}");
         });
-        forbidden.join().expect("as described");
     }
+}
+
+#[test]
+fn without_io_uring_and_libaio_it_runs_on_threads() {
+    for errno in [libc::EPERM, libc::ENOSYS] {
+        apart(move || {
+            forbid(&[libc::SYS_io_uring_setup, libc::SYS_io_setup], errno);
+            let note = falls_back_on(Engine::Sync, true);
+            assert!(note.contains("io_uring can't be used"), "{note}");
+            assert!(note.contains("libaio can't be used"), "{note}");
+            says_why(&note);
+
+            let error = refused(EngineChoice::Libaio);
+            assert!(matches!(error, LoadError::NoLibaio { .. }), "{error:?}");
+            assert!(error.to_string().contains("`sync`"), "{error}");
+        });
+    }
+}
+
+#[test]
+fn without_libaio_nobody_misses_it_who_has_io_uring() {
+    apart(|| {
+        forbid(&[libc::SYS_io_setup], libc::EPERM);
+        let spec = spec(EngineChoice::Auto, true);
+        let (engine, notes) = blocks_of(&spec).engine_now().expect("an engine");
+        if engine == Engine::Sync {
+            assert!(std::env::var_os("CI").is_none(), "{notes:?}");
+            println!("skipped: {notes:?}");
+            return;
+        }
+        assert_eq!((engine, notes), (Engine::IoUring, vec![]));
+    });
 }
 
 /// Takes from this thread, and those it starts, the right to lock memory, and
@@ -129,10 +208,10 @@ fn buffers_that_cannot_be_locked_are_used_all_the_same_and_it_is_said() {
     let limited = std::thread::spawn(|| {
         limit_locked_memory();
         let clock = Clock::start();
-        let large = ActorSpec {
-            block_bytes: 1 << 20,
-            ..spec(EngineChoice::Auto)
-        };
+        let mut large = spec(EngineChoice::Auto, false);
+        if let Work::Blocks(blocks) = &mut large.work {
+            blocks.block_bytes = 1 << 20;
+        }
         let actor = Actor::start(large, clock).expect("starts");
         if actor.engine() == Engine::Sync {
             assert!(std::env::var_os("CI").is_none(), "{:?}", actor.notes());
@@ -142,7 +221,7 @@ fn buffers_that_cannot_be_locked_are_used_all_the_same_and_it_is_said() {
         let note = actor.notes().join("; ");
         assert!(note.contains("ulimit -l"), "{note}");
         assert_reads(&actor, clock);
-        assert_eq!(actor.finish(Duration::from_secs(10)).operations, 0);
+        assert_eq!(actor.finish(Duration::from_secs(10))[0].operations, 0);
     });
     limited.join().expect("as described");
 }

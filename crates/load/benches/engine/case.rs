@@ -66,6 +66,8 @@ pub(crate) const ALL: [Case; 5] = [
 pub(crate) enum Tool {
     /// Our actor: every I/O timed and recorded, sampled every 100 ms.
     Ours,
+    /// The same actor with the engine libaio; not where there is nothing to read.
+    Libaio,
     /// Our ring, submitted and reaped, with nothing measured.
     Bare,
     /// fio with its defaults.
@@ -80,6 +82,7 @@ impl Tool {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Tool::Ours => "ours",
+            Tool::Libaio => "libaio",
             Tool::Bare => "bare",
             Tool::FioDefaults => "fio",
             Tool::FioTuned => "fio-tuned",
@@ -88,8 +91,11 @@ impl Tool {
     }
 }
 
-pub(crate) fn tools(options: &Options) -> Vec<Tool> {
+pub(crate) fn tools(case: &Case, options: &Options) -> Vec<Tool> {
     let mut tools = vec![Tool::Ours, Tool::Bare];
+    if case.place != Where::Nowhere {
+        tools.push(Tool::Libaio);
+    }
     if options.fio {
         tools.extend([Tool::FioDefaults, Tool::FioTuned]);
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use load::actor::Op;
+use load::actor::{EngineChoice, Op};
 
 use crate::case::{self, Case, Measured, Tool, Where};
 use crate::ours;
@@ -73,7 +73,12 @@ fn work(tool: &str, case: &str, path: &str, len: &str, seconds: &str) -> Result<
     let measured = if tool == Tool::Bare.name() {
         ours::bare(case, &place, seconds)?
     } else {
-        ours::full(case, &place, seconds)?
+        let engine = match case.place {
+            Where::Nowhere => EngineChoice::Null,
+            _ if tool == Tool::Libaio.name() => EngineChoice::Libaio,
+            _ => EngineChoice::IoUring,
+        };
+        ours::full(case, &place, seconds, engine)?
     };
     let Measured {
         user_us,

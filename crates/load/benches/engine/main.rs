@@ -60,7 +60,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         let Some(place) = places.of(case) else {
             continue;
         };
-        let tools = case::tools(options);
+        let tools = case::tools(case, options);
         let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); tools.len()];
         let mut failed = Vec::new();
         for repeat in 0..options.repeats {
@@ -100,7 +100,7 @@ fn measure(
     options: &Options,
 ) -> Result<Measured, String> {
     match tool {
-        Tool::Ours | Tool::Bare => child::run(tool, case, place, options.seconds),
+        Tool::Ours | Tool::Libaio | Tool::Bare => child::run(tool, case, place, options.seconds),
         Tool::FioDefaults => external::fio(case, place, options.seconds, false),
         Tool::FioTuned => external::fio(case, place, options.seconds, true),
         Tool::TIoUring(path) => external::t_io_uring(path, case, place, options.seconds),

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use load::actor::{ActorSpec, Arrival, EngineChoice, Op, Region};
+use load::actor::{ActorSpec, Arrival, Blocks, EngineChoice, Op, Region, Work};
 use load::pattern::{Pattern, PatternKind};
 use load::ring::{Area, Ring, Sqe};
 use load::{Actor, Clock};
@@ -16,33 +16,36 @@ use crate::place::Place;
 const WARM_UP: Duration = Duration::from_millis(200);
 
 /// The actor with all its recording, sampled every 100 ms.
-pub(crate) fn full(case: &Case, place: &Place, seconds: f64) -> Result<Measured, String> {
+pub(crate) fn full(
+    case: &Case,
+    place: &Place,
+    seconds: f64,
+    engine: EngineChoice,
+) -> Result<Measured, String> {
     let nop = case.place == Where::Nowhere;
     let spec = ActorSpec {
         name: "reader".into(),
-        op: if nop { Op::Nop } else { Op::Read },
-        pattern: PatternKind::Random,
-        block_bytes: BLOCK,
+        work: Work::Blocks(Blocks {
+            op: if nop { Op::Nop } else { Op::Read },
+            pattern: PatternKind::Random,
+            block_bytes: BLOCK,
+            engine,
+            target: place.file.as_ref().map(|file| Region {
+                file: file.clone(),
+                start: 0,
+                len: place.len,
+            }),
+            direct: true,
+        }),
         arrival: Arrival::Closed {
             depth: case.depth,
             batch: case.batch,
         },
-        engine: if nop {
-            EngineChoice::Null
-        } else {
-            EngineChoice::IoUring
-        },
-        target: place.file.as_ref().map(|file| Region {
-            file: file.clone(),
-            start: 0,
-            len: place.len,
-        }),
-        direct: true,
         seed: 1,
     };
     let clock = Clock::start();
     let actor = Actor::start(spec, clock).map_err(|error| error.to_string())?;
-    let mut sampler = actor.sampler();
+    let mut sampler = actor.series()[0].sampler();
     let mut histogram = load::Sampler::histogram();
     std::thread::sleep(WARM_UP);
     sampler.sample(clock.now());

@@ -1,29 +1,42 @@
 //! Actors: one source of foreground load each, in threads of their own.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-use timeline::record::ActorInfo;
 
 use crate::clock::Clock;
 use crate::error::LoadError;
 use crate::meter::Meter;
-use crate::sampler::Sampler;
 use crate::schedule;
 
+mod blocks;
+mod choose;
+mod lanes;
+mod libaio;
+mod mix;
+mod queue;
+mod series;
 mod shared;
 mod spec;
 mod sync;
+mod tasks;
 mod uring;
 
-pub use spec::{ActorSpec, Arrival, Engine, EngineChoice, Op, Region};
+pub use blocks::{Blocks, Engine, EngineChoice, Op, Region};
+pub use series::Series;
+pub use spec::{ActorSpec, Arrival, Work};
+pub(crate) use tasks::Stopwatch;
 
+use libaio::Libaio;
+use series::Part;
 use shared::Shared;
+use uring::Uring;
 
-/// What was still in flight, or due and never issued, when an actor was given up.
+/// What of a series was still in flight, or due and never issued, when its actor was given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unfinished {
-    /// How many operations. Of a Poisson schedule, those never issued are the expected number.
+    /// How many operations. Where chance decides which are due, those never
+    /// issued are the expected number.
     pub operations: u64,
     /// Age of the oldest, from its intended start, in nanoseconds; 0 when there is none.
     pub oldest_ns: u64,
@@ -32,10 +45,11 @@ pub struct Unfinished {
 /// A running actor. Dropping it stops it without waiting.
 #[derive(Debug)]
 pub struct Actor {
-    info: ActorInfo,
     engine: Engine,
     notes: Vec<String>,
     arrival: Arrival,
+    parts: Vec<Part>,
+    series: Vec<Series>,
     shared: Arc<Shared>,
 }
 
@@ -43,66 +57,56 @@ impl Actor {
     /// Starts the actor's threads; the first operation is issued at once.
     ///
     /// # Errors
-    /// [`LoadError::Spec`], [`LoadError::NoIoUring`] when io_uring was asked
-    /// for by name, [`LoadError::System`].
+    /// [`LoadError::Spec`]; [`LoadError::NoIoUring`] and
+    /// [`LoadError::NoLibaio`] when that was asked for by name;
+    /// [`LoadError::System`]; of a task, what its preparation meets.
     pub fn start(spec: ActorSpec, clock: Clock) -> Result<Actor, LoadError> {
-        spec.check()?;
-        spec.check_target()?;
-        let wanted = match spec.engine {
-            EngineChoice::Sync => Engine::Sync,
-            EngineChoice::Null => Engine::Null,
-            EngineChoice::Auto | EngineChoice::IoUring if spec.op == Op::Nop => Engine::Null,
-            EngineChoice::Auto | EngineChoice::IoUring => Engine::IoUring,
-        };
-        if wanted == Engine::Sync {
-            return Actor::start_with(spec, clock, Engine::Sync, Vec::new());
-        }
-        let may_fall_back = spec.engine == EngineChoice::Auto;
-        match Actor::start_with(spec.clone(), clock, wanted, Vec::new()) {
-            Err(LoadError::NoIoUring { reason }) if may_fall_back => {
-                let note = format!(
-                    "{}: io_uring can't be used ({reason}); it runs on {} threads instead",
-                    spec.name,
-                    spec.arrival.depth(),
-                );
-                Actor::start_with(spec, clock, Engine::Sync, vec![note])
-            }
-            started => started,
-        }
+        Actor::start_unless(spec, clock, &AtomicBool::new(false))
     }
 
-    fn start_with(
+    /// The same, given up once `stop` is set: a task may have gigabytes to
+    /// write before its first operation.
+    ///
+    /// # Errors
+    /// Those of [`Actor::start`]; [`LoadError::Stopped`].
+    pub fn start_unless(
         spec: ActorSpec,
         clock: Clock,
-        engine: Engine,
-        mut notes: Vec<String>,
+        stop: &AtomicBool,
     ) -> Result<Actor, LoadError> {
-        let depth = spec.arrival.depth();
-        let (lanes, slots) = match engine {
-            Engine::Sync => (depth, 1),
-            Engine::IoUring | Engine::Null => (1, depth),
+        spec.check()?;
+        spec.check_target()?;
+        let (engine, (shared, mut notes), fallen_back) = match &spec.work {
+            Work::Blocks(blocks) => {
+                choose::first_that(blocks, |engine| start_blocks(&spec, blocks, clock, engine))?
+            }
+            Work::Task(task) => {
+                let shared = sharing(&spec, clock, Engine::Sync);
+                let notes = tasks::start(&spec, task, &shared, stop)?;
+                (Engine::Sync, (shared, notes), None)
+            }
         };
-        let bytes = u64::from(spec.bytes_per_op());
-        let meter = Meter::new(lanes, slots, bytes, spec.arrival.is_open());
-        let shared = Arc::new(Shared::new(clock, Arc::new(meter)));
-        let (info, arrival) = (spec.info(engine), spec.arrival);
-        let more = match engine {
-            Engine::Sync => sync::start(spec, &shared)?,
-            Engine::IoUring | Engine::Null => uring::start(spec, &shared)?,
-        };
-        notes.extend(more);
-        Ok(Actor {
+        if let Some(note) = fallen_back {
+            notes.insert(0, format!("{}: {note}", spec.name));
+        }
+        let series = spec.series(engine).into_iter().zip(&shared.meters);
+        let series = series.map(|(info, meter)| Series {
             info,
+            meter: meter.clone(),
+        });
+        Ok(Actor {
             engine,
             notes,
-            arrival,
+            arrival: spec.arrival,
+            parts: spec.parts(),
+            series: series.collect(),
             shared,
         })
     }
 
-    /// What the record's head says about it, with the engine really used.
-    pub fn info(&self) -> &ActorInfo {
-        &self.info
+    /// The columns of the record that it fills: at least one.
+    pub fn series(&self) -> &[Series] {
+        &self.series
     }
 
     /// The engine really used.
@@ -115,43 +119,67 @@ impl Actor {
         &self.notes
     }
 
-    /// Its meter; give it to a [`crate::Sampler`].
-    pub fn meter(&self) -> &Arc<Meter> {
-        &self.shared.meter
-    }
-
-    /// A sampler of its meter; have only one.
-    pub fn sampler(&self) -> Sampler {
-        Sampler::new(self.shared.meter.clone())
-    }
-
     /// Tells it to issue nothing more. Returns at once.
     pub fn stop(&self) {
         self.shared.stop();
     }
 
     /// Stops it, waits at most `grace` for what is in flight, and counts what
-    /// never finished, in an open loop with what was due and never issued. A
-    /// thread that is still blocked then is abandoned with its memory.
-    pub fn finish(self, grace: Duration) -> Unfinished {
+    /// never finished, for each series; in an open loop with what was due and
+    /// never issued. A thread that is still blocked then is abandoned with its
+    /// memory.
+    pub fn finish(self, grace: Duration) -> Vec<Unfinished> {
         let stopped_at = self.shared.stop();
         self.shared.wait_all_ended(grace);
         let now = self.shared.clock.now();
-        let (mut operations, mut oldest) = self.shared.meter.in_flight();
-        if let (Arrival::Open { rate_per_s, .. }, Some(next)) =
-            (self.arrival, self.shared.next_intended())
-        {
-            let never_issued = schedule::due(next, stopped_at, rate_per_s);
-            if never_issued > 0 {
-                operations += never_issued;
-                oldest = Some(oldest.map_or(next, |oldest| oldest.min(next)));
+        let never_issued = match (self.arrival, self.shared.next_intended()) {
+            (Arrival::Open { rate_per_s, .. }, Some(next)) => {
+                Some((next, schedule::due(next, stopped_at, rate_per_s)))
             }
-        }
-        Unfinished {
-            operations,
-            oldest_ns: oldest.map_or(0, |oldest| now.since(oldest).0),
-        }
+            _ => None,
+        };
+        let unfinished = |(part, meter): (&Part, &Arc<Meter>)| {
+            let (mut operations, mut oldest) = meter.in_flight();
+            if let Some((next, due)) = never_issued {
+                let due = (due as f64 * part.share).round() as u64;
+                if due > 0 {
+                    operations += due;
+                    oldest = Some(oldest.map_or(next, |oldest| oldest.min(next)));
+                }
+            }
+            Unfinished {
+                operations,
+                oldest_ns: oldest.map_or(0, |oldest| now.since(oldest).0),
+            }
+        };
+        let parts = self.parts.iter().zip(&self.shared.meters);
+        parts.map(unfinished).collect()
     }
+}
+
+fn start_blocks(
+    spec: &ActorSpec,
+    blocks: &Blocks,
+    clock: Clock,
+    engine: Engine,
+) -> Result<(Arc<Shared>, Vec<String>), LoadError> {
+    let shared = sharing(spec, clock, engine);
+    let notes = match engine {
+        Engine::Sync => sync::start(spec, blocks, &shared)?,
+        Engine::IoUring | Engine::Null => queue::start::<Uring>(spec, blocks, &shared)?,
+        Engine::Libaio => queue::start::<Libaio>(spec, blocks, &shared)?,
+    };
+    Ok((shared, notes))
+}
+
+/// What the actor's threads have in common, with room for what is in flight on that engine.
+fn sharing(spec: &ActorSpec, clock: Clock, engine: Engine) -> Arc<Shared> {
+    let depth = spec.arrival.depth();
+    let (lanes, slots) = match engine {
+        Engine::Sync => (depth, 1),
+        Engine::IoUring | Engine::Libaio | Engine::Null => (1, depth),
+    };
+    Arc::new(Shared::new(clock, spec.meters(lanes, slots)))
 }
 
 impl Drop for Actor {

@@ -11,7 +11,8 @@ use crate::meter::Meter;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) clock: Clock,
-    pub(super) meter: Arc<Meter>,
+    /// One for each series of the record.
+    pub(super) meters: Vec<Arc<Meter>>,
     stop: AtomicBool,
     /// When it was told to stop; 0 before.
     stopped_at: AtomicU64,
@@ -22,10 +23,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(clock: Clock, meter: Arc<Meter>) -> Shared {
+    pub(super) fn new(clock: Clock, meters: Vec<Arc<Meter>>) -> Shared {
         Shared {
             clock,
-            meter,
+            meters,
             stop: AtomicBool::new(false),
             stopped_at: AtomicU64::new(0),
             next_intended: AtomicU64::new(u64::MAX),

@@ -1,34 +1,8 @@
 //! What an actor is told, and whether it makes sense.
 
-use std::fs::File;
-use std::sync::Arc;
-
-use timeline::record::{ActorInfo, LoopKind};
-
+use super::blocks::Blocks;
 use crate::error::LoadError;
-use crate::pattern::{Pattern, PatternKind};
-
-/// What each operation does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    /// Reads a block.
-    Read,
-    /// Overwrites a block with incompressible data.
-    Write,
-    /// Goes through the engine and does nothing: measures the engine itself.
-    Nop,
-}
-
-impl Op {
-    /// The word for it in a record.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Nop => "nop",
-        }
-    }
-}
+use crate::task::TaskSpec;
 
 /// When operations are issued.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,50 +40,13 @@ impl Arrival {
     }
 }
 
-/// The engine asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// io_uring, else threads; what was used and why is in the actor's notes.
-    Auto,
-    /// io_uring or an error.
-    IoUring,
-    /// One thread per operation in flight.
-    Sync,
-    /// io_uring's own no-operation: our overhead alone. Only with [`Op::Nop`].
-    Null,
-}
-
-/// The engine in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Engine {
-    /// io_uring.
-    IoUring,
-    /// One thread per operation in flight.
-    Sync,
-    /// io_uring's no-operation.
-    Null,
-}
-
-impl Engine {
-    /// The word for it in a record: `io_uring`, `sync` or `null`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Engine::IoUring => "io_uring",
-            Engine::Sync => "sync",
-            Engine::Null => "null",
-        }
-    }
-}
-
-/// The part of a file or device that an actor works on.
+/// What an actor does, over and over.
 #[derive(Debug, Clone)]
-pub struct Region {
-    /// The file, opened as [`crate::target::open`] does.
-    pub file: Arc<File>,
-    /// First byte; a multiple of the block size.
-    pub start: u64,
-    /// Length in bytes; at least one block. A last, partial block is left out.
-    pub len: u64,
+pub enum Work {
+    /// Reads and writes blocks.
+    Blocks(Blocks),
+    /// Carries out a short chain of system calls, on a thread per chain in flight.
+    Task(TaskSpec),
 }
 
 /// Everything an actor is told.
@@ -117,27 +54,15 @@ pub struct Region {
 pub struct ActorSpec {
     /// Its name, unique in the run.
     pub name: String,
-    /// What each operation does.
-    pub op: Op,
-    /// The order of the blocks.
-    pub pattern: PatternKind,
-    /// Bytes per operation: a multiple of 512 when direct, at most 16 MiB; any for [`Op::Nop`].
-    pub block_bytes: u32,
-    /// When operations are issued.
+    /// What it does.
+    pub work: Work,
+    /// When it does it.
     pub arrival: Arrival,
-    /// The engine.
-    pub engine: EngineChoice,
-    /// Where to work; only [`Op::Nop`] does without.
-    pub target: Option<Region>,
-    /// Whether the file was opened with `O_DIRECT`.
-    pub direct: bool,
     /// Seed of pattern, schedule and data.
     pub seed: u64,
 }
 
 const MAX_DEPTH: u32 = 4096;
-const MAX_BLOCK: u32 = 16 << 20;
-const MAX_MEMORY: u64 = 1 << 30;
 const MAX_RATE: f64 = 1e7;
 
 impl ActorSpec {
@@ -146,115 +71,44 @@ impl ActorSpec {
     /// # Errors
     /// [`LoadError::Spec`].
     pub fn check(&self) -> Result<(), LoadError> {
-        let wrong = |what| self.wrong(what);
         let depth = self.arrival.depth();
-        if !(1..=MAX_DEPTH).contains(&depth) {
-            return wrong(format!("depth {depth} isn't in 1 to {MAX_DEPTH}"));
-        }
-        match self.arrival {
-            Arrival::Closed { batch, .. } if !(1..=depth).contains(&batch) => {
-                return wrong(format!("batch {batch} isn't in 1 to the depth, {depth}"));
-            }
-            Arrival::Open { rate_per_s, .. } if !(rate_per_s > 0.0 && rate_per_s <= MAX_RATE) => {
-                return wrong(format!(
-                    "rate {rate_per_s} isn't above 0 and at most {MAX_RATE} per second"
-                ));
-            }
-            _ => {}
-        }
-        if self.op == Op::Nop {
-            return Ok(());
-        }
-        if self.engine == EngineChoice::Null {
-            return wrong("the engine null does nothing: give it the operation nop".into());
-        }
-        let block = self.block_bytes;
-        if !(1..=MAX_BLOCK).contains(&block) {
-            return wrong(format!("block size {block} isn't in 1 byte to 16 MiB"));
-        }
-        if self.direct && !block.is_multiple_of(512) {
-            return wrong(format!(
-                "block size {block} isn't a multiple of 512, as direct I/O needs it"
-            ));
-        }
-        if u64::from(block) * u64::from(depth) > MAX_MEMORY {
-            return wrong("depth × block size is above 1 GiB: choose less of either".into());
-        }
-        Ok(())
+        check_arrival(&self.arrival)
+            .and_then(|()| match &self.work {
+                Work::Blocks(blocks) => blocks.check(depth),
+                Work::Task(task) => task.check(depth),
+            })
+            .map_err(|what| self.wrong(what))
     }
 
     /// Whether the target is one that it can work on.
     pub(super) fn check_target(&self) -> Result<(), LoadError> {
-        if self.op == Op::Nop {
-            return Ok(());
+        match &self.work {
+            Work::Blocks(blocks) => blocks.check_target().map_err(|what| self.wrong(what)),
+            // Its own start finds out.
+            Work::Task(_) => Ok(()),
         }
-        let wrong = |what| self.wrong(what);
-        let block = self.block_bytes;
-        let Some(region) = &self.target else {
-            return wrong("there is no file to work on".into());
-        };
-        if region.len < u64::from(block) {
-            return wrong(format!(
-                "{} bytes of file hold no block of {block} bytes",
-                region.len
-            ));
-        }
-        if !region.start.is_multiple_of(u64::from(block)) {
-            return wrong(format!(
-                "the region begins at {}, which isn't a multiple of the block size {block}",
-                region.start
-            ));
-        }
-        Ok(())
     }
 
-    fn wrong(&self, what: String) -> Result<(), LoadError> {
-        Err(LoadError::Spec {
+    pub(super) fn wrong(&self, what: impl Into<String>) -> LoadError {
+        LoadError::Spec {
             actor: self.name.clone(),
-            what,
-        })
-    }
-
-    /// The offsets it visits; all 0 for [`Op::Nop`].
-    pub(super) fn offsets(&self, seed: u64) -> Option<Pattern> {
-        match (&self.target, self.op) {
-            (_, Op::Nop) | (None, _) => Pattern::new(PatternKind::Sequential, 0, 1, 1, 0),
-            (Some(region), _) => {
-                let block = u64::from(self.block_bytes);
-                Pattern::new(self.pattern, region.start, region.len, block, seed)
-            }
+            what: what.into(),
         }
     }
+}
 
-    /// Bytes that each operation moves.
-    pub(super) fn bytes_per_op(&self) -> u32 {
-        match self.op {
-            Op::Nop => 0,
-            Op::Read | Op::Write => self.block_bytes,
-        }
+fn check_arrival(arrival: &Arrival) -> Result<(), String> {
+    let depth = arrival.depth();
+    if !(1..=MAX_DEPTH).contains(&depth) {
+        return Err(format!("depth {depth} isn't in 1 to {MAX_DEPTH}"));
     }
-
-    /// What the record's head says of it, when it runs on that engine.
-    pub fn info(&self, engine: Engine) -> ActorInfo {
-        ActorInfo {
-            name: self.name.clone(),
-            op: self.op.as_str().to_owned(),
-            loop_kind: match self.arrival {
-                Arrival::Closed { depth, .. } => LoopKind::Closed { depth },
-                Arrival::Open {
-                    rate_per_s,
-                    poisson,
-                    depth,
-                } => LoopKind::Open {
-                    rate_per_s,
-                    poisson,
-                    depth,
-                },
-            },
-            block_bytes: u64::from(self.bytes_per_op()),
-            pattern: (self.op != Op::Nop).then(|| self.pattern.as_str().to_owned()),
-            direct: self.direct && self.op != Op::Nop,
-            engine: engine.as_str().to_owned(),
+    match *arrival {
+        Arrival::Closed { batch, .. } if !(1..=depth).contains(&batch) => {
+            Err(format!("batch {batch} isn't in 1 to the depth, {depth}"))
         }
+        Arrival::Open { rate_per_s, .. } if !(rate_per_s > 0.0 && rate_per_s <= MAX_RATE) => Err(
+            format!("rate {rate_per_s} isn't above 0 and at most {MAX_RATE} per second"),
+        ),
+        _ => Ok(()),
     }
 }

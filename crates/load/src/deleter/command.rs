@@ -1,33 +1,34 @@
 //! An outside program deletes; we watch what it frees.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, PipeReader, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::progress::{Call, Progress};
-use super::{CommandOutcome, STAT_BLOCK, Victim, spawn};
+use super::victim::{STAT_BLOCK, Victim, total_bytes};
+use super::{CommandOutcome, Method, refuse, spawn};
+use crate::child::{Group, Tail, end_with_us, listen, lock, wait};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
-/// How much of what the program says is kept.
-const TAIL_BYTES: usize = 4096;
+pub(super) static METHOD: Method = Method {
+    name: "command",
+    about: "have an outside program delete the files",
+    continuous: false,
+};
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// From SIGTERM to SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Its process group, while it may be signalled.
-type Group = Arc<Mutex<Option<Pid>>>;
 
 pub(super) fn start(
     argv: Vec<OsString>,
@@ -37,12 +38,9 @@ pub(super) fn start(
     let mut runs = expand(&argv, &victims).into_iter();
     // The first is started here, so that a program that isn't there is an error at once.
     let Some(first) = runs.next() else {
-        return Err(LoadError::Spec {
-            actor: "deletion".into(),
-            what: "there is no program to run".into(),
-        });
+        return Err(refuse("there is no program to run"));
     };
-    let total = victims.iter().map(|victim| victim.bytes).sum();
+    let total = total_bytes(&victims);
     let progress = Progress::new(clock, 2, total, victims.len() as u64);
     let group = Group::default();
     let tail = Arc::new(Mutex::new(Tail::default()));
@@ -83,9 +81,18 @@ pub(super) fn start(
             program: argv[0].to_string_lossy().into_owned(),
             source,
         })?;
-    spawn(&progress, move |progress, _| {
+    let group = watched.clone();
+    let watching = spawn(&progress, move |progress, _| {
         watch(&victims, &watched, progress)
-    })?;
+    });
+    if let Err(error) = watching {
+        // Nobody else would end it.
+        progress.stop();
+        if let Some(pid) = *lock(&group) {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        return Err(error);
+    }
     Ok(progress)
 }
 
@@ -144,38 +151,6 @@ fn run(
         }
         status
     })
-}
-
-/// Has the kernel end the program should this process die by a signal or leave
-/// without ending it. The programs that it started itself, and a program that
-/// changes its user (sudo), are out of that reach (PR_SET_PDEATHSIG(2const)).
-///
-/// It ends with the *thread* that starts it, so that one has to wait for it too.
-fn end_with_us(command: &mut Command) {
-    let ours = rustix::process::getpid().as_raw_nonzero().get();
-    let before_exec = move || {
-        // SAFETY: system calls without pointers, which may be made after a fork.
-        let (set, parent) = unsafe {
-            let set = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            (set, libc::getppid())
-        };
-        match set {
-            0 if parent == ours => Ok(()),
-            // We have died in between.
-            0 => Err(io::Error::from_raw_os_error(libc::ESRCH)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    };
-    // SAFETY: it neither allocates nor takes a lock, as is required after a fork.
-    unsafe { command.pre_exec(before_exec) };
-}
-
-/// Waits for the end, and takes the group away before its number can be used anew.
-fn wait(child: &mut Child, pid: Pid, group: &Group) -> io::Result<ExitStatus> {
-    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), peek) {}
-    lock(group).take();
-    child.wait()
 }
 
 fn note(outcome: &mut CommandOutcome, status: ExitStatus, progress: &Progress, argv: &[OsString]) {
@@ -251,50 +226,4 @@ impl Stop {
             Some(_) => {}
         }
     }
-}
-
-/// The end of what the program said.
-#[derive(Debug, Default)]
-struct Tail(VecDeque<u8>);
-
-impl Tail {
-    fn add(&mut self, bytes: &[u8]) {
-        self.0.extend(bytes);
-        let excess = self.0.len().saturating_sub(TAIL_BYTES);
-        self.0.drain(..excess);
-    }
-
-    fn text(&self) -> String {
-        let bytes: Vec<u8> = self.0.iter().copied().collect();
-        String::from_utf8_lossy(&bytes).trim().to_owned()
-    }
-}
-
-/// Reads what the program says, so that it never waits for us.
-struct Listener(std::thread::JoinHandle<()>);
-
-fn listen(mut said: PipeReader, tail: Arc<Mutex<Tail>>) -> Option<Listener> {
-    let thread = std::thread::Builder::new().name("deleter:output".into());
-    let spawned = thread.spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(n @ 1..) = said.read(&mut buffer) {
-            lock(&tail).add(&buffer[..n]);
-        }
-    });
-    spawned.ok().map(Listener)
-}
-
-impl Listener {
-    /// Waits a little for the rest; a child that the program left behind may
-    /// hold the pipe open for ever.
-    fn end(self) {
-        let deadline = Instant::now() + Duration::from_millis(200);
-        while !self.0.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

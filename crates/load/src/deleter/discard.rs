@@ -8,9 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::progress::Progress;
-use super::spawn;
+use super::{Method, refuse, spawn};
 use crate::clock::Clock;
 use crate::error::LoadError;
+
+pub(super) static METHOD: Method = Method {
+    name: "discard",
+    about: "discard a raw device in steps, as blkdiscard and mkfs do",
+    continuous: false,
+};
 
 /// What is discarded.
 #[derive(Debug)]
@@ -25,18 +31,19 @@ pub(super) struct Range {
 /// `_IO(0x12, 119)` of `include/uapi/linux/fs.h`.
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
+pub(super) fn check(start: u64, len: u64, step_bytes: u64) -> Result<(), LoadError> {
+    let aligned = [start, len, step_bytes];
+    if len == 0 || aligned.iter().any(|bytes| !bytes.is_multiple_of(512)) {
+        return Err(refuse(format!(
+            "can't discard {len} bytes from {start} in steps of {step_bytes}: \
+             all must be multiples of 512"
+        )));
+    }
+    Ok(())
+}
+
 pub(super) fn start(range: Range, clock: Clock) -> Result<Arc<Progress>, LoadError> {
     let step = range.step_bytes.get();
-    let aligned = [range.start, range.len, step];
-    if range.len == 0 || aligned.iter().any(|bytes| !bytes.is_multiple_of(512)) {
-        return Err(LoadError::Spec {
-            actor: "deletion".into(),
-            what: format!(
-                "can't discard {} bytes from {} in steps of {step}: all must be multiples of 512",
-                range.len, range.start
-            ),
-        });
-    }
     let progress = Progress::new(clock, 1, range.len, 0);
     spawn(&progress, move |progress, call| {
         let mut done = 0;

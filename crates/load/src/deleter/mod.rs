@@ -1,11 +1,9 @@
 //! Freeing space beside the foreground: the deletion under test.
+//!
+//! Most ways delete files that are there and are done with the last of them.
+//! The continuous ones ([`DeletionSpec::is_continuous`]) make what they drop,
+//! until their time is over.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs::File;
-use std::num::{NonZeroU32, NonZeroU64};
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,55 +12,21 @@ use crate::error::LoadError;
 
 mod command;
 mod discard;
+mod fstrim;
+mod lsm;
 mod progress;
+mod punch;
+mod purge;
+mod spec;
+mod spill;
+mod swap;
 mod truncate;
 mod unlink;
+mod victim;
+mod workshop;
 
 use progress::{Call, Progress};
-
-/// What to delete, and how.
-#[derive(Debug, Clone)]
-pub enum DeletionSpec {
-    /// `unlink` of each file, several at a time.
-    Unlink {
-        /// The files.
-        paths: Vec<PathBuf>,
-        /// Threads that take files from the list.
-        parallel: NonZeroU32,
-    },
-    /// What slowrm does: cut each file from its tail in chunks, then unlink it.
-    Truncate {
-        /// The files, one after the other.
-        paths: Vec<PathBuf>,
-        /// Bytes per `ftruncate`.
-        chunk_bytes: NonZeroU64,
-        /// Pause after each chunk.
-        sleep: Duration,
-        /// Whether each chunk is followed by `fsync`.
-        fsync: bool,
-    },
-    /// An outside program, run without a shell in a process group of its own.
-    Command {
-        /// Program and arguments; an argument `{}` is replaced by each path in
-        /// turn, one run per path; without one, all paths are appended and it runs once.
-        argv: Vec<OsString>,
-        /// The files.
-        paths: Vec<PathBuf>,
-    },
-    /// `BLKDISCARD` on a raw device, in steps.
-    Discard {
-        /// The device, opened for writing.
-        device: Arc<File>,
-        /// Its path, for messages.
-        path: PathBuf,
-        /// First byte; a multiple of 512.
-        start: u64,
-        /// Bytes; a multiple of 512.
-        len: u64,
-        /// Bytes per call; a multiple of 512.
-        step_bytes: NonZeroU64,
-    },
-}
+pub use spec::{DeletionSpec, End, METHODS, Method};
 
 /// How far a deletion is; may be asked for at any time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,12 +35,15 @@ pub struct DeletionProgress {
     pub began_at: Option<Nanos>,
     /// When the last call returned; `None` until all is done.
     pub returned_at: Option<Nanos>,
-    /// Bytes to be freed in all, by allocated blocks (raw device: by length).
+    /// Bytes to be freed in all, by allocated blocks (raw device: by length);
+    /// 0 where that isn't known: of a continuous deletion, and of `FITRIM`.
     pub total_bytes: u64,
     /// Bytes handed over to be freed so far. Counted when a call begins;
-    /// for an outside program, when its effect is seen.
+    /// for an outside program, when its effect is seen; for `FITRIM`, when it returns.
     pub freed_bytes: u64,
-    /// Files to be deleted in all; 0 on a raw device.
+    /// Bytes that a continuous deletion has written so far; 0 of the others.
+    pub written_bytes: u64,
+    /// Files to be deleted in all; 0 on a raw device, and where it isn't known.
     pub files_total: u64,
     /// Files gone so far.
     pub files_done: u64,
@@ -127,43 +94,8 @@ impl Deletion {
     /// when there is nothing to delete, [`LoadError::System`].
     /// Failures of the deletion itself are counted in its progress.
     pub fn start(spec: DeletionSpec, clock: Clock) -> Result<Deletion, LoadError> {
-        let progress = match spec {
-            DeletionSpec::Unlink { paths, parallel } => {
-                unlink::start(Victim::look_at_all(paths)?, parallel, clock)?
-            }
-            DeletionSpec::Truncate {
-                paths,
-                chunk_bytes,
-                sleep,
-                fsync,
-            } => {
-                let way = truncate::Way {
-                    chunk_bytes,
-                    sleep,
-                    fsync,
-                };
-                truncate::start(Victim::look_at_all(paths)?, way, clock)?
-            }
-            DeletionSpec::Command { argv, paths } => {
-                command::start(argv, Victim::look_at_all(paths)?, clock)?
-            }
-            DeletionSpec::Discard {
-                device,
-                path,
-                start,
-                len,
-                step_bytes,
-            } => {
-                let range = discard::Range {
-                    device,
-                    path,
-                    start,
-                    len,
-                    step_bytes,
-                };
-                discard::start(range, clock)?
-            }
-        };
+        spec.check()?;
+        let progress = spec.begin(clock)?;
         Ok(Deletion { progress })
     }
 
@@ -197,44 +129,11 @@ impl Drop for Deletion {
     }
 }
 
-/// A file to be deleted, and what that frees.
-#[derive(Debug)]
-struct Victim {
-    path: PathBuf,
-    /// Allocated bytes that go with this name.
-    bytes: u64,
-}
-
-/// `st_blocks` counts in these, whatever the file system's block size (stat(2)).
-const STAT_BLOCK: u64 = 512;
-
-impl Victim {
-    fn look_at_all(paths: Vec<PathBuf>) -> Result<Vec<Victim>, LoadError> {
-        if paths.is_empty() {
-            return Err(LoadError::Spec {
-                actor: "deletion".into(),
-                what: "there is no file to delete".into(),
-            });
-        }
-        // Names seen per inode: its space goes with the last of them.
-        let mut names: HashMap<(u64, u64), u64> = HashMap::new();
-        let look = |path: PathBuf| {
-            let stat = path.symlink_metadata().map_err(|source| LoadError::File {
-                path: path.clone(),
-                what: "look at it",
-                source,
-            })?;
-            let seen = names.entry((stat.dev(), stat.ino())).or_default();
-            *seen += 1;
-            let last_name = *seen >= stat.nlink() || stat.is_dir();
-            let bytes = if last_name {
-                stat.blocks() * STAT_BLOCK
-            } else {
-                0
-            };
-            Ok(Victim { path, bytes })
-        };
-        paths.into_iter().map(look).collect()
+/// A spec that can't be done, in words that say what to give instead.
+fn refuse(what: impl Into<String>) -> LoadError {
+    LoadError::Spec {
+        actor: "deletion".into(),
+        what: what.into(),
     }
 }
 

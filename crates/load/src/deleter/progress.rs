@@ -19,6 +19,7 @@ pub(super) struct Progress {
     returned_at: AtomicU64,
     total_bytes: u64,
     freed_bytes: AtomicU64,
+    written_bytes: AtomicU64,
     files_total: u64,
     files_done: AtomicU64,
     errors: AtomicU64,
@@ -48,6 +49,7 @@ impl Progress {
             returned_at: AtomicU64::new(0),
             total_bytes,
             freed_bytes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
             files_total: files,
             files_done: AtomicU64::new(0),
             errors: AtomicU64::new(0),
@@ -74,6 +76,7 @@ impl Progress {
             began_at: at(&self.began_at),
             total_bytes: self.total_bytes,
             freed_bytes: self.freed_bytes.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
             files_total: self.files_total,
             files_done: self.files_done.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
@@ -149,6 +152,10 @@ impl Progress {
 
     pub(super) fn set_freed(&self, bytes: u64) {
         self.freed_bytes.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_written(&self, bytes: u64) {
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn file_done(&self) {

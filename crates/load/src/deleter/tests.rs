@@ -1,9 +1,19 @@
 //! Each way of deleting, on real files.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::File;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::*;
+
+mod fstrim;
+mod lsm;
+mod punch;
+mod purge;
+mod spill;
+mod swap;
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -239,4 +249,44 @@ fn a_discard_of_what_is_no_device_fails_once() {
     let outcome = run(spec);
     assert_eq!(outcome.progress.errors, 1);
     assert!(outcome.first_error.expect("an error").contains("no-device"));
+}
+
+#[test]
+fn every_way_is_listed_once_in_a_line() {
+    for (i, method) in METHODS.iter().enumerate() {
+        assert!(
+            method.name.bytes().all(|byte| byte.is_ascii_lowercase()),
+            "{method:?}"
+        );
+        assert!(method.about.len() > 20 && !method.about.contains('\n'));
+        assert!(
+            METHODS[i + 1..]
+                .iter()
+                .all(|other| other.name != method.name)
+        );
+    }
+    let continuous = METHODS.iter().filter(|method| method.continuous);
+    let names: Vec<_> = continuous.map(|method| method.name).collect();
+    assert_eq!(names, ["lsm", "spill"]);
+}
+
+/// Waits until it is so; a test that waits for ever fails.
+fn wait_until(mut so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !so() {
+        assert!(begin.elapsed() < LONG, "it never came");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The names in a directory, sorted.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("directory");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| {
+        let name = entry.expect("entry").file_name();
+        name.into_string().expect("a plain name")
+    };
+    let mut names: Vec<_> = entries.map(name).collect();
+    names.sort_unstable();
+    names
 }

@@ -1,15 +1,20 @@
 //! Cutting files from their tails in chunks, then unlinking them: what slowrm does.
 
-use std::fs::OpenOptions;
 use std::num::NonZeroU64;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::progress::{Call, Progress};
-use super::{Victim, spawn};
+use super::victim::{Failed, Victim, total_bytes};
+use super::{Method, spawn};
 use crate::clock::Clock;
 use crate::error::LoadError;
+
+pub(super) static METHOD: Method = Method {
+    name: "truncate",
+    about: "cut each file from its tail in chunks with a pause, then unlink it, as slowrm does",
+    continuous: false,
+};
 
 /// How it is done.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +29,7 @@ pub(super) fn start(
     way: Way,
     clock: Clock,
 ) -> Result<Arc<Progress>, LoadError> {
-    let total = victims.iter().map(|victim| victim.bytes).sum();
-    let progress = Progress::new(clock, 1, total, victims.len() as u64);
+    let progress = Progress::new(clock, 1, total_bytes(&victims), victims.len() as u64);
     spawn(&progress, move |progress, call| {
         for victim in &victims {
             if progress.stopping() {
@@ -39,33 +43,19 @@ pub(super) fn start(
     Ok(progress)
 }
 
-fn cut(
-    victim: &Victim,
-    way: Way,
-    progress: &Progress,
-    call: Call<'_>,
-) -> Result<(), (&'static str, std::io::Error)> {
+fn cut(victim: &Victim, way: Way, progress: &Progress, call: Call<'_>) -> Result<(), Failed> {
     let mut left_bytes = victim.bytes;
     // A name beside which others stay: the file must keep its content.
     if victim.bytes > 0 {
-        let file = OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&victim.path)
-            .map_err(|error| ("open it", error))?;
-        let full_len = file
-            .metadata()
-            .map_err(|error| ("look at it", error))?
-            .len();
+        let (file, full_len) = victim.open()?;
         let mut len = full_len;
         while len > 0 {
             if progress.stopping() {
                 return Ok(());
             }
             len = len.saturating_sub(way.chunk_bytes.get());
-            // Blocks are taken as spread evenly over the file.
-            let keep = u128::from(victim.bytes) * u128::from(len) / u128::from(full_len);
-            let frees = left_bytes - (keep as u64).min(left_bytes);
+            let keep = victim.allocated_in(len, full_len);
+            let frees = left_bytes.saturating_sub(keep);
             left_bytes -= frees;
             let done = call.make(frees, || {
                 file.set_len(len).map_err(|error| ("truncate it", error))?;

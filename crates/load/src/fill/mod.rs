@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 
 use crate::error::LoadError;
 
+mod data;
 mod extents;
 mod fragment;
 mod layout;
 mod write;
 
+pub(crate) use data::incompressible;
 pub use fragment::overhead_per_extent;
 use layout::Layout;
 

@@ -6,10 +6,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::data::incompressible;
 use super::layout::Layout;
 use super::{FillSpec, Shared, failed, no_space};
 use crate::error::LoadError;
-use crate::pattern::scramble;
 use crate::ring::Area;
 
 /// Bytes per write, and writes in flight: together more than a drive needs to be busy.
@@ -76,9 +76,7 @@ impl Work<'_> {
             if start >= self.spec.len {
                 return Ok(());
             }
-            // A seed of its own for each chunk: no two are alike.
-            let seed = scramble(self.spec.seed).wrapping_add(scramble(start));
-            fastrand::Rng::with_seed(seed).fill(buffer);
+            incompressible(self.spec.seed, start, buffer);
             let mut taken = 0;
             for stretch in self.layout.stretches(start..start + CHUNK) {
                 let len = stretch.len as usize;

@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A process that another test starts holds our files between its fork and its exec.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A new file system on a loop device over a file in memory; unmounted and
 /// detached when dropped.
@@ -74,12 +78,30 @@ impl LoopFs {
 
 impl Drop for LoopFs {
     fn drop(&mut self) {
-        // Both are tried, whatever comes of the first.
-        let unmounted = run(Command::new("umount").arg(self.path()));
+        let unmounted = unmount(&self.path());
+        if unmounted.is_err() {
+            // What is still mounted is somebody's to look at, not ours to empty.
+            self.directory.disable_cleanup(true);
+        }
+        // Tried whatever came of the first.
         let detached = run(Command::new("losetup").args(["--detach", &self.device]));
         // What holds the file system after a test's end is a bug of what was tested.
         if !std::thread::panicking() {
-            unmounted.and(detached).expect("nothing is in use any more");
+            unmounted
+                .and(detached.map(drop))
+                .expect("nothing is in use any more");
+        }
+    }
+}
+
+/// Tries for a while.
+fn unmount(path: &Path) -> Result<(), String> {
+    let began = Instant::now();
+    loop {
+        match run(Command::new("umount").arg(path)) {
+            Ok(_) => return Ok(()),
+            Err(why) if began.elapsed() >= PATIENCE => return Err(why),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
         }
     }
 }

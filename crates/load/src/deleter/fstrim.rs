@@ -1,0 +1,102 @@
+//! `FITRIM`: the device is told of all that is free on a file system.
+//!
+//! One call over all of it, as fstrim(8) and the weekly `fstrim.timer` make
+//! it, because that is what is under test. Windows would show progress and
+//! could be stopped, but would be another load: ext4 would do the same, XFS
+//! (Linux 6.12) would force its log for every window, and btrfs would trim all
+//! of its unallocated space again for each.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::progress::Progress;
+use super::{Method, spawn};
+use crate::clock::Clock;
+use crate::error::LoadError;
+
+pub(super) static METHOD: Method = Method {
+    name: "fstrim",
+    about: "trim all free space of the file system in one call, as fstrim.timer does every week",
+    continuous: false,
+};
+
+/// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.
+const FITRIM: libc::Ioctl = 0xC018_5879;
+
+/// `struct fstrim_range`. `len` comes back as the bytes trimmed.
+#[repr(C)]
+struct FstrimRange {
+    start: u64,
+    len: u64,
+    min_len: u64,
+}
+
+pub(super) fn start(dir: PathBuf, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+    let opened = File::open(&dir).map_err(|source| LoadError::File {
+        path: dir.clone(),
+        what: "open it",
+        source,
+    })?;
+    let progress = Progress::new(clock, 1, 0, 0);
+    spawn(&progress, move |progress, call| {
+        if progress.stopping() {
+            return;
+        }
+        match call.make(0, || trim(&opened)) {
+            Ok(bytes) => progress.add_freed(bytes),
+            Err(error) => progress.fail(&dir, "trim its file system", &explained(error)),
+        }
+    })?;
+    Ok(progress)
+}
+
+/// Bytes trimmed.
+///
+/// XFS gives back the length asked for, cut to its size, instead of what it
+/// trimmed (Linux 6.12 `xfs_ioc_trim`); no more than what is free can have been.
+fn trim(dir: &File) -> io::Result<u64> {
+    let free = rustix::fs::fstatvfs(dir).map_or(u64::MAX, |stat| stat.f_bfree * stat.f_frsize);
+    let mut range = FstrimRange {
+        start: 0,
+        len: u64::MAX,
+        min_len: 0,
+    };
+    // SAFETY: the ioctl reads and writes one such structure.
+    let result = unsafe { libc::ioctl(dir.as_raw_fd(), FITRIM, &raw mut range) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(range.len.min(free))
+}
+
+fn explained(error: io::Error) -> String {
+    let words = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "it takes CAP_SYS_ADMIN; run as root",
+        Some(libc::EOPNOTSUPP) => {
+            "its device takes no discards; choose another one, or let discards through \
+             (dm-crypt: allow_discards)"
+        }
+        Some(libc::ENOTTY) => {
+            "this kind of file system can't be trimmed; choose ext4, XFS or btrfs"
+        }
+        Some(libc::EROFS) => "it is read-only; remount it for writing",
+        _ => return error.to_string(),
+    };
+    format!("{error}: {words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_refuses_is_told_with_what_to_do() {
+        let told = |errno| explained(io::Error::from_raw_os_error(errno));
+        assert!(told(libc::EPERM).contains("run as root"));
+        assert!(told(libc::EOPNOTSUPP).contains("takes no discards"));
+        assert!(told(libc::EIO).contains("Input/output error"));
+    }
+}

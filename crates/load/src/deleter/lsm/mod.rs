@@ -1,0 +1,212 @@
+//! An LSM tree's flushes and compactions, as RocksDB and LevelDB make them.
+//!
+//! Memtables are flushed as files of level 0. A level that holds more than its
+//! share is compacted: files of it and those of the next level that overlap
+//! them are merged into new files there, each written through the page cache
+//! and on the device (`fdatasync`) before the inputs are unlinked together.
+//! The inputs aren't read: it is the foreground that is measured. Flushes and
+//! compactions take turns in one thread under one rate, so that what a stall
+//! holds up is the deleter's whole work, as it is where the rate is limited.
+//!
+//! `tree` says what comes next, and `shape` how large levels may be: both pure.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use super::progress::Progress;
+use super::workshop::{self, Workshop};
+use super::{Method, refuse, spawn};
+use crate::clock::Clock;
+use crate::error::LoadError;
+
+mod bucket;
+mod shape;
+mod tree;
+
+use bucket::Bucket;
+use shape::Shape;
+use tree::{Step, Table, Tree};
+
+pub(super) static METHOD: Method = Method {
+    name: "lsm",
+    about: "flush and compact an LSM tree of several levels at a limited rate, as RocksDB does",
+    continuous: true,
+};
+
+/// How it is done.
+#[derive(Debug, Clone)]
+pub(super) struct Way {
+    pub(super) dir: PathBuf,
+    pub(super) levels: u32,
+    pub(super) file_bytes: u64,
+    pub(super) rate_bytes_per_s: u64,
+    pub(super) space_bytes: u64,
+    pub(super) run_for: Duration,
+    pub(super) seed: u64,
+}
+
+/// Space is counted in whole blocks, so files are made of them.
+const BLOCK: u64 = 4096;
+
+pub(super) fn start(way: Way, clock: Clock) -> Result<Arc<Progress>, LoadError> {
+    let shape = shape_of(way.levels, way.file_bytes, way.space_bytes)?;
+    let progress = Progress::new(clock, 1, 0, 0);
+    spawn(&progress, move |progress, call| {
+        let shop = Workshop::new(progress, call, way.run_for, way.seed);
+        Database::new(&way, shape, shop).live();
+    })?;
+    Ok(progress)
+}
+
+pub(super) fn check(
+    levels: u32,
+    file_bytes: u64,
+    rate_bytes_per_s: u64,
+    space_bytes: u64,
+) -> Result<(), LoadError> {
+    if rate_bytes_per_s == 0 {
+        return Err(refuse(
+            "at 0 bytes per second nothing is written: give a rate",
+        ));
+    }
+    shape_of(levels, file_bytes, space_bytes).map(drop)
+}
+
+/// How many files each level may hold.
+fn shape_of(levels: u32, file_bytes: u64, space_bytes: u64) -> Result<Shape, LoadError> {
+    if file_bytes == 0 || !file_bytes.is_multiple_of(BLOCK) {
+        return Err(refuse(format!(
+            "files of {file_bytes} bytes don't fill their blocks: give a multiple of {BLOCK}"
+        )));
+    }
+    if !shape::LEVELS.contains(&levels) {
+        return Err(refuse(format!(
+            "an LSM tree of {levels} levels: give {} to {}",
+            shape::LEVELS.start(),
+            shape::LEVELS.end()
+        )));
+    }
+    Shape::of(levels, space_bytes / file_bytes).ok_or_else(|| {
+        let least = shape::least_files(levels).saturating_mul(file_bytes);
+        refuse(format!(
+            "an LSM tree of {levels} levels with files of {file_bytes} bytes takes at least \
+             {least} bytes, and may take {space_bytes}: give more space, smaller files or \
+             fewer levels"
+        ))
+    })
+}
+
+struct Database<'a> {
+    way: &'a Way,
+    shop: Workshop<'a>,
+    tree: Tree,
+    bucket: Bucket,
+    /// The zero of the bucket's time.
+    began: Instant,
+    /// The next file's.
+    number: u64,
+}
+
+impl<'a> Database<'a> {
+    fn new(way: &'a Way, shape: Shape, shop: Workshop<'a>) -> Database<'a> {
+        Database {
+            way,
+            shop,
+            tree: Tree::new(shape),
+            bucket: Bucket::new(way.rate_bytes_per_s),
+            began: Instant::now(),
+            number: 1,
+        }
+    }
+
+    fn live(&mut self) {
+        while self.shop.is_open() {
+            match self.tree.next() {
+                Step::Flush => {
+                    if let Some(table) = self.make() {
+                        self.tree.flushed(table);
+                    }
+                }
+                Step::Move(moved) => self.tree.moved(&moved),
+                Step::Merge(merge) => {
+                    if let Some(outputs) = self.make_all(merge.outputs()) {
+                        for input in self.tree.merged(&merge, outputs) {
+                            self.remove(&input);
+                        }
+                    }
+                }
+            }
+        }
+        if self.shop.is_stopped() {
+            for table in self.tree.take_all() {
+                self.remove(&table);
+            }
+        }
+    }
+
+    /// All of a merge's outputs, with their names on the device; or none of them.
+    fn make_all(&mut self, count: usize) -> Option<Vec<Table>> {
+        let mut outputs = Vec::with_capacity(count);
+        for _ in 0..count {
+            let Some(table) = self.make() else {
+                for table in outputs {
+                    self.remove(&table);
+                }
+                return None;
+            };
+            outputs.push(table);
+        }
+        let dir = &self.way.dir;
+        let synced = self.shop.call(|| File::open(dir)?.sync_all());
+        if let Err(error) = synced {
+            self.shop.failed(dir, "sync it", &error);
+        }
+        Some(outputs)
+    }
+
+    fn make(&mut self) -> Option<Table> {
+        let number = self.number;
+        self.number += 1;
+        let path = path_of(&self.way.dir, number);
+        let len = self.way.file_bytes;
+        let (bucket, began) = (&mut self.bucket, self.began);
+        let bytes = self.shop.make(&path, |shop, file| {
+            shop.call(|| reserve(file, len))?;
+            let mut written = 0;
+            while written < len && shop.is_open() {
+                let next = workshop::WRITE.min(len - written);
+                shop.pause(bucket.take(next, began.elapsed()));
+                written = shop.write(file, written, len)?;
+            }
+            if shop.is_open() {
+                shop.call(|| file.sync_data())?;
+            }
+            Ok(())
+        })?;
+        Some(Table { number, bytes })
+    }
+
+    fn remove(&self, table: &Table) {
+        let path = path_of(&self.way.dir, table.number);
+        self.shop.remove(&path, table.bytes);
+    }
+}
+
+fn path_of(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.sst"))
+}
+
+/// As RocksDB does: the file in one piece where that is possible, and a full
+/// disk known before the work.
+fn reserve(file: &File, len: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, len) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
