@@ -136,6 +136,31 @@ fn says_where_a_value_is_wrong() {
 }
 
 #[test]
+fn a_number_is_what_it_is_in_toml() {
+    for (number, slots) in [("0x40", 64), ("0b100", 4), ("0o17", 15), ("1_000", 1000)] {
+        let card = MINIMAL.replace("value = 64", &format!("value = {number}"));
+        let card: Card = card.parse().unwrap_or_else(|e| panic!("{number}: {e}"));
+        assert_eq!(card.figures().read.parallelism, slots, "{number}");
+    }
+}
+
+#[test]
+fn what_is_too_much_is_refused_and_not_taken_for_nothing() {
+    let endless = format!("{}us/MiB", "9".repeat(400));
+    let card: Card = MINIMAL.parse().unwrap();
+    assert!(card.with(&format!("b={endless}")).is_err());
+    for value in ["inf", "nan", "-1", "-0.5", "1e400"] {
+        let card = MINIMAL.replace(
+            "queue =",
+            &format!("phi = {{ value = {value}, sure = \"assumed\", source = \"x\" }}\nqueue ="),
+        );
+        assert!(card.parse::<Card>().is_err(), "{value}");
+    }
+    let deep = format!("{MINIMAL}x = {}", "[".repeat(200_000));
+    assert!(deep.parse::<Card>().is_err());
+}
+
+#[test]
 fn overrides() {
     let card: Card = MINIMAL.parse().unwrap();
     let changed = card

@@ -312,6 +312,65 @@ fn figures_change_while_it_works() {
     assert_eq!(finish(&mut drive).len(), 2);
 }
 
+#[test]
+fn figures_beyond_all_measure_overflow_nothing() {
+    let longest = "a=18446744073709551615ns";
+    let nines = format!("b={}s/KiB", "9".repeat(290));
+    let longest_read = longest.replace('a', "read.latency");
+    let longest_fold = longest.replace('a', "fold.longest");
+    let changes = [
+        &[
+            longest,
+            &nines,
+            "per_range=18446744073709551615ns",
+            "discard.jitter=33%",
+        ][..],
+        &[longest, "queue=parallel 4294967295", "phi=99%"],
+        &[longest, "queue=non-ncq-drain", "max_bytes=16777215T"],
+        &[
+            &longest_read,
+            &longest_fold,
+            "fold.per_mib=999999s/KiB",
+            "fold.read_share=0.1%",
+        ],
+        &["granule=8388608T", "smallest=16777215T"],
+    ];
+    for changes in changes {
+        let capacity = i64::MAX as u64 / MIB * MIB;
+        let mut drive = Drive::new(card(changes).figures().clone(), capacity, 1);
+        drive.premap(0..u64::MAX);
+        let mut send = |command| {
+            drive
+                .submit(Time::from_nanos(u64::MAX / 2), command)
+                .unwrap()
+        };
+        send(Command::Write(capacity - 512..capacity));
+        send(Command::Read(capacity - 512..capacity));
+        send(discard(capacity - MIB..capacity));
+        send(Command::Flush);
+        send(discard(0..0));
+        assert_eq!(finish(&mut drive).len(), 5);
+        assert!(drive.mapped().covered() <= capacity);
+    }
+}
+
+#[test]
+fn what_is_lost_with_the_power_never_completes_and_changes_nothing() {
+    let mut drive = drive(&["a=100ms"]);
+    for command in [read(), write(), discard(0..MIB), Command::Flush, read()] {
+        drive.submit(at(0), command).unwrap();
+    }
+    // The first read and the write are done by then, and not yet told.
+    drive.submit(at(110), read()).unwrap();
+    drive.lose_all(at(120));
+    assert_eq!((drive.in_flight(), drive.next_event()), (0, None));
+    assert!(drive.mapped().covers(0..MIB));
+    // It is idle.
+    let commands = [(200, read()), (200, write()), (200, Command::Flush)];
+    let expected = [(200, 300), (200, 250), (250, 450)];
+    assert_eq!(times(&mut drive, &commands), expected);
+}
+
 fn command() -> impl Strategy<Value = Command> {
     let range = (0..CAPACITY, 0..200 * MIB).prop_map(|(s, l)| s..(s + l).min(CAPACITY));
     prop_oneof![

@@ -207,3 +207,85 @@ fn the_longest_stall_is_told_with_its_edges() {
     assert_eq!((dead.seconds, dead.depth, dead.lost_s), (0.2, 0.0, 0.2));
     assert!(outcome(&[1]).intervals(Duration::from_secs(1)).is_empty());
 }
+
+/// Counts what it is shown of the drive, and discards a little now and then.
+#[derive(Default)]
+struct Onlooker {
+    seen: Vec<(Time, ssd::harness::Counters, usize)>,
+    ours: usize,
+    waits: bool,
+}
+
+impl DiscardSource for &mut Onlooker {
+    fn next(&mut self, now: Time, seen: &Seen<'_>) -> Next {
+        self.seen.push((now, seen.counters, seen.canary.len()));
+        self.waits = !self.waits;
+        if self.waits {
+            return Next::At(now + Duration::from_millis(20));
+        }
+        self.ours += 1;
+        let start = self.ours as u64 * (64 << 20);
+        Next::Discard(std::iter::once(start..start + (64 << 20)).collect())
+    }
+}
+
+#[test]
+fn two_discard_on_one_drive_and_each_sees_what_it_did() {
+    let (mut one, mut other) = (Onlooker::default(), Onlooker::default());
+    let outcome = Harness::new(CLOSED, 9)
+        .canary(Duration::from_millis(1))
+        .drive(drive("crucial-t500-2tb"), &mut one)
+        .beside(&mut other)
+        .run(Duration::from_secs(1))
+        .unwrap();
+    let last = one.seen.last().unwrap().1;
+    // The other's last may have completed after it was asked for the last time.
+    assert!(
+        outcome.discards.len() as u64 - last.commands <= 2,
+        "{last:?}"
+    );
+    assert!(
+        one.ours > 30 && other.ours > 30,
+        "{} and {}",
+        one.ours,
+        other.ours
+    );
+    assert_eq!(last.bytes, last.commands * (64 << 20));
+    let busy: Duration = outcome.discards.iter().map(Sample::latency).sum();
+    assert!(last.busy <= busy && last.busy > busy.mul_f64(0.9));
+    // Every read of the canary is seen once, and none of them is the foreground's.
+    assert_eq!(outcome.canary.len(), 1000);
+    let shown: usize = one.seen.iter().map(|s| s.2).sum();
+    assert!(shown > 950 && shown <= 1000, "{shown}");
+    let on_time = |r: &Sample| r.intended.as_nanos().is_multiple_of(1_000_000);
+    assert!(outcome.canary.iter().all(on_time) && !outcome.reads.iter().all(on_time));
+}
+
+#[test]
+fn readers_come_and_go_and_a_drive_changes() {
+    let at = Time::from_secs_f64;
+    let fast = drive("crucial-t500-2tb");
+    let mut slow = fast.figures().clone();
+    slow.read.latency *= 10;
+    let nobody = || Pieces::new(0..0, 1, Pace::Gap(Duration::ZERO));
+    let outcome = Harness::new(CLOSED, 9)
+        .reading(vec![at(0.1)..at(0.2), at(0.5)..at(0.8)])
+        .drive(fast, nobody())
+        .change(at(0.7), slow)
+        .run(Duration::from_secs(1))
+        .unwrap();
+    let reads: Vec<u64> = outcome
+        .intervals(Duration::from_millis(100))
+        .iter()
+        .map(|i| i.reads)
+        .collect();
+    let [before, there, gone, .., usual, slower, after, _] = reads[..] else {
+        panic!("{reads:?}")
+    };
+    // Four were under way when they left.
+    assert!(before == 0 && gone <= 4 && after <= 4, "{reads:?}");
+    assert!(
+        there > 1000 && usual > 1000 && slower * 5 < usual,
+        "{reads:?}"
+    );
+}

@@ -22,6 +22,7 @@ use std::time::Duration;
 mod build;
 mod error;
 mod keys;
+mod made;
 mod overrides;
 mod parse;
 mod show;

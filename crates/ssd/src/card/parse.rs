@@ -131,6 +131,12 @@ impl Reader<'_> {
     fn scalar(&self, key: &str, cell: &Cell<'_>) -> Result<String, CardError> {
         match cell.get_ref() {
             DeValue::String(text) => Ok(text.clone().into_owned()),
+            // Without the sign of its base: 0x40 is "40" here.
+            DeValue::Integer(number) if number.radix() != 10 => {
+                let value = u64::from_str_radix(number.as_str(), number.radix());
+                let value = value.map_err(|_| self.shape(cell, key, "it must fit into 64 bits"))?;
+                Ok(value.to_string())
+            }
             DeValue::Integer(number) => Ok(number.as_str().to_owned()),
             DeValue::Float(number) => Ok(number.as_str().to_owned()),
             DeValue::Boolean(truth) => Ok(truth.to_string()),

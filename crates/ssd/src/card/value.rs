@@ -57,7 +57,11 @@ pub(super) fn per_mib(text: &str) -> Result<PerMib, String> {
         "s" => 1e9,
         _ => return Err(wrong()),
     };
-    Ok(PerMib::from_nanos(number * scale / mib))
+    let nanos = number * scale / mib;
+    if !nanos.is_finite() {
+        return Err("a time by size that no drive takes".to_owned());
+    }
+    Ok(PerMib::from_nanos(nanos))
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, String> {

@@ -140,6 +140,24 @@ impl Drive {
         self.dispatch();
     }
 
+    /// Loses what is in flight, as when the power is cut: it never completes, and
+    /// changes nothing that it hasn't changed by then.
+    pub fn lose_all(&mut self, now: Time) {
+        self.run_to(now);
+        for lane in [
+            &mut self.reads,
+            &mut self.writes,
+            &mut self.flushes,
+            &mut self.discards,
+        ] {
+            *lane = Lane::default();
+        }
+        self.unwritten.clear();
+        self.events.clear();
+        self.done.clear();
+        self.blocked_until = self.now;
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         self.stats

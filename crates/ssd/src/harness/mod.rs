@@ -4,7 +4,8 @@
 //! reads, and for each drive somebody who issues discards, one in flight. What
 //! decides when the next discard goes out is a [`DiscardSource`]; it sees the
 //! reads that have completed, so that a controller can be tried on every
-//! profile in seconds.
+//! profile in seconds. For such trials the readers may come and go, a canary
+//! reads beside them, several may discard on one drive, and a drive may change.
 
 mod outcome;
 mod source;
@@ -15,8 +16,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 pub use outcome::{Interval, Outcome, Sample, Stall};
-pub use source::{DiscardSource, Next, Pace, Pieces, Seen};
+pub use source::{Counters, DiscardSource, Next, Pace, Pieces, Seen};
 
+use crate::card::Figures;
 use crate::drive::{Command, Completion, Drive, Id, Refused};
 use crate::rng::Rng;
 use crate::time::Time;
@@ -72,7 +74,14 @@ pub enum Readers {
 pub struct Harness<'s> {
     readers: Readers,
     rng: Rng,
-    drives: Vec<Member<'s>>,
+    drives: Vec<Member>,
+    issuers: Vec<Issuer<'s>>,
+    /// When the readers read; always, if empty.
+    reading: Vec<Range<Time>>,
+    /// The time between two of the canary's reads.
+    canary: Option<Duration>,
+    /// What becomes of which drive.
+    changes: Vec<(usize, Figures)>,
     /// What the host will do, and when.
     agenda: BinaryHeap<Reverse<(Time, u64, Act)>>,
     acts: u64,
@@ -81,20 +90,37 @@ pub struct Harness<'s> {
     outcome: Outcome,
 }
 
-/// A drive, and who discards on it.
-struct Member<'s> {
+/// A drive.
+#[derive(Debug)]
+struct Member {
     drive: Drive,
+    /// When each read in flight was meant to start, and whose it is.
+    intended: HashMap<Id, (Time, Reader)>,
+    /// Whose each discard in flight is.
+    discards: HashMap<Id, usize>,
+    counters: Counters,
+}
+
+/// Who reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Foreground,
+    Canary,
+}
+
+/// Who discards on a drive.
+struct Issuer<'s> {
+    drive: usize,
     source: Box<dyn DiscardSource + 's>,
-    /// When each read in flight was meant to start.
-    intended: HashMap<Id, Time>,
     last_discard: Option<Sample>,
     /// Of the outcome's reads, those that the source has seen.
     seen: usize,
+    seen_canary: usize,
 }
 
-impl std::fmt::Debug for Member<'_> {
+impl std::fmt::Debug for Issuer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Member")
+        f.debug_struct("Issuer")
             .field("drive", &self.drive)
             .finish_non_exhaustive()
     }
@@ -104,8 +130,12 @@ impl std::fmt::Debug for Member<'_> {
 enum Act {
     /// Issue a read.
     Read,
-    /// Ask a drive's source what to discard.
+    /// Issue the canary's read.
+    Canary,
+    /// Ask a source what to discard.
     Ask(usize),
+    /// A drive changes.
+    Change(usize),
 }
 
 impl<'s> Harness<'s> {
@@ -116,6 +146,10 @@ impl<'s> Harness<'s> {
             readers,
             rng: Rng::new(seed),
             drives: Vec::new(),
+            issuers: Vec::new(),
+            reading: Vec::new(),
+            canary: None,
+            changes: Vec::new(),
             agenda: BinaryHeap::new(),
             acts: 0,
             host_busy_until: Time::ZERO,
@@ -129,11 +163,51 @@ impl<'s> Harness<'s> {
     pub fn drive(mut self, drive: Drive, source: impl DiscardSource + 's) -> Harness<'s> {
         self.drives.push(Member {
             drive,
-            source: Box::new(source),
             intended: HashMap::new(),
-            last_discard: None,
-            seen: 0,
+            discards: HashMap::new(),
+            counters: Counters::default(),
         });
+        self.beside(source)
+    }
+
+    /// Somebody else who discards on the drive that was added last; on none,
+    /// nobody.
+    #[must_use]
+    pub fn beside(mut self, source: impl DiscardSource + 's) -> Harness<'s> {
+        if let Some(drive) = self.drives.len().checked_sub(1) {
+            self.issuers.push(Issuer {
+                drive,
+                source: Box::new(source),
+                last_discard: None,
+                seen: 0,
+                seen_canary: 0,
+            });
+        }
+        self
+    }
+
+    /// Readers in a closed loop read only during these times, which are in order.
+    #[must_use]
+    pub fn reading(mut self, during: Vec<Range<Time>>) -> Harness<'s> {
+        self.reading = during;
+        self
+    }
+
+    /// Adds a canary: a read at every multiple of `period` (above 0), however
+    /// the last one went. Its reads are kept apart from the foreground's.
+    #[must_use]
+    pub fn canary(mut self, period: Duration) -> Harness<'s> {
+        self.canary = Some(period.max(INSTANT));
+        self
+    }
+
+    /// From then on the drive that was added last costs that.
+    #[must_use]
+    pub fn change(mut self, at: Time, figures: Figures) -> Harness<'s> {
+        if let Some(drive) = self.drives.len().checked_sub(1) {
+            self.plan(at, Act::Change(self.changes.len()));
+            self.changes.push((drive, figures));
+        }
         self
     }
 
@@ -143,10 +217,13 @@ impl<'s> Harness<'s> {
     /// If a source issues a discard that its drive refuses.
     pub fn run(mut self, length: Duration) -> Result<Outcome, Refused> {
         let end = Time::ZERO + length;
-        for member in 0..self.drives.len() {
-            self.plan(Time::ZERO, Act::Ask(member));
+        for issuer in 0..self.issuers.len() {
+            self.plan(Time::ZERO, Act::Ask(issuer));
         }
         self.first_reads();
+        if self.canary.is_some() {
+            self.plan(Time::ZERO, Act::Canary);
+        }
         let mut completed = Vec::new();
         while let Some(now) = self.next_time().filter(|&now| now <= end) {
             for member in 0..self.drives.len() {
@@ -160,8 +237,19 @@ impl<'s> Harness<'s> {
             {
                 self.agenda.pop();
                 match act {
-                    Act::Read => self.read(now)?,
-                    Act::Ask(member) => self.ask(now, member)?,
+                    Act::Read => {
+                        self.next_arrival(now);
+                        self.read(now, Reader::Foreground)?;
+                    }
+                    Act::Canary => {
+                        self.plan(now + self.canary.unwrap_or(end - now), Act::Canary);
+                        self.read(now, Reader::Canary)?;
+                    }
+                    Act::Ask(issuer) => self.ask(now, issuer)?,
+                    Act::Change(change) => {
+                        let (drive, figures) = self.changes[change].clone();
+                        self.drives[drive].drive.set_figures(now, figures);
+                    }
                 }
             }
         }
@@ -193,7 +281,12 @@ impl<'s> Harness<'s> {
     fn read_again(&mut self, now: Time) {
         if let Readers::Closed { per_io, .. } = self.readers {
             self.host_busy_until = self.host_busy_until.max(now) + per_io;
-            self.plan(self.host_busy_until, Act::Read);
+            let at = self.host_busy_until;
+            if self.reading.is_empty() {
+                self.plan(at, Act::Read);
+            } else if let Some(during) = self.reading.iter().find(|r| at < r.end) {
+                self.plan(at.max(during.start), Act::Read);
+            }
         }
     }
 
@@ -207,31 +300,36 @@ impl<'s> Harness<'s> {
         }
     }
 
-    fn read(&mut self, now: Time) -> Result<(), Refused> {
-        self.next_arrival(now);
+    fn read(&mut self, now: Time, reader: Reader) -> Result<(), Refused> {
         let which = self.rng.below(self.drives.len() as u64) as usize;
-        let blocks = |member: &Member<'_>| member.drive.capacity() / READ_BYTES;
+        let blocks = |member: &Member| member.drive.capacity() / READ_BYTES;
         let block = self.drives.get(which).map_or(0, blocks);
         let start = self.rng.below(block) * READ_BYTES;
         if let Some(member) = self.drives.get_mut(which) {
             let read = Command::Read(start..start + READ_BYTES);
             let id = member.drive.submit(now, read)?;
-            member.intended.insert(id, now);
+            member.intended.insert(id, (now, reader));
         }
         Ok(())
     }
 
     fn ask(&mut self, now: Time, index: usize) -> Result<(), Refused> {
-        let member = &mut self.drives[index];
+        let issuer = &mut self.issuers[index];
+        let member = &mut self.drives[issuer.drive];
         let seen = Seen {
-            last_discard: member.last_discard.as_ref(),
-            reads: &self.outcome.reads[member.seen..],
+            last_discard: issuer.last_discard.as_ref(),
+            reads: &self.outcome.reads[issuer.seen..],
+            reads_so_far: self.outcome.reads.len() as u64,
+            canary: &self.outcome.canary[issuer.seen_canary..],
+            counters: member.counters,
         };
-        let next = member.source.next(now, &seen);
-        member.seen = self.outcome.reads.len();
+        let next = issuer.source.next(now, &seen);
+        issuer.seen = self.outcome.reads.len();
+        issuer.seen_canary = self.outcome.canary.len();
         match next {
             Next::Discard(ranges) => {
-                member.drive.submit(now, Command::Discard(ranges))?;
+                let id = member.drive.submit(now, Command::Discard(ranges))?;
+                member.discards.insert(id, index);
             }
             // Asking again at once would never let time pass.
             Next::At(time) => self.plan(time.max(now + INSTANT), Act::Ask(index)),
@@ -250,20 +348,30 @@ impl<'s> Harness<'s> {
                     completed: completion.completed,
                     bytes: length(ranges),
                 };
-                member.last_discard = Some(sample);
+                member.counters.add(&sample);
                 self.outcome.discards.push(sample);
-                self.plan(after(&sample), Act::Ask(index));
+                if let Some(issuer) = member.discards.remove(&completion.id) {
+                    self.issuers[issuer].last_discard = Some(sample);
+                    self.plan(after(&sample), Act::Ask(issuer));
+                }
             }
             Command::Read(_) => {
                 let intended = member.intended.remove(&completion.id);
+                let (intended, reader) =
+                    intended.unwrap_or((completion.submitted, Reader::Foreground));
                 let sample = Sample {
                     drive: index,
-                    intended: intended.unwrap_or(completion.submitted),
+                    intended,
                     completed: completion.completed,
                     bytes: READ_BYTES,
                 };
-                self.outcome.reads.push(sample);
-                self.read_again(after(&sample));
+                match reader {
+                    Reader::Canary => self.outcome.canary.push(sample),
+                    Reader::Foreground => {
+                        self.outcome.reads.push(sample);
+                        self.read_again(after(&sample));
+                    }
+                }
             }
             Command::Write(_) | Command::Flush => {}
         }

@@ -32,6 +32,8 @@ pub struct Outcome {
     pub length: Duration,
     /// The reads.
     pub reads: Vec<Sample>,
+    /// The canary's reads.
+    pub canary: Vec<Sample>,
     /// The discards.
     pub discards: Vec<Sample>,
     /// The drives as they are now.

@@ -13,6 +13,31 @@ pub struct Seen<'a> {
     pub last_discard: Option<&'a Sample>,
     /// The reads completed since it was asked last, on all drives.
     pub reads: &'a [Sample],
+    /// How many have completed in all.
+    pub reads_so_far: u64,
+    /// The canary's, since it was asked last.
+    pub canary: &'a [Sample],
+    /// What the drive has discarded, whoever asked for it.
+    pub counters: Counters,
+}
+
+/// What a drive has discarded so far, as the kernel's statistics count it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Commands completed.
+    pub commands: u64,
+    /// Bytes they discarded.
+    pub bytes: u64,
+    /// The sum of their times from issue to completion.
+    pub busy: Duration,
+}
+
+impl Counters {
+    pub(super) fn add(&mut self, discard: &Sample) {
+        self.commands += 1;
+        self.bytes += discard.bytes;
+        self.busy += discard.latency();
+    }
 }
 
 /// What a source wants.

@@ -1,0 +1,369 @@
+//! From a record's intervals to cells: some discards, and the device's time that they took.
+//!
+//! The kernel counts how long discards *waited*, and one that waits for another
+//! isn't worked at. So a cell's time is
+//!
+//! - the sum of its waits, where one discard was in flight at a time; a discard
+//!   that is alone waits for nothing but its own service;
+//! - the time that passed, where several were in flight all the time: the device
+//!   was busy throughout, whatever each of them waited.
+//!
+//! How many were in flight on average is told by Little's law: the sum of the
+//! waits divided by the time. Where neither is sure (a burst that is over within
+//! an interval), there is only a bound.
+
+use std::ops::Range;
+
+use timeline::RunRecord;
+use timeline::judge::counting::{self, SIGNIFICANT};
+use timeline::record::{DeviceColumns, Part, PhaseName};
+use timeline::units::MIB;
+
+/// Where discards are spread over so many intervals that hardly one could have
+/// 0.1 % of them, this share of what a typical interval has is significant, too.
+const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
+
+/// About so many cells are made of a device's discards.
+const CELLS: u64 = 64;
+
+/// A cell has at least this sum of waits where it can be had, in milliseconds: the
+/// kernel tells whole ones. What it cuts from one cell is in the next, so this says how well
+/// one of them is known, not their sum.
+const ENOUGH_MS: u64 = 10;
+
+/// At most so many discards in flight on average count as one at a time: waits
+/// of what was begun before the cell are in it, too.
+const ONE: f64 = 1.15;
+
+/// The same of a few that came alone, of which the first may have taken longest and have
+/// begun before the cell.
+const ONE_OF_FEW: f64 = 1.7;
+
+/// From so many in flight on average one at a time is likely, though others
+/// could have been in flight beside it.
+const BACK_TO_BACK: f64 = 0.5;
+
+/// Some discards of a device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Cell {
+    /// How many.
+    pub(super) discards: f64,
+    /// How large, together.
+    pub(super) mib: f64,
+    /// The device's time that they took, in microseconds.
+    pub(super) us: f64,
+    /// How far `us` may be off because the kernel tells whole milliseconds.
+    pub(super) off_us: f64,
+    /// Whether several were in flight, so that `us` is what passed.
+    pub(super) queued: bool,
+}
+
+/// What one record has.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Evidence {
+    /// What can be computed with.
+    pub(super) cells: Vec<Cell>,
+    /// Everything, to bound it where there are no cells.
+    pub(super) all: All,
+    /// Devices that discarded.
+    pub(super) devices: usize,
+    /// Whether somebody kept several operations in flight beside them: on a drive
+    /// that drains its queue first, a discard waits for those.
+    pub(super) disturbed: bool,
+}
+
+impl Evidence {
+    /// The same in the time of a drive that is so many times faster.
+    pub(super) fn in_time(mut self, times: f64) -> Evidence {
+        for cell in &mut self.cells {
+            cell.us /= times;
+            cell.off_us /= times;
+        }
+        self.all.wait_us /= times;
+        self.all.span_us /= times;
+        self
+    }
+}
+
+/// All significant discards.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct All {
+    pub(super) discards: f64,
+    pub(super) mib: f64,
+    /// Sum of their waits.
+    pub(super) wait_us: f64,
+    /// Time in which they were in service at most.
+    pub(super) span_us: f64,
+}
+
+/// What the discards of a record's own deletion took.
+pub(super) fn of(record: &RunRecord) -> Evidence {
+    let range = window(record);
+    let columns = &record.intervals.devices;
+    let sum = |device: &DeviceColumns| {
+        let bytes = device.discard_bytes[range.clone()].iter();
+        bytes.fold(0_u64, |sum, &b| sum.saturating_add(b))
+    };
+    let bytes: Vec<u64> = columns.iter().map(sum).collect();
+    let counted = counting::counted(&record.head.devices, &bytes);
+    let mut evidence = Evidence {
+        disturbed: disturbed(record),
+        ..Evidence::default()
+    };
+    for &index in &counted.devices {
+        let Some(device) = columns.get(index).filter(|_| bytes[index] > 0) else {
+            continue;
+        };
+        evidence.devices += 1;
+        let discards = device.discards[range.clone()].iter().copied();
+        let discards: u64 = discards.map(u64::from).sum();
+        let case = Case {
+            record,
+            device,
+            single: one_at_a_time(record, discards),
+        };
+        case.add_to(&mut evidence, range.clone(), bytes[index]);
+        // The kernel cuts what is beyond whole milliseconds.
+        evidence.all.wait_us += 1e3;
+    }
+    evidence
+}
+
+/// The intervals of the deletion: what was discarded while files were made, or
+/// in the control, is none of its.
+fn window(record: &RunRecord) -> Range<usize> {
+    let all = 0..record.intervals.len();
+    if record.phases.is_empty() {
+        return all;
+    }
+    let main = |p: &&timeline::record::Phase| p.part == Part::Main;
+    let Some(delete) = (record.phases.iter().filter(main)).find(|p| p.name == PhaseName::Delete)
+    else {
+        return 0..0;
+    };
+    let after = record
+        .phases
+        .iter()
+        .find(|p| p.at_s > delete.at_s && !(p.part == Part::Main && p.name == PhaseName::Recovery));
+    let at = &record.intervals.at_s;
+    // An interval belongs to the phase in which it begins; half a nanosecond is noise.
+    let first = at.partition_point(|&s| s < delete.at_s - 1e-9);
+    let end = after.map_or(all.end, |p| at.partition_point(|&s| s < p.at_s - 1e-9));
+    first..end.max(first)
+}
+
+/// Whether whoever discards has one in flight: ext4 waits for each, btrfs waits for each
+/// piece within its commit (fs/btrfs/extent-tree.c, `btrfs_issue_discard`), and so do a
+/// deleter that frees and commits piece by piece, if each makes one discard, and
+/// BLKDISCARD in steps that the device takes whole. XFS sends at once what a commit
+/// freed in several places. So it is told from which mean size on; `None`: never.
+fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
+    let head = &record.head;
+    let method = |path: &str| head.scenario.pointer(&format!("/deletion/method/{path}"));
+    let freed = record.deletions.iter().filter(|d| d.part == Part::Main);
+    let freed = freed.fold(0_u64, |sum, d| sum.saturating_add(d.bytes));
+    let chunk = method("truncate/chunk_bytes").and_then(|v| v.as_u64());
+    let pieces = chunk.map(|chunk| freed.div_ceil(chunk.max(1)));
+    let committed = method("truncate/fsync").and_then(|v| v.as_bool()) == Some(true)
+        && pieces.is_none_or(|pieces| discards as f64 <= ONE * pieces as f64);
+    let step = method("discard/step_bytes").and_then(|v| v.as_u64());
+    let most = head.devices.iter().filter(|d| d.leaf);
+    let most = most.map(|d| d.discard.max_bytes).min().unwrap_or(0);
+    let whole = step.is_some_and(|step| step <= most);
+    let waits = matches!(head.target.fs.as_deref(), Some("ext4" | "btrfs"));
+    let chunk = chunk.map_or(0.0, |bytes| bytes as f64 / ONE);
+    match waits || whole {
+        true => Some(0.0),
+        false => committed.then_some(chunk),
+    }
+}
+
+fn disturbed(record: &RunRecord) -> bool {
+    let mut actors = record.head.actors.iter();
+    actors.any(|a| !a.loop_kind.is_open() && a.loop_kind.depth() > 1)
+}
+
+struct Case<'r> {
+    record: &'r RunRecord,
+    device: &'r DeviceColumns,
+    /// The mean size, in bytes, from which on discards come one at a time.
+    single: Option<f64>,
+}
+
+/// Discards of some intervals in a row, before it is decided what their time is.
+#[derive(Debug, Clone, Copy)]
+struct Draft {
+    first: usize,
+    last: usize,
+    discards: u64,
+    bytes: u64,
+    wait_ms: u64,
+    seconds: f64,
+}
+
+impl Draft {
+    /// On average, by Little's law. What the first interval completes was begun
+    /// one wait before it.
+    fn in_flight(&self) -> f64 {
+        let seconds = self.seconds + self.wait_s();
+        self.wait_ms as f64 / 1e3 / seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether what was begun before it hardly counts.
+    fn is_long(&self) -> bool {
+        self.seconds >= 5.0 * self.wait_s()
+    }
+
+    fn mean_bytes(&self) -> f64 {
+        self.bytes as f64 / self.discards.max(1) as f64
+    }
+
+    fn wait_s(&self) -> f64 {
+        self.wait_ms as f64 / 1e3 / self.discards.max(1) as f64
+    }
+}
+
+impl Case<'_> {
+    fn add_to(&self, evidence: &mut Evidence, range: Range<usize>, total: u64) {
+        let drafts = self.drafts(range, total);
+        for (i, draft) in drafts.iter().enumerate() {
+            let before = i.checked_sub(1).and_then(|i| drafts.get(i));
+            let after = drafts.get(i + 1);
+            let inner = before.is_some_and(|b| self.touch(b, draft))
+                && after.is_some_and(|a| self.touch(draft, a));
+            evidence.all.add(draft);
+            let single = self.is_single(draft);
+            let most = match single && !draft.is_long() {
+                true => ONE_OF_FEW,
+                false => ONE,
+            };
+            let (us, queued) = if draft.in_flight() > most {
+                if !inner {
+                    continue;
+                }
+                (draft.seconds * 1e6, true)
+            } else if inner && draft.is_long() && draft.in_flight() >= BACK_TO_BACK {
+                // A few that met add to the waits, and pauses add to the time.
+                let waited = draft.wait_ms as f64 * 1e3;
+                (waited.min(draft.seconds * 1e6), false)
+            } else if single {
+                (draft.wait_ms as f64 * 1e3, false)
+            } else {
+                continue;
+            };
+            evidence.cells.push(Cell {
+                discards: draft.discards as f64,
+                mib: draft.bytes as f64 / MIB as f64,
+                us,
+                off_us: if queued { 0.0 } else { 1e3 },
+                queued,
+            });
+        }
+    }
+
+    /// Whether its discards came one at a time.
+    fn is_single(&self, draft: &Draft) -> bool {
+        self.single.is_some_and(|least| draft.mean_bytes() >= least)
+    }
+
+    /// Whether discards were in service all the time from one to the next.
+    fn touch(&self, a: &Draft, b: &Draft) -> bool {
+        let at = &self.record.intervals.at_s;
+        let end = at[a.last] + f64::from(self.record.intervals.seconds[a.last]);
+        // What a later interval completes was begun so long before it.
+        at[b.first] - end <= b.wait_s() + 1e-6
+    }
+
+    fn drafts(&self, range: Range<usize>, total: u64) -> Vec<Draft> {
+        let device = self.device;
+        let least = self.significant(range.clone(), total);
+        let intervals: Vec<usize> = range
+            .filter(|&i| device.discards[i] > 0 && device.discard_bytes[i] >= least)
+            .collect();
+        let all: u64 = intervals
+            .iter()
+            .map(|&i| u64::from(device.discards[i]))
+            .sum();
+        let enough = all.div_ceil(CELLS);
+        let mut drafts: Vec<Draft> = Vec::new();
+        let mut open: Option<Draft> = None;
+        for i in intervals {
+            let own = self.draft(i);
+            open = match open.take() {
+                Some(draft) if self.touch(&draft, &own) => Some(self.join(&draft, &own)),
+                Some(draft) => {
+                    drafts.push(draft);
+                    Some(own)
+                }
+                None => Some(own),
+            };
+            let done = |d: &Draft| {
+                let queued = d.in_flight() > 2.0 * ONE && d.discards >= 10;
+                let whole = self.is_single(d) || d.is_long() || queued;
+                d.discards >= enough && d.wait_ms >= ENOUGH_MS && whole
+            };
+            if open.as_ref().is_some_and(done) {
+                drafts.extend(open.take());
+            }
+        }
+        drafts.extend(open);
+        drafts
+    }
+
+    fn draft(&self, i: usize) -> Draft {
+        Draft {
+            first: i,
+            last: i,
+            discards: self.device.discards[i].into(),
+            bytes: self.device.discard_bytes[i],
+            wait_ms: self.device.discard_ms[i].into(),
+            seconds: self.record.intervals.seconds[i].into(),
+        }
+    }
+
+    fn join(&self, a: &Draft, b: &Draft) -> Draft {
+        let intervals = &self.record.intervals;
+        let end = intervals.at_s[b.last] + f64::from(intervals.seconds[b.last]);
+        Draft {
+            first: a.first,
+            last: b.last,
+            discards: a.discards + b.discards,
+            bytes: a.bytes.saturating_add(b.bytes),
+            wait_ms: a.wait_ms + b.wait_ms,
+            seconds: end - intervals.at_s[a.first],
+        }
+    }
+
+    /// Bytes from which an interval counts: a journal's own commits discard a
+    /// few KiB every few seconds.
+    fn significant(&self, range: Range<usize>, total: u64) -> u64 {
+        let mut bytes: Vec<u64> = self.device.discard_bytes[range]
+            .iter()
+            .copied()
+            .filter(|&b| b > 0)
+            .collect();
+        bytes.sort_unstable_by(|a, b| b.cmp(a));
+        let mut sum = 0.0;
+        let typical = bytes.iter().find(|&&b| {
+            sum += b as f64;
+            sum >= total as f64 / 2.0
+        });
+        let typical = typical.map_or(0.0, |&b| b as f64);
+        let least = (SIGNIFICANT * total as f64).min(SIGNIFICANT_OF_TYPICAL * typical);
+        (least as u64).max(1)
+    }
+}
+
+impl All {
+    fn add(&mut self, draft: &Draft) {
+        self.discards += draft.discards as f64;
+        self.mib += draft.bytes as f64 / MIB as f64;
+        self.wait_us += draft.wait_ms as f64 * 1e3;
+        self.span_us += (draft.seconds + draft.wait_s()) * 1e6;
+    }
+
+    /// What one takes at most, in microseconds.
+    pub(super) fn at_most_us(&self) -> Option<f64> {
+        (self.discards > 0.0).then(|| self.wait_us.min(self.span_us) / self.discards)
+    }
+}

@@ -1,0 +1,209 @@
+//! What discards do to others: φ, and whether they are a barrier.
+
+use timeline::verdict::{Finding, Foreground};
+use timeline::{RunRecord, Verdict};
+
+use super::cells::Evidence;
+use super::figure::{Estimate, Figure};
+
+/// The baseline's rate may be off by this share even where it is steady, and so
+/// the time that was lost beside the discards.
+const BASELINE_OFF: f64 = 0.02;
+
+/// A drive whose φ is at most this isn't a barrier.
+const NO_BARRIER: f64 = 0.8;
+
+/// And one whose φ is at least this serves nothing beside a discard.
+const BARRIER: f64 = 0.9;
+
+/// How discards and the foreground got on with each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// Share of a discard's time in which nothing else is served.
+    pub phi: Figure,
+    /// Whether discards are a barrier: nothing is served beside one, and between
+    /// two of them one depth of the foreground is, however long they take.
+    pub barrier: Option<Barrier>,
+    /// Foreground operations for each discard during the stall.
+    pub ops_per_discard: Option<f64>,
+    /// Foreground operations in flight.
+    pub depth: Option<u32>,
+    /// Time that others lost for each discard, in microseconds.
+    pub lost_us: Option<f64>,
+}
+
+/// Whether discards are a barrier, and what says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Barrier {
+    /// They are: between two of them as many operations completed as were in
+    /// flight.
+    Batches,
+    /// They are: the others lost about as much time as the discards took.
+    TimeLost,
+    /// They aren't: the others lost much less time than the discards took.
+    None,
+}
+
+impl Share {
+    /// Whether discards are a barrier, if it is known.
+    pub fn is_barrier(&self) -> Option<bool> {
+        self.barrier.map(|barrier| barrier != Barrier::None)
+    }
+
+    /// What a barrier, or none, is concluded from, in words.
+    pub fn seen(&self) -> String {
+        let depth = self.depth.unwrap_or(0);
+        let between = self.ops_per_discard.map_or_else(String::new, |ops| {
+            format!("{ops:.1} operations between two discards, with {depth} in flight")
+        });
+        match self.barrier {
+            Some(Barrier::Batches) => between,
+            Some(Barrier::TimeLost) => format!(
+                "others lost about as much time as the discards took (and there were pauses: \
+                 {between})"
+            ),
+            Some(Barrier::None) => "others lost less time than the discards took".to_owned(),
+            None => String::new(),
+        }
+    }
+
+    pub(super) fn nothing(why: &str) -> Share {
+        Share {
+            phi: Figure::unknown(why),
+            barrier: None,
+            ops_per_discard: None,
+            depth: None,
+            lost_us: None,
+        }
+    }
+
+    /// Whether it says more than another.
+    fn rank(&self) -> u32 {
+        let told = |is: bool, worth: u32| if is { worth } else { 0 };
+        told(self.barrier.is_some(), 8)
+            + told(self.phi.value().is_some(), 4)
+            + told(self.lost_us.is_some(), 2)
+            + told(self.depth.is_some(), 1)
+    }
+}
+
+/// The share that says most of what several records tell.
+pub(super) fn best(shares: Vec<Share>) -> Share {
+    let first = shares.first().cloned();
+    let best = shares.into_iter().max_by_key(Share::rank);
+    // Of equals the first.
+    match (best, first) {
+        (Some(best), Some(first)) if best.rank() == first.rank() => first,
+        (Some(best), _) => best,
+        (None, _) => Share::nothing("no record"),
+    }
+}
+
+/// What one record tells; `service_us` is what its discards took each, if known.
+pub(super) fn of(
+    record: &RunRecord,
+    verdict: &Verdict,
+    evidence: &Evidence,
+    service_us: Option<Estimate>,
+) -> Share {
+    // The fastest comes first.
+    let closed = verdict
+        .foreground
+        .iter()
+        .find(|f| !f.loop_kind.is_open() && f.baseline.ops_per_s.is_some() && f.lost_s.is_some());
+    let Some(seen) = closed else {
+        return Share::nothing(
+            "nobody kept reads in flight beside the discards: what they lost tells it",
+        );
+    };
+    let judged = verdict.fit.as_ref();
+    let mut lost_us = None;
+    let mut phi = phi(record, verdict, seen, evidence, service_us, &mut lost_us);
+    let batches = judged.and_then(|f| f.barrier);
+    let barrier = barrier(batches, &phi, evidence.devices);
+    if let (Some(Barrier::Batches | Barrier::TimeLost), Figure::Known(phi)) = (barrier, &mut phi)
+        && (phi.value > NO_BARRIER || (barrier == Some(Barrier::Batches) && phi.high >= BARRIER))
+    {
+        // A batch of what waits is served between two discards, and nothing beside one.
+        (phi.value, phi.high) = (1.0, 1.0);
+    }
+    Share {
+        phi,
+        barrier,
+        ops_per_discard: judged.and_then(|f| f.ops_per_discard),
+        depth: Some(seen.loop_kind.depth()),
+        lost_us,
+    }
+}
+
+/// From whether batches passed between the discards, and from what was lost.
+fn barrier(batches: Option<bool>, phi: &Figure, devices: usize) -> Option<Barrier> {
+    if batches == Some(true) {
+        // Also by chance, on a drive that serves others beside a discard.
+        let contradicted = phi.estimate().is_some_and(|phi| phi.high <= NO_BARRIER);
+        return (!contradicted).then_some(Barrier::Batches);
+    }
+    // Pauses between discards let more pass than a batch; then what was lost beside
+    // them decides, and if that says neither, nothing is told.
+    let phi = phi.estimate()?;
+    if phi.high <= NO_BARRIER && devices == 1 {
+        Some(Barrier::None)
+    } else if batches == Some(false) && phi.low >= BARRIER {
+        Some(Barrier::TimeLost)
+    } else {
+        None
+    }
+}
+
+fn phi(
+    record: &RunRecord,
+    verdict: &Verdict,
+    seen: &Foreground,
+    evidence: &Evidence,
+    service_us: Option<Estimate>,
+    lost: &mut Option<f64>,
+) -> Figure {
+    if evidence.devices > 1 {
+        return Figure::unknown("several drives take turns: what one of them held up isn't told");
+    }
+    if verdict.verdict == Finding::Inconclusive {
+        return Figure::unknown("the run was inconclusive, so what others lost isn't known");
+    }
+    if record
+        .events
+        .iter()
+        .any(|e| e.kind == timeline::record::EventKind::ContinuousDeletionBegan)
+    {
+        return Figure::unknown("the deleter wrote all the time, which costs others, too");
+    }
+    let discards = verdict.discard.commands.unwrap_or(0) as f64;
+    let (Some(lost_s), Some(active_s)) = (seen.lost_s, verdict.discard.active_s) else {
+        return Figure::unknown("what others lost isn't known");
+    };
+    if discards < 1.0 {
+        return Figure::unknown("no discards");
+    }
+    let lost_us = lost_s * 1e6 / discards;
+    *lost = Some(lost_us);
+    let Some(service) = service_us else {
+        return Figure::unknown(format!(
+            "only its product with the time of a discard is identified: others lost {} for each",
+            timeline::units::latency_us(lost_us)
+        ));
+    };
+    let off_us = BASELINE_OFF * active_s * 1e6 / discards;
+    let clip = |phi: f64| phi.clamp(0.0, 1.0);
+    let estimate = Estimate {
+        value: clip(lost_us / service.value),
+        low: clip((lost_us - off_us) / service.high),
+        high: clip((lost_us + off_us) / service.low.max(f64::MIN_POSITIVE)),
+    };
+    if estimate.half_width() > 0.25 {
+        return Figure::unknown(format!(
+            "between {} and {}: too little was lost beside too short discards",
+            timeline::units::percent(estimate.low),
+            timeline::units::percent(estimate.high)
+        ));
+    }
+    Figure::Known(estimate)
+}
