@@ -1,0 +1,141 @@
+//! The drive: commands in, answers at the time that the model says.
+//!
+//! One lock holds the model and what is in flight. Whoever brings a command
+//! takes it, hands the command to the model with the real time, and takes with
+//! it whatever is done by now; what is done later is answered by the
+//! timekeeper, one thread that sleeps until the model's next event. So no
+//! thread waits for a command, and data are copied outside the lock.
+//!
+//! This is also the boundary to the front end, which knows how a kernel brings
+//! commands and takes answers: [`Op`], [`Answer`] and [`Device::submit`] are
+//! all it needs. FUSE is the one there is.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::io::Errno;
+use ssd::Drive;
+
+use crate::stats::Kind;
+use crate::store::Store;
+
+mod answers;
+mod clock;
+mod orders;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use state::{Pending, State};
+
+/// What the kernel asks for. Ranges are in bytes and lie on the drive.
+#[derive(Debug)]
+pub(crate) enum Op<'a> {
+    Read(Range<u64>),
+    Write(u64, &'a [u8]),
+    Flush,
+    Discard(Range<u64>),
+    /// Zeros, with the space kept.
+    Zero(Range<u64>),
+}
+
+/// Takes the answer to one command, from any thread, exactly once.
+pub(crate) trait Answer: Send {
+    /// A read's data.
+    fn data(self, data: &[u8]);
+    /// Anything else is done.
+    fn done(self);
+    /// It failed: `EIO`, or `EOPNOTSUPP` where the drive has no such command.
+    fn fail(self, errno: Errno);
+}
+
+/// A drive whose answers go to `A`.
+#[derive(Debug)]
+pub(crate) struct Device<A> {
+    state: Mutex<State<A>>,
+    /// The timekeeper has to look again: something comes sooner.
+    sooner: Condvar,
+    /// How often the power was cut; changed with the lock held.
+    cuts: AtomicU64,
+    store: Store,
+}
+
+impl<A: Answer> Device<A> {
+    /// A drive over a store of its size, at rest.
+    pub(crate) fn new(drive: Drive, store: Store, slower: f64) -> Device<A> {
+        Device {
+            state: Mutex::new(State::new(drive, slower)),
+            sooner: Condvar::new(),
+            cuts: AtomicU64::new(0),
+            store,
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Takes a command; its answer comes when the drive would give it, perhaps
+    /// before this returns.
+    pub(crate) fn submit(&self, op: Op<'_>, answer: A) {
+        let came = Instant::now();
+        let (kind, range, data) = match op {
+            Op::Read(range) => (Kind::Read, range, None),
+            Op::Write(at, data) => (Kind::Write, at..at + data.len() as u64, Some(data)),
+            Op::Flush => (Kind::Flush, 0..0, None),
+            Op::Discard(range) => (Kind::Discard, range, None),
+            Op::Zero(range) => (Kind::Zero, range, None),
+        };
+        let mut state = self.lock();
+        let outcome = state.faults.judge(kind, &range);
+        let cuts = self.cuts.load(Ordering::Relaxed);
+        if state.off {
+            state.counts.failed(kind);
+            drop(state);
+            return answer.fail(Errno::IO);
+        }
+        drop(state);
+        // The data come with the command, and nobody else keeps them.
+        if let Some(data) = data
+            && outcome.stores()
+            && self.store.write(range.start, data).is_err()
+        {
+            self.lock().counts.failed(kind);
+            return answer.fail(Errno::IO);
+        }
+        let done = self.hand_over(Pending {
+            answer,
+            kind,
+            rest: if kind == Kind::Discard {
+                range.clone()
+            } else {
+                0..0
+            },
+            range,
+            came,
+            outcome,
+            cuts,
+            flush: if kind == Kind::Flush {
+                self.store.begin_flush()
+            } else {
+                0
+            },
+        });
+        self.answer_all(done);
+    }
+
+    /// Ends [`Device::keep_time`] and the store's sweeping. What is in flight
+    /// stays unanswered.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.sooner.notify_all();
+        self.store.close();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<A>> {
+        // A panic in the model ends one answer, not the drive.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

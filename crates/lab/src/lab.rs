@@ -1,0 +1,222 @@
+//! The laboratory: which drives there are, and how to make and use them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::control::{self, Order, Reply};
+use crate::error::LabError;
+use crate::faults::Fault;
+use crate::mounts;
+use crate::place::Place;
+use crate::spec::{Spec, check_name};
+use crate::stats::Stats;
+
+/// A directory with drives in it. Everything needs root.
+#[derive(Debug, Clone)]
+pub struct Lab {
+    root: PathBuf,
+}
+
+/// The program that serves a drive: its last argument will be the drive's
+/// directory, and all it does is [`serve`](crate::serve) that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launcher {
+    /// It.
+    pub program: PathBuf,
+    /// What comes before the directory.
+    pub arguments: Vec<OsString>,
+}
+
+/// A drive as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Info {
+    /// What was asked for, with the figures that were [set](Lab::set) since.
+    pub spec: Spec,
+    /// The loop device, e.g. `/dev/loop3`; `None`: it has none (any more).
+    pub device: Option<PathBuf>,
+    /// Where it is mounted.
+    pub mounts: Vec<PathBuf>,
+    /// The process that serves it; `None`: it is gone, and the drive only gives
+    /// errors. Take it down.
+    pub server: Option<i32>,
+}
+
+impl Lab {
+    /// The machine's: `/run/trimbench/lab`.
+    pub fn system() -> Lab {
+        Lab::at("/run/trimbench/lab")
+    }
+
+    /// One of its own, for tests. Its path should be short: sockets lie below it.
+    pub fn at(root: impl Into<PathBuf>) -> Lab {
+        Lab { root: root.into() }
+    }
+
+    /// Every drive, by name.
+    ///
+    /// # Errors
+    /// If the directory can't be read.
+    pub fn list(&self) -> Result<Vec<Info>, LabError> {
+        let infos = self.names()?.into_iter().map(|name| self.info(&name));
+        // One that is just being made or taken down has no description.
+        Ok(infos.filter_map(Result::ok).collect())
+    }
+
+    /// One drive.
+    ///
+    /// # Errors
+    /// If there is none, or it can't be told.
+    pub fn info(&self, name: &str) -> Result<Info, LabError> {
+        let place = self.place(name)?;
+        let spec = place.read_spec()?;
+        let devices = place.devices();
+        Ok(Info {
+            spec,
+            mounts: devices.iter().flat_map(|d| mounts::of(d)).collect(),
+            device: devices.into_iter().next(),
+            server: place.server_pid().map(|pid| pid.as_raw_nonzero().get()),
+        })
+    }
+
+    /// The drive that is this loop device, if one is: a record made on it should
+    /// say so, with how much slower than real it is.
+    ///
+    /// # Errors
+    /// If the drives can't be listed.
+    pub fn of_device(&self, device: &Path) -> Result<Option<Info>, LabError> {
+        let infos = self.list()?;
+        Ok(infos
+            .into_iter()
+            .find(|info| info.device.as_deref() == Some(device)))
+    }
+
+    /// What a drive has done.
+    ///
+    /// # Errors
+    /// If there is none or it doesn't answer.
+    pub fn stats(&self, name: &str) -> Result<Stats, LabError> {
+        match control::ask(&self.place(name)?, &Order::Stats)? {
+            Reply::Stats(stats) => Ok(*stats),
+            Reply::Done | Reply::Refused(_) => Err(LabError::Refused {
+                name: name.to_owned(),
+                why: "its server is of another version".to_owned(),
+            }),
+        }
+    }
+
+    /// What a drive's server and guardian had to say, a line each: what they
+    /// couldn't get that a drive should have. Nothing, on most machines.
+    ///
+    /// # Errors
+    /// If there is no such drive.
+    pub fn notes(&self, name: &str) -> Result<Vec<String>, LabError> {
+        let log = fs::read_to_string(self.place(name)?.log()).unwrap_or_default();
+        Ok(log.lines().map(str::to_owned).collect())
+    }
+
+    /// Counts from 0 again.
+    ///
+    /// # Errors
+    /// If there is none or it doesn't answer.
+    pub fn reset_stats(&self, name: &str) -> Result<(), LabError> {
+        self.order(name, &Order::ResetStats)
+    }
+
+    /// Changes figures of a drive's card, e.g. `["a=2ms", "phi=0"]`, for the
+    /// commands that start from now on: all, or none if one is wrong.
+    ///
+    /// The largest discard that the loop device lets through stays what it was.
+    ///
+    /// # Errors
+    /// If there is no such figure or value, with the nearest that there is.
+    pub fn set(&self, name: &str, changes: &[String]) -> Result<(), LabError> {
+        self.order(name, &Order::Set(changes.to_vec()))
+    }
+
+    /// Adds a fault, e.g. `read error rate 1%`; see [`Fault`].
+    ///
+    /// # Errors
+    /// If it can't be understood.
+    pub fn add_fault(&self, name: &str, fault: &Fault) -> Result<(), LabError> {
+        self.order(name, &Order::Fault(fault.to_string()))
+    }
+
+    /// Takes back every fault. What was spoilt stays so.
+    ///
+    /// # Errors
+    /// If there is no such drive or it doesn't answer.
+    pub fn clear_faults(&self, name: &str) -> Result<(), LabError> {
+        self.order(name, &Order::ClearFaults)
+    }
+
+    /// Lets a drive do nothing for so long, at most a day.
+    ///
+    /// # Errors
+    /// If there is no such drive or it doesn't answer.
+    pub fn hang(&self, name: &str, span: Duration) -> Result<(), LabError> {
+        let ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        self.order(name, &Order::HangMs(ms))
+    }
+
+    /// Cuts a drive's power: everything in flight and from now on fails, until
+    /// [`Lab::restore_power`]; with a volatile cache what wasn't flushed is gone.
+    ///
+    /// # Errors
+    /// If there is no such drive or it doesn't answer.
+    pub fn cut_power(&self, name: &str) -> Result<(), LabError> {
+        self.order(name, &Order::CutPower)
+    }
+
+    /// Gives a drive power again.
+    ///
+    /// # Errors
+    /// If there is no such drive or it doesn't answer.
+    pub fn restore_power(&self, name: &str) -> Result<(), LabError> {
+        self.order(name, &Order::RestorePower)
+    }
+
+    fn order(&self, name: &str, order: &Order) -> Result<(), LabError> {
+        control::ask(&self.place(name)?, order).map(|_| ())
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn names(&self) -> Result<Vec<String>, LabError> {
+        let entries = match fs::read_dir(&self.root) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(LabError::io("cannot read", &self.root))?,
+        };
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| check_name(name).is_ok())
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The directory of a drive that there is.
+    pub(crate) fn place(&self, name: &str) -> Result<Place, LabError> {
+        let place = self.new_place(name)?;
+        if place.dir().is_dir() {
+            return Ok(place);
+        }
+        Err(LabError::NoSuch {
+            name: name.to_owned(),
+            others: self.names()?,
+        })
+    }
+
+    /// The directory of a drive that there may be.
+    pub(crate) fn new_place(&self, name: &str) -> Result<Place, LabError> {
+        check_name(name)?;
+        Ok(Place::new(self.root.join(name)))
+    }
+}

@@ -1,0 +1,239 @@
+//! A drive's directory, `/run/trimbench/lab/NAME`, and who serves it.
+//!
+//! What exists is asked of the kernel and never of notes: the loop device is
+//! the one whose backing file lies here, its mounts are those the kernel lists,
+//! and its server is whoever holds the lock. So a crash at any moment leaves
+//! nothing that can't be found again.
+//!
+//! | file | says |
+//! |---|---|
+//! | `hold` | locked by whoever makes the drive or takes it down: one at a time |
+//! | `made` | is there when it was made to its end |
+//! | `server`, `guardian` | locked by these two processes while they live |
+//! | `held` | who still used it when its mounts were taken out of sight |
+//!
+//! A drive is *dead* when nobody has its hold and its server is gone, or it was
+//! never made to its end. Dead drives, and only they, may be taken down by
+//! anybody. A directory is made, and its hold taken, with the laboratory's own
+//! directory locked, so nobody sees one that has no hold yet.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Pid;
+
+use crate::error::LabError;
+use crate::fuse;
+use crate::lock;
+use crate::spec::Spec;
+
+/// The directory of one drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    dir: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn new(dir: PathBuf) -> Place {
+        Place { dir }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn name(&self) -> String {
+        let name = self.dir.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// Where the FUSE file system is mounted.
+    pub(crate) fn fuse(&self) -> PathBuf {
+        self.dir.join("fuse")
+    }
+
+    /// The drive's file.
+    pub(crate) fn disk(&self) -> PathBuf {
+        self.fuse().join(fuse::FILE)
+    }
+
+    /// The control socket.
+    pub(crate) fn control(&self) -> PathBuf {
+        self.dir.join("control")
+    }
+
+    /// What the server printed.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    fn spec(&self) -> PathBuf {
+        self.dir.join("spec.json")
+    }
+
+    fn new_spec(&self) -> PathBuf {
+        self.dir.join("spec.json.new")
+    }
+
+    /// Locked by the server.
+    pub(crate) fn server(&self) -> PathBuf {
+        self.dir.join("server")
+    }
+
+    /// Locked by the guardian.
+    pub(crate) fn guardian(&self) -> PathBuf {
+        self.dir.join("guardian")
+    }
+
+    /// Locked by whoever makes the drive or takes it down.
+    pub(crate) fn hold(&self) -> PathBuf {
+        self.dir.join("hold")
+    }
+
+    /// Who used it when its mounts were taken out of sight, one in a line.
+    pub(crate) fn held(&self) -> PathBuf {
+        self.dir.join("held")
+    }
+
+    fn made(&self) -> PathBuf {
+        self.dir.join("made")
+    }
+
+    /// Is there if the mount point was made for the drive.
+    pub(crate) fn made_mount(&self) -> PathBuf {
+        self.dir.join("made-mount")
+    }
+
+    /// Makes it, for the owner alone; it is this process's to make the drive
+    /// for as long as what is returned lives.
+    ///
+    /// `complete` may still change what is asked for; no other drive is made
+    /// meanwhile.
+    pub(crate) fn make(
+        &self,
+        complete: impl FnOnce() -> Result<Spec, LabError>,
+    ) -> Result<(File, Spec), LabError> {
+        let private = |dir: &Path, recursive| {
+            let mut builder = DirBuilder::new();
+            builder.mode(0o700).recursive(recursive).create(dir)
+        };
+        let root = self.dir.parent().unwrap_or(Path::new("/"));
+        private(root, true).map_err(LabError::io("cannot make directory", root))?;
+        let _root = lock::directory(root).map_err(LabError::io("cannot lock", root))?;
+        if self.dir.exists() {
+            return Err(LabError::Exists { name: self.name() });
+        }
+        let spec = complete()?;
+        private(&self.dir, false).map_err(LabError::io("cannot make directory", &self.dir))?;
+        let made = || {
+            let hold = lock::claim(&self.hold());
+            let hold = hold.map_err(LabError::io("cannot lock", self.hold()))?;
+            private(&self.fuse(), false)
+                .map_err(LabError::io("cannot make directory", self.fuse()))?;
+            self.write_spec(&spec)?;
+            Ok(hold)
+        };
+        match made() {
+            Ok(hold) => Ok((hold, spec)),
+            Err(error) => {
+                let _ = self.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// The drive was made to its end.
+    pub(crate) fn mark_made(&self) -> Result<(), LabError> {
+        fs::write(self.made(), "").map_err(LabError::io("cannot write", self.made()))
+    }
+
+    /// Whether the drive was made to its end.
+    pub(crate) fn is_made(&self) -> bool {
+        self.made().exists()
+    }
+
+    /// Whether it is of no use any more; asked by whoever has its hold.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.server_pid().is_none() || !self.is_made()
+    }
+
+    /// Replaces what is kept of the drive, so that nobody reads half of it.
+    pub(crate) fn write_spec(&self, spec: &Spec) -> Result<(), LabError> {
+        let new = self.new_spec();
+        let text = serde_json::to_vec_pretty(spec).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&new, text))
+            .and_then(|()| fs::rename(&new, self.spec()))
+            .map_err(LabError::io("cannot write", self.spec()))
+    }
+
+    pub(crate) fn read_spec(&self) -> Result<Spec, LabError> {
+        let text = fs::read(self.spec());
+        text.and_then(|text| Ok(serde_json::from_slice(&text)?))
+            .map_err(LabError::io("cannot read", self.spec()))
+    }
+
+    /// Marks this process as the drive's server, for as long as the file lives.
+    pub(crate) fn claim(&self) -> io::Result<File> {
+        lock::claim(&self.server())
+    }
+
+    /// The server's process; `None` if it is gone, however it ended.
+    pub(crate) fn server_pid(&self) -> Option<Pid> {
+        lock::holder(&self.server())
+    }
+
+    /// The loop devices over the drive's file: one, unless somebody made more.
+    pub(crate) fn devices(&self) -> Vec<PathBuf> {
+        let disk = self.disk();
+        let text = disk.as_os_str().as_encoded_bytes();
+        // The kernel keeps 63 bytes of a name.
+        let cut = text.get(..63).unwrap_or(text);
+        devices_of(|file| file == disk || file.as_os_str().as_encoded_bytes() == cut)
+    }
+
+    /// Removes it. Nothing is mounted here any more.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        // Not everything below: should a mount be left after all, it stays.
+        let _ = fs::remove_dir(self.fuse());
+        for file in [
+            self.control(),
+            self.log(),
+            self.spec(),
+            self.new_spec(),
+            self.server(),
+            self.guardian(),
+            self.made_mount(),
+            self.made(),
+            self.held(),
+            self.hold(),
+        ] {
+            match fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        match fs::remove_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// The loop devices over a drive's file that `wanted` says yes to, also where
+/// the file's mount was taken out of sight while the device was in use: then
+/// only the name is left that the device was given.
+pub(crate) fn devices_of(wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    // What the kernel shows of a path whose mount is detached.
+    let hidden = Path::new("/").join(fuse::FILE);
+    let attached = linux::loop_device::attached().into_iter();
+    attached
+        .filter(|(device, file)| {
+            wanted(file)
+                || *file == hidden
+                    && linux::loop_device::name(device).is_some_and(|name| wanted(&name))
+        })
+        .map(|(device, _)| device)
+        .collect()
+}

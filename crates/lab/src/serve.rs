@@ -1,0 +1,242 @@
+//! The process behind a drive.
+//!
+//! It does nothing but serve the FUSE file and the control socket. The loop
+//! device over the file, the file system on it and everything that reads it
+//! belong to other processes: one that waited for itself could not even be
+//! killed.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use fuser::BackgroundSession;
+use ssd::{Card, Drive};
+
+use crate::control::{self, Order, Reply};
+use crate::device::Device;
+use crate::error::LabError;
+use crate::fuse::{self, FuseAnswer};
+use crate::guardian::{self, Guardian};
+use crate::place::Place;
+use crate::spec::Spec;
+use crate::store::Store;
+
+/// Threads that take requests from the kernel. More don't help: each is busy
+/// for microseconds, and none ever waits.
+const THREADS: usize = 2;
+/// Whoever connects and has said nothing whole by then is dropped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Serves the drive whose directory this is, until it is told to stop or its
+/// file is unmounted. This is the whole life of a process that
+/// [`Lab::up`](crate::Lab::up) started; it must have no other threads.
+///
+/// # Errors
+/// If the drive can't be made, with what to do.
+pub fn serve(dir: &Path) -> Result<(), LabError> {
+    if guardian::is_wanted() {
+        return guardian::guard(dir);
+    }
+    // Away from the terminal of whoever made it.
+    let _ = rustix::process::setsid();
+    let place = Place::new(dir.to_owned());
+    let _claim = place
+        .claim()
+        .map_err(LabError::io("cannot lock the server's file in", dir))?;
+    // Before there is anything to take down.
+    let guardian = Guardian::start().map_err(LabError::io("cannot start the guardian of", dir))?;
+    if let Err((call, error)) = protect() {
+        log(&format!(
+            "{call}: {error}; under memory pressure this drive may hang"
+        ));
+    }
+    // A drive isn't slower when the processor is busy.
+    if let Err(errno) = rustix::process::setpriority_process(None, -20) {
+        log(&format!(
+            "setpriority: {errno}; beside other work this drive may be late"
+        ));
+    }
+    let spec = place.read_spec()?;
+    spec.check()?;
+    let card = spec.card()?;
+    let device = Arc::new(make(&spec, &card)?);
+    let granule = u32::try_from(card.figures().granule).unwrap_or(4096);
+    let session = fuse::mount(
+        Arc::clone(&device),
+        spec.size_bytes,
+        granule,
+        &place.fuse(),
+        THREADS,
+    )
+    .map_err(LabError::io("cannot mount FUSE on", place.fuse()))?;
+
+    let timekeeper = start("lab-time", &device, |d| d.keep_time())?;
+    let sweeper = start("lab-sweep", &device, |d| d.store().sweep())?;
+    let listener = listen(&place)?;
+    let end = answer_orders(&listener, &device, &place, spec, session, guardian);
+    device.close();
+    let _ = timekeeper.join();
+    let _ = sweeper.join();
+    end.map_err(LabError::io("the FUSE session ended:", place.fuse()))
+}
+
+fn make(spec: &Spec, card: &Card) -> Result<Device<FuseAnswer>, LabError> {
+    // Without a limit its file system limits a store.
+    let limit = spec.store_limit_bytes.unwrap_or(u64::MAX);
+    let shown = spec.store.as_deref().unwrap_or(Path::new("(memory)"));
+    let store = Store::new(
+        spec.store.as_deref(),
+        spec.size_bytes,
+        limit,
+        spec.volatile_cache,
+    )
+    .map_err(LabError::io("cannot make the store", shown))?;
+    let mut drive = Drive::new(card.figures().clone(), spec.size_bytes, spec.seed);
+    if spec.premapped {
+        drive.premap(0..spec.size_bytes);
+        store.premap(0..spec.size_bytes);
+    }
+    Ok(Device::new(drive, store, spec.slower))
+}
+
+fn start(
+    name: &str,
+    device: &Arc<Device<FuseAnswer>>,
+    work: impl FnOnce(&Device<FuseAnswer>) + Send + 'static,
+) -> Result<thread::JoinHandle<()>, LabError> {
+    let device = Arc::clone(device);
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || work(&device))
+        .map_err(LabError::io("cannot start thread", name))
+}
+
+fn listen(place: &Place) -> Result<UnixListener, LabError> {
+    let path = place.control();
+    let listener = UnixListener::bind(&path);
+    // Nobody else can enter the directory meanwhile.
+    listener
+        .and_then(|l| fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map(|()| l))
+        .map_err(LabError::io("cannot make the control socket", &path))
+}
+
+/// Until told to stop, or until the session ends by itself.
+fn answer_orders(
+    listener: &UnixListener,
+    device: &Device<FuseAnswer>,
+    place: &Place,
+    mut spec: Spec,
+    session: BackgroundSession,
+    mut guardian: Guardian,
+) -> io::Result<()> {
+    // Looks up from time to time, to see whether the file was unmounted, or the
+    // guardian killed.
+    let mut waits = rustix::event::PollFd::new(listener, rustix::event::PollFlags::IN);
+    let span = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 500_000_000,
+    };
+    loop {
+        let ready = rustix::event::poll(std::slice::from_mut(&mut waits), Some(&span));
+        if session.guard.is_finished() {
+            return session.join();
+        }
+        guardian.keep();
+        if !ready.is_ok_and(|ready| ready > 0) {
+            continue;
+        }
+        let Ok((mut stream, _)) = listener.accept() else {
+            // Not even memory for that: whoever waits there is asked again.
+            thread::sleep(PATIENCE / 100);
+            continue;
+        };
+        let order = read(&stream);
+        if let Ok(Order::Stop) = order {
+            // The caller has detached the loop device, so this isn't busy; and
+            // if it is, the caller sees the server live on.
+            let _ = control::send(&mut stream, &Reply::Done);
+            return session.umount_and_join();
+        }
+        let reply = match order {
+            Ok(order) => obey(order, device, place, &mut spec),
+            Err(error) => Reply::Refused(format!("cannot understand this order: {error}")),
+        };
+        // Whoever asked may be gone.
+        let _ = control::send(&mut stream, &reply);
+    }
+}
+
+fn read(stream: &UnixStream) -> io::Result<Order> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    control::receive(stream, PATIENCE)
+}
+
+fn obey(order: Order, device: &Device<FuseAnswer>, place: &Place, spec: &mut Spec) -> Reply {
+    match order {
+        Order::Ping | Order::Stop => {}
+        Order::Stats => return Reply::Stats(Box::new(device.stats())),
+        Order::ResetStats => device.reset_stats(),
+        Order::Set(changes) => match set(&changes, place, spec) {
+            Ok(card) => device.set_card(&card),
+            Err(error) => return Reply::Refused(error.to_string()),
+        },
+        Order::Fault(text) => match text.parse() {
+            Ok(fault) => device.add_fault(fault),
+            Err(error) => return Reply::Refused(error.to_string()),
+        },
+        Order::ClearFaults => device.clear_faults(),
+        Order::CutPower => {
+            if let Err(error) = device.cut_power() {
+                return Reply::Refused(format!("cannot take back what wasn't flushed: {error}"));
+            }
+        }
+        Order::RestorePower => device.restore_power(),
+        Order::HangMs(ms) => device.hang(Duration::from_millis(ms)),
+    }
+    Reply::Done
+}
+
+/// Changes figures, and keeps them for whoever asks what drive this is: a record
+/// made on it says so.
+fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, LabError> {
+    let changed = |card: Card, change: &String| card.with(change);
+    let card = changes.iter().try_fold(spec.card()?, changed)?;
+    let new = Spec {
+        card_toml: card.to_string(),
+        ..spec.clone()
+    };
+    place.write_spec(&new)?;
+    *spec = new;
+    Ok(card)
+}
+
+/// Lets neither a lack of memory nor its writing back end or stop this process,
+/// as far as that can be had.
+pub(crate) fn protect() -> Result<(), (&'static str, io::Error)> {
+    // Whoever is killed for lack of memory, let it be somebody else.
+    let _ = fs::write("/proc/self/oom_score_adj", "-1000");
+    leave_memory_cgroup();
+    linux::memory::never_wait_for_writeback()
+}
+
+/// Goes where no cgroup limits memory, if there is such a place. In a cgroup that
+/// is full of pages to be written to this drive the server would wait for them,
+/// and they for the server: Linux 6.12 mm/vmscan.c waits for the writeback of
+/// pages of version 1's cgroups unless `PR_SET_IO_FLUSHER` was permitted, and with
+/// it the allocation fails.
+fn leave_memory_cgroup() {
+    for root in ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"] {
+        // Of version 2 the root hands no limits down; of version 1 it has none.
+        let _ = fs::write(Path::new(root).join("cgroup.procs"), "0");
+    }
+}
+
+/// Into the drive's log: standard error, which leads there.
+pub(crate) fn log(line: &str) {
+    let _ = rustix::io::write(rustix::stdio::stderr(), format!("{line}\n").as_bytes());
+}

@@ -1,0 +1,189 @@
+//! What drive is wanted.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use ssd::Card;
+
+use crate::error::LabError;
+
+/// A drive to be made. Stored in its directory, so that whoever takes it down
+/// knows what there is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// What it is called: letters, digits, `-`, `_` and `.`, at most 64 of them.
+    pub name: String,
+    /// Its device card, as TOML; figures set by hand are part of it. See
+    /// [`Spec::card`].
+    pub card_toml: String,
+    /// Its size in bytes, a multiple of 1 MiB.
+    pub size_bytes: u64,
+    /// Whether all of it counts as mapped from the start, as on a drive that was
+    /// filled once. Such space reads as a pattern and takes no memory.
+    pub premapped: bool,
+    /// Where its data are kept; `None`: in memory.
+    pub store: Option<PathBuf>,
+    /// Most bytes of data it keeps; what is written beyond fails with `EIO`.
+    /// `None`: in a file what fits; in memory half of what is free when it is
+    /// made and no other drive may still take, which [`Lab::up`](crate::Lab::up)
+    /// fills in.
+    pub store_limit_bytes: Option<u64>,
+    /// Whether its write cache, of 256 MiB, is volatile: a power cut takes back what
+    /// wasn't flushed. Each first write to a block after a flush costs a copy, in
+    /// memory beside the store's.
+    #[serde(default)]
+    pub volatile_cache: bool,
+    /// How many times slower than the card the drive is, 0.001 to 1000: a fast
+    /// drive is represented faithfully only as fast as this machine is.
+    pub slower: f64,
+    /// A file system to make on it.
+    pub fs: Option<Fs>,
+    /// Where to mount it; only with `fs`. Made if missing, and then removed
+    /// with the drive.
+    pub mount: Option<PathBuf>,
+    /// Mount options as of `mount -o`, e.g. `discard`.
+    pub options: String,
+    /// Seed of the drive's jitter.
+    pub seed: u64,
+}
+
+/// A file system that can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fs {
+    /// ext4, without lazy initialization, which would write beside a test.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// btrfs.
+    Btrfs,
+}
+
+impl Fs {
+    /// Its name as `mount -t` takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fs::Ext4 => "ext4",
+            Fs::Xfs => "xfs",
+            Fs::Btrfs => "btrfs",
+        }
+    }
+}
+
+const LONGEST_NAME: usize = 64;
+const MIB: u64 = 1 << 20;
+
+impl Spec {
+    /// A drive of so many bytes like this card: in memory, empty, in real time,
+    /// without a file system.
+    pub fn new(name: &str, card: &Card, size_bytes: u64) -> Spec {
+        Spec {
+            name: name.to_owned(),
+            card_toml: card.to_string(),
+            size_bytes,
+            premapped: false,
+            store: None,
+            store_limit_bytes: None,
+            volatile_cache: false,
+            slower: 1.0,
+            fs: None,
+            mount: None,
+            options: String::new(),
+            seed: 1,
+        }
+    }
+
+    /// The device card.
+    ///
+    /// # Errors
+    /// If its text isn't one.
+    pub fn card(&self) -> Result<Card, LabError> {
+        Ok(self.card_toml.parse()?)
+    }
+
+    /// Whether such a drive can be made, as far as can be told beforehand.
+    ///
+    /// # Errors
+    /// What is wrong, and with which part.
+    pub fn check(&self) -> Result<(), LabError> {
+        check_name(&self.name)?;
+        let card = self.card()?;
+        let bad = |why: String| Err(LabError::BadSpec { why });
+        if self.size_bytes < MIB || !self.size_bytes.is_multiple_of(MIB) {
+            return bad(format!(
+                "a size of {} bytes: it is whole MiB",
+                self.size_bytes
+            ));
+        }
+        if self.size_bytes > i64::MAX.cast_unsigned() {
+            return bad("a size of 8 EiB or more: files end there".to_owned());
+        }
+        if !(0.001..=1000.0).contains(&self.slower) {
+            return bad(format!("{} times slower: it is 0.001 to 1000", self.slower));
+        }
+        if u32::try_from(card.figures().granule).is_err() {
+            return bad("a map granule of 4 GiB or more: a loop device can't say so".to_owned());
+        }
+        if self.mount.is_some() && self.fs.is_none() {
+            return bad("a place to mount it, but no file system".to_owned());
+        }
+        if self.mount.as_ref().is_some_and(|dir| dir.is_relative())
+            || self.store.as_ref().is_some_and(|file| file.is_relative())
+        {
+            return bad("a relative path: its server has another directory".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a drive can be called so.
+pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty()
+        || name.len() > LONGEST_NAME
+        || name.starts_with('.')
+        || !name.chars().all(fits)
+    {
+        return Err(LabError::BadName {
+            name: name.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Spec {
+        Spec::new("a", ssd::profiles::by_name("ideal").unwrap(), 1 << 30)
+    }
+
+    #[test]
+    fn takes_only_what_can_be_made() {
+        good().check().unwrap();
+        assert_eq!(good().card().unwrap().name(), "ideal");
+        let bad: [fn(&mut Spec); 7] = [
+            |s| s.size_bytes += 1,
+            |s| s.size_bytes = 0,
+            |s| s.slower = f64::NAN,
+            |s| s.slower = 0.0,
+            |s| s.mount = Some("/mnt".into()),
+            |s| s.store = Some("file".into()),
+            |s| s.card_toml.clear(),
+        ];
+        for spoil in bad {
+            let mut spec = good();
+            spoil(&mut spec);
+            spec.check().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        for bad in ["", ".", "..", "a/b", "a b", ".a", &"x".repeat(65)] {
+            check_name(bad).unwrap_err();
+        }
+        check_name("t500_2.tb-x").unwrap();
+    }
+}

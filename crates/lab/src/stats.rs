@@ -1,0 +1,227 @@
+//! What a drive has done, counted as it answers.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// What commands are counted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Flushes.
+    Flush,
+    /// Discards, and zeros whose space may be freed: a loop device doesn't tell
+    /// them apart.
+    Discard,
+    /// Zeros whose space is kept.
+    Zero,
+}
+
+impl Kind {
+    /// All of them, in the order of [`Stats::kinds`].
+    pub const ALL: [Kind; 5] = [
+        Kind::Read,
+        Kind::Write,
+        Kind::Flush,
+        Kind::Discard,
+        Kind::Zero,
+    ];
+
+    /// Its name, e.g. `read`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::Flush => "flush",
+            Kind::Discard => "discard",
+            Kind::Zero => "zero",
+        }
+    }
+}
+
+/// What a drive has done: `kinds` and `late_us` since it was made or its counts were
+/// reset, everything else since it was made or as it is now.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Stats {
+    /// By kind, in the order of [`Kind::ALL`].
+    pub kinds: Vec<KindStats>,
+    /// Bytes that the drive's map holds.
+    pub mapped_bytes: u64,
+    /// Bytes that discards unmapped.
+    pub unmapped_bytes: u64,
+    /// Bytes of discards lost by rounding inwards to the drive's granule.
+    pub lost_to_rounding_bytes: u64,
+    /// Bytes of discards too short to be taken.
+    pub ignored_bytes: u64,
+    /// Memory or disk space that the data take on this machine.
+    pub stored_bytes: u64,
+    /// Writes that failed because the data took all they may: the store's limit,
+    /// or all the memory or disk space there is.
+    #[serde(default)]
+    pub no_room: u64,
+    /// Commands not answered.
+    pub in_flight: u64,
+    /// How much later than the model said commands were answered, in
+    /// microseconds: the median, 99th percentile and worst. Large values say
+    /// that this machine is too slow for this drive: stretch its time.
+    pub late_us: [f64; 3],
+    /// Faults that are in force, as they were set.
+    pub faults: Vec<String>,
+}
+
+/// What a drive has done of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindStats {
+    /// Which.
+    pub kind: Kind,
+    /// Commands answered, failed ones among them.
+    pub commands: u64,
+    /// Commands that failed.
+    pub failed: u64,
+    /// Bytes they named.
+    pub bytes: u64,
+    /// Real time from the command's arrival at the drive to its answer, in
+    /// microseconds: mean, 50th, 99th, 99.9th percentile, largest.
+    pub mean_us: f64,
+    /// See `mean_us`.
+    pub p50_us: f64,
+    /// See `mean_us`.
+    pub p99_us: f64,
+    /// See `mean_us`.
+    pub p999_us: f64,
+    /// See `mean_us`.
+    pub max_us: f64,
+    /// The latencies' histogram: (at most so many µs, commands), the non-empty
+    /// steps of powers of two only.
+    pub histogram: Vec<(u64, u64)>,
+}
+
+/// What is counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Counts {
+    of: [Count; 5],
+    late: Histogram<u64>,
+}
+
+#[derive(Debug, Clone)]
+struct Count {
+    failed: u64,
+    bytes: u64,
+    latency: Histogram<u64>,
+    commands: u64,
+}
+
+impl Counts {
+    pub(crate) fn new() -> Counts {
+        Counts {
+            of: std::array::from_fn(|_| Count {
+                failed: 0,
+                bytes: 0,
+                latency: histogram(),
+                commands: 0,
+            }),
+            late: histogram(),
+        }
+    }
+
+    /// Counts an answer.
+    pub(crate) fn done(
+        &mut self,
+        kind: Kind,
+        bytes: u64,
+        took: Duration,
+        late: Duration,
+        failed: bool,
+    ) {
+        let count = &mut self.of[kind as usize];
+        count.commands += 1;
+        count.bytes += bytes;
+        count.failed += u64::from(failed);
+        count.latency.saturating_record(nanos(took));
+        self.late.saturating_record(nanos(late));
+    }
+
+    /// Counts a command that failed before the model saw it.
+    pub(crate) fn failed(&mut self, kind: Kind) {
+        let count = &mut self.of[kind as usize];
+        count.commands += 1;
+        count.failed += 1;
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let us = |nanos: u64| nanos as f64 / 1000.0;
+        let late = |q| us(self.late.value_at_quantile(q));
+        Stats {
+            kinds: Kind::ALL
+                .into_iter()
+                .zip(&self.of)
+                .map(|(kind, count)| {
+                    let of = &count.latency;
+                    let at = |q| us(of.value_at_quantile(q));
+                    KindStats {
+                        kind,
+                        commands: count.commands,
+                        failed: count.failed,
+                        bytes: count.bytes,
+                        mean_us: of.mean() / 1000.0,
+                        p50_us: at(0.5),
+                        p99_us: at(0.99),
+                        p999_us: at(0.999),
+                        max_us: us(of.max()),
+                        histogram: steps(of),
+                    }
+                })
+                .collect(),
+            late_us: [late(0.5), late(0.99), us(self.late.max())],
+            ..Stats::default()
+        }
+    }
+}
+
+fn steps(of: &Histogram<u64>) -> Vec<(u64, u64)> {
+    of.iter_log(1000, 2.0)
+        .map(|step| {
+            let us = (step.value_iterated_to() + 1) / 1000;
+            (us, step.count_since_last_iteration())
+        })
+        .filter(|&(_, commands)| commands > 0)
+        .collect()
+}
+
+/// 1 ns to an hour, within 1 %.
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 2)
+        .unwrap_or_else(|_| unreachable!("these bounds are valid"))
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_by_kind_and_tells_latencies_in_microseconds() {
+        let mut counts = Counts::new();
+        let us = Duration::from_micros;
+        for _ in 0..99 {
+            counts.done(Kind::Read, 4096, us(100), us(1), false);
+        }
+        counts.done(Kind::Read, 4096, us(5000), us(1), true);
+        counts.failed(Kind::Write);
+        let stats = counts.stats();
+        let read = &stats.kinds[0];
+        assert_eq!((read.commands, read.failed, read.bytes), (100, 1, 409_600));
+        assert!((read.p50_us - 100.0).abs() < 2.0 && (read.max_us - 5000.0).abs() < 50.0);
+        assert_eq!(read.histogram.iter().map(|s| s.1).sum::<u64>(), 100);
+        assert!(read.histogram.contains(&(128, 99)));
+        assert_eq!((stats.kinds[1].commands, stats.kinds[1].failed), (1, 1));
+    }
+}

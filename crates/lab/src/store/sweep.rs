@@ -1,0 +1,69 @@
+//! Giving back what was discarded: a thread's work.
+
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::Store;
+
+/// The most that is punched out at once: who writes there waits meanwhile.
+const PIECE: u64 = 4 << 20;
+
+impl Store {
+    /// Punches out what was freed, until [`Store::close`]: a thread's work.
+    pub(crate) fn sweep(&self) {
+        let mut over = self.lock();
+        while !over.closed {
+            let Some(first) = over.freed.first() else {
+                // Only the pattern still needs looking at.
+                self.overlaid
+                    .store(!over.patterned.is_empty(), Ordering::Release);
+                over = self.work.wait(over).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let piece = first.start..first.end.min(first.start + PIECE);
+            over.punching = Some(piece.clone());
+            drop(over);
+            let done = self.punch(&piece).is_ok() || self.overwrite_with_zeros(&piece).is_ok();
+            over = self.lock();
+            over.punching = None;
+            self.punched.notify_all();
+            if done {
+                over.freed.remove(piece);
+            } else {
+                // A store that can do neither keeps reading as zeros.
+                over = self.work.wait(over).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// Ends [`Store::sweep`].
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.work.notify_all();
+    }
+
+    fn punch(&self, range: &Range<u64>) -> rustix::io::Result<()> {
+        fallocate(
+            &self.file,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            range.start,
+            range.end - range.start,
+        )
+    }
+
+    fn overwrite_with_zeros(&self, range: &Range<u64>) -> io::Result<()> {
+        let zeros = [0; 1 << 16];
+        let mut at = range.start;
+        while at < range.end {
+            let len = (range.end - at).min(zeros.len() as u64);
+            self.file.write_all_at(&zeros[..len as usize], at)?;
+            at += len;
+        }
+        Ok(())
+    }
+}

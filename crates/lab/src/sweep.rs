@@ -1,0 +1,68 @@
+//! Finding dead drives and taking them down.
+
+use std::io::ErrorKind;
+
+use crate::down::{self, Down};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::lock;
+use crate::place::Place;
+
+/// A dead drive that was found.
+#[derive(Debug)]
+pub struct Swept {
+    /// Its name.
+    pub name: String,
+    /// Whether it was ready once: then its server was killed; else whoever made
+    /// it.
+    pub was_made: bool,
+    /// Whether it is down now.
+    pub outcome: Result<(), LabError>,
+}
+
+impl Lab {
+    /// Takes down every drive that is dead: its server is gone, or it was never
+    /// made to its end, and nobody is making it or taking it down now. A drive
+    /// that works, or hangs, or is just being made isn't touched.
+    ///
+    /// The guardians do that at once; this is for when they were killed, too.
+    ///
+    /// # Errors
+    /// If the drives can't be listed.
+    pub fn sweep(&self) -> Result<Vec<Swept>, LabError> {
+        let names = self.names()?;
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let root = lock::directory(self.root());
+        // Nobody makes a directory now, so one without a hold isn't a new one.
+        let root = root.map_err(LabError::io("cannot lock", self.root()))?;
+        let mut swept = Vec::new();
+        let mut held = Vec::new();
+        for name in names {
+            let place = self.new_place(&name)?;
+            match lock::take_if_free(&place.hold()) {
+                Ok(Some(hold)) if place.is_dead() => held.push((place, hold)),
+                Err(error)
+                    if error.kind() == ErrorKind::NotFound
+                        && place.dir().is_dir()
+                        && place.server_pid().is_none() =>
+                {
+                    swept.push(take(&place));
+                }
+                _ => {}
+            }
+        }
+        drop(root);
+        swept.extend(held.iter().map(|(place, _hold)| take(place)));
+        Ok(swept)
+    }
+}
+
+fn take(place: &Place) -> Swept {
+    Swept {
+        name: place.name(),
+        was_made: place.is_made(),
+        outcome: down::take_down(place, Down::ByForce, down::SOON),
+    }
+}

@@ -1,0 +1,151 @@
+//! Making a drive: its server, the loop device, the file system.
+
+use std::fs::{self, OpenOptions};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::control::{self, Order};
+use crate::discards;
+use crate::down::{self, Down};
+use crate::error::LabError;
+use crate::lab::{Info, Lab, Launcher};
+use crate::mounts::{self, run};
+use crate::place::Place;
+use crate::spec::{Fs, Spec};
+
+/// A server mounts and answers within milliseconds, unless the machine is full.
+const READY: Duration = Duration::from_secs(30);
+
+/// So long may a drive that died (of any laboratory) take to be taken down by its
+/// guardian, or by the next command there.
+const DEAD_DRIVES_GO: Duration = Duration::from_secs(30);
+
+impl Lab {
+    /// Makes a drive: starts its server, makes a loop device of it, and on it
+    /// what file system is asked for, mounted where it is asked for.
+    ///
+    /// mkfs sends no discards here: a drive that is premapped stays so.
+    ///
+    /// # Errors
+    /// What failed. Nothing is left then.
+    pub fn up(&self, spec: &Spec, launcher: &Launcher) -> Result<Info, LabError> {
+        spec.check()?;
+        let place = self.new_place(&spec.name)?;
+        let (hold, spec) = place.make(|| {
+            Ok(Spec {
+                store_limit_bytes: self.limit(spec)?,
+                ..spec.clone()
+            })
+        })?;
+        let made = start_and_make(&place, &spec, launcher)
+            .and_then(|()| place.mark_made())
+            .and_then(|()| self.info(&spec.name));
+        if made.is_err() {
+            // The first error is the one to tell; what can't be taken down is listed.
+            let _ = down::take_down(&place, Down::ByForce, down::LATE);
+        }
+        drop(hold);
+        made
+    }
+}
+
+fn start_and_make(place: &Place, spec: &Spec, launcher: &Launcher) -> Result<(), LabError> {
+    start(place, launcher)?;
+    let device = linux::loop_device::attach(&place.disk())
+        .map_err(LabError::io("cannot make a loop device of", place.disk()))?;
+    discards::limit(place, &device, spec.card()?.figures())?;
+    let Some(fs) = spec.fs else { return Ok(()) };
+    let shown = device.to_string_lossy();
+    match fs {
+        Fs::Ext4 => run(
+            "mkfs.ext4",
+            &[
+                "-q",
+                "-F",
+                "-E",
+                "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+                &shown,
+            ],
+        ),
+        Fs::Xfs => run("mkfs.xfs", &["-q", "-f", "-K", &shown]),
+        Fs::Btrfs => mkfs_btrfs(&shown),
+    }?;
+    let Some(dir) = &spec.mount else {
+        return Ok(());
+    };
+    if !dir.exists() {
+        // The mark first: then a crash leaves no directory that nobody removes.
+        let mark = place.made_mount();
+        fs::write(&mark, "").map_err(LabError::io("cannot write", &mark))?;
+        fs::create_dir(dir).map_err(LabError::io("cannot make directory", dir))?;
+    }
+    let options = if spec.options.is_empty() {
+        "rw"
+    } else {
+        &spec.options
+    };
+    let dir = dir.to_string_lossy();
+    run("mount", &["-t", fs.name(), "-o", options, &shown, &dir])
+}
+
+/// mkfs.btrfs stats the backing file of every mounted loop device of the machine,
+/// and fails before it has written anything while one of them lies on a drive whose
+/// server has died.
+fn mkfs_btrfs(device: &str) -> Result<(), LabError> {
+    let mut made = Ok(());
+    mounts::wait_until(DEAD_DRIVES_GO, || {
+        made = run("mkfs.btrfs", &["-q", "-f", "-K", device]);
+        !matches!(&made, Err(LabError::Program { said, .. }) if said.contains("cannot check mount status"))
+    });
+    made
+}
+
+fn start(place: &Place, launcher: &Launcher) -> Result<(), LabError> {
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(place.log())
+        .and_then(|log| Ok((log.try_clone()?, log)))
+        .map_err(LabError::io("cannot write", place.log()))?;
+    let mut server = Command::new(&launcher.program)
+        .args(&launcher.arguments)
+        .arg(place.dir())
+        .stdin(Stdio::null())
+        .stdout(log.0)
+        .stderr(log.1)
+        .current_dir("/")
+        .spawn()
+        .map_err(LabError::io("cannot start", &launcher.program))?;
+    let mut ended = false;
+    let ready = mounts::wait_until(READY, || {
+        ended = has_ended(&mut server);
+        ended || control::ask(place, &Order::Ping).is_ok()
+    });
+    if ready && !ended {
+        reap(server);
+        return Ok(());
+    }
+    let _ = server.kill();
+    let _ = server.wait();
+    let log = fs::read_to_string(place.log()).unwrap_or_default();
+    let said: Vec<&str> = log.lines().rev().take(3).collect();
+    Err(LabError::Failed {
+        name: place.name(),
+        said: match (said.is_empty(), ready) {
+            (false, _) => said.into_iter().rev().collect::<Vec<_>>().join("; "),
+            (true, true) => "it said nothing".to_owned(),
+            (true, false) => format!("no answer within {} s", READY.as_secs()),
+        },
+    })
+}
+
+fn has_ended(server: &mut Child) -> bool {
+    !matches!(server.try_wait(), Ok(None))
+}
+
+/// Somebody has to wait for a child, or it stays as a zombie when it ends.
+fn reap(mut server: Child) {
+    let waiter = std::thread::Builder::new().name("lab-reap".to_owned());
+    // Without the thread there is a zombie until this process ends: no harm.
+    let _ = waiter.spawn(move || server.wait());
+}
