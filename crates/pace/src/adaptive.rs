@@ -1,0 +1,476 @@
+//! The default: as fast as the goal allows, and no faster.
+//!
+//! One piece at a time: the next is freed when the device has acknowledged the
+//! last and the others have got back the time that it took. What a piece costs
+//! is charged as it was, so a wrong guess lengthens one pause and no more. The
+//! first is small, and each is at most so large that it stays within the goal
+//! even if the device's time grows with its size, which is the worst there is.
+
+use std::time::Duration;
+
+use ssd::{Card, Time};
+
+use crate::advice::{Advice, Why};
+use crate::budget::Budget;
+use crate::cost::Cost;
+use crate::debt::{Debt, DebtMode, Duty};
+use crate::feedback::Feedback;
+use crate::goal::Goal;
+use crate::hurt::Hurt;
+use crate::latency::Latency;
+use crate::later::Later;
+use crate::meter::{Meter, Tick};
+use crate::pacer::State;
+use crate::piece::Sizes;
+use crate::plan::{PIECE_LOSS, plan};
+use crate::refusal::Refusal;
+use crate::shape::is_beside;
+use crate::work::Work;
+
+/// What may be saved up, as a share of the window: a delayed look is caught up
+/// with, no more.
+const DEPTH: f64 = 0.01;
+
+/// What a window may lose beyond the goal, as a share of it.
+const SLACK: f64 = 0.015;
+
+/// The same where single discards are so long that whole ones don't fit: three
+/// points are a goal's tolerance.
+const LUMP_SLACK: f64 = 0.030;
+
+/// No judge's interval of 100 ms may lose half: at most this share of it.
+const INTERVAL: f64 = 0.1;
+const INTERVAL_SHARE: f64 = 0.40;
+
+/// While nobody is there: how long after each piece is looked whether somebody has
+/// come, and which share of its time at least.
+const LOOK: Duration = Duration::from_millis(1);
+const LOOK_SHARE: f64 = 0.1;
+
+/// A pause that isn't worth a look.
+const SHORT: Duration = Duration::from_micros(20);
+
+/// The longest pause between two looks.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// What was freed and isn't acknowledged yet.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flight {
+    sent: Time,
+    freed: u64,
+    commands: u64,
+    bytes: u64,
+    busy: f64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Adaptive {
+    goal: Goal,
+    mode: DebtMode,
+    meter: Meter,
+    debt: Debt,
+    cost: Cost,
+    hurt: Hurt,
+    budget: Budget,
+    sizes: Sizes,
+    latency: Latency,
+    later: Later,
+    flight: Option<Flight>,
+    /// Small discards that came after the last piece was acknowledged.
+    late: u64,
+    /// From freeing to the acknowledgement, less the device's time; in seconds.
+    overhead: f64,
+    /// When the last piece was acknowledged, and how long that took, in seconds.
+    landed: Time,
+    took: f64,
+    /// When it began, for the deadline.
+    start: Option<Time>,
+    freed: u64,
+    /// Whether the last look was without discards and debt.
+    was_quiet: bool,
+    was_idle: bool,
+    /// Whether the budget kept the next piece waiting.
+    waited: bool,
+    lost: f64,
+    refusal: Option<Refusal>,
+}
+
+/// What holds at this moment.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    share: f64,
+    why: Option<Why>,
+}
+
+impl Adaptive {
+    pub(crate) fn new(goal: Goal, work: &Work, card: Option<&Card>) -> Adaptive {
+        let most = card
+            .and_then(|card| plan(card, work, &goal).ok())
+            .map_or(u64::MAX, |plan| plan.piece);
+        let phi = card.and_then(|c| c.figures().discard.as_ref().map(ssd::Discard::phi));
+        let cost = card.map_or_else(Cost::default, |c| {
+            Cost::of(c, work.smallest(), work.whole())
+        });
+        Adaptive {
+            goal,
+            mode: work.mode,
+            meter: Meter::default(),
+            debt: Debt::new(work.mode),
+            hurt: Hurt::new(phi),
+            budget: Budget::new(DEPTH),
+            sizes: Sizes::new(work, &goal, cost.is_known().then_some(most)),
+            cost,
+            latency: Latency::new(goal.max_latency),
+            later: Later::default(),
+            flight: None,
+            late: 0,
+            overhead: 0.0,
+            landed: Time::ZERO,
+            took: 0.0,
+            start: None,
+            freed: 0,
+            was_quiet: true,
+            was_idle: false,
+            waited: false,
+            lost: 0.0,
+            refusal: None,
+        }
+    }
+
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_ref()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        State {
+            debt: self.debt.bytes(),
+            written_off: self.debt.written_off(),
+            answered: self.debt.is_answered(),
+            piece: self.sizes.current(),
+            service_s: self.cost.predict(self.sizes.whole()),
+            phi: self.hurt.phi(),
+            lost_s: self.lost,
+        }
+    }
+
+    pub(crate) fn advise(&mut self, seen: &Feedback<'_>) -> Advice {
+        let tick = self.take_in(seen);
+        let now = self.meter.now();
+        let piece = self.sizes.current();
+        if self.mode == DebtMode::Never && seen.left != Some(0) {
+            return Advice::free(u64::MAX, u64::MAX, Why::Unpaced);
+        }
+        let share = self.share(now, seen);
+        if share.share >= 1.0 && seen.left != Some(0) {
+            let why = share.why.unwrap_or(Why::Unpaced);
+            return Advice::free(u64::MAX, self.sizes.whole() as u64, why);
+        }
+        let round_trip = Duration::from_secs_f64(self.overhead);
+        match self.debt.duty(now, seen.commits, round_trip) {
+            Duty::Commit => return Advice::commit(piece),
+            Duty::Wait => return Advice::wait(self.poll(), piece, self.waiting()),
+            Duty::Paid => self.land(now),
+        }
+        if seen.left == Some(0) {
+            return Advice::wait(Duration::ZERO, piece, Why::Done);
+        }
+        if self.refusal.is_some() {
+            return Advice::wait(LONGEST_WAIT, piece, Why::Refused);
+        }
+        if self.mode == DebtMode::Later || !self.debt.is_answered() {
+            let per_byte = self
+                .cost
+                .predict(self.sizes.whole())
+                .map(|s| s / self.sizes.whole());
+            let expected = self.mode == DebtMode::Later;
+            let costs = self.hurt.phi();
+            return self.later.advise(
+                now,
+                seen.freed,
+                &tick,
+                share.share / costs,
+                per_byte,
+                expected,
+                &self.sizes,
+            );
+        }
+        self.next(now, seen, share)
+    }
+
+    /// Takes in what happened.
+    fn take_in(&mut self, seen: &Feedback<'_>) -> Tick {
+        let freed_at = self.flight.map(|flight| flight.sent);
+        let tick = self.meter.tick(seen, freed_at);
+        let now = self.meter.now();
+        self.start.get_or_insert(now);
+        let owed_before = self.debt.bytes() > 0;
+        let paid = self
+            .debt
+            .update(now, seen.freed, seen.exempt, seen.discards.bytes);
+        let new = seen.freed.saturating_sub(self.freed);
+        let is_ours = self.is_ours(&tick, new);
+        if self.flight.is_none() && is_ours {
+            self.late += tick.commands;
+        }
+        let ours = if tick.bytes > 0 && !is_ours {
+            (paid as f64 / tick.bytes as f64).min(1.0)
+        } else {
+            1.0
+        };
+
+        let nothing = tick.busy <= 0.0 && tick.commands == 0 && new == 0;
+        let began = now.since(self.landed).as_secs_f64() - tick.seconds;
+        let echoes = began + SHORT.as_secs_f64() < self.hurt.echo().as_secs_f64();
+        let quiet = !owed_before && nothing && self.was_quiet && !echoes;
+        self.was_quiet = self.debt.bytes() == 0;
+        self.hurt.observe(&tick, quiet, seen.canary);
+        self.latency.hear(seen.canary, &self.hurt, !quiet);
+        if let Some(flight) = &mut self.flight {
+            flight.freed += new;
+            flight.commands += tick.commands;
+            flight.bytes += tick.bytes;
+            flight.busy += tick.busy;
+        }
+        self.freed = seen.freed;
+
+        let idle = self.hurt.is_idle();
+        if self.was_idle && !idle {
+            // They are back: what was done meanwhile gave nothing to spend.
+            self.budget.at_most(0.0);
+            self.hurt.begin_anew();
+        }
+        self.was_idle = idle;
+        let share = self.share(now, seen).share;
+        self.budget.refill(now, share, self.depth(share));
+        if !idle {
+            let loss = tick.busy * self.hurt.phi();
+            self.lost += loss;
+            self.budget.charge(loss * ours, loss * (1.0 - ours));
+        }
+        tick
+    }
+
+    /// Whether all discards of a tick are taken to be our own, whatever was owed.
+    ///
+    /// File systems discard more than was freed (ext4 on to the next used block),
+    /// and their own trees' blocks with a commit: no more commands than ours must
+    /// be, or small ones, are nobody else's.
+    fn is_ours(&self, tick: &Tick, new: u64) -> bool {
+        let Some(flight) = self.flight else {
+            return is_beside(tick.bytes, tick.commands as f64);
+        };
+        let freed = flight.freed + new;
+        let commands = (flight.commands + tick.commands) as f64;
+        let due = (freed as f64 / self.sizes.whole()).round().max(1.0);
+        let beside = self.sizes.beside();
+        let more = (flight.bytes + tick.bytes).saturating_sub(freed);
+        commands <= due || beside > 0.5 && is_beside(more, beside)
+    }
+
+    /// The flight's piece is acknowledged.
+    fn land(&mut self, now: Time) {
+        let Some(flight) = self.flight.take_if(|flight| flight.freed > 0) else {
+            return;
+        };
+        self.budget.release();
+        self.hurt.landed();
+        // Of what is shared less is discarded: it is what is freed that is paced.
+        let bytes = flight.bytes.max(flight.freed);
+        let commands = flight.commands + std::mem::take(&mut self.late);
+        self.sizes
+            .landed(flight.freed, commands, bytes, flight.busy);
+        // A commit's own discards tell nothing of what an extent's takes.
+        let beside = self.sizes.beside().round() as u64;
+        let (own, busy) = match flight.commands.saturating_sub(beside) {
+            0 => (flight.commands, flight.busy),
+            _ if beside == 0 => (flight.commands, flight.busy),
+            own => (own, (flight.busy - self.sizes.commit()).max(0.0)),
+        };
+        self.cost.learn(own, bytes, busy);
+        if flight.bytes > 0 {
+            let took = now.since(flight.sent).as_secs_f64();
+            (self.landed, self.took) = (now, took);
+            let over = (took - flight.busy).max(0.0);
+            self.overhead = if self.overhead > 0.0 {
+                self.overhead + 0.3 * (over - self.overhead)
+            } else {
+                over
+            };
+        }
+        self.refusal = self.refusal.or_else(|| {
+            self.latency
+                .refusal(&self.sizes, &self.cost, flight_size(&flight))
+        });
+    }
+
+    /// The share that may be lost: the goal's, or more.
+    fn share(&self, now: Time, seen: &Feedback<'_>) -> Share {
+        let mut goal = self.goal.share();
+        if self.goal.max_latency.is_some() {
+            // Whatever throughput may be lost, the latency is held.
+            goal = goal.min(0.98);
+        }
+        let mut share = Share {
+            share: goal,
+            why: None,
+        };
+        let urgency = seen.space.map_or(0.0, |space| space.urgency());
+        if urgency > 0.0 {
+            share = Share {
+                share: goal + (1.0 - goal) * urgency,
+                why: Some(Why::Urgent),
+            };
+        }
+        if let (Some(deadline), Some(left), Some(start)) =
+            (self.goal.deadline, seen.left, self.start)
+        {
+            let remains = deadline.saturating_sub(now.since(start)).as_secs_f64();
+            let needed = self.rest(left).unwrap_or(0.0) * 1.05 / remains.max(1e-3);
+            if needed > share.share {
+                share = Share {
+                    share: needed.min(1.0),
+                    why: Some(Why::Deadline),
+                };
+            }
+        }
+        share
+    }
+
+    /// What the rest will cost the others, in seconds.
+    fn rest(&self, left: u64) -> Option<f64> {
+        let one = self.cost.predict(self.sizes.whole())?;
+        let pieces = (left as f64 / self.sizes.current() as f64).ceil();
+        let extents = (left as f64 / self.sizes.whole()).ceil();
+        Some(self.hurt.phi() * (one * extents + self.sizes.commit() * pieces))
+    }
+
+    /// max(1 s, 2·S/g), for the discard that is the unit here.
+    fn window(&self, share: f64) -> f64 {
+        // Of a size that is known: a guess would widen the window.
+        let one = self.cost.predict(self.sizes.known_command()).unwrap_or(0.0);
+        (2.0 * one * self.hurt.phi() / share).clamp(1.0, 30.0)
+    }
+
+    /// The most that is saved up: a piece, and for whoever asks late what was
+    /// missed. Not before its size is known, and not where two would both catch up.
+    fn depth(&self, share: f64) -> f64 {
+        let need = self.need(self.sizes.current());
+        let late = DEPTH * self.window(share);
+        if self.sizes.is_probing(&self.cost) || self.budget.is_shared(share) {
+            return need.max(late);
+        }
+        need + late
+    }
+
+    /// What a piece of so many bytes costs the others at most, in seconds.
+    fn need(&self, piece: u64) -> f64 {
+        let command = self.sizes.whole().min(piece as f64);
+        let one = self.cost.predict(command).unwrap_or(DEPTH);
+        self.hurt.phi() * (one * (piece as f64 / command).max(1.0) + self.sizes.commit())
+    }
+
+    fn waiting(&self) -> Why {
+        if self.sizes.is_probing(&self.cost) {
+            Why::Probing
+        } else {
+            Why::Debt
+        }
+    }
+
+    /// When to look for the acknowledgement: nearer and nearer to when it is
+    /// expected, so that it is neither missed nor looked for all the time.
+    fn poll(&self) -> Duration {
+        let whole = self.need(self.sizes.current()) / self.hurt.phi().max(0.1);
+        let (left, paid) = self.debt.share_left();
+        let around = if paid { 0.0 } else { self.overhead };
+        let soon = ((whole * left + around) / 4.0).clamp(0.0005, 0.010);
+        // What has been silent for long won't come in the next moment.
+        let late = self.debt.silent(self.meter.now()).as_secs_f64() / 8.0;
+        Duration::from_secs_f64(soon.max(late.min(0.1)))
+    }
+
+    /// The next piece, or how long until it may go.
+    fn next(&mut self, now: Time, seen: &Feedback<'_>, share: Share) -> Advice {
+        if self.flight.take().is_some() {
+            // One that was allowed and not used is given again.
+            self.budget.release();
+        }
+        let phi = self.hurt.phi();
+        let idle = self.hurt.is_idle();
+        let window = self.window(share.share);
+        // Where single discards are long, whole ones must fit.
+        let one = self.need(self.sizes.known_command() as u64);
+        let lump = one.max(self.need(self.sizes.current()));
+        let slack = (lump / window).clamp(SLACK, LUMP_SLACK);
+        // Somebody else's piece may be under way, unseen until it is done.
+        let unseen = if self.budget.is_shared(share.share) {
+            one
+        } else {
+            0.0
+        };
+        let most = (share.share + slack) * window - unseen;
+        let finishing = seen
+            .left
+            .and_then(|left| self.rest(left))
+            .is_some_and(|rest| {
+                self.cost.largest() >= self.sizes.whole() / 2.0
+                    && self.budget.lost_in(window) + rest * 1.1 <= share.share * window - unseen
+            });
+        let hurry = if idle || finishing {
+            f64::INFINITY
+        } else {
+            share.share
+        };
+        let piece = self
+            .sizes
+            .choose(&self.cost, phi, hurry, self.overhead, self.latency.scale());
+        let need = self.need(piece);
+        let mut wait = Duration::ZERO;
+        if idle {
+            wait = LOOK.max(Duration::from_secs_f64(self.took * LOOK_SHARE));
+            wait = wait.saturating_sub(now.since(self.landed));
+        } else {
+            if !finishing {
+                wait = self.budget.until(need, share.share);
+            }
+            // A loss is told when it is over, and began before.
+            let interval = INTERVAL.max(3.0 * one);
+            let lump = one.max(need.min(PIECE_LOSS));
+            let within = (INTERVAL_SHARE * INTERVAL).max(lump + share.share * interval);
+            wait = wait
+                .max(self.budget.until_window(need, window - lump, most))
+                .max(self.budget.until_window(need, interval - lump, within));
+        }
+        let why = match share.why {
+            Some(why) => why,
+            None if idle => Why::Idle,
+            None if self.latency.is_hurt() || self.budget.tokens() < -2.0 * need => Why::BackingOff,
+            None if self.sizes.is_probing(&self.cost) => Why::Probing,
+            None if finishing => Why::Finishing,
+            None => Why::Holding,
+        };
+        self.waited |= wait > SHORT && !idle;
+        if wait > SHORT {
+            // What still shows of the last piece is looked at by itself.
+            let echo = self.hurt.echo().saturating_sub(now.since(self.landed));
+            let longest = if echo > SHORT { echo } else { LONGEST_WAIT };
+            return Advice::wait(wait.min(longest), piece, why);
+        }
+        self.sizes.sent(std::mem::take(&mut self.waited));
+        self.hurt.expect_ours();
+        self.budget.reserve(if idle { 0.0 } else { need });
+        self.flight = Some(Flight {
+            sent: now,
+            ..Flight::default()
+        });
+        Advice::free(piece, self.sizes.command().min(piece), why)
+    }
+}
+
+/// Bytes and seconds of a usual command of a flight. Of what was discarded beyond
+/// what was freed it could be no smaller all the same.
+fn flight_size(flight: &Flight) -> (f64, f64) {
+    let commands = flight.commands.max(1) as f64;
+    let bytes = flight.bytes.min(flight.freed);
+    (bytes as f64 / commands, flight.busy / commands)
+}

@@ -1,0 +1,242 @@
+//! What was freed and is still to be discarded.
+//!
+//! `fsync` doesn't tell when discards are done: ext4 and XFS return before their
+//! kernel threads issue them. What can be seen is the debt: bytes freed less
+//! bytes discarded. It must be neither trusted too little (others discard too,
+//! and may not pay for us more than we owe) nor too much (shared extents, short
+//! ranges and layers that swallow discards never pay).
+
+use std::time::Duration;
+
+use ssd::Time;
+
+/// When a file system sends the discards of what was freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DebtMode {
+    /// After the commit or the log's checkpoint, or within it: ext4, XFS,
+    /// btrfs with `discard=sync`, f2fs.
+    Commit,
+    /// Long after, at its own pace: btrfs with `discard=async` waits 120 s. The
+    /// debt isn't waited for; what is freed is paced by its rate.
+    Later,
+    /// Never: mounted without, or the device takes none. Nothing is paced.
+    Never,
+}
+
+/// The share of what was freed that counts as nothing: journals and file systems
+/// round.
+const ROUNDING: f64 = 1.0 / 128.0;
+
+/// The least time without any payment until a commit is forced.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(15);
+
+/// What was freed and is still to be discarded.
+///
+/// Of what is freed, a share is expected to be discarded, at first all of it.
+/// When nothing was paid for a while, even after two forced commits, the rest is
+/// written off, and the share learns from it. After two in a row without any
+/// payment nothing is expected any more, until discards come.
+#[derive(Debug, Clone)]
+pub struct Debt {
+    mode: DebtMode,
+    /// Bytes, fractions of them included.
+    owed: f64,
+    /// The most that was owed since it was last paid, and what was freed for it.
+    peak: f64,
+    raw: f64,
+    freed: u64,
+    exempt: u64,
+    discarded: u64,
+    given_up: f64,
+    /// The share of freed bytes that is expected to be discarded.
+    expected: f64,
+    /// Paid since the last write-off.
+    paid: f64,
+    /// Write-offs in a row without any payment.
+    unanswered: u32,
+    /// The last payment, new debt, or forced commit.
+    changed: Time,
+    /// Forced commits told so far, and when the waiting began.
+    commits: u64,
+    commits_before: u64,
+    patience: Duration,
+    begun: bool,
+}
+
+/// What to do about a debt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duty {
+    /// Nothing is owed.
+    Paid,
+    /// Wait.
+    Wait,
+    /// Force a commit.
+    Commit,
+}
+
+impl Debt {
+    /// Nothing owed.
+    pub fn new(mode: DebtMode) -> Debt {
+        Debt {
+            mode,
+            owed: 0.0,
+            peak: 0.0,
+            raw: 0.0,
+            freed: 0,
+            exempt: 0,
+            discarded: 0,
+            given_up: 0.0,
+            expected: 1.0,
+            paid: 0.0,
+            unanswered: 0,
+            changed: Time::ZERO,
+            commits: 0,
+            commits_before: 0,
+            patience: PATIENCE,
+            begun: false,
+        }
+    }
+
+    /// Bytes that are still expected to be discarded.
+    pub fn bytes(&self) -> u64 {
+        self.owed.round() as u64
+    }
+
+    /// Bytes whose discards were given up: shared, swallowed, reused at once.
+    pub fn written_off(&self) -> u64 {
+        self.given_up.round() as u64
+    }
+
+    /// Whether discards are sent at all, as far as can be told.
+    pub fn is_answered(&self) -> bool {
+        self.mode != DebtMode::Never && self.unanswered < 2
+    }
+
+    /// The share of the last debt that is still owed, and whether any was paid.
+    pub(crate) fn share_left(&self) -> (f64, bool) {
+        let left = if self.peak > 0.0 {
+            self.owed / self.peak
+        } else {
+            0.0
+        };
+        (left, self.owed < self.peak)
+    }
+
+    /// How long nothing has come of it.
+    pub(crate) fn silent(&self, now: Time) -> Duration {
+        now.since(self.changed)
+    }
+
+    /// Takes in the counters of one moment: bytes freed so far, of them those
+    /// that are exempt, and bytes discarded by the device, by whomever. Returns
+    /// how many of the discarded bytes paid for ours.
+    pub fn update(&mut self, now: Time, freed: u64, exempt: u64, discarded: u64) -> u64 {
+        if !self.begun {
+            self.begun = true;
+            (self.freed, self.exempt, self.discarded) = (freed, exempt, discarded);
+            self.changed = now;
+        }
+        let freed_now = freed.saturating_sub(self.freed);
+        let exempt_now = exempt.saturating_sub(self.exempt).min(freed_now);
+        let came = discarded.saturating_sub(self.discarded) as f64;
+        (self.freed, self.exempt, self.discarded) = (freed, exempt, discarded);
+        let new = freed_now - exempt_now;
+        if new > 0 {
+            self.owe(now, new);
+        }
+        if came > 0.0 { self.pay(now, came) } else { 0 }
+    }
+
+    fn owe(&mut self, now: Time, bytes: u64) {
+        if !self.is_answered() {
+            if self.mode != DebtMode::Never {
+                self.given_up += bytes as f64;
+            }
+            return;
+        }
+        if self.owed <= 0.0 {
+            self.peak = 0.0;
+            self.raw = 0.0;
+            self.commits_before = self.commits;
+        }
+        let expected = bytes as f64 * self.expected;
+        self.owed += expected;
+        self.raw += bytes as f64;
+        self.given_up += bytes as f64 - expected;
+        self.peak = self.peak.max(self.owed);
+        self.changed = self.changed.max(now);
+        self.round();
+    }
+
+    /// Journals and file systems round: a little isn't waited for.
+    fn round(&mut self) {
+        if self.owed <= self.raw * ROUNDING {
+            self.owed = 0.0;
+        }
+    }
+
+    fn pay(&mut self, now: Time, came: f64) -> u64 {
+        let paid = came.min(self.owed);
+        self.owed -= paid;
+        self.paid += paid;
+        // Others discard too: only a little of the surplus is a sign that more
+        // of ours is discarded than was thought.
+        let surplus = (came - paid).min(paid);
+        if surplus > 0.0 {
+            self.expected = (self.expected * (1.0 + 0.1 * surplus / (paid + 1.0))).min(1.0);
+        }
+        if self.mode != DebtMode::Never && self.unanswered >= 2 {
+            // They come after all. What was freed since isn't told apart.
+            self.expected = 1.0;
+        }
+        if paid > self.peak * ROUNDING || self.unanswered >= 2 {
+            self.unanswered = 0;
+            self.changed = now;
+            self.commits_before = self.commits;
+        }
+        self.round();
+        paid as u64
+    }
+
+    /// What to do, `commits` having been forced so far. It waits for as long as
+    /// a round trip can take, at least 2 s, then asks for a commit, twice; then
+    /// it writes off.
+    pub fn duty(&mut self, now: Time, commits: u64, round_trip: Duration) -> Duty {
+        if commits > self.commits {
+            self.commits = commits;
+            self.changed = self.changed.max(now);
+        }
+        if self.mode == DebtMode::Later || self.owed <= 0.0 {
+            return Duty::Paid;
+        }
+        let asked = self.patience.max(round_trip * 8).min(LONGEST_PATIENCE);
+        if now.since(self.changed) < asked {
+            return Duty::Wait;
+        }
+        if self.commits.saturating_sub(self.commits_before) < 2
+            && now.since(self.changed) < asked * 2
+        {
+            return Duty::Commit;
+        }
+        self.write_off();
+        Duty::Paid
+    }
+
+    fn write_off(&mut self) {
+        let total = self.paid + self.owed;
+        let share = if total > 0.0 { self.paid / total } else { 0.0 };
+        self.given_up += self.owed;
+        if self.paid > 0.0 {
+            // A piece that was all of one kind tells little of the others.
+            self.expected = (self.expected * share.max(0.25)).clamp(0.005, 1.0);
+            self.unanswered = 0;
+        } else {
+            self.unanswered += 1;
+        }
+        self.owed = 0.0;
+        self.paid = 0.0;
+    }
+}

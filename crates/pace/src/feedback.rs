@@ -1,0 +1,119 @@
+//! What a controller is told.
+
+use std::time::Duration;
+
+use ssd::Time;
+
+/// What whoever frees sees at one moment. Counters count from any start and only
+/// rise; one that falls is taken to have begun anew.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Feedback<'a> {
+    /// When this was read. A time before one that was told counts as that one.
+    pub now: Time,
+    /// Bytes that we have freed so far.
+    pub freed: u64,
+    /// Of them, bytes for which no discard is expected: shared with another file
+    /// or a snapshot, in ranges below the granularity, on a layer that takes none.
+    pub exempt: u64,
+    /// Bytes still to be freed; `None` if nobody knows. `Some(0)` when the last
+    /// was freed: then only the debt is waited for.
+    pub left: Option<u64>,
+    /// Commits that were forced because an [`Advice`](crate::Advice) said so.
+    pub commits: u64,
+    /// What the device has discarded, whoever asked for it.
+    pub discards: Discards,
+    /// The canary's reads that completed since the last feedback.
+    pub canary: &'a [Canary],
+    /// What the others do on the device. `None` if nobody knows; then every
+    /// discard counts as hurting for all of its time.
+    pub others: Option<Others>,
+    /// How full the file system is; `None` if nobody knows.
+    pub space: Option<Space>,
+}
+
+/// What a device has discarded: `/sys/block/X/stat` (of the partition, if there
+/// is one), fields 12, 14 and 15. Of several leaf devices the sums, so scaled
+/// that a freed byte is a discarded byte (two mirrors: half of it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Discards {
+    /// Commands completed.
+    pub commands: u64,
+    /// Bytes they discarded.
+    pub bytes: u64,
+    /// The sum of their times from issue to completion, as fine as it is known
+    /// (the kernel's is in milliseconds). `None` where the statistics are off:
+    /// then the time until the debt was paid is taken.
+    pub busy: Option<Duration>,
+}
+
+/// One read of a canary: small reads at fixed times, however the last went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Canary {
+    /// When it was meant to start.
+    pub intended: Time,
+    /// From then to its completion.
+    pub latency: Duration,
+}
+
+/// What others do on the device: fields 1, 4, 5 and 8 of its statistics.
+///
+/// The reads tell what discards do to them. Writes are the commits of our own
+/// deletion too, and nothing tells them apart: they only say that somebody is
+/// there, if they are more than a commit makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Others {
+    /// Their reads, without the canary's.
+    pub reads: Io,
+    /// Writes.
+    pub writes: Io,
+}
+
+/// One kind of I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Io {
+    /// How many completed.
+    pub ops: u64,
+    /// The sum of their times from issue to completion.
+    pub wait: Duration,
+}
+
+/// How full the file system is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that can be written.
+    pub free: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl Space {
+    /// How urgent space is, 0 to 1: from 5 % free (at most 16 GiB) down to 1 %
+    /// (at most 1 GiB).
+    pub(crate) fn urgency(&self) -> f64 {
+        let begins = (self.size / 20).min(16 << 30) as f64;
+        let full = (self.size / 100).min(1 << 30) as f64;
+        if begins <= full {
+            return 0.0;
+        }
+        ((begins - self.free as f64) / (begins - full)).clamp(0.0, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urgency_rises_from_one_twentieth_to_one_hundredth() {
+        let space = |free| Space {
+            free,
+            size: 100 << 30,
+        };
+        assert_eq!(space(5 << 30).urgency(), 0.0);
+        assert_eq!(space(1 << 30).urgency(), 1.0);
+        assert_eq!(space(0).urgency(), 1.0);
+        let half = space(3 << 30).urgency();
+        assert!((half - 0.5).abs() < 0.01, "{half}");
+        assert_eq!(Space { free: 0, size: 0 }.urgency(), 0.0);
+    }
+}

@@ -1,0 +1,100 @@
+//! The latency that others may be made to wait, as a canary sees it.
+
+use std::time::Duration;
+
+use crate::cost::Cost;
+use crate::feedback::Canary;
+use crate::hurt::Hurt;
+use crate::piece::Sizes;
+use crate::refusal::Refusal;
+
+/// Of so many reads one may be over the limit.
+const ONE_IN: f64 = 1000.0;
+
+/// Holds the latency goal beyond what the statistics promise.
+#[derive(Debug, Clone)]
+pub(crate) struct Latency {
+    limit: Option<Duration>,
+    /// Reads over the limit, forgotten within a thousand reads.
+    over: f64,
+    /// What the size of a discard is reduced to, 0 to 1.
+    scale: f64,
+    /// Small discards that took longer than the limit, in a row.
+    hopeless: u32,
+    least: f64,
+}
+
+impl Latency {
+    pub(crate) fn new(limit: Option<Duration>) -> Latency {
+        Latency {
+            limit,
+            over: 0.0,
+            scale: 1.0,
+            hopeless: 0,
+            least: f64::INFINITY,
+        }
+    }
+
+    /// What the planned time of a discard is multiplied by.
+    pub(crate) fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    pub(crate) fn is_hurt(&self) -> bool {
+        self.scale < 0.7
+    }
+
+    /// The canary's reads; what is slow beside no discards isn't ours.
+    pub(crate) fn hear(&mut self, canary: &[Canary], hurt: &Hurt, loud: bool) {
+        let Some(limit) = self.limit else { return };
+        for read in canary {
+            self.over *= 1.0 - 1.0 / ONE_IN;
+            self.scale = (self.scale * (1.0 + 0.05 / ONE_IN)).min(1.0);
+            if loud && hurt.added(read) > limit {
+                self.over += 1.0;
+                if self.over > 0.8 {
+                    self.scale = (self.scale * 0.7).max(0.02);
+                    self.over = 0.0;
+                }
+            }
+        }
+    }
+
+    /// If even small discards take longer: what can be held. `size`: bytes and
+    /// seconds of the last.
+    pub(crate) fn refusal(
+        &mut self,
+        sizes: &Sizes,
+        cost: &Cost,
+        size: (f64, f64),
+    ) -> Option<Refusal> {
+        let limit = self.limit?;
+        let (bytes, seconds) = size;
+        let least = cost.least_of_smallest();
+        if least > 0.98 * limit.as_secs_f64() {
+            return Some(refused(limit, least));
+        }
+        if seconds <= limit.as_secs_f64() {
+            self.hopeless = 0;
+            return None;
+        }
+        self.least = self.least.min(seconds);
+        // Far too slow at a small size, or too slow at the smallest.
+        let small = bytes <= (sizes.smallest() * 2) as f64
+            || seconds > 3.0 * limit.as_secs_f64() && bytes <= 70_000.0;
+        if !small {
+            return None;
+        }
+        self.hopeless += 1;
+        (self.hopeless >= 2).then(|| refused(limit, self.least))
+    }
+}
+
+/// What the smallest discards take can be had, and a fifth for chance.
+fn refused(asked: Duration, seconds: f64) -> Refusal {
+    Refusal::Latency {
+        asked,
+        smallest: Duration::from_secs_f64(seconds),
+        least: Duration::from_micros((seconds * 1.2e4).ceil() as u64 * 100),
+    }
+}

@@ -1,0 +1,69 @@
+//! Discards that come long after, or never: no window, a rate.
+
+use std::time::Duration;
+
+use ssd::Time;
+
+use crate::advice::{Advice, Why};
+use crate::meter::Tick;
+use crate::piece::Sizes;
+use crate::simple::Rate;
+
+/// What a byte is assumed to cost until discards tell: a MiB in a millisecond,
+/// several times what drives of today need.
+const ASSUMED: f64 = 1e-3 / (1 << 20) as f64;
+
+/// Bytes for each second at most, whatever nothing costs.
+const FASTEST: f64 = 64e9;
+
+/// Frees at the rate at which discards, whenever they come, take no more than
+/// the share that they may.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Later {
+    rate: Option<Rate>,
+    busy: f64,
+    bytes: f64,
+    since: Option<Time>,
+}
+
+impl Later {
+    /// `per_byte`: what a card says that a byte costs. `expected`: the discards
+    /// will come; otherwise nothing was ever seen of them, and the rate doubles
+    /// every second.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn advise(
+        &mut self,
+        now: Time,
+        freed: u64,
+        tick: &Tick,
+        share: f64,
+        per_byte: Option<f64>,
+        expected: bool,
+        sizes: &Sizes,
+    ) -> Advice {
+        self.busy += tick.busy;
+        self.bytes += tick.bytes as f64;
+        if self.bytes > 64e9 {
+            (self.busy, self.bytes) = (self.busy / 2.0, self.bytes / 2.0);
+        }
+        // A few small discards of a journal tell nothing about a byte.
+        let seen = (self.bytes > 64e6).then(|| (self.busy + 0.001) / self.bytes);
+        let cost = seen.or(per_byte).unwrap_or(ASSUMED).max(1e-15);
+        let mut bytes_per_s = share / cost;
+        let since = *self.since.get_or_insert(now);
+        if !expected {
+            bytes_per_s *= now.since(since).as_secs_f64().min(40.0).exp2();
+        }
+        let bytes_per_s = bytes_per_s.min(FASTEST);
+        // Ten pieces a second, but no extent is cut for that.
+        let piece = ((bytes_per_s / 10.0) as u64).clamp(sizes.whole() as u64, u64::MAX >> 1);
+        let rate = self
+            .rate
+            .get_or_insert_with(|| Rate::new(bytes_per_s, piece));
+        rate.set(now, freed, bytes_per_s, piece);
+        let why = if expected { Why::Holding } else { Why::Unpaced };
+        let mut advice = rate.advise(now, freed, why);
+        advice.ask_again = advice.ask_again.min(Duration::from_secs(1));
+        advice
+    }
+}

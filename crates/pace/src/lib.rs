@@ -1,0 +1,73 @@
+//! How much may be freed now?
+//!
+//! Freeing space makes a file system send discards, and a drive that works at
+//! one for S = a + b·L does nothing else meanwhile. Freeing B bytes in n pieces
+//! costs the others n(a+δ) + b·B whatever one does: pacing spreads that cost as
+//! thinly as is asked, and must not add to it. A deleter that sleeps a fixed
+//! time between pieces doesn't know when they have been discarded, nor what that
+//! cost anybody. This crate decides from what the device has acknowledged:
+//!
+//! - [`plan`]: from a device card, piece, rate, time and what it will cost
+//!   others, before anything is freed; or a [`Refusal`] that says what can be had;
+//! - [`Pacer`]: the same question, again and again, from [`Feedback`]; with
+//!   `burst`, `fixed` and `rate` to compare with `adaptive`;
+//! - [`Debt`]: what was freed and is still to be discarded, and what never will.
+//!
+//! Whoever frees keeps to three rules. An allowance that reaches beyond an
+//! extent's boundary is used up to the last boundary within, for a cut extent
+//! costs one more discard. After freeing (and the commit that makes the file
+//! system send the discards) it asks again at once. And what it reports of the
+//! others is without its own canary: where nobody else does anything, the goal
+//! has nobody to protect, and only a latency is still held.
+//!
+//! It is pure: no system call, no clock, no thread. Whoever frees (a program
+//! with the kernel, a simulation with `ssd`'s model) does so in a loop:
+//!
+//! ```no_run
+//! # use pace::{Feedback, Goal, Pacer, Policy, Why, Work};
+//! # fn look() -> Feedback<'static> { Feedback::default() }
+//! # fn free(_: u64) {}
+//! # fn force_commit() {}
+//! # let work = Work::new(8 << 30, 64);
+//! let mut pacer = Pacer::new(Policy::Adaptive(Goal::default()), &work, None)?;
+//! loop {
+//!     let advice = pacer.advise(&look());
+//!     match advice.why {
+//!         Why::Done | Why::Refused => break,
+//!         _ if advice.commit => force_commit(),
+//!         _ if advice.allow > 0 => free(advice.allow), // and ask again at once
+//!         _ => std::thread::sleep(advice.ask_again),
+//!     }
+//! }
+//! # Ok::<(), pace::Refusal>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod adaptive;
+mod advice;
+mod budget;
+mod cost;
+mod debt;
+mod feedback;
+mod goal;
+mod hurt;
+mod latency;
+mod later;
+mod meter;
+mod pacer;
+mod piece;
+mod plan;
+mod refusal;
+mod shape;
+mod simple;
+mod work;
+
+pub use advice::{Advice, Why};
+pub use debt::{Debt, DebtMode, Duty};
+pub use feedback::{Canary, Discards, Feedback, Io, Others, Space};
+pub use goal::Goal;
+pub use pacer::{Pacer, Policy, State};
+pub use plan::{Plain, Plan, plan};
+pub use refusal::Refusal;
+pub use work::Work;

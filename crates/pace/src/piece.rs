@@ -1,0 +1,273 @@
+//! How large the next piece is.
+//!
+//! Each discard costs a whatever its size, so extents are not cut needlessly. A
+//! piece has several extents where one is over so soon that committing it and
+//! hearing of it would take longer than the pause that the goal asks for.
+
+use crate::cost::Cost;
+use crate::goal::Goal;
+use crate::plan::{PIECE_LOSS, cuts};
+use crate::shape::{Shape, is_beside};
+use crate::work::Work;
+
+/// The first piece, if nothing is known.
+const FIRST: u64 = 1 << 20;
+
+/// The first piece where a latency must be held.
+const FIRST_CAREFUL: u64 = 64 << 10;
+
+/// By how much a piece may be larger than any seen before.
+const GROWTH: f64 = 8.0;
+
+/// Where nothing is to be held, the time around a piece is this much shorter.
+const HURRIED: f64 = 15.0;
+
+/// How fast pieces grow that never wait for the budget.
+const EAGER: f64 = 1.3;
+
+/// By how much a piece larger than any before may be over that at worst.
+const PROBED: f64 = 1.5;
+
+/// What commits add to a piece's own discards is worth larger pieces beyond this
+/// share of it.
+const COMMITS: f64 = 0.10;
+
+/// And these lose the others so much at most, in seconds.
+const COMMIT_LOSS: f64 = 0.035;
+
+/// The share of the accepted latency that a discard is planned to take.
+const MARGIN: f64 = 0.80;
+
+/// The same where a plan has taken the drive's jitter into account.
+const PLANNED_MARGIN: f64 = 0.97;
+
+/// Sizes of pieces and of the discards that they become.
+#[derive(Debug, Clone)]
+pub(crate) struct Sizes {
+    /// The present piece, in bytes.
+    current: u64,
+    /// A discard of it, in bytes.
+    command: u64,
+    smallest: u64,
+    /// The usual discard of an extent that isn't cut, in bytes.
+    whole: f64,
+    /// The same as it was told.
+    told: f64,
+    /// The largest discard that is sent at all, in bytes.
+    longest: f64,
+    /// The largest discard that a card allows.
+    planned: f64,
+    /// The largest piece that was acknowledged.
+    landed: f64,
+    /// Rises while the round trip, not the goal, holds pieces up: how many
+    /// discards at least make a piece.
+    eager: f64,
+    /// What one discard may take, in seconds.
+    max_latency: Option<f64>,
+    shape: Shape,
+}
+
+impl Sizes {
+    /// Where a card tells what sizes cost, `planned` is the discard's size; the
+    /// first piece is a quarter of it, for cards can be wrong.
+    pub(crate) fn new(work: &Work, goal: &Goal, planned: Option<u64>) -> Sizes {
+        let whole = work.whole();
+        let first = match (planned, goal.max_latency) {
+            (Some(planned), None) => (planned / 4).max(FIRST),
+            (Some(planned), Some(_)) => (planned / 4).max(FIRST_CAREFUL),
+            (None, Some(_)) => FIRST_CAREFUL,
+            (None, None) => FIRST,
+        };
+        let first = first.max(work.smallest()).min(whole);
+        Sizes {
+            current: first,
+            command: first,
+            smallest: work.smallest(),
+            whole: whole as f64,
+            told: whole as f64,
+            longest: work.unit.max(whole) as f64,
+            planned: planned.unwrap_or(u64::MAX).max(1) as f64,
+            landed: 0.0,
+            eager: 1.0,
+            max_latency: goal.max_latency.map(|l| l.as_secs_f64()),
+            shape: Shape::default(),
+        }
+    }
+
+    pub(crate) fn current(&self) -> u64 {
+        self.current
+    }
+
+    /// Bytes in each discard of the present piece.
+    pub(crate) fn command(&self) -> u64 {
+        self.command.max(1)
+    }
+
+    /// The same, but no larger than any that was acknowledged.
+    pub(crate) fn known_command(&self) -> f64 {
+        (self.command as f64).min(self.landed.max(1.0))
+    }
+
+    pub(crate) fn smallest(&self) -> u64 {
+        self.smallest
+    }
+
+    pub(crate) fn whole(&self) -> f64 {
+        self.whole.max(1.0)
+    }
+
+    pub(crate) fn is_probing(&self, cost: &Cost) -> bool {
+        !cost.is_known() || self.landed < self.current as f64 / 1.5
+    }
+
+    /// A piece goes out, and whether it had to wait for the budget.
+    pub(crate) fn sent(&mut self, waited: bool) {
+        let change = if waited { 1.0 / EAGER } else { EAGER };
+        self.eager = (self.eager * change).clamp(1.0, 64.0);
+    }
+
+    /// A piece was acknowledged: so many bytes that were freed became so many
+    /// discards, of so many bytes, which took so many seconds.
+    pub(crate) fn landed(&mut self, freed: u64, commands: u64, bytes: u64, busy: f64) {
+        self.landed = self.landed.max(freed as f64);
+        if commands == 0 {
+            return;
+        }
+        let more = commands as f64 - freed as f64 / self.whole;
+        if is_beside(bytes.saturating_sub(freed), more) {
+            self.shape
+                .learn(freed as f64, commands as f64, busy, self.whole);
+        }
+        // Extents can be shorter than was thought; a rest that was cut off isn't one.
+        let mean = self.shape.extent().unwrap_or(self.whole);
+        let no_shorter = bytes as f64 >= self.whole * 0.99 * commands as f64;
+        if mean < self.whole / 2.5 || mean > self.whole * 2.5 {
+            self.whole = mean.clamp(self.smallest as f64, self.longest);
+        } else if self.shape.is_together(self.whole) {
+            self.whole = self.landed.clamp(self.whole, self.longest);
+        } else if no_shorter && (freed as f64) > self.whole * 1.5 {
+            self.whole = (self.whole * 1.1).min(self.told.max(self.whole));
+        }
+    }
+
+    /// How many discards come with each commit, whatever is freed: those of the
+    /// file system's own trees.
+    pub(crate) fn beside(&self) -> f64 {
+        self.shape.beside()
+    }
+
+    /// How many seconds these take with each commit.
+    pub(crate) fn commit(&self) -> f64 {
+        self.shape.commit()
+    }
+
+    /// The next piece in bytes, for a share of the time that may be lost
+    /// (infinite: nothing to hold), with so many seconds around each piece.
+    pub(crate) fn choose(
+        &mut self,
+        cost: &Cost,
+        phi: f64,
+        share: f64,
+        overhead: f64,
+        scale: f64,
+    ) -> u64 {
+        if self.landed <= 0.0 {
+            return self.current;
+        }
+        let margin = if self.planned < 1e18 {
+            PLANNED_MARGIN
+        } else {
+            MARGIN
+        };
+        let limit = self
+            .max_latency
+            .map_or(f64::INFINITY, |l| l * margin * scale);
+        let (command, cut) = self.command_size(cost, phi, limit, margin);
+        let mut piece = command;
+        let one = cost.predict(command).unwrap_or(PIECE_LOSS).max(1e-7);
+        if !cut {
+            // So long that what is around it doesn't make it late.
+            let room = phi / share.min(phi) - 1.5;
+            let long = if share.is_infinite() {
+                HURRIED * overhead
+            } else if room > 0.0 {
+                1.5 * overhead / room
+            } else {
+                f64::INFINITY
+            };
+            let beside = self.commit();
+            let commits = (beside / (COMMITS * one)).ceil();
+            let loss = |most: f64| ((most / phi.max(0.05) - beside) / one).floor();
+            // At least half of what is lost is for what is freed.
+            let half = (beside / one).ceil();
+            let most = loss(PIECE_LOSS)
+                .max(loss(COMMIT_LOSS).min(commits))
+                .max(half);
+            piece = command
+                * (long / one)
+                    .ceil()
+                    .max(self.eager.floor())
+                    .max(commits)
+                    .clamp(1.0, most.max(1.0));
+        }
+        // Larger than any before only as far as the worst case is bearable.
+        let known = self.landed.max(1.0);
+        if piece > known {
+            let now =
+                cost.predict(known.min(self.whole)).unwrap_or(0.0) * (known / self.whole).max(1.0);
+            // A latency may be missed by a piece: that is far less than a
+            // thousandth of the time.
+            let latest = (PROBED * limit).max(now);
+            let bearable = (PIECE_LOSS / phi.max(0.5))
+                .max(2.4 * now + 0.002)
+                .min(latest);
+            let costs = |bytes: f64| {
+                let each = bytes.min(self.whole);
+                cost.predict(each).unwrap_or(f64::INFINITY) * (bytes / each)
+            };
+            let mut most = piece.min(known * GROWTH);
+            while most > known && costs(most) > bearable {
+                most /= 1.25;
+            }
+            piece = most.max(known);
+        }
+        let smallest = self.smallest.max(1);
+        self.current = (piece as u64).max(smallest);
+        self.command = (piece.min(command) as u64).max(smallest);
+        self.current
+    }
+
+    /// The size of a discard, and whether that is less than a whole one.
+    fn command_size(&self, cost: &Cost, phi: f64, limit: f64, margin: f64) -> (f64, bool) {
+        let whole = self.whole;
+        let missed = self
+            .max_latency
+            .is_some_and(|l| cost.least_of_largest() > 0.98 * l);
+        // Too much, and it isn't known yet what smaller ones cost.
+        let half = (self.landed.min(whole) / 2.0).max(self.smallest as f64);
+        let Some((a, b)) = cost.line() else {
+            return if missed { (half, true) } else { (whole, false) };
+        };
+        let mut count = cuts(a, b, phi.max(0.5), whole) as f64;
+        let one = a + b * whole;
+        if one > limit {
+            // Half of what the whole limit leaves, where the margin leaves less.
+            let whole_limit = limit / margin * PLANNED_MARGIN;
+            let room = (limit - a).max(0.5 * (whole_limit - a)).max(0.0);
+            let largest = if b > 0.0 { room / b } else { 0.0 };
+            let needed = (whole / largest.max(self.smallest as f64)).ceil();
+            // Cutting what is nearly all a gains nothing but more discards.
+            if a + b * whole / needed < 0.9 * one {
+                count = count.max(needed);
+            }
+        }
+        if count <= 1.0 && missed {
+            return (half, true);
+        }
+        count = count.max((whole / self.planned).ceil());
+        (
+            (whole / count).max(self.smallest as f64).min(whole),
+            count > 1.0,
+        )
+    }
+}

@@ -1,0 +1,275 @@
+//! A deletion in virtual time: a file of some extents, a file system that
+//! commits and then sends a discard for each extent or part of one, and a pacer
+//! that decides.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+use pace::{Canary, Discards, Feedback, Others, Pacer, State, Why, Work};
+use ssd::harness::{DiscardSource, Next, Seen};
+use ssd::{Time, profiles};
+
+/// What freeing a piece and committing that takes before the first discard.
+pub(crate) const COMMIT: Duration = Duration::from_millis(2);
+
+/// What became of a deletion.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Told {
+    pub(crate) done: Option<Time>,
+    pub(crate) frees: Vec<(Time, u64, Why)>,
+    pub(crate) state: Option<State>,
+    pub(crate) refused: bool,
+}
+
+/// What of the world a deleter doesn't see, and how long its commits take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight {
+    /// What the others do.
+    pub(crate) others: bool,
+    /// The canary.
+    pub(crate) canary: bool,
+    /// How long discards took.
+    pub(crate) busy: bool,
+    /// How much is left.
+    pub(crate) left: bool,
+    /// How much later than it was told to it asks, on average: whoever sleeps wakes
+    /// when a processor is free. In seconds.
+    pub(crate) late: f64,
+    pub(crate) commit: Duration,
+    /// How many discards of the file system's own each commit brings.
+    pub(crate) beside: u64,
+    /// As on btrfs: an extent is freed whole or not at all, and neighbours that go
+    /// together are discarded together.
+    pub(crate) whole: bool,
+    /// How much what is seen of the others varies by itself: a share.
+    pub(crate) noise: f64,
+    /// For how long it is the same, in seconds.
+    pub(crate) swing: f64,
+}
+
+impl Default for Sight {
+    fn default() -> Sight {
+        Sight {
+            others: true,
+            canary: true,
+            busy: true,
+            left: true,
+            late: 0.0,
+            commit: COMMIT,
+            beside: 0,
+            whole: false,
+            noise: 0.0,
+            swing: 0.1,
+        }
+    }
+}
+
+/// Deletes a file as its pacer says.
+pub(crate) struct Deleter {
+    pacer: Pacer,
+    start: Time,
+    /// What is left of each extent; freed from the last one's end.
+    extents: Vec<Range<u64>>,
+    largest: u64,
+    /// Committed or not, not issued yet.
+    pending: VecDeque<Range<u64>>,
+    ready: Time,
+    ask_at: Time,
+    freed: u64,
+    left: u64,
+    commits: u64,
+    others: Others,
+    /// Their operations, as far as they are seen.
+    seen: f64,
+    canary: Vec<Canary>,
+    sight: Sight,
+    chance: ssd::Rng,
+    told: Rc<RefCell<Told>>,
+}
+
+impl Deleter {
+    pub(crate) fn new(
+        pacer: Pacer,
+        work: &Work,
+        base: u64,
+        start: Time,
+    ) -> (Deleter, Rc<RefCell<Told>>) {
+        let told = Rc::new(RefCell::new(Told::default()));
+        let extent = work.bytes / work.extents;
+        let extents: Vec<Range<u64>> = (0..work.extents)
+            .map(|i| base + i * extent..base + (i + 1) * extent)
+            .collect();
+        let deleter = Deleter {
+            pacer,
+            start,
+            left: extent * work.extents,
+            extents,
+            largest: work.unit,
+            pending: VecDeque::new(),
+            ready: Time::ZERO,
+            ask_at: start,
+            freed: 0,
+            commits: 0,
+            others: Others::default(),
+            seen: 0.0,
+            canary: Vec::new(),
+            sight: Sight::default(),
+            chance: ssd::Rng::new(base + 7),
+            told: Rc::clone(&told),
+        };
+        (deleter, told)
+    }
+
+    /// The same, but it sees less.
+    pub(crate) fn seeing(mut self, sight: Sight) -> Deleter {
+        self.sight = sight;
+        self
+    }
+
+    /// Frees up to the last extent's boundary within, or that much of one.
+    fn free(&mut self, allow: u64) -> u64 {
+        let mut freed = 0;
+        while let Some(extent) = self.extents.last_mut() {
+            let length = extent.end - extent.start;
+            let least = self.sight.whole && freed == 0;
+            let part = if length <= allow - freed || least {
+                self.extents.pop().unwrap()
+            } else if freed == 0 {
+                let part = extent.end - allow..extent.end;
+                extent.end = part.start;
+                part
+            } else {
+                break;
+            };
+            freed += part.end - part.start;
+            let allow = allow.max(freed);
+            if self.sight.whole
+                && let Some(last) = self.pending.back_mut()
+                && last.start == part.end
+                && last.end - part.start <= self.largest
+            {
+                last.start = part.start;
+                continue;
+            }
+            let mut at = part.start;
+            while at < part.end {
+                let end = part.end.min(at + self.largest);
+                self.pending.push_back(at..end);
+                at = end;
+            }
+            if freed >= allow {
+                break;
+            }
+        }
+        freed
+    }
+
+    fn ask(&mut self, now: Time, seen: &Seen<'_>) {
+        // The kernel's statistics are in milliseconds.
+        let busy = Duration::from_millis(seen.counters.busy.as_millis() as u64);
+        let feedback = Feedback {
+            now,
+            freed: self.freed,
+            left: (self.sight.left || self.left == 0).then_some(self.left),
+            commits: self.commits,
+            discards: Discards {
+                commands: seen.counters.commands,
+                bytes: seen.counters.bytes,
+                busy: self.sight.busy.then_some(busy),
+            },
+            canary: if self.sight.canary { &self.canary } else { &[] },
+            others: self.sight.others.then_some(self.others),
+            ..Feedback::default()
+        };
+        let advice = self.pacer.advise(&feedback);
+        self.canary.clear();
+        self.ask_at = now + advice.ask_again;
+        if !advice.ask_again.is_zero() && self.sight.late > 0.0 {
+            let late = self.sight.late * self.chance.exponential();
+            self.ask_at += Duration::from_secs_f64(late);
+        }
+        let mut told = self.told.borrow_mut();
+        told.state = Some(self.pacer.state());
+        match advice.why {
+            Why::Done => told.done = Some(now),
+            Why::Refused => {
+                told.done = Some(now);
+                told.refused = true;
+            }
+            _ => {}
+        }
+        drop(told);
+        if advice.commit {
+            self.commits += 1;
+            self.ask_at = now + self.sight.commit;
+        }
+        if advice.allow > 0 {
+            // What a commit writes is in the device's statistics too.
+            self.others.writes.ops += 12;
+            for i in 0..self.sight.beside {
+                let tree = (1 << 40) - (((self.freed >> 20) + i + 1) << 14);
+                self.pending.push_back(tree..tree + (16 << 10));
+            }
+            let freed = self.free(advice.allow);
+            assert!(
+                freed <= advice.allow || self.sight.whole,
+                "no more than allowed"
+            );
+            self.freed += freed;
+            self.left -= freed;
+            self.ready = now + self.sight.commit;
+            // The call returns when it is committed.
+            self.ask_at = self.ready;
+            self.told.borrow_mut().frees.push((now, freed, advice.why));
+        }
+    }
+}
+
+impl DiscardSource for Deleter {
+    fn next(&mut self, now: Time, seen: &Seen<'_>) -> Next {
+        for read in seen.reads {
+            // A new number for every stretch of time, the same for the same.
+            let stretch = (read.completed.as_secs_f64() / self.sight.swing) as u64;
+            self.seen += 1.0 + self.sight.noise * ssd::Rng::new(stretch).bell();
+            self.others.reads.wait += read.latency();
+        }
+        self.others.reads.ops = self.seen as u64;
+        self.canary.extend(seen.canary.iter().map(|read| Canary {
+            intended: read.intended,
+            latency: read.latency(),
+        }));
+        if now < self.start {
+            return Next::At(self.start);
+        }
+        while now >= self.ask_at && self.told.borrow().done.is_none() {
+            let before = self.freed;
+            self.ask(now, seen);
+            if self.freed == before && self.ask_at <= now {
+                self.ask_at = now + Duration::from_nanos(100);
+            }
+        }
+        if now >= self.ready
+            && let Some(range) = self.pending.pop_front()
+        {
+            return Next::Discard(vec![range]);
+        }
+        let waits = (!self.pending.is_empty()).then_some(self.ready);
+        let asks = self.told.borrow().done.is_none().then_some(self.ask_at);
+        waits
+            .into_iter()
+            .chain(asks)
+            .min()
+            .map_or(Next::Done, Next::At)
+    }
+}
+
+/// A shipped card, changed.
+pub(crate) fn card(name: &str, changes: &[&str]) -> ssd::Card {
+    let card = profiles::by_name(name).unwrap().clone();
+    changes
+        .iter()
+        .fold(card, |card, change| card.with(change).unwrap())
+}

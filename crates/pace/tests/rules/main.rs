@@ -1,0 +1,8 @@
+//! What every controller keeps to, whatever it is told.
+
+#![allow(clippy::unwrap_used)]
+
+mod debts;
+mod plans;
+mod properties;
+mod world;
