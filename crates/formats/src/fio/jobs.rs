@@ -1,0 +1,347 @@
+//! Which job a log is of, and what its figures can't tell.
+
+use timeline::record::{ActorInfo, LoopKind};
+use timeline::units;
+
+use super::json::{DirectionOutput, JobOutput};
+use super::latencies::HistogramWindow;
+use super::logs::{Direction, LogKind};
+use super::options::Options;
+use super::series::{About, FioSeries};
+use super::thread::Thread;
+
+/// What is said of logs that have no clock of their own.
+pub(crate) const UNTIMED: &str = "its logs count from the job's start (no log_unix_epoch=1)";
+
+/// A job whose logs these are.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    pub(super) options: Options,
+    /// Its directions, and the actor that each is.
+    pub(super) actors: Vec<(Direction, ActorInfo)>,
+    /// What fio printed of it: one for each thread, or one for all.
+    printed: Vec<&'a JobOutput>,
+    /// When fio printed it, in seconds since 1970.
+    printed_unix_s: Option<f64>,
+    /// Whether options were there at all.
+    known: bool,
+}
+
+impl<'a> Job<'a> {
+    fn new(options: Options, actors: Vec<(Direction, ActorInfo)>) -> Job<'a> {
+        Job {
+            options,
+            actors,
+            printed: Vec::new(),
+            printed_unix_s: None,
+            known: true,
+        }
+    }
+
+    fn figures(&self, direction: Direction) -> impl Iterator<Item = &'a DirectionOutput> {
+        let all = self.printed.iter().flat_map(|job| &job.directions);
+        all.filter(move |d| d.direction == direction)
+    }
+
+    /// For how long a thread ran in a direction, in seconds, as fio says.
+    pub(super) fn runtime_s(&self, direction: Direction) -> Option<f64> {
+        let longest = self.figures(direction).map(|d| d.runtime_ms).max()?;
+        (longest > 0).then_some(longest as f64 / 1e3)
+    }
+
+    /// Whether all operations in a direction are as large as its actor says.
+    pub(super) fn has_one_block_size(&self, direction: Direction) -> bool {
+        self.known && self.options.block_bytes(direction).is_some()
+    }
+
+    /// Bytes of an operation: as set, else as it was on average.
+    pub(super) fn block_bytes(&self, direction: Direction) -> Option<f64> {
+        if self.known
+            && let Some(bytes) = self.options.block_bytes(direction)
+        {
+            return Some(bytes as f64);
+        }
+        let sum = |of: fn(&DirectionOutput) -> u64| self.figures(direction).map(of).sum::<u64>();
+        let operations = sum(|d| d.operations);
+        (operations > 0).then(|| sum(|d| d.bytes) as f64 / operations as f64)
+    }
+
+    /// Length of a histogram's window, in seconds: as set, else as it mostly was.
+    pub(super) fn histogram_s(&self, windows: &[HistogramWindow]) -> f64 {
+        if let Some(ms) = self.options.number("log_hist_msec").filter(|&ms| ms > 0) {
+            return ms as f64 / 1e3;
+        }
+        let steps = windows.windows(2).map(|w| w[1].end_s - w[0].end_s);
+        let mut steps: Vec<f64> = steps.filter(|&s| s > 0.0).collect();
+        steps.sort_by(f64::total_cmp);
+        let median = steps.get(steps.len().saturating_sub(1) / 2).copied();
+        median.unwrap_or(1.0)
+    }
+
+    /// The logs' zero, in seconds since 1970: 0 if they count from then, else
+    /// the job's start, as well as it is known.
+    pub(super) fn logs_zero(&self, threads: &[Thread]) -> Option<f64> {
+        if threads.iter().find_map(Thread::since_1970)? {
+            return Some(0.0);
+        }
+        let started = self.printed.iter().filter_map(|job| job.started_unix_s);
+        started.reduce(f64::min).or_else(|| {
+            let directions = self.printed.iter().flat_map(|job| &job.directions);
+            let ran_ms = directions.map(|d| d.runtime_ms).max()?;
+            Some(self.printed_unix_s? - ran_ms as f64 / 1e3)
+        })
+    }
+
+    /// What a reader of this direction's figures must know.
+    pub(super) fn warnings(
+        &self,
+        direction: Direction,
+        threads: &[Thread],
+        series: &FioSeries,
+    ) -> Vec<String> {
+        let name = &series.info.name;
+        let mut all: Vec<String> = threads.iter().flat_map(|t| t.warnings.clone()).collect();
+        if series.ran_s.is_none() {
+            all.push(format!("{name}: fio logged nothing of it."));
+        } else {
+            all.extend(self.about_latencies(direction, threads, series));
+            all.extend(self.about_times(threads, series));
+            all.extend(self.about_sums(direction, series));
+        }
+        if let Some((count, longest_ns)) = self.printed.iter().find_map(|job| job.syncs) {
+            all.push(format!(
+                "{name}: fio has no log of fsyncs, so the record has no timeline of them; over the \
+                 whole run it counted {} of them, the longest took {}.",
+                units::count(count),
+                units::latency_us(longest_ns as f64 / 1e3)
+            ));
+        } else if self.options.syncs() && direction == Direction::Write {
+            all.push(format!(
+                "{name}: fio has no log of fsyncs, so the record has no timeline of them."
+            ));
+        }
+        if let Some(job) = self.printed.iter().find(|job| job.error != 0) {
+            all.push(format!("{name}: fio ended with error {}.", job.error));
+        }
+        all
+    }
+
+    fn about_latencies(
+        &self,
+        direction: Direction,
+        threads: &[Thread],
+        series: &FioSeries,
+    ) -> Option<String> {
+        let name = &series.info.name;
+        let has = |kind| threads.iter().any(|t| t.log(kind).is_some());
+        let latencies = &series.latencies;
+        let told = !latencies.single.is_empty() || !latencies.windows.is_empty();
+        if !told {
+            let blocked = match has(LogKind::Completion) && !has(LogKind::Latency) {
+                true => {
+                    " Its logs count from the end of submission (clat), so they miss time blocked in it."
+                }
+                false => "",
+            };
+            return Some(format!(
+                "{name}: fio wrote no histograms (write_hist_log), and averages are no percentiles, so \
+                 those are not told.{blocked}"
+            ));
+        }
+        let submission = self
+            .figures(direction)
+            .filter_map(|d| d.submission.as_ref());
+        let longest_ns = submission.map(|s| s.max_ns).max();
+        let whole = !latencies.single.is_empty() && has(LogKind::Latency);
+        let open = matches!(series.info.loop_kind, LoopKind::Open { .. });
+        match (whole, open) {
+            (true, false) => None,
+            (false, false) => {
+                let longest = longest_ns
+                    .filter(|&ns| ns >= 1000)
+                    .map_or(String::new(), |ns| {
+                        format!(
+                            "; the longest submission took {}",
+                            units::latency_us(ns as f64 / 1e3)
+                        )
+                    });
+                Some(format!(
+                    "{name}: fio's latencies count from the end of submission (clat), so time blocked \
+                     in it is missing{longest}."
+                ))
+            }
+            (_, true) => Some(format!(
+                "{name}: fio counts from the moment it submits, not from the intended start, and waits \
+                 for what is in flight before it goes on: latencies hide most of a stall. Its rate shows it."
+            )),
+        }
+    }
+
+    fn about_times(&self, threads: &[Thread], series: &FioSeries) -> Option<String> {
+        let name = &series.info.name;
+        let since_1970 = threads.iter().find_map(Thread::since_1970)?;
+        if since_1970 {
+            return None;
+        }
+        Some(if series.started_unix_s.is_some() {
+            format!("{name}: {UNTIMED}, which is known to about a second only.")
+        } else {
+            format!(
+                "{name}: {UNTIMED}, and when that was isn't known; it was taken for the record's."
+            )
+        })
+    }
+
+    /// Logs that don't add up to what fio counted.
+    fn about_sums(&self, direction: Direction, series: &FioSeries) -> Option<String> {
+        let printed: u64 = self.figures(direction).map(|d| d.operations).sum();
+        let logged = series.operations();
+        let (begin_s, end_s) = series.ran_s?;
+        // Nothing is logged of what comes before the first window and after the last.
+        let edges = printed as f64 * (0.5 / (end_s - begin_s).max(0.5));
+        let missing = (printed as f64 - logged).abs();
+        (printed > 0 && missing > 0.03 * printed as f64 + edges).then(|| {
+            format!(
+                "{}: fio counted {} operations and logged {}.",
+                series.info.name,
+                units::count(printed),
+                units::count(logged.round() as u64)
+            )
+        })
+    }
+}
+
+/// The jobs, and for each thread's name the index of its job.
+pub(super) fn assign<'a>(
+    names: &[(String, Option<u32>)],
+    about: &About<'a>,
+) -> (Vec<Job<'a>>, Vec<usize>) {
+    if let Some(file) = about.jobs {
+        let mut jobs: Vec<Job<'_>> = file
+            .jobs()
+            .iter()
+            .map(|job| Job::new(job.options.clone(), Vec::new()))
+            .collect();
+        for (number, direction, info) in file.parts() {
+            jobs[number].actors.push((direction, info));
+        }
+        let owners = names.iter().map(|(prefix, _)| {
+            let number = prefix.strip_prefix("job").and_then(|n| n.parse().ok());
+            number.unwrap_or(0_usize).wrapping_sub(1)
+        });
+        let owners = owners.collect();
+        let named = file.jobs().iter().map(|job| job.name.as_str());
+        print_of(&mut jobs, named.collect(), about);
+        return (jobs, owners);
+    }
+    of_output(names, about).unwrap_or_else(|| of_prefixes(names, about))
+}
+
+/// With a job file, fio's figures go to the jobs of the same names, in order.
+fn print_of<'a>(jobs: &mut [Job<'a>], names: Vec<&str>, about: &About<'a>) {
+    let Some(output) = about.output else { return };
+    // Sections of one name can't be told apart in the output.
+    let several = |name: &str| names.iter().filter(|n| **n == name).count() > 1;
+    for (job, name) in jobs.iter_mut().zip(&names) {
+        job.printed_unix_s = output.at_unix_s;
+        if !several(name) {
+            job.printed = output.jobs.iter().filter(|o| o.name == *name).collect();
+        }
+    }
+}
+
+/// The jobs of fio's output: one for each name and group, whose threads are
+/// numbered on in its order.
+fn of_output<'a>(
+    names: &[(String, Option<u32>)],
+    about: &About<'a>,
+) -> Option<(Vec<Job<'a>>, Vec<usize>)> {
+    let output = about.output.filter(|o| !o.jobs.is_empty())?;
+    let mut numbers: Vec<u32> = names.iter().filter_map(|(_, thread)| *thread).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let alone = output.jobs.len() >= numbers.len();
+    let mut jobs: Vec<Job<'_>> = Vec::new();
+    let mut threads: Vec<u32> = Vec::new();
+    let mut last: Option<&JobOutput> = None;
+    for printed in &output.jobs {
+        // With group_reporting there is one for all threads.
+        let own = if alone { 1 } else { printed.options.threads() };
+        let same = last.is_some_and(|l| (&l.name, l.group) == (&printed.name, printed.group));
+        match jobs.last_mut().zip(threads.last_mut()) {
+            Some((job, threads)) if same => {
+                job.printed.push(printed);
+                *threads += own;
+            }
+            _ => {
+                let mut job = Job::new(printed.options.clone(), Vec::new());
+                job.printed.push(printed);
+                job.printed_unix_s = output.at_unix_s;
+                jobs.push(job);
+                threads.push(own);
+            }
+        }
+        last = Some(printed);
+    }
+    let mut taken: Vec<String> = Vec::new();
+    for (job, &threads) in jobs.iter_mut().zip(&threads) {
+        let name = job.printed[0].name.as_str();
+        let mut directions = job.options.directions();
+        // What was done counts, whatever the options say.
+        for done in job.printed.iter().flat_map(|p| &p.directions) {
+            if !directions.contains(&done.direction) {
+                directions.push(done.direction);
+            }
+        }
+        for direction in directions {
+            let mut info = job.options.actor(name, direction, threads);
+            let mut another = 2;
+            while taken.contains(&info.name) {
+                info.name = format!("fio-{name}.{another}-{}", direction.name());
+                another += 1;
+            }
+            taken.push(info.name.clone());
+            job.actors.push((direction, info));
+        }
+    }
+    let all: u32 = threads.iter().sum();
+    let matches = jobs.len() == 1 || numbers.last().is_none_or(|&last| last <= all);
+    let owners = names.iter().map(|(_, thread)| {
+        let mut before = 0;
+        let number = thread.unwrap_or(1);
+        let found = threads.iter().position(|&own| {
+            before += own;
+            number <= before
+        });
+        found.unwrap_or(jobs.len() - 1)
+    });
+    let owners: Vec<usize> = owners.collect();
+    matches.then_some((jobs, owners))
+}
+
+/// Without anything to go by, logs of one prefix are a job.
+fn of_prefixes<'a>(
+    names: &[(String, Option<u32>)],
+    about: &About<'a>,
+) -> (Vec<Job<'a>>, Vec<usize>) {
+    let mut prefixes: Vec<&str> = names.iter().map(|(prefix, _)| prefix.as_str()).collect();
+    prefixes.dedup();
+    let jobs = prefixes.iter().map(|prefix| {
+        let threads = names.iter().filter(|(p, _)| p == prefix).count() as u32;
+        let directions = [Direction::Read, Direction::Write, Direction::Trim];
+        let actors = directions.into_iter().map(|direction| {
+            let mut info = Options::default().actor(prefix, direction, threads);
+            (info.block_bytes, info.pattern, info.direct) = (0, None, None);
+            info.engine = "fio".to_owned();
+            (direction, info)
+        });
+        Job {
+            known: false,
+            printed_unix_s: about.output.and_then(|o| o.at_unix_s),
+            ..Job::new(Options::default(), actors.collect())
+        }
+    });
+    let owner = |prefix: &String| prefixes.iter().position(|p| p == prefix);
+    let owners = names.iter().map(|(prefix, _)| owner(prefix).unwrap_or(0));
+    (jobs.collect(), owners.collect())
+}

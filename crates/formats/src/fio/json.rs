@@ -1,0 +1,274 @@
+//! fio's JSON output (`--output-format=json` or `json+`).
+
+use serde_json::Value;
+
+use super::logs::Direction;
+use super::options::Options;
+
+/// Why a text isn't fio's JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// There is no brace in it.
+    #[error("no JSON in it: run fio with --output-format=json")]
+    None,
+    /// It isn't JSON, or breaks off.
+    #[error("line {line}: {why}; was fio stopped before it could finish it?")]
+    Broken {
+        /// Line of the text, from 1.
+        line: usize,
+        /// What is wrong there.
+        why: String,
+    },
+    /// It is JSON of something else.
+    #[error("JSON, but not fio's: it has no list of jobs")]
+    NotFio,
+}
+
+/// What fio printed at its end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Output {
+    /// fio's version, e.g. `fio-3.33`.
+    pub version: String,
+    /// When it was printed, in seconds since 1970; `None` in very old versions.
+    pub at_unix_s: Option<f64>,
+    /// One per thread of a job; one per group with `group_reporting`.
+    pub jobs: Vec<JobOutput>,
+}
+
+/// Figures of one job (or group) over its whole run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobOutput {
+    /// Its name.
+    pub name: String,
+    /// Its group's number.
+    pub group: u64,
+    /// What was set for it, with what was set for all.
+    pub options: Options,
+    /// The first error's errno; 0 if there was none.
+    pub error: i64,
+    /// When it started, in seconds since 1970; fio tells since 3.36 or so.
+    pub started_unix_s: Option<f64>,
+    /// Directions in which there was I/O.
+    pub directions: Vec<DirectionOutput>,
+    /// Its fsyncs and the like: how many, and the longest in nanoseconds.
+    pub syncs: Option<(u64, u64)>,
+}
+
+/// Figures of one direction of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DirectionOutput {
+    /// Which way.
+    pub direction: Direction,
+    /// Operations completed.
+    pub operations: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations per second, as fio says.
+    pub ops_per_s: f64,
+    /// How long it ran, in milliseconds.
+    pub runtime_ms: u64,
+    /// From submission to completion.
+    pub completion: Option<LatencyOutput>,
+    /// Submission and completion together.
+    pub total: Option<LatencyOutput>,
+    /// How long submitting took.
+    pub submission: Option<LatencyOutput>,
+}
+
+/// Latencies over a whole run, in nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LatencyOutput {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Longest.
+    pub max_ns: u64,
+    /// Percent and latency, in order; empty where fio kept none.
+    pub percentiles: Vec<(f64, u64)>,
+    /// Latencies and how many took about that long, in order; `json+` has them.
+    pub bins: Vec<(u64, u64)>,
+}
+
+impl Output {
+    /// Reads fio's JSON out of a text that may have warnings before and lines after it.
+    ///
+    /// # Errors
+    /// If there is none, it is broken, or it isn't fio's.
+    pub fn parse(text: &str) -> Result<Output, JsonError> {
+        let begin = text.find('{').ok_or(JsonError::None)?;
+        let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+        let value = match values.next() {
+            Some(Ok(value)) => value,
+            Some(Err(e)) => {
+                let before = text[..begin].matches('\n').count();
+                return Err(JsonError::Broken {
+                    line: before + e.line(),
+                    why: e.to_string(),
+                });
+            }
+            None => return Err(JsonError::None),
+        };
+        let jobs = value.get("jobs").and_then(Value::as_array);
+        let jobs = jobs.ok_or(JsonError::NotFio)?;
+        let mut global = Options::default();
+        set(&mut global, value.get("global options"));
+        let milliseconds = value.get("timestamp_ms").and_then(Value::as_f64);
+        let seconds = value.get("timestamp").and_then(Value::as_f64);
+        Ok(Output {
+            version: string(&value, "fio version"),
+            at_unix_s: milliseconds.map(|ms| ms / 1e3).or(seconds),
+            jobs: jobs.iter().map(|j| job(j, &global)).collect(),
+        })
+    }
+
+    /// Whether its logs count latencies in microseconds (fio 2 and before).
+    pub fn logs_microseconds(&self) -> bool {
+        self.version.starts_with("fio-2") || self.version.starts_with("fio-1")
+    }
+}
+
+impl LatencyOutput {
+    /// A percentile in nanoseconds, if fio printed it, or bins that tell it.
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        let near = |p: f64| (p - percent).abs() < 1e-6;
+        let printed = self.percentiles.iter().find(|p| near(p.0));
+        printed.map(|p| p.1).or_else(|| self.of_bins(percent))
+    }
+
+    fn of_bins(&self, percent: f64) -> Option<u64> {
+        let all: f64 = self.bins.iter().map(|bin| bin.1 as f64).sum();
+        let mut seen = 0.0;
+        let reached = self.bins.iter().find(|bin| {
+            seen += bin.1 as f64;
+            seen >= percent / 100.0 * all
+        });
+        reached.map(|bin| bin.0)
+    }
+}
+
+fn job(job: &Value, global: &Options) -> JobOutput {
+    let mut options = global.clone();
+    set(&mut options, job.get("job options"));
+    let directions = [Direction::Read, Direction::Write, Direction::Trim];
+    JobOutput {
+        name: string(job, "jobname"),
+        group: job.get("groupid").and_then(Value::as_u64).unwrap_or(0),
+        options,
+        error: job.get("error").and_then(Value::as_i64).unwrap_or(0),
+        started_unix_s: job
+            .get("job_start")
+            .and_then(Value::as_f64)
+            .map(|ms| ms / 1e3),
+        directions: directions
+            .into_iter()
+            .filter_map(|d| direction(job.get(d.name())?, d))
+            .collect(),
+        syncs: job.get("sync").and_then(|sync| {
+            let latency = latency(sync, "lat")?;
+            (latency.count > 0).then_some((latency.count, latency.max_ns))
+        }),
+    }
+}
+
+fn direction(side: &Value, direction: Direction) -> Option<DirectionOutput> {
+    let count = |name: &str| side.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let operations = count("total_ios");
+    (operations > 0).then(|| DirectionOutput {
+        direction,
+        operations,
+        bytes: count("io_bytes"),
+        ops_per_s: side.get("iops").and_then(Value::as_f64).unwrap_or(0.0),
+        runtime_ms: count("runtime"),
+        completion: latency(side, "clat"),
+        total: latency(side, "lat"),
+        submission: latency(side, "slat"),
+    })
+}
+
+/// `NAME_ns` of fio 3, or `NAME` of fio 2 in microseconds.
+fn latency(side: &Value, name: &str) -> Option<LatencyOutput> {
+    let (value, unit) = match side.get(format!("{name}_ns")) {
+        Some(value) => (value, 1),
+        None => (side.get(name)?, 1000),
+    };
+    let number = |name: &str| value.get(name).and_then(Value::as_f64);
+    // The first fio 3 had no counts; something longer than nothing was counted.
+    let max_ns = number("max")? as u64 * unit;
+    let percentiles = value.get("percentile").and_then(Value::as_object);
+    let mut percentiles: Vec<(f64, u64)> = percentiles
+        .into_iter()
+        .flatten()
+        .filter_map(|(percent, ns)| Some((percent.parse().ok()?, ns.as_u64()? * unit)))
+        .collect();
+    percentiles.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let bins = value.get("bins").and_then(Value::as_object);
+    let mut bins: Vec<(u64, u64)> = bins
+        .into_iter()
+        .flatten()
+        .filter_map(|(ns, count)| {
+            Some((ns.parse::<u64>().ok()?.checked_mul(unit)?, count.as_u64()?))
+        })
+        .collect();
+    bins.sort_unstable();
+    Some(LatencyOutput {
+        bins,
+        count: number("N").map_or(u64::from(max_ns > 0), |n| n as u64),
+        mean_ns: number("mean").unwrap_or(0.0) * unit as f64,
+        max_ns,
+        percentiles,
+    })
+}
+
+fn string(value: &Value, name: &str) -> String {
+    let text = value.get(name).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+fn set(options: &mut Options, from: Option<&Value>) {
+    for (name, value) in from.and_then(Value::as_object).into_iter().flatten() {
+        options.set(name, value.as_str().unwrap_or("1"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_isnt_fios_is_said() {
+        assert_eq!(Output::parse("fio: no such file"), Err(JsonError::None));
+        assert_eq!(Output::parse("{\"a\": 1}"), Err(JsonError::NotFio));
+        let broken = Output::parse("fio: a warning\n{\n\"jobs\" : [\n").unwrap_err();
+        assert!(
+            matches!(broken, JsonError::Broken { line: 3.., .. }),
+            "{broken}"
+        );
+    }
+
+    #[test]
+    fn text_around_it_is_passed_over() {
+        let text = "note: both iodepth >= 1 and synchronous I/O engine\n\
+                    {\"fio version\": \"fio-2.21\", \"jobs\": [{\"jobname\": \"a\",\
+                     \"read\": {\"total_ios\": 5, \"lat\": {\"max\": 7, \"mean\": 2.5}}}]}\n\
+                    Run status\n";
+        let output = Output::parse(text).unwrap();
+        assert!(output.logs_microseconds());
+        let read = &output.jobs[0].directions[0];
+        assert_eq!(read.operations, 5);
+        let total = read.total.as_ref().unwrap();
+        assert_eq!((total.max_ns, total.mean_ns), (7000, 2500.0));
+    }
+
+    #[test]
+    fn bins_tell_percentiles_that_were_not_printed() {
+        let text = r#"{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "read": {"total_ios": 100,
+            "clat_ns": {"max": 9000, "N": 100, "percentile": {"50.000000": 700},
+                        "bins": {"8960": 2, "708": 60, "692": 38}}}}]}"#;
+        let output = Output::parse(text).unwrap();
+        let read = output.jobs[0].directions[0].completion.as_ref().unwrap();
+        let percentiles = [30.0, 50.0, 98.0, 99.0, 100.0].map(|p| read.percentile(p));
+        assert_eq!(percentiles, [692, 700, 708, 8960, 8960].map(Some));
+        assert_eq!(LatencyOutput::default().percentile(99.0), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Latencies of one actor, as exact as fio's logs are.
+
+use hdrhistogram::Histogram;
+use timeline::record::{LONGEST_NS, latency_histogram};
+
+use super::bins::Layout;
+use super::grid::Grid;
+
+/// Latencies of the I/Os of one actor; times are seconds on the log's clock.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Latencies {
+    /// Single I/Os: when each completed, and its latency in nanoseconds. In order.
+    pub(super) single: Vec<(f64, u64)>,
+    /// Windows of a histogram log, in order of their ends.
+    pub(super) windows: Vec<HistogramWindow>,
+    /// Their usual length, in seconds.
+    pub(super) window_s: f64,
+    /// Ends of windows and the longest latency in each, where only that is told. In order.
+    pub(super) longest: Vec<(f64, u64)>,
+}
+
+/// Latencies of I/Os that completed in one window.
+#[derive(Debug, Clone)]
+pub(super) struct HistogramWindow {
+    pub(super) end_s: f64,
+    pub(super) layout: Layout,
+    pub(super) counts: Vec<(u16, u32)>,
+}
+
+/// Median, 99th percentile and maximum in an interval, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) p50_us: Option<f64>,
+    pub(super) p99_us: Option<f64>,
+    pub(super) max_us: Option<f64>,
+}
+
+/// A window that belongs to several intervals says something about each of
+/// them only if it is at most so many times as long.
+const TOO_LONG: f64 = 2.0;
+
+impl Latencies {
+    pub(super) fn sort(&mut self) {
+        self.single.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.windows.sort_by(|a, b| a.end_s.total_cmp(&b.end_s));
+        self.longest.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+
+    /// Figures of an interval, in seconds on the log's clock.
+    pub(super) fn figures(&self, begin_s: f64, end_s: f64) -> Figures {
+        if !self.single.is_empty() {
+            return self.of_single(begin_s, end_s);
+        }
+        let mut figures = Figures::default();
+        if self.window_s <= TOO_LONG * (end_s - begin_s) {
+            figures = self.of_windows(begin_s, end_s);
+        }
+        if figures.max_us.is_none() {
+            let within = between(&self.longest, begin_s, end_s);
+            figures.max_us = within.iter().map(|l| us(l.1)).reduce(f64::max);
+        }
+        figures
+    }
+
+    fn of_single(&self, begin_s: f64, end_s: f64) -> Figures {
+        let within = between(&self.single, begin_s, end_s);
+        let mut sorted: Vec<u64> = within.iter().map(|l| l.1).collect();
+        sorted.sort_unstable();
+        let at = |share: f64| {
+            let rank = (share * sorted.len() as f64).ceil().max(1.0) as usize;
+            sorted.get(rank - 1).map(|&ns| us(ns))
+        };
+        Figures {
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            max_us: at(1.0),
+        }
+    }
+
+    /// Windows count by the share of them that lies in the interval. One that is
+    /// too long began with a stall, and its I/Os completed at its end.
+    fn of_windows(&self, begin_s: f64, end_s: f64) -> Figures {
+        let first = self.windows.partition_point(|w| w.end_s <= begin_s);
+        let mut weights: Vec<(u64, f64)> = Vec::new();
+        let mut longest = 0;
+        for window in &self.windows[first..] {
+            let window_begin_s = window.end_s - self.window_s;
+            if window_begin_s >= end_s {
+                break;
+            }
+            let shared = window.end_s.min(end_s) - window_begin_s.max(begin_s);
+            let share = (shared / self.window_s.max(1e-9)).clamp(0.0, 1.0);
+            let latency = |column: u16| window.layout.middle_ns(usize::from(column));
+            let counts = window.counts.iter();
+            weights.extend(counts.map(|&(c, n)| (latency(c), f64::from(n) * share)));
+            // Its longest may have been anywhere in it; it is told where most of it lies.
+            if share >= 0.5 || shared >= 0.5 * (end_s - begin_s) {
+                let last = window.counts.last().map_or(0, |&(c, _)| latency(c));
+                longest = longest.max(last);
+            }
+        }
+        weights.sort_unstable_by_key(|w| w.0);
+        let all: f64 = weights.iter().map(|w| w.1).sum();
+        let at = |share: f64| {
+            let mut sum = 0.0;
+            let reached = weights.iter().find(|w| {
+                sum += w.1;
+                sum >= share * all
+            });
+            reached.filter(|_| all > 0.0).map(|w| us(w.0))
+        };
+        let p99_us = at(0.99);
+        Figures {
+            p50_us: at(0.5),
+            p99_us,
+            max_us: (longest > 0).then(|| us(longest).max(p99_us.unwrap_or(0.0))),
+        }
+    }
+
+    /// All latencies of a stretch of time, those of windows whose middle lies in it.
+    pub(super) fn histogram(&self, begin_s: f64, end_s: f64) -> Option<Histogram<u64>> {
+        let mut all = latency_histogram();
+        for &(_, ns) in between(&self.single, begin_s, end_s) {
+            all.saturating_record(ns.clamp(1, LONGEST_NS));
+        }
+        let half_s = self.window_s / 2.0;
+        let windows = self.windows.iter();
+        for window in windows.filter(|w| (begin_s..end_s).contains(&(w.end_s - half_s))) {
+            for &(column, count) in &window.counts {
+                let ns = window.layout.middle_ns(usize::from(column));
+                all.saturating_record_n(ns.clamp(1, LONGEST_NS), u64::from(count));
+            }
+        }
+        (!all.is_empty()).then_some(all)
+    }
+}
+
+impl Grid<'_> {
+    /// Figures of every interval; `offset_s` brings the log's clock to the record's.
+    pub(super) fn latencies(&self, latencies: &Latencies, offset_s: f64) -> Vec<Figures> {
+        (0..self.len())
+            .map(|i| latencies.figures(self.begin_s(i) - offset_s, self.end_s(i) - offset_s))
+            .collect()
+    }
+}
+
+fn between<T>(ordered: &[(f64, T)], begin_s: f64, end_s: f64) -> &[(f64, T)] {
+    let first = ordered.partition_point(|l| l.0 < begin_s);
+    let end = ordered.partition_point(|l| l.0 < end_s);
+    &ordered[first..end.max(first)]
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_single_io() {
+        let mut latencies = Latencies::default();
+        for i in 0..100_u64 {
+            latencies.single.push((i as f64 / 1000.0, (100 - i) * 1000));
+        }
+        latencies.sort();
+        let figures = latencies.figures(0.0, 0.1);
+        assert_eq!(figures.p50_us, Some(50.0));
+        assert_eq!(figures.p99_us, Some(99.0));
+        assert_eq!(figures.max_us, Some(100.0));
+        assert_eq!(latencies.figures(5.0, 6.0), Figures::default());
+    }
+
+    fn histograms() -> Latencies {
+        let layout = Layout::of_columns(1856).unwrap();
+        let window = |end_s, counts| HistogramWindow {
+            end_s,
+            layout,
+            counts,
+        };
+        Latencies {
+            windows: vec![
+                window(0.1, vec![(100, 99), (120, 1)]),
+                window(1.0, vec![(100, 10), (127, 1)]),
+            ],
+            window_s: 0.1,
+            ..Latencies::default()
+        }
+    }
+
+    #[test]
+    fn of_histograms() {
+        let latencies = histograms();
+        let figures = latencies.figures(0.0, 0.1);
+        assert_eq!(figures.p50_us, Some(0.1));
+        assert_eq!(figures.p99_us, Some(0.1));
+        assert_eq!(figures.max_us, Some(0.12));
+        let after_stall = latencies.figures(0.9, 1.0);
+        assert_eq!(after_stall.max_us, Some(0.127));
+        let stall = latencies.figures(0.4, 0.5);
+        assert_eq!(stall, Figures::default(), "nothing completed in it");
+    }
+
+    #[test]
+    fn windows_that_are_too_long_tell_nothing() {
+        assert_eq!(histograms().figures(0.05, 0.06), Figures::default());
+    }
+
+    #[test]
+    fn of_a_phase() {
+        let all = histograms().histogram(0.0, 2.0).unwrap();
+        assert_eq!(all.len(), 111);
+        assert_eq!(all.max(), 127);
+        assert!(histograms().histogram(2.0, 3.0).is_none());
+    }
+}

@@ -1,0 +1,295 @@
+//! fio's logs as series of a record.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use hdrhistogram::Histogram;
+use timeline::record::{ActorInfo, ActorInterval};
+
+use super::grid::{Grid, whole};
+use super::jobfile::JobFile;
+use super::jobs::{Job, assign};
+use super::json::Output;
+use super::latencies::Latencies;
+use super::logs::{HistogramLog, Log, LogKind, LogName, Skipped};
+use super::thread::{Thread, Track};
+use super::windows::Window;
+
+/// A log: its file's name, which tells what is in it, and its text.
+#[derive(Debug)]
+pub struct Input<R> {
+    /// File name, with or without its directory, e.g. `job1_iops.1.log`.
+    pub name: String,
+    /// What is in it.
+    pub text: R,
+}
+
+/// What is known about the jobs beside their logs. Without anything, each
+/// prefix of log names is taken for a job, and its depth for 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct About<'a> {
+    /// The job file, if fio ran [`JobFile::with_logs`] of it: its actors come back in order.
+    pub jobs: Option<&'a JobFile>,
+    /// What fio printed.
+    pub output: Option<&'a Output>,
+}
+
+/// Why logs can't be made series of.
+#[derive(Debug, thiserror::Error)]
+pub enum SeriesError {
+    /// A file's name isn't that of a log.
+    #[error(
+        "{0}: not the name of a fio log; they end in _iops.N.log, _bw.N.log, _lat.N.log, \
+         _clat.N.log, _slat.N.log or _clat_hist.N.log"
+    )]
+    Name(String),
+    /// A text can't be read.
+    #[error("{name}: {error}")]
+    Read {
+        /// The file's name.
+        name: String,
+        /// What went wrong.
+        error: std::io::Error,
+    },
+    /// A file holds no line of a log.
+    #[error("{name}: not a log of fio: line {line} is none, and no other")]
+    NotALog {
+        /// The file's name.
+        name: String,
+        /// Number of the first line that isn't one.
+        line: u64,
+    },
+}
+
+/// One actor: what a job did in one direction.
+#[derive(Debug, Clone)]
+pub struct FioSeries {
+    /// What it is, as a record's head tells it.
+    pub info: ActorInfo,
+    /// What the logs can't tell, or what is odd about them.
+    pub warnings: Vec<String>,
+    /// What the logs' zero is, in seconds since 1970; `None` where they don't
+    /// say. Then the record's zero is taken for it.
+    pub started_unix_s: Option<f64>,
+    pub(super) operations: Vec<Window>,
+    /// Empty where each operation moves `info.block_bytes`.
+    pub(super) bytes: Vec<Window>,
+    pub(super) latencies: Latencies,
+    /// From the first window's begin to the last's end, on the logs' clock.
+    pub(super) ran_s: Option<(f64, f64)>,
+}
+
+impl FioSeries {
+    /// Operations in the logs.
+    pub fn operations(&self) -> f64 {
+        self.operations.iter().map(|w| w.amount).sum()
+    }
+
+    /// From when to when it ran, in seconds since 1970 (since its logs' zero
+    /// where that isn't known); `None` if it logged nothing.
+    pub fn ran(&self) -> Option<(f64, f64)> {
+        let zero_s = self.started_unix_s.unwrap_or(0.0);
+        self.ran_s
+            .map(|(begin, end)| (begin + zero_s, end + zero_s))
+    }
+
+    /// How long its windows mostly are, in seconds; 0 of single I/Os.
+    pub fn window_s(&self) -> f64 {
+        let mut lengths: Vec<f64> = self
+            .operations
+            .iter()
+            .map(|w| w.end_s - w.begin_s)
+            .collect();
+        lengths.sort_by(f64::total_cmp);
+        lengths.get(lengths.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    /// Its column of a record, one entry for each of the record's intervals:
+    /// `None` while it didn't run, and 0 operations while it ran and nothing
+    /// completed, for fio then logs nothing. Of an interval in which it began or
+    /// ended it must have run for half at least, so that neither looks like a stall.
+    ///
+    /// fio's windows are spread by overlap, so that sums are kept. Latencies are
+    /// of windows that are at most twice as long as the interval; fio doesn't
+    /// tell the age of what is in flight.
+    pub fn intervals(&self, grid: &Grid<'_>) -> Vec<Option<ActorInterval>> {
+        let offset_s = self.offset_s(grid);
+        let Some((begin_s, end_s)) = self.ran_s else {
+            return vec![None; grid.len()];
+        };
+        let (begin_s, end_s) = (begin_s + offset_s, end_s + offset_s);
+        let operations = whole(&grid.spread(&self.operations, offset_s));
+        let bytes = match self.bytes.is_empty() {
+            true => operations
+                .iter()
+                .map(|ops| ops.saturating_mul(self.info.block_bytes))
+                .collect(),
+            false => whole(&grid.spread(&self.bytes, offset_s)),
+        };
+        let latencies = grid.latencies(&self.latencies, offset_s);
+        (0..grid.len())
+            .map(|i| {
+                let (from, to) = (grid.begin_s(i), grid.end_s(i));
+                let ran_s = to.min(end_s) - from.max(begin_s);
+                if ran_s < 0.5 * (to - from) {
+                    return None;
+                }
+                // A window that ends with a stall is spread over it in part: what is told
+                // of an interval is told only if something completed in it.
+                let told = |us: Option<f64>| us.filter(|_| operations[i] > 0);
+                Some(ActorInterval {
+                    ops: operations[i],
+                    errors: 0,
+                    bytes: bytes[i],
+                    p50_us: told(latencies[i].p50_us),
+                    p99_us: told(latencies[i].p99_us),
+                    max_us: told(latencies[i].max_us),
+                    oldest_us: None,
+                })
+            })
+            .collect()
+    }
+
+    /// Latencies of a stretch of the record (a phase), in seconds since its
+    /// zero; `None` where fio kept no histograms or nothing completed.
+    pub fn histogram(&self, grid: &Grid<'_>, begin_s: f64, end_s: f64) -> Option<Histogram<u64>> {
+        let offset_s = self.offset_s(grid);
+        self.latencies
+            .histogram(begin_s - offset_s, end_s - offset_s)
+    }
+
+    /// What brings the logs' clock to the record's.
+    fn offset_s(&self, grid: &Grid<'_>) -> f64 {
+        self.started_unix_s
+            .map_or(0.0, |zero_s| zero_s - grid.started_unix_s)
+    }
+}
+
+/// The series in fio's logs: one for each job and direction, in order of the
+/// jobs. With a job file these are exactly its [`JobFile::actors`].
+///
+/// Lines that are none of a log are left out, and a warning names the first.
+///
+/// # Errors
+/// If a text can't be read, or isn't a log of fio.
+pub fn series<R: BufRead>(
+    inputs: impl IntoIterator<Item = Input<R>>,
+    about: &About<'_>,
+) -> Result<Vec<FioSeries>, SeriesError> {
+    let microseconds = about.output.is_some_and(Output::logs_microseconds);
+    let mut threads: BTreeMap<(String, Option<u32>), Thread> = BTreeMap::new();
+    for input in inputs {
+        let name =
+            LogName::parse(&input.name).ok_or_else(|| SeriesError::Name(input.name.clone()))?;
+        let thread = threads.entry((name.prefix.clone(), name.thread));
+        read_into(thread.or_default(), &name, input, microseconds)?;
+    }
+    let names: Vec<(String, Option<u32>)> = threads.keys().cloned().collect();
+    let (jobs, owners) = assign(&names, about);
+    let mut owned: Vec<Vec<Thread>> = jobs.iter().map(|_| Vec::new()).collect();
+    for (thread, owner) in threads.into_values().zip(owners) {
+        if let Some(threads) = owned.get_mut(owner) {
+            threads.push(thread);
+        }
+    }
+    let fixed = about.jobs.is_some();
+    let both = jobs.iter().zip(&owned);
+    Ok(both
+        .flat_map(|(job, threads)| of_job(job, threads, fixed))
+        .collect())
+}
+
+fn read_into<R: BufRead>(
+    thread: &mut Thread,
+    name: &LogName,
+    input: Input<R>,
+    microseconds: bool,
+) -> Result<(), SeriesError> {
+    let file = input.name;
+    let failed = |error| SeriesError::Read {
+        name: file.clone(),
+        error,
+    };
+    let (skipped, rows) = if name.kind == LogKind::Histogram {
+        let log = HistogramLog::read(input.text).map_err(failed)?;
+        let told = (log.skipped, log.rows.len());
+        thread.histogram = Some(log);
+        told
+    } else {
+        let mut log = Log::read(input.text).map_err(failed)?;
+        let latency = !matches!(name.kind, LogKind::Iops | LogKind::Bandwidth);
+        if microseconds && latency {
+            for row in &mut log.rows {
+                row.value = row.value.saturating_mul(1000);
+                row.most = row.most.map(|us| us.saturating_mul(1000));
+            }
+        }
+        let told = (log.skipped, log.rows.len());
+        thread.logs.push((name.kind, log));
+        told
+    };
+    if rows == 0 && skipped.lines > 0 && !skipped.cut_off {
+        return Err(SeriesError::NotALog {
+            name: file,
+            line: skipped.first,
+        });
+    }
+    thread.warnings.extend(said(&file, skipped));
+    Ok(())
+}
+
+fn said(file: &str, skipped: Skipped) -> Option<String> {
+    let first = skipped.first;
+    match skipped.lines {
+        0 => None,
+        _ if skipped.cut_off => Some(format!(
+            "{file}: line {first} is cut off; all lines before it were kept."
+        )),
+        1 => Some(format!(
+            "{file}: line {first} is no line of a fio log and was left out."
+        )),
+        lines => Some(format!(
+            "{file}: {lines} lines are none of a fio log and were left out, the first is line {first}."
+        )),
+    }
+}
+
+/// The series of one job: of all its directions if they are fixed beforehand,
+/// else of those that its logs have.
+fn of_job(job: &Job<'_>, threads: &[Thread], fixed: bool) -> Vec<FioSeries> {
+    let mut all = Vec::new();
+    for (direction, info) in &job.actors {
+        let tracks: Vec<Track> = threads
+            .iter()
+            .filter_map(|thread| thread.track(job, *direction))
+            .collect();
+        if tracks.is_empty() && !fixed {
+            continue;
+        }
+        let mut one = FioSeries {
+            info: info.clone(),
+            warnings: Vec::new(),
+            started_unix_s: job.logs_zero(threads),
+            operations: Vec::new(),
+            bytes: Vec::new(),
+            latencies: Latencies::default(),
+            ran_s: None,
+        };
+        for track in tracks {
+            one.ran_s = match one.ran_s {
+                Some((begin, end)) => Some((begin.min(track.ran_s.0), end.max(track.ran_s.1))),
+                None => Some(track.ran_s),
+            };
+            one.operations.extend(track.operations);
+            one.bytes.extend(track.bytes);
+            one.latencies.single.extend(track.latencies.single);
+            one.latencies.windows.extend(track.latencies.windows);
+            one.latencies.longest.extend(track.latencies.longest);
+            one.latencies.window_s = one.latencies.window_s.max(track.latencies.window_s);
+        }
+        one.latencies.sort();
+        one.warnings = job.warnings(*direction, threads, &one);
+        all.push(one);
+    }
+    all
+}

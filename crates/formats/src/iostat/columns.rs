@@ -1,0 +1,264 @@
+//! The header of a report: which column is what, in any version and order.
+//!
+//! | sysstat | columns of `iostat -x` |
+//! |---|---|
+//! | to 11.5 | `rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await r_await w_await svctm %util` |
+//! | 11.6 to 12.0 | `r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz svctm %util` |
+//! | from 12.1 | `r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s … d/s … f/s f_await aqu-sz %util` |
+//!
+//! Rates of bytes are in sectors, kB, MB or GB (1024s all of them), by option.
+
+use super::number::{number, unit_bytes};
+
+/// Figures that are kept, as places in [`Row`].
+pub(super) mod field {
+    pub(in super::super) const COUNT: [usize; 3] = [0, 4, 8];
+    pub(in super::super) const BYTES: [usize; 3] = [1, 5, 9];
+    pub(in super::super) const AWAIT: [usize; 3] = [2, 6, 10];
+    pub(in super::super) const SIZE: [usize; 3] = [3, 7, 11];
+    pub(in super::super) const QUEUE: usize = 12;
+    pub(in super::super) const AWAIT_ALL: usize = 13;
+}
+
+/// One device's figures in one report: rates per second, bytes, milliseconds.
+pub(super) type Row = [f64; 14];
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Column {
+    Device,
+    Skip,
+    /// Place in the row, and what its unit is in bytes (1 for plain numbers).
+    Keep(u8, f64),
+}
+
+/// How the rows below a header are to be read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Columns {
+    columns: Vec<Column>,
+    /// Whether reads are among them: such a header begins a report.
+    pub(super) begins_report: bool,
+    /// Whether discards are among them.
+    pub(super) discards: bool,
+    /// Whether they are those of `-s`, which adds reads, writes and discards up.
+    pub(super) short: bool,
+    /// Whether each rate of bytes is so coarse that count × size tells it better.
+    coarse: bool,
+}
+
+/// What a line turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read<'a> {
+    /// A device's row; its figures were set.
+    Row(&'a [u8]),
+    /// Begins like a device's row, but isn't whole.
+    Damaged(&'a [u8]),
+    /// Nothing of the kind.
+    Other,
+}
+
+impl Columns {
+    /// Reads a header; `None` if the line is none.
+    pub(super) fn of_header(line: &[u8]) -> Option<Columns> {
+        let text = std::str::from_utf8(line).ok()?;
+        let mut tokens = text.split_ascii_whitespace().peekable();
+        let is_device = |token: &str| token.trim_end_matches(':') == "Device";
+        let first = tokens.peek().copied().is_some_and(is_device);
+        let last = text
+            .split_ascii_whitespace()
+            .next_back()
+            .is_some_and(is_device);
+        if !first && !last {
+            return None;
+        }
+        let columns: Vec<Column> = tokens
+            .map(|token| match is_device(token) {
+                true => Column::Device,
+                false => column(token),
+            })
+            .collect();
+        let has = |place: usize| {
+            let found = columns.iter();
+            let mut places = found.filter_map(|c| match c {
+                Column::Keep(p, unit) => Some((usize::from(*p), *unit)),
+                _ => None,
+            });
+            places.find(|p| p.0 == place).map(|p| p.1)
+        };
+        let bytes = field::BYTES.into_iter().filter_map(has);
+        Some(Columns {
+            begins_report: has(field::COUNT[0]).is_some(),
+            discards: has(field::COUNT[2]).is_some(),
+            short: has(field::COUNT[0]).is_none() && has(field::AWAIT_ALL).is_some(),
+            coarse: bytes.fold(0.0, f64::max) > 1024.0,
+            columns,
+        })
+    }
+
+    /// Whether they are those of `iostat -x`, or a part of them.
+    pub(super) fn extended(&self) -> bool {
+        self.columns.iter().any(|c| matches!(c, Column::Keep(..)))
+    }
+
+    /// Whether a row is of a group of devices (`-g`): a blank is before its name, and
+    /// the name is where rows begin, by so many blanks, or after the last figure.
+    pub(super) fn is_group(&self, row: &[u8], indent: usize) -> bool {
+        let blank = |b: &u8| matches!(b, b' ' | b'\t');
+        if self.columns.first() == Some(&Column::Device) {
+            return row.iter().take_while(|b| blank(b)).count() > indent;
+        }
+        let name = row.trim_ascii_end().iter().rposition(blank);
+        name.is_some_and(|at| at > 0 && blank(&row[at - 1]))
+    }
+
+    /// Reads a row into `row`. The name is the first token (the last with `--pretty`).
+    pub(super) fn read<'a>(&self, line: &'a [u8], row: &mut Row) -> Read<'a> {
+        let mut at = 0;
+        let mut name: Option<&[u8]> = None;
+        for column in &self.columns {
+            while at < line.len() && matches!(line[at], b' ' | b'\t') {
+                at += 1;
+            }
+            if at == line.len() {
+                return name.map_or(Read::Other, Read::Damaged);
+            }
+            match *column {
+                Column::Keep(place, unit) => {
+                    let (value, end) = number(line, at);
+                    let Some((value, suffix)) = value else {
+                        return name.map_or(Read::Other, Read::Damaged);
+                    };
+                    let unit = suffix
+                        .and_then(unit_bytes)
+                        .filter(|_| unit > 1.0)
+                        .unwrap_or(unit);
+                    row[usize::from(place)] = value * unit;
+                    at = end;
+                }
+                other => {
+                    let end = line[at..].iter().position(|b| matches!(b, b' ' | b'\t'));
+                    let end = end.map_or(line.len(), |length| at + length);
+                    if other == Column::Device {
+                        name = Some(&line[at..end]);
+                    }
+                    at = end;
+                }
+            }
+        }
+        let rest = line[at..].iter().all(|b| matches!(b, b' ' | b'\t'));
+        match name {
+            Some(name) if rest => {
+                if self.coarse {
+                    sharpen(row);
+                }
+                Read::Row(name)
+            }
+            Some(name) => Read::Damaged(name),
+            None => Read::Other,
+        }
+    }
+}
+
+/// A rate in MB/s has two decimals; the mean size, in kB, has as many.
+pub(super) fn sharpen(row: &mut Row) {
+    for kind in 0..3 {
+        let by_size = row[field::COUNT[kind]] * row[field::SIZE[kind]];
+        if by_size > 0.0 {
+            row[field::BYTES[kind]] = by_size;
+        }
+    }
+}
+
+fn column(token: &str) -> Column {
+    match known(token) {
+        Some((place, unit)) => Column::Keep(place as u8, unit),
+        None => Column::Skip,
+    }
+}
+
+/// Place and unit in bytes of a column; older JSON leaves out `/s`.
+pub(super) fn known(token: &str) -> Option<(usize, f64)> {
+    let token = token.strip_suffix("/s").unwrap_or(token);
+    let kind = ["r", "w", "d"].iter().position(|k| token.starts_with(k));
+    if let Some(kind) = kind {
+        match &token[1..] {
+            "" => return Some((field::COUNT[kind], 1.0)),
+            "_await" => return Some((field::AWAIT[kind], 1.0)),
+            "areq-sz" => return Some((field::SIZE[kind], 1024.0)),
+            "sec" => return Some((field::BYTES[kind], 512.0)),
+            "kB" => return Some((field::BYTES[kind], 1024.0)),
+            "MB" => return Some((field::BYTES[kind], 1024.0 * 1024.0)),
+            "GB" => return Some((field::BYTES[kind], 1024.0 * 1024.0 * 1024.0)),
+            _ => {}
+        }
+    }
+    match token {
+        "aqu-sz" | "avgqu-sz" => Some((field::QUEUE, 1.0)),
+        "await" => Some((field::AWAIT_ALL, 1.0)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(header: &str, line: &str) -> (Row, Vec<u8>) {
+        let columns = Columns::of_header(header.as_bytes()).unwrap();
+        let mut row = [0.0; 14];
+        match columns.read(line.as_bytes(), &mut row) {
+            Read::Row(name) => (row, name.to_vec()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn columns_of_sysstat_10() {
+        let (row, name) = read(
+            "Device:         rrqm/s   wrqm/s     r/s     w/s    rsec/s    wsec/s avgrq-sz avgqu-sz   await  svctm  %util",
+            "sda               0,00     1,00  200,00   10,00   1600,00     80,00     8,00     0,50    2,50   0,10  50,00",
+        );
+        assert_eq!(name, b"sda");
+        assert_eq!(row[field::COUNT[0]], 200.0);
+        assert_eq!(row[field::BYTES[0]], 1600.0 * 512.0);
+        assert_eq!(row[field::QUEUE], 0.5);
+        assert_eq!(row[field::AWAIT_ALL], 2.5);
+    }
+
+    #[test]
+    fn megabytes_are_sharpened_by_sizes() {
+        let (row, _) = read(
+            "Device  d/s dMB/s d_await dareq-sz r/s",
+            "sda 1.00 0.00 2.00 4.00 0.00",
+        );
+        assert_eq!(row[field::BYTES[2]], 4096.0);
+    }
+
+    #[test]
+    fn a_pretty_part_has_its_device_last() {
+        let header = "     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz Device";
+        let columns = Columns::of_header(header.as_bytes()).unwrap();
+        assert!(!columns.begins_report && columns.discards);
+        let (row, name) = read(
+            header,
+            "    1.20     25.2k     0.08   5.96%   14.24    20.9k sdq",
+        );
+        assert_eq!(name, b"sdq");
+        assert_eq!(row[field::BYTES[2]], 25.2 * 1024.0);
+    }
+
+    #[test]
+    fn rows_that_arent_whole_are_told_from_other_lines() {
+        let columns = Columns::of_header(b"Device r/s w/s").unwrap();
+        let mut row = [0.0; 14];
+        assert_eq!(columns.read(b"sda 1.0", &mut row), Read::Damaged(b"sda"));
+        assert_eq!(columns.read(b"sda 1.0 x", &mut row), Read::Damaged(b"sda"));
+        assert_eq!(
+            columns.read(b"sda 1.0 2.0 3.0", &mut row),
+            Read::Damaged(b"sda")
+        );
+        assert_eq!(columns.read(b"", &mut row), Read::Other);
+        assert_eq!(Columns::of_header(b"Linux 6.5"), None);
+        let basic = Columns::of_header(b"Device tps kB_read/s kB_wrtn/s").unwrap();
+        assert!(!basic.extended());
+    }
+}

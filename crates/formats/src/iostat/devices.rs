@@ -1,0 +1,108 @@
+//! The block devices of a log, as far as they have to do with what was watched.
+
+use timeline::record::{DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
+
+use super::actors::Actor;
+use super::log::{Log, Sample};
+use super::topology::Made;
+
+/// A device that carried no more than this share of an actor's operations isn't below it.
+const CARRIED: f64 = 0.001;
+
+/// Devices that did something, each with its column's place: wholes first, as in any record.
+pub(super) fn devices(log: &Log, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
+    let busy = (0..log.columns.len()).filter(|&i| !log.columns[i].is_idle());
+    let name = |i: usize| log.columns[i].name.clone();
+    let depth = |mut i: usize| {
+        let mut level = 0;
+        while let Some(above) = made.iter().find(|m| m.members.contains(&i)) {
+            i = above.whole;
+            level += 1;
+            if level as usize > made.len() {
+                break;
+            }
+        }
+        level
+    };
+    let mut all: Vec<(usize, DeviceInfo)> = busy
+        .map(|i| {
+            let members = made.iter().find(|m| m.whole == i).map(|m| &m.members);
+            let below: Vec<String> = members.into_iter().flatten().map(|&m| name(m)).collect();
+            let kind = match below.len() {
+                0 | 1 => DeviceKind::Disk,
+                _ => DeviceKind::Md,
+            };
+            let info = DeviceInfo {
+                name: name(i),
+                kind,
+                level: depth(i),
+                leaf: below.is_empty(),
+                below,
+                model: None,
+                firmware: None,
+                size_bytes: 0,
+                rotational: None,
+                scheduler: None,
+                discard: DiscardLimits::default(),
+                slower: None,
+            };
+            (i, info)
+        })
+        .collect();
+    all.sort_by_key(|d| d.1.level);
+    all
+}
+
+/// Whether a device has to do with what was watched: it is below an actor, or had
+/// more than a hundredth of the discards and carried some of an actor's operations
+/// (a member that wasn't recognised). A machine has others that are busy, too.
+pub(super) fn matters(
+    log: &Log,
+    rows: &[usize],
+    made: &[Made],
+    actors: &[Actor],
+    i: usize,
+) -> bool {
+    // Itself, and what it is a part of.
+    let mut above = vec![i];
+    for _ in 0..=made.len() {
+        let top = *above.last().unwrap_or(&i);
+        match made.iter().find(|m| m.members.contains(&top)) {
+            Some(made) => above.push(made.whole),
+            None => break,
+        }
+    }
+    let discards = |i: usize| log.sum(rows, i, |s| s.bytes[2]);
+    let all: f64 = (0..log.columns.len()).map(discards).sum();
+    let carries = |actor: &Actor| {
+        let operations = |i: usize| log.sum(rows, i, |s| s.count[actor.kind]);
+        operations(i) > CARRIED * operations(actor.column)
+    };
+    actors.iter().any(|a| above.contains(&a.column))
+        || discards(i) > 0.01 * all && actors.iter().any(carries)
+}
+
+/// What a device with these figures did in an interval.
+pub(super) fn interval(sample: &Sample, seconds: f64) -> DeviceInterval {
+    let wait = |kind: usize| {
+        let operations = f64::from(sample.count[kind]) * seconds;
+        (operations * f64::from(sample.wait_ms[kind])).round() as u64
+    };
+    DeviceInterval {
+        reads: times(sample.count[0], seconds),
+        read_bytes: times(sample.bytes[0], seconds),
+        read_ms: wait(0),
+        writes: times(sample.count[1], seconds),
+        write_bytes: times(sample.bytes[1], seconds),
+        write_ms: wait(1),
+        discards: times(sample.count[2], seconds),
+        discard_bytes: times(sample.bytes[2], seconds),
+        discard_ms: wait(2),
+        in_flight: sample.queue.round() as u64,
+    }
+}
+
+/// How many in so many seconds.
+pub(super) fn times(rate: f32, seconds: f64) -> u64 {
+    (f64::from(rate) * seconds).round() as u64
+}

@@ -1,0 +1,191 @@
+//! When each row of a log began, and how long it lasted.
+
+use super::log::Log;
+use super::{First, Notes, Options, boot};
+
+/// Times are printed in whole seconds, so a report is late only if it is by more than this.
+pub(super) const LATE_S: f64 = 1.5;
+
+/// Intervals from this length on hide what most stalls look like.
+const LONG_S: f64 = 4.0;
+
+/// One interval of the record.
+pub(super) struct Step {
+    /// Its place in [`Log::rows`].
+    pub(super) row: usize,
+    /// Seconds after the record's zero.
+    pub(super) at_s: f64,
+    /// How long it was watched, in seconds.
+    pub(super) seconds: f64,
+}
+
+/// Rows next to each other. Times are printed in whole seconds, so they count
+/// only where a report is missing or late by more than that.
+pub(super) fn steps(log: &Log, interval_s: f64, kept: &[usize]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::with_capacity(kept.len());
+    let mut end_s = 0.0;
+    let mut before: Option<usize> = None;
+    for &row in kept {
+        let span = &log.rows[row];
+        let printed_s = span.printed_s.filter(|_| log.timed);
+        let last = before.map(|b| log.rows[b]);
+        let passed = last.map_or(span.end - span.begin, |b| span.end - b.end);
+        let since = last.and_then(|b| Some(printed_s?.1 - b.printed_s?.1));
+        let passed_s = late(passed, since, interval_s);
+        // A late report is of all the time since the one before; one after
+        // others that were left out, or of another run, isn't.
+        let alone = last.is_none_or(|b| b.end != span.begin) || span.first;
+        let (seconds, covers_s) = match span.reports {
+            1 if alone => (interval_s, interval_s),
+            1 => (passed_s, passed_s),
+            reports => {
+                let within = printed_s.map(|(first_s, last_s)| last_s - first_s + interval_s);
+                let covers_s = late(span.end - span.begin, within, interval_s);
+                (f64::from(reports) * interval_s, covers_s)
+            }
+        };
+        let begin_s = end_s;
+        end_s += if last.is_some() { passed_s } else { covers_s };
+        steps.push(Step {
+            row,
+            at_s: (end_s - covers_s).max(begin_s),
+            seconds,
+        });
+        before = Some(row);
+    }
+    steps
+}
+
+/// How long so many reports took, of which times may tell more.
+fn late(reports: usize, told_s: Option<f64>, interval_s: f64) -> f64 {
+    let nominal_s = reports as f64 * interval_s;
+    let late = told_s.filter(|told_s| *told_s > nominal_s + LATE_S);
+    late.unwrap_or(nominal_s)
+}
+
+/// How long an interval is: as said, as timed, as fio's count makes it, else a second.
+pub(super) fn interval_s(
+    log: &Log,
+    notes: Option<&Notes>,
+    options: &Options,
+    warnings: &mut Vec<String>,
+) -> f64 {
+    if let Some(seconds) = options.interval_s.or(log.stepped_s()) {
+        return seconds;
+    }
+    // What fio issued, over what a second of each report had, is how many seconds that was.
+    let issued = notes.and_then(|n| n.issued).map(|(reads, _)| reads as f64);
+    let all: Vec<usize> = (0..log.rows.len()).collect();
+    let sums = (0..log.columns.len()).map(|i| log.sum(&all, i, |s| s.count[0]));
+    let most = sums.fold(0.0, f64::max);
+    if let Some(reads) = issued.filter(|_| most > 0.0) {
+        let seconds = reads / most;
+        if (seconds / seconds.round().max(1.0) - 1.0).abs() < 0.1 {
+            return seconds.round().max(1.0);
+        }
+    }
+    warnings.push(
+        "iostat printed no times (-t), so how long its intervals are isn't known; a second was taken."
+            .to_owned(),
+    );
+    1.0
+}
+
+/// The rows that are intervals of the record.
+pub(super) fn kept(
+    log: &Log,
+    options: &Options,
+    interval_s: f64,
+    warnings: &mut Vec<String>,
+) -> Vec<usize> {
+    let average = |row: &usize| {
+        let span = &log.rows[*row];
+        let asked = span.first && !span.looked_at;
+        asked && boot::is_left_out(log, *row, interval_s, options.first)
+    };
+    let kept: Vec<usize> = (0..log.rows.len()).filter(|row| !average(row)).collect();
+    let averages = log.averages > 0 || kept.len() < log.rows.len();
+    if averages && options.first == First::Tell {
+        warnings.push(
+            "The first report tells averages since the machine started (no -y) and was left out."
+                .to_owned(),
+        );
+    }
+    if interval_s >= LONG_S {
+        warnings.push(format!(
+            "iostat's intervals are {}: a stall that is shorter than two of them is told as a slowdown \
+             or not at all, and rates are means over them. Record with intervals of a second.",
+            timeline::units::seconds(interval_s)
+        ));
+    }
+    if let Some(warning) = folded(log, interval_s) {
+        warnings.push(warning);
+    }
+    kept
+}
+
+/// What was folded of a log that is too long to be kept.
+fn folded(log: &Log, interval_s: f64) -> Option<String> {
+    let folded = log.rows.iter().filter(|row| row.reports > 1);
+    let reports: u64 = folded.clone().map(|row| u64::from(row.reports)).sum();
+    let longest = folded.map(|row| row.reports).max()?;
+    Some(format!(
+        "The log is long, so {reports} of its {} reports were folded into intervals of up to {}, those \
+         far from discards first; shorter dips are not told there. Figures of the time around \
+         discards are as iostat printed them unless the discards themselves went on for long.",
+        log.reports,
+        timeline::units::seconds(f64::from(longest) * interval_s)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iostat::log::Span;
+
+    fn span(begin: usize, end: usize, printed_s: Option<(f64, f64)>) -> Span {
+        Span {
+            begin,
+            end,
+            reports: (end - begin) as u32,
+            printed_s,
+            first: begin == 0,
+            looked_at: true,
+        }
+    }
+
+    fn laid(rows: Vec<Span>) -> Vec<(f64, f64)> {
+        let log = Log {
+            timed: rows[0].printed_s.is_some(),
+            reports: rows.last().unwrap().end,
+            rows,
+            ..Log::default()
+        };
+        let all: Vec<usize> = (0..log.rows.len()).collect();
+        let steps = steps(&log, 1.0, &all);
+        steps.iter().map(|s| (s.at_s, s.seconds)).collect()
+    }
+
+    #[test]
+    fn folded_rows_are_as_long_as_their_reports() {
+        let rows = vec![span(0, 1, None), span(1, 9, None), span(9, 10, None)];
+        assert_eq!(laid(rows), [(0.0, 1.0), (1.0, 8.0), (9.0, 1.0)]);
+        let rows = vec![span(0, 8, None), span(8, 9, None)];
+        assert_eq!(laid(rows), [(0.0, 8.0), (8.0, 1.0)]);
+    }
+
+    #[test]
+    fn pauses_are_told_by_times() {
+        let at = |a: f64, b: f64| Some((a, b));
+        let rows = vec![
+            span(0, 1, at(100.0, 100.0)),
+            // Late: of all the time since.
+            span(1, 2, at(110.0, 110.0)),
+            span(2, 4, at(111.0, 112.0)),
+            // Left out what came before it.
+            span(6, 7, at(115.0, 115.0)),
+        ];
+        let laid = laid(rows);
+        assert_eq!(laid, [(0.0, 1.0), (1.0, 10.0), (11.0, 2.0), (15.0, 1.0)]);
+    }
+}

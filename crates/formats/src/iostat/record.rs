@@ -1,0 +1,242 @@
+//! An iostat log as a record that can be judged.
+
+use timeline::record::{
+    End, EndReason, Event, EventKind, Head, Host, Interval, Line, MAX_ACTORS, RUN_SCHEMA,
+    RunRecord, Target,
+};
+
+use super::actors::{self, Actor, Look};
+use super::devices::{self, matters};
+use super::grid::{self, Step};
+use super::log::Log;
+use super::topology::{self, Made};
+use super::{IostatError, Moment, Notes, Options};
+
+/// Makes a record of a log. `notes` are what the script that ran iostat wrote down.
+///
+/// Devices that read (or write) all the time are the foreground, one actor
+/// each; of devices that are made of others the whole is, and discards are
+/// those of its members. What had to be guessed, or couldn't be told, is a
+/// warning in the record.
+///
+/// # Errors
+/// If `options` name a device that isn't in the log, or the log is larger than
+/// a record can be.
+pub fn record(
+    log: &Log,
+    notes: Option<&Notes>,
+    options: &Options,
+) -> Result<RunRecord, IostatError> {
+    let mut warnings = about_the_text(log);
+    let interval_s = grid::interval_s(log, notes, options, &mut warnings);
+    let kept = grid::kept(log, options, interval_s, &mut warnings);
+    let made = match options.members.is_empty() {
+        true => topology::infer(log, &kept),
+        false => named(log, options)?,
+    };
+    for made in made.iter().filter(|_| options.members.is_empty()) {
+        let name = |i: usize| log.columns[i].name.as_str();
+        let members: Vec<&str> = made.members.iter().map(|&i| name(i)).collect();
+        warnings.push(format!(
+            "{} was taken to be made of {}, since their reads add up to its own.",
+            name(made.whole),
+            members.join(" and ")
+        ));
+    }
+    let steps = grid::steps(log, interval_s, &kept);
+    let part = |i: usize| made.iter().any(|m| m.members.contains(&i));
+    let tops: Vec<usize> = match options.devices.is_empty() {
+        true => (0..log.columns.len()).filter(|&i| !part(i)).collect(),
+        false => (options.devices.iter())
+            .map(|name| place(log, name))
+            .collect::<Result<_, _>>()?,
+    };
+    let named = !options.devices.is_empty();
+    let look = Look {
+        log,
+        rows: &kept,
+        interval_s,
+    };
+    let mut actors = actors::actors(&look, &tops, named, notes);
+    match actors::keep_busiest(&mut actors, &look, MAX_ACTORS) {
+        0 => {}
+        n => warnings.push(format!(
+            "Reads or writes of {n} devices were left out beside {MAX_ACTORS} busier ones; name those \
+             that matter (--device)."
+        )),
+    }
+    if actors.is_empty() {
+        warnings.push(
+            "No device read or wrote for long enough to be taken for a foreground.".to_owned(),
+        );
+    }
+    if !log.discards {
+        warnings.push(
+            "This iostat has no columns of discards (sysstat before 12.1 or Linux before 4.18), so \
+             they could not be watched."
+                .to_owned(),
+        );
+    }
+    let mut devices = devices::devices(log, &made);
+    if !log.discards {
+        // Without their discards they would look as if there had been none.
+        devices.clear();
+    } else if !actors.is_empty() {
+        devices.retain(|d| matters(log, &kept, &made, &actors, d.0));
+    }
+    let head = Head {
+        schema: RUN_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_s: started(log, notes, &steps, interval_s, &mut warnings),
+        host: Host {
+            name: log.banner.host.clone(),
+            kernel: log.banner.kernel.clone(),
+            cpus: log.banner.cpus,
+            memory_bytes: 0,
+        },
+        target: notes
+            .and_then(|n| n.target.clone())
+            .unwrap_or_else(|| target(log, &actors)),
+        scenario: scenario(notes),
+        interval_ms: interval_s * 1e3,
+        actors: actors.iter().map(|a| a.info.clone()).collect(),
+        devices: devices.iter().map(|d| d.1.clone()).collect(),
+    };
+    let mut record = RunRecord::new(head)?;
+    for warning in warnings {
+        record.push(&Line::Event(Event {
+            at_s: 0.0,
+            kind: EventKind::Warning,
+            detail: Some(warning),
+        }))?;
+    }
+    for step in &steps {
+        let row = |i: usize| log.columns[i].at(step.row);
+        record.push(&Line::Interval(Interval {
+            at_s: step.at_s,
+            seconds: step.seconds,
+            actors: actors
+                .iter()
+                .map(|a| Some(a.interval(&row(a.column), step.seconds)))
+                .collect(),
+            devices: devices
+                .iter()
+                .map(|d| devices::interval(&row(d.0), step.seconds))
+                .collect(),
+            freed_bytes: 0,
+        }))?;
+    }
+    if let Some(at) = options.deletion {
+        let at_s = match at {
+            Moment::After(at_s) => at_s,
+            Moment::Unix(unix_s) => unix_s - record.head.started_unix_s,
+        };
+        crate::told::deletion_at(&mut record, at_s)?;
+    }
+    record.push(&Line::End(End {
+        at_s: record.intervals.end_s(),
+        reason: EndReason::Completed,
+        message: None,
+        unfinished: vec![],
+    }))?;
+    Ok(record)
+}
+
+fn about_the_text(log: &Log) -> Vec<String> {
+    let mut all = Vec::new();
+    if log.foreign.lines > 0 {
+        all.push(format!(
+            "{} lines are none of iostat's and were left out; the first is line {}.",
+            log.foreign.lines, log.foreign.first
+        ));
+    }
+    if log.damaged_lines.lines > 0 {
+        all.push(format!(
+            "{} rows are damaged, and their intervals were left out; the first is in line {}.",
+            log.damaged_lines.lines, log.damaged_lines.first
+        ));
+    }
+    if log.beyond.lines > 0 {
+        all.push(format!(
+            "There are more than 4096 devices; {} rows of others were left out, the first in line {}.",
+            log.beyond.lines, log.beyond.first
+        ));
+    }
+    if log.columns.iter().any(|column| column.group) {
+        all.push(
+            "Only totals of groups are in this log (iostat -H): what a device and those it is made of \
+             did counts twice in them, and members can't be told."
+                .to_owned(),
+        );
+    }
+    if let Some(line) = log.cut_off {
+        all.push(format!(
+            "The report that begins in line {line} is cut off and was left out; all before it were kept."
+        ));
+    }
+    all
+}
+
+/// The record's zero, in seconds since 1970; 0 where nothing tells.
+fn started(
+    log: &Log,
+    notes: Option<&Notes>,
+    steps: &[Step],
+    interval_s: f64,
+    warnings: &mut Vec<String>,
+) -> f64 {
+    let first = steps.first().and_then(|step| log.rows[step.row].printed_s);
+    if let (Some(zoned), Some((printed_s, _))) = (log.dated, first) {
+        if !zoned {
+            warnings.push("iostat's times don't tell their zone; UTC was taken.".to_owned());
+        }
+        return (printed_s - interval_s).max(0.0);
+    }
+    // Such scripts start all of their programs together.
+    let day_s = log.banner.day.map(|day| day as f64 * 86_400.0);
+    notes
+        .and_then(|n| n.removed_unix_s)
+        .or(day_s)
+        .unwrap_or(0.0)
+}
+
+fn target(log: &Log, actors: &[Actor]) -> Target {
+    let path = actors.first().map(|a| log.columns[a.column].name.clone());
+    Target {
+        path: path.unwrap_or_default(),
+        ..Target::default()
+    }
+}
+
+fn scenario(notes: Option<&Notes>) -> serde_json::Value {
+    let mut told = serde_json::json!({ "imported_from": "iostat" });
+    if let Some(notes) = notes {
+        told["removed_bytes"] = notes.removed_bytes.into();
+        told["fio_job"] = notes.job.as_ref().map(|j| j.0.clone()).into();
+    }
+    told
+}
+
+/// Which device is made of which, as the user says.
+fn named(log: &Log, options: &Options) -> Result<Vec<Made>, IostatError> {
+    let one = |(whole, members): &(String, Vec<String>)| {
+        let members = members.iter().map(|name| place(log, name));
+        Ok(Made {
+            whole: place(log, whole)?,
+            members: members.collect::<Result<_, _>>()?,
+        })
+    };
+    options.members.iter().map(one).collect()
+}
+
+/// The column of a device that was named.
+fn place(log: &Log, name: &str) -> Result<usize, IostatError> {
+    let found = log.columns.iter().position(|c| c.name == name);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = log.columns.iter().map(|c| c.name.as_str()).collect();
+        IostatError::NoSuchDevice {
+            name: name.to_owned(),
+            known: known.join(", "),
+        }
+    })
+}

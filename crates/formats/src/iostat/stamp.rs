@@ -1,0 +1,203 @@
+//! Times that `iostat -t` and a report's first line print, in the formats of
+//! several locales.
+
+/// A time as printed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Stamp {
+    /// Seconds since midnight; since 1970 if `zoned`.
+    pub(super) seconds: f64,
+    /// Days from 1970 to its date, where it has one.
+    pub(super) day: Option<i64>,
+    /// Whether it told its time zone (or counted from 1970).
+    pub(super) zoned: bool,
+}
+
+impl Stamp {
+    /// Seconds since 1970, in UTC if its zone wasn't told; `None` without a date.
+    pub(super) fn unix_s(&self) -> Option<f64> {
+        if self.zoned {
+            return Some(self.seconds);
+        }
+        Some(self.day? as f64 * 86_400.0 + self.seconds)
+    }
+
+    /// Reads a line that is a time and nothing else.
+    pub(super) fn parse(line: &[u8]) -> Option<Stamp> {
+        if line.len() > 64 || !line.iter().any(u8::is_ascii_digit) {
+            return None;
+        }
+        let text = std::str::from_utf8(line).ok()?.trim();
+        if (9..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) {
+            return Some(Stamp {
+                seconds: text.parse().ok()?,
+                day: None,
+                zoned: true,
+            });
+        }
+        let (clock, rest) = clock(text)?;
+        let day = text
+            .split(|c: char| c.is_whitespace() || c == 'T')
+            .find_map(|token| date(token, rest.half.is_some()));
+        let zone_s = zone(rest.after);
+        Some(match (zone_s, day) {
+            (Some(zone_s), Some(day)) => Stamp {
+                seconds: day as f64 * 86_400.0 + clock - zone_s,
+                day: Some(day),
+                zoned: true,
+            },
+            _ => Stamp {
+                seconds: clock,
+                day,
+                zoned: false,
+            },
+        })
+    }
+}
+
+/// What stands around a time of day.
+struct Rest<'a> {
+    after: &'a str,
+    half: Option<bool>,
+}
+
+/// The time of day in a text, in seconds since midnight: `HH:MM:SS`, with AM or PM.
+fn clock(text: &str) -> Option<(f64, Rest<'_>)> {
+    let bytes = text.as_bytes();
+    let after_digit = |(at, _): &(usize, &str)| *at > 0 && bytes[at - 1].is_ascii_digit();
+    let (colon, _) = text.match_indices(':').find(after_digit)?;
+    let mut begin = colon;
+    while begin > 0 && bytes[begin - 1].is_ascii_digit() && colon - begin < 2 {
+        begin -= 1;
+    }
+    let pair =
+        |at: usize| -> Option<f64> { text.get(at..at + 2)?.parse::<u8>().ok().map(f64::from) };
+    let mut hours: f64 = f64::from(text.get(begin..colon)?.parse::<u8>().ok()?);
+    let minutes = pair(colon + 1)?;
+    if bytes.get(colon + 3) != Some(&b':') {
+        return None;
+    }
+    let seconds = pair(colon + 4)?;
+    let after = text.get(colon + 6..)?;
+    if hours > 23.0 || minutes > 59.0 || seconds > 60.0 {
+        return None;
+    }
+    let lower = text.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let half = if says(&["pm", "p.m"]) {
+        Some(true)
+    } else if says(&["am", "a.m"]) {
+        Some(false)
+    } else {
+        None
+    };
+    if let Some(afternoon) = half {
+        hours = hours % 12.0 + if afternoon { 12.0 } else { 0.0 };
+    }
+    Some((
+        hours * 3600.0 + minutes * 60.0 + seconds,
+        Rest { after, half },
+    ))
+}
+
+/// `Z`, `+0200` or `+02:00`, in seconds east of Greenwich.
+fn zone(after: &str) -> Option<f64> {
+    let after = after.trim();
+    if after == "Z" || after.ends_with("UTC") {
+        return Some(0.0);
+    }
+    let sign = match after.bytes().next()? {
+        b'+' => 1.0,
+        b'-' => -1.0,
+        _ => return None,
+    };
+    let digits: String = after[1..].chars().filter(char::is_ascii_digit).collect();
+    let number: f64 = digits.get(..4)?.parse::<u16>().ok().map(f64::from)?;
+    Some(sign * ((number / 100.0).floor() * 3600.0 + number % 100.0 * 60.0))
+}
+
+/// Days since 1970 of `2024-06-19`, `06/19/2024`, `19.06.2024` or `19/06/24`.
+/// Between two that could both be months, a dot has the day first, and so has a
+/// slash unless the clock says AM or PM or the year has four digits.
+pub(super) fn date(token: &str, half: bool) -> Option<i64> {
+    let parts: Vec<&str> = token
+        .split(['-', '/', '.'])
+        .filter(|p| !p.is_empty())
+        .collect();
+    let [a, b, c] = parts[..] else { return None };
+    let number = |text: &str| text.parse::<i64>().ok().filter(|_| text.len() <= 4);
+    let (x, y, z) = (number(a)?, number(b)?, number(c)?);
+    let (year, month, day) = if a.len() == 4 {
+        (x, y, z)
+    } else {
+        let year = if c.len() == 4 { z } else { 2000 + z };
+        let day_first =
+            x > 12 || y <= 12 && (token.contains('.') || !(half || token.contains('/')));
+        if day_first {
+            (year, y, x)
+        } else {
+            (year, x, y)
+        }
+    };
+    let fits = (1970..2200).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    fits.then(|| days(year, month, day))
+}
+
+/// Days from 1970 to a date of the Gregorian calendar.
+pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
+    // March is the first month, so that the leap day is the last of a year.
+    let (year, month) = if month < 3 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
+    year * 365 + year.div_euclid(4) - year.div_euclid(100)
+        + year.div_euclid(400)
+        + (month * 153 + 2) / 5
+        + day
+        - 1
+        - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_moment_in_many_formats() {
+        let moment = 1_718_773_354.0;
+        for text in [
+            "06/19/2024 05:02:34 AM",
+            "2024-06-19 05:02:34",
+            "2024-06-19T05:02:34+0000",
+            "2024-06-19T07:02:34+0200",
+            "2024-06-19T05:02:34Z",
+            "19.06.2024 05:02:34",
+            "19/06/24 05:02:34",
+            "1718773354",
+        ] {
+            let stamp = Stamp::parse(text.as_bytes()).unwrap();
+            assert_eq!(stamp.unix_s(), Some(moment), "{text}");
+        }
+        let afternoon = Stamp::parse(b"06/19/2024 12:00:01 PM").unwrap();
+        assert_eq!(afternoon.seconds, 43_201.0);
+        let bare = Stamp::parse(b"Time: 17:02:34").unwrap();
+        assert_eq!((bare.seconds, bare.unix_s()), (61_354.0, None));
+    }
+
+    #[test]
+    fn other_lines_are_none() {
+        for text in [
+            "",
+            "avg-cpu:  %user",
+            "Linux 6.5",
+            "25:00:00",
+            "1:2",
+            "a:b:c",
+            "12345",
+        ] {
+            assert_eq!(Stamp::parse(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(days(1970, 1, 1), 0);
+        assert_eq!(days(2000, 3, 1), 11_017);
+    }
+}

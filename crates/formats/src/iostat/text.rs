@@ -1,0 +1,281 @@
+//! Reading iostat's text, report by report.
+
+use std::io::BufRead;
+
+use super::builder::Builder;
+use super::columns::{Columns, Read, Row};
+use super::fold::Folding;
+use super::json;
+use super::log::{Banner, Log};
+use super::stamp::{Stamp, date};
+use super::{IostatError, Options};
+use crate::lines::Lines;
+
+impl Log {
+    /// Reads the output of `iostat -x`, as text or JSON. Lines that aren't
+    /// iostat's are counted and left out; so is a last report that was cut off.
+    ///
+    /// Memory doesn't grow with the text: of one with more than some thousand reports,
+    /// neighbours far from discards are folded into one. `options` tell where a
+    /// deletion is that has no discards.
+    ///
+    /// # Errors
+    /// If the text can't be read, or has no report of `iostat -x` in it.
+    pub fn read(from: impl BufRead, options: &Options) -> Result<Log, IostatError> {
+        Log::read_folding(from, Folding::of(options))
+    }
+
+    pub(super) fn read_folding(from: impl BufRead, how: Folding) -> Result<Log, IostatError> {
+        let mut lines = Lines::new(from);
+        let mut builder = Builder::new(how);
+        let mut state = State::default();
+        let mut last = (0, true);
+        loop {
+            if state.header.is_empty() && json::begins(lines.peek().map_err(IostatError::Read)?) {
+                json::read(&mut lines, &mut builder).map_err(IostatError::Read)?;
+                break;
+            }
+            let Some(line) = lines.next().map_err(IostatError::Read)? else {
+                break;
+            };
+            last = (line.number, line.ended);
+            state.take(&mut builder, line.bytes, line.number, line.ended);
+        }
+        let whole = !state.cut && (!state.in_rows || last.1 && !builder.short());
+        builder.finish(whole);
+        let mut log = builder.log;
+        if log.reports > 0 {
+            log.forget_groups();
+            return Ok(log);
+        }
+        Err(match (state.basic, log.cut_off) {
+            (Some((line, short)), _) if short => IostatError::Short { line },
+            (Some((line, _)), _) => IostatError::NotExtended { line },
+            (None, Some(line)) => IostatError::CutOff { line },
+            (None, None) => IostatError::NotIostat {
+                lines: lines.number(),
+            },
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The header that is in force, and its bytes.
+    columns: Option<Columns>,
+    header: Vec<u8>,
+    in_rows: bool,
+    /// The next line tells the processors' figures.
+    cpu: bool,
+    /// How many rows the part of the report has by now.
+    at: usize,
+    /// The first header that isn't of `-x`, or is of `-s`, too.
+    basic: Option<(u64, bool)>,
+    /// Whether the text ended within a row.
+    cut: bool,
+    /// By how much the header is indented.
+    indent: usize,
+}
+
+impl State {
+    fn take(&mut self, builder: &mut Builder, line: &[u8], number: u64, ended: bool) {
+        if self.in_rows {
+            if line.is_empty() {
+                self.in_rows = false;
+                return;
+            }
+            if line != self.header && self.row(builder, line, number, ended) {
+                return;
+            }
+        }
+        if line.trim_ascii().is_empty() || std::mem::take(&mut self.cpu) {
+            return;
+        }
+        if line == self.header {
+            self.head(builder, number);
+        } else if let Some(columns) = Columns::of_header(line) {
+            self.header = line.to_vec();
+            self.indent = indent(line);
+            self.columns = Some(columns);
+            self.head(builder, number);
+        } else if line.starts_with(b"avg-cpu") {
+            self.cpu = true;
+        } else if let Some(banner) = banner(line) {
+            builder.banner(banner);
+        } else if let Some(stamp) = Stamp::parse(line) {
+            builder.finish(true);
+            builder.stamp(stamp);
+        } else {
+            builder.log.foreign.add(number);
+        }
+    }
+
+    fn head(&mut self, builder: &mut Builder, number: u64) {
+        let Some(columns) = &self.columns else { return };
+        if !columns.extended() || columns.short {
+            self.basic.get_or_insert((number, columns.short));
+            self.in_rows = false;
+            return;
+        }
+        if columns.begins_report {
+            builder.begin(number);
+        }
+        builder.log.discards |= columns.discards;
+        self.in_rows = builder.open;
+        self.at = 0;
+    }
+
+    /// Takes a line below a header; false if it isn't a row.
+    fn row(&mut self, builder: &mut Builder, line: &[u8], number: u64, ended: bool) -> bool {
+        let Some(columns) = &self.columns else {
+            return false;
+        };
+        let mut row: Row = [0.0; 14];
+        match columns.read(line, &mut row) {
+            Read::Row(name) if ended => {
+                let group = columns.is_group(line, self.indent);
+                let known = builder.row(name, self.at, group, number);
+                for (known, new) in known.iter_mut().zip(row) {
+                    // A part of a report brings some of the figures.
+                    *known = known.max(new);
+                }
+                self.at += 1;
+                true
+            }
+            Read::Row(name) | Read::Damaged(name) if !ended && !name.is_empty() => {
+                self.cut = true;
+                true
+            }
+            Read::Damaged(name) if builder.knows(name) => {
+                builder.damage(number);
+                self.at += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+fn indent(line: &[u8]) -> usize {
+    line.iter()
+        .take_while(|b| matches!(b, b' ' | b'\t'))
+        .count()
+}
+
+/// The first line, e.g. `Linux 6.5.0-35-generic (socket2)  06/19/2024  _x86_64_  (24 CPU)`.
+fn banner(line: &[u8]) -> Option<Banner> {
+    let text = std::str::from_utf8(line).ok()?;
+    let tokens: Vec<&str> = text.split_ascii_whitespace().collect();
+    let host = tokens.get(2)?.strip_prefix('(')?.strip_suffix(')')?;
+    let cpus = text.trim_end().strip_suffix(')')?;
+    let cpus = cpus.rsplit('(').next()?.split(' ').next()?;
+    Some(Banner {
+        kernel: tokens[1].to_owned(),
+        host: host.to_owned(),
+        cpus: cpus.parse().ok()?,
+        day: tokens[3..].iter().find_map(|token| date(token, false)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Log {
+        Log::read(text.as_bytes(), &Options::default()).unwrap()
+    }
+
+    const HEADER: &str = "Device            r/s     rkB/s     d/s     dkB/s d_await\n";
+
+    fn report(reads: u32) -> String {
+        format!("{HEADER}sda   {reads}.00  4.00 1.00 2.00 3.00\nsdb 0.00 0.00 0.00 0.00 0.00\n\n")
+    }
+
+    #[test]
+    fn reports_follow_each_other() {
+        let text = "Linux 6.5.0 (box) \t06/19/2024 \t_x86_64_\t(24 CPU)\n\n".to_owned()
+            + "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n\
+               1.47    0.00    4.83    0.13    0.00   93.57\n\n"
+            + &report(10)
+            + &report(20);
+        let log = read(&text);
+        assert_eq!(log.reports, 2);
+        assert_eq!((log.banner.host.as_str(), log.banner.cpus), ("box", 24));
+        assert_eq!(log.columns[0].at(1).count[0], 20.0);
+        assert!(log.columns[1].is_idle());
+        assert_eq!(log.foreign.lines, 0, "{:?}", log.foreign);
+        assert!(log.discards && !log.timed);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_left_out() {
+        let text = report(10) + &report(20);
+        for cut in [12, 20, 35] {
+            let log = read(&text[..text.len() - cut]);
+            assert_eq!((log.reports, log.cut_off), (1, Some(5)), "{cut}");
+        }
+        let log = read(&text[..text.len() - 1]);
+        assert_eq!(
+            (log.reports, log.cut_off),
+            (2, None),
+            "only the blank line is missing"
+        );
+    }
+
+    #[test]
+    fn other_lines_are_named() {
+        let text = report(10) + "fio: something\n" + &report(20).replace("20.00 ", "20.0x");
+        let log = read(&text);
+        assert_eq!((log.foreign.lines, log.foreign.first), (1, 5));
+        assert_eq!((log.damaged_lines.first, log.rows.len()), (7, 1));
+        let within = report(10).replace("\nsdb", "\nread 7 blocks\nsdb");
+        let log = read(&(within + &report(20)));
+        assert_eq!((log.reports, log.foreign.first, log.rows.len()), (2, 3, 2));
+    }
+
+    fn times(log: &Log) -> Vec<f64> {
+        let rows = log.rows.iter();
+        rows.map(|row| row.printed_s.unwrap().1).collect()
+    }
+
+    #[test]
+    fn times_are_kept_over_midnight() {
+        let at = |time: &str| format!("{time}\n{}", report(1));
+        let text = at("Time: 11:59:59 PM") + &at("Time: 12:00:00 AM") + &at("Time: 12:00:01 AM");
+        let log = read(&text);
+        assert_eq!(times(&log), [86_399.0, 86_400.0, 86_401.0]);
+        assert_eq!(log.dated, None);
+        let dated = read(&(at("2024-06-19T05:02:34+0200") + &at("2024-06-19T05:02:35+0200")));
+        assert_eq!(times(&dated)[1], 1_718_766_155.0);
+        assert_eq!(dated.dated, Some(true));
+    }
+
+    #[test]
+    fn parts_of_a_pretty_report_are_one() {
+        let part = |header: &str, row: &str| format!("{header} Device\n{row} sda\n\n");
+        let one = part("r/s rkB/s", "5.00 20.00")
+            + &part("d/s dkB/s", "7.00 28.00")
+            + &part("f/s aqu-sz", "0.00 1.50");
+        let log = read(&(one.clone() + &one));
+        assert_eq!(log.reports, 2);
+        let sample = log.columns[0].at(1);
+        assert_eq!(
+            (sample.count[0], sample.count[2], sample.queue),
+            (5.0, 7.0, 1.5)
+        );
+    }
+
+    #[test]
+    fn what_is_no_such_log_is_said() {
+        let error = |text: &str| {
+            let read = Log::read(text.as_bytes(), &Options::default());
+            read.unwrap_err().to_string()
+        };
+        assert!(error("hello\nworld\n").contains("2 lines"));
+        assert!(error("Device tps kB_read/s\nsda 1.0 2.0\n").contains("-x"));
+        assert!(error("Device r/s\nsda 1.").contains("line 1"));
+        let short =
+            "Device tps kB/s rqm/s await areq-sz aqu-sz %util\nsda 1.0 2.0 0.0 1.0 4.0 0.1 9.0\n";
+        assert!(error(short).contains("without -s"), "{}", error(short));
+    }
+}

@@ -1,0 +1,201 @@
+//! Lines of a text of any size, without an allocation for each.
+
+use std::io::{self, BufRead};
+
+/// A longer line is none that any of our programs prints.
+const LONGEST: usize = 1 << 20;
+
+/// Bytes that are enough to tell what follows.
+const PEEK: usize = 512;
+
+/// Bytes asked for at a time.
+const CHUNK: usize = 256 << 10;
+
+/// Hands out one line after the other from a buffer of its own.
+pub(crate) struct Lines<R> {
+    from: R,
+    buffer: Vec<u8>,
+    /// What of the buffer hasn't been handed out yet.
+    begin: usize,
+    end: usize,
+    /// Number of the line handed out last, from 1.
+    number: u64,
+    at_end: bool,
+}
+
+/// One line, without its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TextLine<'a> {
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// Its bytes. Of one longer than 1 MiB, the first.
+    pub(crate) bytes: &'a [u8],
+    /// Whether a line end followed; a text that was cut off lacks its last.
+    pub(crate) ended: bool,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(crate) fn new(from: R) -> Self {
+        Lines {
+            from,
+            buffer: vec![0; CHUNK],
+            begin: 0,
+            end: 0,
+            number: 0,
+            at_end: false,
+        }
+    }
+
+    /// How many lines were handed out.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What follows the lines handed out: a few hundred bytes at least, if there are so many.
+    pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
+        while self.end - self.begin < PEEK && !self.at_end {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.begin..self.end])
+    }
+
+    /// All of what is there in one piece, whatever its lines; empty at the end. For texts
+    /// whose lines may be of any length.
+    pub(crate) fn chunk(&mut self) -> io::Result<&[u8]> {
+        if self.begin == self.end && !self.at_end {
+            self.fill()?;
+        }
+        let chunk = self.begin..self.end;
+        self.begin = self.end;
+        self.number += memchr::memchr_iter(b'\n', &self.buffer[chunk.clone()]).count() as u64;
+        Ok(&self.buffer[chunk])
+    }
+
+    /// The next line; `None` at the end of the text.
+    pub(crate) fn next(&mut self) -> io::Result<Option<TextLine<'_>>> {
+        let mut searched = 0;
+        loop {
+            let unread = &self.buffer[self.begin..self.end];
+            if let Some(at) = memchr::memchr(b'\n', &unread[searched..]) {
+                let line = self.begin..self.begin + searched + at;
+                self.begin = line.end + 1;
+                return Ok(Some(self.hand_out(line, true)));
+            }
+            searched = unread.len();
+            if self.at_end {
+                if unread.is_empty() {
+                    return Ok(None);
+                }
+                let line = self.begin..self.end;
+                self.begin = self.end;
+                return Ok(Some(self.hand_out(line, false)));
+            }
+            if searched > LONGEST {
+                let line = self.begin..self.begin + LONGEST;
+                self.skip_line()?;
+                return Ok(Some(self.hand_out(line, true)));
+            }
+            self.fill()?;
+        }
+    }
+
+    fn hand_out(&mut self, line: std::ops::Range<usize>, ended: bool) -> TextLine<'_> {
+        self.number += 1;
+        let bytes = &self.buffer[line];
+        TextLine {
+            number: self.number,
+            bytes: bytes.strip_suffix(b"\r").unwrap_or(bytes),
+            ended,
+        }
+    }
+
+    /// Reads on; what is unread moves to the buffer's begin first.
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.copy_within(self.begin..self.end, 0);
+        self.end -= self.begin;
+        self.begin = 0;
+        if self.buffer.len() - self.end < CHUNK / 2 {
+            self.buffer.resize(self.buffer.len() + CHUNK, 0);
+        }
+        let got = self.from.read(&mut self.buffer[self.end..]);
+        match got {
+            Ok(0) => self.at_end = true,
+            Ok(bytes) => self.end += bytes,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    /// Forgets the rest of a line that is too long to be kept. What of it is in
+    /// the buffer stays where it is until the next fill.
+    fn skip_line(&mut self) -> io::Result<()> {
+        self.begin = self.end;
+        loop {
+            let part = match self.from.fill_buf() {
+                Ok(part) => part,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            if part.is_empty() {
+                self.at_end = true;
+                return Ok(());
+            }
+            match memchr::memchr(b'\n', part) {
+                Some(at) => {
+                    self.from.consume(at + 1);
+                    return Ok(());
+                }
+                None => {
+                    let all = part.len();
+                    self.from.consume(all);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    fn read(text: &[u8], chunk: usize) -> Vec<(u64, Vec<u8>, bool)> {
+        let mut lines = Lines::new(BufReader::with_capacity(chunk, text));
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            all.push((line.number, line.bytes.to_vec(), line.ended));
+        }
+        all
+    }
+
+    #[test]
+    fn lines_come_whole_and_counted() {
+        for chunk in [1, 2, 3, 64] {
+            let all = read(b"one\r\n\nthree\nfour", chunk);
+            let texts: Vec<&[u8]> = all.iter().map(|l| l.1.as_slice()).collect();
+            assert_eq!(texts, [&b"one"[..], b"", b"three", b"four"]);
+            assert_eq!(all[3].0, 4);
+            assert!(all[2].2 && !all[3].2, "only the last lacks its end");
+        }
+        assert!(read(b"", 8).is_empty());
+    }
+
+    #[test]
+    fn long_texts_are_read_through_a_small_buffer() {
+        let line = "x".repeat(1000) + "\n";
+        let text = line.repeat(2000);
+        let all = read(text.as_bytes(), 8192);
+        assert_eq!(all.len(), 2000);
+        assert!(all.iter().all(|l| l.1.len() == 1000));
+    }
+
+    #[test]
+    fn an_absurd_line_is_cut_and_the_next_is_whole() {
+        let text = "a\n".to_owned() + &"y".repeat(5 << 20) + "\nb\n";
+        let all = read(text.as_bytes(), 8192);
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[1].1.len(), LONGEST);
+        assert_eq!((all[2].0, all[2].1.as_slice()), (3, &b"b"[..]));
+    }
+}

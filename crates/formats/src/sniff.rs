@@ -1,0 +1,137 @@
+//! What a text is, by its content: names of files promise nothing.
+
+use crate::fio::logs::{HistogramLog, Log};
+use crate::fio::{JobFile, Output};
+use crate::iostat::{self, Notes};
+
+/// Kinds of texts that can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `iostat -x`, as text or JSON.
+    Iostat,
+    /// A bw, iops or latency log of fio; which of them only its name tells.
+    FioLog,
+    /// A histogram log of fio.
+    FioHistogram,
+    /// fio's JSON.
+    FioJson,
+    /// A job file of fio.
+    FioJobs,
+    /// What a script wrote down that ran iostat, fio and rm.
+    Notes,
+    /// A record of ours.
+    Record,
+    /// Something compressed with zstd: decompress it and look again.
+    Zstd,
+    /// Nothing that is known.
+    Unknown,
+}
+
+impl std::fmt::Display for Kind {
+    /// Such as `fio's JSON`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Kind::Iostat => "an iostat log",
+            Kind::FioLog => "a log of fio",
+            Kind::FioHistogram => "a histogram log of fio",
+            Kind::FioJson => "fio's JSON",
+            Kind::FioJobs => "a job file of fio",
+            Kind::Notes => "notes of a script that ran iostat, fio and rm",
+            Kind::Record => "a record of trimbench",
+            Kind::Zstd => "something compressed",
+            Kind::Unknown => "nothing that is known",
+        })
+    }
+}
+
+/// How many bytes of a text's begin [`sniff`] should see, if it has so many.
+pub const ENOUGH: usize = 256 << 10;
+
+/// What a text is, by its begin (all of it, or [`ENOUGH`]).
+pub fn sniff(begin: &[u8]) -> Kind {
+    if begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return Kind::Zstd;
+    }
+    let begin = &begin[..begin.len().min(ENOUGH)];
+    let text = String::from_utf8_lossy(begin);
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    if first.starts_with('{') && first.contains("\"line\"") && first.contains("trimbench.run/") {
+        return Kind::Record;
+    }
+    let histogram = HistogramLog::read(begin).unwrap_or_default();
+    if !histogram.rows.is_empty() && histogram.skipped.lines <= 1 {
+        return Kind::FioHistogram;
+    }
+    let log = Log::read(begin).unwrap_or_default();
+    if !log.rows.is_empty() && log.skipped.lines <= 1 {
+        return Kind::FioLog;
+    }
+    match iostat::Log::read(begin, &iostat::Options::default()) {
+        Ok(_)
+        | Err(
+            iostat::IostatError::NotExtended { .. }
+            | iostat::IostatError::Short { .. }
+            | iostat::IostatError::CutOff { .. },
+        ) => {
+            return Kind::Iostat;
+        }
+        Err(_) => {}
+    }
+    if Output::parse(&text).is_ok() || text.contains("\"fio version\"") {
+        return Kind::FioJson;
+    }
+    if Notes::is_one(&text) {
+        return Kind::Notes;
+    }
+    // Nearly anything without brackets is no job file, and other INI files set no I/O.
+    let jobs = JobFile::parse(&text);
+    let sets_io = |file: JobFile| {
+        let options = ["rw", "ioengine", "filename", "directory", "bs", "size"];
+        let mut jobs = file.jobs().iter();
+        jobs.any(|job| options.iter().any(|name| job.options.get(name).is_some()))
+    };
+    match jobs.is_ok_and(sets_io) {
+        true => Kind::FioJobs,
+        false => Kind::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_content() {
+        let histogram = "100, 0, 4096, ".to_owned() + &vec!["0"; 58].join(", ") + "\n";
+        let iostat = "Linux 6.5.0 (box) \t06/19/2024 \t_x86_64_\t(24 CPU)\n\n\
+                      Device r/s rkB/s\nsda 1.00 4.00\n\n";
+        let json = "{\"sysstat\": {\n\"disk\": [\n{\"disk_device\": \"sda\", \"r/s\": 1.00}\n]\n";
+        for (text, kind) in [
+            ("100, 38300, 0, 0, 0\n200, 383", Kind::FioLog),
+            (histogram.as_str(), Kind::FioHistogram),
+            (iostat, Kind::Iostat),
+            (json, Kind::Iostat),
+            ("Device tps kB_read/s\nsda 1.0 2.0\n", Kind::Iostat),
+            ("Device tps kB/s await\nsda 1.0 2.0 3.0\n", Kind::Iostat),
+            (
+                "note: x\n{\n \"fio version\" : \"fio-3.33\",\n \"jobs\" : [",
+                Kind::FioJson,
+            ),
+            ("; jobs\n[global]\nrw=read\n[a]\n", Kind::FioJobs),
+            (
+                "Remove /data/f at Wed Jun 19 05:02:34 AM UTC 2024\n",
+                Kind::Notes,
+            ),
+            (
+                "{\"line\":\"head\",\"schema\":\"trimbench.run/1\"}\n",
+                Kind::Record,
+            ),
+            ("[package]\nname=x\n", Kind::Unknown),
+            ("", Kind::Unknown),
+            ("hello\n", Kind::Unknown),
+        ] {
+            assert_eq!(sniff(text.as_bytes()), kind, "{text}");
+        }
+        assert_eq!(sniff(&[0x28, 0xb5, 0x2f, 0xfd, 0]), Kind::Zstd);
+    }
+}

@@ -1,0 +1,230 @@
+//! One record of iostat and fio, which ran beside each other: the foreground is
+//! fio's, whose logs know its latencies, and the devices are iostat's.
+//!
+//! Their clocks need not agree, and iostat without `-t` has none. Then fio's
+//! operations are laid where they fit best to what the devices did.
+
+use timeline::record::{ActorInterval, Interval, Line, PushError, RunRecord};
+
+use crate::fio::record as fio;
+use crate::fio::{FioSeries, Grid, UNTIMED};
+use crate::iostat::{self, IostatError, Log, Notes};
+
+/// Most intervals that fio's begin is looked for before and after iostat's.
+const FARTHEST: usize = 3600;
+/// Operations that agree less than this with the devices' may be others altogether.
+const AGREED: f64 = 0.8;
+/// Parts of an interval to which the begin is found.
+const PARTS: i32 = 10;
+
+/// Makes one record of both. Without operations in fio's logs it is iostat's alone.
+///
+/// # Errors
+/// As [`iostat::record`].
+pub fn together(
+    log: &Log,
+    notes: Option<&Notes>,
+    options: &iostat::Options,
+    mut series: Vec<FioSeries>,
+) -> Result<RunRecord, IostatError> {
+    let base = iostat::record(log, notes, options)?;
+    series.retain(|one| one.ran().is_some());
+    if series.is_empty() {
+        return Ok(base);
+    }
+    let told = series.iter().all(|one| one.started_unix_s.is_some());
+    let warning = match log.dated {
+        Some(true) if told => None,
+        _ => align(&base, &mut series, told && log.dated.is_some()),
+    };
+    Ok(joined(&base, &series, warning)?)
+}
+
+/// iostat's record with other actors.
+fn joined(
+    base: &RunRecord,
+    series: &[FioSeries],
+    warning: Option<String>,
+) -> Result<RunRecord, PushError> {
+    let grid = Grid::of(base.head.started_unix_s, &base.intervals);
+    let columns: Vec<Vec<Option<ActorInterval>>> =
+        series.iter().map(|one| one.intervals(&grid)).collect();
+    let mut head = base.head.clone();
+    head.actors = series.iter().map(|one| one.info.clone()).collect();
+    head.scenario["imported_from"] = "iostat and fio".into();
+    let mut record = RunRecord::new(head)?;
+    fio::warn(&mut record, series)?;
+    if let Some(warning) = warning {
+        fio::push_warning(&mut record, warning)?;
+    }
+    for line in base.lines().skip(1) {
+        record.push(&match line {
+            Line::Interval(interval) => {
+                let i = record.intervals.len();
+                Line::Interval(Interval {
+                    actors: columns.iter().map(|column| column[i]).collect(),
+                    ..interval
+                })
+            }
+            line => line,
+        })?;
+    }
+    Ok(record)
+}
+
+/// Moves fio's logs to where they agree best with the devices, and says how sure that is.
+fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<String> {
+    let ran = series.iter().filter_map(FioSeries::ran);
+    let zero_s = ran.map(|(begin, _)| begin).fold(f64::INFINITY, f64::min);
+    let clocks: Vec<f64> = series
+        .iter()
+        .map(|one| one.started_unix_s.unwrap_or(0.0))
+        .collect();
+    // From here on their clock is the record's, and they begin with it.
+    let started = base.head.started_unix_s;
+    let put = |shift_s: f64, series: &mut [FioSeries]| {
+        for (one, clock) in series.iter_mut().zip(&clocks) {
+            one.started_unix_s = Some(clock - zero_s + started + shift_s);
+        }
+    };
+    put(0.0, series);
+    let interval_s = base.head.interval_ms / 1e3;
+    let fio = operations(series, started, interval_s, base.intervals.len());
+    let devices = even(base, interval_s, fio.len() + FARTHEST);
+    let best = lags(devices.len(), fio.len())
+        .map(|lag| (lag, agreement(&devices, |j| at(&fio, j as i64 - lag))))
+        .fold((0, f64::NEG_INFINITY), |best, next| {
+            if next.1 > best.1 { next } else { best }
+        });
+    if best.1 < AGREED {
+        if told {
+            for (one, clock) in series.iter_mut().zip(&clocks) {
+                one.started_unix_s = Some(*clock);
+            }
+            return None;
+        }
+        put(0.0, series);
+        return Some(
+            "What iostat and fio saw can't be brought together by its times, so they are taken to have \
+             begun at once; record with iostat -t in UTC (S_TIME_FORMAT=ISO) and log_unix_epoch=1."
+                .to_owned(),
+        );
+    }
+    let coarse_s = best.0 as f64 * interval_s;
+    let grid = Grid::of(started, &base.intervals);
+    // Intervals that were folded would outweigh all others, and tell less.
+    let short = |i: &usize| f64::from(base.intervals.seconds[*i]) < 1.5 * interval_s;
+    let short: Vec<usize> = (0..base.intervals.len()).filter(short).collect();
+    let devices: Vec<f64> = short.iter().map(|&i| done(base, i)).collect();
+    let mut found = (0, f64::NEG_INFINITY);
+    for part in -PARTS + 1..PARTS {
+        put(
+            coarse_s + f64::from(part) * interval_s / f64::from(PARTS),
+            series,
+        );
+        let sums = summed(series, &grid);
+        let agrees = agreement(&devices, |j| sums[short[j]]);
+        if agrees > found.1 + 1e-9 {
+            found = (part, agrees);
+        }
+    }
+    for one in series.iter_mut() {
+        one.warnings.retain(|warning| !warning.contains(UNTIMED));
+    }
+    let shift_s = coarse_s + f64::from(found.0) * interval_s / f64::from(PARTS);
+    put(shift_s, series);
+    Some(format!(
+        "iostat's clock isn't known, so fio's begin was laid {} iostat's, where its operations fit \
+         to the devices'.",
+        match shift_s {
+            s if s < 0.0 => format!("{:.1} s before", -s),
+            s => format!("{s:.1} s after"),
+        }
+    ))
+}
+
+/// What all devices that are actors did in an interval.
+fn done(base: &RunRecord, i: usize) -> f64 {
+    let actors = base.intervals.actors.iter();
+    actors.map(|actor| f64::from(actor.ops[i])).sum()
+}
+
+/// The same in intervals of one length from the record's begin on, at most so many: those
+/// of a long log aren't.
+fn even(base: &RunRecord, interval_s: f64, most: usize) -> Vec<f64> {
+    let mut devices: Vec<f64> = Vec::new();
+    for i in 0..base.intervals.len() {
+        let reports = (f64::from(base.intervals.seconds[i]) / interval_s).round();
+        let each = done(base, i) / reports.max(1.0);
+        let at = (base.intervals.at_s[i] / interval_s).round() as usize;
+        if at >= most {
+            break;
+        }
+        let end = (at.max(devices.len()) + reports.max(1.0) as usize).min(most);
+        devices.resize(at.max(devices.len()), 0.0);
+        devices.resize(end, each);
+    }
+    devices
+}
+
+fn lags(devices: usize, fio: usize) -> impl Iterator<Item = i64> {
+    let before = fio.min(FARTHEST) as i64;
+    let after = devices.min(FARTHEST) as i64;
+    // The nearest first, so that it is taken where several agree alike.
+    (0..=before.max(after)).flat_map(move |lag| {
+        let negative = (lag > 0 && lag <= before).then_some(-lag);
+        let positive = (lag <= after).then_some(lag);
+        [positive, negative].into_iter().flatten()
+    })
+}
+
+fn at(all: &[f64], i: i64) -> f64 {
+    let place = usize::try_from(i).ok();
+    place.and_then(|i| all.get(i)).copied().unwrap_or(0.0)
+}
+
+/// fio's operations in intervals of its own, from its begin on.
+fn operations(series: &[FioSeries], started: f64, interval_s: f64, most: usize) -> Vec<f64> {
+    let ends = series.iter().filter_map(FioSeries::ran).map(|ran| ran.1);
+    let end_s = ends.fold(f64::NEG_INFINITY, f64::max) - started;
+    let n = (end_s / interval_s)
+        .ceil()
+        .clamp(0.0, (most + FARTHEST) as f64) as usize;
+    let at_s: Vec<f64> = (0..n).map(|i| i as f64 * interval_s).collect();
+    let seconds = vec![interval_s as f32; n];
+    let grid = Grid {
+        started_unix_s: started,
+        at_s: &at_s,
+        seconds: &seconds,
+    };
+    summed(series, &grid)
+}
+
+fn summed(series: &[FioSeries], grid: &Grid<'_>) -> Vec<f64> {
+    let mut sums = vec![0.0; grid.at_s.len()];
+    for one in series {
+        for (sum, interval) in sums.iter_mut().zip(one.intervals(grid)) {
+            *sum += interval.map_or(0.0, |interval| interval.ops as f64);
+        }
+    }
+    sums
+}
+
+/// Pearson's correlation of two rows; 0 where one never changes.
+fn agreement(a: &[f64], b: impl Fn(usize) -> f64) -> f64 {
+    let n = a.len() as f64;
+    let mean_a = a.iter().sum::<f64>() / n;
+    let mean_b = (0..a.len()).map(&b).sum::<f64>() / n;
+    let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
+    for (j, &value) in a.iter().enumerate() {
+        let (x, y) = (value - mean_a, b(j) - mean_b);
+        ab += x * y;
+        aa += x * x;
+        bb += y * y;
+    }
+    if aa > 0.0 && bb > 0.0 {
+        ab / (aa * bb).sqrt()
+    } else {
+        0.0
+    }
+}

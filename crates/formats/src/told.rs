@@ -1,0 +1,32 @@
+//! What the user tells beside the texts.
+
+use timeline::record::{Event, EventKind, Line, Phase, PhaseName, PushError, RunRecord};
+
+/// A baseline is at most so long before a deletion whose time is told, in seconds.
+const BASELINE_S: f64 = 10.0;
+
+/// Puts the begin of the deletion into a record that has its intervals: what was
+/// done before it, for 10 s at most, is the baseline.
+pub(crate) fn deletion_at(record: &mut RunRecord, at_s: f64) -> Result<(), PushError> {
+    let at_s = at_s.max(0.0);
+    let actors = &record.intervals.actors;
+    let busy = (0..record.intervals.len()).find(|&i| actors.iter().any(|a| a.ops[i] > 0));
+    let begin_s = busy.map_or(0.0, |i| record.intervals.at_s[i]);
+    let baseline_s = (at_s - BASELINE_S).max(begin_s).min(at_s);
+    for (name, at_s) in [
+        (PhaseName::Settle, 0.0),
+        (PhaseName::Baseline, baseline_s),
+        (PhaseName::Delete, at_s),
+    ] {
+        record.push(&Line::Phase(Phase {
+            name,
+            part: Default::default(),
+            at_s,
+        }))?;
+    }
+    record.push(&Line::Event(Event {
+        at_s,
+        kind: EventKind::DeletionBegan,
+        detail: None,
+    }))
+}
