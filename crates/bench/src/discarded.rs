@@ -57,10 +57,12 @@ mod tests {
             below: Vec::new(),
             leaf,
             model: None,
+            firmware: None,
             size_bytes: 0,
             rotational: None,
             scheduler: None,
             discard: DiscardLimits::default(),
+            slower: None,
         }
     }
 

@@ -12,6 +12,10 @@ const QUIET: Duration = Duration::from_secs(2);
 pub(crate) struct Drain {
     limit: Duration,
     discards_expected: bool,
+    /// Whether what is freed has to be discarded.
+    owes: bool,
+    /// Most that an interval discarded before: the foreground's own doing.
+    background_bytes: u64,
     freed_bytes: u64,
     discarded_bytes: u64,
     last_significant: Option<Duration>,
@@ -27,6 +31,8 @@ pub(crate) enum State {
     Waiting,
     /// All that was freed has been discarded, and the device has been quiet since.
     Paid,
+    /// Discards came, and the device has been quiet since; what was owed can't be told.
+    Quiet,
     /// The limit has passed, and discards are still missing.
     GaveUp,
     /// No discards came where none were expected.
@@ -40,6 +46,8 @@ impl Drain {
         Drain {
             limit,
             discards_expected,
+            owes: true,
+            background_bytes: 0,
             freed_bytes: 0,
             discarded_bytes: 0,
             last_significant: None,
@@ -48,12 +56,32 @@ impl Drain {
         }
     }
 
+    /// The same for a deletion that leaves no debt that could be told: one that
+    /// goes on has much of what it drops in new files before it could be
+    /// discarded, and FITRIM discards what others had freed. It is over when
+    /// the discards are.
+    pub(crate) fn without_debt(limit: Duration, discards_expected: bool) -> Self {
+        Drain {
+            owes: false,
+            ..Drain::new(limit, discards_expected)
+        }
+    }
+
+    /// Intervals with at most so many discarded bytes are no sign of the deletion:
+    /// a foreground that frees space itself (saves, appends to logs) has such
+    /// all the time, and would never be quiet.
+    pub(crate) fn beside(mut self, background_bytes: u64) -> Self {
+        self.background_bytes = background_bytes;
+        self
+    }
+
     /// Adds an interval that ended at `now`.
     pub(crate) fn interval(&mut self, now: Duration, freed_bytes: u64, discarded_bytes: u64) {
         self.freed_bytes += freed_bytes;
         self.discarded_bytes += discarded_bytes;
         let whole = self.freed_bytes.max(self.discarded_bytes);
-        if discarded_bytes > 0 && discarded_bytes as f64 >= SIGNIFICANT * whole as f64 {
+        let significant = discarded_bytes as f64 >= SIGNIFICANT * whole as f64;
+        if discarded_bytes > self.background_bytes && significant {
             self.last_significant = Some(now);
         }
         self.paid = self.is_paid().then(|| self.paid.unwrap_or(now));
@@ -71,7 +99,7 @@ impl Drain {
 
     /// When the debt was paid; `None` while it isn't, or where nothing was owed.
     pub(crate) fn paid_at(&self) -> Option<Duration> {
-        let paid = self.paid.filter(|_| self.freed_bytes > 0)?;
+        let paid = self.paid.filter(|_| self.owes && self.freed_bytes > 0)?;
         self.returned.map(|returned| paid.max(returned))
     }
 
@@ -88,14 +116,21 @@ impl Drain {
             .last_significant
             .map_or(returned, |at| at.max(returned));
         let quiet = now.saturating_sub(quiet_since) >= QUIET;
-        if self.is_paid() && quiet {
+        if self.owes && self.is_paid() && quiet {
             State::Paid
+        } else if !self.owes && self.last_significant.is_some() && quiet {
+            State::Quiet
         } else if !self.discards_expected && self.last_significant.is_none() && quiet {
             State::NoneExpected
-        } else if now.saturating_sub(returned) >= self.limit {
-            State::GaveUp
-        } else {
+        } else if now.saturating_sub(returned) < self.limit {
             State::Waiting
+        } else if self.owes && self.is_paid() {
+            // It was never quiet, but nothing is missing.
+            State::Paid
+        } else if !self.owes && self.last_significant.is_some() {
+            State::Quiet
+        } else {
+            State::GaveUp
         }
     }
 }
@@ -154,5 +189,55 @@ mod tests {
         drain.returned(S);
         assert_eq!(drain.state(3 * S), State::Paid);
         assert_eq!(drain.paid_at(), None);
+    }
+
+    #[test]
+    fn without_a_debt_quiet_after_discards_is_the_end() {
+        let mut drain = Drain::without_debt(60 * S, true);
+        drain.interval(S, 8 * GIB, GIB);
+        drain.returned(2 * S);
+        assert_eq!(drain.state(3 * S), State::Waiting);
+        drain.interval(3 * S, 0, GIB);
+        assert_eq!(drain.state(4 * S), State::Waiting);
+        assert_eq!(drain.state(5 * S), State::Quiet);
+        assert_eq!(drain.paid_at(), None);
+    }
+
+    #[test]
+    fn without_a_debt_discards_are_still_waited_for_where_they_are_expected() {
+        let mut drain = Drain::without_debt(60 * S, true);
+        drain.interval(S, 8 * GIB, 0);
+        drain.returned(S);
+        assert_eq!(drain.state(30 * S), State::Waiting);
+        assert_eq!(drain.state(61 * S), State::GaveUp);
+        let mut none = Drain::without_debt(60 * S, false);
+        none.returned(S);
+        assert_eq!(none.state(3 * S), State::NoneExpected);
+    }
+
+    #[test]
+    fn a_foreground_that_frees_space_itself_keeps_nobody_waiting() {
+        let mut drain = Drain::new(60 * S, true).beside(GIB / 2);
+        drain.interval(S, 8 * GIB, 8 * GIB);
+        drain.returned(S);
+        for i in 2..=3 {
+            drain.interval(i * S, 0, GIB / 2);
+        }
+        assert_eq!(drain.state(3 * S), State::Paid);
+        // More than ever before the deletion is the deletion's.
+        drain.interval(4 * S, 0, GIB);
+        assert_eq!(drain.state(4 * S), State::Waiting);
+    }
+
+    #[test]
+    fn what_is_paid_is_not_given_up() {
+        let mut drain = Drain::new(10 * S, true);
+        drain.interval(S, 8 * GIB, 8 * GIB);
+        drain.returned(S);
+        for i in 2..=11 {
+            assert_eq!(drain.state(i * S - S / 2), State::Waiting);
+            drain.interval(i * S, 0, GIB);
+        }
+        assert_eq!(drain.state(11 * S), State::Paid);
     }
 }

@@ -55,6 +55,22 @@ pub enum BenchError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// fio's job file can't be used.
+    #[error("{}: {why}", path.display())]
+    Fio {
+        /// The job file.
+        path: PathBuf,
+        /// What is wrong; what fio said, if it said anything.
+        why: String,
+    },
+    /// fio took the job and failed, or had to be stopped.
+    #[error("{}: {why}", path.display())]
+    FioFailed {
+        /// The job file.
+        path: PathBuf,
+        /// How, and what fio said, if it said anything.
+        why: String,
+    },
     /// The deletion did not delete.
     #[error("the deletion failed: {0}")]
     Deletion(String),
@@ -83,10 +99,12 @@ impl BenchError {
                 | BenchError::Space { .. }
                 | BenchError::Plan(_)
                 | BenchError::Raw(_)
+                | BenchError::Fio { .. }
                 | BenchError::Load(
                     load::LoadError::Spec { .. }
                         | load::LoadError::NoDirect { .. }
                         | load::LoadError::NoIoUring { .. }
+                        | load::LoadError::NoLibaio { .. }
                 )
         )
     }

@@ -29,9 +29,11 @@ pub struct Second {
     pub phase: PhaseName,
     /// The part of the run.
     pub part: Part,
-    /// Operations per second of the foreground; `None` while it isn't running.
+    /// Operations per second of the first actor, over all of its series; `None`
+    /// while it isn't running.
     pub ops_per_s: Option<f64>,
-    /// 99th percentile of its latency, in microseconds; `None` when nothing completed.
+    /// 99th percentile of its latency, in microseconds, of the slowest of its
+    /// series; `None` when nothing completed.
     pub p99_us: Option<f64>,
     /// Age of its oldest operation in flight, in microseconds.
     pub oldest_us: Option<f64>,

@@ -3,6 +3,7 @@
 use linux::space::Space;
 use thiserror::Error;
 
+use crate::plan::{Control, Method};
 use crate::survey::Survey;
 
 const MIB: u64 = 1 << 20;
@@ -21,11 +22,16 @@ const LEAST: u64 = 16 * MIB;
 pub struct Wanted {
     /// Bytes to delete (all files together).
     pub deletion_bytes: Option<u64>,
-    /// How often those are written before the first deletion: twice with a
-    /// control that deletes as well.
+    /// How often those may take space at once: [`copies`].
     pub deletion_copies: u64,
-    /// Bytes of the foreground file still to be written (0 when one is reused).
+    /// Bytes of the foreground file still to be written (0 when one is reused,
+    /// and where nobody needs it: [`crate::Plan::needs_file`]).
     pub foreground_bytes: Option<u64>,
+    /// Bytes taken beside all these: of appenders' and tasks' files
+    /// ([`crate::plan::Actor::own_bytes`]), of what takes the place of swapped
+    /// tables ([`crate::plan::Method::REPLACEMENT_BYTES`] each), of fio's files
+    /// ([`crate::plan::FioJob::space_bytes`]).
+    pub other_bytes: u64,
     /// How the files to delete are fragmented, if they are.
     pub fragments: Option<Fragments>,
 }
@@ -67,6 +73,17 @@ impl Fragments {
     }
 }
 
+/// How often the bytes of a deletion may take space at once. A control that
+/// deletes as well has files of its own. What a deletion that goes on has dropped
+/// stays taken until the file system commits, while it writes anew.
+pub fn copies(method: &Method, control: Option<Control>) -> u64 {
+    match control {
+        _ if method.is_continuous() => 2,
+        Some(Control::Nodiscard) => 2,
+        Some(Control::SecondName) | None => 1,
+    }
+}
+
 /// Sizes chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
@@ -80,7 +97,8 @@ pub struct Sizes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "too little space: the run needs {} MiB, and only {} MiB are available beyond the {} MiB \
-     that stay free; choose a smaller --size or --foreground-size, or free some space",
+     that stay free; choose a smaller --size or --foreground-size, fewer or smaller files of \
+     actors or of the fio job, or free some space",
     needed / MIB, usable / MIB, reserve / MIB
 )]
 pub struct TooLittleSpace {
@@ -98,10 +116,13 @@ pub struct TooLittleSpace {
 /// [`TooLittleSpace`] when it doesn't.
 pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
     let usable = space.usable_bytes();
-    let foreground_bytes = wanted
-        .foreground_bytes
-        .unwrap_or_else(|| whole_mib(FOREGROUND.min(usable / 8)).max(LEAST));
-    let left = usable.saturating_sub(foreground_bytes);
+    let other_bytes = wanted.other_bytes;
+    let foreground_bytes = wanted.foreground_bytes.unwrap_or_else(|| {
+        whole_mib(FOREGROUND.min(usable.saturating_sub(other_bytes) / 8)).max(LEAST)
+    });
+    let left = usable
+        .saturating_sub(foreground_bytes)
+        .saturating_sub(other_bytes);
     let deletion_bytes = wanted.deletion_bytes.unwrap_or_else(|| {
         let most = wanted
             .fragments
@@ -112,7 +133,8 @@ pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
     let needed = deletion_bytes
         .saturating_add(overhead)
         .saturating_mul(wanted.deletion_copies)
-        .saturating_add(foreground_bytes);
+        .saturating_add(foreground_bytes)
+        .saturating_add(other_bytes);
     if needed > usable {
         return Err(TooLittleSpace {
             needed,
@@ -188,6 +210,7 @@ mod tests {
             deletion_bytes,
             deletion_copies: 1,
             foreground_bytes,
+            other_bytes: 0,
             fragments: None,
         }
     }
@@ -233,6 +256,7 @@ mod tests {
             deletion in proptest::option::of(0u64..1 << 45),
             foreground in proptest::option::of(0u64..1 << 45),
             extent_blocks in proptest::option::of(1u64..1000),
+            other_bytes in 0u64..1 << 40,
         ) {
             let space = space(size, (size as f64 * share) as u64);
             let fragments = extent_blocks.map(|blocks| Fragments {
@@ -240,10 +264,11 @@ mod tests {
                 extent_bytes: blocks * 4096,
                 overhead_bytes: 8192,
             });
-            let wanted = Wanted { fragments, ..wanted(deletion, foreground) };
+            let wanted = Wanted { fragments, other_bytes, ..wanted(deletion, foreground) };
             if let Ok(sizes) = choose(&space, wanted) {
                 let overhead = fragments.map_or(0, |f| f.overhead(sizes.deletion_bytes));
-                let taken = sizes.deletion_bytes + overhead + sizes.foreground_bytes;
+                let taken =
+                    sizes.deletion_bytes + overhead + sizes.foreground_bytes + other_bytes;
                 prop_assert!(space.available_bytes - taken >= space.reserve_bytes());
             }
         }

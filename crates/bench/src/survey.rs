@@ -1,6 +1,6 @@
 //! What there is before a run begins: mount, devices, discards, space.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linux::files::{DirectIo, FileError, probe_direct};
 use linux::mounts::Mount;
@@ -34,6 +34,10 @@ pub struct Survey {
     pub direct: Result<u64, String>,
     /// Size of a usable foreground file that an earlier run left, in bytes.
     pub kept_foreground: Option<u64>,
+    /// A blkio cgroup of version 1 that the foreground's threads are to run in,
+    /// and no others: where whatever deletes and commits must not share one with
+    /// whatever reads. `None`: they run where this process does.
+    pub foreground_cgroup: Option<PathBuf>,
     /// What is odd, and what follows from it.
     pub warnings: Vec<String>,
 }
@@ -80,6 +84,7 @@ impl Survey {
             target: found.target,
             devices: found.devices,
             mount: found.mount,
+            foreground_cgroup: None,
             warnings: found.notes,
         })
     }
@@ -102,6 +107,7 @@ impl Survey {
             target: found.target,
             devices: found.devices,
             mount: None,
+            foreground_cgroup: None,
             warnings: found.notes,
         })
     }
@@ -109,10 +115,10 @@ impl Survey {
     /// Whether a plan takes the foreground's file that an earlier run left: it
     /// must have been asked for, and be large enough.
     pub fn reuses(&self, plan: &Plan) -> bool {
-        plan.foreground.reuse
+        plan.file.reuse
             && self
                 .kept_foreground
-                .is_some_and(|kept| kept >= plan.foreground.size_bytes)
+                .is_some_and(|kept| kept >= plan.file.size_bytes)
     }
 
     /// An error about this place.

@@ -1,20 +1,18 @@
-//! What is looked at in every interval: running actors and block devices.
-
-use std::time::Duration;
+//! What is looked at in every interval: the series of running actors, and block devices.
 
 use hdrhistogram::Histogram;
 use linux::SysRoot;
 use linux::stats::{Counters, DeviceStats, StatsError};
-use load::{Actor, ActorSpec, Clock, LoadError, Nanos, Sampler, Unfinished};
+use load::{Nanos, Sampler, Series};
 use timeline::record::{
     ActorInterval, DeviceInterval, Grain, HistogramLine, Latency, Part, encode_histogram,
     latency_histogram, second_histogram,
 };
 
-/// An actor with its sampler and its latencies of the current second and phase.
+/// A series with its sampler and its latencies of the current second and phase.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    actor: Actor,
+    series: Series,
     sampler: Sampler,
     second: Latencies,
     phase: Latencies,
@@ -29,17 +27,15 @@ struct Latencies {
 }
 
 impl Watched {
-    /// Starts an actor.
-    pub(crate) fn start(spec: ActorSpec, clock: Clock) -> Result<Self, LoadError> {
-        let open_loop = matches!(spec.arrival, load::Arrival::Open { .. });
-        let actor = Actor::start(spec, clock)?;
-        let sampler = Sampler::new(actor.meter().clone());
-        Ok(Watched {
-            actor,
-            sampler,
+    /// Begins to watch a series of a running actor.
+    pub(crate) fn new(series: &Series) -> Self {
+        let open_loop = series.info.loop_kind.is_open();
+        Watched {
+            series: series.clone(),
+            sampler: series.sampler(),
             second: Latencies::new(open_loop, second_histogram),
             phase: Latencies::new(open_loop, latency_histogram),
-        })
+        }
     }
 
     /// What happened since the last call.
@@ -77,23 +73,13 @@ impl Watched {
 
     /// How the first failed operation failed, in words.
     pub(crate) fn first_error(&self) -> Option<String> {
-        let (failure, at) = self.actor.meter().first_error()?;
-        let errors = self.actor.meter().errors();
+        let (failure, at) = self.series.meter.first_error()?;
+        let errors = self.series.meter.errors();
         Some(format!(
             "{}: {errors} operations failed, the first at {:.1} s: {failure}",
-            self.actor.info().name,
+            self.series.info.name,
             at.as_secs_f64(),
         ))
-    }
-
-    /// The actor itself.
-    pub(crate) fn actor(&self) -> &Actor {
-        &self.actor
-    }
-
-    /// Stops it and counts what never finished.
-    pub(crate) fn finish(self, grace: Duration) -> Unfinished {
-        self.actor.finish(grace)
     }
 }
 

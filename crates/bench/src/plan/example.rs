@@ -1,0 +1,57 @@
+//! Plans for tests.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::*;
+
+/// A reader, and nothing that is deleted.
+pub(crate) fn example() -> Plan {
+    let s = Duration::from_secs(1);
+    Plan {
+        scenario: None,
+        place: Place::Directory(PathBuf::from("/tmp")),
+        actors: vec![Actor {
+            name: "reader".into(),
+            work: Work::Blocks {
+                op: Op::Read,
+                pattern: Pattern::Random,
+                block_bytes: 4096,
+                direct: false,
+                size_bytes: None,
+            },
+            arrival: Arrival::Closed { depth: 4, batch: 1 },
+        }],
+        file: ForegroundFile {
+            size_bytes: 64 << 20,
+            direct: false,
+            keep: false,
+            reuse: false,
+        },
+        engine: Engine::Auto,
+        seed: 7,
+        canary_per_s: None,
+        fio: None,
+        deletion: None,
+        control: None,
+        timing: Timing {
+            interval: s / 10,
+            settle_limit: s,
+            baseline: s,
+            recovery: s,
+            drain_limit: 5 * s,
+        },
+        low: None,
+    }
+}
+
+/// 64 MiB in four files.
+pub(crate) fn example_deletion(method: Method) -> Deletion {
+    Deletion {
+        method,
+        size_bytes: 64 << 20,
+        files: 4,
+        extent_bytes: None,
+        commit: true,
+    }
+}

@@ -1,0 +1,179 @@
+//! What a run is going to do, in full: it is written into the record's head,
+//! so that somebody else can repeat it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+mod actor;
+mod deletion;
+#[cfg(test)]
+mod example;
+
+pub use actor::{Actor, Arrival, Op, Pattern, Work};
+pub use deletion::{Control, Deletion, End, Method};
+#[cfg(test)]
+pub(crate) use example::{example, example_deletion};
+
+/// A whole run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Plan {
+    /// Name of the scenario it was made from, if it was made from one.
+    pub scenario: Option<String>,
+    /// Where it runs.
+    pub place: Place,
+    /// The I/O somebody cares about. The first actor is the one that settling
+    /// and live progress follow; the canary comes after them, and fio's series last.
+    pub actors: Vec<Actor>,
+    /// The file that reads, writes and the canary share.
+    pub file: ForegroundFile,
+    /// The engine asked for, for all actors that know engines.
+    pub engine: Engine,
+    /// Seed of offsets and arrivals; each actor has its own drawn from it.
+    pub seed: u64,
+    /// Reads per second of the canary: one outstanding 4 KiB read, open loop.
+    /// `None` leaves it out.
+    pub canary_per_s: Option<f64>,
+    /// A fio job that runs beside the actors.
+    pub fio: Option<FioJob>,
+    /// What is deleted; `None` only measures the foreground.
+    pub deletion: Option<Deletion>,
+    /// The control run, if any.
+    pub control: Option<Control>,
+    /// How long the phases last.
+    pub timing: Timing,
+    /// Below which share of the baseline an interval counts as stalled; `None`
+    /// for the judge's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+}
+
+/// Where a run takes place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In a directory of a mounted file system.
+    Directory(PathBuf),
+    /// On a raw device, whose data are destroyed.
+    Device {
+        /// The device node.
+        path: PathBuf,
+        /// Names of the signatures found on it that may be overwritten.
+        overwrite: Vec<String>,
+    },
+}
+
+impl Place {
+    /// The path that was named.
+    pub fn path(&self) -> &std::path::Path {
+        match self {
+            Place::Directory(path) | Place::Device { path, .. } => path,
+        }
+    }
+}
+
+/// The foreground's file (or region of the device): a database's table, which
+/// reading, overwriting and mixed actors share with the canary. It is made only
+/// where one of those needs it; see [`Plan::needs_file`].
+#[derive(Debug, Clone, Serialize)]
+pub struct ForegroundFile {
+    /// Its size, in bytes.
+    pub size_bytes: u64,
+    /// Whether files are made, and the canary reads, past the page cache. Each
+    /// actor says for itself.
+    pub direct: bool,
+    /// Leave it behind for the next run.
+    pub keep: bool,
+    /// Use the one that an earlier run left behind.
+    pub reuse: bool,
+}
+
+/// A job for fio to run as foreground.
+#[derive(Debug, Clone, Serialize)]
+pub struct FioJob {
+    /// Where it was read from, for messages.
+    pub path: PathBuf,
+    /// Its text, whole.
+    pub text: String,
+}
+
+/// The engine asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// The best there is: io_uring, else libaio, else sync; said when it falls back.
+    Auto,
+    /// io_uring or nothing.
+    IoUring,
+    /// libaio or nothing.
+    Libaio,
+    /// A thread per operation in flight.
+    Sync,
+    /// io_uring without I/O: measures the client itself.
+    Null,
+}
+
+/// How long the phases last.
+#[derive(Debug, Clone, Serialize)]
+pub struct Timing {
+    /// Length of an interval of the record.
+    #[serde(serialize_with = "seconds", rename = "interval_s")]
+    pub interval: Duration,
+    /// Longest time to wait for a steady foreground.
+    #[serde(serialize_with = "seconds", rename = "settle_limit_s")]
+    pub settle_limit: Duration,
+    /// Length of the baseline.
+    #[serde(serialize_with = "seconds", rename = "baseline_s")]
+    pub baseline: Duration,
+    /// Length of the recovery.
+    #[serde(serialize_with = "seconds", rename = "recovery_s")]
+    pub recovery: Duration,
+    /// How long after the last deletion call discards are waited for.
+    #[serde(serialize_with = "seconds", rename = "drain_limit_s")]
+    pub drain_limit: Duration,
+}
+
+impl Plan {
+    /// An experiment that does nothing yet, for whoever adds actors and a deletion:
+    /// the best engine, no canary, and a file that isn't kept.
+    pub fn plain(place: Place, direct: bool, file_bytes: u64, timing: Timing) -> Plan {
+        Plan {
+            scenario: None,
+            place,
+            actors: Vec::new(),
+            file: ForegroundFile {
+                size_bytes: file_bytes,
+                direct,
+                keep: false,
+                reuse: false,
+            },
+            engine: Engine::Auto,
+            seed: 1,
+            canary_per_s: None,
+            fio: None,
+            deletion: None,
+            control: None,
+            timing,
+            low: None,
+        }
+    }
+
+    /// Whether the foreground's file is there at all: an actor works on it, or
+    /// the canary reads it.
+    pub fn needs_file(&self) -> bool {
+        self.canary_per_s.is_some() || self.actors.iter().any(|actor| actor.work.shares_file())
+    }
+
+    /// The outside program that deletes, if one does.
+    pub(crate) fn program(&self) -> Option<String> {
+        match &self.deletion.as_ref()?.method {
+            Method::Command { argv } => argv.first().cloned(),
+            _ => None,
+        }
+    }
+}
+
+fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
+}

@@ -1,0 +1,173 @@
+//! Whether a deletion can be had as it is asked for.
+
+use linux::remount::DiscardGuard;
+use rustix::thread::CapabilitySet;
+use timeline::units;
+
+use crate::error::BenchError;
+use crate::plan::{Control, Deletion, Method, Place, Plan};
+use crate::survey::Survey;
+use crate::workplace::figures_of;
+
+pub(super) fn check(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
+    let Some(deletion) = &plan.deletion else {
+        return match plan.control {
+            Some(_) => refuse("--control compares deletions, and none is asked for"),
+            None => Ok(()),
+        };
+    };
+    let on_device = matches!(plan.place, Place::Device { .. });
+    let discards_device = matches!(deletion.method, Method::Discard { .. });
+    if on_device != discards_device {
+        return refuse(if on_device {
+            "a raw device has no files to delete: it can only be discarded"
+        } else {
+            "only a raw device can be discarded: choose another way to delete"
+        });
+    }
+    figures(deletion)?;
+    if deletion.method == Method::Fstrim {
+        may_trim(survey)?;
+    }
+    match plan.control {
+        Some(control) => check_control(deletion, control, survey),
+        None => Ok(()),
+    }
+}
+
+fn refuse(why: impl Into<String>) -> Result<(), BenchError> {
+    Err(BenchError::Plan(why.into()))
+}
+
+/// Whether no figure is 0 that mustn't be, and all are in range.
+fn figures(deletion: &Deletion) -> Result<(), BenchError> {
+    if matches!(deletion.method, Method::Discard { step_bytes } if step_bytes > 0) {
+        return Ok(());
+    }
+    if deletion.files == 0 && !deletion.method.is_continuous() {
+        return refuse("the deletion has 0 files: give at least 1");
+    }
+    let Some(spec) = figures_of(deletion) else {
+        return refuse(
+            "the deletion has 0 where it needs at least 1: calls or files at a time, or bytes per \
+             piece",
+        );
+    };
+    if deletion.file_bytes() == 0 {
+        return refuse(format!(
+            "{} in so many files leaves less than a block for each: raise the size or lower the \
+             number of files",
+            units::bytes(deletion.size_bytes),
+        ));
+    }
+    if matches!(&deletion.method, Method::Command { argv } if argv.is_empty()) {
+        return refuse("there is no program to delete with: name one");
+    }
+    Ok(spec.check()?)
+}
+
+/// FITRIM is for root, and needs a device that takes discards.
+fn may_trim(survey: &Survey) -> Result<(), BenchError> {
+    let may = rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
+    if !may {
+        return refuse(
+            "trimming a file system (FITRIM) needs the capability CAP_SYS_ADMIN: run as root, or \
+             choose another way to delete",
+        );
+    }
+    let top = survey.devices.iter().find(|device| device.level == 0);
+    match top {
+        Some(device) if device.discard.max_bytes == 0 => Err(survey.refuse(format!(
+            "there is nothing to trim with, because {} takes no discards: choose another device \
+             or way to delete",
+            device.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_control(deletion: &Deletion, control: Control, survey: &Survey) -> Result<(), BenchError> {
+    if !deletion.method.takes(control) {
+        return refuse(match control {
+            Control::SecondName => {
+                "--control without --remount unlinks second names of the files, and this deletion \
+                 might cut the files themselves: add --remount, or use --delete unlink"
+            }
+            Control::Nodiscard => {
+                "--control --remount keeps a file system from discarding what is deleted, and this \
+                 deletion would discard all the same: leave out --control"
+            }
+        });
+    }
+    match (control, &survey.mount) {
+        (Control::Nodiscard, Some(mount)) => DiscardGuard::check_off(mount).map_err(|e| {
+            let instead = match deletion.method.takes(Control::SecondName) {
+                true => "leave out --remount: a second name is unlinked instead",
+                false => "leave out --control",
+            };
+            survey.refuse(format!("{e}; {instead}"))
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::example_deletion;
+
+    fn said(method: Method, size_bytes: u64, files: u32) -> Option<String> {
+        let deletion = Deletion {
+            size_bytes,
+            files,
+            ..example_deletion(method)
+        };
+        figures(&deletion).err().map(|error| {
+            assert!(error.is_usage());
+            error.to_string()
+        })
+    }
+
+    #[test]
+    fn figures_of_nothing_are_refused() {
+        let (second, zero) = (Duration::from_secs(1), Duration::ZERO);
+        let lsm = |levels, file_bytes, run_for| Method::Lsm {
+            levels,
+            file_bytes,
+            rate_bytes_per_s: 1 << 20,
+            run_for,
+        };
+        for method in [
+            Method::Unlink { parallel: 0 },
+            lsm(4, 1 << 20, zero),
+            lsm(4, 0, second),
+            lsm(1, 1 << 20, second),
+            lsm(4, 1 << 30, second),
+            Method::Purge {
+                at_once: 0,
+                every: zero,
+            },
+            Method::Spill {
+                parallel: 0,
+                pause: zero,
+                run_for: second,
+            },
+            Method::Punch {
+                from: crate::plan::End::Head,
+                chunk_bytes: 1000,
+                sleep: zero,
+            },
+            Method::Command { argv: Vec::new() },
+        ] {
+            assert!(said(method.clone(), 1 << 30, 1).is_some(), "{method:?}");
+        }
+        assert_eq!(said(lsm(4, 1 << 20, second), 1 << 30, 1), None);
+        assert_eq!(said(Method::Swap, 1 << 30, 8), None);
+        assert!(said(Method::Swap, 1 << 30, 0).is_some());
+        let tiny = said(Method::Unlink { parallel: 1 }, 1000, 1);
+        assert!(tiny.is_some_and(|text| text.contains("less than a block")));
+    }
+}

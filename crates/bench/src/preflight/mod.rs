@@ -1,0 +1,132 @@
+//! Refuses, before anything is written, what would otherwise be refused only
+//! after minutes of writing.
+
+use std::path::Path;
+
+use linux::raw::RawDevice;
+use rustix::fs::{Access, AtFlags, CWD};
+use timeline::units;
+
+use crate::actors::{Lineup, names_differ};
+use crate::error::BenchError;
+use crate::fio;
+use crate::kept;
+use crate::plan::{Actor, Place, Plan, Work};
+use crate::survey::Survey;
+use crate::workplace::allow_open_files;
+
+mod deletion;
+
+/// Checks whether a plan can be carried out as far as that can be told without
+/// changing anything: the actors and their engines, the device's guards, the
+/// deletion's figures and rights, the remount, outside programs, and the place
+/// of a file to be kept.
+///
+/// # Errors
+/// What the run would be refused with.
+pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
+    let lineup = Lineup::resolve(plan)?;
+    lineup.check()?;
+    let mut series = lineup.series();
+    series.extend(fio::series(plan)?);
+    names_differ(&series)?;
+    blocks_fit(plan)?;
+    deletion::check(plan, survey)?;
+    let directory = match &plan.place {
+        Place::Device { path, overwrite } => {
+            needs_no_files(plan)?;
+            // Given back at once; the run claims it anew.
+            RawDevice::claim(path, overwrite)?;
+            return Ok(());
+        }
+        Place::Directory(directory) => directory,
+    };
+    allow_open_files(plan)?;
+    if plan.file.keep && plan.needs_file() && !survey.reuses(plan) {
+        may_keep(directory)?;
+    }
+    if let Some(program) = plan.program() {
+        has_program(&program, "--delete-with")?;
+    }
+    if plan.fio.is_some() {
+        has_program(fio::PROGRAM, "--fio")?;
+        fio::understands(plan)?;
+    }
+    Ok(())
+}
+
+/// Whether each actor's blocks fit into the file that it works on.
+fn blocks_fit(plan: &Plan) -> Result<(), BenchError> {
+    for actor in &plan.actors {
+        let Work::Blocks { block_bytes, .. } = &actor.work else {
+            continue;
+        };
+        let (file, size_bytes) = if actor.work.shares_file() {
+            ("the foreground's file", plan.file.size_bytes)
+        } else if let Some(size_bytes) = actor.work.append_bytes() {
+            ("its file", size_bytes)
+        } else {
+            continue;
+        };
+        if u64::from(*block_bytes) > size_bytes {
+            return Err(BenchError::Plan(format!(
+                "{}: blocks of {} are larger than {file}, {}: give a smaller block size or a \
+                 larger file",
+                actor.name,
+                units::bytes((*block_bytes).into()),
+                units::bytes(size_bytes),
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A raw device has no files, so nothing that makes some runs on it.
+fn needs_no_files(plan: &Plan) -> Result<(), BenchError> {
+    let of_files = |actor: &&Actor| actor.work.appends() || matches!(actor.work, Work::Task { .. });
+    if let Some(actor) = plan.actors.iter().find(of_files) {
+        return Err(BenchError::Plan(format!(
+            "{}: it makes files, and a raw device has none: leave it out, or give a directory",
+            actor.name
+        )));
+    }
+    if plan.fio.is_some() {
+        return Err(BenchError::Plan(
+            "--fio needs a directory: a raw device is claimed for this run alone".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn may_keep(directory: &Path) -> Result<(), BenchError> {
+    let path = kept::path(directory);
+    if path.symlink_metadata().is_ok() && kept::size(directory).is_none() {
+        return Err(BenchError::Place {
+            path,
+            why: "it isn't a foreground file of yours, so --keep doesn't replace it; move it \
+                  away, or leave out --keep"
+                .into(),
+        });
+    }
+    Ok(())
+}
+
+/// Finds a program as execvp(3) does. `asked_by` is the option that needs it.
+fn has_program(program: &str, asked_by: &str) -> Result<(), BenchError> {
+    let runs = |path: &Path| {
+        path.is_file() && rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+    };
+    let found = if program.contains('/') {
+        runs(Path::new(program))
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+        std::env::split_paths(&path).any(|directory| runs(&directory.join(program)))
+    };
+    if found {
+        return Ok(());
+    }
+    Err(BenchError::Plan(format!(
+        "{asked_by}: there is no program `{program}` that may be run; install it, or give its \
+         full path"
+    )))
+}

@@ -1,0 +1,246 @@
+//! The script of a run: prepare, settle, baseline, delete, recovery; with a
+//! control the last four come twice.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+
+use linux::remount::DiscardGuard;
+use load::Clock;
+use timeline::RunRecord;
+use timeline::record::{EndReason, EventKind, Head, Part, PhaseName, RecordWriter};
+
+use crate::actors::Lineup;
+use crate::error::BenchError;
+use crate::head;
+use crate::observer::Observer;
+use crate::plan::{Control, Plan};
+use crate::session::{Session, Stopped};
+use crate::sink::Sink;
+use crate::survey::Survey;
+use crate::watched::WatchedDevice;
+use crate::workplace::Workplace;
+
+mod delete;
+mod fio;
+mod prepare;
+mod settle;
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was recorded, whole or not.
+    pub record: RunRecord,
+    /// What failed on the way, if anything did.
+    pub error: Option<BenchError>,
+}
+
+/// Why the script ended early.
+enum Early {
+    Stopped,
+    Failed(BenchError),
+}
+
+impl From<Stopped> for Early {
+    fn from(_: Stopped) -> Self {
+        Early::Stopped
+    }
+}
+
+impl<E: Into<BenchError>> From<E> for Early {
+    fn from(error: E) -> Self {
+        Early::Failed(error.into())
+    }
+}
+
+/// A run that has what it needs and has not begun. Dropping it removes its
+/// directory, which is empty.
+#[derive(Debug)]
+pub struct Claimed<'a> {
+    plan: &'a Plan,
+    survey: &'a Survey,
+    clock: Clock,
+    lineup: Lineup,
+    head: Head,
+    devices: Vec<WatchedDevice>,
+    workplace: Workplace,
+}
+
+impl<'a> Claimed<'a> {
+    /// Takes what a plan needs: its engine, and its directory or device. Nothing
+    /// refuses the run after this, so that what an earlier one recorded can be
+    /// overwritten.
+    ///
+    /// # Errors
+    /// When the run can't begin.
+    pub fn claim(plan: &'a Plan, survey: &'a Survey) -> Result<Self, BenchError> {
+        let clock = Clock::start();
+        let lineup = Lineup::resolve(plan)?;
+        let mut series = lineup.series();
+        series.extend(crate::fio::series(plan)?);
+        let head = head::of(plan, survey, series, clock);
+        let devices = head
+            .devices
+            .iter()
+            .map(|device| WatchedDevice::open(&device.name))
+            .collect::<Result<_, _>>()
+            .map_err(|e| survey.refuse(e))?;
+        let workplace = Workplace::claim(plan, survey)?;
+        Ok(Claimed {
+            plan,
+            survey,
+            clock,
+            lineup,
+            head,
+            devices,
+            workplace,
+        })
+    }
+
+    /// Carries out the plan.
+    ///
+    /// The record also goes to `out`, line by line, while the run goes on. Setting
+    /// `stop` ends the run early; the record says so, and whatever was made is removed.
+    ///
+    /// # Errors
+    /// When the run can't begin. What fails later is told in the [`Outcome`], beside
+    /// the record so far.
+    pub fn perform<W: Write + Send + 'static>(
+        self,
+        out: Option<RecordWriter<W>>,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<Outcome, BenchError> {
+        let (plan, survey) = (self.plan, self.survey);
+        let sink = out
+            .map(Sink::start)
+            .transpose()
+            .map_err(BenchError::Record)?;
+        let interval = plan.timing.interval;
+        let session = Session::start(
+            self.clock,
+            self.head,
+            self.devices,
+            sink,
+            interval,
+            observer,
+            stop,
+        )
+        .map_err(|e| survey.refuse(e))?;
+        let mut script = Script {
+            plan,
+            survey,
+            lineup: self.lineup,
+            workplace: self.workplace,
+            spacers: Vec::new(),
+            not_restored: None,
+            session,
+        };
+        let notes = std::mem::take(&mut script.lineup.notes);
+        for note in survey.warnings.iter().chain(&notes) {
+            script.session.warn(note);
+        }
+        if plan.needs_file() && plan.file.reuse && !survey.reuses(plan) {
+            let text = "no foreground file that could be reused was left by an earlier --keep, or \
+                        it is too small: it is written anew";
+            script.session.warn(text);
+        }
+        let (reason, error) = match script.perform() {
+            Ok(()) => (EndReason::Completed, None),
+            Err(Early::Stopped) => match script.session.take_failure() {
+                Some(error) => (EndReason::Failed, Some(error)),
+                None => {
+                    script.session.event(EventKind::Interrupted, None);
+                    (EndReason::Interrupted, None)
+                }
+            },
+            Err(Early::Failed(error)) => (EndReason::Failed, Some(error)),
+        };
+        script.end_fio();
+        let message = error.as_ref().map(ToString::to_string);
+        let (record, written) = script.session.finish(reason, message);
+        let removed = script.workplace.leave(plan, reason == EndReason::Completed);
+        let failures = error
+            .into_iter()
+            .chain(script.not_restored)
+            .chain(written.err().map(BenchError::Record))
+            .chain(removed.err());
+        let error = BenchError::of(failures.collect());
+        Ok(Outcome { record, error })
+    }
+}
+
+struct Script<'a> {
+    plan: &'a Plan,
+    survey: &'a Survey,
+    /// Empty once the actors run.
+    lineup: Lineup,
+    workplace: Workplace,
+    /// They keep the gaps between the extents of fragmented files in use: freed
+    /// gaps would be discarded along with their neighbours.
+    spacers: Vec<File>,
+    /// The file system is still as the control had it.
+    not_restored: Option<BenchError>,
+    session: Session<'a>,
+}
+
+impl Script<'_> {
+    fn perform(&mut self) -> Result<(), Early> {
+        let first = match self.plan.control {
+            Some(_) => Part::Control,
+            None => Part::Main,
+        };
+        self.session.phase(PhaseName::Prepare, first);
+        self.prepare()?;
+        self.start_actors()?;
+        if let Some(control) = self.plan.control {
+            let guard = match control {
+                Control::Nodiscard => Some(self.remount()?),
+                Control::SecondName => None,
+            };
+            let ended = self.part(Part::Control);
+            // Whatever the control came to, what it changed is changed back.
+            let restored = guard.map_or(Ok(()), DiscardGuard::restore);
+            if let Err(error) = restored {
+                // At once: what is left to do may take its time on such a file system.
+                self.session.warn(error.to_string());
+                match ended {
+                    Ok(()) => return Err(error.into()),
+                    Err(_) => self.not_restored = Some(error.into()),
+                }
+            }
+            ended?;
+        }
+        self.part(Part::Main)
+    }
+
+    /// Settle, baseline, delete, recovery.
+    fn part(&mut self, part: Part) -> Result<(), Early> {
+        let timing = &self.plan.timing;
+        self.session.phase(PhaseName::Settle, part);
+        self.settle()?;
+        self.session.phase(PhaseName::Baseline, part);
+        self.session.tick_for(timing.baseline)?;
+        if self.plan.deletion.is_some() {
+            let background_bytes = self.session.most_discarded_bytes();
+            self.session.phase(PhaseName::Delete, part);
+            self.delete(part, background_bytes)?;
+            self.session.phase(PhaseName::Recovery, part);
+            self.session.tick_for(timing.recovery)?;
+            if part == Part::Control {
+                // While the control still keeps discards away.
+                self.workplace.clear_up(self.plan)?;
+                self.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remount(&mut self) -> Result<DiscardGuard, Early> {
+        let mount =
+            self.survey.mount.as_ref().ok_or_else(|| {
+                BenchError::Plan("--remount needs a mounted file system".to_owned())
+            })?;
+        Ok(DiscardGuard::off(mount)?)
+    }
+}

@@ -1,0 +1,163 @@
+//! Everything before the first phase that is measured: files, and running actors.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use load::{Actor, ActorSpec, Deletion, LoadError};
+use timeline::record::{EventKind, Part};
+
+use super::{Early, Script};
+use crate::actors;
+use crate::commit::Commit;
+use crate::drain::{Drain, State};
+use crate::error::BenchError;
+
+/// How often a fill is looked at: often enough for the shortest interval.
+const GLANCE: Duration = Duration::from_millis(5);
+
+impl Script<'_> {
+    /// Makes the files, or fills the regions of a raw device.
+    pub(super) fn prepare(&mut self) -> Result<(), Early> {
+        let wanted = self.workplace.to_fill(self.plan);
+        let total: u64 = wanted.iter().map(|one| one.len).sum();
+        let mut done = 0;
+        for one in wanted {
+            // Each is made when its turn comes: thousands can't be open at once.
+            let spec = self.workplace.fill(self.plan, &one)?;
+            let path = spec.path.clone();
+            let wants_extents = one.extent_bytes.is_some();
+            let fill = load::Fill::start(spec)?;
+            let mut stopped = self.session.tick_if_due();
+            while stopped.is_ok() && !fill.wait_timeout(GLANCE) {
+                let written = fill.progress().written_bytes;
+                self.session.observer().preparing(done + written, total);
+                stopped = self.session.tick_if_due();
+            }
+            if stopped.is_err() {
+                fill.stop();
+            }
+            let report = fill.wait();
+            stopped?;
+            let report = report?;
+            self.spacers.extend(report.spacer);
+            for note in report.notes {
+                self.session.warn(format!("{}: {note}", path.display()));
+            }
+            if let (true, Some(extents)) = (wants_extents, report.extents) {
+                let text = format!("{} has {extents} extents", path.display());
+                self.session.event(EventKind::Prepared, Some(text));
+            }
+            done += one.len;
+        }
+        self.session.observer().preparing(total, total);
+        self.workplace.filled(self.plan)?;
+        self.lay_out_fio()?;
+        // What is still dirty would be written back during the baseline.
+        self.commit()?;
+        self.unlink_before()
+    }
+
+    /// Deletes what `fstrim` is to find free, and waits until nothing of that is
+    /// left to be discarded by the file system itself.
+    fn unlink_before(&mut self) -> Result<(), Early> {
+        let Some(spec) = self.workplace.unlinked_before(self.plan) else {
+            return Ok(());
+        };
+        let expected = self.expects_discards(Part::Main);
+        let mut drain = Drain::new(self.plan.timing.drain_limit, expected);
+        let deletion = Deletion::start(spec, self.session.clock())?;
+        while !deletion.is_done() {
+            let tick = self.session.tick()?;
+            drain.interval(tick.now, 0, tick.discarded_bytes);
+        }
+        let outcome = deletion.finish(Duration::from_secs(1));
+        if let Some(failure) = outcome.first_error {
+            return Err(BenchError::Deletion(failure).into());
+        }
+        self.commit_watched(&mut drain)?;
+        let mut tick = self.session.tick()?;
+        drain.interval(tick.now, outcome.progress.freed_bytes, tick.discarded_bytes);
+        drain.returned(tick.now);
+        // What held the gaps between extents is to be trimmed as well.
+        self.spacers.clear();
+        while drain.state(tick.now) == State::Waiting {
+            tick = self.session.tick()?;
+            drain.interval(tick.now, 0, tick.discarded_bytes);
+        }
+        Ok(())
+    }
+
+    pub(super) fn start_actors(&mut self) -> Result<(), Early> {
+        // Threads begin where the one is that starts them; this one goes back, for
+        // it will start those that delete and commit.
+        let cgroup = self.survey.foreground_cgroup.as_deref();
+        let inside = cgroup.map(linux::cgroup::visit).transpose();
+        if let (Err(error), Some(dir)) = (&inside, cgroup) {
+            let text = format!(
+                "the foreground couldn't be put into its cgroup {}: {error}; its reads may wait for \
+                 the deletion's discards in the block layer already",
+                dir.display()
+            );
+            self.session.warn(text);
+        }
+        let lineup = std::mem::take(&mut self.lineup);
+        for (i, member) in lineup.actors.into_iter().enumerate() {
+            let mut spec = member.spec;
+            let ground = if i < self.plan.actors.len() {
+                self.workplace.ground(self.plan, i)
+            } else {
+                self.workplace.shared(self.plan)
+            };
+            actors::aim(&mut spec, ground)?;
+            let actor = self.start_actor(spec)?;
+            for note in actor.notes() {
+                self.session.warn(note);
+            }
+            self.session.add_actor(actor);
+        }
+        self.start_fio()
+    }
+
+    /// Some have files to write first, so intervals and a stop are looked after meanwhile.
+    fn start_actor(&mut self, spec: ActorSpec) -> Result<Actor, Early> {
+        let (clock, stop) = (self.session.clock(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("prepare".into());
+            let start = || Actor::start_unless(spec, clock, &stop);
+            let starting = thread.spawn_scoped(scope, start).map_err(no_thread)?;
+            let mut stopped = self.session.tick_if_due();
+            while stopped.is_ok() && !starting.is_finished() {
+                std::thread::sleep(GLANCE);
+                stopped = self.session.tick_if_due();
+            }
+            stop.store(stopped.is_err(), Ordering::Relaxed);
+            let panicked = |_| Err(no_thread(std::io::Error::other("it panicked")));
+            let started = starting.join().unwrap_or_else(panicked);
+            stopped?;
+            Ok(started?)
+        })
+    }
+
+    pub(super) fn commit(&mut self) -> Result<(), Early> {
+        let Some(commit) = self.begin_commit()? else {
+            return Ok(());
+        };
+        while !commit.is_done() {
+            self.session.tick()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_commit(&self) -> Result<Option<Commit>, BenchError> {
+        let path = self.workplace.on_file_system();
+        let begun = path.map(Commit::begin).transpose();
+        begun.map_err(|source| no_thread(source).into())
+    }
+}
+
+fn no_thread(source: std::io::Error) -> LoadError {
+    LoadError::System {
+        what: "start a thread",
+        source,
+    }
+}

@@ -1,0 +1,49 @@
+//! Waiting until the foreground is steady.
+
+use std::time::Duration;
+
+use timeline::record::EventKind;
+
+use super::{Early, Script};
+use crate::steady::Settling;
+
+/// What fio alone is given to settle, since nobody can see whether it has.
+const UNSEEN: Duration = Duration::from_secs(10);
+
+impl Script<'_> {
+    pub(super) fn settle(&mut self) -> Result<(), Early> {
+        let mut limit = self.plan.timing.settle_limit;
+        if self.plan.actors.is_empty() && self.plan.canary_per_s.is_none() {
+            limit = limit.min(UNSEEN);
+        }
+        if limit.is_zero() {
+            return Ok(());
+        }
+        let mut settling = Settling::new(self.plan.timing.interval, limit);
+        let began = self.session.tick()?.now;
+        loop {
+            let tick = self.session.tick()?;
+            // The canary's rate is as steady as its clock: it decides nothing
+            // while there is anybody else.
+            let followed = match self.plan.actors.len() {
+                0 => &tick.ops_per_s[..],
+                own => &tick.ops_per_s[..own],
+            };
+            if settling.is_steady_after(followed) {
+                self.session.event(EventKind::SettleSteady, None);
+                return Ok(());
+            }
+            if tick.now.saturating_sub(began) >= limit {
+                let text = if settling.can_tell() {
+                    format!("not steady after {limit:?}")
+                } else if followed.is_empty() {
+                    "not known to be steady: fio tells its rates only when it ends".to_owned()
+                } else {
+                    format!("not known to be steady: {limit:?} is too short to tell")
+                };
+                self.session.event(EventKind::SettleLimit, Some(text));
+                return Ok(());
+            }
+        }
+    }
+}

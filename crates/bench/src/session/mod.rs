@@ -1,0 +1,207 @@
+//! The heart of a run: at every boundary of the grid, look at everything and
+//! write it down.
+//!
+//! A [`Session`] knows actors, devices, a deletion and the record; what is done
+//! when is told by the script in [`crate::run`].
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use load::{Actor, Clock, Deletion, Nanos};
+use timeline::RunRecord;
+use timeline::record::{Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError};
+
+use crate::discarded::Discarded;
+use crate::error::BenchError;
+use crate::fio::Fio;
+use crate::grid::Grid;
+use crate::observer::Observer;
+use crate::sink::Sink;
+use crate::watched::{Watched, WatchedDevice};
+
+mod end;
+mod second;
+mod tick;
+
+pub(crate) use tick::Stopped;
+
+use second::SecondSoFar;
+
+/// A run under way.
+pub(crate) struct Session<'a> {
+    clock: Clock,
+    grid: Grid,
+    record: RunRecord,
+    fault: Option<PushError>,
+    /// `None` without a file, and after its writing has failed.
+    sink: Option<Sink>,
+    written: io::Result<()>,
+    observer: &'a mut dyn Observer,
+    stop: &'a AtomicBool,
+    /// The first is the one that live progress follows.
+    actors: Vec<Actor>,
+    /// The series of all of them, in order.
+    series: Vec<Watched>,
+    devices: Vec<WatchedDevice>,
+    fio: Option<Fio>,
+    /// What ended the run, if not its end or somebody's wish.
+    failure: Option<BenchError>,
+    deletion: Option<Deletion>,
+    freed_bytes: u64,
+    discarded: Discarded,
+    /// In an interval of the current phase.
+    most_discarded_bytes: u64,
+    phase: PhaseName,
+    part: Part,
+    last: Nanos,
+    second: SecondSoFar,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn start(
+        clock: Clock,
+        head: Head,
+        devices: Vec<WatchedDevice>,
+        sink: Option<Sink>,
+        interval: Duration,
+        observer: &'a mut dyn Observer,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, PushError> {
+        let record = RunRecord::new(head.clone())?;
+        let discarded = Discarded::of(&head.devices);
+        if let Some(sink) = &sink {
+            sink.line(Line::Head(Box::new(head)));
+        }
+        let now = clock.now();
+        Ok(Session {
+            clock,
+            grid: Grid::new(interval),
+            record,
+            fault: None,
+            sink,
+            written: Ok(()),
+            observer,
+            stop,
+            actors: Vec::new(),
+            series: Vec::new(),
+            devices,
+            fio: None,
+            failure: None,
+            deletion: None,
+            freed_bytes: 0,
+            discarded,
+            most_discarded_bytes: 0,
+            phase: PhaseName::Prepare,
+            part: Part::Main,
+            last: now,
+            second: SecondSoFar::from(now),
+        })
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    pub(crate) fn observer(&mut self) -> &mut dyn Observer {
+        self.observer
+    }
+
+    /// Adds a running actor; its series are the next of the head's actors.
+    pub(crate) fn add_actor(&mut self, actor: Actor) {
+        self.series.extend(actor.series().iter().map(Watched::new));
+        self.actors.push(actor);
+    }
+
+    /// Watches fio from here on.
+    pub(crate) fn set_fio(&mut self, fio: Fio) {
+        self.fio = Some(fio);
+    }
+
+    /// Whether it is there and has ended.
+    pub(crate) fn fio_is_done(&self) -> bool {
+        self.fio.as_ref().is_some_and(Fio::is_done)
+    }
+
+    pub(crate) fn take_fio(&mut self) -> Option<Fio> {
+        self.fio.take()
+    }
+
+    /// Why the run was stopped, if nobody asked for it.
+    pub(crate) fn take_failure(&mut self) -> Option<BenchError> {
+        self.failure.take()
+    }
+
+    /// The record so far.
+    pub(crate) fn record(&self) -> &RunRecord {
+        &self.record
+    }
+
+    /// When the last interval ended, in seconds since the record's zero.
+    pub(crate) fn last_s(&self) -> f64 {
+        self.last.as_secs_f64()
+    }
+
+    /// Begins a deletion; what it frees is counted from here on.
+    pub(crate) fn set_deletion(&mut self, deletion: Deletion) {
+        self.freed_bytes = 0;
+        self.discarded = Discarded::of(&self.record.head.devices);
+        self.deletion = Some(deletion);
+    }
+
+    pub(crate) fn deletion(&self) -> Option<&Deletion> {
+        self.deletion.as_ref()
+    }
+
+    pub(crate) fn take_deletion(&mut self) -> Option<Deletion> {
+        self.deletion.take()
+    }
+
+    /// Most bytes that an interval of the current phase discarded.
+    pub(crate) fn most_discarded_bytes(&self) -> u64 {
+        self.most_discarded_bytes
+    }
+
+    /// Begins a phase at the last boundary.
+    pub(crate) fn phase(&mut self, name: PhaseName, part: Part) {
+        self.end_phase();
+        self.most_discarded_bytes = 0;
+        self.phase = name;
+        self.part = part;
+        let at_s = self.last.as_secs_f64();
+        self.line(Line::Phase(Phase { name, part, at_s }));
+        self.observer.phase(name, part);
+    }
+
+    /// Records an event that happens now.
+    pub(crate) fn event(&mut self, kind: EventKind, detail: Option<String>) {
+        self.event_at(self.clock.now(), kind, detail);
+    }
+
+    /// Records an event that happened at some moment.
+    pub(crate) fn event_at(&mut self, at: Nanos, kind: EventKind, detail: Option<String>) {
+        let event = Event {
+            at_s: at.as_secs_f64(),
+            kind,
+            detail,
+        };
+        self.observer.event(&event);
+        self.line(Line::Event(event));
+    }
+
+    /// Records something that changes how far the figures can be trusted.
+    pub(crate) fn warn(&mut self, text: impl Into<String>) {
+        self.event(EventKind::Warning, Some(text.into()));
+    }
+
+    /// Adds a line to the record and its file. A line that the record doesn't
+    /// take (after ten million intervals) is told of at the end.
+    pub(crate) fn line(&mut self, line: Line) {
+        if let Err(fault) = self.record.push(&line) {
+            self.fault.get_or_insert(fault);
+        }
+        if let Some(sink) = &self.sink {
+            sink.line(line);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What is written once a second, and once a phase.
+
+use load::Nanos;
+use timeline::record::{Grain, Line};
+
+use super::Session;
+use crate::observer::Second;
+use crate::watched::Watched;
+
+/// The current second.
+#[derive(Debug, Default)]
+pub(super) struct SecondSoFar {
+    began: Nanos,
+    pub(super) ops: u64,
+    pub(super) discarded_bytes: u64,
+    pub(super) oldest_us: Option<f64>,
+}
+
+impl SecondSoFar {
+    /// A second that begins.
+    pub(super) fn from(began: Nanos) -> Self {
+        SecondSoFar {
+            began,
+            ..SecondSoFar::default()
+        }
+    }
+}
+
+impl Session<'_> {
+    pub(super) fn end_second_if_due(&mut self) {
+        let elapsed = self.last.since(self.second.began).as_secs_f64();
+        if elapsed < 0.999 {
+            return;
+        }
+        let began_s = self.second.began.as_secs_f64();
+        let foreground = self.actors.first().map_or(0, |a| a.series().len());
+        let p99s = self.series[..foreground].iter().map(Watched::second_p99_us);
+        let p99_us = p99s.flatten().reduce(f64::max);
+        let lines: Vec<_> = self
+            .series
+            .iter_mut()
+            .enumerate()
+            .flat_map(|(i, series)| series.end_second(i, began_s, self.part))
+            .collect();
+        for line in lines {
+            self.line(Line::Histogram(line));
+        }
+        let second = std::mem::replace(&mut self.second, SecondSoFar::from(self.last));
+        self.observer.second(&Second {
+            at_s: self.last.as_secs_f64(),
+            phase: self.phase,
+            part: self.part,
+            ops_per_s: (!self.actors.is_empty()).then(|| second.ops as f64 / elapsed),
+            p99_us,
+            oldest_us: second.oldest_us,
+            discard_bytes_per_s: second.discarded_bytes as f64 / elapsed,
+            debt_bytes: self.freed_bytes.saturating_sub(self.discarded.bytes()),
+        });
+        self.look_after_the_file();
+    }
+
+    /// Has the file written; should that have failed, tells so while something
+    /// can be done about it.
+    fn look_after_the_file(&mut self) {
+        let Some(sink) = self.sink.take() else { return };
+        if !sink.has_failed() {
+            sink.flush();
+            self.sink = Some(sink);
+            return;
+        }
+        self.written = sink.finish();
+        if let Err(error) = &self.written {
+            let text = format!("nothing more of the record can be written: {error}");
+            self.warn(text);
+        }
+    }
+
+    pub(super) fn end_phase(&mut self) {
+        let over = Grain::Phase(self.phase);
+        let lines: Vec<_> = self
+            .series
+            .iter_mut()
+            .enumerate()
+            .flat_map(|(i, series)| series.end_phase(i, over, self.part))
+            .collect();
+        for line in lines {
+            self.line(Line::Histogram(line));
+        }
+    }
+}

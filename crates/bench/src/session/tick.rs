@@ -1,0 +1,165 @@
+//! A look at everything, at a boundary of the grid.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use load::{Actor, Nanos};
+use timeline::record::{ActorInterval, Interval, Line};
+
+use super::Session;
+use crate::fio::{Fio, News};
+use crate::watched::WatchedDevice;
+
+/// Longest sleep without a look at the stop flag.
+const NAP: Duration = Duration::from_millis(100);
+
+/// The run is to stop: somebody asked for it, or what it needs has failed
+/// ([`Session::take_failure`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// What one look saw, as the script needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct Tick {
+    /// The interval's end, since the record's zero.
+    pub(crate) now: Duration,
+    /// Operations per second of each running actor in the interval.
+    pub(crate) ops_per_s: Vec<f64>,
+    /// Bytes handed over to be freed in the interval.
+    pub(crate) freed_bytes: u64,
+    /// Bytes discarded in it.
+    pub(crate) discarded_bytes: u64,
+}
+
+impl Session<'_> {
+    /// Sleeps to the next boundary and writes down what happened since the last.
+    pub(crate) fn tick(&mut self) -> Result<Tick, Stopped> {
+        let stopped = self.sleep_to_boundary();
+        let tick = self.sample();
+        self.look_after_fio()?;
+        if stopped { Err(Stopped) } else { Ok(tick) }
+    }
+
+    /// Whether fio, if it is there, is as it should be.
+    pub(crate) fn look_after_fio(&mut self) -> Result<(), Stopped> {
+        match self.fio.as_mut().and_then(Fio::news) {
+            None => Ok(()),
+            Some(News::Ended) => {
+                self.warn("fio ended before the run did: its job has an end of its own");
+                Ok(())
+            }
+            Some(News::Failed(error)) => {
+                self.failure = Some(error);
+                Err(Stopped)
+            }
+        }
+    }
+
+    /// The same without sleeping: does nothing when no boundary has passed.
+    pub(crate) fn tick_if_due(&mut self) -> Result<(), Stopped> {
+        let boundary = self.grid.next_after(Duration::from_nanos(self.last.0));
+        if Duration::from_nanos(self.clock.now().0) >= boundary {
+            self.sample();
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        Ok(())
+    }
+
+    /// Writes down what happened since the last look.
+    fn sample(&mut self) -> Tick {
+        let now = self.clock.now();
+        let seconds = now.since(self.last).as_secs_f64();
+
+        let freed = self
+            .deletion
+            .as_ref()
+            .map_or(0, |d| d.progress().freed_bytes);
+        let freed_bytes = freed.saturating_sub(self.freed_bytes);
+        self.freed_bytes = self.freed_bytes.max(freed);
+        let mut actors: Vec<_> = self
+            .series
+            .iter_mut()
+            .map(|series| Some(series.sample(now)))
+            .collect();
+        let counts = per_actor(&self.actors, &actors);
+        actors.resize(self.record.head.actors.len(), None);
+        let interval = Interval {
+            at_s: self.last.as_secs_f64(),
+            seconds,
+            actors,
+            devices: self
+                .devices
+                .iter_mut()
+                .map(WatchedDevice::interval)
+                .collect(),
+            freed_bytes,
+        };
+        let foreground = counts.first().copied().unwrap_or_default();
+        let discarded_bytes = self.discarded.add(&interval.devices);
+        self.most_discarded_bytes = self.most_discarded_bytes.max(discarded_bytes);
+        self.second.ops += foreground.ops;
+        self.second.discarded_bytes += discarded_bytes;
+        self.second.oldest_us = foreground.oldest_us;
+        self.last = now;
+        self.line(Line::Interval(interval));
+        self.end_second_if_due();
+
+        Tick {
+            now: Duration::from_nanos(now.0),
+            ops_per_s: counts.iter().map(|c| c.ops as f64 / seconds).collect(),
+            freed_bytes,
+            discarded_bytes,
+        }
+    }
+
+    /// Ticks until so much time has passed.
+    pub(crate) fn tick_for(&mut self, time: Duration) -> Result<(), Stopped> {
+        let end = self.last.plus(time);
+        while self.last < end {
+            self.tick()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the stop flag was seen.
+    fn sleep_to_boundary(&self) -> bool {
+        let now = Duration::from_nanos(self.clock.now().0);
+        let boundary = self.grid.next_after(now);
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return true;
+            }
+            let now = Duration::from_nanos(self.clock.now().0);
+            let left = boundary.saturating_sub(now);
+            if left.is_zero() {
+                return false;
+            }
+            let nap = left.min(NAP);
+            self.clock.sleep_until(Nanos(self.clock.now().0).plus(nap));
+        }
+    }
+}
+
+/// What an actor did in an interval, over all of its series.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    ops: u64,
+    oldest_us: Option<f64>,
+}
+
+fn per_actor(actors: &[Actor], intervals: &[Option<ActorInterval>]) -> Vec<Counts> {
+    let mut rest = intervals.iter().flatten();
+    let counts = |actor: &Actor| {
+        let own = rest.by_ref().take(actor.series().len());
+        own.fold(Counts::default(), |sum, one| Counts {
+            ops: sum.ops + one.ops,
+            oldest_us: [sum.oldest_us, one.oldest_us]
+                .into_iter()
+                .flatten()
+                .reduce(f64::max),
+        })
+    };
+    actors.iter().map(counts).collect()
+}

@@ -1,0 +1,212 @@
+//! A directory of the run's own on a mounted file system.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use linux::files::Caching;
+use linux::owner::{Folder, Name, WorkDir};
+use load::DeletionSpec;
+use timeline::record::Part;
+
+use super::victims::{self, Victims};
+use super::{Ground, Item, ToFill, allow_open_files};
+use crate::error::BenchError;
+use crate::kept;
+use crate::plan::{Deletion, Method, Plan, Work};
+use crate::survey::Survey;
+
+#[derive(Debug)]
+pub(crate) struct Directory {
+    parent: PathBuf,
+    work: WorkDir,
+    foreground: Foreground,
+    victims: Victims,
+}
+
+/// The foreground's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreground {
+    /// Nobody needs it.
+    None,
+    /// Made by this run, and left behind if it is to be kept.
+    Made,
+    /// Left behind by an earlier one.
+    Reused,
+}
+
+impl Directory {
+    /// Makes it, with whatever is empty at first: an appender's file, and the
+    /// folders of those who name their files themselves.
+    pub(super) fn make(plan: &Plan, survey: &Survey) -> Result<Directory, BenchError> {
+        let parent = survey.place.path().to_path_buf();
+        allow_open_files(plan)?;
+        let work = WorkDir::create(&parent)?;
+        for (actor, number) in plan.actors.iter().zip(1..) {
+            match &actor.work {
+                Work::Task { .. } => drop(work.create_folder(Folder::Actor(number))?),
+                work_of if work_of.appends() => {
+                    work.create_file(Name::Append(number), Caching::Buffered)?;
+                }
+                Work::Blocks { .. } => {}
+            }
+        }
+        if plan
+            .deletion
+            .as_ref()
+            .is_some_and(|d| d.method.needs_folder())
+        {
+            work.create_folder(Folder::Deleter)?;
+        }
+        if plan.fio.is_some() {
+            work.create_folder(Folder::Fio)?;
+        }
+        let foreground = match plan.needs_file() {
+            false => Foreground::None,
+            true if survey.reuses(plan) => Foreground::Reused,
+            true => Foreground::Made,
+        };
+        Ok(Directory {
+            parent,
+            work,
+            foreground,
+            victims: Victims::of(plan),
+        })
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.work.path().to_path_buf()
+    }
+
+    pub(super) fn foreground_path(&self) -> PathBuf {
+        match self.foreground {
+            Foreground::None | Foreground::Made => self.work.path_of(Name::Foreground),
+            Foreground::Reused => kept::path(&self.parent),
+        }
+    }
+
+    pub(super) fn fio_path(&self) -> PathBuf {
+        self.work.path_of_folder(Folder::Fio)
+    }
+
+    /// Creates a file, still empty.
+    pub(super) fn create(&self, item: Item) -> Result<(File, PathBuf), BenchError> {
+        Ok((item.create(&self.work)?, item.path(&self.work)))
+    }
+
+    pub(super) fn ground(&self, plan: &Plan, actor: usize) -> Ground {
+        let work = &plan.actors[actor].work;
+        let number = u32::try_from(actor + 1).unwrap_or(u32::MAX);
+        match work {
+            Work::Task { .. } => Ground::Folder(self.work.path_of_folder(Folder::Actor(number))),
+            work if work.shares_file() => Ground::Bytes {
+                path: self.foreground_path(),
+                len: plan.file.size_bytes,
+            },
+            work => work
+                .append_bytes()
+                .map_or(Ground::Nothing, |len| Ground::Bytes {
+                    path: self.work.path_of(Name::Append(number)),
+                    len,
+                }),
+        }
+    }
+
+    pub(super) fn to_fill(&self, plan: &Plan) -> Vec<ToFill> {
+        let mut wanted = Vec::new();
+        if self.foreground == Foreground::Made {
+            wanted.push(ToFill {
+                item: Some(Item::Plain(Name::Foreground)),
+                len: plan.file.size_bytes,
+                extent_bytes: None,
+            });
+        }
+        let Some(deletion) = &plan.deletion else {
+            return wanted;
+        };
+        let to_be_deleted = self.victims.to_make().map(|item| ToFill {
+            item: Some(item),
+            len: deletion.file_bytes(),
+            extent_bytes: deletion.extent_bytes,
+        });
+        let replacements = self.victims.replacements().map(|item| ToFill {
+            item: Some(item),
+            len: Method::REPLACEMENT_BYTES,
+            extent_bytes: None,
+        });
+        wanted.extend(to_be_deleted.chain(replacements));
+        wanted
+    }
+
+    pub(super) fn filled(&self, plan: &Plan) -> Result<(), BenchError> {
+        for (first, second) in self.victims.second_names() {
+            self.work.link(first, second)?;
+        }
+        if plan.file.keep && self.foreground == Foreground::Made {
+            let path = self.foreground_path();
+            linux::files::open_write(&path, Caching::Buffered)
+                .map_err(BenchError::from)
+                .and_then(|file| {
+                    kept::mark(&file, plan.file.size_bytes).map_err(|source| BenchError::File {
+                        path,
+                        what: "mark it for a later run",
+                        source,
+                    })
+                })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn deletion(
+        &self,
+        plan: &Plan,
+        deletion: &Deletion,
+        part: Part,
+    ) -> Option<DeletionSpec> {
+        let path = |item: &Item| item.path(&self.work);
+        let set = self.victims.of_part(part);
+        let files = victims::Files {
+            paths: set.victims.iter().map(path).collect(),
+            replacements: set.replacements.iter().map(path).collect(),
+            folder: self.work.path_of_folder(Folder::Deleter),
+            anywhere: self.path(),
+            seed: plan.seed,
+        };
+        victims::deletion(deletion, files)
+    }
+
+    pub(super) fn unlinked_before(&self, plan: &Plan) -> Option<DeletionSpec> {
+        if plan.deletion.as_ref()?.method != Method::Fstrim {
+            return None;
+        }
+        let victims = &self.victims.of_part(Part::Main).victims;
+        Some(DeletionSpec::Unlink {
+            paths: victims.iter().map(|item| item.path(&self.work)).collect(),
+            parallel: std::num::NonZeroU32::MIN,
+        })
+    }
+
+    pub(super) fn clear_up(&self, plan: &Plan) -> Result<(), BenchError> {
+        if let Some(deletion) = &plan.deletion
+            && deletion.method.is_continuous()
+        {
+            self.work.empty_folder(Folder::Deleter)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn leave(self, keep: bool) -> Result<(), BenchError> {
+        if keep && self.foreground == Foreground::Made {
+            let path = kept::path(&self.parent);
+            // One of ours that was too small, or not wanted; anybody else's stays.
+            if kept::size(&self.parent).is_some() {
+                std::fs::remove_file(&path).map_err(|source| BenchError::File {
+                    path: path.clone(),
+                    what: "replace it",
+                    source,
+                })?;
+            }
+            self.work.keep(Name::Foreground, &path)?;
+        }
+        Ok(self.work.remove()?)
+    }
+}

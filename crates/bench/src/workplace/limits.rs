@@ -1,0 +1,97 @@
+//! How many files may be open at once.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::error::BenchError;
+use crate::plan::{Control, Method, Plan, Work};
+
+/// Files that a run has open in any case, and some to spare.
+const OTHER_FILES: u64 = 256;
+/// Files that each thread of a task may have open: the one it writes, its
+/// directory, and what it has just replaced.
+const OF_A_TASK: u64 = 4;
+
+/// Allows as many open files as the plan needs.
+///
+/// # Errors
+/// When the system doesn't.
+pub(crate) fn allow_open_files(plan: &Plan) -> Result<(), BenchError> {
+    let needed = needed(plan);
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let enough = limit.maximum.is_none_or(|most| most >= needed);
+    if enough && setrlimit(Resource::Nofile, raised).is_ok() {
+        return Ok(());
+    }
+    let limit = limit.maximum.unwrap_or(needed);
+    Err(BenchError::Plan(if spacers(plan) > 0 {
+        format!(
+            "--extent-size needs {needed} open files for that many --files, and the limit is \
+             {limit}: lower --files or raise the limit (ulimit -n)"
+        )
+    } else {
+        format!(
+            "the run needs {needed} open files, and the limit is {limit}: raise the limit \
+             (ulimit -n), or lower the depth of tasks that have files of their own"
+        )
+    }))
+}
+
+fn needed(plan: &Plan) -> u64 {
+    let of_actors = plan.actors.iter().map(|actor| match actor.work {
+        Work::Task { .. } => u64::from(actor.arrival.depth()) * OF_A_TASK,
+        Work::Blocks { .. } => 1,
+    });
+    let of_deletion = match plan.deletion.as_ref().map(|d| &d.method) {
+        Some(Method::Spill { parallel, .. }) => u64::from(*parallel),
+        _ => 0,
+    };
+    OTHER_FILES + spacers(plan) + of_actors.sum::<u64>() + of_deletion
+}
+
+/// Each fragmented file has another beside it open until the end.
+fn spacers(plan: &Plan) -> u64 {
+    let Some(deletion) = plan.deletion.as_ref().filter(|d| d.extent_bytes.is_some()) else {
+        return 0;
+    };
+    let copies = match plan.control {
+        Some(Control::Nodiscard) => 2,
+        _ => 1,
+    };
+    u64::from(deletion.files) * copies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Arrival, example, example_deletion};
+
+    #[test]
+    fn what_keeps_files_open_counts() {
+        let mut plan = example();
+        let few = needed(&plan);
+        let deletion = example_deletion(Method::Unlink { parallel: 1 });
+        plan.deletion = Some(deletion.clone());
+        assert_eq!(needed(&plan), few, "unlinking opens nothing");
+        plan.deletion.as_mut().unwrap().extent_bytes = Some(4096);
+        assert_eq!(needed(&plan), few + 4);
+        plan.control = Some(Control::Nodiscard);
+        assert_eq!(needed(&plan), few + 8);
+        plan.actors[0].work = Work::Task {
+            kind: "save".into(),
+            block_bytes: 4096,
+            size_bytes: 0,
+        };
+        plan.actors[0].arrival = Arrival::Closed {
+            depth: 100,
+            batch: 1,
+        };
+        assert!(needed(&plan) >= few + 8 + 100);
+    }
+}

@@ -1,0 +1,188 @@
+//! The files, or regions of a raw device, that a run works on.
+//!
+//! All of a run's files lie in one directory of its own, so that whatever
+//! happens to the run they are recognised and removed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use load::{DeletionSpec, FillSpec};
+use timeline::record::Part;
+
+use crate::error::BenchError;
+use crate::plan::{Deletion, Place, Plan};
+use crate::survey::Survey;
+
+mod device;
+mod directory;
+mod item;
+mod limits;
+mod victims;
+
+pub(crate) use limits::allow_open_files;
+
+use device::Device;
+use directory::Directory;
+use item::Item;
+
+/// Where a run works.
+#[derive(Debug)]
+pub(crate) enum Workplace {
+    Directory(Directory),
+    Device(Device),
+}
+
+/// Something to be written before the foreground can begin.
+#[derive(Debug)]
+pub(crate) struct ToFill {
+    /// The file; `None` on a raw device.
+    item: Option<Item>,
+    /// Bytes of data.
+    pub(crate) len: u64,
+    /// Size of the extents that it is to have.
+    pub(crate) extent_bytes: Option<u64>,
+}
+
+/// What an actor works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// The first bytes of a file or device.
+    Bytes {
+        /// The file or device.
+        path: PathBuf,
+        /// How many.
+        len: u64,
+    },
+    /// A directory of its own.
+    Folder(PathBuf),
+    /// Nothing at all.
+    Nothing,
+}
+
+/// A deletion in a directory as load is told of it, with its figures and no
+/// files; `None` where one is 0 that mustn't be, and for a raw device's.
+pub(crate) fn figures_of(deletion: &Deletion) -> Option<DeletionSpec> {
+    victims::deletion(deletion, victims::Files::default())
+}
+
+impl Workplace {
+    /// Makes the directory, or claims the device.
+    pub(crate) fn claim(plan: &Plan, survey: &Survey) -> Result<Workplace, BenchError> {
+        match &plan.place {
+            Place::Directory(_) => Directory::make(plan, survey).map(Workplace::Directory),
+            Place::Device { path, overwrite } => {
+                Device::claim(plan, path, overwrite).map(Workplace::Device)
+            }
+        }
+    }
+
+    /// What has to be written before the foreground can begin.
+    pub(crate) fn to_fill(&self, plan: &Plan) -> Vec<ToFill> {
+        match self {
+            Workplace::Directory(directory) => directory.to_fill(plan),
+            Workplace::Device(device) => device.to_fill(plan).into_iter().collect(),
+        }
+    }
+
+    /// Makes one of those, still empty, and says how to fill it.
+    pub(crate) fn fill(&self, plan: &Plan, wanted: &ToFill) -> Result<FillSpec, BenchError> {
+        let (file, path, direct) = match (self, wanted.item) {
+            (Workplace::Directory(directory), Some(item)) => {
+                let (file, path) = directory.create(item)?;
+                (Arc::new(file), path, plan.file.direct)
+            }
+            (Workplace::Device(device), None) => (device.file(), device.path(), true),
+            (Workplace::Directory(_), None) | (Workplace::Device(_), Some(_)) => {
+                return Err(BenchError::Plan(
+                    "a directory has files, and a raw device has none".to_owned(),
+                ));
+            }
+        };
+        Ok(FillSpec {
+            file,
+            path,
+            len: wanted.len,
+            direct,
+            extent_bytes: wanted.extent_bytes,
+            seed: fastrand::u64(..),
+        })
+    }
+
+    /// Finishes the files once they are written.
+    pub(crate) fn filled(&self, plan: &Plan) -> Result<(), BenchError> {
+        match self {
+            Workplace::Directory(directory) => directory.filled(plan),
+            Workplace::Device(_) => Ok(()),
+        }
+    }
+
+    /// What an actor of the plan works on, by its place there.
+    pub(crate) fn ground(&self, plan: &Plan, actor: usize) -> Ground {
+        match self {
+            Workplace::Directory(directory) => directory.ground(plan, actor),
+            Workplace::Device(_) if plan.actors[actor].work.shares_file() => self.shared(plan),
+            Workplace::Device(_) => Ground::Nothing,
+        }
+    }
+
+    /// What the canary reads: the foreground's file, or region.
+    pub(crate) fn shared(&self, plan: &Plan) -> Ground {
+        let path = match self {
+            Workplace::Directory(directory) => directory.foreground_path(),
+            Workplace::Device(device) => device.path(),
+        };
+        Ground::Bytes {
+            path,
+            len: plan.file.size_bytes,
+        }
+    }
+
+    /// What is deleted in a part.
+    pub(crate) fn deletion(&self, plan: &Plan, part: Part) -> Option<DeletionSpec> {
+        let deletion = plan.deletion.as_ref()?;
+        match self {
+            Workplace::Directory(directory) => directory.deletion(plan, deletion, part),
+            Workplace::Device(device) => device.deletion(deletion),
+        }
+    }
+
+    /// What is unlinked while preparing, for `fstrim` to find: nothing with any other deletion.
+    pub(crate) fn unlinked_before(&self, plan: &Plan) -> Option<DeletionSpec> {
+        match self {
+            Workplace::Directory(directory) => directory.unlinked_before(plan),
+            Workplace::Device(_) => None,
+        }
+    }
+
+    /// Removes what a deletion that goes on left behind in a part, for the next part.
+    pub(crate) fn clear_up(&self, plan: &Plan) -> Result<(), BenchError> {
+        match self {
+            Workplace::Directory(directory) => directory.clear_up(plan),
+            Workplace::Device(_) => Ok(()),
+        }
+    }
+
+    /// The directory that fio works in; there is one where the plan has a job for it.
+    pub(crate) fn fio(&self) -> Option<PathBuf> {
+        match self {
+            Workplace::Directory(directory) => Some(directory.fio_path()),
+            Workplace::Device(_) => None,
+        }
+    }
+
+    /// A path on the file system that can be told to commit; a raw device has none.
+    pub(crate) fn on_file_system(&self) -> Option<PathBuf> {
+        match self {
+            Workplace::Directory(directory) => Some(directory.path()),
+            Workplace::Device(_) => None,
+        }
+    }
+
+    /// Removes what was made; a completed run may leave the foreground's file where it was asked to.
+    pub(crate) fn leave(self, plan: &Plan, completed: bool) -> Result<(), BenchError> {
+        match self {
+            Workplace::Directory(directory) => directory.leave(plan.file.keep && completed),
+            Workplace::Device(_) => Ok(()),
+        }
+    }
+}
