@@ -6,7 +6,21 @@
 //! nothing, so that the same text goes to a terminal, a file or a test.
 #![forbid(unsafe_code)]
 
+mod charts;
+pub mod compare;
+pub mod csv;
+mod facts;
+mod figures;
+pub mod hlog;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod seconds;
+mod series;
+pub mod svg;
 pub mod terminal;
+mod thin;
+mod words;
 
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]

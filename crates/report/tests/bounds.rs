@@ -2,8 +2,11 @@
 //! has no escape codes without colour, and is ASCII where that is asked for.
 
 mod common;
+#[path = "common/xml.rs"]
+mod xml;
 
 use proptest::prelude::*;
+use report::seconds::Seconds;
 use report::terminal::{self, LiveLine, Style};
 use timeline::record::*;
 use timeline::verdict::*;
@@ -186,6 +189,10 @@ prop_compose! {
         stall in prop::option::of((figure(), figure(), figure(), figure(), maybe())),
         dips in prop::collection::vec((figure(), figure(), figure()), 0..6),
         unfinished in prop::option::of((count(), figure())),
+        undisturbed: bool,
+        baseline_from in prop::sample::select(vec![
+            BaselineFrom::Phase, BaselineFrom::Recovery, BaselineFrom::WithoutDiscards,
+        ]),
     ) -> Foreground {
         Foreground {
             op: actor.clone(),
@@ -195,8 +202,9 @@ prop_compose! {
             } else {
                 LoopKind::Closed { depth: 8 }
             },
-            baseline_from: Some(BaselineFrom::Recovery),
+            baseline_from: Some(baseline_from),
             baseline,
+            undisturbed: undisturbed.then_some(recovery),
             delete,
             recovery,
             service: service.then_some(ServiceFigures { baseline, delete, recovery }),
@@ -278,6 +286,7 @@ prop_compose! {
                 foreground: foreground.clone(),
             }),
             foreground,
+            slower: None,
             warnings,
         }
     }
@@ -297,6 +306,27 @@ fn check(text: &str, style: &Style) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    #[test]
+    fn whatever_a_record_holds_its_page_and_pictures_are_well_formed(
+        record in record(),
+        verdict in verdict(),
+    ) {
+        let seconds = Seconds::new();
+        let page = report::html::report(&record, &verdict, &seconds)?;
+        prop_assert_eq!(page.matches("<script").count(), 3);
+        prop_assert_eq!(page.matches("</script>").count(), 3);
+        prop_assert!(page.ends_with("</html>\n"));
+        for picture in report::svg::pictures(&record, &verdict, &seconds) {
+            xml::assert_well_formed(&picture);
+        }
+        let markdown = report::markdown::verdict(&verdict, &record);
+        prop_assert!(markdown.ends_with("</details>\n"));
+        let mut text = Vec::new();
+        report::csv::actors(&record, report::csv::Run::Only, &mut text)?;
+        report::csv::devices(&record, report::csv::Run::First("a,b"), &mut text)?;
+        report::hlog::write(&record, &seconds, &mut text)?;
+    }
+
     #[test]
     fn any_record_and_verdict_fit(
         record in record(),

@@ -146,6 +146,58 @@ SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
 }
 
 #[test]
+fn a_deleter_that_never_stops_is_compared_with_itself() {
+    let (record, mut verdict) = (READER.record(), READER.verdict());
+    verdict.summary = "Deleting 75.0 GiB stalled reads for 12.0 s (to 2.0 % of 36,000/s in its \
+        seconds without discards)."
+        .into();
+    verdict.reasons = vec![Reason::DiscardsAllTheTime, Reason::MoreWritesWithDiscards];
+    let reader = &mut verdict.foreground[0];
+    reader.baseline_from = Some(BaselineFrom::WithoutDiscards);
+    reader.undisturbed = Some(reader.baseline);
+    reader.baseline.ops_per_s = Some(36_000.0);
+    reader.baseline.p999_us = None;
+    verdict.fit = None;
+    same(
+        &terminal::verdict(&verdict, &record, &STYLE),
+        "\
+STALL  Deleting 75.0 GiB stalled reads for 12.0 s (to 2.0 % of 36,000/s in its
+       seconds without discards).
+
+  reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
+             without    during     after
+  rate      36,000/s   3,920/s  92,100/s
+  p50        84.0 µs    2.1 ms   84.0 µs
+  p99         121 µs    2.2 ms    121 µs
+  p99.9            –    2.3 ms    163 µs
+  max         1.2 ms    2.7 ms    1.2 ms
+  From submission: in a closed loop, response and service time are the same, and
+  the percentiles hide a stall, since few operations meet it.
+  Without: the seconds of the deletion without discards, but with its writes;
+  during: all of it.
+  Before the deletion, without its writes: 92,100/s, p99 121 µs, max 1.2 ms.
+
+  deletion   1.0 TiB in 1 file; the calls took 0.21 s
+  stall      16.9 s in one piece; 4.3 % of the rate was left; 16.2 s of work
+             lost; longest wait 2.7 ms
+  TRIM       65.1 GB/s (60.6 GiB/s); 8,205 discards of 128 MiB, 1.0 TiB in all;
+             busy with them for 16.9 s; mean wait 2.1 ms
+  debt       up to 1.0 TiB freed and not yet discarded; the first discard came
+             18.2 s after the first deletion call; paid 34.9 s after the last
+             deletion call
+
+- Discards were in service nearly all the time while files were created and
+  dropped, so it can't be told what they cost from what the writes cost. A
+  control run (--control) has the writes without the discards; or leave longer
+  pauses between the deletions, or look closer (--interval).
+- The devices wrote far more in the seconds with discards than in those without:
+  it may be the writes that slow the foreground. A control run (--control) has
+  them without the discards; or let the deleter write more evenly.
+",
+    );
+}
+
+#[test]
 fn no_stall_without_discards() {
     let (mut record, mut verdict) = (READER.record(), READER.verdict());
     record.head.target.discard = DiscardSetting::Off;
@@ -411,10 +463,12 @@ devices    md0 software RAID, 1.8 TiB
            │  discards switched off (discard_max_bytes is 0; the device takes up
               to 2.0 TiB)
            ├─ nvme0n1p2 partition, 1.8 TiB
-           │  └─ nvme0n1 SSD, 1.8 TiB, CT2000T500SSD8, scheduler none
+           │  └─ nvme0n1 SSD, 1.8 TiB, CT2000T500SSD8, firmware P8CR002,
+                 scheduler none
            │     discards up to 2.0 TiB in 256 segments, granularity 512 B
            └─ nvme1n1p2 partition, 1.8 TiB
-              └─ nvme1n1 SSD, 1.8 TiB, CT2000T500SSD8, scheduler none
+              └─ nvme1n1 SSD, 1.8 TiB, CT2000T500SSD8, firmware P8CR002,
+                 scheduler none
                  takes no discards
 ",
     );

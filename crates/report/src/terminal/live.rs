@@ -6,7 +6,7 @@ use ::timeline::units;
 use super::Style;
 use super::glyphs::{left, right};
 use super::page::{Ink, Page, Span, ink, plain};
-use super::words::phase;
+use crate::words::phase;
 
 /// What the live line tells.
 #[derive(Debug, Clone, Copy, PartialEq)]

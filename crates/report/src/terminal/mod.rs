@@ -1,6 +1,6 @@
 //! Text for a terminal: what was found, the live line, the verdict and the timeline.
 
-mod facts;
+pub(crate) mod compare;
 mod glyphs;
 mod live;
 mod page;
@@ -8,7 +8,6 @@ mod set_up;
 mod table;
 mod timeline;
 mod verdict;
-mod words;
 
 pub use live::{LiveLine, live};
 pub use set_up::set_up;

@@ -3,6 +3,8 @@
 //! files and drives can hold some), and nothing but ASCII where Unicode isn't shown.
 
 use super::Style;
+use crate::words::Tone;
+
 use super::glyphs::{ascii, columns, cut, is_harmless, left, split_at_columns, wide};
 
 /// Colours by meaning are chosen where text is made; these are the sixteen that
@@ -24,6 +26,27 @@ pub(super) enum Ink {
 }
 
 impl Ink {
+    /// What a tone looks like.
+    pub(super) fn of(tone: Tone) -> Ink {
+        match tone {
+            Tone::Plain => Ink::Plain,
+            Tone::Good => Ink::Green,
+            Tone::Note => Ink::Blue,
+            Tone::Warn => Ink::Yellow,
+            Tone::Bad => Ink::Red,
+        }
+    }
+
+    /// The same in a heading.
+    pub(super) fn bold(tone: Tone) -> Ink {
+        match tone {
+            Tone::Plain | Tone::Note => Ink::Bold,
+            Tone::Good => Ink::BoldGreen,
+            Tone::Warn => Ink::BoldYellow,
+            Tone::Bad => Ink::BoldRed,
+        }
+    }
+
     /// The parameters of the SGR sequence (ECMA-48) that switches it on.
     fn code(self) -> &'static str {
         match self {

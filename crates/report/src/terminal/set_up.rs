@@ -6,7 +6,7 @@ use ::timeline::units;
 use super::Style;
 use super::glyphs::{columns, left};
 use super::page::{Ink, Page, Span, ink, plain};
-use super::words;
+use crate::words;
 
 /// Columns of the labels at the left.
 const LABEL: usize = 11;
@@ -15,8 +15,11 @@ const LABEL: usize = 11;
 pub fn set_up(head: &Head, style: &Style) -> String {
     let mut page = Page::new(style);
     place(&mut page, &head.target);
-    let (hue, text) = words::discard_setting(head.target.discard);
-    page.labelled(label("discards"), LABEL, &[ink(hue, text)]);
+    // What an imported log doesn't tell is left out.
+    if !head.target.path.is_empty() {
+        let (tone, text) = words::discard_setting(head.target.discard);
+        page.labelled(label("discards"), LABEL, &[ink(Ink::of(tone), text)]);
+    }
     space(&mut page, &head.target);
     for (i, actor) in head.actors.iter().enumerate() {
         let title = if i == 0 { "foreground" } else { "" };
@@ -39,13 +42,18 @@ fn label(text: &str) -> Span {
 }
 
 fn place(page: &mut Page, target: &Target) {
+    if target.path.is_empty() {
+        return;
+    }
     page.labelled(
         label("path"),
         LABEL,
         &[ink(Ink::Bold, target.path.as_str())],
     );
     if target.fs.is_none() && target.mount.is_none() {
-        page.labelled(label("kind"), LABEL, &[plain("raw device")]);
+        if target.size_bytes > 0 {
+            page.labelled(label("kind"), LABEL, &[plain("raw device")]);
+        }
         return;
     }
     let fs = target.fs.as_deref().unwrap_or("unknown file system");
@@ -62,6 +70,10 @@ fn place(page: &mut Page, target: &Target) {
 }
 
 fn space(page: &mut Page, target: &Target) {
+    // An imported log doesn't tell sizes.
+    if target.size_bytes == 0 {
+        return;
+    }
     let size = units::bytes(target.size_bytes);
     let text = match target.available_bytes {
         Some(available) => format!("{} of {size} available", units::bytes(available)),
@@ -73,17 +85,17 @@ fn space(page: &mut Page, target: &Target) {
 fn host(page: &mut Page, head: &Head) {
     let host = &head.host;
     let plural = if host.cpus == 1 { "" } else { "s" };
-    page.labelled(
-        label("host"),
-        LABEL,
-        &[plain(format!(
-            "{}, Linux {}, {} processor{plural}, {}",
-            host.name,
-            host.kernel,
-            host.cpus,
-            units::bytes(host.memory_bytes)
-        ))],
-    );
+    if host.name.is_empty() && host.kernel.is_empty() {
+        return;
+    }
+    let mut text = format!("{}, Linux {}", host.name, host.kernel);
+    if host.cpus > 0 {
+        text += &format!(", {} processor{plural}", host.cpus);
+    }
+    if host.memory_bytes > 0 {
+        text += &format!(", {}", units::bytes(host.memory_bytes));
+    }
+    page.labelled(label("host"), LABEL, &[plain(text)]);
 }
 
 /// A device in its place in the tree.
@@ -158,7 +170,8 @@ fn devices(page: &mut Page, devices: &[DeviceInfo]) {
         // A partition has the limits of its drive, which come next.
         let children = !node.device.below.is_empty();
         let told_below = node.device.kind == DeviceKind::Partition && children;
-        if !node.again && !told_below {
+        // Without a size nothing is known of it but its name.
+        if !node.again && !told_below && node.device.size_bytes > 0 {
             let stem = if children { "│  " } else { "" };
             let (hue, limits) = limits(node.device);
             let title = " ".repeat(LABEL);
@@ -197,9 +210,15 @@ fn what(device: &DeviceInfo) -> String {
         (DeviceKind::Md, _) => "software RAID",
         (DeviceKind::Dm, _) => "device mapper",
     };
-    let mut text = format!("{kind}, {}", units::bytes(device.size_bytes));
+    let mut text = kind.to_owned();
+    if device.size_bytes > 0 {
+        text += &format!(", {}", units::bytes(device.size_bytes));
+    }
     if let Some(model) = &device.model {
         text += &format!(", {}", model.trim());
+    }
+    if let Some(firmware) = &device.firmware {
+        text += &format!(", firmware {firmware}");
     }
     if let Some(scheduler) = &device.scheduler {
         text += &format!(", scheduler {scheduler}");

@@ -1,12 +1,12 @@
 //! One actor before, during and after the deletion.
 
 use ::timeline::record::{ActorInfo, RunRecord};
-use ::timeline::units;
-use ::timeline::verdict::{Figures, Foreground, ServiceFigures};
+use ::timeline::verdict::{Foreground, ServiceFigures};
 
 use super::glyphs::{left, right};
 use super::page::{Ink, Page, Span, ink, plain};
-use super::words;
+use crate::figures::{Row, columns, notes};
+use crate::words;
 
 /// Columns of the rows' names.
 const NAME: usize = 10;
@@ -28,17 +28,7 @@ pub(super) fn actor(page: &mut Page, seen: &Foreground, record: &RunRecord) {
         Some(service) => stacked(page, seen, &service),
         None => simple(page, seen),
     }
-    let from = if seen.loop_kind.is_open() {
-        "Response time counts from the intended start, service time from submission."
-    } else if seen.stall.is_none() {
-        "From submission: in a closed loop, response and service time are the same."
-    } else {
-        // 17 of 90 s at 4 % of the rate left a measured p99 of 163 µs.
-        "From submission: in a closed loop, response and service time are the same, and the \
-         percentiles hide a stall, since few operations meet it."
-    };
-    page.labelled(plain(""), 2, &[ink(Ink::Dim, from)]);
-    if let Some(note) = words::baseline_from(seen.baseline_from) {
+    for note in notes(seen) {
         page.labelled(plain(""), 2, &[ink(Ink::Dim, note)]);
     }
 }
@@ -59,24 +49,24 @@ fn title(page: &mut Page, seen: &Foreground, info: Option<&ActorInfo>) {
 }
 
 fn simple(page: &mut Page, seen: &Foreground) {
-    header(page, &["before", "during", "after"], CELL);
-    for row in Row::ALL {
+    header(page, &columns(seen), CELL);
+    for row in Row::told(seen) {
         let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
         figures(
             page,
             row.name(),
             &cells,
             CELL,
-            &[Ink::Plain, row.hue(seen), Ink::Plain],
+            &[Ink::Plain, Ink::of(row.tone(seen)), Ink::Plain],
         );
     }
 }
 
 fn side_by_side(page: &mut Page, seen: &Foreground, service: &ServiceFigures) {
-    header(page, &["before", "during", "after"], 2 * NARROW);
+    header(page, &columns(seen), 2 * NARROW);
     header(page, &["response", "service"].repeat(3), NARROW);
-    for row in Row::ALL {
-        let hue = row.hue(seen);
+    for row in Row::told(seen) {
+        let hue = Ink::of(row.tone(seen));
         let inks = [Ink::Plain, Ink::Dim, hue, Ink::Dim, Ink::Plain, Ink::Dim];
         let pairs = [
             (&seen.baseline, &service.baseline),
@@ -93,15 +83,15 @@ fn side_by_side(page: &mut Page, seen: &Foreground, service: &ServiceFigures) {
 
 /// The same where six columns have no room: service times in rows of their own.
 fn stacked(page: &mut Page, seen: &Foreground, service: &ServiceFigures) {
-    header(page, &["before", "during", "after"], CELL - 1);
-    for row in Row::ALL {
+    header(page, &columns(seen), CELL - 1);
+    for row in Row::told(seen) {
         let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
         figures(
             page,
             row.name(),
             &cells,
             CELL - 1,
-            &[Ink::Plain, row.hue(seen), Ink::Plain],
+            &[Ink::Plain, Ink::of(row.tone(seen)), Ink::Plain],
         );
         if row != Row::Ops {
             let cells =
@@ -126,72 +116,4 @@ fn figures(page: &mut Page, name: &str, cells: &[String], cell: usize, inks: &[I
             .map(|(text, &hue)| ink(hue, right(text, cell))),
     );
     page.line(&line);
-}
-
-/// The rows of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Row {
-    Ops,
-    P50,
-    P99,
-    P999,
-    Max,
-}
-
-impl Row {
-    const ALL: [Row; 5] = [Row::Ops, Row::P50, Row::P99, Row::P999, Row::Max];
-
-    fn name(self) -> &'static str {
-        match self {
-            Row::Ops => "rate",
-            Row::P50 => "p50",
-            Row::P99 => "p99",
-            Row::P999 => "p99.9",
-            Row::Max => "max",
-        }
-    }
-
-    fn value(self, figures: &Figures) -> Option<f64> {
-        match self {
-            Row::Ops => figures.ops_per_s,
-            Row::P50 => figures.p50_us,
-            Row::P99 => figures.p99_us,
-            Row::P999 => figures.p999_us,
-            Row::Max => figures.max_us,
-        }
-    }
-
-    fn cell(self, figures: &Figures) -> String {
-        let show = match self {
-            Row::Ops => units::rate,
-            Row::P50 | Row::P99 | Row::P999 | Row::Max => units::latency_us,
-        };
-        self.value(figures).map_or("–".to_owned(), show)
-    }
-
-    /// The colour of the figure during the deletion: what got worse stands out.
-    fn hue(self, seen: &Foreground) -> Ink {
-        if self == Row::Ops {
-            return match (seen.stall, seen.ops_ratio) {
-                (Some(_), _) => Ink::Red,
-                (None, Some(ratio)) if ratio <= 0.9 => Ink::Yellow,
-                _ => Ink::Plain,
-            };
-        }
-        let (before, during) = (self.value(&seen.baseline), self.value(&seen.delete));
-        match before.zip(during) {
-            Some((before, during)) if during >= 10.0 * before => Ink::Red,
-            Some((before, during)) if during >= 2.0 * before => Ink::Yellow,
-            _ => Ink::Plain,
-        }
-    }
-
-    /// A rate has no service time.
-    fn service_cell(self, figures: &Figures) -> String {
-        if self == Row::Ops {
-            String::new()
-        } else {
-            self.cell(figures)
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Synthetic runs with the shapes of measured ones, for the tests and for the eye.
 #![allow(
+    clippy::unwrap_used,
     dead_code,
     missing_docs,
     unreachable_pub,
@@ -69,7 +70,7 @@ pub fn actors(canary: bool) -> Vec<ActorInfo> {
         loop_kind: LoopKind::Closed { depth: 8 },
         block_bytes: 4096,
         pattern: Some("random".into()),
-        direct: true,
+        direct: Some(true),
         engine: "io_uring".into(),
     }];
     if canary {
@@ -94,6 +95,7 @@ pub fn device(name: &str, kind: DeviceKind, level: u32, below: &[&str]) -> Devic
         below: below.iter().map(|&name| name.into()).collect(),
         leaf: below.is_empty(),
         model: (kind == DeviceKind::Disk).then(|| "CT2000T500SSD8".into()),
+        firmware: (kind == DeviceKind::Disk).then(|| "P8CR002".into()),
         size_bytes: 2_000_398_934_016,
         rotational: Some(false),
         scheduler: (kind == DeviceKind::Disk).then(|| "none".into()),
@@ -102,7 +104,9 @@ pub fn device(name: &str, kind: DeviceKind, level: u32, below: &[&str]) -> Devic
             max_bytes: 2 << 40,
             max_hw_bytes: 2 << 40,
             max_segments: 256,
+            ata_trim: None,
         },
+        slower: None,
     }
 }
 
@@ -271,6 +275,7 @@ impl Run {
             loop_kind: LoopKind::Closed { depth: 8 },
             baseline_from: Some(BaselineFrom::Phase),
             baseline: normal,
+            undisturbed: None,
             delete: slow,
             recovery: normal,
             service: None,
@@ -344,6 +349,7 @@ impl Run {
                 ..Fit::default()
             }),
             control: None,
+            slower: None,
             warnings: Vec::new(),
         }
     }
@@ -360,4 +366,56 @@ impl Noise {
             .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as f64 / (1_u64 << 30) as f64 - 1.0
     }
+}
+
+/// An hour at 10 ms with four actors, a stall of 30 s in it, and the histograms of its seconds.
+pub fn hour() -> (RunRecord, Vec<Line>) {
+    let run = Run {
+        interval_s: 0.01,
+        baseline_s: 1800.0,
+        lag_s: 2.0,
+        stall_s: 30.0,
+        recovery_s: 1800.0,
+        rate: 92_080.0,
+        ..T500
+    };
+    let mut record = run.record();
+    let template = record.head.actors[0].clone();
+    let columns = record.intervals.actors[0].clone();
+    for name in ["writer", "journal"] {
+        record.head.actors.push(ActorInfo {
+            name: name.into(),
+            ..template.clone()
+        });
+        record.intervals.actors.push(columns.clone());
+    }
+    let deletion = 61.4 + run.baseline_s;
+    record.deletions.push(DeletionLine {
+        part: Part::Main,
+        at_s: deletion,
+        seconds: 0.21,
+        bytes: run.bytes,
+        files: 1,
+        errors: 0,
+        continuous: false,
+    });
+    let mut noise = Noise(7);
+    let mut seconds = Vec::new();
+    for second in 40..record.intervals.end_s() as u32 {
+        for actor in 0..4 {
+            let mut histogram = second_histogram();
+            for i in 0..150 {
+                let ns = 70_000.0 * (1.0 + 0.3 * noise.next()) * (1.0 + f64::from(i * i) / 3e3);
+                histogram.record_n(ns as u64, 600).unwrap();
+            }
+            seconds.push(Line::Histogram(HistogramLine {
+                actor,
+                latency: Latency::Response,
+                over: Grain::SecondAt(f64::from(second)),
+                part: Part::Main,
+                v2: encode_histogram(&histogram),
+            }));
+        }
+    }
+    (record, seconds)
 }

@@ -7,7 +7,7 @@ use super::panel::{GUTTER, gutter};
 use super::window::Window;
 use crate::terminal::glyphs::columns;
 use crate::terminal::page::{Ink, Page, ink, plain};
-use crate::terminal::words;
+use crate::words;
 
 /// Columns between two labelled ticks, at least.
 const TICK_ROOM: usize = 9;

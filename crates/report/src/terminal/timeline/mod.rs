@@ -4,7 +4,6 @@
 mod axis;
 mod panel;
 mod picture;
-mod series;
 mod window;
 
 use ::timeline::record::Part;
@@ -13,10 +12,10 @@ use ::timeline::{RunRecord, Verdict};
 
 use self::panel::GUTTER;
 use self::picture::Picture;
-use self::series::{Discards, means};
-use self::window::Window;
+use self::window::{Window, means};
 use super::Style;
 use super::page::{Ink, Page, ink};
+use crate::series::Discards;
 
 /// The run drawn over time: rates, latencies, discards, debt, phases and events.
 ///

@@ -9,8 +9,8 @@ use ::timeline::verdict::Foreground;
 
 use super::axis::{self, Events};
 use super::panel::{Panel, gutter, push};
-use super::series::{self, Discards, Mark, means};
-use super::window::Window;
+use super::window::{Window, means};
+use crate::series::{self, Discards, Mark};
 use crate::terminal::page::{Ink, Page, ink};
 
 /// What is drawn of one part of a run.

@@ -8,6 +8,8 @@ use std::ops::Range;
 use ::timeline::RunRecord;
 use ::timeline::record::{Part, PhaseName};
 
+use crate::series::rate;
+
 /// A stretch of a record, in columns of equal length.
 #[derive(Debug)]
 pub(super) struct Window {
@@ -123,6 +125,26 @@ impl Window {
             })
             .collect()
     }
+}
+
+/// Operations per second over each column as a whole.
+pub(super) fn means(record: &RunRecord, window: &Window, actor: usize) -> Vec<Option<f64>> {
+    window
+        .columns
+        .iter()
+        .map(|range| {
+            let (mut ops, mut seconds) = (0.0, 0.0);
+            for i in range.clone() {
+                if let Some(rate) = rate(record, actor, i) {
+                    let length = f64::from(record.intervals.seconds[i]);
+                    ops += rate * length;
+                    seconds += length;
+                }
+            }
+            let mean = ops / seconds;
+            mean.is_finite().then_some(mean)
+        })
+        .collect()
 }
 
 /// Where a part's picture begins: at its baseline, else where it settles, else where it is known.

@@ -4,32 +4,39 @@ use ::timeline::Verdict;
 use ::timeline::units;
 use ::timeline::verdict::{Control, Deletion, Discard, Finding, Fit, Foreground};
 
-use super::page::{Ink, Page, ink};
-
-/// Columns of the labels at the left.
-const LABEL: usize = 13;
+use crate::words::Tone;
 
 /// More dips than this say no more than their number does.
 const DIPS_SHOWN: usize = 3;
 
-/// All figures the verdict has.
-pub(super) fn all(page: &mut Page, verdict: &Verdict) {
-    if let Some(deletion) = &verdict.deletion {
-        self::deletion(page, deletion);
-    }
-    for seen in &verdict.foreground {
-        foreground(page, seen, verdict);
-    }
-    discard(page, &verdict.discard);
-    if let Some(fit) = &verdict.fit {
-        cost(page, fit);
-    }
-    if let Some(control) = &verdict.control {
-        self::control(page, control);
-    }
+/// A labelled line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fact {
+    pub(crate) label: &'static str,
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
 }
 
-fn deletion(page: &mut Page, deletion: &Deletion) {
+/// All figures the verdict has.
+pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if let Some(deletion) = &verdict.deletion {
+        self::deletion(&mut facts, deletion);
+    }
+    for seen in &verdict.foreground {
+        foreground(&mut facts, seen, verdict);
+    }
+    discard(&mut facts, &verdict.discard);
+    if let Some(fit) = &verdict.fit {
+        cost(&mut facts, fit);
+    }
+    if let Some(control) = &verdict.control {
+        self::control(&mut facts, control);
+    }
+    facts
+}
+
+fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {
     let plural = if deletion.files == 1 { "" } else { "s" };
     let text = format!(
         "{} in {} file{plural}; the calls took {}",
@@ -37,15 +44,15 @@ fn deletion(page: &mut Page, deletion: &Deletion) {
         units::count(deletion.files),
         units::seconds(deletion.seconds)
     );
-    fact(page, "deletion", Ink::Plain, &text);
+    fact(facts, "deletion", Tone::Plain, &text);
 }
 
-fn fact(page: &mut Page, label: &str, hue: Ink, text: &str) {
-    page.labelled(
-        ink(Ink::Dim, format!("  {label}")),
-        LABEL,
-        &[ink(hue, text)],
-    );
+fn fact(facts: &mut Vec<Fact>, label: &'static str, tone: Tone, text: &str) {
+    facts.push(Fact {
+        label,
+        tone,
+        text: text.to_owned(),
+    });
 }
 
 /// Whose line it is, where there are several actors.
@@ -57,7 +64,7 @@ fn whose(seen: &Foreground, verdict: &Verdict) -> String {
     }
 }
 
-fn foreground(page: &mut Page, seen: &Foreground, verdict: &Verdict) {
+fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
     let whose = whose(seen, verdict);
     if let Some(stall) = &seen.stall {
         let all = units::seconds(stall.seconds);
@@ -75,16 +82,16 @@ fn foreground(page: &mut Page, seen: &Foreground, verdict: &Verdict) {
         if let Some(worst) = stall.worst_latency_us {
             text += &format!("; longest wait {}", units::latency_us(worst));
         }
-        fact(page, "stall", Ink::Red, &text);
+        fact(facts, "stall", Tone::Bad, &text);
     } else if let Some(ratio) = seen
         .ops_ratio
         // An open loop keeps its rate by its nature, unless it can't.
         .filter(|&ratio| ratio <= 0.9 || !seen.loop_kind.is_open())
     {
         let hue = if ratio <= 0.9 {
-            Ink::Yellow
+            Tone::Warn
         } else {
-            Ink::Plain
+            Tone::Plain
         };
         let mut text = format!(
             "{whose}{} of the baseline's rate while discards were processed",
@@ -93,17 +100,17 @@ fn foreground(page: &mut Page, seen: &Foreground, verdict: &Verdict) {
         if let Some(lost) = seen.lost_s.filter(|&lost| lost > 0.0) {
             text += &format!("; {} of work lost", units::seconds(lost));
         }
-        fact(page, "rate kept", hue, &text);
+        fact(facts, "rate kept", hue, &text);
     }
     if !seen.dips.is_empty() {
-        fact(page, "dips", Ink::Plain, &dips(seen, &whose));
+        fact(facts, "dips", Tone::Plain, &dips(seen, &whose));
     }
     if let Some(unfinished) = &seen.unfinished {
         let plural = if unfinished.operations == 1 { "" } else { "s" };
         fact(
-            page,
+            facts,
             "unfinished",
-            Ink::Red,
+            Tone::Bad,
             &format!(
                 "{whose}{} operation{plural} never finished; the oldest had waited {}",
                 units::count(unfinished.operations),
@@ -136,11 +143,11 @@ fn dips(seen: &Foreground, whose: &str) -> String {
     )
 }
 
-fn discard(page: &mut Page, discard: &Discard) {
+fn discard(facts: &mut Vec<Fact>, discard: &Discard) {
     if discard.commands == Some(0) || discard.bytes == Some(0) {
-        fact(page, "TRIM", Ink::Plain, "no discards were seen");
+        fact(facts, "TRIM", Tone::Plain, "no discards were seen");
     } else {
-        trim(page, discard);
+        trim(facts, discard);
     }
     let mut parts = Vec::new();
     if let Some(bytes) = discard.debt_max_bytes.filter(|&bytes| bytes > 0) {
@@ -163,11 +170,11 @@ fn discard(page: &mut Page, discard: &Discard) {
         parts.push(format!("paid {drain} after the last deletion call"));
     }
     if !parts.is_empty() {
-        fact(page, "debt", Ink::Plain, &parts.join("; "));
+        fact(facts, "debt", Tone::Plain, &parts.join("; "));
     }
 }
 
-fn trim(page: &mut Page, discard: &Discard) {
+fn trim(facts: &mut Vec<Fact>, discard: &Discard) {
     let mut parts = Vec::new();
     if let Some(rate) = discard.bytes_per_s {
         let bound = if discard.bytes_per_s_is_lower_bound {
@@ -197,10 +204,10 @@ fn trim(page: &mut Page, discard: &Discard) {
     if parts.is_empty() {
         parts.push("what the devices did isn't known".to_owned());
     }
-    fact(page, "TRIM", Ink::Plain, &parts.join("; "));
+    fact(facts, "TRIM", Tone::Plain, &parts.join("; "));
 }
 
-fn cost(page: &mut Page, fit: &Fit) {
+fn cost(facts: &mut Vec<Fact>, fit: &Fit) {
     let mut parts = Vec::new();
     if let Some(service) = fit.service_us {
         let mut text = format!(
@@ -224,20 +231,20 @@ fn cost(page: &mut Page, fit: &Fit) {
         parts.push(format!("{ops:.1} operations completed per discard"));
     }
     if !parts.is_empty() {
-        fact(page, "cost", Ink::Plain, &parts.join("; "));
+        fact(facts, "cost", Tone::Plain, &parts.join("; "));
     }
     match (fit.barrier, fit.phi.filter(|phi| phi.is_finite())) {
         (Some(true), _) => fact(
-            page,
+            facts,
             "barrier",
-            Ink::Plain,
+            Tone::Plain,
             "yes: nothing else is served during a discard, and one queue depth of the foreground \
              between two",
         ),
         (Some(false), Some(phi)) => fact(
-            page,
+            facts,
             "barrier",
-            Ink::Plain,
+            Tone::Plain,
             &format!(
                 "no: a discard blocks other I/O for {} of its time",
                 units::percent(phi)
@@ -245,22 +252,22 @@ fn cost(page: &mut Page, fit: &Fit) {
         ),
         (Some(false), None) => {
             let text = "no: the drive serves other I/O during a discard";
-            fact(page, "barrier", Ink::Plain, text);
+            fact(facts, "barrier", Tone::Plain, text);
         }
         (None, _) => {}
     }
 }
 
-fn control(page: &mut Page, control: &Control) {
+fn control(facts: &mut Vec<Fact>, control: &Control) {
     let method = match control.method.as_deref() {
         Some(method) => format!(" ({method})"),
         None => String::new(),
     };
     let (hue, found) = match control.verdict {
-        Finding::None => (Ink::Green, "no stall"),
-        Finding::Slowdown => (Ink::Yellow, "slower, too"),
-        Finding::Stall => (Ink::Red, "stalled, too"),
-        Finding::Inconclusive => (Ink::Yellow, "inconclusive"),
+        Finding::None => (Tone::Good, "no stall"),
+        Finding::Slowdown => (Tone::Warn, "slower, too"),
+        Finding::Stall => (Tone::Bad, "stalled, too"),
+        Finding::Inconclusive => (Tone::Warn, "inconclusive"),
     };
     let mut text = format!("without discards{method}: {found}");
     for seen in &control.foreground {
@@ -279,5 +286,5 @@ fn control(page: &mut Page, control: &Control) {
     if let Some(bytes) = control.discard_bytes.filter(|&bytes| bytes > 0) {
         text += &format!("; {} were discarded all the same", units::bytes(bytes));
     }
-    fact(page, "control", hue, &text);
+    fact(facts, "control", hue, &text);
 }

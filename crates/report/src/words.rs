@@ -1,13 +1,23 @@
 //! The record's and verdict's enumerations in words: what each means, and what to do next.
 
-use ::timeline::record::{ActorInfo, DiscardSetting, LoopKind, PhaseName, Target};
+use ::timeline::RunRecord;
+use ::timeline::record::{ActorInfo, DiscardSetting, LoopKind, Part, PhaseName, Target};
 use ::timeline::units;
 use ::timeline::verdict::{BaselineFrom, Finding, Reason};
 
-use super::page::Ink;
+/// How good or bad what is said is; how that looks is up to who shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Good,
+    /// Worth knowing, neither good nor bad.
+    Note,
+    Warn,
+    Bad,
+}
 
 /// A phase's name.
-pub(super) fn phase(name: PhaseName) -> &'static str {
+pub(crate) fn phase(name: PhaseName) -> &'static str {
     match name {
         PhaseName::Prepare => "prepare",
         PhaseName::Settle => "settle",
@@ -17,38 +27,70 @@ pub(super) fn phase(name: PhaseName) -> &'static str {
     }
 }
 
+/// A part's name.
+pub(crate) fn part(part: Part) -> &'static str {
+    match part {
+        Part::Main => "main",
+        Part::Control => "control",
+    }
+}
+
+/// A moment as ISO 8601 has it, to the second, e.g. `2023-11-14T22:13:20Z`.
+///
+/// From days to a date as in Howard Hinnant's "chrono-compatible low-level date
+/// algorithms" (`civil_from_days`).
+pub(crate) fn utc(unix_s: f64) -> String {
+    let seconds = unix_s.clamp(0.0, 2.5e11) as i64;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = year_of_era + era * 400 + carry;
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 /// A finding as a heading.
-pub(super) fn finding(finding: Finding) -> (Ink, &'static str) {
+pub(crate) fn finding(finding: Finding) -> (Tone, &'static str) {
     match finding {
-        Finding::Stall => (Ink::BoldRed, "STALL"),
-        Finding::Slowdown => (Ink::BoldYellow, "SLOWDOWN"),
-        Finding::None => (Ink::BoldGreen, "NO STALL"),
-        Finding::Inconclusive => (Ink::BoldYellow, "INCONCLUSIVE"),
+        Finding::Stall => (Tone::Bad, "STALL"),
+        Finding::Slowdown => (Tone::Warn, "SLOWDOWN"),
+        Finding::None => (Tone::Good, "NO STALL"),
+        Finding::Inconclusive => (Tone::Warn, "INCONCLUSIVE"),
     }
 }
 
 /// Whether deleting will lead to discards, in a sentence.
-pub(super) fn discard_setting(setting: DiscardSetting) -> (Ink, &'static str) {
+pub(crate) fn discard_setting(setting: DiscardSetting) -> (Tone, &'static str) {
     match setting {
-        DiscardSetting::On => (Ink::Green, "on: what is deleted is discarded at once"),
+        DiscardSetting::On => (Tone::Good, "on: what is deleted is discarded at once"),
         DiscardSetting::Async => (
-            Ink::Green,
+            Tone::Good,
             "asynchronous: what is deleted is discarded later, in the background",
         ),
         DiscardSetting::Off => (
-            Ink::Yellow,
+            Tone::Warn,
             "off: the mount sends none, so deleting can't cause TRIM here",
         ),
         DiscardSetting::Unsupported => (
-            Ink::Yellow,
+            Tone::Warn,
             "not supported: the mount would send them, but no device below takes them",
         ),
-        DiscardSetting::Unknown => (Ink::Yellow, "can't be told from here"),
+        DiscardSetting::Unknown => (Tone::Warn, "can't be told from here"),
     }
 }
 
 /// What an actor does, e.g. `random 4 KiB read, direct, io_uring, closed loop at depth 8`.
-pub(super) fn actor(actor: &ActorInfo) -> String {
+pub(crate) fn actor(actor: &ActorInfo) -> String {
     let mut text = String::new();
     if let Some(pattern) = &actor.pattern {
         text += &format!("{pattern} ");
@@ -57,17 +99,18 @@ pub(super) fn actor(actor: &ActorInfo) -> String {
         text += &format!("{} ", block(actor.block_bytes));
     }
     text += &actor.op;
-    let cache = if actor.direct { "direct" } else { "buffered" };
-    text += &format!(
-        ", {cache}, {}, {}",
-        actor.engine,
-        loop_kind(&actor.loop_kind)
-    );
+    match (actor.direct, actor.engine.as_str()) {
+        (Some(true), _) => text += ", direct",
+        // Records of imported logs once said so without knowing it.
+        (None, _) | (Some(false), "fio" | "iostat") => {}
+        (Some(false), _) => text += ", buffered",
+    }
+    text += &format!(", {}, {}", actor.engine, loop_kind(&actor.loop_kind));
     text
 }
 
 /// Closed or open loop, with its figures.
-pub(super) fn loop_kind(kind: &LoopKind) -> String {
+pub(crate) fn loop_kind(kind: &LoopKind) -> String {
     match *kind {
         LoopKind::Closed { depth } => format!("closed loop at depth {depth}"),
         LoopKind::Open {
@@ -92,7 +135,7 @@ fn block(bytes: u64) -> String {
 }
 
 /// Where a baseline was taken, if not in its own phase.
-pub(super) fn baseline_from(from: Option<BaselineFrom>) -> Option<&'static str> {
+pub(crate) fn baseline_from(from: Option<BaselineFrom>) -> Option<&'static str> {
     match from {
         Some(BaselineFrom::Phase) => None,
         Some(BaselineFrom::BeforeFirstDiscard) => {
@@ -101,12 +144,34 @@ pub(super) fn baseline_from(from: Option<BaselineFrom>) -> Option<&'static str> 
         Some(BaselineFrom::Recovery) => {
             Some("Before: taken from the steady seconds after the last discard.")
         }
+        Some(BaselineFrom::WithoutDiscards) => Some(
+            "Without: the seconds of the deletion without discards, but with its writes; \
+             during: all of it.",
+        ),
         None => Some("There was no steady baseline."),
     }
 }
 
-/// What a reason means, and what to do or try next.
-pub(super) fn reason(reason: Reason, target: &Target) -> String {
+/// How bad a reason is.
+pub(crate) fn reason_tone(reason: Reason) -> Tone {
+    match reason {
+        Reason::NoDiscards => Tone::Note,
+        _ => Tone::Warn,
+    }
+}
+
+/// What a reason means of this record, and what to do or try next.
+pub(crate) fn advice(why: Reason, record: &RunRecord) -> String {
+    let head = &record.head;
+    if why == Reason::NoDiscards && head.devices.is_empty() && head.target.mount.is_none() {
+        return "What the devices did was not recorded, so a stall can't be told from another dip. Record \
+            `iostat -x -y -t 1` beside it, and import both."
+            .to_owned();
+    }
+    reason(why, &head.target)
+}
+
+fn reason(reason: Reason, target: &Target) -> String {
     match reason {
         Reason::NoDiscards => no_discards(target),
         Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded when the \
@@ -137,6 +202,16 @@ pub(super) fn reason(reason: Reason, target: &Target) -> String {
             .to_owned(),
         Reason::Failed => "The run failed before it was over; what is judged is what had been \
             recorded by then. Its error says what to do; then repeat it."
+            .to_owned(),
+        Reason::DiscardsAllTheTime => "Discards were in service nearly all the time while files \
+            were created and dropped, so it can't be told what they cost from what the writes \
+            cost. A control run (--control) has the writes without the discards; or leave longer \
+            pauses between the deletions, or look closer (--interval)."
+            .to_owned(),
+        Reason::MoreWritesWithDiscards => "The devices wrote far more in the seconds with \
+            discards than in those without: it may be the writes that slow the foreground. A \
+            control run (--control) has them without the discards; or let the deleter write \
+            more evenly."
             .to_owned(),
         Reason::ForegroundErrors => "The foreground had errors, so its rate isn't the device's. \
             See the kernel's log (dmesg), and don't trust the figures before they are gone."
@@ -185,6 +260,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_log_does_not_tell_is_not_said() {
+        let mut info = crate::common::SHORT.record().head.actors.remove(0);
+        assert!(actor(&info).contains(", direct, io_uring, "));
+        info.direct = Some(false);
+        assert!(actor(&info).contains(", buffered, io_uring, "));
+        for engine in ["fio", "iostat"] {
+            info.engine = engine.to_owned();
+            assert!(!actor(&info).contains("buffered"), "{}", actor(&info));
+        }
+        (info.direct, info.engine) = (None, "libaio".to_owned());
+        assert!(actor(&info).ends_with("read, libaio, closed loop at depth 8"));
+    }
+
+    #[test]
+    fn moments_are_dates() {
+        assert_eq!(utc(0.0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_400.9), "2000-02-29T00:00:00Z");
+        assert_eq!(utc(1_735_689_599.0), "2024-12-31T23:59:59Z");
+        assert_eq!(utc(f64::NAN), "1970-01-01T00:00:00Z");
+    }
+
+    #[test]
     fn a_block_is_named_without_false_digits() {
         assert_eq!(block(4096), "4 KiB");
         assert_eq!(block(4100), "4.0 KiB");
@@ -211,6 +308,8 @@ mod tests {
             Reason::DipsWithoutDiscards,
             Reason::Interrupted,
             Reason::Failed,
+            Reason::DiscardsAllTheTime,
+            Reason::MoreWritesWithDiscards,
             Reason::ForegroundErrors,
         ];
         let mut texts = std::collections::BTreeSet::new();

@@ -1,46 +1,25 @@
 //! What is drawn, per interval: rates, latencies, discards, debt, and where it stalled.
 
 use ::timeline::RunRecord;
+use ::timeline::judge::counting;
 use ::timeline::verdict::Foreground;
 
-use super::window::Window;
-
-/// An interval with less than this share of all bytes discarded doesn't count as discarding.
-pub(super) const SIGNIFICANT: f64 = 0.001;
+/// Of all bytes discarded; what is far below this share isn't worth a mark.
+pub(crate) const SIGNIFICANT: f64 = counting::SIGNIFICANT;
 
 /// Operations a baseline must expect in an interval before its rate says something.
-pub(super) const ENOUGH_OPERATIONS: f64 = 20.0;
+pub(crate) const ENOUGH_OPERATIONS: f64 = 20.0;
 
 /// Completed operations per second of an actor; `None` while it isn't running.
-pub(super) fn rate(record: &RunRecord, actor: usize, interval: usize) -> Option<f64> {
+pub(crate) fn rate(record: &RunRecord, actor: usize, interval: usize) -> Option<f64> {
     let columns = record.intervals.actors.get(actor)?;
     let seconds = f64::from(*record.intervals.seconds.get(interval)?);
     (columns.running[interval] && seconds > 0.0).then(|| f64::from(columns.ops[interval]) / seconds)
 }
 
-/// Operations per second over each column as a whole.
-pub(super) fn means(record: &RunRecord, window: &Window, actor: usize) -> Vec<Option<f64>> {
-    window
-        .columns
-        .iter()
-        .map(|range| {
-            let (mut ops, mut seconds) = (0.0, 0.0);
-            for i in range.clone() {
-                if let Some(rate) = rate(record, actor, i) {
-                    let length = f64::from(record.intervals.seconds[i]);
-                    ops += rate * length;
-                    seconds += length;
-                }
-            }
-            let mean = ops / seconds;
-            mean.is_finite().then_some(mean)
-        })
-        .collect()
-}
-
 /// The 99th percentile of an actor's latency, in microseconds, or the age of
 /// its oldest operation in flight where that is more.
-pub(super) fn latency_us(record: &RunRecord, actor: usize, interval: usize) -> Option<f64> {
+pub(crate) fn latency_us(record: &RunRecord, actor: usize, interval: usize) -> Option<f64> {
     let columns = record.intervals.actors.get(actor)?;
     // f32::max takes the other one when one is NaN.
     let us = columns.p99_us[interval].max(columns.oldest_us[interval]);
@@ -49,16 +28,19 @@ pub(super) fn latency_us(record: &RunRecord, actor: usize, interval: usize) -> O
 
 /// Discarded bytes and debt, interval by interval.
 #[derive(Debug)]
-pub(super) struct Discards {
+pub(crate) struct Discards {
     /// Bytes discarded in each interval.
-    pub(super) bytes: Vec<u64>,
+    pub(crate) bytes: Vec<u64>,
     /// Bytes freed and not yet discarded at the end of each interval.
-    pub(super) debt: Vec<u64>,
-    total: u64,
+    pub(crate) debt: Vec<u64>,
+    /// The devices that were counted, as indices.
+    pub(crate) devices: Vec<usize>,
+    /// Bytes from which an interval counts as discarding.
+    significant: u64,
 }
 
 impl Discards {
-    pub(super) fn of(record: &RunRecord) -> Discards {
+    pub(crate) fn of(record: &RunRecord) -> Discards {
         let devices = counted_devices(record);
         let intervals = &record.intervals;
         let bytes: Vec<u64> = (0..intervals.len())
@@ -91,12 +73,16 @@ impl Discards {
                 owed
             })
             .collect();
-        let total = bytes.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
-        Discards { bytes, debt, total }
+        Discards {
+            significant: significant(&bytes),
+            bytes,
+            debt,
+            devices,
+        }
     }
 
     /// Discarded bytes per second.
-    pub(super) fn rate(&self, record: &RunRecord, interval: usize) -> Option<f64> {
+    pub(crate) fn rate(&self, record: &RunRecord, interval: usize) -> Option<f64> {
         let seconds = f64::from(*record.intervals.seconds.get(interval)?);
         (seconds > 0.0).then(|| self.bytes[interval] as f64 / seconds)
     }
@@ -105,43 +91,46 @@ impl Discards {
         let near = interval.saturating_sub(1)..(interval + 2).min(self.bytes.len());
         self.bytes[near]
             .iter()
-            .any(|&bytes| bytes > 0 && bytes as f64 >= SIGNIFICANT * self.total as f64)
+            .any(|&bytes| bytes >= self.significant)
     }
 }
 
-/// The leaves; or, where they saw nearly nothing of what was discarded above
-/// them, the deepest level that did (a loop device over a file that is kept whole).
+/// Bytes from which an interval counts as discarding, as the judge has it: 0.1 %
+/// of all, or a tenth of a typical interval's where they are spread so evenly
+/// over many short ones that none has that much.
+fn significant(bytes: &[u64]) -> u64 {
+    let total: f64 = bytes.iter().map(|&n| n as f64).sum();
+    let mut sorted: Vec<u64> = bytes.iter().copied().filter(|&n| n > 0).collect();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sum = 0.0;
+    let typical = sorted.iter().find(|&&n| {
+        sum += n as f64;
+        sum >= total / 2.0
+    });
+    let typical = typical.map_or(0.0, |&n| n as f64);
+    ((SIGNIFICANT * total).min(0.1 * typical).ceil() as u64).max(1)
+}
+
+/// The devices whose discards count, as the judge chooses them.
 fn counted_devices(record: &RunRecord) -> Vec<usize> {
-    let devices = &record.head.devices;
-    let sum = |chosen: &[usize]| -> u64 {
-        chosen
-            .iter()
-            .flat_map(|&device| &record.intervals.devices[device].discard_bytes)
-            .fold(0, |sum, &n| sum.saturating_add(n))
-    };
-    let known = devices.len().min(record.intervals.devices.len());
-    let level =
-        |level: u32| -> Vec<usize> { (0..known).filter(|&i| devices[i].level == level).collect() };
-    let leaves: Vec<usize> = (0..known).filter(|&i| devices[i].leaf).collect();
-    let mut levels: Vec<u32> = devices.iter().map(|device| device.level).collect();
-    levels.sort_unstable();
-    levels.dedup();
-    let most = levels.iter().map(|&l| sum(&level(l))).max().unwrap_or(0);
-    let enough = |chosen: &[usize]| sum(chosen) as f64 >= 0.01 * most as f64;
-    if enough(&leaves) {
-        return leaves;
-    }
-    levels
+    let sums: Vec<u64> = record
+        .intervals
+        .devices
         .iter()
-        .rev()
-        .map(|&l| level(l))
-        .find(|chosen| enough(chosen))
-        .unwrap_or(leaves)
+        .map(|device| {
+            device
+                .discard_bytes
+                .iter()
+                .fold(0, |sum: u64, &n| sum.saturating_add(n))
+        })
+        .collect();
+    let known = record.head.devices.len().min(sums.len());
+    counting::counted(&record.head.devices[..known], &sums).devices
 }
 
 /// What is marked under an actor's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     /// Low while discards were processed.
     Stall,
     /// Low without them.
@@ -151,7 +140,7 @@ pub(super) enum Mark {
 /// The marks of each interval, for the eye; their sums are the verdict's to tell.
 ///
 /// Stalls are marked only where the verdict found one, and dips are those it lists.
-pub(super) fn marks(
+pub(crate) fn marks(
     record: &RunRecord,
     actor: usize,
     seen: &Foreground,
@@ -246,6 +235,17 @@ mod tests {
         // Where the verdict found no stall none is marked.
         seen.stall = None;
         assert_eq!(marked(&record, &seen, Mark::Stall).1, 0);
+    }
+
+    #[test]
+    fn a_stall_is_marked_where_no_interval_has_a_thousandth_of_the_discards() {
+        let run = common::Run {
+            interval_s: 0.01,
+            ..common::READER
+        };
+        let (at_s, count) = marked(&run.record(), &run.verdict().foreground[0], Mark::Stall);
+        assert!((at_s - 99.6).abs() < 0.02, "{at_s}");
+        assert!((1685..=1695).contains(&count), "{count}");
     }
 
     #[test]

@@ -1,0 +1,193 @@
+//! What is shaded: phases, stalls and dips; and what happened at one moment.
+
+use serde::Serialize;
+use timeline::record::{EventKind, Part};
+use timeline::{RunRecord, Verdict};
+
+use super::moment;
+use crate::series::{self, Discards, Mark};
+use crate::words;
+
+/// All of a record's.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Spans {
+    pub(crate) phases: Vec<PhaseSpan>,
+    pub(crate) marks: Vec<MarkSpan>,
+    pub(crate) events: Vec<Moment>,
+    /// The stretch that is shown first: from the baseline to the end.
+    pub(crate) view: [f64; 2],
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct PhaseSpan {
+    pub(crate) name: &'static str,
+    pub(crate) control: bool,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
+
+/// A stretch in which an actor stalled or dipped.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MarkSpan {
+    pub(crate) actor: usize,
+    pub(crate) kind: Kind,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    Stall,
+    Dip,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Moment {
+    pub(crate) at: f64,
+    pub(crate) word: &'static str,
+}
+
+impl Spans {
+    /// The stretches in which some of these actors (none: any actor) stalled or
+    /// dipped, each once, in order.
+    pub(crate) fn united(&self, kind: Kind, actors: &[usize]) -> Vec<(f64, f64)> {
+        let ours = |mark: &&MarkSpan| {
+            mark.kind == kind && (actors.is_empty() || actors.contains(&mark.actor))
+        };
+        let marks = self.marks.iter().filter(ours);
+        let mut all: Vec<(f64, f64)> = marks.map(|mark| (mark.from, mark.to)).collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut united: Vec<(f64, f64)> = Vec::new();
+        for (from, to) in all {
+            match united.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => united.push((from, to)),
+            }
+        }
+        united
+    }
+}
+
+/// What is shaded in the charts of a record.
+pub(crate) fn spans(record: &RunRecord, verdict: &Verdict) -> Spans {
+    let end = record.intervals.end_s();
+    let phases: Vec<PhaseSpan> = record
+        .phases
+        .iter()
+        .enumerate()
+        .map(|(i, phase)| PhaseSpan {
+            name: words::phase(phase.name),
+            control: phase.part == Part::Control,
+            from: moment(phase.at_s),
+            to: moment(record.phases.get(i + 1).map_or(end, |next| next.at_s)),
+        })
+        .collect();
+    let begin = record.intervals.at_s.first().copied().unwrap_or(0.0);
+    let baseline = phases.iter().find(|phase| phase.name == "baseline");
+    let from = baseline.map_or(begin, |phase| phase.from);
+    Spans {
+        view: if from < end {
+            [from, end]
+        } else {
+            [begin, end]
+        }
+        .map(moment),
+        marks: marks(record, verdict),
+        events: events(record),
+        phases,
+    }
+}
+
+fn marks(record: &RunRecord, verdict: &Verdict) -> Vec<MarkSpan> {
+    let discards = Discards::of(record);
+    let intervals = &record.intervals;
+    let mut spans = Vec::new();
+    for seen in &verdict.foreground {
+        let found = record.head.actors.iter().position(|a| a.name == seen.actor);
+        let Some(actor) = found else { continue };
+        let marks = series::marks(record, actor, seen, &discards);
+        let mut i = 0;
+        while i < marks.len() {
+            let first = i;
+            while i < marks.len() && marks[i] == marks[first] {
+                i += 1;
+            }
+            let kind = match marks[first] {
+                Some(Mark::Stall) => Kind::Stall,
+                Some(Mark::Dip) => Kind::Dip,
+                None => continue,
+            };
+            spans.push(MarkSpan {
+                actor,
+                kind,
+                from: moment(intervals.at_s[first]),
+                to: moment(intervals.at_s[i - 1] + f64::from(intervals.seconds[i - 1])),
+            });
+        }
+    }
+    spans
+}
+
+fn events(record: &RunRecord) -> Vec<Moment> {
+    let word = |kind| match kind {
+        EventKind::DeletionBegan => Some("deletion began"),
+        EventKind::DeletionReturned => Some("last call returned"),
+        EventKind::CommitForced => Some("commit forced"),
+        EventKind::CommitReturned => Some("commit done"),
+        EventKind::DebtPaid => Some("debt paid"),
+        EventKind::DiscardsDidNotCome => Some("discards did not come"),
+        EventKind::Interrupted => Some("interrupted"),
+        EventKind::Prepared
+        | EventKind::SettleSteady
+        | EventKind::SettleLimit
+        | EventKind::ContinuousDeletionBegan
+        | EventKind::Warning => None,
+    };
+    let known = record.events.iter();
+    known
+        .filter_map(|event| Some((event.at_s, word(event.kind)?)))
+        .map(|(at_s, word)| Moment {
+            at: moment(at_s),
+            word,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::SHORT;
+
+    #[test]
+    fn overlapping_stretches_become_one() {
+        let mut spans = spans(&SHORT.record(), &SHORT.verdict());
+        let mark = |actor, kind, from, to| MarkSpan {
+            actor,
+            kind,
+            from,
+            to,
+        };
+        spans.marks = vec![
+            mark(0, Kind::Stall, 5.0, 7.0),
+            mark(1, Kind::Stall, 1.0, 6.0),
+            mark(1, Kind::Dip, 2.0, 3.0),
+            mark(1, Kind::Stall, 8.0, 9.0),
+        ];
+        assert_eq!(spans.united(Kind::Stall, &[]), [(1.0, 7.0), (8.0, 9.0)]);
+        assert_eq!(spans.united(Kind::Stall, &[0]), [(5.0, 7.0)]);
+        assert_eq!(spans.united(Kind::Dip, &[0]), []);
+    }
+
+    #[test]
+    fn the_stall_is_one_span_and_the_view_begins_with_the_baseline() {
+        let spans = spans(&SHORT.record(), &SHORT.verdict());
+        assert_eq!(spans.marks.len(), 1);
+        let stall = &spans.marks[0];
+        assert_eq!((stall.kind, stall.actor), (Kind::Stall, 0));
+        assert!((stall.from - 106.4).abs() < 0.11 && (stall.to - 106.6).abs() < 0.11);
+        assert_eq!(spans.view[0], 61.4);
+        assert_eq!(spans.phases.len(), 5);
+        assert_eq!(spans.events.len(), 5);
+    }
+}

@@ -1,0 +1,229 @@
+//! Charts over time: rates, latencies, discards, debt, queue.
+
+use serde::Serialize;
+use timeline::RunRecord;
+use timeline::record::{Part, PhaseName};
+
+use super::{moment, short};
+use crate::series::{self, Discards};
+use crate::thin::{self, Series};
+
+/// Actors whose rates share a chart: as many as can be told apart.
+const TOGETHER: usize = 4;
+
+/// What a chart's values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    /// Operations per second.
+    PerSecond,
+    /// Microseconds.
+    Us,
+    /// Bytes per second.
+    BytesPerSecond,
+    Bytes,
+    Count,
+}
+
+/// A chart over time. All its lines have a value (or none) at each of `x`.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Chart {
+    /// Unique among a record's charts; lower-case letters, digits and `-`.
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) unit: Unit,
+    /// Whether its axis is logarithmic.
+    pub(crate) log: bool,
+    /// Whether its lines bound bands (percentiles of the same latency).
+    pub(crate) bands: bool,
+    /// The actors it shows, as indices: whose stalls are shaded.
+    pub(crate) actors: Vec<usize>,
+    /// Middles of intervals, in seconds since the record's zero.
+    pub(crate) x: Vec<f64>,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One line of a chart.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    /// One per `x`; not a number (`null` in JSON) where nothing is to be told.
+    pub(crate) y: Vec<f64>,
+}
+
+/// All charts over time, in the order in which they are read.
+pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
+    let discards = Discards::of(record);
+    let actors = &record.head.actors;
+    let known = actors.len().min(record.intervals.actors.len());
+    let all: Vec<usize> = (0..known).collect();
+    // With hundreds of actors each has fewer points: a report must open.
+    let limit = (20 * thin::POINTS / known.max(20)).max(200);
+    let mut charts = Vec::new();
+    let groups = known.div_ceil(TOGETHER);
+    for (n, group) in all.chunks(TOGETHER).enumerate() {
+        let title = if groups > 1 {
+            format!("Foreground rate ({} of {groups})", n + 1)
+        } else if let [only] = group {
+            format!("Rate of {}", actors[*only].name)
+        } else {
+            "Foreground rate".to_owned()
+        };
+        let lines: Vec<(String, Value<'_>)> = group
+            .iter()
+            .map(|&actor| -> (String, Value<'_>) {
+                let rate = move |i| series::rate(record, actor, i).unwrap_or(f64::NAN);
+                (actors[actor].name.clone(), Box::new(rate))
+            })
+            .collect();
+        let chart = Chart::new(&format!("rate-{n}"), title, Unit::PerSecond);
+        charts.push(chart.of(group).filled(record, lines, limit));
+    }
+    for &actor in &all {
+        let columns = &record.intervals.actors[actor];
+        let title = format!("Latency of {}", actors[actor].name);
+        let told = move |column: &'_ [f32], i: usize| {
+            let us = f64::from(column[i]);
+            // A logarithm has no zero.
+            if columns.running[i] && us > 0.0 {
+                us
+            } else {
+                f64::NAN
+            }
+        };
+        let lines: Vec<(String, Value<'_>)> = vec![
+            ("p50".into(), Box::new(move |i| told(&columns.p50_us, i))),
+            ("p99".into(), Box::new(move |i| told(&columns.p99_us, i))),
+            (
+                "max".into(),
+                // The oldest in flight is a wait, too; f64::max takes the other of a NaN.
+                Box::new(move |i| told(&columns.max_us, i).max(told(&columns.oldest_us, i))),
+            ),
+        ];
+        let mut chart = Chart::new(&format!("latency-{actor}"), title, Unit::Us);
+        (chart.log, chart.bands) = (true, true);
+        charts.push(chart.of(&[actor]).filled(record, lines, limit));
+    }
+    let trim = |i| discards.rate(record, i).unwrap_or(f64::NAN);
+    let chart = Chart::new("trim", "Discarded (TRIM)".into(), Unit::BytesPerSecond);
+    charts.push(chart.filled(record, vec![("discarded".into(), Box::new(trim))], limit));
+    let debt = |i: usize| discards.debt[i] as f64;
+    let chart = Chart::new("debt", "Discard debt".into(), Unit::Bytes);
+    let what = "freed, not yet discarded".to_owned();
+    charts.push(chart.filled(record, vec![(what, Box::new(debt))], limit));
+    let queue = |i: usize| -> f64 {
+        let devices = discards.devices.iter();
+        devices
+            .map(|&device| f64::from(record.intervals.devices[device].in_flight[i]))
+            .sum()
+    };
+    let chart = Chart::new("queue", "Queue of the drives".into(), Unit::Count);
+    charts.push(chart.filled(record, vec![("in flight".into(), Box::new(queue))], limit));
+    charts.retain(|chart| chart.tells(record));
+    charts
+}
+
+/// The value of a line in an interval.
+type Value<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
+
+impl Chart {
+    fn new(id: &str, title: String, unit: Unit) -> Chart {
+        Chart {
+            id: id.to_owned(),
+            title,
+            unit,
+            log: false,
+            bands: false,
+            actors: Vec::new(),
+            x: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Whether there is something to see: an imported log has no latencies, no
+    /// queue or no account of what was freed, and a line at 0 would say otherwise.
+    fn tells(&self, record: &RunRecord) -> bool {
+        let any = |wanted: fn(f64) -> bool| {
+            let mut values = self.lines.iter().flat_map(|line| &line.y);
+            values.any(|&y| wanted(y))
+        };
+        match self.id.as_str() {
+            "debt" => record.intervals.freed_bytes.iter().any(|&n| n > 0),
+            "queue" => any(|y| y > 0.0),
+            _ => self.unit != Unit::Us || any(f64::is_finite),
+        }
+    }
+
+    fn of(mut self, actors: &[usize]) -> Chart {
+        self.actors = actors.to_vec();
+        self
+    }
+
+    fn filled(
+        mut self,
+        record: &RunRecord,
+        lines: Vec<(String, Value<'_>)>,
+        limit: usize,
+    ) -> Chart {
+        let intervals = &record.intervals;
+        let values: Vec<Series<'_>> = lines.iter().map(|(_, value)| value as Series<'_>).collect();
+        let kept = thin::indices(intervals.len(), focus(record), &values, limit);
+        let middle = |&i: &usize| moment(intervals.at_s[i] + f64::from(intervals.seconds[i]) / 2.0);
+        self.x = kept.iter().map(middle).collect();
+        for (name, value) in &lines {
+            self.lines.push(Line {
+                name: name.clone(),
+                y: kept.iter().map(|&i| short(value(i))).collect(),
+            });
+        }
+        self
+    }
+}
+
+/// The intervals of the deletion, which are looked at most closely.
+fn focus(record: &RunRecord) -> std::ops::Range<usize> {
+    let is_main = |phase: &&timeline::record::Phase| phase.part == Part::Main;
+    let mut phases = record.phases.iter().filter(is_main);
+    let Some(delete) = phases.find(|phase| phase.name == PhaseName::Delete) else {
+        return 0..0;
+    };
+    let index = |at_s: f64| record.intervals.at_s.partition_point(|&at| at < at_s);
+    let end = record
+        .phases
+        .iter()
+        .map(|phase| phase.at_s)
+        .find(|&at| at > delete.at_s)
+        .map_or(record.intervals.len(), index);
+    let start = index(delete.at_s).saturating_sub(1);
+    start..end.max(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::{SHORT, T500};
+
+    #[test]
+    fn each_figure_has_its_chart() {
+        let charts = over_time(&T500.record());
+        let ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
+        assert_eq!(ids, ["rate-0", "latency-0", "latency-1", "trim", "debt"]);
+        for chart in &charts {
+            assert!(chart.lines.iter().all(|line| line.y.len() == chart.x.len()));
+            assert!(chart.x.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+    }
+
+    #[test]
+    fn a_stall_survives_in_a_long_record() {
+        let mut run = SHORT;
+        run.baseline_s = 2000.0;
+        let record = run.record();
+        let rate = &over_time(&record)[0];
+        assert!(rate.x.len() <= thin::POINTS && record.intervals.len() > 2 * thin::POINTS);
+        let exact = (0..record.intervals.len()).filter_map(|i| series::rate(&record, 0, i));
+        let least = exact.fold(f64::MAX, f64::min);
+        let shown = rate.lines[0].y.iter().copied().fold(f64::MAX, f64::min);
+        assert_eq!(shown, short(least));
+    }
+}

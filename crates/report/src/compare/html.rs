@@ -1,0 +1,217 @@
+//! A comparison as one page, in the form of the report's.
+
+use serde::Serialize;
+use timeline::compare::{Comparison, Group};
+
+use super::overlay::{self, Lane, Overlay};
+use super::words;
+use crate::charts::{Chart, Curves, Heat, Spans};
+use crate::html::{escape, shell, tables};
+use crate::words::finding;
+
+/// What the report's scripts are given; a comparison has no heat maps.
+#[derive(Debug, Serialize)]
+struct Data<'a> {
+    interval_s: f64,
+    spans: &'a Spans,
+    charts: &'a [Chart],
+    heat: [Heat; 0],
+    curves: &'a [Curves],
+    lanes: &'a [Lane],
+}
+
+/// The page of a comparison of these groups.
+///
+/// # Errors
+/// If the comparison can't be written as JSON.
+pub fn page(comparison: &Comparison, groups: &[Group<'_>]) -> serde_json::Result<String> {
+    let names: Vec<&str> = comparison.groups.iter().map(|g| g.name.as_str()).collect();
+    let title = names.join(" and ");
+    let mut html = shell::begin(&format!("Comparison of {title}"));
+    html += &format!(
+        "<a class=\"skip\" href=\"#timeline\">To the timeline</a>\n<header>\n\
+         <p class=\"finding plain\">COMPARISON</p>\n<h1>{}</h1>\n",
+        escape::text(&title)
+    );
+    for summary in &comparison.summaries {
+        html += &format!("<p>{}</p>\n", escape::text(summary));
+    }
+    html +=
+        "<button type=\"button\" id=\"theme\" hidden>Dark or light</button>\n</header>\n<main>\n";
+    runs(&mut html, comparison);
+    figures(&mut html, comparison);
+    let drawn = overlay::overlay(groups, comparison);
+    timeline(&mut html, &drawn);
+    curves(&mut html, &drawn);
+    set_up(&mut html, comparison);
+    html += &format!(
+        "<details><summary>Comparison as JSON</summary>\n<pre tabindex=\"0\">{}</pre>\n</details>\n",
+        escape::text(&serde_json::to_string_pretty(comparison)?)
+    );
+    let data = Data {
+        interval_s: drawn.step_s,
+        spans: &drawn.spans,
+        charts: &drawn.charts,
+        heat: [],
+        curves: &drawn.curves,
+        lanes: &drawn.lanes,
+    };
+    shell::end(html, &data)
+}
+
+fn runs(html: &mut String, comparison: &Comparison) {
+    *html += "<section aria-labelledby=\"runs-title\">\n<h2 id=\"runs-title\">What each found</h2>\n<dl>\n";
+    for group in &comparison.groups {
+        let name = words::group(&group.name, group.runs.len());
+        *html += &format!("<dt>{}</dt><dd>", escape::text(&name));
+        for run in &group.runs {
+            let (tone, heading) = finding(run.verdict);
+            let file = match group.runs.len() {
+                1 => String::new(),
+                _ => format!(" {}:", run.name),
+            };
+            *html += &format!(
+                "<div><span class=\"{}\">{heading}</span>{} {}</div>\n",
+                tables::class(tone),
+                escape::text(&file),
+                escape::text(&run.summary)
+            );
+        }
+        *html += "</dd>\n";
+    }
+    *html += "</dl>\n<ul class=\"advice\" aria-label=\"What to know\">\n";
+    for note in &comparison.notes {
+        *html += &format!("<li class=\"info\">{}</li>\n", escape::text(note));
+    }
+    *html += "</ul>\n</section>\n";
+}
+
+fn figures(html: &mut String, comparison: &Comparison) {
+    *html += &format!(
+        "<section aria-labelledby=\"table-title\">\n<h2 id=\"table-title\">Figures</h2>\n\
+         <p class=\"note\">{}</p>\n",
+        words::LEGEND
+    );
+    for table in words::tables(comparison) {
+        *html += &format!(
+            "<div class=\"actor overflow\" tabindex=\"0\" role=\"group\" aria-label=\"{0}\">\n<table>\n\
+             <caption><b>{0}</b></caption>\n<thead><tr><td></td>",
+            escape::text(&table.title)
+        );
+        for (i, group) in comparison.groups.iter().enumerate() {
+            let change = if i > 0 {
+                "<th scope=\"col\">change</th>"
+            } else {
+                ""
+            };
+            *html += &format!(
+                "<th scope=\"col\">{}</th>{change}",
+                escape::text(&group.name)
+            );
+        }
+        *html += "</tr></thead>\n<tbody>\n";
+        for row in &table.rows {
+            *html += &format!("<tr><th scope=\"row\">{}</th>", words::label(row.figure));
+            for (i, side) in row.sides.iter().enumerate() {
+                *html += &format!("<td>{}</td>", words::side(row.unit, side));
+                if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {
+                    *html += &format!(
+                        "<td class=\"change {}\">{}</td>",
+                        tables::class(words::tone(row, change)),
+                        escape::text(&words::change(row.unit, change))
+                    );
+                }
+            }
+            *html += "</tr>\n";
+        }
+        *html += "</tbody>\n</table>\n</div>\n";
+    }
+    *html += "</section>\n";
+}
+
+fn timeline(html: &mut String, drawn: &Overlay) {
+    *html += &format!(
+        "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n\
+         <h2 id=\"timeline-title\">Timeline</h2>\n\
+         <p class=\"note\">Time 0 is each run&#39;s first deletion call; of an imported log, which has none, its first discards. \
+         A point is {} long: the mean rate in it, or the longest latency{}. Drag to zoom, double-click to go back. With the keyboard: Tab to a \
+         chart, arrow keys move the cursor (Shift: faster), Enter zooms in, Backspace out, Esc goes \
+         back.</p>\n<noscript><p>The charts need JavaScript; the tables tell the same.</p></noscript>\n",
+        timeline::units::seconds(drawn.step_s),
+        if drawn.medians {
+            "; of repeats the median"
+        } else {
+            ""
+        }
+    );
+    if !drawn.adrift.is_empty() {
+        *html += &format!(
+            "<p class=\"note\">Neither a deletion nor discards tell where time 0 is in {}: it begins with the \
+             record there.</p>\n",
+            escape::text(&drawn.adrift.join(", "))
+        );
+    }
+    if !drawn.lanes.is_empty() {
+        *html += "<p class=\"note\">The bars above a chart show when each line&#39;s foreground stalled, in the \
+                  colours and the order of the legend.</p>\n";
+    }
+    *html += shell::TOOLS;
+    for chart in &drawn.charts {
+        let about = "Arrow keys move the cursor, Enter zooms in, Escape goes back.";
+        shell::figure(html, &chart.id, &chart.title, about);
+    }
+    *html += "</section>\n";
+}
+
+fn curves(html: &mut String, drawn: &Overlay) {
+    if drawn.curves.is_empty() {
+        return;
+    }
+    *html += &format!(
+        "<section aria-labelledby=\"curves-title\">\n<h2 id=\"curves-title\">Percentile curves during the \
+         deletion</h2>\n<p class=\"note\">Response times{}.</p>\n<div class=\"pair\">\n",
+        if drawn.medians {
+            "; of repeats all operations together"
+        } else {
+            ""
+        }
+    );
+    for curves in &drawn.curves {
+        shell::figure(
+            html,
+            &format!("curves-{}", curves.actor),
+            &format!(
+                "Latency of {} by percentile, during the deletion",
+                curves.name
+            ),
+            "The table above has the figures.",
+        );
+    }
+    *html += "</div>\n</section>\n";
+}
+
+fn set_up(html: &mut String, comparison: &Comparison) {
+    *html += "<section aria-labelledby=\"setup-title\">\n\
+              <h2 id=\"setup-title\">What differs in the set-up</h2>\n";
+    if comparison.set_up.is_empty() {
+        *html += "<p>Nothing that is known.</p>\n</section>\n";
+        return;
+    }
+    *html += "<div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"What differs in the set-up\">\n\
+              <table class=\"setup\">\n<thead><tr><td></td>";
+    for group in &comparison.groups {
+        *html += &format!("<th scope=\"col\">{}</th>", escape::text(&group.name));
+    }
+    *html += "</tr></thead>\n<tbody>\n";
+    for difference in &comparison.set_up {
+        *html += &format!(
+            "<tr><th scope=\"row\">{}</th>",
+            escape::text(&difference.name)
+        );
+        for values in &difference.values {
+            *html += &format!("<td>{}</td>", escape::text(&words::values(values)));
+        }
+        *html += "</tr>\n";
+    }
+    *html += "</tbody>\n</table>\n</div>\n</section>\n";
+}

@@ -1,0 +1,417 @@
+//! Runs over each other, their time counted from the first deletion call.
+//!
+//! All lines of a chart need the same moments, and no two runs' intervals begin
+//! at the same distance from their deletions. So time is cut into equal steps, at
+//! least as long as an interval; of each the mean rate is shown, and the longest
+//! latency. Of a group's repeats it is the median.
+
+use std::ops::Range;
+
+use serde::Serialize;
+use timeline::compare::{Comparison, Figure, Group};
+use timeline::record::{EventKind, Part, PhaseName, latency_histogram};
+use timeline::{JudgeOptions, RunRecord, judge};
+
+use crate::charts::{self, Chart, Curve, Curves, Kind, Line, Moment, Spans, Unit, moment, short};
+use crate::series::{self, Discards, SIGNIFICANT};
+
+/// Most points of a line.
+const POINTS: f64 = 2500.0;
+
+/// More runs than these aren't told apart, so that each group gets one line.
+const RUNS: usize = 4;
+
+/// What is drawn.
+pub(super) struct Overlay {
+    pub(super) charts: Vec<Chart>,
+    /// Percentile curves of what each run's foreground felt during the deletion.
+    pub(super) curves: Vec<Curves>,
+    /// When each run's foreground stalled.
+    pub(super) lanes: Vec<Lane>,
+    pub(super) spans: Spans,
+    pub(super) step_s: f64,
+    /// Whether the lines are medians of repeats.
+    pub(super) medians: bool,
+    /// Runs without a deletion or a discard to count their time from.
+    pub(super) adrift: Vec<String>,
+}
+
+/// A stretch in which an actor stalled: drawn above the charts, in its line's colour.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Lane {
+    /// Which of a chart's lines.
+    pub(super) line: usize,
+    /// Which of the comparison's actors, as in [`Chart::actors`].
+    pub(super) actor: usize,
+    pub(super) from: f64,
+    pub(super) to: f64,
+}
+
+/// A run with its own clock.
+struct Timed<'a> {
+    record: &'a RunRecord,
+    options: &'a JudgeOptions,
+    discards: Discards,
+    zero_s: f64,
+}
+
+/// All charts of a comparison.
+pub(super) fn overlay(groups: &[Group<'_>], comparison: &Comparison) -> Overlay {
+    let mut adrift = Vec::new();
+    let timed: Vec<Vec<Timed<'_>>> = groups
+        .iter()
+        .map(|group| {
+            let runs = group.runs.iter().map(|run| {
+                let discards = Discards::of(run.record);
+                let zero_s = zero(run.record, &discards).unwrap_or_else(|| {
+                    adrift.push(run.name.clone());
+                    run.record.intervals.at_s.first().copied().unwrap_or(0.0)
+                });
+                Timed {
+                    record: run.record,
+                    options: &run.options,
+                    discards,
+                    zero_s,
+                }
+            });
+            runs.collect()
+        })
+        .collect();
+    let all = || timed.iter().flatten();
+    let begin = all().map(Timed::begin_s).fold(f64::INFINITY, f64::min);
+    let end = all().map(Timed::end_s).fold(f64::NEG_INFINITY, f64::max);
+    let (begin, end) = if begin < end {
+        (begin, end)
+    } else {
+        (0.0, 1.0)
+    };
+    let longest = all().map(|run| run.record.head.interval_ms / 1e3);
+    let step_s = longest.fold((end - begin) / POINTS, f64::max).max(1e-3);
+    let grid = Grid {
+        // A step ends where the deletion begins.
+        first: (begin / step_s).floor(),
+        count: ((end - begin) / step_s).ceil().max(1.0) as usize + 1,
+        step_s,
+    };
+    let medians = all().count() > RUNS && groups.iter().any(|group| group.runs.len() > 1);
+    let drawn = Drawn {
+        groups,
+        timed: &timed,
+        grid: &grid,
+        medians,
+    };
+    let actors = actors(comparison);
+    Overlay {
+        charts: drawn.charts(&actors),
+        curves: drawn.curves(&actors),
+        lanes: drawn.lanes(&actors),
+        spans: Spans {
+            phases: Vec::new(),
+            marks: Vec::new(),
+            events: vec![Moment {
+                at: 0.0,
+                word: "the deletion begins",
+            }],
+            view: [begin, end].map(moment),
+        },
+        step_s,
+        medians,
+        adrift,
+    }
+}
+
+/// The name and operation of all actors whose rate is compared.
+fn actors(comparison: &Comparison) -> Vec<(&str, &str)> {
+    let mut actors: Vec<(&str, &str)> = Vec::new();
+    for row in &comparison.figures {
+        if let (Some(actor), Some(op), Figure::BaselineRate | Figure::DeleteRate) =
+            (&row.actor, &row.op, row.figure)
+            && !actors.contains(&(actor, op))
+        {
+            actors.push((actor, op));
+        }
+    }
+    actors
+}
+
+/// When the first deletion call began; in a log without, the first discards that matter.
+fn zero(record: &RunRecord, discards: &Discards) -> Option<f64> {
+    let calls = record.deletions.iter().filter(|d| d.part == Part::Main);
+    let first = calls.map(|d| d.at_s).reduce(f64::min);
+    let event = || {
+        let mut all = record.events.iter();
+        all.find(|e| e.kind == EventKind::DeletionBegan)
+            .map(|e| e.at_s)
+    };
+    let phase = || {
+        let mut all = record.phases.iter();
+        all.find(|p| p.part == Part::Main && p.name == PhaseName::Delete)
+            .map(|p| p.at_s)
+    };
+    let discard = || {
+        let total: f64 = discards.bytes.iter().map(|&n| n as f64).sum();
+        let matters = |&n: &u64| n > 0 && n as f64 >= SIGNIFICANT * total;
+        let i = discards.bytes.iter().position(matters)?;
+        record.intervals.at_s.get(i).copied()
+    };
+    first.or_else(event).or_else(phase).or_else(discard)
+}
+
+impl Timed<'_> {
+    /// Where it is looked at: from its baseline on.
+    fn begin_s(&self) -> f64 {
+        let mut phases = self.record.phases.iter();
+        let baseline = phases.find(|p| p.part == Part::Main && p.name == PhaseName::Baseline);
+        let first = self.record.intervals.at_s.first().copied();
+        baseline.map(|p| p.at_s).or(first).unwrap_or(0.0) - self.zero_s
+    }
+
+    fn end_s(&self) -> f64 {
+        self.record.intervals.end_s() - self.zero_s
+    }
+}
+
+struct Grid {
+    /// The first step, counted from the deletion.
+    first: f64,
+    count: usize,
+    step_s: f64,
+}
+
+/// How the intervals of a step become one value.
+#[derive(Clone, Copy)]
+enum Join {
+    Mean,
+    Most,
+}
+
+impl Grid {
+    /// A run's values on the grid: not a number where it has none.
+    fn laid(&self, run: &Timed<'_>, join: Join, value: impl Fn(usize) -> Option<f64>) -> Vec<f64> {
+        let mut sums = vec![(0.0, 0.0); self.count];
+        let intervals = &run.record.intervals;
+        for i in 0..intervals.len() {
+            let Some(value) = value(i) else { continue };
+            let seconds = f64::from(intervals.seconds[i]);
+            let from = (intervals.at_s[i] - run.zero_s) / self.step_s - self.first;
+            let to = from + seconds / self.step_s;
+            for n in self.steps(from, to) {
+                // The part of the step that the interval covers.
+                let part = (to.min(n as f64 + 1.0) - from.max(n as f64)).max(0.0);
+                match join {
+                    Join::Mean => {
+                        sums[n].0 += part * value;
+                        sums[n].1 += part;
+                    }
+                    Join::Most if part > 1e-9 => sums[n] = (value.max(sums[n].0), 1.0),
+                    Join::Most => {}
+                }
+            }
+        }
+        let mean = |&(sum, weight): &(f64, f64)| {
+            // A step that is hardly covered says little.
+            if weight > 0.25 {
+                sum / weight
+            } else {
+                f64::NAN
+            }
+        };
+        sums.iter().map(mean).collect()
+    }
+
+    fn steps(&self, from: f64, to: f64) -> Range<usize> {
+        if to.is_nan() || to <= 0.0 || from >= self.count as f64 {
+            return 0..0;
+        }
+        (from.max(0.0).floor() as usize)..(to.ceil() as usize).min(self.count)
+    }
+
+    fn middles(&self) -> Vec<f64> {
+        let middle = |n: usize| moment((self.first + n as f64 + 0.5) * self.step_s);
+        (0..self.count).map(middle).collect()
+    }
+}
+
+struct Drawn<'a> {
+    groups: &'a [Group<'a>],
+    timed: &'a [Vec<Timed<'a>>],
+    grid: &'a Grid,
+    medians: bool,
+}
+
+impl Drawn<'_> {
+    fn charts(&self, actors: &[(&str, &str)]) -> Vec<Chart> {
+        let mut charts = Vec::new();
+        for (n, &(name, op)) in actors.iter().enumerate() {
+            let title = format!("Rate of {name}");
+            let lines = self.lines(Join::Mean, |run, i| {
+                series::rate(run.record, index(run.record, (name, op), actors)?, i)
+            });
+            let chart = self.chart(format!("rate-{n}"), title, Unit::PerSecond, lines);
+            charts.extend(chart.map(|chart| Chart {
+                actors: vec![n],
+                ..chart
+            }));
+        }
+        for (n, &(name, op)) in actors.iter().enumerate() {
+            let title = format!("Latency of {name}: p99, or the wait of the oldest in flight");
+            let lines = self.lines(Join::Most, |run, i| {
+                series::latency_us(run.record, index(run.record, (name, op), actors)?, i)
+            });
+            let chart = self.chart(format!("latency-{n}"), title, Unit::Us, lines);
+            charts.extend(chart.map(|chart| Chart {
+                log: true,
+                actors: vec![n],
+                ..chart
+            }));
+        }
+        let trim = self.lines(Join::Mean, |run, i| run.discards.rate(run.record, i));
+        charts.extend(self.chart(
+            "trim".into(),
+            "Discarded (TRIM)".into(),
+            Unit::BytesPerSecond,
+            trim,
+        ));
+        let debt = self.lines(Join::Most, |run, i| Some(run.discards.debt[i] as f64));
+        let owes = |line: &Line| line.y.iter().any(|&y| y > 0.0);
+        if debt.iter().any(owes) {
+            let title = "Discard debt: freed, not yet discarded".to_owned();
+            charts.extend(self.chart("debt".into(), title, Unit::Bytes, debt));
+        }
+        charts
+    }
+
+    /// `None` where no run tells anything.
+    fn chart(&self, id: String, title: String, unit: Unit, lines: Vec<Line>) -> Option<Chart> {
+        let told = lines
+            .iter()
+            .any(|line| line.y.iter().any(|y| y.is_finite()));
+        told.then(|| Chart {
+            id,
+            title,
+            unit,
+            log: false,
+            bands: false,
+            actors: Vec::new(),
+            x: self.grid.middles(),
+            lines,
+        })
+    }
+
+    /// The runs of each line with the line's name: a run, or all of a group.
+    fn named(&self) -> Vec<(String, &[Timed<'_>])> {
+        let mut named = Vec::new();
+        for (group, runs) in self.groups.iter().zip(self.timed) {
+            if self.medians || runs.len() == 1 {
+                named.push((group.name.clone(), runs.as_slice()));
+                continue;
+            }
+            for (n, run) in runs.iter().enumerate() {
+                named.push((
+                    format!("{} {}", group.name, n + 1),
+                    std::slice::from_ref(run),
+                ));
+            }
+        }
+        named
+    }
+
+    /// Response times during the deletion: of repeats drawn as one, all operations together.
+    fn curves(&self, actors: &[(&str, &str)]) -> Vec<Curves> {
+        let mut all = Vec::new();
+        for (n, &(name, op)) in actors.iter().enumerate() {
+            let mut curves = Vec::new();
+            for (style, (line, runs)) in self.named().into_iter().enumerate() {
+                let told = runs.iter().filter_map(|run| {
+                    let actor = index(run.record, (name, op), actors)?;
+                    charts::response(run.record, actor, PhaseName::Delete)
+                });
+                let mut sum = latency_histogram();
+                for histogram in told {
+                    // All records' histograms reach equally far.
+                    sum.add(histogram).ok();
+                }
+                if !sum.is_empty() {
+                    curves.push(Curve {
+                        name: line,
+                        style,
+                        us: charts::points(&sum),
+                    });
+                }
+            }
+            if !curves.is_empty() {
+                all.push(Curves {
+                    actor: n,
+                    name: name.to_owned(),
+                    x: charts::shares(),
+                    curves,
+                });
+            }
+        }
+        all
+    }
+
+    /// The stalls of each line, as the verdicts have them.
+    fn lanes(&self, actors: &[(&str, &str)]) -> Vec<Lane> {
+        let mut lanes = Vec::new();
+        for (line, (_, runs)) in self.named().into_iter().enumerate() {
+            for run in runs {
+                let verdict = judge(run.record, run.options);
+                let spans = charts::spans(run.record, &verdict);
+                for (actor, &of) in actors.iter().enumerate() {
+                    let Some(own) = index(run.record, of, actors) else {
+                        continue;
+                    };
+                    let stalls = spans.united(Kind::Stall, &[own]).into_iter();
+                    lanes.extend(stalls.map(|(from, to)| Lane {
+                        line,
+                        actor,
+                        from: moment(from - run.zero_s),
+                        to: moment(to - run.zero_s),
+                    }));
+                }
+            }
+        }
+        lanes
+    }
+
+    /// A line for each run, or for each group.
+    fn lines(&self, join: Join, value: impl Fn(&Timed<'_>, usize) -> Option<f64>) -> Vec<Line> {
+        let named = self.named().into_iter();
+        let line = |(name, runs): (String, &[Timed<'_>])| {
+            let laid: Vec<Vec<f64>> = runs
+                .iter()
+                .map(|run| self.grid.laid(run, join, |i| value(run, i)))
+                .collect();
+            let middle = |n: usize| median(laid.iter().map(|run| run[n]));
+            let y = (0..self.grid.count).map(|n| short(middle(n))).collect();
+            Line { name, y }
+        };
+        named.map(line).collect()
+    }
+}
+
+/// The actor of this name and operation; else the only one with the operation, unless
+/// it is another of the comparison's, as the comparison matches them.
+fn index(record: &RunRecord, (name, op): (&str, &str), all: &[(&str, &str)]) -> Option<usize> {
+    let actors = &record.head.actors;
+    let named = actors.iter().position(|a| a.name == name && a.op == op);
+    named.or_else(|| {
+        let mut same = actors.iter().enumerate().filter(|(_, a)| a.op == op);
+        match (same.next(), same.next()) {
+            (Some((i, only)), None) if !all.contains(&(&only.name, op)) => Some(i),
+            _ => None,
+        }
+    })
+}
+
+/// The median of what is finite; not a number of nothing.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+    all.sort_by(f64::total_cmp);
+    match all.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => all[n / 2],
+        n => f64::midpoint(all[n / 2 - 1], all[n / 2]),
+    }
+}

@@ -1,0 +1,206 @@
+//! Comparisons as text: what they say, and that names stay names.
+
+use timeline::JudgeOptions;
+use timeline::RunRecord;
+use timeline::compare::{Comparison, Group, Run, compare};
+use timeline::record::{DeletionLine, Latency, Part, PhaseHistogram, PhaseName, latency_histogram};
+
+use super::{html, json, markdown, overlay, terminal};
+use crate::common::{self, READER, SHORT};
+use crate::terminal::Style;
+
+fn record(of: &common::Run) -> RunRecord {
+    let mut record = of.record();
+    let delete = record.phases.iter().find(|p| p.name == PhaseName::Delete);
+    record.deletions.push(DeletionLine {
+        part: Part::Main,
+        at_s: delete.unwrap().at_s,
+        seconds: 0.21,
+        bytes: of.bytes,
+        files: 1,
+        errors: 0,
+        continuous: false,
+    });
+    record
+}
+
+fn groups<'a>(named: &[(&str, &[&'a RunRecord])]) -> Vec<Group<'a>> {
+    let group = |(name, records): &(&str, &[&'a RunRecord])| Group {
+        name: (*name).to_owned(),
+        runs: records
+            .iter()
+            .enumerate()
+            .map(|(i, record)| Run {
+                name: format!("{name}-{i}.jsonl"),
+                record,
+                options: JudgeOptions::default(),
+            })
+            .collect(),
+    };
+    named.iter().map(group).collect()
+}
+
+fn style(width: u16) -> Style {
+    Style {
+        colour: false,
+        width,
+        unicode: true,
+    }
+}
+
+fn slower() -> RunRecord {
+    let mut record = record(&common::Run {
+        stall_s: 20.0,
+        ..READER
+    });
+    record.head.host.kernel = "6.13.0".into();
+    record
+}
+
+#[test]
+fn a_comparison_is_told_as_text() {
+    let (a, b) = (record(&READER), slower());
+    let groups = groups(&[("old", &[&a]), ("new", &[&b])]);
+    let comparison = compare(&groups);
+    let text = terminal(&comparison, &style(100));
+    for said in [
+        "old – the reference",
+        "STALL Deleting 1.0 TiB stalled reads for 16.9 s",
+        "  lost time               16.2 s        19.2 s  +18.",
+        "kernel  6.12.9 → 6.13.0",
+        "note  One run each",
+    ] {
+        assert!(text.contains(said), "{said:?} missing in:\n{text}");
+    }
+    for width in [40, 60, 80, 200] {
+        let text = terminal(&comparison, &style(width));
+        assert!(
+            text.lines().all(|l| l.chars().count() <= width.into()),
+            "{text}"
+        );
+        assert!(text.contains("+18."), "{text}");
+    }
+    let text = markdown(&comparison);
+    assert!(
+        text.starts_with("**new against old (reader): lost time 16.2 s → 19.2 s (+18"),
+        "{text}"
+    );
+    assert!(
+        text.contains("| lost time | 16.2 s | 19.2 s | **+18."),
+        "{text}"
+    );
+    assert!(text.contains("| kernel | 6.12.9 | 6.13.0 |"), "{text}");
+    let back: Comparison = serde_json::from_str(&json(&comparison).unwrap()).unwrap();
+    assert_eq!(back, comparison);
+}
+
+#[test]
+fn overlays_begin_with_the_deletion() {
+    let (a, b) = (
+        record(&READER),
+        record(&common::Run {
+            baseline_s: 33.3,
+            ..READER
+        }),
+    );
+    let groups = groups(&[("a", &[&a]), ("b", &[&b])]);
+    let drawn = overlay::overlay(&groups, &compare(&groups));
+    let ids: Vec<&str> = drawn.charts.iter().map(|c| c.id.as_str()).collect();
+    assert_eq!(ids, ["rate-0", "latency-0", "trim", "debt"]);
+    let rate = &drawn.charts[0];
+    assert_eq!(rate.lines.len(), 2);
+    // The stall begins 18.2 s after the deletion and takes 16.9 s, in both.
+    for line in &rate.lines {
+        let low = rate.x.iter().zip(&line.y).filter(|(_, y)| **y < 46_000.0);
+        let low: Vec<f64> = low.map(|(x, _)| *x).collect();
+        assert!((low[0] - 18.2).abs() < 0.15, "{}", low[0]);
+        assert!((low[low.len() - 1] - 35.1).abs() < 0.15, "{low:?}");
+    }
+    assert!(
+        (drawn.spans.view[0] + 33.3).abs() < 0.2,
+        "{:?}",
+        drawn.spans.view
+    );
+}
+
+#[test]
+fn stalls_and_percentiles_are_drawn_over_each_other() {
+    let (mut a, mut b) = (
+        record(&READER),
+        record(&common::Run {
+            baseline_s: 33.3,
+            stall_s: 20.0,
+            ..READER
+        }),
+    );
+    for (run, us) in [(&mut a, 100), (&mut b, 900)] {
+        let mut histogram = latency_histogram();
+        histogram.record_n(us * 1000, 1000).unwrap();
+        run.histograms = vec![PhaseHistogram {
+            actor: 0,
+            latency: Latency::Response,
+            phase: PhaseName::Delete,
+            part: Part::Main,
+            histogram,
+        }];
+    }
+    let groups = groups(&[("a", &[&a]), ("b", &[&b])]);
+    let drawn = overlay::overlay(&groups, &compare(&groups));
+    let lanes: Vec<(usize, usize)> = drawn.lanes.iter().map(|l| (l.line, l.actor)).collect();
+    assert_eq!(lanes, [(0, 0), (1, 0)]);
+    for (lane, seconds) in drawn.lanes.iter().zip([16.9, 20.0]) {
+        assert!((lane.from - 18.2).abs() < 0.25, "{lane:?}");
+        assert!((lane.to - lane.from - seconds).abs() < 0.5, "{lane:?}");
+    }
+    let curves = &drawn.curves[0];
+    assert_eq!(drawn.curves.len(), 1);
+    for (curve, us) in curves.curves.iter().zip([100.0, 900.0]) {
+        assert!((curve.us[8] / us - 1.0).abs() < 2e-3, "{:?}", curve.us);
+    }
+    assert_eq!(curves.curves[1].name, "b");
+}
+
+#[test]
+fn an_actor_that_a_run_lacks_is_not_drawn_as_another() {
+    let (a, b) = (record(&common::T500), record(&READER));
+    let groups = groups(&[("a", &[&a]), ("b", &[&b])]);
+    let drawn = overlay::overlay(&groups, &compare(&groups));
+    let canary = drawn.charts.iter().find(|c| c.title == "Rate of canary");
+    let lines = &canary.unwrap().lines;
+    let told = |n: usize| lines[n].y.iter().any(|y| y.is_finite());
+    assert!(told(0) && !told(1));
+}
+
+#[test]
+fn many_repeats_are_one_line_and_few_have_their_own() {
+    let run = record(&SHORT);
+    let lines = |n: usize| {
+        let runs = vec![&run; n];
+        let groups = groups(&[("a", &runs[1..]), ("b", &runs[..1])]);
+        let drawn = overlay::overlay(&groups, &compare(&groups));
+        let lines = drawn.charts[0].lines.iter().map(|l| l.name.clone());
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(lines(3), ["a 1", "a 2", "b"]);
+    assert_eq!(lines(6), ["a", "b"]);
+}
+
+#[test]
+fn hostile_names_stay_names() {
+    let name = "r</script><script>alert(1)</script>|'\"><img src=x>@someone";
+    let (mut a, b) = (record(&READER), slower());
+    a.head.actors[0].name = name.into();
+    a.head.target.path = name.into();
+    a.head.host.name = "\u{1b}[2J".into();
+    let groups = groups(&[(name, &[&a]), ("new", &[&b])]);
+    let comparison = compare(&groups);
+    let page = html(&comparison, &groups).unwrap();
+    assert_eq!(page.matches("<script").count(), 3);
+    assert!(!page.contains("<img"));
+    let text = markdown(&comparison);
+    assert!(
+        !text.contains("<img") && !text.contains("@someone"),
+        "{text}"
+    );
+    assert!(!terminal(&comparison, &style(80)).contains('\u{1b}'));
+}

@@ -1,0 +1,125 @@
+//! The page of a run: its sections in their order.
+
+use timeline::units;
+use timeline::{RunRecord, Verdict};
+
+use super::{Data, escape, set_up, shell, tables};
+use crate::words;
+
+pub(super) fn page(
+    record: &RunRecord,
+    verdict: &Verdict,
+    data: &Data,
+) -> serde_json::Result<String> {
+    let (tone, heading) = words::finding(verdict.verdict);
+    let title = match record.head.target.path.as_str() {
+        "" => heading.to_owned(),
+        path => format!("{heading}: {path}"),
+    };
+    let mut html = shell::begin(&title);
+    html += &format!(
+        "<a class=\"skip\" href=\"#timeline\">To the timeline</a>\n<header>\n\
+         <p class=\"finding {}\">{heading}</p>\n<h1>{}</h1>\n<p class=\"where\">{}</p>\n\
+         <button type=\"button\" id=\"theme\" hidden>Dark or light</button>\n</header>\n<main>\n",
+        tables::class(tone),
+        escape::text(&verdict.summary),
+        escape::text(&set_up::line(&record.head)),
+    );
+    html += &tables::before_during_after(verdict, record);
+    html += &tables::advice(verdict, record);
+    html += &tables::figures(verdict);
+    timeline(&mut html, record, data);
+    heat(&mut html, data);
+    curves(&mut html, data);
+    cost(&mut html, data);
+    html += &set_up::section(record, verdict)?;
+    shell::end(html, data)
+}
+
+fn timeline(html: &mut String, record: &RunRecord, data: &Data) {
+    *html += "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n\
+              <h2 id=\"timeline-title\">Timeline</h2>\n\
+              <p class=\"note\">Grey: phases. Red with a bar on top: the actor stalled. Yellow: it dipped \
+              without discards. Latencies are response times; the maximum includes the wait of the \
+              oldest operation still in flight. Drag to zoom, double-click to go back. With the \
+              keyboard: Tab to a chart, arrow keys move the cursor (Shift: faster), Enter zooms in, \
+              Backspace out, Esc goes back.</p>\n\
+              <noscript><p>The charts need JavaScript; the tables tell the same.</p></noscript>\n";
+    *html += shell::TOOLS;
+    let most = data.charts.iter().map(|chart| chart.x.len()).max();
+    if let Some(most) = most.filter(|&most| most < record.intervals.len()) {
+        *html += &format!(
+            "<p class=\"note\">Each line has at most {} of the record&#39;s {} intervals: in each stretch \
+             those with the least and the greatest value, half of them during the deletion. The CSV has \
+             all.</p>\n",
+            units::count(most as u64),
+            units::count(record.intervals.len() as u64)
+        );
+    }
+    for chart in &data.charts {
+        let about = "Arrow keys move the cursor, Enter zooms in, Escape goes back.";
+        shell::figure(html, &chart.id, &chart.title, about);
+    }
+    *html += &tables::over_time(record, &data.charts, &data.spans);
+    *html += "</section>\n";
+}
+
+fn heat(html: &mut String, data: &Data) {
+    *html +=
+        "<section aria-labelledby=\"heat-title\">\n<h2 id=\"heat-title\">Latency heat map</h2>\n";
+    if data.heat.is_empty() {
+        *html += "<p class=\"note\">This record has no histograms of single seconds.</p>\n";
+    } else {
+        *html += "<p class=\"note\">How many operations completed with which latency; the brighter, the \
+                  more (logarithmic). A stall is a gap with a bright fleck high above its end.</p>\n";
+    }
+    for heat in &data.heat {
+        let about = "Operations by time and latency; the percentile curves tell the same in sum.";
+        shell::figure(
+            html,
+            &format!("heat-{}", heat.actor),
+            &format!("Latencies of {}", heat.name),
+            about,
+        );
+    }
+    *html += "</section>\n";
+}
+
+fn curves(html: &mut String, data: &Data) {
+    if data.curves.is_empty() {
+        return;
+    }
+    *html += "<section aria-labelledby=\"curves-title\">\n<h2 id=\"curves-title\">Percentile \
+              curves</h2>\n<div class=\"pair\">\n";
+    for curves in &data.curves {
+        shell::figure(
+            html,
+            &format!("curves-{}", curves.actor),
+            &format!("Latency of {} by percentile", curves.name),
+            "The table above has the figures.",
+        );
+    }
+    *html += "</div>\n</section>\n";
+}
+
+fn cost(html: &mut String, data: &Data) {
+    if data.cost.is_empty() {
+        return;
+    }
+    *html += "<section aria-labelledby=\"cost-title\">\n<h2 id=\"cost-title\">Cost of a discard</h2>\n\
+              <p class=\"note\">A point is an interval: the mean size of its discards and their mean wait, \
+              which includes their queueing, so it lies above what a discard alone takes.</p>\n";
+    let about = match data.cost.line {
+        Some([a, b]) => format!(
+            "The line is S = {} + {} per MiB.",
+            timeline::units::latency_us(a),
+            timeline::units::latency_us(b)
+        ),
+        None => "This record gives no line S = a + b·L: that takes discards of different sizes, each seen to \
+                 hold up the foreground."
+            .to_owned(),
+    };
+    *html += &format!("<p class=\"note\">{}</p>\n", escape::text(&about));
+    shell::figure(html, "cost", "Wait of discards by their size", &about);
+    *html += "</section>\n";
+}

@@ -1,0 +1,203 @@
+//! The verdict as tables: what a person quotes, and what a screen reader reads.
+
+use timeline::units;
+use timeline::verdict::Foreground;
+use timeline::{RunRecord, Verdict};
+
+use super::escape;
+use crate::charts::{Chart, Kind, Spans, Unit};
+use crate::figures::{self, Row};
+use crate::words::Tone;
+use crate::{facts, words};
+
+/// Rows of the timeline as a table.
+const ROWS: usize = 60;
+
+/// The class that gives a tone its colour.
+pub(crate) fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "plain",
+        Tone::Good => "good",
+        Tone::Note => "info",
+        Tone::Warn => "warn",
+        Tone::Bad => "bad",
+    }
+}
+
+/// A table for each actor.
+pub(super) fn before_during_after(verdict: &Verdict, record: &RunRecord) -> String {
+    let mut html = String::from(
+        "<section aria-labelledby=\"table-title\">\n\
+         <h2 id=\"table-title\">Before, during and after</h2>\n<div class=\"pair\">\n",
+    );
+    for seen in &verdict.foreground {
+        actor(&mut html, seen, record);
+    }
+    html + "</div>\n</section>\n"
+}
+
+fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
+    let info = record.head.actors.iter().find(|a| a.name == seen.actor);
+    let what = info.map_or_else(
+        || format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
+        words::actor,
+    );
+    let [before, during, after] = figures::columns(seen);
+    *html += &format!(
+        "<div class=\"actor\">\n<table>\n<caption><b>{}</b>: {}</caption>\n<thead><tr><td></td>\
+         <th scope=\"col\">{before}</th><th scope=\"col\">{during}</th><th scope=\"col\">{after}</th>\
+         </tr></thead>\n<tbody>\n",
+        escape::text(&seen.actor),
+        escape::text(&what)
+    );
+    let service = seen.service.filter(|_| seen.loop_kind.is_open());
+    for row in Row::told(seen) {
+        let [before, during, after] =
+            [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
+        *html += &format!(
+            "<tr><th scope=\"row\">{}</th><td>{before}</td><td class=\"{}\">{during}</td>\
+             <td>{after}</td></tr>\n",
+            row.name(),
+            class(row.tone(seen))
+        );
+        if let Some(service) = service.filter(|_| row != Row::Ops) {
+            let [before, during, after] =
+                [service.baseline, service.delete, service.recovery].map(|f| row.service_cell(&f));
+            *html += &format!(
+                "<tr class=\"service\"><th scope=\"row\">{} service</th><td>{before}</td>\
+                 <td>{during}</td><td>{after}</td></tr>\n",
+                row.name()
+            );
+        }
+    }
+    *html += "</tbody>\n</table>\n";
+    for note in figures::notes(seen) {
+        *html += &format!("<p class=\"note\">{}</p>\n", escape::text(&note));
+    }
+    *html += "</div>\n";
+}
+
+/// Reasons and warnings: what to do next.
+pub(super) fn advice(verdict: &Verdict, record: &RunRecord) -> String {
+    if verdict.reasons.is_empty() && verdict.warnings.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<ul class=\"advice\" aria-label=\"What to know and to do\">\n");
+    for &reason in &verdict.reasons {
+        html += &format!(
+            "<li class=\"{}\">{}</li>\n",
+            class(words::reason_tone(reason)),
+            escape::text(&words::advice(reason, record))
+        );
+    }
+    for warning in &verdict.warnings {
+        html += &format!("<li class=\"warn\">{}</li>\n", escape::text(warning));
+    }
+    html + "</ul>\n"
+}
+
+/// The figures that the verdict rests on.
+pub(super) fn figures(verdict: &Verdict) -> String {
+    let mut html = String::from(
+        "<section aria-labelledby=\"facts-title\">\n<h2 id=\"facts-title\">Figures</h2>\n<dl>\n",
+    );
+    for fact in facts::all(verdict) {
+        html += &format!(
+            "<dt>{}</dt><dd class=\"{}\">{}</dd>\n",
+            fact.label,
+            class(fact.tone),
+            escape::text(&fact.text)
+        );
+    }
+    html + "</dl>\n</section>\n"
+}
+
+/// The timeline in rows: of each stretch the extremes that the charts show.
+pub(super) fn over_time(record: &RunRecord, charts: &[Chart], spans: &Spans) -> String {
+    let mut html = String::from(
+        "<details class=\"wide\"><summary>The timeline as a table</summary>\n<div class=\"scroll\">\n\
+         <table>\n<caption>Least and most in each stretch of time</caption>\n<thead><tr>\
+         <th scope=\"col\">from</th><th scope=\"col\">phase</th>",
+    );
+    let lines: Vec<_> = charts
+        .iter()
+        // Of the latencies the extremes say most.
+        .flat_map(|chart| {
+            let skip = if chart.bands { 1 } else { 0 };
+            chart.lines.iter().skip(skip).map(move |line| (chart, line))
+        })
+        .collect();
+    for (chart, line) in &lines {
+        let name = if chart.lines.len() == 1 {
+            chart.title.clone()
+        } else {
+            format!("{}: {}", chart.title, line.name)
+        };
+        html += &format!("<th scope=\"col\">{}</th>", escape::text(&name));
+    }
+    html += "</tr></thead>\n<tbody>\n";
+    let begin = record.intervals.at_s.first().copied().unwrap_or(0.0);
+    let long = (record.intervals.end_s() - begin) / ROWS as f64;
+    let stretches = if long > 0.0 { ROWS } else { 0 };
+    for n in 0..stretches {
+        let from = begin + n as f64 * long;
+        let to = from + long;
+        html += &format!(
+            "<tr><th scope=\"row\">{from:.1} s</th><td>{}</td>",
+            phase(spans, from, to)
+        );
+        for (chart, line) in &lines {
+            let inside = chart.x.iter().zip(&line.y);
+            let inside = inside.filter(|&(&x, y)| from <= x && x < to && y.is_finite());
+            let (least, most) = inside
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), (_, &y)| {
+                    (a.min(y), b.max(y))
+                });
+            html += &format!("<td>{}</td>", range(chart.unit, least, most));
+        }
+        html += "</tr>\n";
+    }
+    html + "</tbody>\n</table>\n</div>\n</details>\n"
+}
+
+/// The phase that the middle of a stretch is in, and whether somebody stalled in it.
+fn phase(spans: &Spans, from: f64, to: f64) -> String {
+    let phases = spans.phases.iter().rev();
+    let mut text = phases
+        .into_iter()
+        .find(|phase| phase.from <= (from + to) / 2.0)
+        .map_or(String::new(), |phase| {
+            let control = if phase.control { "control " } else { "" };
+            format!("{control}{}", phase.name)
+        });
+    for (kind, word) in [(Kind::Stall, "stall"), (Kind::Dip, "dip")] {
+        let mut marks = spans.marks.iter().filter(|mark| mark.kind == kind);
+        if marks.any(|mark| mark.from < to && from < mark.to) {
+            text += &format!(", <b>{word}</b>");
+        }
+    }
+    text
+}
+
+fn range(unit: Unit, least: f64, most: f64) -> String {
+    if least > most {
+        return "–".to_owned();
+    }
+    let (least, most) = (shown(unit, least), shown(unit, most));
+    if least == most {
+        most
+    } else {
+        format!("{least} – {most}")
+    }
+}
+
+/// A value of a chart, with its unit.
+pub(super) fn shown(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::PerSecond => units::rate(value),
+        Unit::Us => units::latency_us(value),
+        Unit::BytesPerSecond => format!("{}/s", units::bytes_decimal(value as u64)),
+        Unit::Bytes => units::bytes(value as u64),
+        Unit::Count => units::count(value as u64),
+    }
+}

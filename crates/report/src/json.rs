@@ -1,0 +1,39 @@
+//! Verdicts and comparisons as JSON, schemas `trimbench.verdict/1` and `trimbench.compare/1`.
+
+use timeline::Verdict;
+use timeline::compare::Comparison;
+
+/// A verdict as indented JSON that ends with a line feed. Figures that aren't
+/// numbers (a ratio of nothing) become `null`, as the schema has it.
+///
+/// # Errors
+/// None today: a verdict has nothing that JSON can't hold.
+pub fn verdict(verdict: &Verdict) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string_pretty(verdict)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// The same of a comparison.
+///
+/// # Errors
+/// None today, as of a verdict.
+pub fn comparison(comparison: &Comparison) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string_pretty(comparison)?;
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::T500;
+
+    #[test]
+    fn it_comes_back() {
+        let told = T500.verdict();
+        let text = verdict(&told).unwrap();
+        assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), told);
+        assert!(text.ends_with("}\n"));
+    }
+}

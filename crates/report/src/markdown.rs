@@ -1,0 +1,169 @@
+//! The verdict for an issue, a mail or a blog: GitHub's flavour of Markdown.
+
+use timeline::{RunRecord, Verdict};
+
+use crate::terminal::{self, Style};
+use crate::words::Tone;
+use crate::{facts, figures, words};
+
+/// The sentence, a table per actor, the figures, what to do next, and the
+/// set-up folded away. Names are shown as they are: none becomes markup.
+pub fn verdict(verdict: &Verdict, record: &RunRecord) -> String {
+    let (_, heading) = words::finding(verdict.verdict);
+    let mut text = format!("**{heading}** — {}\n\n", escaped(&verdict.summary));
+    for seen in &verdict.foreground {
+        let info = record.head.actors.iter().find(|a| a.name == seen.actor);
+        let what = info.map_or_else(
+            || format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
+            words::actor,
+        );
+        text += &format!("**{}**: {}\n\n", escaped(&seen.actor), escaped(&what));
+        table(&mut text, seen);
+    }
+    for fact in facts::all(verdict) {
+        text += &format!("- **{}**: {}\n", fact.label, escaped(&fact.text));
+    }
+    text.push('\n');
+    for &reason in &verdict.reasons {
+        let sign = match words::reason_tone(reason) {
+            Tone::Note => "ℹ️",
+            _ => "⚠️",
+        };
+        let told = words::advice(reason, record);
+        text += &format!("> {sign} {}\n>\n", escaped(&told));
+    }
+    for warning in &verdict.warnings {
+        text += &format!("> ⚠️ {}\n>\n", escaped(warning));
+    }
+    if text.ends_with(">\n") {
+        text.truncate(text.len() - 2);
+        text.push('\n');
+    }
+    set_up(&mut text, record);
+    text
+}
+
+fn table(text: &mut String, seen: &timeline::verdict::Foreground) {
+    let [before, during, after] = figures::columns(seen);
+    *text += &format!("| | {before} | {during} | {after} |\n|---|--:|--:|--:|\n");
+    for row in figures::Row::told(seen) {
+        let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
+        let [before, during, after] = &cells;
+        *text += &match row.tone(seen) {
+            Tone::Bad | Tone::Warn => {
+                format!("| {} | {before} | **{during}** | {after} |\n", row.name())
+            }
+            _ => format!("| {} | {before} | {during} | {after} |\n", row.name()),
+        };
+        let service = seen.service.filter(|_| seen.loop_kind.is_open());
+        if let Some(service) = service
+            && row != figures::Row::Ops
+        {
+            let [before, during, after] =
+                [service.baseline, service.delete, service.recovery].map(|f| row.service_cell(&f));
+            *text += &format!(
+                "| {} (service) | {before} | {during} | {after} |\n",
+                row.name()
+            );
+        }
+    }
+    text.push('\n');
+    for note in figures::notes(seen) {
+        *text += &format!("<sub>{}</sub>\n", escaped(&note));
+    }
+    text.push('\n');
+}
+
+fn set_up(text: &mut String, record: &RunRecord) {
+    let head = &record.head;
+    let style = Style {
+        colour: false,
+        width: 100,
+        unicode: true,
+    };
+    *text += "<details><summary>Set-up</summary>\n\n";
+    fenced(text, "text", &terminal::set_up(head, &style));
+    *text += &format!(
+        "trimbench {}, {}, intervals of {} ms; the scenario as it was run:\n\n",
+        escaped(&head.version),
+        words::utc(head.started_unix_s),
+        head.interval_ms
+    );
+    let scenario = serde_json::to_string_pretty(&head.scenario).unwrap_or_default();
+    fenced(text, "json", &scenario);
+    *text += "</details>\n";
+}
+
+/// A block that nothing in it can end: its fence is longer than any inside.
+fn fenced(text: &mut String, language: &str, body: &str) {
+    let mut longest = 2;
+    let mut run = 0;
+    for c in body.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    *text += &format!("{fence}{language}\n{}\n{fence}\n\n", body.trim_end());
+}
+
+/// Text in which nothing is markup; line ends become spaces, control characters vanish.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            // A reference or a mention in an issue would notify somebody.
+            '@' => safe += "&#64;",
+            '#' => safe += "&#35;",
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            c if c.is_whitespace() => safe.push(' '),
+            c if c.is_control() => {}
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use timeline::verdict::Reason;
+
+    use super::*;
+    use crate::common::T500;
+
+    #[test]
+    fn sentence_tables_figures_and_set_up() {
+        let mut told = T500.verdict();
+        told.reasons.push(Reason::DipsWithoutDiscards);
+        let text = verdict(&told, &T500.record());
+        assert!(text.starts_with("**STALL** — Deleting 1.0 TiB stalled reads for 16.9 s"));
+        assert!(text.contains("| rate | 92,100/s | **3,920/s** | 92,100/s |"));
+        assert!(text.contains("| p99 (service) |"));
+        assert!(text.contains("\n> ⚠️ The foreground dipped"));
+        assert!(text.contains("ext4 at /data from /dev/nvme0n1p2"));
+        assert!(text.ends_with("</details>\n"));
+    }
+
+    #[test]
+    fn names_do_not_become_markup() {
+        let mut told = T500.verdict();
+        let mut record = T500.record();
+        let name = "<img src=x>|@someone\n# a `b` **c** [d](e)";
+        told.foreground[0].actor = name.into();
+        record.head.actors[0].name = name.into();
+        record.head.target.path = "/x/```\n# out".into();
+        let text = verdict(&told, &record);
+        let (told, _) = text.split_once("<details>").unwrap();
+        for markup in ["<img", "@someone", "\n# a", "`b`", "[d]("] {
+            assert!(
+                !told.replace("\\`", "").replace("\\[", "").contains(markup),
+                "{markup}"
+            );
+        }
+        assert!(told.contains("\\*\\*c\\*\\*") && told.contains("\\`b\\`"));
+    }
+}

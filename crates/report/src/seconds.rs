@@ -1,0 +1,218 @@
+//! Latency histograms of single seconds, which a [`RunRecord`](timeline::RunRecord)
+//! leaves in its file: the heat map and the HdrHistogram log need them.
+//!
+//! They are kept as the text they were recorded as: decoded, an hour of four
+//! actors would take gigabytes.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use timeline::as_drive::latencies_as_drive;
+use timeline::record::{Grain, Latency, Line, Part};
+
+/// How every zstd frame begins.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// How a record's line of a histogram begins; others needn't be parsed.
+const HISTOGRAM: &[u8] = b"{\"line\":\"histogram\"";
+
+/// More actors with two latencies each no record has in a second.
+const NEAR: usize = 256;
+
+/// Longest line that is read, in bytes, as the record's own reader has it.
+const MAX_LINE: u64 = 16 << 20;
+
+/// The latencies of one actor in one second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Second {
+    /// Index into the head's actors.
+    pub actor: usize,
+    /// Response or service times.
+    pub latency: Latency,
+    /// The part of the run.
+    pub part: Part,
+    /// Its start, in seconds since the record's zero.
+    pub at_s: f64,
+    /// HdrHistogram V2 (deflate), base64; values in nanoseconds.
+    pub v2: String,
+}
+
+/// All of a record's, in the order in which they were recorded.
+#[derive(Debug, Clone, Default)]
+pub struct Seconds {
+    all: Vec<Second>,
+}
+
+impl Seconds {
+    /// None yet; a record without them (an imported one) gives the same.
+    pub fn new() -> Seconds {
+        Seconds::default()
+    }
+
+    /// Takes what there is to take from a line of a record.
+    pub fn push(&mut self, line: Line) {
+        if let Line::Histogram(line) = line
+            && let Grain::SecondAt(at_s) = line.over
+            && at_s.is_finite()
+        {
+            self.all.push(Second {
+                actor: line.actor,
+                latency: line.latency,
+                part: line.part,
+                at_s,
+                v2: line.v2,
+            });
+        }
+    }
+
+    /// Reads them from a record, plain or compressed. What can't be understood is
+    /// left out: whether it is a record is for `RecordReader` to say. One that
+    /// breaks off gives what came before.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn read(mut from: impl Read) -> io::Result<Seconds> {
+        let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
+        from.by_ref()
+            .take(ZSTD_MAGIC.len() as u64)
+            .read_to_end(&mut start)?;
+        let compressed = start == ZSTD_MAGIC;
+        let all = io::Cursor::new(start).chain(from);
+        if compressed {
+            let decoder = zstd::stream::read::Decoder::new(all)?;
+            read_lines(BufReader::new(decoder))
+        } else {
+            read_lines(BufReader::new(all))
+        }
+    }
+
+    /// The same of a record in [the time of the drive](timeline::as_drive())
+    /// behind one `times` slower: what falls into the same second there is
+    /// added up.
+    pub fn as_drive(&self, times: f64) -> Seconds {
+        let mut places: Vec<(Second, Vec<&str>)> = Vec::new();
+        for second in &self.all {
+            let at_s = (second.at_s / times).floor();
+            // Near the end: they come in order of time.
+            let same = places.iter_mut().rev().take(NEAR).find(|(place, _)| {
+                (place.actor, place.latency, place.part)
+                    == (second.actor, second.latency, second.part)
+                    && place.at_s == at_s
+            });
+            match same {
+                Some((_, texts)) => texts.push(&second.v2),
+                None => {
+                    let place = Second {
+                        at_s,
+                        ..second.clone()
+                    };
+                    places.push((place, vec![&second.v2]));
+                }
+            }
+        }
+        let all = places.into_iter().map(|(place, texts)| Second {
+            v2: latencies_as_drive(&texts, times),
+            ..place
+        });
+        Seconds { all: all.collect() }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Second> {
+        self.all.iter()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Those of one actor's latency.
+    pub(crate) fn of(&self, actor: usize, latency: Latency) -> impl Iterator<Item = &Second> {
+        self.all
+            .iter()
+            .filter(move |second| second.actor == actor && second.latency == latency)
+    }
+}
+
+impl FromIterator<Line> for Seconds {
+    fn from_iter<I: IntoIterator<Item = Line>>(lines: I) -> Seconds {
+        let mut seconds = Seconds::new();
+        lines.into_iter().for_each(|line| seconds.push(line));
+        seconds
+    }
+}
+
+fn read_lines(mut from: impl BufRead) -> io::Result<Seconds> {
+    let mut seconds = Seconds::new();
+    let mut text = Vec::new();
+    loop {
+        text.clear();
+        match from.by_ref().take(MAX_LINE).read_until(b'\n', &mut text) {
+            Ok(0) => return Ok(seconds),
+            Ok(_) => {}
+            // The frame of a killed run has no end.
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(seconds),
+            Err(e) => return Err(e),
+        }
+        if text.starts_with(HISTOGRAM)
+            && let Ok(line) = serde_json::from_slice::<Line>(&text)
+        {
+            seconds.push(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use timeline::record::{
+        HistogramLine, PhaseName, decode_histogram, encode_histogram, second_histogram,
+    };
+
+    use super::*;
+
+    fn line(over: Grain) -> Line {
+        let mut histogram = second_histogram();
+        histogram.record(73_000).unwrap();
+        Line::Histogram(HistogramLine {
+            actor: 1,
+            latency: Latency::Response,
+            over,
+            part: Part::Main,
+            v2: encode_histogram(&histogram),
+        })
+    }
+
+    #[test]
+    fn only_those_of_seconds_are_taken_also_from_a_broken_file() {
+        let mut text = String::from("{\"line\":\"head\"}\n");
+        for over in [Grain::SecondAt(2.0), Grain::Phase(PhaseName::Delete)] {
+            text += &serde_json::to_string(&line(over)).unwrap();
+            text.push('\n');
+        }
+        text += "{\"line\":\"histogram\",\"act";
+        let seconds = Seconds::read(text.as_bytes()).unwrap();
+        assert_eq!(seconds.iter().count(), 1);
+        assert_eq!(seconds.of(1, Latency::Response).count(), 1);
+        assert_eq!(seconds.of(1, Latency::Service).count(), 0);
+        let packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
+        let cut = &packed[..packed.len() - 3];
+        assert_eq!(Seconds::read(packed.as_slice()).unwrap().all, seconds.all);
+        assert!(Seconds::read(cut).is_ok());
+    }
+
+    #[test]
+    fn seconds_of_a_slowed_drive_are_added_up() {
+        let slow: Seconds = (0..8)
+            .map(|at| line(Grain::SecondAt(f64::from(at))))
+            .collect();
+        let fast = slow.as_drive(4.0);
+        let at: Vec<f64> = fast.iter().map(|second| second.at_s).collect();
+        assert_eq!(at, [0.0, 1.0]);
+        for second in fast.iter() {
+            let histogram = decode_histogram(&second.v2).unwrap();
+            assert_eq!(histogram.len(), 4);
+            let us = histogram.max() as f64 / 1e3;
+            assert!((18.0..18.6).contains(&us), "73 us / 4 is {us} us");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A comparison on the terminal.
+
+use ::timeline::compare::{Change, Compared, Comparison};
+
+use super::Style;
+use super::glyphs::{columns, left, right};
+use super::page::{Ink, Page, ink, plain};
+use crate::compare::words;
+use crate::words::finding;
+
+/// Columns of the figures' names.
+const NAME: usize = 16;
+/// Least columns of a value.
+const VALUE: usize = 14;
+/// Columns that a change may need.
+const CHANGE: usize = 30;
+
+/// A comparison as text: the groups, a sentence each, the tables, the set-up.
+pub fn comparison(comparison: &Comparison, style: &Style) -> String {
+    let mut page = Page::new(style);
+    groups(&mut page, comparison);
+    page.blank();
+    for summary in &comparison.summaries {
+        page.labelled(plain(""), 0, &[ink(Ink::Bold, summary.as_str())]);
+    }
+    for table in words::tables(comparison) {
+        page.blank();
+        page.line(&[ink(Ink::Bold, table.title.as_str())]);
+        rows(&mut page, comparison, &table.rows);
+    }
+    page.labelled(plain(""), 2, &[ink(Ink::Dim, words::LEGEND)]);
+    set_up(&mut page, comparison);
+    page.blank();
+    for note in &comparison.notes {
+        page.labelled(ink(Ink::Dim, "note"), 6, &[plain(note.as_str())]);
+    }
+    page.finish()
+}
+
+fn groups(page: &mut Page, comparison: &Comparison) {
+    for (i, group) in comparison.groups.iter().enumerate() {
+        let role = if i == 0 { " – the reference" } else { "" };
+        page.line(&[
+            ink(Ink::Bold, words::group(&group.name, group.runs.len())),
+            ink(Ink::Dim, role),
+        ]);
+        for run in &group.runs {
+            let (tone, heading) = finding(run.verdict);
+            let mut text = vec![ink(Ink::bold(tone), heading)];
+            if group.runs.len() > 1 {
+                text.push(plain(format!(" {}:", run.name)));
+            }
+            text.push(plain(format!(" {}", run.summary)));
+            page.labelled(plain(""), 2, &text);
+        }
+    }
+}
+
+fn rows(page: &mut Page, comparison: &Comparison, rows: &[&Compared]) {
+    let names: Vec<&str> = comparison.groups.iter().map(|g| g.name.as_str()).collect();
+    let several = names.len() > 2;
+    // Names may take the room that is left.
+    let longest = names.iter().map(|name| columns(name) + 2).max();
+    let room = page.width().saturating_sub(2 + NAME + 2 + CHANGE) / 2;
+    let wide = room >= VALUE;
+    let value = longest.unwrap_or(0).min(room).max(VALUE);
+    for (i, name) in names.iter().enumerate().skip(1) {
+        let header = [
+            left("", 2 + NAME),
+            format!(" {}", right(names[0], value - 1)),
+            format!(" {}", right(name, value - 1)),
+        ];
+        let mut line = vec![ink(Ink::Dim, header.concat())];
+        if wide {
+            line.push(ink(Ink::Dim, "  change"));
+        }
+        page.line(&line);
+        for row in rows {
+            let change = &row.changes[i - 1];
+            if several && row.sides[i].value.is_none() && row.sides[0].value.is_none() {
+                continue;
+            }
+            self::row(page, row, i, change, wide.then_some(value));
+        }
+    }
+}
+
+/// `beside`: how wide values are, where the change has room beside them.
+fn row(page: &mut Page, row: &Compared, i: usize, change: &Change, beside: Option<usize>) {
+    let name = format!("  {}", left(words::label(row.figure), NAME));
+    let wide = beside.unwrap_or(VALUE);
+    let value = |i: usize| right(&words::side(row.unit, &row.sides[i]), wide);
+    let text = ink(
+        Ink::of(words::tone(row, change)),
+        words::change(row.unit, change),
+    );
+    let mut line = vec![ink(Ink::Dim, name), plain(value(0)), plain(value(i))];
+    if beside.is_some() {
+        line.extend([plain("  "), text]);
+        page.line(&line);
+    } else {
+        page.line(&line);
+        page.labelled(plain(""), 4, &[text]);
+    }
+}
+
+fn set_up(page: &mut Page, comparison: &Comparison) {
+    page.blank();
+    if comparison.set_up.is_empty() {
+        page.line(&[plain("No difference in the set-up is known.")]);
+        return;
+    }
+    page.line(&[ink(Ink::Bold, "What differs in the set-up")]);
+    for difference in &comparison.set_up {
+        let label = format!("  {}  ", difference.name);
+        let values: Vec<String> = difference.values.iter().map(|v| words::values(v)).collect();
+        let indent = columns(&label);
+        page.labelled(ink(Ink::Dim, label), indent, &[plain(values.join(" → "))]);
+    }
+}

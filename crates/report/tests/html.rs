@@ -1,0 +1,301 @@
+//! The HTML report: what it holds, how big it may be, and what a browser makes of it.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use report::html;
+use report::seconds::Seconds;
+use timeline::compare::{Group, Run, compare};
+use timeline::record::*;
+use timeline::{JudgeOptions, RunRecord, Verdict, judge};
+
+/// The names of the browsers that tests/browser/ can drive.
+const BROWSERS: [&str; 5] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+];
+
+fn page(record: &RunRecord, verdict: &Verdict, seconds: &Seconds) -> String {
+    html::report(record, verdict, seconds).unwrap()
+}
+
+/// A run of the T500's shape with everything a report can show, and hostile names.
+fn hostile() -> (RunRecord, Verdict, Seconds) {
+    let name = "r</script><script>alert(1)</script>\u{2028}'\"><img src=x onerror=alert(2)>";
+    let (mut record, mut verdict) = (common::T500.record(), common::T500.verdict());
+    record.head.actors[0].name = name.into();
+    record.head.target.path = format!("/data/{name}");
+    record.head.host.name = name.into();
+    record.head.scenario = serde_json::json!({ name: [name] });
+    verdict.foreground[0].actor = name.into();
+    verdict.summary += name;
+    verdict.warnings.push(name.into());
+    let mut seconds = Seconds::new();
+    for second in 41..130_u32 {
+        let slow = (100..117).contains(&second);
+        let mut histogram = second_histogram();
+        for i in 1..50 {
+            let ns = if slow { 2_000_000 } else { 70_000 + 900 * i };
+            histogram.record_n(ns, 1 + 40 / i).unwrap();
+        }
+        seconds.push(Line::Histogram(HistogramLine {
+            actor: 0,
+            latency: Latency::Response,
+            over: Grain::SecondAt(f64::from(second)),
+            part: Part::Main,
+            v2: encode_histogram(&histogram),
+        }));
+    }
+    for (phase, ns) in [
+        (PhaseName::Baseline, 80_000),
+        (PhaseName::Delete, 900_000),
+        (PhaseName::Recovery, 85_000),
+    ] {
+        let mut histogram = latency_histogram();
+        for i in 1..5000_u64 {
+            histogram.record(ns + ns * i / 1000).unwrap();
+        }
+        record.histograms.push(PhaseHistogram {
+            actor: 0,
+            latency: Latency::Response,
+            phase,
+            part: Part::Main,
+            histogram,
+        });
+    }
+    for device in &mut record.intervals.devices {
+        for i in 0..device.discards.len() {
+            // 200 µs + 15 µs per MiB, in whole milliseconds as the kernel tells it.
+            device.discard_ms[i] = device.discards[i] * 2 + device.discards[i] / 8;
+        }
+    }
+    let fit = verdict.fit.as_mut().unwrap();
+    (fit.a_us, fit.b_us_per_mib) = (Some(200.0), Some(15.0));
+    (record, verdict, seconds)
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let (record, verdict, seconds) = hostile();
+    let text = page(&record, &verdict, &seconds);
+    assert_eq!(text.matches("<script").count(), 3);
+    assert_eq!(text.matches("</script>").count(), 3);
+    assert!(!text.contains("<img") && !text.contains('\u{2028}'));
+    assert!(text.contains("&lt;img src=x onerror=alert(2)&gt;"));
+}
+
+#[test]
+fn nothing_in_it_leads_to_a_network() {
+    let (record, verdict, seconds) = hostile();
+    let text = page(&record, &verdict, &seconds);
+    for reference in [
+        "src=\"",
+        "<link",
+        "@import",
+        "url(",
+        "<iframe",
+        "fetch(",
+        "XMLHttpRequest",
+    ] {
+        assert!(!text.contains(reference), "{reference}");
+    }
+    assert!(text.contains("default-src 'none'"));
+}
+
+#[test]
+fn it_says_what_is_needed_to_repeat_the_run() {
+    let (mut record, verdict, seconds) = hostile();
+    record.head.scenario = serde_json::json!({ "deletion": { "size_bytes": 4_294_967_296_u64 } });
+    let text = page(&record, &verdict, &seconds);
+    for told in [
+        "4294967296",
+        "CT2000T500SSD8",
+        "6.12.9",
+        "relatime",
+        "trimbench 0.1.0",
+        "ext4",
+    ] {
+        assert!(text.contains(told), "{told}");
+    }
+}
+
+#[test]
+fn records_without_anything_have_a_page_too() {
+    let mut record = common::empty(common::head(true, 0.1));
+    for actors in [2, 0] {
+        record.head.actors.truncate(actors);
+        record.intervals = Intervals::new(actors, 2);
+        let verdict = judge(&record, &JudgeOptions::default());
+        let text = page(&record, &verdict, &Seconds::new());
+        assert!(text.contains("</html>"));
+        browse(&text, &format!("empty-{actors}"));
+    }
+}
+
+#[test]
+fn what_an_imported_log_does_not_tell_has_no_chart() {
+    let (mut record, verdict) = (common::T500.record(), common::T500.verdict());
+    record.intervals.freed_bytes.fill(0);
+    for actor in &mut record.intervals.actors {
+        for column in [&mut actor.p50_us, &mut actor.p99_us, &mut actor.max_us] {
+            column.fill(f32::NAN);
+        }
+        actor.oldest_us.fill(f32::NAN);
+    }
+    record.phases.clear();
+    record.events.clear();
+    let mut verdict = verdict;
+    for seen in &mut verdict.foreground {
+        for figures in [&mut seen.baseline, &mut seen.delete, &mut seen.recovery] {
+            *figures = timeline::verdict::Figures {
+                ops_per_s: figures.ops_per_s,
+                ..Default::default()
+            };
+        }
+    }
+    let text = page(&record, &verdict, &Seconds::new());
+    assert!(!text.contains("p99.9<") && !text.contains("<td>–</td><td class"));
+    for missing in ["latency-0", "debt", "queue"] {
+        assert!(
+            !text.contains(&format!("<figure id=\"{missing}\"")),
+            "{missing}"
+        );
+    }
+    browse(&text, "imported");
+}
+
+#[test]
+fn an_hour_at_10_ms_with_four_actors_stays_below_15_mb() {
+    let (record, lines) = common::hour();
+    assert!(record.intervals.len() > 350_000);
+    let verdict = judge(&record, &JudgeOptions::default());
+    let text = page(&record, &verdict, &lines.into_iter().collect());
+    let megabytes = text.len() as f64 / 1e6;
+    println!("an hour at 10 ms with four actors: {megabytes:.2} MB");
+    assert!(megabytes < 15.0, "{megabytes} MB");
+    browse(&text, "hour");
+}
+
+#[test]
+fn a_browser_shows_what_is_embedded() {
+    let (record, verdict, seconds) = hostile();
+    browse(&page(&record, &verdict, &seconds), "hostile");
+    let (record, verdict) = (common::SHORT.record(), common::SHORT.verdict());
+    browse(&page(&record, &verdict, &Seconds::new()), "short");
+}
+
+#[test]
+fn a_browser_shows_runs_over_each_other() {
+    let hostile = hostile().0;
+    let (run, other) = (common::T500.record(), common::SHORT.record());
+    let run_of = |name: &str, record| Run {
+        name: name.to_owned(),
+        record,
+        options: JudgeOptions::default(),
+    };
+    let group = |name: &str, records: &[&'static str], all: [_; 3]| Group {
+        name: name.to_owned(),
+        runs: records.iter().zip(all).map(|(n, r)| run_of(n, r)).collect(),
+    };
+    let groups = [
+        group(
+            "before the </script> update",
+            &["a"],
+            [&hostile, &run, &run],
+        ),
+        group("after", &["b", "c", "d"], [&run, &other, &run]),
+    ];
+    let text = report::compare::html(&compare(&groups), &groups).unwrap();
+    assert!(text.len() < 1_500_000, "{}", text.len());
+    assert!(text.contains("<figure id=\"curves-0\""));
+    assert!(text.contains("The bars above a chart show when"));
+    browse(&text, "compared");
+}
+
+#[test]
+fn the_browser_notices_what_is_wrong() {
+    let page = page(
+        &common::SHORT.record(),
+        &common::SHORT.verdict(),
+        &Seconds::new(),
+    );
+    for (name, right, wrong) in [
+        ("value", "const y = line.y[i];", "const y = line.y[i + 1];"),
+        (
+            "console",
+            "\nstart();",
+            "\nstart(); console.error('noticed');",
+        ),
+        (
+            "network",
+            "\nstart();",
+            "\nstart(); fetch('http://localhost:65000/');",
+        ),
+        ("zoom", "following = true;", "following = true; return;"),
+        ("phone", ".note {", ".note { min-width: 40rem;"),
+    ] {
+        assert!(page.contains(right), "{name}");
+        if let Some(told) = look(&page.replace(right, wrong), &format!("wrong-{name}")) {
+            assert!(!told.status.success(), "{name} went unnoticed");
+        }
+    }
+    let (record, verdict, seconds) = hostile();
+    let page = html::report(&record, &verdict, &seconds).unwrap();
+    let right = "c.us[i] === null ? '–' : FORMAT.us(c.us[i])";
+    assert!(page.contains(right));
+    if let Some(told) = look(&page.replace(right, "FORMAT.us(1)"), "wrong-percentile") {
+        assert!(!told.status.success(), "percentile went unnoticed");
+    }
+}
+
+/// Lets a browser look at a page that is as it should be.
+#[track_caller]
+fn browse(text: &str, name: &str) {
+    let Some(told) = look(text, name) else { return };
+    let out = String::from_utf8_lossy(&told.stdout);
+    print!("{out}");
+    let err = String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.success(), "{out}{err}");
+}
+
+/// What a browser found; screenshots are left in the target directory. Where
+/// there is no browser or no python3 it says so, and fails where `CI` is set.
+#[track_caller]
+fn look(text: &str, name: &str) -> Option<Output> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/report.py");
+    let shots = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}"));
+    std::fs::create_dir_all(&shots).unwrap();
+    let path = shots.join(format!("{name}.html"));
+    std::fs::write(&path, text).unwrap();
+    let Some(browser) = BROWSERS.into_iter().find(|name| answers(name)) else {
+        return skipped("no Chromium or Chrome");
+    };
+    if !answers("python3") {
+        return skipped("no python3");
+    }
+    let mut command = Command::new("python3");
+    command.arg(here).arg(browser).args([&path, &shots]);
+    Some(command.output().unwrap())
+}
+
+fn answers(program: &str) -> bool {
+    let version = Command::new(program).arg("--version").output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+#[track_caller]
+fn skipped(why: &str) -> Option<Output> {
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "{why}, and CI is set: run scripts/setup test"
+    );
+    eprintln!("SKIPPED: the report was not looked at: {why}; scripts/setup test installs it");
+    None
+}
