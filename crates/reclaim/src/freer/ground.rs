@@ -1,0 +1,362 @@
+//! What a file system does about discards when space is freed, and where they
+//! can be counted.
+
+use std::fs;
+use std::path::PathBuf;
+
+use linux::SysRoot;
+use linux::target::Description;
+use pace::{DebtMode, Work};
+use timeline::record::{DeviceInfo, DeviceKind, DiscardSetting};
+
+use super::pieces::Cutting;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Of what is allowed, so much more may be freed where that saves a cut.
+const REST: f64 = 0.125;
+
+/// What makes discards come after something was freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Commit {
+    /// Nothing: they were sent within the call, or aren't waited for.
+    Within,
+    /// A commit of the journal, which `fsync` of the file forces (ext4, XFS).
+    File,
+    /// A commit of the whole file system (btrfs).
+    Whole,
+}
+
+/// What the freer must know of a file system.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ground {
+    pub(crate) mode: DebtMode,
+    pub(super) commit: Commit,
+    /// What is unlinked is freed after the call, in the background (XFS, whose
+    /// inodes are inactivated by a worker since Linux 5.14).
+    pub(super) frees_later: bool,
+    pub(super) cutting: Cutting,
+    /// The largest discard that will be sent.
+    pub(crate) unit: u64,
+    /// The shortest that will.
+    pub(super) granularity: u64,
+    /// Names of the devices whose statistics count.
+    pub(crate) leaves: Vec<String>,
+    /// How many bytes are discarded, over all leaves, for each byte freed.
+    pub(crate) copies: f64,
+    /// Sentences for the user.
+    pub(super) notes: Vec<String>,
+}
+
+impl Ground {
+    /// Of the file system that was described.
+    pub(super) fn of(sys: &SysRoot, found: &Description, block: u64) -> Ground {
+        let fs = found.target.fs.as_deref().unwrap_or("");
+        let leaves: Vec<&DeviceInfo> = found.devices.iter().filter(|d| d.leaf).collect();
+        let mut notes = found.notes.clone();
+        let mode = mode(sys, found, &leaves, &mut notes);
+        let top = found.devices.iter().find(|device| device.level == 0);
+        let journal = fs == "ext3" || top.is_none_or(|top| has_journal(sys, &top.name));
+        let commit = match (mode, fs) {
+            (DebtMode::Later | DebtMode::Never, _) => Commit::Within,
+            (_, "ext4") if !journal => Commit::Within,
+            (_, "ext3" | "ext4" | "xfs") => Commit::File,
+            (_, "vfat" | "exfat") => Commit::Within,
+            _ => Commit::Whole,
+        };
+        let block = block.max(512);
+        let group = match fs {
+            // A group's bitmap is one block.
+            "ext3" | "ext4" => block * block * 8,
+            _ => 0,
+        };
+        let own = match fs {
+            "ext3" | "ext4" => group,
+            "btrfs" if mode == DebtMode::Later => 64 * MIB,
+            "btrfs" => GIB,
+            _ => 4 * GIB,
+        };
+        let limits = leaves.iter().map(|leaf| &leaf.discard);
+        let largest = limits.clone().map(|limit| limit.max_bytes);
+        let granularity = limits.map(|limit| limit.granularity_bytes).max();
+        Ground {
+            mode,
+            commit,
+            frees_later: fs == "xfs",
+            cutting: Cutting {
+                block,
+                group,
+                // The longest extent of btrfs (BTRFS_MAX_EXTENT_SIZE).
+                indivisible: if fs == "btrfs" { 128 * MIB } else { 0 },
+                skips_unwritten: fs == "xfs",
+                rest: REST,
+            },
+            unit: largest
+                .filter(|&bytes| bytes > 0)
+                .min()
+                .map_or(own, |bytes| own.min(bytes))
+                .min(4 * GIB),
+            granularity: granularity.unwrap_or(0).max(block),
+            copies: copies(sys, found),
+            leaves: leaves.iter().map(|leaf| leaf.name.clone()).collect(),
+            notes,
+        }
+    }
+
+    /// The same for who trims: it matters not what the mount sends by itself.
+    pub(crate) fn trimmed(sys: &SysRoot, found: &Description, block: u64) -> Ground {
+        let mut ground = Ground::of(sys, found, block);
+        ground.mode = match &ground.leaves[..] {
+            [] => DebtMode::Never,
+            leaves if leaves.iter().any(|leaf| !counts(sys, leaf)) => DebtMode::Later,
+            _ => DebtMode::Commit,
+        };
+        ground
+    }
+
+    /// The work as this file system and its devices shape it.
+    pub(crate) fn shape(&self, work: &Work) -> Work {
+        Work {
+            extents: work
+                .extents
+                .max(work.bytes.div_ceil(self.unit.max(1)))
+                .max(1),
+            unit: self.unit.max(1),
+            granularity: self.granularity,
+            mode: self.mode,
+            ..*work
+        }
+    }
+}
+
+fn mode(
+    sys: &SysRoot,
+    found: &Description,
+    leaves: &[&DeviceInfo],
+    notes: &mut Vec<String>,
+) -> DebtMode {
+    match found.target.discard {
+        DiscardSetting::Off | DiscardSetting::Unsupported => return DebtMode::Never,
+        DiscardSetting::Async => return DebtMode::Later,
+        DiscardSetting::On | DiscardSetting::Unknown => {}
+    }
+    if leaves.is_empty() {
+        notes.push(
+            "no device is known below, so that discards can't be seen: nothing is paced".to_owned(),
+        );
+        return DebtMode::Never;
+    }
+    if leaves.iter().any(|leaf| !counts(sys, &leaf.name)) {
+        return DebtMode::Later;
+    }
+    DebtMode::Commit
+}
+
+/// Whether a device keeps the counters that its `stat` shows.
+fn counts(sys: &SysRoot, device: &str) -> bool {
+    let own = class(sys, device);
+    // A partition has its drive's queue.
+    ["queue/iostats", "../queue/iostats"]
+        .iter()
+        .find_map(|place| text(own.join(place)))
+        .is_none_or(|value| value != "0")
+}
+
+/// Whether an ext4 has a journal: without one, discards are sent within the call.
+fn has_journal(sys: &SysRoot, device: &str) -> bool {
+    let task = sys.path(format!("/sys/fs/ext4/{device}/journal_task"));
+    text(task).is_none_or(|task| task != "<none>")
+}
+
+/// How many bytes are discarded for each that is freed: mirrors discard each.
+fn copies(sys: &SysRoot, found: &Description) -> f64 {
+    let mut times = 1.0;
+    for device in &found.devices {
+        if device.kind == DeviceKind::Md {
+            times *= md_copies(sys, device);
+        }
+    }
+    if found.target.fs.as_deref() == Some("btrfs")
+        && let Some(top) = found.devices.iter().find(|device| device.level == 0)
+    {
+        times *= btrfs_copies(sys, &top.name);
+    }
+    times
+}
+
+fn md_copies(sys: &SysRoot, device: &DeviceInfo) -> f64 {
+    let directory = class(sys, &device.name).join("md");
+    let number = |file: &str| -> Option<f64> { text(directory.join(file))?.parse().ok() };
+    let disks = number("raid_disks")
+        .unwrap_or(device.below.len() as f64)
+        .max(1.0);
+    match text(directory.join("level")).as_deref() {
+        Some("raid1") => disks,
+        Some("raid10") => {
+            // Near and far copies: the low two bytes of the layout.
+            let layout = number("layout").unwrap_or(258.0) as u64;
+            ((layout & 0xff) * (layout >> 8 & 0xff)).max(1) as f64
+        }
+        Some("raid4" | "raid5") if disks > 1.0 => disks / (disks - 1.0),
+        Some("raid6") if disks > 2.0 => disks / (disks - 2.0),
+        _ => 1.0,
+    }
+}
+
+/// By the profile in which a btrfs keeps its data.
+fn btrfs_copies(sys: &SysRoot, device: &str) -> f64 {
+    let Ok(all) = fs::read_dir(sys.path("/sys/fs/btrfs")) else {
+        return 1.0;
+    };
+    let ours = all
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|one| one.join("devices").join(device.replace('/', "!")).exists());
+    let Some(ours) = ours else { return 1.0 };
+    let data = ours.join("allocation/data");
+    let has = |profile: &str| data.join(profile).is_dir();
+    match () {
+        () if has("raid1c4") => 4.0,
+        () if has("raid1c3") => 3.0,
+        () if has("raid1") || has("raid10") || has("dup") => 2.0,
+        () => 1.0,
+    }
+}
+
+fn class(sys: &SysRoot, device: &str) -> PathBuf {
+    let own = sys.path("/sys/class/block").join(device.replace('/', "!"));
+    // So that `..` is the drive of a partition.
+    fs::canonicalize(&own).unwrap_or(own)
+}
+
+fn text(path: PathBuf) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use linux::mounts;
+    use linux::space::Space;
+    use linux::target::describe_mount;
+
+    use super::*;
+
+    /// A machine with these files, and what is told of its mount.
+    fn ground(mount: &str, files: &[(&str, &str)]) -> Ground {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path.trim_start_matches('/'));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let device = root.path().join("sys/class/block/sdx");
+        let link = root.path().join("sys/dev/block/8:1");
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&device, link).unwrap();
+        let sys = SysRoot::at(root.path());
+        let mount = mounts::parse(mount.as_bytes()).remove(0);
+        let space = Space {
+            size_bytes: 100 * GIB,
+            available_bytes: 50 * GIB,
+            block_bytes: 4096,
+        };
+        let found = describe_mount(&sys, Path::new("/mnt"), mount, space);
+        Ground::of(&sys, &found, 4096)
+    }
+
+    const SDX: [(&str, &str); 4] = [
+        ("/sys/class/block/sdx/dev", "8:1\n"),
+        ("/sys/class/block/sdx/queue/discard_granularity", "4096\n"),
+        (
+            "/sys/class/block/sdx/queue/discard_max_bytes",
+            "2147450880\n",
+        ),
+        (
+            "/sys/class/block/sdx/queue/discard_max_hw_bytes",
+            "2147450880\n",
+        ),
+    ];
+
+    fn with(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+        SDX.iter().chain(more).copied().collect()
+    }
+
+    const EXT4: &str = "1 1 8:1 / /mnt rw - ext4 /dev/sdx rw,discard\n";
+
+    #[test]
+    fn ext4_with_and_without_a_journal() {
+        let task = "/sys/fs/ext4/sdx/journal_task";
+        let with_journal = ground(EXT4, &with(&[(task, "123\n")]));
+        assert_eq!(with_journal.commit, Commit::File);
+        assert_eq!(with_journal.mode, DebtMode::Commit);
+        assert_eq!(with_journal.unit, 128 * MIB);
+        assert_eq!(with_journal.cutting.group, 128 * MIB);
+        assert_eq!(with_journal.leaves, ["sdx"]);
+        let without = ground(EXT4, &with(&[(task, "<none>\n")]));
+        assert_eq!(
+            (without.commit, without.mode),
+            (Commit::Within, DebtMode::Commit)
+        );
+        // Unknown: a needless fsync is the lesser evil.
+        assert_eq!(ground(EXT4, &SDX).commit, Commit::File);
+    }
+
+    #[test]
+    fn other_file_systems_and_mounts_without_discard() {
+        let of = |line: &str| ground(line, &SDX);
+        let xfs = of("1 1 8:1 / /mnt rw - xfs /dev/sdx rw,discard\n");
+        assert_eq!((xfs.commit, xfs.unit), (Commit::File, 2_147_450_880));
+        let sync = of("1 1 8:1 / /mnt rw - btrfs /dev/sdx rw,ssd,discard\n");
+        assert_eq!((sync.commit, sync.unit), (Commit::Whole, GIB));
+        assert_eq!(sync.cutting.indivisible, 128 * MIB);
+        let later = of("1 1 8:1 / /mnt rw - btrfs /dev/sdx rw,ssd,discard=async\n");
+        assert_eq!(
+            (later.mode, later.commit),
+            (DebtMode::Later, Commit::Within)
+        );
+        let off = of("1 1 8:1 / /mnt rw - ext4 /dev/sdx rw\n");
+        assert_eq!(off.mode, DebtMode::Never);
+        assert!(
+            off.notes
+                .iter()
+                .any(|note| note.contains("without discard"))
+        );
+        let tmpfs = of("1 1 0:30 / /mnt rw - tmpfs tmpfs rw\n");
+        assert_eq!(tmpfs.mode, DebtMode::Never);
+    }
+
+    #[test]
+    fn counters_that_are_off_leave_the_rate() {
+        let blind = ground(
+            EXT4,
+            &with(&[("/sys/class/block/sdx/queue/iostats", "0\n")]),
+        );
+        assert_eq!(blind.mode, DebtMode::Later);
+    }
+
+    #[test]
+    fn mirrors_discard_each() {
+        let md = |level: &str, layout: &str| {
+            let more = [
+                ("/sys/class/block/sdx/md/level", level),
+                ("/sys/class/block/sdx/md/raid_disks", "4\n"),
+                ("/sys/class/block/sdx/md/layout", layout),
+            ];
+            let files: Vec<(&str, &str)> = SDX.iter().copied().chain(more).collect();
+            ground(EXT4, &files).copies
+        };
+        assert_eq!(md("raid1\n", "0\n"), 4.0);
+        assert_eq!(md("raid10\n", "258\n"), 2.0);
+        assert_eq!(md("raid0\n", "0\n"), 1.0);
+        assert!((md("raid5\n", "2\n") - 4.0 / 3.0).abs() < 1e-9);
+        let dup = [
+            ("/sys/fs/btrfs/uuid/devices/sdx/x", ""),
+            ("/sys/fs/btrfs/uuid/allocation/data/raid1/total_bytes", "0"),
+        ];
+        let btrfs = "1 1 8:1 / /mnt rw - btrfs /dev/sdx rw,ssd,discard\n";
+        assert_eq!(ground(btrfs, &with(&dup)).copies, 2.0);
+    }
+}

@@ -1,0 +1,340 @@
+//! Frees space as a pacer allows, with what the kernel tells.
+//!
+//! What is freed becomes discards, and when depends on the file system:
+//!
+//! | file system | when its discards come | what is done |
+//! |---|---|---|
+//! | ext4 without a journal | within the call that frees | nothing more: what the call freed is discarded when it returns |
+//! | ext4, XFS | after the commit of the journal | a commit is forced after each piece; then the devices' statistics tell |
+//! | XFS, of names unlinked | after a commit that follows the background work in which their space is freed | the commit is made again until the debt is paid |
+//! | btrfs, `discard=sync` | within the commit of the transaction | the whole file system is committed after each piece, which ends at an extent's boundary: part of an extent frees nothing |
+//! | btrfs, `discard=async`; f2fs | long after, by 120 s on btrfs | the debt isn't waited for; the rate is held |
+//! | any, mounted without discard, or on devices that take none | never | nothing is paced, and a note says so |
+
+mod file;
+pub(crate) mod ground;
+mod pieces;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linux::SysRoot;
+use linux::files::{FileError, allocated_bytes};
+use pace::{Advice, DebtMode, Policy, State, Work};
+use ssd::Card;
+
+pub use crate::engine::{CanaryFelt, CanaryFile, Felt, FreerOptions};
+
+use crate::engine::{Engine, Setup, nameless, shown};
+use crate::error::ReclaimError;
+use crate::watch::Watch;
+use file::Remains;
+use ground::{Commit, Ground};
+
+/// Below this it isn't asked where a file's extents are, and works of no more
+/// aren't paced.
+const SMALL: u64 = 1 << 20;
+
+/// After so long the pacer is asked again, however much it allowed.
+const LONGEST_GRANT: Duration = Duration::from_millis(100);
+
+/// The longest truncation in one call where nothing is paced.
+const LARGEST_CALL: u64 = 1 << 30;
+
+/// What came of one file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Emptied {
+    /// Bytes that were allocated and are free now.
+    pub bytes: u64,
+    /// Of them, bytes for which no discard comes: shared, or never on disk.
+    pub exempt: u64,
+    /// Truncations that it took.
+    pub calls: u64,
+}
+
+/// Frees space of one file system as its pacer allows.
+#[derive(Debug)]
+pub struct Freer {
+    engine: Engine,
+    ground: Ground,
+    work: Work,
+    /// A file of ours by which the journal's commit is forced.
+    anchor: Option<Arc<File>>,
+    /// Freed since the last commit of our own.
+    uncommitted: bool,
+    /// Of it, something by the caller's unlinks.
+    unlinked: bool,
+    skip_commits: bool,
+    notes: Vec<String>,
+}
+
+impl Freer {
+    /// A freer for the file system of `on`, any directory of it. `work` is all
+    /// that will be freed; what the file system and its devices make of it
+    /// (unit, granularity, mode) is found out here.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Refused`] if a card says that the goal can't be met;
+    /// else if the file system can't be examined.
+    pub fn new(
+        on: BorrowedFd<'_>,
+        policy: Policy,
+        card: Option<&Card>,
+        work: &Work,
+        options: &FreerOptions,
+    ) -> Result<Freer, ReclaimError> {
+        let path = PathBuf::from(format!("/proc/self/fd/{}", on.as_raw_fd()));
+        let found = linux::target::describe(&path)?;
+        let stat = rustix::fs::fstatvfs(on).map_err(|errno| ReclaimError::Io {
+            action: "tell the block size of",
+            path,
+            source: errno.into(),
+        })?;
+        let mut ground = Ground::of(&SysRoot::host(), &found, stat.f_frsize.max(512));
+        if matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some()) {
+            // There the size of a discard is what counts.
+            ground.cutting.rest = 0.0;
+        }
+        if work.bytes < SMALL {
+            ground.mode = DebtMode::Never;
+            ground.commit = Commit::Within;
+        }
+        let work = ground.shape(work);
+        let mut notes = std::mem::take(&mut ground.notes);
+        let (engine, mut anchor, more) = Engine::start(&Setup {
+            on,
+            paced: ground.mode != DebtMode::Never,
+            leaves: &ground.leaves,
+            copies: ground.copies,
+            work: &work,
+            policy,
+            card,
+            options,
+        })?;
+        notes.extend(more);
+        if anchor.is_none() && ground.commit == Commit::File {
+            anchor = nameless(on).ok().map(Arc::new);
+        }
+        Ok(Freer {
+            engine,
+            ground,
+            work,
+            anchor,
+            uncommitted: false,
+            unlinked: false,
+            skip_commits: options.skip_commits,
+            notes,
+        })
+    }
+
+    /// What deserves saying about the file system and its devices, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether anything is paced: discards are sent, and not too little is to
+    /// be freed.
+    pub fn is_paced(&self) -> bool {
+        self.engine.is_paced()
+    }
+
+    /// What the pacer knows.
+    pub fn state(&self) -> State {
+        self.engine.state()
+    }
+
+    /// Empties a file that nobody needs any more: from its tail, in pieces by
+    /// allocated blocks. It must be open for writing. The caller unlinks it then.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`],
+    /// [`ReclaimError::Free`] with what the kernel said.
+    pub fn empty(&mut self, file: &File, watch: &mut dyn Watch) -> Result<Emptied, ReclaimError> {
+        let failed = |source: io::Error| free_failed(file, source);
+        let metadata = file.metadata().map_err(failed)?;
+        let allocated = allocated_bytes(&metadata);
+        let own = Arc::new(file.try_clone().map_err(failed)?);
+        let mut done = Emptied::default();
+        if !self.is_paced() {
+            self.empty_unpaced(&own, metadata.len(), &mut done, watch)?;
+        } else if allocated >= SMALL {
+            match Remains::of(&own, metadata.len(), self.ground.cutting) {
+                Ok(remains) => self.empty_paced(&own, remains, allocated, &mut done, watch)?,
+                // Where extents can't be told, all at once is what is left.
+                Err(FileError::Extents(_)) => {
+                    self.grant(allocated, watch)?;
+                }
+                Err(error) => return Err(failed(io::Error::other(error))),
+            }
+        } else if allocated > 0 {
+            self.grant(allocated, watch)?;
+        }
+        self.cut(&own, 0, watch)?;
+        let rest = allocated.saturating_sub(done.bytes);
+        if rest > 0 {
+            if done.calls > 0 {
+                // No extent had it: what XFS reserved for a file that grew, or
+                // where the extents themselves are kept.
+                done.exempt += rest;
+                self.engine.exempt(rest);
+            }
+            done.bytes += rest;
+            self.count(rest);
+        }
+        self.commit(watch)?;
+        Ok(done)
+    }
+
+    /// Waits until something may be freed by the caller's own unlinks, and says
+    /// how much of `bytes` at most, at least 1. Then the caller says
+    /// [`freed`](Freer::freed).
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
+    pub fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<u64, ReclaimError> {
+        self.engine.tell(watch, false)?;
+        if !self.is_paced() || bytes == 0 {
+            return Ok(bytes.max(1));
+        }
+        let advice = self.grant(bytes, watch)?;
+        Ok(advice.allow.clamp(1, bytes.max(1)))
+    }
+
+    /// The caller has freed so many bytes.
+    pub fn freed(&mut self, bytes: u64) {
+        self.unlinked |= bytes > 0;
+        self.count(bytes);
+    }
+
+    fn count(&mut self, bytes: u64) {
+        self.engine.freed(bytes, 0);
+        self.uncommitted |= bytes > 0;
+    }
+
+    /// Waits until the debt is paid or written off, and says what others felt.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`].
+    pub fn finish(mut self, watch: &mut dyn Watch) -> Result<Felt, ReclaimError> {
+        // Also where none was to be forced after each piece: now the debt is waited for.
+        self.skip_commits = false;
+        self.commit(watch)?;
+        self.engine.pay(watch)?;
+        if self.ground.mode == DebtMode::Commit {
+            self.engine.last_discards(watch)?;
+        }
+        self.engine.finish(watch)
+    }
+
+    /// Pieces as the pacer allows.
+    fn empty_paced(
+        &mut self,
+        file: &Arc<File>,
+        mut remains: Remains,
+        allocated: u64,
+        done: &mut Emptied,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
+        let failed = |error: FileError| free_failed(file, io::Error::other(error));
+        while !remains.is_empty(file).map_err(failed)? {
+            let advice = self.grant(allocated.saturating_sub(done.bytes), watch)?;
+            let began = Instant::now();
+            let mut allowed = advice.allow;
+            let mut first = true;
+            while allowed > 0 && (first || began.elapsed() < LONGEST_GRANT) {
+                let most = advice.piece.min(allowed).min(LARGEST_CALL);
+                // The rest of what is allowed isn't worth a cut.
+                let may_cut = first || allowed >= advice.piece;
+                let Some(piece) = remains.next(file, most, may_cut).map_err(failed)? else {
+                    break;
+                };
+                self.cut(file, piece.length, watch)?;
+                self.count(piece.frees);
+                self.engine.exempt(piece.exempt);
+                done.bytes += piece.frees;
+                done.exempt += piece.exempt;
+                done.calls += 1;
+                allowed = allowed.saturating_sub(piece.frees - piece.exempt);
+                first = false;
+                // Parts of one extent would be discarded together again.
+                if piece.cuts {
+                    self.commit(watch)?;
+                }
+            }
+            self.commit(watch)?;
+        }
+        Ok(())
+    }
+
+    /// In steps, so that it can be stopped.
+    fn empty_unpaced(
+        &mut self,
+        file: &Arc<File>,
+        length: u64,
+        done: &mut Emptied,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
+        let step = (4 * LARGEST_CALL).max(length / 256);
+        let mut left = length;
+        while left > step {
+            left -= step;
+            self.cut(file, left, watch)?;
+            done.calls += 1;
+        }
+        Ok(())
+    }
+
+    /// Truncates.
+    fn cut(
+        &mut self,
+        file: &Arc<File>,
+        length: u64,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
+        let own = Arc::clone(file);
+        self.engine
+            .call(watch, move || own.set_len(length))?
+            .map_err(|source| free_failed(file, source))
+    }
+
+    /// Makes discards come, where the file system would keep them for later.
+    fn commit(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        if self.skip_commits || !std::mem::take(&mut self.uncommitted) {
+            return Ok(());
+        }
+        match (self.ground.commit, self.anchor.clone()) {
+            (Commit::Within, _) => Ok(()),
+            (Commit::File, Some(anchor)) => {
+                self.engine.commit(&anchor, watch)?;
+                if std::mem::take(&mut self.unlinked) && self.ground.frees_later {
+                    self.engine.commit_again(&anchor);
+                }
+                Ok(())
+            }
+            (Commit::Whole | Commit::File, _) => self.engine.sync(watch),
+        }
+    }
+
+    /// Waits until something may be freed. `least`: bytes that are certainly left.
+    /// What was freed before is committed first: nobody else would for seconds, and its
+    /// debt is waited for.
+    fn grant(&mut self, least: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
+        self.commit(watch)?;
+        let left = self.work.bytes.saturating_sub(self.engine.freed_bytes());
+        self.engine.grant(left.max(least), watch)
+    }
+}
+
+fn free_failed(file: &File, source: io::Error) -> ReclaimError {
+    ReclaimError::Free {
+        path: shown(file),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

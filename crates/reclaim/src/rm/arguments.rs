@@ -1,0 +1,152 @@
+//! What the user named: a name in an open directory, looked at once.
+
+use std::collections::HashMap;
+use std::ffi::{CString, OsStr};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::{Options, PreserveRoot, Problem};
+
+/// A directory that arguments are in.
+#[derive(Debug)]
+pub(super) struct Parent {
+    pub(super) fd: Rc<OwnedFd>,
+    /// As the user wrote it, for messages.
+    pub(super) path: PathBuf,
+    pub(super) device: u64,
+}
+
+/// An argument that may be removed.
+#[derive(Debug)]
+pub(super) struct Argument {
+    /// As given.
+    pub(super) path: PathBuf,
+    pub(super) parent: usize,
+    pub(super) name: CString,
+    pub(super) stat: Stat,
+}
+
+impl Argument {
+    pub(super) fn is_directory(&self) -> bool {
+        FileType::from_raw_mode(self.stat.st_mode) == FileType::Directory
+    }
+
+    /// Bytes that go with it, for certain.
+    pub(super) fn bytes(&self) -> u64 {
+        held(&self.stat)
+    }
+}
+
+/// Bytes that go with a name of this file: none if it has another.
+pub(super) fn held(stat: &Stat) -> u64 {
+    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    match regular && stat.st_nlink == 1 {
+        true => u64::try_from(stat.st_blocks)
+            .unwrap_or(0)
+            .saturating_mul(512),
+        false => 0,
+    }
+}
+
+/// The directories of all arguments, each opened once.
+#[derive(Debug, Default)]
+pub(super) struct Parents {
+    all: Vec<Parent>,
+    by_path: HashMap<PathBuf, usize>,
+    by_inode: HashMap<(u64, u64), usize>,
+}
+
+impl Parents {
+    pub(super) fn get(&self, index: usize) -> &Parent {
+        &self.all[index]
+    }
+
+    /// Looks at an argument; why it stays, if it does.
+    pub(super) fn look(&mut self, given: &Path, options: &Options) -> Result<Argument, Problem> {
+        let bytes = given.as_os_str().as_bytes();
+        let end = bytes.iter().rposition(|&byte| byte != b'/');
+        let Some(end) = end.map(|last| last + 1) else {
+            return Err(match bytes {
+                [] => Problem::System(Errno::NOENT),
+                _ if !options.recursive => Problem::System(Errno::ISDIR),
+                _ if options.preserve_root == PreserveRoot::No => Problem::System(Errno::BUSY),
+                _ => Problem::Root,
+            });
+        };
+        let slashed = end < bytes.len();
+        let begin = bytes[..end]
+            .iter()
+            .rposition(|&byte| byte == b'/')
+            .map_or(0, |slash| slash + 1);
+        let name = &bytes[begin..end];
+        if name == b"." || name == b".." {
+            return Err(Problem::SelfOrParent);
+        }
+        let parent = match begin {
+            0 => Path::new(""),
+            _ => Path::new(OsStr::from_bytes(&bytes[..begin])),
+        };
+        let parent = self.open(parent).map_err(Problem::System)?;
+        let name = CString::new(name).map_err(|_| Problem::System(Errno::INVAL))?;
+        let at = &self.all[parent];
+        let stat = rustix::fs::statat(&at.fd, &*name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(Problem::System)?;
+        let argument = Argument {
+            path: given.to_owned(),
+            parent,
+            name,
+            stat,
+        };
+        if !argument.is_directory() {
+            return match slashed {
+                true => Err(Problem::System(Errno::NOTDIR)),
+                false => Ok(argument),
+            };
+        }
+        if !options.recursive && !options.empty_directories {
+            return Err(Problem::System(Errno::ISDIR));
+        }
+        if options.recursive && options.preserve_root != PreserveRoot::No {
+            let root = rustix::fs::stat("/").map_err(Problem::System)?;
+            if (root.st_dev, root.st_ino) == (stat.st_dev, stat.st_ino) {
+                return Err(Problem::Root);
+            }
+            if options.preserve_root == PreserveRoot::All && at.device != stat.st_dev {
+                return Err(Problem::ParentsDevice);
+            }
+        }
+        Ok(argument)
+    }
+
+    fn open(&mut self, path: &Path) -> Result<usize, Errno> {
+        if let Some(&known) = self.by_path.get(path) {
+            return Ok(known);
+        }
+        let real = match path.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => path,
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(real, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&fd)?;
+        let new = self.all.len();
+        let index = *self
+            .by_inode
+            .entry((stat.st_dev, stat.st_ino))
+            .or_insert(new);
+        if index == new {
+            self.all.push(Parent {
+                fd: Rc::new(fd),
+                path: path.to_owned(),
+                device: stat.st_dev,
+            });
+        }
+        self.by_path.insert(path.to_owned(), index);
+        Ok(index)
+    }
+}

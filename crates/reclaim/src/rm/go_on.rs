@@ -1,0 +1,111 @@
+//! The same from the trash on: what a journal says is to be removed.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::arguments::Argument;
+use super::remover::{Item, Remover};
+use super::{Asking, Options, Outcome, PreserveRoot, Stopped, Talk, close, survey};
+use crate::ReclaimError;
+use crate::free::{Amount, Freers};
+use crate::trash::{FILE, Trash};
+use crate::words::quoted;
+
+/// Goes on with trashes, each with what its journal says.
+pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn Talk) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut amounts = HashMap::new();
+    let mut items = Vec::new();
+    for (index, trash) in trashes.iter().enumerate() {
+        let entries = trash
+            .entries
+            .iter()
+            .map(|entry| (Some(entry), Trash::name(entry.number)));
+        for (entry, name) in entries.chain([(None, FILE.to_owned())]) {
+            if !trash.has(&name) {
+                continue;
+            }
+            let path = match entry {
+                Some(entry) => entry.path.to_path(),
+                None => trash.path().join("file"),
+            };
+            items.push((index, entry, name, path));
+        }
+    }
+    let ended = (|| {
+        for (index, entry, name, path) in &items {
+            let trash = &trashes[*index];
+            if !freers.paces(trash.directory()) {
+                continue;
+            }
+            let one_file_system = entry.is_some_and(|entry| entry.one_file_system);
+            survey_in(trash, name, path, one_file_system, &mut amounts, talk)?;
+        }
+        let mut remover = Remover::new(talk, freers, amounts, Asking::Never);
+        let ended = (|| {
+            for (index, entry, name, path) in &items {
+                let trash = &trashes[*index];
+                let item = Item {
+                    parent: trash.directory(),
+                    name,
+                    path,
+                    trash: Some(trash),
+                    one_file_system: entry.is_some_and(|entry| entry.one_file_system),
+                    recursive: true,
+                };
+                let gone = remover.remove(&item)?;
+                if let (false, Some(entry)) = (gone, entry)
+                    && let Ok(old) = std::ffi::CString::new(entry.name.as_bytes())
+                {
+                    let put = trash.put_back(entry.number, &old);
+                    if let Err(errno) = put {
+                        remover.talk.note(&format!(
+                            "what remains of {} stays in {}: {}",
+                            quoted(path),
+                            trash.path().display(),
+                            crate::words::of(errno)
+                        ));
+                    }
+                }
+            }
+            outcome.felt = remover.finish()?;
+            Ok(())
+        })();
+        outcome.names = remover.names;
+        outcome.failures = remover.failures;
+        ended
+    })();
+    outcome.left = close(trashes.into_iter().enumerate().collect());
+    outcome.stopped = ended.err().map(|error: ReclaimError| Stopped::new(&error));
+    outcome
+}
+
+fn survey_in(
+    trash: &Trash,
+    name: &std::ffi::CStr,
+    path: &Path,
+    one_file_system: bool,
+    amounts: &mut HashMap<u64, Amount>,
+    talk: &mut dyn Talk,
+) -> Result<(), ReclaimError> {
+    let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+    let Ok(stat) = rustix::fs::statat(trash.directory(), name, flags) else {
+        return Ok(());
+    };
+    let argument = Argument {
+        path: path.to_owned(),
+        parent: 0,
+        name: name.to_owned(),
+        stat,
+    };
+    let options = Options {
+        recursive: true,
+        force: false,
+        empty_directories: false,
+        one_file_system,
+        preserve_root: PreserveRoot::Yes,
+        asking: Asking::Never,
+        trash: true,
+    };
+    survey(&argument, trash.directory(), &options, amounts, talk).map(|_| ())
+}

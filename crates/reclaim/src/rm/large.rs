@@ -1,0 +1,147 @@
+//! A large file, where it can be emptied without touching any other.
+//!
+//! A file is emptied before its name goes: then a crash leaves the rest to be
+//! freed gently, and not all at once. But what is emptied must be what was named,
+//! and have no other name. Where others can change names, a link count of one says
+//! nothing: between the opening and the count they may have taken away the
+//! name by which it was opened, and a name elsewhere is what was counted. So the
+//! file is first renamed into the trash, where nobody else can, and then
+//! counted; which also shows that its name may go, for a file that has to stay
+//! must not lose its content. Where there is no trash, its name goes first unless
+//! both are certain, and a count of none says that nobody needs it any more.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::{
+    Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags,
+};
+use rustix::io::Errno;
+
+use crate::trash::{FILE, rename_new};
+use crate::tree::At;
+
+/// Where a file is emptied.
+pub(super) struct Place<'a> {
+    pub(super) at: BorrowedFd<'a>,
+    pub(super) name: CString,
+    /// Its name goes before its content.
+    pub(super) unlink_first: bool,
+    /// Where it was, if it was moved.
+    was: Option<(BorrowedFd<'a>, CString)>,
+}
+
+/// Whether a file can be emptied.
+pub(super) enum Large {
+    /// Nobody else has it: open for writing.
+    Alone(File),
+    /// Only its name goes. Why, where that deserves saying, after its name.
+    Shared(Option<&'static str>),
+}
+
+/// Finds a place for a file.
+pub(super) fn place<'a>(
+    at: At<'a>,
+    name: &CStr,
+    trash: Option<BorrowedFd<'a>>,
+) -> Result<Place<'a>, Errno> {
+    let here = |unlink_first| Place {
+        at: at.fd,
+        name: name.to_owned(),
+        unlink_first,
+        was: None,
+    };
+    let Some(trash) = trash else {
+        return Ok(here(!is_safe(at)));
+    };
+    // It was taken there, and so can go.
+    if trash.as_raw_fd() == at.fd.as_raw_fd() {
+        return Ok(here(false));
+    }
+    // One that had to stay there isn't replaced.
+    match rename_new(at.fd, name, trash, FILE) {
+        Ok(()) => Ok(Place {
+            at: trash,
+            name: FILE.to_owned(),
+            unlink_first: false,
+            was: Some((at.fd, name.to_owned())),
+        }),
+        Err(Errno::NOENT) => Err(Errno::NOENT),
+        // A mount or a subvolume between here and there, or it may not move.
+        Err(_) => Ok(here(!is_safe(at))),
+    }
+}
+
+/// Whether a file may be emptied under its name: nobody else can change what that
+/// name is, and it will be possible to remove it. What must stay must stay whole.
+fn is_safe(at: At<'_>) -> bool {
+    let may = Access::WRITE_OK | Access::EXEC_OK;
+    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    at.private
+        && rustix::fs::accessat(at.fd, ".", may, AtFlags::EACCESS).is_ok()
+        && rustix::fs::statx(at.fd, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE)
+            .is_ok_and(|found| !found.stx_attributes.intersects(fixed))
+}
+
+impl Place<'_> {
+    /// Opens it, and looks whether anybody else has it.
+    pub(super) fn open(&self) -> Large {
+        let opened = match self.try_open() {
+            // Its owner may remove a file that nobody may write to, and nobody needs its mode.
+            Err(Errno::ACCESS) if !self.unlink_first => {
+                let mode = Mode::RUSR | Mode::WUSR;
+                let regular = rustix::fs::statat(self.at, &*self.name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| {
+                        FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                    });
+                match regular {
+                    true => rustix::fs::chmodat(self.at, &*self.name, mode, AtFlags::empty())
+                        .and_then(|()| self.try_open()),
+                    false => Err(Errno::ACCESS),
+                }
+            }
+            opened => opened,
+        };
+        let file = match opened {
+            Ok(file) => file,
+            Err(Errno::TXTBSY) => {
+                return Large::Shared(Some(
+                    "is being executed: its space comes free when that ends",
+                ));
+            }
+            // The removal of its name says what is wrong, if anything is.
+            Err(_) => return Large::Shared(None),
+        };
+        let alone = rustix::fs::fstat(&file).is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1
+        });
+        if !alone {
+            return Large::Shared(None);
+        }
+        match linux::files::open_elsewhere(&file) {
+            Ok(false) => Large::Alone(file),
+            Ok(true) => Large::Shared(Some(
+                "is open elsewhere: its space comes free when it is closed, all at once",
+            )),
+            Err(_) => Large::Shared(Some(
+                "is removed all at once: whether somebody has it open can't be told",
+            )),
+        }
+    }
+
+    fn try_open(&self) -> Result<File, Errno> {
+        let flags =
+            OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        // A file that is mounted there is another than the one whose name goes.
+        let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(self.at, &*self.name, flags, Mode::empty(), resolve).map(File::from)
+    }
+
+    /// Gives it its name back if it stays.
+    pub(super) fn put_back(&self) {
+        if let Some((at, name)) = &self.was {
+            let _ = rename_new(self.at, &self.name, *at, name);
+        }
+    }
+}

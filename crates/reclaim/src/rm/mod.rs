@@ -1,0 +1,547 @@
+//! The order of work: look at the arguments, take their names away, free what
+//! they hold, remove the names for good.
+
+mod arguments;
+mod fresh;
+mod go_on;
+mod large;
+mod lost;
+mod remover;
+mod survey;
+mod talk;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use crate::ReclaimError;
+use crate::free::{Amount, Freers};
+use crate::freer::Felt;
+use crate::trash::journal::Entry;
+use crate::trash::{Trash, Unusable};
+use crate::tree::{Root, Trail, walk};
+use crate::words::quoted;
+use arguments::{Argument, Parents};
+use remover::{Item, LARGE, Remover};
+use survey::Survey;
+
+pub(crate) use go_on::go_on;
+pub use talk::{Problem, Talk, What};
+
+/// What the root directory is spared from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PreserveRoot {
+    /// Nothing.
+    No,
+    /// It isn't removed recursively.
+    Yes,
+    /// Nor is an argument that is on another device than its parent.
+    All,
+}
+
+/// When it is asked before something is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// Never.
+    Never,
+    /// Before what may not be written to.
+    Protected,
+    /// Before everything.
+    Always,
+}
+
+/// What is to be removed, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Directories and all that is in them.
+    pub recursive: bool,
+    /// Arguments that aren't there are no failure.
+    pub force: bool,
+    /// Empty directories.
+    pub empty_directories: bool,
+    /// Stop where another file system, or any other mount, begins.
+    pub one_file_system: bool,
+    /// What `/` is spared from.
+    pub preserve_root: PreserveRoot,
+    /// When to ask.
+    pub asking: Asking,
+    /// Take names away before their space is freed.
+    pub trash: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// Names removed.
+    pub names: u64,
+    /// Names that stay, and each was told.
+    pub failures: u64,
+    /// What others felt, for each file system that was paced.
+    pub felt: Vec<Felt>,
+    /// Why it ended before all was done.
+    pub stopped: Option<Stopped>,
+    /// Trashes in which something is left: what is to be resumed.
+    pub left: Vec<PathBuf>,
+}
+
+/// An end before all was done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stopped {
+    /// Somebody asked for it.
+    pub interrupted: bool,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// What will be done with an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intention {
+    /// The argument.
+    pub path: PathBuf,
+    /// Bytes that it holds.
+    pub bytes: u64,
+    /// Names in it, itself among them.
+    pub names: u64,
+    /// Why it is removed in place, where it is.
+    pub in_place: Option<String>,
+    /// Whether what it frees is paced.
+    pub paced: bool,
+    /// Why nothing on its file system is, in a sentence.
+    pub unpaced: Option<String>,
+}
+
+/// How an argument goes.
+enum Way {
+    /// One call removes it, and frees little.
+    Once,
+    /// By way of the trash, under this number.
+    Trash(u32),
+    /// Where it is, for a reason that deserves saying.
+    InPlace(Option<String>),
+}
+
+struct Taken {
+    argument: Argument,
+    way: Way,
+}
+
+/// Looks only: what would be done.
+///
+/// # Errors
+/// If somebody stops it.
+pub fn intend(
+    paths: &[PathBuf],
+    options: &Options,
+    freers: &mut dyn Freers,
+    talk: &mut dyn Talk,
+) -> Result<(Vec<Intention>, u64), ReclaimError> {
+    let mut parents = Parents::default();
+    let mut failures = 0;
+    let mut all = Vec::new();
+    for argument in look(paths, options, &mut parents, talk, &mut failures) {
+        let parent = parents.get(argument.parent);
+        let mut amounts = HashMap::new();
+        let names = survey(&argument, parent.fd.as_fd(), options, &mut amounts, talk)?;
+        let bytes = amounts.values().map(|amount: &Amount| amount.bytes).sum();
+        let paced =
+            amounts.values().any(|amount| amount.bytes >= LARGE) && freers.paces(parent.fd.as_fd());
+        let in_place = reason(&argument, options, &parents);
+        let unpaced = freers.unpaced(parent.fd.as_fd());
+        all.push(Intention {
+            path: argument.path,
+            bytes,
+            names,
+            in_place,
+            paced,
+            unpaced,
+        });
+    }
+    Ok((all, failures))
+}
+
+/// Removes what the paths name.
+pub fn remove(
+    paths: &[PathBuf],
+    options: &Options,
+    freers: &mut dyn Freers,
+    talk: &mut dyn Talk,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut parents = Parents::default();
+    let arguments = look(paths, options, &mut parents, talk, &mut outcome.failures);
+    let mut trashes = HashMap::new();
+    let ended = begin(
+        arguments,
+        options,
+        &parents,
+        &mut trashes,
+        freers,
+        talk,
+        &mut outcome,
+    );
+    outcome.left = close(trashes);
+    outcome.stopped = ended.err().map(|error| Stopped::new(&error));
+    outcome
+}
+
+impl Stopped {
+    pub(crate) fn new(error: &ReclaimError) -> Stopped {
+        Stopped {
+            interrupted: matches!(error, ReclaimError::Interrupted),
+            why: error.to_string(),
+        }
+    }
+}
+
+/// Those arguments that may be removed; the others are told.
+fn look(
+    paths: &[PathBuf],
+    options: &Options,
+    parents: &mut Parents,
+    talk: &mut dyn Talk,
+    failures: &mut u64,
+) -> Vec<Argument> {
+    let mut all = Vec::with_capacity(paths.len());
+    for path in paths {
+        match parents.look(path, options) {
+            Ok(argument) => all.push(argument),
+            Err(Problem::System(Errno::NOENT | Errno::NOTDIR)) if options.force => {}
+            Err(problem) => {
+                *failures += 1;
+                talk.failed(path, &problem);
+            }
+        }
+    }
+    all
+}
+
+/// Why an argument isn't taken away first, as far as that can be told before.
+fn reason(argument: &Argument, options: &Options, parents: &Parents) -> Option<String> {
+    let parent = parents.get(argument.parent);
+    if !options.trash || options.asking == Asking::Always {
+        return Some("as asked".to_owned());
+    }
+    if argument.stat.st_dev != parent.device {
+        return Some("it is a mount point or subvolume".to_owned());
+    }
+    if argument.is_directory() && mounts_below(argument, parent.fd.as_fd()) {
+        return Some("something is mounted in it".to_owned());
+    }
+    None
+}
+
+/// Whether anything is mounted below a directory. Only looked at: a mount that
+/// comes later is met on the way, as rm would meet it.
+fn mounts_below(argument: &Argument, parent: BorrowedFd<'_>) -> bool {
+    use std::os::fd::AsRawFd;
+    let Ok(parent) = std::fs::read_link(format!("/proc/self/fd/{}", parent.as_raw_fd())) else {
+        return false;
+    };
+    let path = parent.join(OsStr::from_bytes(argument.name.as_bytes()));
+    let mounts = linux::mounts::list(&linux::SysRoot::host()).unwrap_or_default();
+    mounts
+        .iter()
+        .any(|mount| mount.mount_point.starts_with(&path))
+}
+
+fn survey(
+    argument: &Argument,
+    parent: BorrowedFd<'_>,
+    options: &Options,
+    amounts: &mut HashMap<u64, Amount>,
+    talk: &mut dyn Talk,
+) -> Result<u64, ReclaimError> {
+    if !argument.is_directory() {
+        amounts
+            .entry(argument.stat.st_dev)
+            .or_default()
+            .add(argument.bytes());
+        return Ok(1);
+    }
+    let mut survey = Survey {
+        amounts,
+        watch: talk,
+        protected: None,
+        names: 0,
+    };
+    let root = Root {
+        parent,
+        name: &argument.name,
+        one_file_system: options.one_file_system,
+    };
+    walk(&root, &mut Trail::new(&argument.path), &mut survey)?;
+    Ok(survey.names)
+}
+
+/// Whether anything in a tree would be asked about.
+fn would_ask(argument: &Argument, parent: BorrowedFd<'_>, talk: &mut dyn Talk) -> bool {
+    if !argument.is_directory() {
+        return survey::is_protected(parent, &argument.name);
+    }
+    let mut survey = Survey {
+        amounts: &mut HashMap::new(),
+        watch: talk,
+        protected: Some(false),
+        names: 0,
+    };
+    let root = Root {
+        parent,
+        name: &argument.name,
+        one_file_system: false,
+    };
+    let walked = walk(&root, &mut Trail::new(&argument.path), &mut survey);
+    walked.is_err() || survey.protected == Some(true)
+}
+
+fn begin(
+    arguments: Vec<Argument>,
+    options: &Options,
+    parents: &Parents,
+    trashes: &mut HashMap<usize, Trash>,
+    freers: &mut dyn Freers,
+    talk: &mut dyn Talk,
+    outcome: &mut Outcome,
+) -> Result<(), ReclaimError> {
+    let mut paced: HashMap<u64, bool> = HashMap::new();
+    let mut all = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let parent = parents.get(argument.parent);
+        let paces = *paced
+            .entry(parent.device)
+            .or_insert_with(|| freers.paces(parent.fd.as_fd()));
+        let once = match argument.is_directory() {
+            true => !options.recursive,
+            false => !paces || argument.bytes() < LARGE,
+        };
+        let asks = options.asking == Asking::Protected && !once;
+        let way = if once {
+            Way::Once
+        } else if asks && would_ask(&argument, parent.fd.as_fd(), talk) {
+            Way::InPlace(Some("it holds what is asked about".to_owned()))
+        } else {
+            match reason(&argument, options, parents) {
+                // Whoever is asked about each name sees where it goes.
+                Some(_) if options.asking == Asking::Always => Way::InPlace(None),
+                Some(why) => Way::InPlace(Some(why)),
+                None => Way::Trash(0),
+            }
+        };
+        all.push(Taken { argument, way });
+    }
+    take(&mut all, options, parents, trashes);
+    let mut amounts = HashMap::new();
+    for taken in &all {
+        let parent = parents.get(taken.argument.parent);
+        if !paced.get(&parent.device).is_some_and(|&paced| paced) {
+            continue;
+        }
+        let (at, name) = taken.place(parents, trashes);
+        survey_at(taken, at, &name, options, &mut amounts, talk)?;
+    }
+    let mut remover = Remover::new(talk, freers, amounts, options.asking);
+    let ended = run(&mut remover, &all, options, parents, trashes);
+    let ended = match ended {
+        Ok(()) => remover.finish().map(|felt| outcome.felt = felt),
+        // A goal that can't be met: as if nothing had been asked for.
+        Err(error @ ReclaimError::Refused(_)) if remover.names == 0 && !remover.begun => {
+            for taken in &all {
+                if let (Way::Trash(number), Some(trash)) =
+                    (&taken.way, trashes.get(&taken.argument.parent))
+                {
+                    let _ = trash.put_back(*number, &taken.argument.name);
+                }
+            }
+            Err(error)
+        }
+        Err(error) => Err(error),
+    };
+    outcome.names += remover.names;
+    outcome.failures += remover.failures;
+    ended
+}
+
+fn survey_at(
+    taken: &Taken,
+    at: BorrowedFd<'_>,
+    name: &std::ffi::CStr,
+    options: &Options,
+    amounts: &mut HashMap<u64, Amount>,
+    talk: &mut dyn Talk,
+) -> Result<(), ReclaimError> {
+    let argument = Argument {
+        path: taken.argument.path.clone(),
+        name: name.to_owned(),
+        ..taken.argument
+    };
+    survey(&argument, at, options, amounts, talk).map(|_| ())
+}
+
+impl Taken {
+    /// Where it is now: the directory, and its name there.
+    fn place<'a>(
+        &self,
+        parents: &'a Parents,
+        trashes: &'a HashMap<usize, Trash>,
+    ) -> (BorrowedFd<'a>, std::ffi::CString) {
+        match (&self.way, trashes.get(&self.argument.parent)) {
+            (Way::Trash(number), Some(trash)) => (trash.directory(), Trash::name(*number)),
+            _ => (
+                parents.get(self.argument.parent).fd.as_fd(),
+                self.argument.name.clone(),
+            ),
+        }
+    }
+}
+
+/// Takes names away, all of a directory into one trash.
+fn take(
+    all: &mut [Taken],
+    options: &Options,
+    parents: &Parents,
+    trashes: &mut HashMap<usize, Trash>,
+) {
+    let mut by_parent: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, taken) in all.iter().enumerate() {
+        if matches!(taken.way, Way::Trash(_)) {
+            by_parent
+                .entry(taken.argument.parent)
+                .or_default()
+                .push(index);
+        }
+    }
+    for (parent, members) in by_parent {
+        let at = parents.get(parent);
+        let entries: Vec<Entry> = (1..)
+            .zip(&members)
+            .map(|(number, &index)| entry(number, &all[index].argument, options))
+            .collect();
+        match Trash::create(&at.fd, &at.path, entries) {
+            Err(Unusable(why)) => {
+                for index in members {
+                    let why = format!("no trash can be made beside it: {why}");
+                    all[index].way = Way::InPlace(Some(why));
+                }
+            }
+            Ok(trash) => {
+                for (number, index) in (1..).zip(members) {
+                    let taken = &mut all[index];
+                    taken.way = match trash.take(number, &taken.argument.name) {
+                        Ok(()) => Way::Trash(number),
+                        Err(errno) => Way::InPlace(Some(format!(
+                            "it can't be renamed: {}",
+                            crate::words::of(errno)
+                        ))),
+                    };
+                    // Whatever bears the name now is what was taken: somebody may have
+                    // swapped it since it was looked at.
+                    if let Way::Trash(number) = taken.way
+                        && !is_as_seen(&trash, number, &taken.argument)
+                    {
+                        let _ = trash.put_back(number, &taken.argument.name);
+                        taken.way = Way::InPlace(None);
+                    }
+                }
+                trashes.insert(parent, trash);
+            }
+        }
+    }
+}
+
+/// Whether what was taken is a directory if, and only if, a directory was looked at.
+fn is_as_seen(trash: &Trash, number: u32, argument: &Argument) -> bool {
+    let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+    rustix::fs::statat(trash.directory(), &*Trash::name(number), flags).is_ok_and(|stat| {
+        let directory =
+            rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
+        directory == argument.is_directory()
+    })
+}
+
+fn entry(number: u32, argument: &Argument, options: &Options) -> Entry {
+    Entry {
+        number,
+        name: argument.name.as_bytes().into(),
+        path: argument.path.as_os_str().as_bytes().into(),
+        one_file_system: options.one_file_system,
+    }
+}
+
+fn run(
+    remover: &mut Remover<'_>,
+    all: &[Taken],
+    options: &Options,
+    parents: &Parents,
+    trashes: &HashMap<usize, Trash>,
+) -> Result<(), ReclaimError> {
+    for taken in all {
+        let argument = &taken.argument;
+        let trash = trashes.get(&argument.parent);
+        let (at, name) = taken.place(parents, trashes);
+        let item = Item {
+            parent: at,
+            name: &name,
+            path: &argument.path,
+            trash,
+            one_file_system: options.one_file_system,
+            recursive: options.recursive && argument.is_directory(),
+        };
+        let names = remover.names;
+        let gone = match (remover.remove(&item), &taken.way) {
+            (Err(error), Way::InPlace(_)) if !matches!(error, ReclaimError::Refused(_)) => {
+                let name = quoted(&argument.path);
+                let said = format!("what is left of {name} is where it was, and can't be resumed");
+                remover.talk.note(&said);
+                return Err(error);
+            }
+            (gone, _) => gone?,
+        };
+        match &taken.way {
+            Way::InPlace(Some(why)) if remover.names > names => {
+                let name = quoted(&argument.path);
+                remover
+                    .talk
+                    .note(&format!("{name} was removed in place: {why}"));
+            }
+            Way::Trash(number) if !gone => {
+                let put = trash.map(|trash| trash.put_back(*number, &argument.name));
+                put_back_told(remover, put, argument, trash);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn put_back_told(
+    remover: &mut Remover<'_>,
+    put: Option<Result<(), Errno>>,
+    argument: &Argument,
+    trash: Option<&Trash>,
+) {
+    if let (Some(Err(errno)), Some(trash)) = (put, trash) {
+        remover.talk.note(&format!(
+            "what remains of {} is in {}: it can't have its name back: {}",
+            quoted(&argument.path),
+            trash.path().display(),
+            crate::words::of(errno)
+        ));
+    }
+}
+
+/// Removes trashes that are empty; which ones stay. One that somebody else has
+/// removed does not.
+fn close(trashes: HashMap<usize, Trash>) -> Vec<PathBuf> {
+    let mut left: Vec<PathBuf> = trashes
+        .into_values()
+        .filter_map(|trash| {
+            let path = trash.path().to_owned();
+            (!trash.close()).then_some(path)
+        })
+        .collect();
+    left.sort();
+    left
+}

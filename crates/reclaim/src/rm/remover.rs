@@ -1,0 +1,491 @@
+//! Removes names, and frees what they hold as it is allowed.
+
+mod in_tree;
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, CString};
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::arguments::held;
+use super::fresh::{self, Owed};
+use super::large::{self, Large};
+use super::lost;
+use super::survey::is_protected;
+use super::talk::{Problem, Talk, What};
+use super::{Asking, Felt};
+use crate::free::{Amount, Free, Freers};
+use crate::trash::Trash;
+use crate::tree::{At, Left, Root, Trail, walk};
+use crate::{Progress, ReclaimError, Watch};
+use in_tree::InTree;
+
+/// Files from this on are emptied piece by piece; smaller ones go whole.
+pub(super) const LARGE: u64 = 1 << 20;
+/// Small files are removed together until they hold so much.
+const TOGETHER: u64 = 1 << 20;
+const MOST_TOGETHER: usize = 512;
+/// Somebody looks on after so many names.
+const TELL_EVERY: u64 = 256;
+
+/// Removes names one after the other.
+pub(super) struct Remover<'a> {
+    pub(super) talk: &'a mut dyn Talk,
+    pub(super) freers: &'a mut dyn Freers,
+    /// By device, as `stat` tells it.
+    open: HashMap<u64, Opened>,
+    /// What a survey found, by device.
+    pub(super) amounts: HashMap<u64, Amount>,
+    pub(super) asking: Asking,
+    /// Names gone.
+    pub(super) names: u64,
+    /// Names that stay although they should not.
+    pub(super) failures: u64,
+    /// What the user named, of which something is being removed.
+    argument: PathBuf,
+    /// The directory that this lies in, and whether it is a trash: proof that its file
+    /// system could be written to.
+    home: Option<(OwnedFd, bool)>,
+    /// A file was begun: what is in the trash isn't what it was.
+    pub(super) begun: bool,
+    /// The device that was looked at last, and whether it is paced: of a million
+    /// names all but a few are on the same.
+    last: Option<(u64, bool)>,
+    /// Devices of which it was said that nothing is paced there.
+    full_speed: HashSet<u64>,
+    /// It was said that space runs low.
+    urgent: bool,
+    /// Small files that others have open, and the bytes they hold.
+    open_elsewhere: (u64, u64),
+    /// Small files that wait for leave.
+    pending: Vec<(CString, u64)>,
+    pending_bytes: u64,
+}
+
+/// A file system that something is removed from.
+struct Opened {
+    /// `None` where nothing is paced.
+    free: Option<Box<dyn Free>>,
+    /// A directory on it.
+    on: OwnedFd,
+    /// What the user named there.
+    argument: PathBuf,
+}
+
+/// Tells who looks on what all freers together have done.
+struct Relay<'a> {
+    talk: &'a mut dyn Talk,
+    names: u64,
+    urgent: &'a mut bool,
+}
+
+impl Watch for Relay<'_> {
+    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if progress.urgent && !std::mem::replace(self.urgent, true) {
+            self.talk.note(
+                "little space is free: it goes faster now, whatever others feel, until there is more",
+            );
+        }
+        self.talk.tick(&Progress {
+            names: self.names,
+            ..*progress
+        })
+    }
+}
+
+/// Where an item lies.
+pub(super) struct Item<'a> {
+    /// The directory that it is in now.
+    pub(super) parent: BorrowedFd<'a>,
+    /// Its name there.
+    pub(super) name: &'a CStr,
+    /// What the user called it.
+    pub(super) path: &'a Path,
+    /// The trash of its parent, if there is one.
+    pub(super) trash: Option<&'a Trash>,
+    pub(super) one_file_system: bool,
+    pub(super) recursive: bool,
+}
+
+impl<'a> Remover<'a> {
+    pub(super) fn new(
+        talk: &'a mut dyn Talk,
+        freers: &'a mut dyn Freers,
+        amounts: HashMap<u64, Amount>,
+        asking: Asking,
+    ) -> Remover<'a> {
+        Remover {
+            talk,
+            freers,
+            open: HashMap::new(),
+            amounts,
+            asking,
+            names: 0,
+            failures: 0,
+            argument: PathBuf::new(),
+            home: None,
+            begun: false,
+            last: None,
+            full_speed: HashSet::new(),
+            urgent: false,
+            open_elsewhere: (0, 0),
+            pending: Vec::new(),
+            pending_bytes: 0,
+        }
+    }
+
+    /// Removes all that an item is. Returns whether nothing of it stays.
+    pub(super) fn remove(&mut self, item: &Item<'_>) -> Result<bool, ReclaimError> {
+        self.argument = item.path.to_owned();
+        let home = item.parent.try_clone_to_owned();
+        self.home = home.ok().map(|home| (home, item.trash.is_some()));
+        self.remove_all(item)
+            .map_err(|error| lost::explained(error, item.parent, item.path))
+    }
+
+    fn remove_all(&mut self, item: &Item<'_>) -> Result<bool, ReclaimError> {
+        let stat = match rustix::fs::statat(item.parent, item.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(true),
+            Err(errno) => return self.stays(item.path, Problem::System(errno)),
+        };
+        let mut trail = Trail::new(item.path);
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            if !item.recursive {
+                let left = self.leave(item.parent, item.name, &trail)?;
+                if left == Left::NotEmpty {
+                    return self.stays(item.path, Problem::System(Errno::NOTEMPTY));
+                }
+                return Ok(left == Left::Done);
+            }
+            let root = Root {
+                parent: item.parent,
+                name: item.name,
+                one_file_system: item.one_file_system,
+            };
+            let mut visit = InTree {
+                remover: self,
+                trash: item.trash,
+            };
+            return walk(&root, &mut trail, &mut visit);
+        }
+        let at = match At::of(item.parent) {
+            Ok(at) => at,
+            Err(errno) => return self.stays(item.path, Problem::System(errno)),
+        };
+        if !self.asked(at.fd, item.name, item.path, &stat) {
+            return Ok(false);
+        }
+        self.paced(at, item.name, item.path, &stat, item.trash)
+    }
+
+    /// Waits until all is discarded, on every file system.
+    pub(super) fn finish(&mut self) -> Result<Vec<Felt>, ReclaimError> {
+        let (files, bytes) = self.open_elsewhere;
+        if files > 0 {
+            let (plural, verb) = if files == 1 { ("", "is") } else { ("s", "are") };
+            self.talk.note(&format!(
+                "{files} small file{plural} of {} {verb} open elsewhere: their space comes free when closed",
+                timeline::units::bytes(bytes)
+            ));
+        }
+        let mut all = Vec::new();
+        for (_, opened) in self.open.drain() {
+            let mut relay = Relay {
+                talk: self.talk,
+                names: self.names,
+                urgent: &mut self.urgent,
+            };
+            if let Some(free) = opened.free {
+                let felt = free.finish(&mut relay);
+                all.extend(felt.map_err(|error| {
+                    lost::explained(error, opened.on.as_fd(), &opened.argument)
+                })?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Makes what frees on a device, unless it is there.
+    pub(super) fn prepare(&mut self, at: At<'_>) -> Result<(), ReclaimError> {
+        if self.open.contains_key(&at.device) {
+            return Ok(());
+        }
+        let on = self.place_on(at)?;
+        let free = match self.freers.paces(on.as_fd()) {
+            true => {
+                let amount = self.amounts.get(&at.device).copied().unwrap_or_default();
+                let (free, notes) = self.freers.freer(on.as_fd(), amount)?;
+                for note in notes {
+                    self.talk.note(&note);
+                }
+                Some(free)
+            }
+            false => None,
+        };
+        let argument = self.argument.clone();
+        let opened = Opened { free, on, argument };
+        self.open.insert(at.device, opened);
+        Ok(())
+    }
+
+    /// A directory on the same file system that can be kept open: not one that is
+    /// about to be removed where there is another, for while it is open the kernel keeps
+    /// all that it was in, and each removal above looks through all of those.
+    fn place_on(&self, at: At<'_>) -> Result<OwnedFd, ReclaimError> {
+        let home = self.home.as_ref().map(|(home, _)| home.as_fd());
+        let is_there = |home: &BorrowedFd<'_>| {
+            rustix::fs::fstat(home).is_ok_and(|stat| stat.st_dev == at.device)
+        };
+        let on = home.filter(is_there).unwrap_or(at.fd);
+        // One that was opened as a path alone can't be synced.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat(on, c".", flags, Mode::empty())
+            .or_else(|_| rustix::io::fcntl_dupfd_cloexec(on, 0))
+            .map_err(|errno| ReclaimError::Io {
+                action: "keep open the directory of",
+                path: self.argument.clone(),
+                source: errno.into(),
+            })
+    }
+
+    fn is_paced(&mut self, at: At<'_>) -> Result<bool, ReclaimError> {
+        if let Some((device, paced)) = self.last
+            && device == at.device
+        {
+            return Ok(paced);
+        }
+        self.prepare(at)?;
+        let opened = self.open.get(&at.device);
+        let paced = opened.is_some_and(|opened| opened.free.is_some());
+        self.last = Some((at.device, paced));
+        Ok(paced)
+    }
+
+    /// Says that nothing is paced there, if so; once.
+    fn tell_full_speed(&mut self, at: At<'_>) {
+        if self.full_speed.insert(at.device)
+            && let Some(why) = self.freers.unpaced(at.fd)
+        {
+            self.talk.note(&format!("at full speed: {why}"));
+        }
+    }
+
+    /// What frees on a device, and who looks on.
+    fn free(&mut self, device: u64) -> Option<(&mut Box<dyn Free>, Relay<'_>)> {
+        let free = self.open.get_mut(&device)?.free.as_mut()?;
+        let relay = Relay {
+            talk: &mut *self.talk,
+            names: self.names,
+            urgent: &mut self.urgent,
+        };
+        Some((free, relay))
+    }
+
+    /// Removes one name that is no directory, paced where that is called for.
+    fn paced(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        path: &Path,
+        stat: &Stat,
+        trash: Option<&Trash>,
+    ) -> Result<bool, ReclaimError> {
+        let bytes = held(stat);
+        if bytes >= LARGE {
+            self.tell_full_speed(at);
+        }
+        if !self.is_paced(at)? {
+            return self.unlink(at.fd, name, path);
+        }
+        if bytes >= LARGE {
+            return self.large(at, name, path, trash);
+        }
+        let bytes = self.owed(at, name, stat);
+        self.small(at, name, path, bytes)
+    }
+
+    /// Bytes of a small file that are discarded when its name goes.
+    fn owed(&mut self, at: At<'_>, name: &CStr, stat: &Stat) -> u64 {
+        let owed = fresh::on_disk(at.fd, name, stat);
+        if let Owed::Later(bytes) = owed {
+            self.open_elsewhere.0 += 1;
+            self.open_elsewhere.1 += bytes;
+        }
+        owed.now()
+    }
+
+    fn small(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        path: &Path,
+        bytes: u64,
+    ) -> Result<bool, ReclaimError> {
+        if let Some((free, mut relay)) = self.free(at.device) {
+            let mut allowed = 0;
+            while allowed < bytes {
+                allowed += free.allow(bytes - allowed, &mut relay)?;
+            }
+        }
+        let gone = self.unlink(at.fd, name, path)?;
+        if let (true, Some((free, _))) = (gone, self.free(at.device)) {
+            free.freed(bytes);
+        }
+        Ok(gone)
+    }
+
+    /// Empties a large file, and removes its name.
+    fn large(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        path: &Path,
+        trash: Option<&Trash>,
+    ) -> Result<bool, ReclaimError> {
+        let place = match large::place(at, name, trash.map(Trash::directory)) {
+            Ok(place) => place,
+            Err(Errno::NOENT) => return Ok(true),
+            Err(errno) => return self.stays(path, Problem::System(errno)),
+        };
+        let emptied = match place.open() {
+            Large::Alone(file) if place.unlink_first => {
+                let gone = self.unlink(place.at, &place.name, path)?;
+                // Only what has no name any more is emptied: else it was another file.
+                let nameless = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
+                match (gone && nameless, self.free(at.device)) {
+                    (true, Some((free, mut relay))) => free.empty(&file, &mut relay),
+                    _ => Ok(()),
+                }?;
+                return Ok(gone);
+            }
+            Large::Alone(file) => {
+                self.begun = true;
+                match self.free(at.device) {
+                    Some((free, mut relay)) => free.empty(&file, &mut relay),
+                    None => Ok(()),
+                }
+            }
+            Large::Shared(why) => {
+                if let Some(why) = why {
+                    let name = crate::words::quoted(path);
+                    self.talk.note(&format!("{name} {why}"));
+                }
+                Ok(())
+            }
+        };
+        match emptied {
+            Ok(()) => {}
+            Err(ReclaimError::Free { source, .. }) => {
+                place.put_back();
+                let problem = match Errno::from_io_error(&source) {
+                    Some(errno) => Problem::System(errno),
+                    None => Problem::Words(crate::words::of_io(&source)),
+                };
+                return self.stays(path, problem);
+            }
+            Err(error) => return Err(error),
+        }
+        let gone = self.unlink(place.at, &place.name, path)?;
+        if !gone {
+            place.put_back();
+        }
+        Ok(gone)
+    }
+
+    fn unlink(
+        &mut self,
+        at: BorrowedFd<'_>,
+        name: &CStr,
+        path: &Path,
+    ) -> Result<bool, ReclaimError> {
+        match rustix::fs::unlinkat(at, name, AtFlags::empty()) {
+            Ok(()) => {
+                self.gone(path, false)?;
+                Ok(true)
+            }
+            // Somebody else was faster.
+            Err(Errno::NOENT) => Ok(true),
+            Err(errno) => self.stays(path, Problem::System(errno)),
+        }
+    }
+
+    fn gone(&mut self, path: &Path, directory: bool) -> Result<(), ReclaimError> {
+        self.names += 1;
+        self.talk.removed(path, directory);
+        if self.names.is_multiple_of(TELL_EVERY) {
+            let progress = Progress {
+                names: self.names,
+                ..Progress::default()
+            };
+            if self.talk.tick(&progress).is_break() {
+                return Err(ReclaimError::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells that a name stays: false. An error where nothing else can go either.
+    fn stays(&mut self, path: &Path, problem: Problem) -> Result<bool, ReclaimError> {
+        if let (Problem::System(errno), Some((trash, true))) = (&problem, &self.home)
+            && let Some(error) = lost::read_only(trash.as_fd(), Some(*errno), path)
+        {
+            return Err(error);
+        }
+        self.failures += 1;
+        self.talk.failed(path, &problem);
+        Ok(false)
+    }
+
+    /// Whether a name may go, if that is to be asked.
+    fn asked(&mut self, at: BorrowedFd<'_>, name: &CStr, path: &Path, stat: &Stat) -> bool {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let protected =
+            self.asking != Asking::Never && kind != FileType::Symlink && is_protected(at, name);
+        let what = match kind {
+            FileType::RegularFile if stat.st_size == 0 => "regular empty file",
+            FileType::RegularFile => "regular file",
+            FileType::Directory => "directory",
+            FileType::Symlink => "symbolic link",
+            FileType::Fifo => "fifo",
+            FileType::Socket => "socket",
+            FileType::BlockDevice => "block special file",
+            FileType::CharacterDevice => "character special file",
+            _ => "weird file",
+        };
+        match self.asking {
+            Asking::Never => true,
+            Asking::Protected if !protected => true,
+            _ => self.talk.ask(path, What::Remove(what), protected),
+        }
+    }
+
+    fn leave(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        trail: &Trail,
+    ) -> Result<Left, ReclaimError> {
+        if self.asking == Asking::Always
+            && !self
+                .talk
+                .ask(trail.path(), What::Remove("directory"), false)
+        {
+            return Ok(Left::Stays);
+        }
+        match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
+            Ok(()) => self.gone(trail.path(), true)?,
+            Err(Errno::NOENT) => {}
+            Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(Left::NotEmpty),
+            Err(errno) => {
+                self.stays(trail.path(), Problem::System(errno))?;
+                return Ok(Left::Stays);
+            }
+        }
+        Ok(Left::Done)
+    }
+}

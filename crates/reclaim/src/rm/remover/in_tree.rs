@@ -1,0 +1,147 @@
+//! What is done at each place of a tree.
+
+use std::ffi::CStr;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+
+use super::{LARGE, MOST_TOGETHER, Remover, TOGETHER};
+use crate::ReclaimError;
+use crate::rm::Asking;
+use crate::rm::arguments::held;
+use crate::rm::survey::is_protected;
+use crate::rm::talk::{Problem, What};
+use crate::trash::Trash;
+use crate::tree::{At, Enter, Entry, Left, Trail, Visit};
+
+/// The remover on its way through a tree.
+pub(super) struct InTree<'r, 'a> {
+    pub(super) remover: &'r mut Remover<'a>,
+    pub(super) trash: Option<&'r Trash>,
+}
+
+impl Visit for InTree<'_, '_> {
+    fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter, ReclaimError> {
+        let remover = &mut *self.remover;
+        remover.tell_full_speed(at);
+        let protected = remover.asking != Asking::Never && is_protected(at.fd, c".");
+        let ask = match remover.asking {
+            Asking::Never => false,
+            Asking::Protected => protected,
+            Asking::Always => !is_empty(at.fd),
+        };
+        if ask && !remover.talk.ask(trail.path(), What::Descend, protected) {
+            return Ok(Enter::No);
+        }
+        Ok(Enter::Yes)
+    }
+
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError> {
+        let remover = &mut *self.remover;
+        let paced = remover.is_paced(at)?;
+        if !paced && remover.asking == Asking::Never {
+            // As little as possible for each name: this is what a million files wait for.
+            return match rustix::fs::unlinkat(at.fd, entry.name, AtFlags::empty()) {
+                Ok(()) => {
+                    remover.gone(&trail.of(entry.name), false)?;
+                    Ok(true)
+                }
+                Err(Errno::NOENT) => Ok(true),
+                Err(errno) => remover.stays(&trail.of(entry.name), Problem::System(errno)),
+            };
+        }
+        let stat = match rustix::fs::statat(at.fd, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(true),
+            Err(errno) => {
+                return remover.stays(&trail.of(entry.name), Problem::System(errno));
+            }
+        };
+        if remover.asking != Asking::Never {
+            let path = trail.of(entry.name);
+            if !remover.asked(at.fd, entry.name, &path, &stat) {
+                return Ok(false);
+            }
+        }
+        let bytes = held(&stat);
+        if !paced || bytes >= LARGE {
+            let path = trail.of(entry.name);
+            return remover.paced(at, entry.name, &path, &stat, self.trash);
+        }
+        let bytes = remover.owed(at, entry.name, &stat);
+        remover.pending.push((entry.name.to_owned(), bytes));
+        remover.pending_bytes += bytes;
+        if remover.pending_bytes >= TOGETHER || remover.pending.len() >= MOST_TOGETHER {
+            return self.flush(at, trail);
+        }
+        Ok(true)
+    }
+
+    fn flush(&mut self, at: At<'_>, trail: &Trail) -> Result<bool, ReclaimError> {
+        let remover = &mut *self.remover;
+        let pending = std::mem::take(&mut remover.pending);
+        let mut left = std::mem::take(&mut remover.pending_bytes);
+        let mut allowed = 0;
+        let mut all_gone = true;
+        for (name, bytes) in pending {
+            while allowed < bytes {
+                let Some((free, mut relay)) = remover.free(at.device) else {
+                    break;
+                };
+                allowed += free.allow(left.max(bytes) - allowed, &mut relay)?;
+            }
+            let gone = remover.unlink(at.fd, &name, &trail.of(&name))?;
+            all_gone &= gone;
+            left = left.saturating_sub(bytes);
+            if gone {
+                allowed = allowed.saturating_sub(bytes);
+                if let Some((free, _)) = remover.free(at.device) {
+                    free.freed(bytes);
+                }
+            }
+        }
+        Ok(all_gone)
+    }
+
+    fn leave(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        trail: &Trail,
+    ) -> Result<Left, ReclaimError> {
+        self.remover.leave(parent, name, trail)
+    }
+
+    fn failed(
+        &mut self,
+        parent: Option<BorrowedFd<'_>>,
+        name: &CStr,
+        trail: &Trail,
+        errno: Errno,
+    ) -> Result<bool, ReclaimError> {
+        let remover = &mut *self.remover;
+        if let (Errno::ACCESS, Some(parent)) = (errno, parent)
+            && rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok()
+        {
+            // It can't be read, and was empty.
+            remover.gone(trail.path(), true)?;
+            return Ok(true);
+        }
+        let problem = match errno {
+            Errno::XDEV => Problem::OtherDevice,
+            Errno::STALE => Problem::Words("somebody has moved it meanwhile".to_owned()),
+            errno => Problem::System(errno),
+        };
+        remover.stays(trail.path(), problem)
+    }
+}
+
+fn is_empty(directory: BorrowedFd<'_>) -> bool {
+    rustix::fs::Dir::read_from(directory).is_ok_and(|entries| {
+        !entries.flatten().any(|entry| {
+            let name = entry.file_name().to_bytes();
+            name != b"." && name != b".."
+        })
+    })
+}

@@ -1,0 +1,97 @@
+//! How much there is to free, on which file system, before it is freed.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{Access, AtFlags};
+use rustix::io::Errno;
+
+use super::arguments::held;
+use crate::free::Amount;
+use crate::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};
+use crate::{Progress, ReclaimError, Watch};
+
+/// The longest discard that any file system sends for one file's part.
+const UNIT: u64 = 128 << 20;
+
+impl Amount {
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.extents = self.extents.saturating_add(bytes.div_ceil(UNIT));
+    }
+}
+
+/// Adds up what a tree holds. Removes nothing, and fails at nothing: what can't
+/// be looked at now is told when it is to be removed.
+pub(super) struct Survey<'a> {
+    pub(super) amounts: &'a mut HashMap<u64, Amount>,
+    pub(super) watch: &'a mut dyn Watch,
+    /// Look for names that one would be asked about, and stop at the first.
+    pub(super) protected: Option<bool>,
+    pub(super) names: u64,
+}
+
+/// Whether one may write to a name, as rm asks it.
+pub(super) fn is_protected(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    // A link has no permissions of its own, and nothing here follows one.
+    let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+    matches!(
+        rustix::fs::accessat(directory, name, Access::WRITE_OK, flags),
+        Err(Errno::ACCESS)
+    )
+}
+
+impl Survey<'_> {
+    fn count(&mut self, at: At<'_>, name: &CStr, kind: Kind) -> Result<(), ReclaimError> {
+        self.names += 1;
+        if self.names.is_multiple_of(1024) && self.watch.tick(&Progress::default()).is_break() {
+            return Err(ReclaimError::Interrupted);
+        }
+        if matches!(kind, Kind::File | Kind::Unknown)
+            && let Ok(stat) = rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+        {
+            self.amounts.entry(at.device).or_default().add(held(&stat));
+        }
+        if let Some(found) = &mut self.protected {
+            *found |= kind != Kind::Other && is_protected(at.fd, name);
+        }
+        Ok(())
+    }
+}
+
+impl Visit for Survey<'_> {
+    fn enter(&mut self, at: At<'_>, _: &Trail) -> Result<Enter, ReclaimError> {
+        self.names += 1;
+        if let Some(found) = &mut self.protected {
+            *found |= is_protected(at.fd, c".");
+        }
+        Ok(match self.protected {
+            Some(true) => Enter::No,
+            _ => Enter::Yes,
+        })
+    }
+
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, _: &Trail) -> Result<bool, ReclaimError> {
+        self.count(at, entry.name, entry.kind)?;
+        Ok(true)
+    }
+
+    fn leave(&mut self, _: BorrowedFd<'_>, _: &CStr, _: &Trail) -> Result<Left, ReclaimError> {
+        Ok(Left::Done)
+    }
+
+    fn failed(
+        &mut self,
+        _: Option<BorrowedFd<'_>>,
+        _: &CStr,
+        _: &Trail,
+        _: Errno,
+    ) -> Result<bool, ReclaimError> {
+        Ok(true)
+    }
+
+    fn flush(&mut self, _: At<'_>, _: &Trail) -> Result<bool, ReclaimError> {
+        Ok(true)
+    }
+}

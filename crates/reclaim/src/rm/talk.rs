@@ -1,0 +1,72 @@
+//! What is told while names are removed, and what is asked.
+
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use crate::Watch;
+use crate::words::{of, quoted};
+
+/// Why a name stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// The system refused.
+    System(Errno),
+    /// It is `.` or `..`.
+    SelfOrParent,
+    /// It is the root directory.
+    Root,
+    /// It is on another device than its parent (`--preserve-root=all`).
+    ParentsDevice,
+    /// It is on another device than the argument (`--one-file-system`).
+    OtherDevice,
+    /// In words.
+    Words(String),
+}
+
+impl Problem {
+    /// The message, worded as rm's.
+    pub fn message(&self, path: &Path) -> String {
+        let name = quoted(path);
+        match self {
+            Problem::System(errno) => format!("cannot remove {name}: {}", of(*errno)),
+            Problem::SelfOrParent => {
+                format!("refusing to remove '.' or '..' directory: skipping {name}")
+            }
+            Problem::Root if path == Path::new("/") => format!(
+                "it is dangerous to operate recursively on {name}; use --no-preserve-root to override this failsafe"
+            ),
+            Problem::Root => format!(
+                "it is dangerous to operate recursively on {name} (same as '/'); use --no-preserve-root to override this failsafe"
+            ),
+            Problem::ParentsDevice => format!(
+                "skipping {name}, since it's on a different device, and --preserve-root=all is in effect"
+            ),
+            Problem::OtherDevice => {
+                format!("skipping {name}, since it's on a different device")
+            }
+            Problem::Words(words) => format!("cannot remove {name}: {words}"),
+        }
+    }
+}
+
+/// What is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Whether to go into a directory.
+    Descend,
+    /// Whether to remove something, called so: `regular file`.
+    Remove(&'static str),
+}
+
+/// Who is told, is asked, and can stop it.
+pub trait Talk: Watch {
+    /// It is gone.
+    fn removed(&mut self, path: &Path, directory: bool);
+    /// It stays.
+    fn failed(&mut self, path: &Path, problem: &Problem);
+    /// What else deserves saying: a sentence.
+    fn note(&mut self, text: &str);
+    /// Whether to do it.
+    fn ask(&mut self, path: &Path, what: What, protected: bool) -> bool;
+}

@@ -1,0 +1,250 @@
+//! What is in a trash and what it was called: JSON Lines, a head and an entry
+//! for each argument. It is whole and on the disk before anything is renamed, and
+//! never changes. Whether an entry is done shows in the trash: it is there or not.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+const FORMAT: &str = "trimbench.trash/1";
+/// The journal while it is written.
+pub(super) const NEW: &str = "journal.new";
+/// A journal is as long as the command line was; nothing longer is read.
+const LONGEST: u64 = 1 << 28;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    format: String,
+    entries: usize,
+}
+
+/// Something that was renamed into the trash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// What it is called there: this number in six digits.
+    pub(crate) number: u32,
+    /// The name that it had in the trash's parent.
+    pub(crate) name: Bytes,
+    /// The path that the user gave, for messages.
+    pub(crate) path: Bytes,
+    /// Stop where another file system begins.
+    #[serde(default)]
+    pub(crate) one_file_system: bool,
+}
+
+impl Entry {
+    /// Whether it can have been called so.
+    fn is_a_name(&self) -> bool {
+        let name = self.name.as_bytes();
+        !name.is_empty()
+            && name != b"."
+            && name != b".."
+            && !name.iter().any(|b| b"/\0".contains(b))
+    }
+}
+
+/// Any bytes; as text where they are UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Bytes {
+    /// UTF-8.
+    Text(String),
+    /// Other bytes.
+    Raw(Vec<u8>),
+}
+
+impl Bytes {
+    /// The bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Bytes::Text(text) => text.as_bytes(),
+            Bytes::Raw(raw) => raw,
+        }
+    }
+
+    /// The same as a path.
+    pub(crate) fn to_path(&self) -> PathBuf {
+        Path::new(std::ffi::OsStr::from_bytes(self.as_bytes())).to_owned()
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Bytes {
+        match str::from_utf8(bytes) {
+            Ok(text) => Bytes::Text(text.to_owned()),
+            Err(_) => Bytes::Raw(bytes.to_vec()),
+        }
+    }
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Journal {
+    pub(super) entries: Vec<Entry>,
+}
+
+/// Why there is no journal to read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// There is none.
+    Missing,
+    /// It can't be read, or isn't one. To be read after "because".
+    Other(String),
+}
+
+impl Journal {
+    pub(super) fn new(entries: &[Entry]) -> Journal {
+        Journal {
+            entries: entries.to_vec(),
+        }
+    }
+
+    fn to_text(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let head = Head {
+            format: FORMAT.to_owned(),
+            entries: self.entries.len(),
+        };
+        let mut text = serde_json::to_vec(&head)?;
+        for entry in &self.entries {
+            text.push(b'\n');
+            serde_json::to_writer(&mut text, entry)?;
+        }
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    fn parse(text: &str) -> Result<Journal, Unreadable> {
+        let other = |why: &str| Unreadable::Other(why.to_owned());
+        let mut lines = text.lines();
+        let head: Head = lines
+            .next()
+            .and_then(|line| serde_json::from_str(line).ok())
+            .filter(|head: &Head| head.format == FORMAT)
+            .ok_or_else(|| other("its journal doesn't have our form"))?;
+        let entries: Vec<Entry> = lines
+            .map(serde_json::from_str)
+            .collect::<Result<_, _>>()
+            .map_err(|_| other("its journal is damaged"))?;
+        if entries.len() != head.entries {
+            return Err(other("its journal is cut short"));
+        }
+        // We write 1, 2, 3 …, and names that a directory can have: anything else could
+        // lead out of the trash's parent.
+        let ours = |(number, entry): (u32, &Entry)| entry.number == number && entry.is_a_name();
+        if !(1..).zip(&entries).all(ours) {
+            return Err(other("its journal names what no directory holds"));
+        }
+        Ok(Journal { entries })
+    }
+}
+
+/// Writes it under its name, whole, and waits until it is on the disk.
+pub(super) fn write(directory: BorrowedFd<'_>, name: &str, journal: &Journal) -> Result<(), Errno> {
+    let as_errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let text = journal.to_text().map_err(|_| Errno::INVAL)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let mut file = File::from(rustix::fs::openat(directory, NEW, flags, mode)?);
+    file.write_all(&text).map_err(as_errno)?;
+    rustix::fs::fsync(&file)?;
+    rustix::fs::renameat(directory, NEW, directory, name)?;
+    // And its name, before anything is renamed.
+    rustix::fs::fsync(directory)
+}
+
+/// Reads it.
+pub(super) fn read(directory: BorrowedFd<'_>, name: &str) -> Result<Journal, Unreadable> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::NOENT) => return Err(Unreadable::Missing),
+        Err(errno) => {
+            let why = format!("its journal can't be opened: {}", crate::words::of(errno));
+            return Err(Unreadable::Other(why));
+        }
+    };
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Err(Unreadable::Other("its journal is no file".to_owned()));
+    }
+    let mut text = String::new();
+    file.take(LONGEST)
+        .read_to_string(&mut text)
+        .map_err(|error| {
+            Unreadable::Other(format!(
+                "its journal can't be read: {}",
+                crate::words::of_io(&error)
+            ))
+        })?;
+    Journal::parse(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::os::fd::AsFd;
+
+    fn entry(number: u32, name: &[u8]) -> Entry {
+        Entry {
+            number,
+            name: name.into(),
+            path: name.into(),
+            one_file_system: false,
+        }
+    }
+
+    #[test]
+    fn a_journal_that_is_damaged_is_none() {
+        let whole = Journal::new(&[entry(1, b"a"), entry(2, b"b\xff\n")]);
+        let text = String::from_utf8(whole.to_text().unwrap()).unwrap();
+        assert_eq!(Journal::parse(&text), Ok(whole));
+        for wrong in [
+            "",
+            "{}",
+            &text[..text.len() - 3],
+            &text.replace("trash/1", "trash/9"),
+        ] {
+            assert!(Journal::parse(wrong).is_err(), "{wrong}");
+        }
+        for name in ["", ".", "..", "../b", "/etc/passwd", "a\0b"] {
+            let hostile = Journal::new(&[entry(1, name.as_bytes())])
+                .to_text()
+                .unwrap();
+            assert!(
+                Journal::parse(str::from_utf8(&hostile).unwrap()).is_err(),
+                "{name}"
+            );
+        }
+        for numbers in [[1, 1], [2, 1], [0, 1]] {
+            let odd = Journal::new(&numbers.map(|n| entry(n, b"a")))
+                .to_text()
+                .unwrap();
+            assert!(
+                Journal::parse(str::from_utf8(&odd).unwrap()).is_err(),
+                "{numbers:?}"
+            );
+        }
+        let first_two: String = text.lines().take(2).map(|l| format!("{l}\n")).collect();
+        assert!(Journal::parse(&first_two).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_survives(mut name in proptest::collection::vec(1u8.., 3..60)) {
+            name.iter_mut().for_each(|byte| if *byte == b'/' { *byte = b'-' });
+            let directory = tempfile::tempdir().unwrap();
+            let open = File::open(directory.path()).unwrap();
+            let journal = Journal::new(&[entry(1, &name)]);
+            write(open.as_fd(), "journal", &journal).unwrap();
+            let read = read(open.as_fd(), "journal").unwrap();
+            prop_assert_eq!(read.entries[0].name.as_bytes(), &name[..]);
+            prop_assert_eq!(read, journal);
+        }
+    }
+}

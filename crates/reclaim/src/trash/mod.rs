@@ -1,0 +1,237 @@
+//! Where names go before their space does.
+//!
+//! A directory `.trimbench-trash-*` beside what is removed: same parent,
+//! so that a rename is enough, and for this user alone. It holds
+//!
+//! - `owner`, locked while somebody works on it (see [`linux::owner`]);
+//! - `journal`: what the names in it were called ([`journal`]), on disk before
+//!   the first rename;
+//! - `000001`, `000002` …: what the arguments named;
+//! - `file`: a large file from a directory in which others can change names,
+//!   while it is emptied.
+
+pub(crate) mod journal;
+pub(crate) mod remember;
+
+use std::ffi::CString;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use linux::owner::{Found, Held};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use journal::{Entry, Journal};
+
+/// A trash's name begins so; eight letters and digits follow.
+pub(crate) const PREFIX: &str = ".trimbench-trash-";
+const JOURNAL: &str = "journal";
+const OWNER: &str = "owner";
+/// A large file while it is emptied.
+pub(crate) const FILE: &std::ffi::CStr = c"file";
+
+/// A trash that this process holds.
+#[derive(Debug)]
+pub(crate) struct Trash {
+    parent: Rc<OwnedFd>,
+    held: Held,
+    path: PathBuf,
+    /// What was taken, or was about to be.
+    pub(crate) entries: Vec<Entry>,
+    link: Option<remember::Link>,
+}
+
+/// Why a trash can't be had, or not be worked on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unusable(pub String);
+
+impl Trash {
+    /// Makes a trash in a directory, and writes down, to the disk, what will be
+    /// renamed into it.
+    ///
+    /// # Errors
+    /// Where nothing can be made there: then nothing is left of the attempt.
+    pub(crate) fn create(
+        parent: &Rc<OwnedFd>,
+        parent_path: &Path,
+        entries: Vec<Entry>,
+    ) -> Result<Trash, Unusable> {
+        let held = Held::create(parent, parent_path, PREFIX)
+            .map_err(|error| Unusable(crate::words::of_io(&error.source)))?;
+        let path = parent_path.join(held.name());
+        let trash = Trash {
+            parent: Rc::clone(parent),
+            held,
+            path,
+            entries,
+            link: None,
+        };
+        let journal = Journal::new(&trash.entries);
+        let written = journal::write(trash.directory(), JOURNAL, &journal);
+        match written.and_then(|()| trash.keep_owner()) {
+            Ok(()) => Ok(Trash {
+                link: remember::remember(trash.held.directory(), trash.held.name()),
+                ..trash
+            }),
+            Err(errno) => {
+                trash.close();
+                Err(Unusable(crate::words::of(errno)))
+            }
+        }
+    }
+
+    /// Waits until the owner file is on the disk: after a power failure, too, it
+    /// must say whose this is, or nothing here is ever gone on with.
+    fn keep_owner(&self) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let owner = rustix::fs::openat(self.directory(), OWNER, flags, Mode::empty())?;
+        rustix::fs::fsync(owner)
+    }
+
+    /// Goes on with a trash that somebody has left.
+    ///
+    /// # Errors
+    /// Where it is in use or not certainly ours; `None` where it is gone.
+    pub(crate) fn find(
+        parent: &Rc<OwnedFd>,
+        parent_path: &Path,
+        name: &str,
+    ) -> Result<Option<Trash>, Unusable> {
+        let held = match Held::find(parent, name) {
+            Found::Held(held) => held,
+            Found::Gone => return Ok(None),
+            Found::Left(because) => return Err(Unusable(because)),
+            Found::InUse { pid } => {
+                let who = pid.map_or(String::new(), |pid| format!(" (process {pid})"));
+                return Err(Unusable(format!("somebody works on it{who}")));
+            }
+        };
+        let entries = match journal::read(held.directory(), JOURNAL) {
+            Ok(journal) => journal.entries,
+            // Killed before the journal was whole: then nothing was renamed yet.
+            Err(journal::Unreadable::Missing) => Vec::new(),
+            Err(journal::Unreadable::Other(why)) => return Err(Unusable(why)),
+        };
+        Ok(Some(Trash {
+            parent: Rc::clone(parent),
+            link: remember::remember(held.directory(), held.name()),
+            path: parent_path.join(name),
+            held,
+            entries,
+        }))
+    }
+
+    /// The open directory.
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
+        self.held.directory()
+    }
+
+    /// Its path when it was made, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name that an entry has in here.
+    pub(crate) fn name(number: u32) -> CString {
+        // Digits hold no NUL.
+        CString::new(format!("{number:06}")).unwrap_or_default()
+    }
+
+    /// Renames a name of the parent into the trash.
+    ///
+    /// # Errors
+    /// What the rename says.
+    pub(crate) fn take(&self, number: u32, from: &std::ffi::CStr) -> Result<(), Errno> {
+        let (parent, to) = (&*self.parent, Trash::name(number));
+        rustix::fs::renameat(parent, from, self.directory(), &*to)
+    }
+
+    /// Gives an entry its old name back, unless somebody else has taken that.
+    ///
+    /// # Errors
+    /// What the rename says.
+    pub(crate) fn put_back(&self, number: u32, to: &std::ffi::CStr) -> Result<(), Errno> {
+        rename_new(
+            self.directory(),
+            &Trash::name(number),
+            std::os::fd::AsFd::as_fd(&*self.parent),
+            to,
+        )
+    }
+
+    /// Whether a name is in here.
+    pub(crate) fn has(&self, name: &std::ffi::CStr) -> bool {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::statat(self.directory(), name, flags).is_ok()
+    }
+
+    /// Removes journal, owner file and directory if nothing else is in it.
+    /// Returns whether it is gone.
+    pub(crate) fn close(self) -> bool {
+        if !self.is_gone() && self.others() > 0 {
+            return false;
+        }
+        for name in [JOURNAL, journal::NEW] {
+            let _ = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
+        }
+        let gone = self.is_gone() || self.held.remove(&self.parent).is_ok();
+        if gone && let Some(link) = self.link {
+            link.forget();
+        }
+        gone
+    }
+
+    /// Whether somebody else has removed it.
+    fn is_gone(&self) -> bool {
+        rustix::fs::fstat(self.directory()).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// How many names are in it that are still to be removed.
+    fn others(&self) -> usize {
+        let Ok(names) = rustix::fs::Dir::read_from(self.directory()) else {
+            return 1;
+        };
+        let own = [
+            &b"."[..],
+            b"..",
+            OWNER.as_bytes(),
+            b"owner.new",
+            JOURNAL.as_bytes(),
+        ];
+        names
+            .filter(|entry| {
+                entry.as_ref().is_ok_and(|entry| {
+                    let name = entry.file_name().to_bytes();
+                    !own.contains(&name) && name != journal::NEW.as_bytes()
+                })
+            })
+            .count()
+    }
+}
+
+/// Whether a path leads into a trash: whoever asked for a deletion knows other names.
+pub(crate) fn is_within(path: &Path) -> bool {
+    let is_trash = |name: &str| linux::owner::is_named(name, PREFIX);
+    path.iter().any(|part| part.to_str().is_some_and(is_trash))
+}
+
+/// Renames without replacing anything.
+pub(crate) fn rename_new(
+    from: BorrowedFd<'_>,
+    name: &std::ffi::CStr,
+    to: BorrowedFd<'_>,
+    new: &std::ffi::CStr,
+) -> Result<(), Errno> {
+    match rustix::fs::renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
+        // A file system that doesn't know how to refuse: look before.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            match rustix::fs::statat(to, new, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(_) => Err(Errno::EXIST),
+                Err(Errno::NOENT) => rustix::fs::renameat(from, name, to, new),
+                Err(errno) => Err(errno),
+            }
+        }
+        renamed => renamed,
+    }
+}

@@ -1,0 +1,107 @@
+//! Names of a directory, as many as one call brings.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{FileType, RawDir};
+use rustix::io::Errno;
+
+/// What a name is, as far as the directory tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, device, FIFO or socket: nothing that holds space.
+    Other,
+    /// The file system doesn't say.
+    Unknown,
+}
+
+impl From<FileType> for Kind {
+    fn from(kind: FileType) -> Kind {
+        match kind {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            FileType::Unknown => Kind::Unknown,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    /// The name: any bytes but NUL and a slash.
+    pub(crate) name: &'a CStr,
+    /// What it is.
+    pub(crate) kind: Kind,
+}
+
+/// Some names in a row, and where to go on behind each of them.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Names one after the other, each with its NUL.
+    names: Vec<u8>,
+    /// Where each begins.
+    places: Vec<Place>,
+    next: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    begins: u32,
+    kind: Kind,
+    cookie: u64,
+}
+
+impl Batch {
+    /// Reads on in an open directory, in one call. Empty at its end.
+    pub(super) fn read(
+        directory: BorrowedFd<'_>,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> Result<Batch, Errno> {
+        let mut batch = Batch::default();
+        let mut raw = RawDir::new(directory, buffer);
+        while let Some(entry) = raw.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes_with_nul();
+            // A slash in a name would lead elsewhere. The kernel refuses such names since 5.5.
+            let is_self_or_parent = name == b".\0" || name == b"..\0";
+            if !is_self_or_parent && !name.contains(&b'/') && name.len() > 1 {
+                batch.places.push(Place {
+                    // A buffer is far below 4 GiB.
+                    begins: u32::try_from(batch.names.len()).unwrap_or(u32::MAX),
+                    kind: entry.file_type().into(),
+                    cookie: entry.next_entry_cookie(),
+                });
+                batch.names.extend_from_slice(name);
+            }
+            // Only `.` and `..` so far: the next call may bring more.
+            if raw.is_buffer_empty() && !batch.places.is_empty() {
+                break;
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Whether names are left.
+    pub(super) fn has_more(&self) -> bool {
+        self.next < self.places.len()
+    }
+
+    /// The next name, and the position behind it.
+    pub(super) fn next(&mut self) -> Option<(Entry<'_>, u64)> {
+        let place = *self.places.get(self.next)?;
+        self.next += 1;
+        let bytes = self.names.get(place.begins as usize..)?;
+        let name = CStr::from_bytes_until_nul(bytes).ok()?;
+        let entry = Entry {
+            name,
+            kind: place.kind,
+        };
+        Some((entry, place.cookie))
+    }
+}

@@ -1,0 +1,406 @@
+//! The walk itself: no recursion, a bounded number of open directories.
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, SeekFrom};
+use rustix::io::Errno;
+
+use super::batch::{Batch, Entry, Kind};
+use super::trail::Trail;
+use crate::ReclaimError;
+
+/// Directories that are open at a time.
+pub(crate) const MOST_OPEN: usize = 48;
+/// Names are read into so much; one call brings some 8,000 of them.
+const BUFFER: usize = 256 << 10;
+
+/// Where a walk begins.
+#[derive(Debug)]
+pub(crate) struct Root<'a> {
+    /// An open directory.
+    pub(crate) parent: BorrowedFd<'a>,
+    /// The name in it that is walked.
+    pub(crate) name: &'a CStr,
+    /// Stop where another file system, or any other mount, begins.
+    pub(crate) one_file_system: bool,
+}
+
+/// Whether to walk into a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Enter {
+    /// Yes.
+    Yes,
+    /// No, and it stays.
+    No,
+}
+
+/// An open directory on the way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At<'a> {
+    /// The directory.
+    pub(crate) fd: BorrowedFd<'a>,
+    /// The device that its file system has, as `stat` tells it.
+    pub(crate) device: u64,
+    /// Nobody but this user can change the names in it (leaving root aside).
+    pub(crate) private: bool,
+}
+
+impl<'a> At<'a> {
+    fn new(directory: &'a OwnedFd, device: u64, private: bool) -> At<'a> {
+        At {
+            fd: directory.as_fd(),
+            device,
+            private,
+        }
+    }
+
+    /// Looks at an open directory.
+    ///
+    /// # Errors
+    /// What `fstat` says.
+    pub(crate) fn of(fd: BorrowedFd<'a>) -> Result<At<'a>, Errno> {
+        let stat = rustix::fs::fstat(fd)?;
+        Ok(At {
+            fd,
+            device: stat.st_dev,
+            private: is_private(&stat),
+        })
+    }
+}
+
+/// Whether nobody else can make, rename or remove names there. The group's bits
+/// are the mask of an access control list, so one that lets others write shows.
+fn is_private(stat: &rustix::fs::Stat) -> bool {
+    stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
+}
+
+/// What is done on the way. Failures with single names are the visitor's to
+/// tell; an error ends the walk.
+pub(crate) trait Visit {
+    /// A directory, opened, before anything in it.
+    fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter, ReclaimError>;
+    /// A name in it that isn't a directory, or that nobody could tell about.
+    /// `Ok(false)`: it stays, and so do the directories it is in.
+    fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError>;
+    /// All in a directory was visited and nothing stays as far as is known.
+    /// `name` is its name in `parent`.
+    fn leave(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        trail: &Trail,
+    ) -> Result<Left, ReclaimError>;
+    /// A directory can't be walked, and stays unless `Ok(true)`.
+    fn failed(
+        &mut self,
+        parent: Option<BorrowedFd<'_>>,
+        name: &CStr,
+        trail: &Trail,
+        errno: Errno,
+    ) -> Result<bool, ReclaimError>;
+    /// No more names come for now: what was held back may be done.
+    fn flush(&mut self, at: At<'_>, trail: &Trail) -> Result<bool, ReclaimError>;
+}
+
+/// How a directory was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It is gone, or was only looked at.
+    Done,
+    /// Something is in it yet that wasn't seen: look again.
+    NotEmpty,
+    /// It stays.
+    Stays,
+}
+
+/// A directory on the way down.
+struct Level {
+    /// `None` while it is closed.
+    directory: Option<OwnedFd>,
+    device: u64,
+    inode: u64,
+    private: bool,
+    /// In its parent.
+    name: CString,
+    batch: Batch,
+    /// Behind the last name that was visited.
+    cookie: u64,
+    /// The trail's length above it.
+    trail: usize,
+    /// Something in it stays.
+    stays: bool,
+    /// Names visited since the last look from the start.
+    visited: u64,
+}
+
+/// Walks a directory tree, the deepest first. Returns whether nothing stays.
+///
+/// # Errors
+/// What the visitor ends it with.
+pub(crate) fn walk(
+    root: &Root<'_>,
+    trail: &mut Trail,
+    visit: &mut dyn Visit,
+) -> Result<bool, ReclaimError> {
+    let mut walk = Walk {
+        root,
+        trail,
+        levels: Vec::new(),
+        buffer: vec![MaybeUninit::uninit(); BUFFER],
+        device: 0,
+    };
+    walk.run(visit)
+}
+
+struct Walk<'a> {
+    root: &'a Root<'a>,
+    trail: &'a mut Trail,
+    levels: Vec<Level>,
+    buffer: Vec<MaybeUninit<u8>>,
+    /// The root's.
+    device: u64,
+}
+
+impl Walk<'_> {
+    fn run(&mut self, visit: &mut dyn Visit) -> Result<bool, ReclaimError> {
+        let opened = open(self.root.parent, self.root.name, false);
+        let opened = opened.and_then(|fd| Ok((rustix::fs::fstat(&fd)?, fd)));
+        let top = match opened {
+            Ok((stat, directory)) => {
+                self.device = stat.st_dev;
+                let trail = self.trail.path().as_os_str().len();
+                Level::new(directory, &stat, self.root.name, trail)
+            }
+            Err(errno) => {
+                let (parent, name) = (self.root.parent, self.root.name);
+                return visit.failed(Some(parent), name, self.trail, errno);
+            }
+        };
+        if visit.enter(top.at()?, self.trail)? == Enter::No {
+            return Ok(false);
+        }
+        self.levels.push(top);
+        loop {
+            let Some(level) = self.levels.last_mut() else {
+                return Ok(true);
+            };
+            let Some((entry, cookie)) = level.batch.next() else {
+                if self.refill(visit)? {
+                    continue;
+                }
+                if let Some(whole) = self.leave(visit)? {
+                    return Ok(whole);
+                }
+                continue;
+            };
+            level.cookie = cookie;
+            level.visited += 1;
+            let kind = entry.kind;
+            // What nobody tells is tried as a directory: that fails on all else.
+            if matches!(kind, Kind::Directory | Kind::Unknown) {
+                let name = entry.name.to_owned();
+                self.descend(&name, kind, visit)?;
+                continue;
+            }
+            if let Some(directory) = &level.directory {
+                let at = At::new(directory, level.device, level.private);
+                level.stays |= !visit.name(at, entry, self.trail)?;
+            }
+        }
+    }
+
+    /// Reads on in the present directory; false at its end.
+    fn refill(&mut self, visit: &mut dyn Visit) -> Result<bool, ReclaimError> {
+        let Some(level) = self.levels.last_mut() else {
+            return Ok(false);
+        };
+        let Some(directory) = &level.directory else {
+            return Ok(false);
+        };
+        let at = At::new(directory, level.device, level.private);
+        level.stays |= !visit.flush(at, self.trail)?;
+        match Batch::read(directory.as_fd(), &mut self.buffer) {
+            Ok(batch) => level.batch = batch,
+            // It was removed by somebody else.
+            Err(Errno::NOENT) => return Ok(false),
+            Err(errno) => {
+                let told = visit.failed(None, &level.name, self.trail, errno)?;
+                level.stays |= !told;
+                return Ok(false);
+            }
+        }
+        Ok(level.batch.has_more())
+    }
+
+    /// Into a directory of the present one.
+    fn descend(
+        &mut self,
+        name: &CStr,
+        kind: Kind,
+        visit: &mut dyn Visit,
+    ) -> Result<(), ReclaimError> {
+        let Some(level) = self.levels.last_mut() else {
+            return Ok(());
+        };
+        let Some(parent) = &level.directory else {
+            return Ok(());
+        };
+        let at = At::new(parent, level.device, level.private);
+        level.stays |= !visit.flush(at, self.trail)?;
+        let opened = open(parent.as_fd(), name, self.root.one_file_system)
+            .and_then(|fd| Ok((rustix::fs::fstat(&fd)?, fd)))
+            .and_then(|(stat, fd)| match stat.st_dev == self.device {
+                false if self.root.one_file_system => Err(Errno::XDEV),
+                _ => Ok((stat, fd)),
+            });
+        let (stat, directory) = match opened {
+            Ok(opened) => opened,
+            Err(Errno::NOENT) => return Ok(()),
+            // Or it has just been swapped for something else.
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                let kind = match kind {
+                    Kind::Unknown => Kind::Unknown,
+                    _ => Kind::Other,
+                };
+                let entry = Entry { name, kind };
+                level.stays |= !visit.name(at, entry, self.trail)?;
+                return Ok(());
+            }
+            Err(errno) => {
+                let up = self.trail.down(name);
+                let gone = visit.failed(Some(parent.as_fd()), name, self.trail, errno)?;
+                self.trail.up(up);
+                level.stays |= !gone;
+                return Ok(());
+            }
+        };
+        let up = self.trail.down(name);
+        let below = Level::new(directory, &stat, name, up);
+        if visit.enter(below.at()?, self.trail)? == Enter::No {
+            self.trail.up(up);
+            level.stays = true;
+            return Ok(());
+        }
+        self.levels.push(below);
+        // The top stays open: nobody can tell where its `..` leads by now.
+        if let Some(far) = self.levels.len().checked_sub(MOST_OPEN)
+            && let Some(level) = self.levels.get_mut(far).filter(|_| far > 0)
+        {
+            level.close();
+        }
+        Ok(())
+    }
+
+    /// Out of the present directory; `Some` at the top: whether nothing stays.
+    fn leave(&mut self, visit: &mut dyn Visit) -> Result<Option<bool>, ReclaimError> {
+        let Some(mut level) = self.levels.pop() else {
+            return Ok(Some(true));
+        };
+        let mut lost = None;
+        if let Some(above) = self.levels.last_mut()
+            && above.directory.is_none()
+            && let Some(directory) = &level.directory
+        {
+            lost = above.reopen(directory).err();
+        }
+        let above = self.levels.last();
+        let parent = match above {
+            Some(above) => above.directory.as_ref().map(|fd| fd.as_fd()),
+            None => Some(self.root.parent),
+        };
+        let left = match (lost, parent) {
+            (Some(errno), _) => {
+                visit.failed(None, &level.name, self.trail, errno)?;
+                Left::Stays
+            }
+            (None, Some(parent)) if !level.stays => visit.leave(parent, &level.name, self.trail)?,
+            _ => Left::Stays,
+        };
+        if left == Left::NotEmpty {
+            // Some file systems leave names out while others are being removed.
+            if level.visited > 0 && level.rewind().is_ok() {
+                self.levels.push(level);
+                return Ok(None);
+            }
+            visit.failed(None, &level.name, self.trail, Errno::NOTEMPTY)?;
+        }
+        self.trail.up(level.trail);
+        let stays = left != Left::Done;
+        let Some(above) = self.levels.last_mut() else {
+            return Ok(Some(!stays));
+        };
+        above.stays |= stays;
+        if above.directory.is_none() {
+            // Where it was is lost, and with it all that is above: each is given up in turn.
+            above.stays = true;
+        }
+        Ok(None)
+    }
+}
+
+impl Level {
+    fn new(directory: OwnedFd, stat: &rustix::fs::Stat, name: &CStr, trail: usize) -> Level {
+        Level {
+            directory: Some(directory),
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            private: is_private(stat),
+            name: name.to_owned(),
+            batch: Batch::default(),
+            cookie: 0,
+            trail,
+            stays: false,
+            visited: 0,
+        }
+    }
+
+    fn at(&self) -> Result<At<'_>, ReclaimError> {
+        // A level is open when it is made.
+        let directory = self.directory.as_ref().ok_or(ReclaimError::Interrupted)?;
+        Ok(At::new(directory, self.device, self.private))
+    }
+
+    /// Closes it, and forgets the names behind the last visited one.
+    fn close(&mut self) {
+        self.directory = None;
+        self.batch = Batch::default();
+    }
+
+    /// Opens it again from a directory in it, at the place where it was.
+    fn reopen(&mut self, from: &OwnedFd) -> Result<(), Errno> {
+        let directory = open(from.as_fd(), c"..", false)?;
+        let stat = rustix::fs::fstat(&directory)?;
+        if (stat.st_dev, stat.st_ino) != (self.device, self.inode) {
+            // Somebody has moved what we are in.
+            return Err(Errno::STALE);
+        }
+        rustix::fs::seek(&directory, SeekFrom::Start(self.cookie))?;
+        self.directory = Some(directory);
+        Ok(())
+    }
+
+    fn rewind(&mut self) -> Result<(), Errno> {
+        if let Some(directory) = &self.directory {
+            rustix::fs::seek(directory, SeekFrom::Start(0))?;
+        }
+        (self.visited, self.cookie) = (0, 0);
+        self.batch = Batch::default();
+        Ok(())
+    }
+}
+
+/// Opens a directory by its name in another, and nothing but a directory.
+fn open(parent: BorrowedFd<'_>, name: &CStr, same_mount: bool) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if same_mount {
+        let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
+        match rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve) {
+            // An older kernel, or a sandbox: then devices must do.
+            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
+            opened => return opened,
+        }
+    }
+    rustix::fs::openat(parent, name, flags, Mode::empty())
+}

@@ -1,0 +1,44 @@
+//! What is free on a file system, looked at before it is trimmed.
+
+use std::fs::File;
+
+use linux::SysRoot;
+use linux::trim::{Ahead, FreeSpace, Groups, Layout};
+
+use super::windows::{Foresight, Told};
+
+/// What the kernel tells: of ext4's groups, of XFS's free extents.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    groups: Option<Groups>,
+    free: Option<FreeSpace>,
+}
+
+impl Looked {
+    /// Of the file system of a directory, and of the device it lies on.
+    pub(super) fn at(layout: &Layout, directory: &File, device: Option<&str>) -> Looked {
+        let (groups, free) = match layout {
+            Layout::Groups { .. } => {
+                let open = |name| Groups::open(&SysRoot::host(), name);
+                (device.and_then(open), None)
+            }
+            Layout::Allocation { .. } => (None, FreeSpace::open(directory)),
+            _ => (None, None),
+        };
+        Looked { groups, free }
+    }
+}
+
+impl Foresight for Looked {
+    fn group(&mut self, group: u64) -> Option<Ahead> {
+        self.groups.as_mut()?.ahead(group)
+    }
+
+    fn behind(&mut self, position: u64) -> Told {
+        match self.free.as_mut().map(|free| free.behind(position)) {
+            Some(Ok(Some(extent))) => Told::Extent(extent),
+            Some(Ok(None)) => Told::Nothing,
+            _ => Told::Unknown,
+        }
+    }
+}

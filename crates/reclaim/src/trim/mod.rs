@@ -1,0 +1,470 @@
+//! Tells a device of what is free on a mounted file system, in windows as a pacer
+//! allows.
+//!
+//! One call over all, as fstrim(8) makes it, can't be paced, watched or stopped.
+//! A window is one piece of the pacer's: what it came to is known when the call
+//! returns, from the devices' statistics, for XFS says how long the window was.
+//! What a window will hold is told beforehand by ext4 and XFS; elsewhere windows
+//! learn from one another.
+//!
+//! | file system | windows |
+//! |---|---|
+//! | ext4 | whole block groups, which it remembers as trimmed; parts of one that is so fragmented that it would hurt |
+//! | XFS | free extents, and parts of one, within allocation groups |
+//! | btrfs | whole chunks of its logical address space, for a chunk that a range doesn't begin with is passed over; what belongs to no chunk goes in one call, before the others |
+//! | FAT, exFAT, f2fs, NTFS | anywhere |
+//! | others | one call |
+//!
+//! ext4 knows of one `minimum` for all its groups, that of the last call: a group that
+//! was trimmed with a larger one counts as trimmed from our second window on.
+
+mod cost;
+mod identity;
+mod late;
+mod looked;
+mod outcome;
+mod select;
+mod state;
+mod survey;
+mod windows;
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use linux::files::extents_within;
+use linux::trim::{Layout, Range, fitrim, is_unsupported};
+use pace::Policy;
+use ssd::Card;
+use timeline::units;
+
+pub use outcome::{TrimError, TrimProgress, Trimmed};
+pub use select::{FSTAB, MOUNTED, Selected, select};
+pub use state::StateError;
+pub use survey::{Asked, Survey, state_directory};
+
+use crate::engine::{Engine, FreerOptions, Setup, nameless};
+use crate::error::ReclaimError;
+use crate::watch::{Progress, Watch};
+use late::Lateness;
+use looked::Looked;
+use state::{Cursor, Left, Turn};
+use windows::{Came, Limit, Windows};
+
+/// After so long the pacer is asked again, however much it allowed.
+const LONGEST_GRANT: Duration = Duration::from_millis(100);
+
+/// How often it is noted how far it came: often at first, then ever less.
+const FIRST_NOTE: Duration = Duration::from_millis(200);
+const NOTE_EVERY: Duration = Duration::from_secs(5);
+
+/// One window may keep the device busy for so long, and for no more than this
+/// share of what a goal allows for each second.
+const BUSY: f64 = 0.020;
+const BUSY_SHARE: f64 = 0.2;
+const LEAST_BUSY: f64 = 0.002;
+
+/// The kernel counts a discard a moment after it tells whoever waits for it.
+const COUNTED: Duration = Duration::from_millis(1);
+
+/// Called at least ten times a second; `Break` stops it.
+pub type Tick<'a> = dyn FnMut(&TrimProgress) -> ControlFlow<()> + 'a;
+
+/// Trims one file system.
+#[derive(Debug)]
+pub struct Trim {
+    path: PathBuf,
+    directory: Arc<File>,
+    engine: Engine,
+    windows: Windows,
+    ahead: Looked,
+    minimum: u64,
+    /// Bytes of a block.
+    block: u64,
+    /// Whether the file system says how much it trimmed.
+    exact: bool,
+    /// Whether the devices' statistics count.
+    counted: bool,
+    /// On a file of another file system, which discards what becomes a hole in it when
+    /// it next commits: this file of ours makes it do so.
+    below: Option<Arc<File>>,
+    late: Lateness,
+    /// Bytes that can be free.
+    free: u64,
+    busy_limit: f64,
+    cursor: Option<Cursor>,
+    /// Held to the end.
+    _turn: Option<Turn>,
+    /// Whether the last note is written, and when that was tried.
+    noted: bool,
+    looked: Instant,
+    note_every: Duration,
+    before: u64,
+    started_at: u64,
+    progress: TrimProgress,
+    /// What belongs to no chunk of a btrfs is still to be trimmed.
+    unallocated: bool,
+    /// The canary's file.
+    own: Option<Arc<File>>,
+    notes: Vec<String>,
+}
+
+impl Trim {
+    /// What was surveyed; with `resume` from where it was interrupted.
+    ///
+    /// # Errors
+    /// If the goal can't be met by what a card says, what was noted of an interrupted
+    /// one can't be gone on with, or somebody else trims it now.
+    pub fn new(
+        survey: Survey,
+        policy: Policy,
+        card: Option<&Card>,
+        options: &FreerOptions,
+        resume: bool,
+    ) -> Result<Trim, TrimError> {
+        let mut notes = survey.notes();
+        let mut cursor = survey.cursor();
+        let mut turn = None;
+        match cursor.as_ref().map(Cursor::turn) {
+            None => notes.push(
+                "what this file system is known by can't be told: an interrupted trim begins anew"
+                    .to_owned(),
+            ),
+            Some(Ok(None)) => return Err(TrimError::Busy { path: survey.path }),
+            Some(Ok(held)) => turn = held,
+            Some(Err(error)) => {
+                notes.push(format!(
+                    "how far it comes can't be kept ({error}): an interrupted trim begins anew"
+                ));
+                cursor = None;
+            }
+        }
+        let state = match (&cursor, resume) {
+            (Some(cursor), true) => match cursor.read()? {
+                Left::Here(state) => Some(state),
+                Left::Nothing => None,
+                Left::Resized { was, is } => {
+                    notes.push(format!(
+                        "it had {} when it was interrupted and has {} now: it begins anew",
+                        units::bytes(was),
+                        units::bytes(is)
+                    ));
+                    None
+                }
+            },
+            _ => None,
+        };
+        let mut windows = survey.windows();
+        let started_at = windows.left();
+        if let Some(state) = &state {
+            windows.seek(state.position);
+        }
+        let work = survey.work(&policy);
+        let (engine, own, more) = Engine::start(&Setup {
+            on: survey.directory.as_fd(),
+            paced: survey.is_paced(),
+            leaves: survey.leaves(),
+            copies: survey.copies(),
+            work: &work,
+            policy,
+            card,
+            options,
+        })?;
+        notes.extend(more);
+        let ahead = Looked::at(&survey.fs.layout, &survey.directory, survey.device());
+        let below = match survey.is_over_file() {
+            true => nameless(survey.directory.as_fd()).ok().map(Arc::new),
+            false => None,
+        };
+        let unallocated = matches!(survey.fs.layout, Layout::Chunks(_)) && state.is_none();
+        Ok(Trim {
+            engine,
+            windows,
+            ahead,
+            minimum: survey.asked.minimum,
+            block: survey.block,
+            exact: survey.is_exact(),
+            counted: survey.is_counted(),
+            below,
+            late: Lateness::default(),
+            free: survey.free,
+            busy_limit: busy_limit(&policy),
+            before: state.map_or(0, |state| state.trimmed_bytes),
+            started_at,
+            cursor,
+            _turn: turn,
+            noted: false,
+            looked: Instant::now(),
+            note_every: FIRST_NOTE,
+            progress: TrimProgress {
+                total_bytes: started_at,
+                ..TrimProgress::default()
+            },
+            unallocated,
+            path: survey.path,
+            directory: Arc::new(survey.directory),
+            own,
+            notes,
+        })
+    }
+
+    /// What deserves saying, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Where it goes on, in bytes of those to be looked at; 0 from the beginning.
+    pub fn goes_on_from(&self) -> u64 {
+        self.started_at.saturating_sub(self.windows.left())
+    }
+
+    /// Trims. Interrupted, it says how far it came.
+    ///
+    /// # Errors
+    /// What the kernel said; how far it came is noted.
+    pub fn run(mut self, tick: &mut Tick<'_>) -> Result<Trimmed, TrimError> {
+        let begun = self.windows.left();
+        let outcome = self.all(tick, begun);
+        let interrupted = matches!(outcome, Err(TrimError::Reclaim(ReclaimError::Interrupted)));
+        let done = self.windows.is_done();
+        if done {
+            if let Some(cursor) = &self.cursor {
+                cursor.remove()?;
+            }
+        } else if self.progress.windows > 0 {
+            self.note(true);
+        }
+        let stopped = match outcome {
+            Ok(()) => None,
+            Err(_) if interrupted && !done => Some(self.windows.position()),
+            Err(_) if interrupted => None,
+            Err(error) => return Err(error),
+        };
+        let mut looking = Looking {
+            tick,
+            base: self.progress,
+        };
+        let noted = self.cursor.is_some() && self.noted;
+        let own = self.own.take().map_or_else(Vec::new, |own| {
+            self.windows
+                .groups_of(&extents_within(&own, 0, u64::MAX >> 1).unwrap_or_default())
+        });
+        let directory = Arc::clone(&self.directory);
+        let minimum = self.minimum;
+        let felt = match stopped.is_some() || interrupted {
+            true => self.engine.end(),
+            false => self.engine.finish(&mut looking)?,
+        };
+        if stopped.is_none() {
+            // ext4 forgets that a group is trimmed when something in it is freed.
+            for (start, length) in own {
+                let range = Range {
+                    start,
+                    length,
+                    minimum,
+                };
+                let _ = fitrim(&directory, range);
+            }
+        }
+        Ok(Trimmed {
+            bytes: self.before + self.progress.trimmed_bytes,
+            progress: self.progress,
+            felt,
+            stopped,
+            noted,
+        })
+    }
+
+    fn all(&mut self, tick: &mut Tick<'_>, begun: u64) -> Result<(), TrimError> {
+        self.note(true);
+        while !self.windows.is_done() {
+            let left = self.expected();
+            let mut looking = Looking {
+                tick,
+                base: self.progress,
+            };
+            let advice = self.engine.grant(left, &mut looking)?;
+            let began = Instant::now();
+            let mut limit = Limit {
+                bytes: advice.allow,
+                seconds: if advice.allow == u64::MAX {
+                    f64::INFINITY
+                } else {
+                    self.busy_limit
+                },
+            };
+            let mut first = true;
+            // What is left of a grant isn't worth a window that would cut an extent.
+            while !self.windows.is_done()
+                && limit.bytes > advice.allow / 2
+                && limit.seconds > 0.0
+                && (first || began.elapsed() < LONGEST_GRANT)
+            {
+                let came = self.window(limit, tick)?;
+                limit.bytes = limit.bytes.saturating_sub(came.bytes);
+                limit.seconds -= came.busy;
+                self.progress.looked_bytes = self.started_at.saturating_sub(self.windows.left());
+                self.progress.looked_now_bytes = begun.saturating_sub(self.windows.left());
+                first = false;
+            }
+            self.note(false);
+        }
+        Ok(())
+    }
+
+    /// Bytes that will still be trimmed, as far as what was seen goes.
+    fn expected(&self) -> u64 {
+        let left = self.windows.left() as f64;
+        let all = self.progress.total_bytes.max(1) as f64;
+        let usual = self.free as f64 / all;
+        let looked = self.progress.looked_now_bytes as f64;
+        // What is free is believed as if a tenth of it had been seen.
+        let weight = all / 10.0;
+        let seen = self.progress.trimmed_bytes as f64;
+        let density = (seen + usual * weight) / (looked + weight);
+        ((left * density.min(1.0)) as u64).max(1)
+    }
+
+    /// One window.
+    fn window(&mut self, limit: Limit, tick: &mut Tick<'_>) -> Result<Came, TrimError> {
+        let mut window = self.windows.next(limit, &mut self.ahead);
+        let only_unallocated = std::mem::take(&mut self.unallocated);
+        if only_unallocated {
+            // The shortest range there is: the rest of it follows.
+            window.length = SHORTEST;
+            window.spans = 0;
+        }
+        let before = self.engine.discards();
+        let told = Arc::new(AtomicU64::new(0));
+        let job = {
+            let (told, directory) = (Arc::clone(&told), Arc::clone(&self.directory));
+            let start = self.windows.begins(&window, self.block);
+            let range = Range {
+                start,
+                length: match window.length {
+                    u64::MAX => u64::MAX,
+                    length => length - (start - window.start),
+                },
+                minimum: self.minimum,
+            };
+            move || {
+                told.store(fitrim(&directory, range)?, Ordering::Relaxed);
+                Ok(())
+            }
+        };
+        let began = Instant::now();
+        let mut looking = Looking {
+            tick,
+            base: self.progress,
+        };
+        match self.engine.call(&mut looking, job)? {
+            Ok(()) => {}
+            // Its end is known only roughly.
+            Err(error) if is_end(&error) && self.progress.windows > 0 => {
+                self.windows.end();
+                return Ok(Came::default());
+            }
+            Err(error) => return Err(self.failed(error)),
+        }
+        let told = told.load(Ordering::Relaxed);
+        if let Some(anchor) = self.below.as_ref().filter(|_| told > 0) {
+            self.engine.commit(anchor, &mut looking)?;
+            let late = &mut self.late;
+            late.wait(&mut self.engine, told, before.bytes, &mut looking)?;
+        } else if self.counted && !self.exact {
+            // XFS sends them and goes on (Linux ≥ 6.6 `xfs_trim_perag_extents`).
+            self.engine.settle(&mut looking)?;
+        }
+        let took = began.elapsed();
+        let mut now = self.engine.read_within(took)?;
+        if self.counted && self.exact && now.bytes - before.bytes < told {
+            std::thread::sleep(COUNTED);
+            now = self.engine.read_within(took)?;
+        }
+        let seen = now.bytes.saturating_sub(before.bytes);
+        let bytes = if self.exact {
+            told
+        } else {
+            seen.min(window.length)
+        };
+        // All that will come has come.
+        let swallowed = match self.counted {
+            true => bytes.saturating_sub(seen),
+            false => 0,
+        };
+        self.engine.freed(bytes, swallowed);
+        let busy = match (self.counted, now.busy, before.busy) {
+            (true, Some(now), Some(before)) => now.saturating_sub(before).min(took),
+            _ if bytes > 0 => took,
+            _ => Duration::ZERO,
+        };
+        let came = Came {
+            bytes,
+            discards: now.commands.saturating_sub(before.commands),
+            busy: busy.as_secs_f64(),
+        };
+        self.progress.trimmed_bytes += bytes;
+        self.progress.windows += 1;
+        if !only_unallocated {
+            self.windows.landed(&window, came, limit);
+        }
+        Ok(came)
+    }
+
+    /// Notes how far it came, if it is time. On a disk that is full, or that others
+    /// have made read-only, it trims all the same.
+    fn note(&mut self, now: bool) {
+        let due = self.looked.elapsed() >= self.note_every;
+        if let Some(cursor) = self.cursor.as_ref().filter(|_| now || due) {
+            let trimmed = self.before + self.progress.trimmed_bytes;
+            self.noted = cursor.write(self.windows.position(), trimmed).is_ok();
+            if !now {
+                self.note_every = (self.note_every * 2).min(NOTE_EVERY);
+            }
+            self.looked = Instant::now();
+        }
+    }
+
+    fn failed(&self, error: io::Error) -> TrimError {
+        survey::explained(&self.path, error)
+    }
+}
+
+/// btrfs takes no range shorter than a sector of its own, at most a page of the
+/// largest kind.
+const SHORTEST: u64 = 64 << 10;
+
+fn is_end(error: &io::Error) -> bool {
+    !is_unsupported(error) && error.kind() == io::ErrorKind::InvalidInput
+}
+
+/// How long one window may keep the device busy, in seconds.
+fn busy_limit(policy: &Policy) -> f64 {
+    match policy {
+        Policy::Adaptive(goal) if goal.slowdown < 1.0 => {
+            (BUSY_SHARE * goal.slowdown).clamp(LEAST_BUSY, BUSY)
+        }
+        _ => f64::INFINITY,
+    }
+}
+
+/// Tells how a trim is going of what an engine tells.
+struct Looking<'a, 'b> {
+    tick: &'a mut Tick<'b>,
+    base: TrimProgress,
+}
+
+impl Watch for Looking<'_, '_> {
+    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
+        (self.tick)(&TrimProgress {
+            debt_bytes: progress.debt_bytes,
+            added_latency: progress.added_latency,
+            ..self.base
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! How far a trim is, what came of it, and why there is none.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::state::StateError;
+use crate::engine::Felt;
+use crate::error::ReclaimError;
+
+/// Why a file system isn't trimmed, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum TrimError {
+    #[error("{path}: not a directory")]
+    NotADirectory { path: PathBuf },
+    /// Nothing can be trimmed there, which is no fault.
+    #[error("{path}: the discard operation is not supported{why}")]
+    Unsupported { path: PathBuf, why: String },
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("{path}: trimming takes CAP_SYS_ADMIN; run as root")]
+    NotPermitted { path: PathBuf },
+    #[error("{path}: it is read-only; remount it for writing")]
+    ReadOnly { path: PathBuf },
+    /// By another process: two would write over each other how far they came.
+    #[error("{path}: it is being trimmed already; wait until that is done, or stop it")]
+    Busy { path: PathBuf },
+    #[error(transparent)]
+    Target(#[from] linux::target::TargetError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Reclaim(#[from] ReclaimError),
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TrimProgress {
+    /// Bytes of the file system that were looked at, and in all.
+    pub looked_bytes: u64,
+    /// All that are to be looked at.
+    pub total_bytes: u64,
+    /// Of them, in this run.
+    pub looked_now_bytes: u64,
+    /// Bytes trimmed by this run.
+    pub trimmed_bytes: u64,
+    /// Windows so far.
+    pub windows: u64,
+    /// Bytes trimmed and not seen to be discarded.
+    pub debt_bytes: u64,
+    /// What others wait longer than before, as the controller sees it.
+    pub added_latency: Option<Duration>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trimmed {
+    /// Bytes that were free and are trimmed, those of a run that it went on with
+    /// included.
+    pub bytes: u64,
+    /// How it went.
+    pub progress: TrimProgress,
+    /// What others felt.
+    pub felt: Felt,
+    /// Where it stopped, in bytes, if it was interrupted.
+    pub stopped: Option<u64>,
+    /// Whether how far it came is written down.
+    pub noted: bool,
+}

@@ -1,0 +1,381 @@
+//! How far it came: a small file that survives kills and reboots.
+//!
+//! One for each file system, by its UUID and by the device it lies on: a copy of
+//! a file system has the same UUID. It is written aside and renamed, so that
+//! there is always a whole one, and what can't be what we wrote isn't believed.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags};
+use serde::{Deserialize, Serialize};
+
+const FORMAT: &str = "trimbench.fstrim/1";
+
+/// None of ours is longer.
+const LONGEST: u64 = 16 << 10;
+
+/// Which file system and what of it: only the same is gone on with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Of {
+    /// The file system's UUID.
+    pub(super) uuid: String,
+    /// What its device is known by, the same after a reboot.
+    pub(super) device: String,
+    /// Its type.
+    pub(super) fs: String,
+    /// Its size in bytes.
+    pub(super) size_bytes: u64,
+    /// What was asked to be trimmed.
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) minimum: u64,
+}
+
+/// How far it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct State {
+    format: String,
+    pub(super) of: Of,
+    /// All before this byte is trimmed.
+    pub(super) position: u64,
+    /// Bytes trimmed so far.
+    pub(super) trimmed_bytes: u64,
+}
+
+/// Why there is no going on.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum StateError {
+    #[error(
+        "{path}: {why}; it isn't gone on with: trim without --resume, which begins anew and replaces it"
+    )]
+    NotOurs { path: PathBuf, why: String },
+    #[error("{path}: can't {action} it: {source}")]
+    Io {
+        path: PathBuf,
+        action: &'static str,
+        source: io::Error,
+    },
+}
+
+/// What was left of last time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Left {
+    Nothing,
+    Here(State),
+    /// The file system had so many bytes then, and has so many now: what was trimmed
+    /// can't be told.
+    Resized {
+        was: u64,
+        is: u64,
+    },
+}
+
+/// Held while a file system is trimmed: whoever comes second is told so. The kernel
+/// lets go of it however the process ends.
+#[derive(Debug)]
+pub(super) struct Turn {
+    file: File,
+    path: PathBuf,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // While it is held: nobody else's is removed.
+        let _ = fs::remove_file(&self.path);
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+/// The file of one file system.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    directory: PathBuf,
+    path: PathBuf,
+    of: Of,
+}
+
+impl Cursor {
+    /// In that directory.
+    pub(super) fn of(directory: &Path, of: Of) -> Cursor {
+        let name: String = of
+            .uuid
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
+        let path = directory.join(format!("{name}-{:08x}.json", fnv(of.device.as_bytes())));
+        Cursor {
+            directory: directory.to_owned(),
+            path,
+            of,
+        }
+    }
+
+    #[cfg(test)]
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the turn to trim; `None` if somebody else has it.
+    pub(super) fn turn(&self) -> io::Result<Option<Turn>> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)?;
+        let path = self.path.with_extension("lock");
+        loop {
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+                .open(&path)?;
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(errno) => return Err(errno.into()),
+            }
+            // It may have been removed by whoever had it before.
+            let named = fs::symlink_metadata(&path);
+            let held = file.metadata()?;
+            if named.is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())) {
+                return Ok(Some(Turn { file, path }));
+            }
+        }
+    }
+
+    /// What was left of last time.
+    pub(super) fn read(&self) -> Result<Left, StateError> {
+        let not_ours = |why: &str| StateError::NotOurs {
+            path: self.path.clone(),
+            why: why.to_owned(),
+        };
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+            .open(&self.path);
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Left::Nothing),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                return Err(not_ours("is a symbolic link"));
+            }
+            Err(source) => return Err(self.failed("open", source)),
+        };
+        let found = file
+            .metadata()
+            .map_err(|source| self.failed("examine", source))?;
+        if !found.is_file() {
+            return Err(not_ours("is no regular file"));
+        }
+        if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o022 != 0 {
+            return Err(not_ours("others could have written it"));
+        }
+        let mut text = String::new();
+        let read = file.take(LONGEST + 1).read_to_string(&mut text);
+        if read.is_err() || text.len() as u64 > LONGEST {
+            return Err(not_ours("is no state of a trim"));
+        }
+        let state: State = serde_json::from_str(&text)
+            .map_err(|error| not_ours(&format!("is no state of a trim ({error})")))?;
+        if state.format != FORMAT {
+            return Err(not_ours("has a form that isn't known"));
+        }
+        if state.of.size_bytes != self.of.size_bytes && state.of.uuid == self.of.uuid {
+            return Ok(Left::Resized {
+                was: state.of.size_bytes,
+                is: self.of.size_bytes,
+            });
+        }
+        if (&state.of.uuid, &state.of.device, &state.of.fs)
+            != (&self.of.uuid, &self.of.device, &self.of.fs)
+        {
+            return Err(not_ours("is of another file system"));
+        }
+        if state.of != self.of {
+            return Err(not_ours(
+                "is of a trim with another --offset, --length or --minimum",
+            ));
+        }
+        if state.position < self.of.start
+            || state.position > self.of.start.saturating_add(self.of.length)
+        {
+            return Err(not_ours("says a position that can't be"));
+        }
+        Ok(Left::Here(state))
+    }
+
+    /// So far it came. Whole on the disk when this returns.
+    pub(super) fn write(&self, position: u64, trimmed_bytes: u64) -> Result<(), StateError> {
+        let state = State {
+            format: FORMAT.to_owned(),
+            of: self.of.clone(),
+            position,
+            trimmed_bytes,
+        };
+        let mut text = serde_json::to_string(&state)
+            .map_err(|error| self.failed("write", io::Error::other(error)))?;
+        text.push('\n');
+        self.put(text.as_bytes())
+            .map_err(|source| self.failed("write", source))
+    }
+
+    fn put(&self, text: &[u8]) -> io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)?;
+        let aside = self.path.with_extension("new");
+        // What was left by one that was killed in the middle.
+        match fs::remove_file(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&aside)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(&aside, &self.path)?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    /// It is done.
+    pub(super) fn remove(&self) -> Result<(), StateError> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.failed("remove", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(&self, action: &'static str, source: io::Error) -> StateError {
+        StateError::Io {
+            path: self.path.clone(),
+            action,
+            source,
+        }
+    }
+}
+
+/// FNV-1a, of 32 bits.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of() -> Of {
+        Of {
+            uuid: "00010203-0405".to_owned(),
+            device: "serial x".to_owned(),
+            fs: "ext4".to_owned(),
+            size_bytes: 1 << 40,
+            start: 4096,
+            length: u64::MAX,
+            minimum: 0,
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_until_it_is_done() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("deep/er");
+        let cursor = Cursor::of(&place, of());
+        assert_eq!(cursor.read().unwrap(), Left::Nothing);
+        cursor.write(1 << 30, 7).unwrap();
+        cursor.write(2 << 30, 9).unwrap();
+        let Left::Here(state) = cursor.read().unwrap() else {
+            panic!("it is there");
+        };
+        assert_eq!((state.position, state.trimmed_bytes), (2 << 30, 9));
+        let copy = Cursor::of(
+            &place,
+            Of {
+                device: "serial y".to_owned(),
+                ..of()
+            },
+        );
+        assert_eq!(
+            copy.read().unwrap(),
+            Left::Nothing,
+            "another device is another file"
+        );
+        cursor.remove().unwrap();
+        cursor.remove().unwrap();
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn one_at_a_time_has_the_turn() {
+        let directory = tempfile::tempdir().unwrap();
+        let cursor = Cursor::of(&directory.path().join("deep"), of());
+        let turn = cursor.turn().unwrap().unwrap();
+        assert!(cursor.turn().unwrap().is_none());
+        drop(turn);
+        let again = cursor.turn().unwrap().unwrap();
+        drop(again);
+        let left = fs::read_dir(directory.path().join("deep")).unwrap();
+        assert_eq!(left.count(), 0, "nothing is left of it");
+    }
+
+    #[test]
+    fn what_cannot_be_ours_is_not_believed() {
+        let directory = tempfile::tempdir().unwrap();
+        let cursor = Cursor::of(directory.path(), of());
+        let refused = |said: &str| {
+            let error = cursor.read().unwrap_err().to_string();
+            assert!(error.contains(said), "{said}: {error}");
+            assert!(error.contains("without --resume"), "{error}");
+        };
+        cursor.write(1 << 30, 7).unwrap();
+        let good = fs::read_to_string(cursor.path()).unwrap();
+        let put = |text: &str| {
+            let _ = fs::remove_file(cursor.path());
+            fs::write(cursor.path(), text).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            fs::set_permissions(cursor.path(), mode).unwrap();
+        };
+        put("");
+        refused("no state of a trim");
+        put(&good.replace("\"position\":1073741824", "\"position\":-1"));
+        refused("no state of a trim");
+        put(&good.replace("\"position\":1073741824", "\"position\":0"));
+        refused("can't be");
+        put(&good.replace("fstrim/1", "fstrim/9"));
+        refused("form");
+        put(&good.replace("\"ext4\"", "\"xfs\""));
+        refused("another file system");
+        put(&good.replace("\"minimum\":0", "\"minimum\":1"));
+        refused("--minimum");
+        put(&good.replace("1099511627776", "1099511627777"));
+        let (was, is) = ((1 << 40) + 1, 1 << 40);
+        assert_eq!(cursor.read().unwrap(), Left::Resized { was, is });
+        put(&"x".repeat(100_000));
+        refused("no state of a trim");
+        put(&good);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o622);
+        fs::set_permissions(cursor.path(), mode).unwrap();
+        refused("others could");
+        fs::remove_file(cursor.path()).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", cursor.path()).unwrap();
+        refused("symbolic link");
+        cursor.write(1 << 30, 7).unwrap();
+        assert!(fs::read_to_string("/etc/passwd").unwrap().contains("root"));
+        fs::remove_file(cursor.path()).unwrap();
+        fs::create_dir(cursor.path()).unwrap();
+        refused("no regular file");
+    }
+}

@@ -1,0 +1,291 @@
+//! What is to be trimmed, looked at before anything is done.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use linux::SysRoot;
+use linux::target::Description;
+use linux::trim::{FileSystem, Layout, Range, fitrim, is_unsupported};
+use pace::{DebtMode, Policy, Work};
+use timeline::record::{DeviceInfo, DeviceKind};
+use timeline::units;
+
+use super::TrimError;
+use super::identity::identity;
+use super::state::{Cursor, Of};
+use super::windows::Windows;
+use crate::freer::ground::Ground;
+
+/// Which part of a file system, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The first byte.
+    pub offset: u64,
+    /// How many; `u64::MAX`: to the end.
+    pub length: u64,
+    /// Free extents shorter than this are left alone.
+    pub minimum: u64,
+}
+
+impl Default for Asked {
+    /// All of it.
+    fn default() -> Asked {
+        Asked {
+            offset: 0,
+            length: u64::MAX,
+            minimum: 0,
+        }
+    }
+}
+
+/// A file system that can be trimmed.
+#[derive(Debug)]
+pub struct Survey {
+    pub(super) path: PathBuf,
+    pub(super) directory: File,
+    pub(super) fs: FileSystem,
+    pub(super) asked: Asked,
+    /// Bytes that are free, as the file system says.
+    pub(super) free: u64,
+    /// Bytes of a block.
+    pub(super) block: u64,
+    size: u64,
+    kind: String,
+    device: Option<String>,
+    source: Option<String>,
+    ground: Ground,
+    states: Option<PathBuf>,
+    over_file: bool,
+}
+
+impl Survey {
+    /// Looks at the file system of a directory. `states`: where it is noted how
+    /// far a trim came.
+    ///
+    /// # Errors
+    /// [`TrimError::Unsupported`] where nothing can be trimmed.
+    pub fn of(path: &Path, asked: Asked, states: Option<PathBuf>) -> Result<Survey, TrimError> {
+        let failed = |action| {
+            let path = path.to_owned();
+            move |source| TrimError::Io {
+                action,
+                path,
+                source,
+            }
+        };
+        if !path.metadata().map_err(failed("examine"))?.is_dir() {
+            let path = path.to_owned();
+            return Err(TrimError::NotADirectory { path });
+        }
+        let directory = File::open(path).map_err(failed("open"))?;
+        let found = linux::target::describe(path)?;
+        // A range without length: refused, but last, for what is missing is told first.
+        let nothing = Range {
+            start: 0,
+            length: 0,
+            minimum: 0,
+        };
+        match fitrim(&directory, nothing) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+            Err(error) => return Err(explained(path, error)),
+        }
+        let sys = SysRoot::host();
+        let stat = rustix::fs::fstatvfs(&directory)
+            .map_err(|errno| failed("tell the space of")(errno.into()))?;
+        let fs = FileSystem::of(&sys, &directory, &found);
+        let top = found.devices.iter().find(|device| device.level == 0);
+        Ok(Survey {
+            ground: Ground::trimmed(&sys, &found, stat.f_frsize.max(512)),
+            path: path.to_owned(),
+            directory,
+            fs,
+            asked,
+            block: stat.f_frsize,
+            free: stat.f_bfree.saturating_mul(stat.f_frsize),
+            size: stat.f_blocks.saturating_mul(stat.f_frsize),
+            kind: found.target.fs.clone().unwrap_or_default(),
+            device: top.map(|top| top.name.clone()),
+            source: source(&found),
+            over_file: found.devices.iter().any(is_over_file),
+            states,
+        })
+    }
+
+    /// What it would do, in a sentence.
+    pub fn intention(&self) -> String {
+        let windows = self.windows();
+        let way = match &self.fs.layout {
+            Layout::Groups { group, .. } => {
+                format!("in block groups of {}", units::bytes(*group))
+            }
+            Layout::Allocation { group } => {
+                format!("in pieces of allocation groups of {}", units::bytes(*group))
+            }
+            Layout::Chunks(chunks) => format!("in {} chunks", chunks.len()),
+            Layout::Anywhere => "in windows".to_owned(),
+            Layout::Whole => "in one call".to_owned(),
+        };
+        format!(
+            "would look at {} of {} for up to {} that are free, {way}",
+            units::bytes(windows.all()),
+            self.kind,
+            units::bytes(self.free.min(windows.all())),
+        )
+    }
+
+    /// What is mounted there, e.g. `/dev/sda2`.
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    pub(super) fn windows(&self) -> Windows {
+        let asked = self.asked.offset..self.asked.offset.saturating_add(self.asked.length);
+        Windows::new(self.fs.layout.clone(), asked, self.fs.end).at_least(self.asked.minimum)
+    }
+
+    pub(super) fn cursor(&self) -> Option<Cursor> {
+        let of = Of {
+            uuid: self.fs.uuid.clone()?,
+            device: identity(&SysRoot::host(), self.device.as_deref()?),
+            fs: self.kind.clone(),
+            size_bytes: self.size,
+            start: self.asked.offset,
+            length: self.asked.length,
+            minimum: self.asked.minimum,
+        };
+        Some(Cursor::of(self.states.as_deref()?, of))
+    }
+
+    pub(super) fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
+    pub(super) fn leaves(&self) -> &[String] {
+        &self.ground.leaves
+    }
+
+    pub(super) fn copies(&self) -> f64 {
+        self.ground.copies
+    }
+
+    pub(super) fn is_paced(&self) -> bool {
+        self.ground.mode != DebtMode::Never
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        self.ground.mode == DebtMode::Commit
+    }
+
+    /// XFS says how long the range was.
+    pub(super) fn is_exact(&self) -> bool {
+        self.kind != "xfs" || !self.is_counted()
+    }
+
+    /// Whether its discards are first holes in a file of another file system.
+    pub(super) fn is_over_file(&self) -> bool {
+        self.over_file && self.is_counted() && self.is_exact()
+    }
+
+    /// All that can be discarded.
+    pub(super) fn work(&self, policy: &Policy) -> Work {
+        let bytes = self.free.min(self.windows().all()).max(1);
+        let mut work = self.ground.shape(&Work::new(bytes, 1));
+        let held = matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some());
+        if held && matches!(self.fs.layout, Layout::Groups { .. } | Layout::Whole) {
+            // A free extent goes whole: what the device lets through is the least.
+            work.granularity = work.unit;
+        }
+        work
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        match &self.fs.layout {
+            Layout::Chunks(chunks) => {
+                let within: u64 = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
+                let beyond =
+                    (self.size as f64 - within as f64 / self.ground.copies.max(1.0)) as u64;
+                if self.size > within && beyond > 1 << 30 {
+                    notes.push(format!(
+                        "about {} belong to no chunk: btrfs trims them in one call, which can't be \
+                         paced, the first time since it was mounted",
+                        units::bytes(beyond)
+                    ));
+                }
+            }
+            Layout::Whole => notes.push(format!(
+                "{} can be trimmed in one call only: it isn't paced, and it can't be gone on with",
+                self.kind
+            )),
+            _ => {}
+        }
+        if self.is_paced() && !self.is_counted() {
+            notes.push(
+                "the devices' statistics are off: what is discarded can't be seen, and the rate is \
+                 held instead"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+fn is_over_file(device: &DeviceInfo) -> bool {
+    device.kind == DeviceKind::Loop && !device.leaf
+}
+
+fn source(found: &Description) -> Option<String> {
+    found.target.source.clone()
+}
+
+/// What the kernel said, and what to do.
+pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
+    let path = path.to_owned();
+    if is_unsupported(&error) {
+        let why = match linux::target::describe(&path) {
+            Ok(found) if found.devices.iter().any(|d| d.discard.max_bytes == 0) => {
+                let stops = found.devices.iter().find(|d| d.discard.max_bytes == 0);
+                stops.map_or(String::new(), |device| {
+                    format!(" ({} takes no discards)", device.name)
+                })
+            }
+            Ok(found) => {
+                let kind = found.target.fs.unwrap_or_default();
+                format!(" ({kind} can't be trimmed)")
+            }
+            Err(_) => String::new(),
+        };
+        return TrimError::Unsupported { path, why };
+    }
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => TrimError::NotPermitted { path },
+        io::ErrorKind::ReadOnlyFilesystem => TrimError::ReadOnly { path },
+        _ => TrimError::Io {
+            action: "trim",
+            path,
+            source: error,
+        },
+    }
+}
+
+/// Where it is noted how far trims came: where systemd says
+/// (`StateDirectory=`), for root in `/var/lib/trimbench/fstrim`, else in
+/// `$XDG_STATE_HOME/trimbench/fstrim`.
+pub fn state_directory() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    if let Some(given) = absolute("STATE_DIRECTORY") {
+        return Some(given);
+    }
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/lib/trimbench/fstrim"));
+    }
+    let state =
+        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    Some(state.join("trimbench/fstrim"))
+}

@@ -1,0 +1,444 @@
+//! Into which windows a file system is cut: pure.
+//!
+//! How much a window holds is known of ext4, whose groups are looked at before, and
+//! of XFS, which tells its free extents. Elsewhere the windows learn from one
+//! another how long one may be for each byte that is allowed: one that cost more than
+//! it may makes the next shorter, one that cost less makes it at most twice as
+//! long. None is longer than eight times what is allowed.
+
+use std::ops::Range;
+
+use linux::files::FileExtent;
+use linux::trim::{Ahead, Layout};
+
+use super::cost::Costs;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Windows are cut at multiples of this, where the file system doesn't say more.
+const GRAIN: u64 = MIB;
+
+/// The longest window where nothing is paced: so that it can be stopped.
+const LONGEST: u64 = 4 * GIB;
+
+/// A window is at most and at least so many times as long as what is allowed.
+const BOLD: f64 = 8.0;
+const TIMID: f64 = 1.0 / 4096.0;
+
+/// A group is cut into at most so many parts, and only where it costs so many
+/// times what it may: each cut trims the rest of an extent twice, and a group
+/// that was trimmed in parts isn't remembered as trimmed.
+const PARTS: u64 = 32;
+const DEAR: f64 = 2.0;
+
+/// A group of fewer extents isn't cut: an extent goes whole.
+const FEW: u64 = 8;
+
+/// XFS before Linux 6.6 trims whole extents that only touch a range: after so many
+/// windows that discarded far more than they are long, there are no cuts any more.
+const OVERRUNS: u32 = 2;
+
+/// Of what is allowed, so much more may be trimmed where that saves a cut.
+const REST: u64 = 8;
+
+/// A cut that is nearer than this to the window's beginning needn't be at a
+/// multiple of the grain.
+const FINE: u64 = 64 << 10;
+
+/// What a file system tells of its free space before it is trimmed.
+pub(super) trait Foresight {
+    /// What a block group holds; `None`: it isn't told.
+    fn group(&mut self, group: u64) -> Option<Ahead>;
+
+    /// The first free extent that ends behind a position.
+    fn behind(&mut self, position: u64) -> Told;
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Told {
+    /// This.
+    Extent(Range<u64>),
+    /// There is none.
+    Nothing,
+    /// It isn't told.
+    Unknown,
+}
+
+/// What the next window may hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Limit {
+    /// Bytes.
+    pub(super) bytes: u64,
+    /// Seconds in which the device is busy with it.
+    pub(super) seconds: f64,
+}
+
+/// One call's range, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) start: u64,
+    /// `u64::MAX`: to the end.
+    pub(super) length: u64,
+    /// How long it is for progress: what is known to be there.
+    pub(super) spans: u64,
+}
+
+/// What came of a window.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Came {
+    pub(super) bytes: u64,
+    pub(super) discards: u64,
+    /// Seconds in which the device was busy with it.
+    pub(super) busy: f64,
+}
+
+/// The windows of one file system, one after the other.
+#[derive(Debug)]
+pub(super) struct Windows {
+    layout: Layout,
+    /// What was asked for; its end is `u64::MAX` where it is the file system's.
+    asked: Range<u64>,
+    /// The file system's end, as far as it is known.
+    end: u64,
+    position: u64,
+    /// Shorter free extents are left alone, and no part may be one.
+    minimum: u64,
+    /// How long the next may be for each byte that is allowed, where nothing is told.
+    bold: f64,
+    /// Of the group that `position` is in, the parts it is cut into.
+    parts: u64,
+    overruns: u32,
+    costs: Costs,
+}
+
+impl Windows {
+    pub(super) fn new(layout: Layout, asked: Range<u64>, end: u64) -> Windows {
+        let mut windows = Windows {
+            layout,
+            end: end.min(asked.end),
+            position: asked.start,
+            asked,
+            minimum: 0,
+            bold: 1.0,
+            parts: 1,
+            overruns: 0,
+            costs: Costs::default(),
+        };
+        windows.skip_holes();
+        windows
+    }
+
+    /// Free extents shorter than this are left alone.
+    pub(super) fn at_least(self, minimum: u64) -> Windows {
+        Windows { minimum, ..self }
+    }
+
+    /// Where the next begins.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes on from there.
+    pub(super) fn seek(&mut self, position: u64) {
+        self.position = position.max(self.asked.start);
+        self.skip_holes();
+    }
+
+    /// The groups that these extents of a file lie in, as start and length: only of
+    /// ext4, and only what was asked for.
+    pub(super) fn groups_of(&self, extents: &[FileExtent]) -> Vec<(u64, u64)> {
+        let Layout::Groups { group, first, .. } = self.layout else {
+            return Vec::new();
+        };
+        let mut found: Vec<(u64, u64)> = extents
+            .iter()
+            .filter(|extent| extent.on_disk)
+            .map(|extent| first + extent.physical.saturating_sub(first) / group * group)
+            .filter(|start| *start >= self.asked.start && start + group <= self.asked.end)
+            .map(|start| (start, group))
+            .collect();
+        found.dedup();
+        found
+    }
+
+    /// Nothing is left.
+    pub(super) fn is_done(&self) -> bool {
+        self.position >= self.end
+    }
+
+    /// The group that comes next, if its contents can be looked at before.
+    pub(super) fn group(&self) -> Option<u64> {
+        match self.layout {
+            Layout::Groups { group, first, .. } => {
+                let place = self.position.saturating_sub(first);
+                (self.position <= first || place % group == 0).then_some(place / group)
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes that are still to be looked at.
+    pub(super) fn left(&self) -> u64 {
+        self.within(self.position..self.end)
+    }
+
+    /// Bytes to be looked at in all.
+    pub(super) fn all(&self) -> u64 {
+        self.within(self.asked.start..self.end)
+    }
+
+    fn within(&self, range: Range<u64>) -> u64 {
+        match &self.layout {
+            Layout::Chunks(chunks) => {
+                let part = |chunk: &Range<u64>| {
+                    let end = chunk.end.min(range.end);
+                    end.saturating_sub(chunk.start.max(range.start))
+                };
+                chunks.iter().map(part).sum()
+            }
+            _ => range.end.saturating_sub(range.start),
+        }
+    }
+
+    /// The next window.
+    pub(super) fn next(&mut self, limit: Limit, told: &mut dyn Foresight) -> Window {
+        let end = match self.layout.clone() {
+            Layout::Whole => u64::MAX,
+            Layout::Groups {
+                group,
+                first,
+                block,
+            } => self.groups(limit, told, group, first, block),
+            _ => self.pieces(limit, told),
+        };
+        let start = self.position;
+        let spans = self.within(start..end.min(self.end));
+        // The last goes to the end that was asked for: what has grown meanwhile,
+        // or lies beyond (a realtime section of XFS), belongs to it.
+        let end = if end >= self.end { self.asked.end } else { end };
+        Window {
+            start,
+            length: match end {
+                u64::MAX => u64::MAX,
+                end => end - start,
+            },
+            spans,
+        }
+    }
+
+    /// Where the kernel is told to begin with a window, `block` being the file system's:
+    /// of XFS behind the headers that begin each group.
+    ///
+    /// Of a whole group XFS takes the free extents by length, and of those that are
+    /// equally long it leaves most alone (seen with Linux 6.18: of ten of 128 MiB it
+    /// trimmed one); of a part it takes them in order, and none is left.
+    pub(super) fn begins(&self, window: &Window, block: u64) -> u64 {
+        match self.layout {
+            Layout::Allocation { group } if window.start.is_multiple_of(group) => {
+                window.start + block.min(window.length - 1)
+            }
+            _ => window.start,
+        }
+    }
+
+    /// Whole groups as long as they fit, or a part of one that is too dear.
+    fn groups(
+        &mut self,
+        limit: Limit,
+        told: &mut dyn Foresight,
+        group: u64,
+        first: u64,
+        block: u64,
+    ) -> u64 {
+        let of = |position: u64| position.saturating_sub(first) / group;
+        let end_of = |number: u64| first + (number + 1) * group;
+        let number = of(self.position);
+        let boundary = self.group().is_some();
+        if !boundary && self.parts > 1 {
+            // By now it may be known what its extents cost.
+            if let Some(found) = told.group(number) {
+                self.parts = self.parts_of(&found, block, limit);
+            }
+            return self.part(number, group, first);
+        }
+        self.parts = 1;
+        if !boundary {
+            return end_of(number);
+        }
+        let Some(found) = told.group(number) else {
+            // As many groups as were well last time.
+            let span = self.span_for(limit).max(group);
+            return end_of(number + (span / group).max(1) - 1);
+        };
+        let mut bytes = found.blocks * block;
+        let mut seconds = self.seconds(&found, block, limit);
+        self.parts = self.parts_of(&found, block, limit);
+        if self.parts > 1 {
+            return self.part(number, group, first);
+        }
+        let mut last = number;
+        while end_of(last) < self.end && end_of(last) - self.position < LONGEST {
+            let Some(more) = told.group(last + 1) else {
+                break;
+            };
+            bytes = bytes.saturating_add(more.blocks * block);
+            seconds += self.seconds(&more, block, limit);
+            if bytes > limit.bytes || seconds > limit.seconds {
+                break;
+            }
+            last += 1;
+        }
+        end_of(last)
+    }
+
+    /// Into how many parts a group is cut.
+    fn parts_of(&self, found: &Ahead, block: u64, limit: Limit) -> u64 {
+        let seconds = self.seconds(found, block, limit);
+        if seconds <= DEAR * limit.seconds || found.extents <= FEW {
+            return 1;
+        }
+        let parts = (seconds / limit.seconds).ceil().min(PARTS as f64);
+        (parts as u64).next_power_of_two()
+    }
+
+    /// What a group takes; unknown is as much as may be.
+    fn seconds(&self, found: &Ahead, block: u64, limit: Limit) -> f64 {
+        let known = self.costs.predict(found.extents, found.blocks * block);
+        known.unwrap_or(match found.extents {
+            0 => 0.0,
+            extents if extents > FEW => f64::MAX,
+            _ => limit.seconds,
+        })
+    }
+
+    fn part(&self, number: u64, group: u64, first: u64) -> u64 {
+        let begins = first + number * group;
+        let part = (group / self.parts).max(1);
+        let which = self.position.saturating_sub(begins) / part;
+        (begins + (which + 1) * part).min(begins + group)
+    }
+
+    /// As long as is told or, where nothing is, as the last ones teach; and not across
+    /// a boundary.
+    fn pieces(&mut self, limit: Limit, told: &mut dyn Foresight) -> u64 {
+        let boundary = match &self.layout {
+            Layout::Allocation { group } => (self.position / group + 1) * group,
+            // A chunk that a range doesn't begin with is passed over (Linux 6.12
+            // `btrfs_lookup_first_block_group`).
+            Layout::Chunks(chunks) => {
+                let chunk = chunks.iter().find(|chunk| chunk.end > self.position);
+                return chunk.map_or(u64::MAX, |chunk| chunk.end);
+            }
+            _ => u64::MAX,
+        };
+        if boundary < u64::MAX && self.overruns >= OVERRUNS {
+            return boundary;
+        }
+        let end = if limit.bytes == u64::MAX {
+            self.position.saturating_add(LONGEST)
+        } else {
+            match self.foreseen(limit, boundary, told) {
+                Some(end) => return end,
+                None => self.position.saturating_add(self.span_for(limit)) / GRAIN * GRAIN,
+            }
+        };
+        if end >= boundary {
+            return boundary;
+        }
+        end.max(self.position + 1)
+    }
+
+    /// As many free extents as are allowed, or a part of one that is longer; `None`
+    /// where it isn't told what is free.
+    fn foreseen(&self, limit: Limit, boundary: u64, told: &mut dyn Foresight) -> Option<u64> {
+        let (mut bytes, mut extents) = (0, 0);
+        let mut at = self.position;
+        loop {
+            let extent = match told.behind(at) {
+                Told::Unknown => return None,
+                Told::Nothing => return Some(boundary.min(self.asked.end)),
+                Told::Extent(extent) => extent,
+            };
+            let (start, end) = (extent.start.max(at), extent.end.min(boundary));
+            if start >= boundary {
+                return Some(boundary);
+            }
+            let more = end - start;
+            if more < self.minimum {
+                at = end;
+                continue;
+            }
+            let dear = self.costs.predict(extents + 1, bytes + more);
+            let most = limit.bytes.max(self.minimum);
+            if extents == 0 && more > most.saturating_add(most / REST) {
+                return Some(self.cut(start..end, most));
+            }
+            if extents > 0 && (bytes + more > limit.bytes || dear.is_none_or(|s| s > limit.seconds))
+            {
+                return Some(start);
+            }
+            (bytes, extents, at) = (bytes + more, extents + 1, end);
+            if at >= boundary {
+                return Some(boundary);
+            }
+        }
+    }
+
+    /// Where to cut an extent of which so much is allowed.
+    fn cut(&self, extent: Range<u64>, most: u64) -> u64 {
+        let fine = if most < GRAIN { FINE } else { GRAIN };
+        let cut = (extent.start + most.max(FINE)) / fine * fine;
+        let least = extent.start + self.minimum.max(1);
+        let cut = if cut >= least { cut } else { cut + fine };
+        // Nor is too little left.
+        let rest = extent.end.saturating_sub(cut);
+        if rest < self.minimum.max(1) {
+            extent.end
+        } else {
+            cut
+        }
+    }
+
+    fn span_for(&self, limit: Limit) -> u64 {
+        ((limit.bytes as f64 * self.bold) as u64).clamp(GRAIN, LONGEST)
+    }
+
+    /// A window is trimmed.
+    pub(super) fn landed(&mut self, window: &Window, came: Came, limit: Limit) {
+        self.costs.learn(came.discards, came.bytes, came.busy);
+        if window.length != u64::MAX && came.bytes > 2 * window.length && came.bytes > 64 * MIB {
+            self.overruns += 1;
+        }
+        let share = |of: f64, limit: f64| if limit > 0.0 { of / limit } else { 1.0 };
+        let worst = share(came.bytes.min(window.spans) as f64, limit.bytes as f64)
+            .max(share(came.busy, limit.seconds))
+            .max(0.5);
+        let length = window.spans as f64 / limit.bytes.max(1) as f64 / worst.min(16.0);
+        // One that a boundary cut short is no reason to be timid.
+        let least = if worst < 1.0 { self.bold } else { TIMID };
+        self.bold = length.clamp(least, BOLD);
+        self.position = match window.length {
+            u64::MAX => u64::MAX,
+            length => window.start.saturating_add(length),
+        };
+        self.skip_holes();
+    }
+
+    /// There is nothing between chunks.
+    fn skip_holes(&mut self) {
+        if let Layout::Chunks(chunks) = &self.layout {
+            let next = chunks.iter().find(|chunk| chunk.end > self.position);
+            self.position = next.map_or(u64::MAX, |chunk| chunk.start.max(self.position));
+        }
+    }
+
+    /// There is nothing more: the file system ends here.
+    pub(super) fn end(&mut self) {
+        self.position = u64::MAX;
+    }
+}
+
+#[cfg(test)]
+mod tests;

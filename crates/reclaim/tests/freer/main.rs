@@ -1,0 +1,165 @@
+//! Freeing on file systems of its own: what each does about discards, and that
+//! the debt is known to be paid.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../trimbench/tests/common/gate.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod gate;
+mod loop_fs;
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::process::Command;
+
+use gate::Need;
+use loop_fs::LoopFs;
+use pace::{Goal, Policy, Work};
+use reclaim::Unwatched;
+use reclaim::freer::{Emptied, Felt, Freer, FreerOptions};
+
+const MIB: u64 = 1 << 20;
+const EXT4: [&str; 3] = ["mkfs.ext4", "-q", "-F"];
+const XFS: [&str; 3] = ["mkfs.xfs", "-q", "-f"];
+const BTRFS: [&str; 3] = ["mkfs.btrfs", "-q", "-f"];
+const BYTES: u64 = 48 * MIB;
+
+fn lacks(mkfs: &'static str) -> bool {
+    gate::lacks(&[
+        Need::Root,
+        Need::File("/dev/loop-control"),
+        Need::Tool(mkfs),
+    ])
+}
+
+/// A file with a hole in it, on disk.
+fn victim(fs: &LoopFs) -> File {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(fs.path().join("victim"))
+        .unwrap();
+    // XFS reserves space for files that grow.
+    file.set_len((1 << 30) + BYTES).unwrap();
+    let mut block = vec![0; MIB as usize];
+    for i in 0..BYTES / MIB {
+        block.fill(i as u8 + 1);
+        let hole = if i < 16 { 0 } else { 1 << 30 };
+        file.write_all_at(&block, hole + i * MIB).unwrap();
+    }
+    file.sync_all().unwrap();
+    rustix::fs::syncfs(File::open(fs.path()).unwrap()).unwrap();
+    file
+}
+
+/// Empties it at half of the throughput, so that tests don't take long.
+fn empty(fs: &LoopFs, file: &File) -> (Emptied, Felt, Vec<String>) {
+    let allocated = file.metadata().unwrap().blocks() * 512;
+    let on = File::open(fs.path()).unwrap();
+    let policy = Policy::Adaptive(Goal::slowdown(0.5));
+    let work = Work::new(allocated, 2);
+    let options = FreerOptions::default();
+    let mut freer = Freer::new(on.as_fd(), policy, None, &work, &options).unwrap();
+    let notes = freer.notes().to_vec();
+    let emptied = freer.empty(file, &mut Unwatched).unwrap();
+    assert_eq!(file.metadata().unwrap().blocks(), 0);
+    let felt = freer.finish(&mut Unwatched).unwrap();
+    assert_eq!((emptied.bytes, felt.freed), (allocated, allocated));
+    (emptied, felt, notes)
+}
+
+/// All came back as discards before it said that it was finished.
+fn is_paid(what: &str, emptied: &Emptied, felt: &Felt) {
+    assert!(felt.answered && felt.written_off == 0, "{what}: {felt:?}");
+    assert!(felt.discarded >= BYTES / 100 * 98, "{what}: {felt:?}");
+    assert!(
+        emptied.calls > 1 && emptied.exempt == 0,
+        "{what}: {emptied:?}"
+    );
+}
+
+#[test]
+fn ext4_with_a_journal_and_without() {
+    if lacks("mkfs.ext4") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&EXT4, "discard");
+    let (emptied, felt, _) = empty(&fs, &victim(&fs));
+    is_paid("with a journal", &emptied, &felt);
+    drop(fs);
+    let bare = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal"];
+    let fs = LoopFs::new(&bare, "discard");
+    let (emptied, felt, _) = empty(&fs, &victim(&fs));
+    is_paid("without a journal", &emptied, &felt);
+}
+
+#[test]
+fn xfs_and_what_it_shares() {
+    if lacks("mkfs.xfs") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&XFS, "discard");
+    let (emptied, felt, _) = empty(&fs, &victim(&fs));
+    is_paid("XFS", &emptied, &felt);
+    std::fs::remove_file(fs.path().join("victim")).unwrap();
+    let file = victim(&fs);
+    let copied = Command::new("cp")
+        .arg("--reflink=always")
+        .args([fs.path().join("victim"), fs.path().join("copy")])
+        .status()
+        .unwrap();
+    if !copied.success() {
+        println!("skipped: this XFS shares nothing");
+        return;
+    }
+    let (emptied, felt, _) = empty(&fs, &file);
+    assert_eq!(emptied.exempt, emptied.bytes, "{emptied:?}");
+    assert_eq!(
+        (felt.written_off, felt.discarded / BYTES),
+        (0, 0),
+        "{felt:?}"
+    );
+}
+
+#[test]
+fn btrfs_sync_and_async() {
+    if lacks("mkfs.btrfs") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&BTRFS, "discard=sync");
+    let (emptied, felt, _) = empty(&fs, &victim(&fs));
+    assert!(felt.answered && felt.written_off == 0, "{felt:?}");
+    assert!(felt.discarded >= BYTES / 100 * 98, "{felt:?}");
+    assert!(emptied.calls >= 1);
+    drop(fs);
+    // Two minutes of grace: nobody waits for that.
+    let fs = LoopFs::new(&BTRFS, "discard=async");
+    let (_, felt, notes) = empty(&fs, &victim(&fs));
+    assert!(felt.discarded < BYTES / 2, "{felt:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("discard=async")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn nothing_is_paced_where_no_discards_are_sent() {
+    if lacks("mkfs.ext4") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&EXT4, "nodiscard");
+    let (_, felt, notes) = empty(&fs, &victim(&fs));
+    assert!(
+        !felt.answered && felt.discarded == 0 && felt.canary.is_none(),
+        "{felt:?}"
+    );
+    assert!(
+        notes.iter().any(|note| note.contains("without discard")),
+        "{notes:?}"
+    );
+}
