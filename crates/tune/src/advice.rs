@@ -1,0 +1,306 @@
+//! What follows from the experiments, in words, and what it costs.
+
+use serde::Serialize;
+use timeline::units::{self, GIB};
+
+use crate::frontier::{Measure, beats};
+use crate::point::Point;
+use crate::trial::{Policy, Trial};
+
+/// A loss below this, in seconds, isn't one: two intervals of the record.
+const LOST_S: f64 = 0.1;
+/// And below this, in seconds, none can be told.
+const NOTHING_S: f64 = 0.005;
+/// An fsync that waits so long is held up, in microseconds.
+const FSYNC_US: f64 = 200_000.0;
+/// The worst 100 ms are bad when they lose so much more than is usual.
+const WORSE: f64 = 0.25;
+/// What is paced may miss the goal by so much and still hold it.
+const MISSED: f64 = 0.05;
+
+/// What was asked for, and how it is now.
+#[derive(Debug, Clone, Copy)]
+pub struct Goal {
+    /// Share of others' throughput that freeing may cost, 0 to 1.
+    pub slowdown: f64,
+    /// `discard_max_bytes` now.
+    pub limit_bytes: u64,
+    /// Whether the file system sends discards by itself now.
+    pub online: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    /// Online discard holds nobody up.
+    NothingStalls,
+    /// It does, and what was tried instead can't be told from it.
+    WithinNoise,
+    /// Another `discard_max_bytes` is better.
+    Limit,
+    /// What is large is better deleted with `trimbench rm`.
+    PacedRm,
+    /// Discards are better sent later, paced.
+    PacedFstrim,
+    /// Too few runs to say anything.
+    TooFewRuns,
+}
+
+/// A choice, and what it costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cost {
+    /// The choice.
+    pub choice: String,
+    /// What it costs, in a sentence or two.
+    pub cost: String,
+}
+
+/// What follows from the experiments.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    /// What was found.
+    pub finding: Finding,
+    /// What to set; `None` where nothing needs to be.
+    pub set: Option<Trial>,
+    /// What to do, in words.
+    pub text: String,
+    /// Each choice's cost.
+    pub costs: Vec<Cost>,
+}
+
+/// What to do, from the points of the trials.
+pub fn advise(points: &[Point], goal: &Goal) -> Advice {
+    let (finding, set, text) = found(points, goal);
+    Advice {
+        finding,
+        set,
+        text,
+        costs: costs(points, goal),
+    }
+}
+
+/// Whether others are held up while space is freed so.
+fn hurts(point: &Point) -> bool {
+    let worse = point.worst_loss.median - point.usual_worst_loss.median >= WORSE;
+    let felt = point.lost_s.median >= LOST_S || point.worst_fsync_us.median >= FSYNC_US;
+    point.stalled >= 0.5 && felt || point.lost_s.low >= LOST_S && worse
+}
+
+/// Whether a paced way costs others no more than was asked for, and less at once than
+/// the other.
+fn holds(paced: &Point, unpaced: &Point, goal: &Goal) -> bool {
+    paced.lost_share() <= goal.slowdown + MISSED
+        && (beats(paced, unpaced, Measure::WorstLoss)
+            || paced.lost_share() < unpaced.lost_share() / 2.0)
+}
+
+fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
+    let of = |policy| points.iter().filter(move |p| p.trial.policy == policy);
+    let Some(now) = of(Policy::Online).find(|p| p.trial.limit_bytes == goal.limit_bytes) else {
+        let text = "Too few runs to say anything: nothing is changed.".to_owned();
+        return (Finding::TooFewRuns, None, text);
+    };
+    if !hurts(now) {
+        return nothing_stalls(now, goal);
+    }
+    let better = better_limit(points, now);
+    let online = better.unwrap_or(now);
+    let stall = format!(
+        "Online discard as it is now holds others up: {} of their time for {} freed, {} of their \
+         throughput in the worst 100 ms.",
+        units::seconds(now.lost_s.median),
+        units::bytes(now.discard_bytes.median as u64),
+        units::percent(now.worst_loss.median),
+    );
+    let limit_text = better.map_or(String::new(), |better| {
+        format!(
+            " Discards of at most {} cost them less ({}, and a longest wait of {} instead of {}), \
+             so set discard_max_bytes to {}.",
+            units::bytes(better.trial.limit_bytes),
+            units::seconds(better.lost_s.median),
+            units::latency_us(better.worst_read_us.median),
+            units::latency_us(now.worst_read_us.median),
+            better.trial.limit_bytes,
+        )
+    });
+    if let Some(better) = better.filter(|better| !hurts(better)) {
+        return (Finding::Limit, Some(better.trial), stall + &limit_text);
+    }
+    let rm = of(Policy::PacedRm).find(|rm| holds(rm, online, goal));
+    let fstrim = of(Policy::PacedFstrim).find(|fstrim| holds(fstrim, online, goal));
+    // What changes less comes first; but who sends no discards now needn't begin to.
+    match (rm, fstrim, goal.online) {
+        (Some(rm), fstrim, true) => {
+            let text = format!(
+                "{stall}{limit_text} Leave online discard on, and delete what is large with \
+                 `trimbench rm`: it costs others {} of their throughput while it frees, and takes {} \
+                 instead of {} for as much.{}",
+                units::percent(rm.lost_share()),
+                units::seconds(rm.freeing_s.median),
+                units::seconds(online.freeing_s.median),
+                match fstrim {
+                    Some(_) =>
+                        " Where programs that you can't change delete (databases, containers), \
+                         nodiscard with a paced fstrim suits as well, at the cost below: --policies \
+                         fstrim.",
+                    None => "",
+                }
+            );
+            (Finding::PacedRm, better.map(|better| better.trial), text)
+        }
+        (_, Some(fstrim), _) => {
+            let text = format!(
+                "{stall} Mount with nodiscard and trim with `trimbench fstrim` by a timer: deletions \
+                 then hold nobody up, and the trimming costs {} of others' throughput while it \
+                 goes on. Only with the timer, for no discards at all have a price; see below.",
+                units::percent(fstrim.lost_share()),
+            );
+            (Finding::PacedFstrim, Some(fstrim.trial), text)
+        }
+        _ if better.is_some() => {
+            let set = better.map(|better| better.trial);
+            (Finding::Limit, set, stall + &limit_text)
+        }
+        _ => {
+            let text = format!(
+                "{stall} What was tried instead is no better, or within the noise of the runs: \
+                 nothing is changed.{}",
+                missed(points, goal)
+            );
+            (Finding::WithinNoise, None, text)
+        }
+    }
+}
+
+/// The paced ways that cost others more than was asked for.
+fn missed(points: &[Point], goal: &Goal) -> String {
+    let missed = points
+        .iter()
+        .filter(|p| p.lost_share() > goal.slowdown + MISSED);
+    let sentence = |point: &Point| {
+        let program = match point.trial.policy {
+            Policy::Online => return String::new(),
+            Policy::PacedRm => "trimbench rm",
+            Policy::PacedFstrim => "trimbench fstrim",
+        };
+        format!(
+            " Here `{program}` cost others {} of their throughput, where {} were asked for.",
+            units::percent(point.lost_share()),
+            units::percent(goal.slowdown),
+        )
+    };
+    missed.map(sentence).collect()
+}
+
+/// A time that was lost, of which nothing below a few milliseconds can be told.
+fn lost(s: f64) -> String {
+    match s {
+        s if s < NOTHING_S => "no".to_owned(),
+        s => units::seconds(s),
+    }
+}
+
+fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) {
+    let seen = format!(
+        "Online discard holds nobody up here: {} freed in {}, and {} {} lost.",
+        units::bytes(now.discard_bytes.median as u64),
+        units::seconds(now.freeing_s.median),
+        lost(now.lost_s.median),
+        match now.lost_s.median < NOTHING_S {
+            true => "time of others",
+            false => "of others' time",
+        },
+    );
+    match goal.online {
+        true => {
+            let text = format!("{seen} Nothing to change.");
+            (Finding::NothingStalls, None, text)
+        }
+        false => {
+            let text = format!(
+                "{seen} It is off now; mount with discard: freed space is told to the drive at once, \
+                 and no timer is needed."
+            );
+            (Finding::NothingStalls, Some(now.trial), text)
+        }
+    }
+}
+
+/// The limit with which unpaced deletions cost others less, and nothing more.
+fn better_limit<'a>(points: &'a [Point], now: &Point) -> Option<&'a Point> {
+    const FELT: [Measure; 3] = [Measure::Lost, Measure::WorstLoss, Measure::WorstRead];
+    points
+        .iter()
+        .filter(|p| p.trial.policy == Policy::Online)
+        .filter(|p| FELT.iter().any(|&m| beats(p, now, m)))
+        .filter(|p| !Measure::ALL.iter().any(|&m| beats(now, p, m)))
+        .min_by(|a, b| f64::total_cmp(&a.lost_s.median, &b.lost_s.median))
+}
+
+fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
+    let of = |policy| {
+        let mut all = points.iter().filter(move |p| p.trial.policy == policy);
+        all.find(|p| p.trial.limit_bytes == goal.limit_bytes)
+    };
+    let cost = |choice: &str, cost: String| Cost {
+        choice: choice.to_owned(),
+        cost,
+    };
+    let mut costs = Vec::new();
+    if let Some(online) = of(Policy::Online) {
+        costs.push(cost(
+            "online discard",
+            format!(
+                "every deletion costs others {} at once, whoever deletes; nothing to \
+                 look after",
+                per_100_gib(online)
+            ),
+        ));
+    }
+    if let Some(rm) = points.iter().find(|p| p.trial.policy == Policy::PacedRm) {
+        costs.push(cost(
+            "online discard, large things deleted with trimbench rm",
+            format!(
+                "{} in all, spread thinly; what databases, containers and log \
+                 rotation delete themselves isn't paced",
+                per_100_gib(rm)
+            ),
+        ));
+    }
+    let fstrim = points
+        .iter()
+        .find(|p| p.trial.policy == Policy::PacedFstrim);
+    costs.push(cost(
+        "nodiscard, trimmed later by a timer",
+        format!(
+            "{}until the timer runs, the drive takes deleted data for data: more wear, and slower writes \
+             the fuller it is; thin storage gets its space back late; a timer that fails is no discard \
+             at all",
+            fstrim.map_or(String::new(), |fstrim| format!(
+                "the trimming costs others {}, spread thinly; ",
+                per_100_gib(fstrim)
+            ))
+        ),
+    ));
+    costs.push(cost(
+        "no discard at all",
+        "not advised: the drive copies deleted data around for good, which wears it out sooner and \
+         makes writes slow and uneven once it is full"
+            .to_owned(),
+    ));
+    costs
+}
+
+/// What freeing 100 GiB costs others, as far as a small deletion tells.
+fn per_100_gib(point: &Point) -> String {
+    let gib = point.discard_bytes.median / GIB as f64;
+    match (gib > 0.0, point.lost_s.median) {
+        (false, _) => "an unknown time".to_owned(),
+        (true, s) if s < NOTHING_S => "no time that could be told".to_owned(),
+        (true, s) => format!("about {} per 100 GiB", units::seconds(100.0 * s / gib)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

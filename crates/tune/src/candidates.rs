@@ -1,0 +1,101 @@
+//! Which values of `discard_max_bytes` are worth trying.
+
+/// From one value to the next: a handful covers the sizes at which drives differ.
+const STEP: u64 = 4;
+/// Smaller discards cost each drive that was measured more than they spare
+/// (a/b, where cost and size break even, is 57 MiB and above).
+const LEAST: u64 = 1 << 20;
+
+/// What a device takes, all in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// `discard_max_bytes` now.
+    pub now_bytes: u64,
+    /// `discard_max_hw_bytes`.
+    pub hw_bytes: u64,
+    /// `discard_granularity`; 0 counts as 1.
+    pub granularity_bytes: u64,
+}
+
+/// The largest discard that a file system sends in one piece, where it is known:
+/// above it the limit changes nothing. ext4 works a block group at a time (as many
+/// blocks as a block has bits), btrfs cuts at 1 GiB.
+pub fn fs_unit_bytes(fs: &str, block_bytes: u64) -> Option<u64> {
+    match fs {
+        "ext4" | "ext3" => block_bytes.checked_mul(block_bytes)?.checked_mul(8),
+        "btrfs" => Some(1 << 30),
+        _ => None,
+    }
+}
+
+/// At most `count` values, the largest first, the present one among them. All are
+/// multiples of the granularity (the present one as it is), none is above the
+/// hardware's limit, and no two above `most_bytes`, beyond which they would do the same: the
+/// file system's unit or the size of what is deleted, whichever is less.
+pub fn limits(range: &Range, most_bytes: u64, count: usize) -> Vec<u64> {
+    let granularity = range.granularity_bytes.max(1);
+    let whole = |bytes: u64| bytes / granularity * granularity;
+    let now = range.now_bytes;
+    let alike = |a: u64, b: u64| a.min(most_bytes) == b.min(most_bytes);
+    let mut all = vec![now];
+    if !alike(range.hw_bytes, now) && whole(range.hw_bytes) > now {
+        all.push(whole(range.hw_bytes));
+    }
+    let mut next = whole(range.hw_bytes.min(most_bytes) / STEP);
+    while all.len() < count && next >= LEAST.max(granularity) {
+        // Too near to the present one, it would tell nothing new.
+        if next > now.saturating_mul(2) || next < now / 2 {
+            all.push(next);
+        }
+        next = whole(next / STEP);
+    }
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    fn range(now_bytes: u64, hw_bytes: u64) -> Range {
+        Range {
+            now_bytes,
+            hw_bytes,
+            granularity_bytes: 4096,
+        }
+    }
+
+    #[test]
+    fn from_the_hardwares_limit_down() {
+        let unit = fs_unit_bytes("ext4", 4096).unwrap();
+        assert_eq!(unit, 128 * MIB);
+        let all = limits(&range(GIB, GIB), unit, 4);
+        assert_eq!(all, [GIB, 32 * MIB, 8 * MIB, 2 * MIB]);
+        // One that was made smaller before can be made larger again.
+        let all = limits(&range(16 * MIB, 2 * GIB), unit, 4);
+        assert_eq!(all, [2 * GIB, 16 * MIB, 2 * MIB]);
+        assert_eq!(limits(&range(4096, 4096), unit, 4), [4096]);
+    }
+
+    proptest! {
+        #[test]
+        fn all_can_be_set_and_differ(
+            now in 1u64..1 << 20, hw in 1u64..1 << 20, most in 1u64..1 << 34,
+            granules in 0u64..64, count in 1usize..6,
+        ) {
+            let granularity_bytes = granules * 512;
+            let unit = granularity_bytes.max(1);
+            let (now_bytes, hw_bytes) = (now.min(hw) * unit, hw * unit);
+            let all = limits(&Range { now_bytes, hw_bytes, granularity_bytes }, most, count);
+            prop_assert!(all.contains(&now_bytes) && all.len() <= count.max(2));
+            prop_assert!(all.is_sorted_by(|a, b| a > b));
+            for bytes in all {
+                prop_assert!(bytes > 0 && bytes <= hw_bytes && bytes % unit == 0);
+            }
+        }
+    }
+}

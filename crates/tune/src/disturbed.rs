@@ -1,0 +1,128 @@
+//! Whether something else than the trial shows in a run.
+
+use timeline::units;
+use timeline::verdict::{Reason, Verdict};
+
+use crate::figures::Figures;
+use crate::point::Spread;
+use crate::trial::Trial;
+
+/// The readers begin at least at this share of their usual rate.
+const USUAL: f64 = 0.7;
+/// Of which rate runs tell when there are so many.
+const ENOUGH: usize = 2;
+/// Readers that are held up for this share of the time before anything is deleted.
+const HELD_UP: f64 = 0.2;
+
+/// What is wrong with a run, so that it had better be repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disturbance {
+    /// In words, to be read after "for".
+    pub why: String,
+    /// Whether the run tells nothing at all, however often it is repeated.
+    pub useless: bool,
+}
+
+/// What disturbed a run, if anything did. `others`: the runs so far, of whatever
+/// trials, for all begin alike.
+pub fn disturbed(
+    trial: &Trial,
+    verdict: &Verdict,
+    figures: &Figures,
+    others: &[&Figures],
+) -> Option<Disturbance> {
+    let found = |useless, why: &str| {
+        let why = why.to_owned();
+        Some(Disturbance { why, useless })
+    };
+    if verdict.reasons.contains(&Reason::DiscardsDidNotCome) {
+        return found(true, "its discards did not come within a minute");
+    }
+    if verdict.reasons.contains(&Reason::ForegroundErrors) {
+        return found(true, "reads or fsyncs failed");
+    }
+    if trial.policy.is_online() && figures.discards == 0 {
+        return found(true, "no discards came");
+    }
+    let rates = others.iter().map(|run| run.baseline_reads_per_s);
+    let usual = Spread::of(rates).filter(|_| others.len() >= ENOUGH);
+    if let Some(usual) = usual
+        && figures.baseline_reads_per_s < USUAL * usual.median
+    {
+        let why = format!(
+            "before anything was deleted there were {} reads/s, where {} are usual",
+            units::count(figures.baseline_reads_per_s as u64),
+            units::count(usual.median as u64),
+        );
+        return found(false, &why);
+    }
+    if figures.usual_low >= HELD_UP {
+        return found(
+            false,
+            "the readers were held up before anything was deleted",
+        );
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Policy;
+
+    const TRIAL: Trial = Trial {
+        policy: Policy::Online,
+        limit_bytes: 1 << 20,
+    };
+
+    fn run(baseline_reads_per_s: f64) -> Figures {
+        Figures {
+            freeing_s: 1.0,
+            lost_s: 0.5,
+            worst_loss: 0.9,
+            usual_worst_loss: 0.1,
+            usual_low: 0.0,
+            worst_read_us: 1e4,
+            worst_fsync_us: 1e4,
+            baseline_reads_per_s,
+            discard_bytes: 1 << 30,
+            discards: 8,
+            stalled: true,
+        }
+    }
+
+    fn verdict() -> Verdict {
+        serde_json::from_str(
+            r#"{"schema":"","verdict":"stall","reasons":[],"summary":"","foreground":[],"discard":
+            {"bytes_per_s_is_lower_bound":false},"deletion":null,"fit":null,"control":null,"warnings":[]}"#,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_run_is_set_against_those_before_it() {
+        let others = [&run(1000.0), &run(1100.0)];
+        let of =
+            |figures: &Figures, others: &[&Figures]| disturbed(&TRIAL, &verdict(), figures, others);
+        assert_eq!(of(&run(900.0), &others), None);
+        assert_eq!(of(&run(500.0), &others[..1]), None, "one run tells nothing");
+        let slow = of(&run(500.0), &others).unwrap();
+        assert!(
+            slow.why.contains("500 reads/s") && !slow.useless,
+            "{slow:?}"
+        );
+        let mut busy = run(1000.0);
+        busy.usual_low = 0.3;
+        assert!(of(&busy, &others).unwrap().why.contains("held up before"));
+    }
+
+    #[test]
+    fn without_discards_a_run_tells_nothing() {
+        let mut none = run(1000.0);
+        none.discards = 0;
+        assert!(disturbed(&TRIAL, &verdict(), &none, &[]).unwrap().useless);
+        let mut late = verdict();
+        late.reasons.push(Reason::DiscardsDidNotCome);
+        assert!(disturbed(&TRIAL, &late, &run(1.0), &[]).unwrap().useless);
+    }
+}

@@ -1,0 +1,292 @@
+//! The file system that is meant by a device, a mount point or a directory, and the
+//! drives whose limits shape its discards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linux::SysRoot;
+use linux::limit;
+use linux::mounts::{self, Mount, MountError};
+use linux::target::{self, Description};
+use timeline::record::{DeviceInfo, DeviceKind, DiscardSetting};
+
+use crate::candidates::Range;
+
+/// Why nothing can be tried there.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum GroundError {
+    #[error("{}: {why}", path.display())]
+    Refused { path: PathBuf, why: String },
+    #[error(transparent)]
+    Mounts(#[from] MountError),
+}
+
+/// Where the experiments take place.
+#[derive(Debug, Clone)]
+pub struct Ground {
+    /// A directory of the file system.
+    pub directory: PathBuf,
+    /// Its mount.
+    pub mount: Mount,
+    /// Kernel names of the drives whose `discard_max_bytes` counts.
+    pub drives: Vec<String>,
+    /// What they take, all together.
+    pub range: Range,
+    /// How it discards now.
+    pub setting: DiscardSetting,
+}
+
+impl Ground {
+    /// Finds it.
+    ///
+    /// # Errors
+    /// When there is none, or one on which nothing can be tried: it isn't mounted, or
+    /// in several places of different file systems; it is read-only or in memory;
+    /// nothing below takes discards.
+    pub fn find(path: &Path) -> Result<Ground, GroundError> {
+        let refuse = |why: String| GroundError::Refused {
+            path: path.to_path_buf(),
+            why,
+        };
+        let sys = SysRoot::host();
+        let metadata = fs::metadata(path).map_err(|e| {
+            refuse(format!(
+                "{e}; give a block device, a mount point or a directory"
+            ))
+        })?;
+        let directory = if metadata.is_dir() {
+            fs::canonicalize(path).map_err(|e| refuse(e.to_string()))?
+        } else {
+            let name = sys
+                .device_at(path)
+                .ok_or_else(|| refuse("neither a directory nor a block device".to_owned()))?;
+            mounted_from(&sys, &name).map_err(refuse)?
+        };
+        let found = target::describe(&directory).map_err(|e| refuse(e.to_string()))?;
+        Ground::of(&sys, directory, found).map_err(refuse)
+    }
+
+    fn of(sys: &SysRoot, directory: PathBuf, found: Description) -> Result<Ground, String> {
+        let Some(mount) = found.mount else {
+            return Err("no file system is mounted there".to_owned());
+        };
+        if mount.read_only() {
+            return Err(format!(
+                "{} is mounted read-only; remount it read-write to try anything there",
+                mount.mount_point.display()
+            ));
+        }
+        if found.devices.is_empty() {
+            return Err(format!(
+                "no block device is known below {} ({}), so there is nothing to tune",
+                mount.mount_point.display(),
+                mount.fs
+            ));
+        }
+        let drives = shaping(&found.devices);
+        let unable = drives.iter().find(|drive| drive.discard.max_bytes == 0);
+        if let Some(drive) = unable {
+            return Err(match drive.discard.max_hw_bytes {
+                0 => format!(
+                    "{} takes no discards, so there is nothing to tune",
+                    drive.name
+                ),
+                _ => format!(
+                    "discards of {} are switched off (discard_max_bytes is 0); switch them on \
+                     first: echo {} > /sys/block/{}/queue/discard_max_bytes",
+                    drive.name, drive.discard.max_hw_bytes, drive.name
+                ),
+            });
+        }
+        match found.target.discard {
+            DiscardSetting::Unsupported => {
+                let why = found.notes.first().cloned();
+                return Err(why.unwrap_or_else(|| "no discards get through there".to_owned()));
+            }
+            DiscardSetting::Unknown => {
+                return Err(format!(
+                    "whether {} sends discards can't be told from its options",
+                    mount.fs
+                ));
+            }
+            DiscardSetting::Async => return Err(late(&mount.fs)),
+            DiscardSetting::Off if mount.fs == "btrfs" => return Err(late(&mount.fs)),
+            DiscardSetting::On | DiscardSetting::Off => {}
+        }
+        let least = |figure: fn(&DeviceInfo) -> u64| drives.iter().map(|d| figure(d)).min();
+        let range = Range {
+            now_bytes: least(|d| d.discard.max_bytes).unwrap_or(0),
+            hw_bytes: least(|d| d.discard.max_hw_bytes).unwrap_or(0),
+            granularity_bytes: drives
+                .iter()
+                .map(|d| d.discard.granularity_bytes)
+                .max()
+                .unwrap_or(0),
+        };
+        let mut names: Vec<String> = Vec::new();
+        for drive in drives {
+            let whole = limit::whole(sys, &drive.name)
+                .ok_or_else(|| format!("{} has no queue whose limit could be set", drive.name))?;
+            if !names.contains(&whole) {
+                names.push(whole);
+            }
+        }
+        Ok(Ground {
+            directory,
+            setting: found.target.discard,
+            mount,
+            drives: names,
+            range,
+        })
+    }
+
+    /// Whether the file system sends discards by itself now.
+    pub fn is_online(&self) -> bool {
+        self.setting == DiscardSetting::On
+    }
+}
+
+/// The devices whose limits shape the discards: the leaves, but a loop device rather
+/// than what holds its file, which is everybody's.
+fn shaping(devices: &[DeviceInfo]) -> Vec<&DeviceInfo> {
+    let mut shaping: Vec<&DeviceInfo> = Vec::new();
+    let mut names: Vec<&str> = devices
+        .iter()
+        .filter(|device| device.level == 0)
+        .map(|device| device.name.as_str())
+        .collect();
+    // Each device is listed once, so this ends.
+    let mut seen = 0;
+    while seen < names.len() {
+        let name = names[seen];
+        seen += 1;
+        let Some(device) = devices.iter().find(|device| device.name == name) else {
+            continue;
+        };
+        if device.leaf || device.kind == DeviceKind::Loop {
+            shaping.push(device);
+            continue;
+        }
+        for below in &device.below {
+            if !names.contains(&below.as_str()) {
+                names.push(below);
+            }
+        }
+    }
+    shaping
+}
+
+/// Discards that a short run doesn't see, and that the file system paces itself.
+fn late(fs: &str) -> String {
+    match fs {
+        "btrfs" => {
+            "btrfs sends discards two minutes late and paces them itself (discard=async; see \
+                    iops_limit and kbps_limit in /sys/fs/btrfs/UUID/discard); to try it without \
+                    that, remount it with discard=sync"
+                .to_owned()
+        }
+        fs => format!("{fs} sends its discards when it is idle, so short runs don't see them"),
+    }
+}
+
+/// Where a device, or what is on it, is mounted.
+fn mounted_from(sys: &SysRoot, name: &str) -> Result<PathBuf, String> {
+    let all = mounts::list(sys).map_err(|e| e.to_string())?;
+    let holds = |mount: &&Mount| {
+        let tree = linux::devices::under_mount(sys, mount);
+        // A partition's drive is meant as well.
+        let named = |device: &DeviceInfo| {
+            device.name == name || limit::whole(sys, &device.name).as_deref() == Some(name)
+        };
+        tree.devices.iter().any(named)
+    };
+    let visible = |mount: &&Mount| Mount::of(&mount.mount_point).is_ok_and(|m| m.id == mount.id);
+    let mut found: Vec<&Mount> = all.iter().filter(holds).filter(visible).collect();
+    // What is mounted from the device itself, rather than from a file on it.
+    let own: Vec<&Mount> = found
+        .iter()
+        .copied()
+        .filter(|mount| {
+            let tree = linux::devices::under_mount(sys, mount);
+            let top = tree.devices.iter().filter(|device| device.level == 0);
+            top.into_iter().any(|device| {
+                device.name == name || limit::whole(sys, &device.name).as_deref() == Some(name)
+            })
+        })
+        .collect();
+    if !own.is_empty() {
+        found = own;
+    }
+    // The root of a file system before its subdirectories mounted elsewhere.
+    found.sort_by_key(|mount| (mount.read_only(), mount.root != Path::new("/")));
+    let Some(first) = found.first() else {
+        return Err(format!(
+            "nothing is mounted from {name}; mount its file system first, for what is tried are \
+             deletions on it"
+        ));
+    };
+    let others: Vec<String> = found
+        .iter()
+        .filter(|mount| mount.device != first.device)
+        .map(|mount| mount.mount_point.display().to_string())
+        .collect();
+    match others.is_empty() {
+        true => Ok(first.mount_point.clone()),
+        false => Err(format!(
+            "several file systems are mounted from it; give the one to try on: {}, {}",
+            first.mount_point.display(),
+            others.join(", ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str, kind: DeviceKind, level: u32, below: &[&str]) -> DeviceInfo {
+        let mut device = DeviceInfo {
+            name: name.into(),
+            kind,
+            level,
+            leaf: below.is_empty(),
+            below: below.iter().map(|&below| below.into()).collect(),
+            model: None,
+            firmware: None,
+            size_bytes: 0,
+            rotational: None,
+            scheduler: None,
+            discard: timeline::record::DiscardLimits::default(),
+            slower: None,
+        };
+        device.discard.max_bytes = 1;
+        device
+    }
+
+    #[test]
+    fn limits_are_the_leaves_but_for_a_loop_device() {
+        let names = |devices: &[DeviceInfo]| -> Vec<String> {
+            shaping(devices).iter().map(|d| d.name.clone()).collect()
+        };
+        let raid = [
+            device("md0", DeviceKind::Md, 0, &["sda1", "sdb1"]),
+            device("sda1", DeviceKind::Partition, 1, &[]),
+            device("sdb1", DeviceKind::Partition, 1, &[]),
+        ];
+        assert_eq!(names(&raid), ["sda1", "sdb1"]);
+        let file = [
+            device("loop0", DeviceKind::Loop, 0, &["vda"]),
+            device("vda", DeviceKind::Disk, 1, &[]),
+        ];
+        assert_eq!(names(&file), ["loop0"]);
+    }
+
+    #[test]
+    fn what_cannot_be_tuned_is_said() {
+        let of = |path: &str| Ground::find(Path::new(path)).unwrap_err().to_string();
+        assert!(of("/no/such").contains("give a block device"));
+        assert!(of("/dev/null").contains("neither a directory nor a block device"));
+        assert!(of("/proc").contains("no block device is known"));
+    }
+}

@@ -1,0 +1,106 @@
+//! The settings, held: changed from trial to trial, and put back whatever happens.
+
+use linux::SysRoot;
+use linux::limit::{LimitError, LimitGuard};
+use linux::mounts::Mount;
+use linux::remount::{DiscardGuard, RemountError};
+
+use crate::ground::Ground;
+use crate::trial::Trial;
+
+/// Why a setting was not changed, or not put back.
+#[derive(Debug, thiserror::Error)]
+pub enum HeldError {
+    /// The limit of a drive.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The mount's option.
+    #[error(transparent)]
+    Remount(#[from] RemountError),
+}
+
+/// The limits of the drives and the mount's option. Dropping it puts all back, and
+/// so does the end of this process, be it by `kill -9`.
+#[derive(Debug)]
+pub struct Held {
+    limits: Vec<LimitGuard>,
+    mount: Mount,
+    was_online: bool,
+    /// While the mount's option isn't the old one.
+    switched: Option<DiscardGuard>,
+}
+
+impl Held {
+    /// Takes what is to be changed, and changes nothing yet.
+    ///
+    /// # Errors
+    /// When it isn't ours to change (root is needed), or another process has it.
+    pub fn take(ground: &Ground) -> Result<Held, HeldError> {
+        let sys = SysRoot::host();
+        let limits = ground
+            .drives
+            .iter()
+            .map(|drive| LimitGuard::take(&sys, drive));
+        Ok(Held {
+            limits: limits.collect::<Result<_, _>>()?,
+            mount: ground.mount.clone(),
+            was_online: ground.is_online(),
+            switched: None,
+        })
+    }
+
+    /// Sets what a trial needs.
+    ///
+    /// # Errors
+    /// When the kernel refuses it: XFS, for one, takes the option only when it is
+    /// mounted.
+    pub fn set(&mut self, trial: &Trial) -> Result<(), HeldError> {
+        for limit in &self.limits {
+            limit.set(trial.limit_bytes)?;
+        }
+        let online = trial.policy.is_online();
+        if online == self.was_online {
+            return self.switch_back();
+        }
+        if self.switched.is_none() {
+            self.switched = Some(match online {
+                true => DiscardGuard::on(&self.mount)?,
+                false => DiscardGuard::off(&self.mount)?,
+            });
+        }
+        Ok(())
+    }
+
+    fn switch_back(&mut self) -> Result<(), HeldError> {
+        self.switched.take().map_or(Ok(()), DiscardGuard::restore)?;
+        Ok(())
+    }
+
+    /// Puts all back.
+    ///
+    /// # Errors
+    /// What could not be put back, and how to do it by hand; the rest is.
+    pub fn restore(mut self) -> Result<(), HeldError> {
+        let mut ended = self.switch_back();
+        for limit in std::mem::take(&mut self.limits) {
+            let restored = limit.restore();
+            ended = ended.and(restored.map_err(HeldError::from));
+        }
+        ended
+    }
+
+    /// Sets what a trial needs, and leaves it so.
+    ///
+    /// # Errors
+    /// When the kernel refuses it; then all is put back.
+    pub fn keep(mut self, trial: &Trial) -> Result<(), HeldError> {
+        self.set(trial)?;
+        for limit in std::mem::take(&mut self.limits) {
+            limit.keep();
+        }
+        if let Some(switched) = self.switched.take() {
+            switched.keep();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! What makes a setting outlast a reboot: a udev rule, and the line of fstab that
+//! somebody has to change.
+
+use std::path::{Path, PathBuf};
+
+/// The rule's file below the directory of settings: after udev's own rules (60), which tell what a
+/// device is.
+pub fn rule_path(etc: &Path) -> PathBuf {
+    etc.join("udev/rules.d/61-trimbench-discard.rules")
+}
+
+/// How a drive is recognised at the next start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// By its model and serial number, as udev knows it (`ID_SERIAL`).
+    Serial(String),
+    /// By its kernel name alone, which another drive may get.
+    Name(String),
+}
+
+/// A drive's identity, from udev's own notes of it (`/run/udev/data/bMAJOR:MINOR`).
+pub fn identity(name: &str, udev_data: Option<&str>) -> Identity {
+    let serial = udev_data.and_then(|text| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix("E:ID_SERIAL="))
+    });
+    match serial.filter(|serial| !serial.is_empty() && is_plain(serial)) {
+        Some(serial) => Identity::Serial(serial.to_owned()),
+        None => Identity::Name(name.to_owned()),
+    }
+}
+
+/// Whether a text means itself in a udev rule: no quotes, no pattern, no substitution.
+fn is_plain(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:,+/ ".contains(c);
+    text.chars().all(plain)
+}
+
+/// The first line of a file of ours.
+const MARK: &str = "# Written by trimbench tune";
+
+/// A file of rules: the one there is, without what it says of these drives, and with it
+/// said anew. `None` where the one there is isn't ours.
+pub fn rules(there_is: Option<&str>, drives: &[Identity], limit_bytes: u64) -> Option<String> {
+    let before = there_is.unwrap_or_default();
+    if !before.is_empty() && !before.starts_with(MARK) {
+        return None;
+    }
+    let mut text = format!("{MARK}: the largest discard that suits a drive, in bytes.\n");
+    let keys: Vec<String> = drives.iter().map(key).collect();
+    for line in before.lines().filter(|line| !line.starts_with('#')) {
+        if !keys.iter().any(|key| line.contains(key.as_str())) {
+            text += line;
+            text.push('\n');
+        }
+    }
+    for key in &keys {
+        text += &format!(
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {key}, \
+             ATTR{{queue/discard_max_bytes}}=\"{limit_bytes}\"\n"
+        );
+    }
+    Some(text)
+}
+
+fn key(drive: &Identity) -> String {
+    match drive {
+        Identity::Serial(serial) => format!("ENV{{ID_SERIAL}}==\"{serial}\""),
+        Identity::Name(name) => format!("KERNEL==\"{name}\""),
+    }
+}
+
+/// A line of fstab, as it is and as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FstabLine {
+    /// As it is.
+    pub is: String,
+    /// As it should be.
+    pub should_be: String,
+}
+
+/// The line of a mount point with discards switched on or off; `None` where fstab has
+/// none, or where it says so already.
+pub fn fstab_line(fstab: &str, mount_point: &str, online: bool) -> Option<FstabLine> {
+    let mut lines = fstab
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'));
+    let named = |line: &&str| line.split_whitespace().nth(1) == Some(mount_point);
+    let is = lines.rfind(named)?;
+    let options = is.split_whitespace().nth(3)?;
+    let mut wanted: Vec<&str> = options
+        .split(',')
+        .filter(|&option| option != "nodiscard" && option.split('=').next() != Some("discard"))
+        .collect();
+    wanted.push(if online { "discard" } else { "nodiscard" });
+    let wanted = wanted.join(",");
+    // The fourth field alone, and the line's own spaces.
+    let offset = options.as_ptr() as usize - is.as_ptr() as usize;
+    let should_be = format!("{}{wanted}{}", &is[..offset], &is[offset + options.len()..]);
+    (should_be != is).then(|| FstabLine {
+        is: is.to_owned(),
+        should_be,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_other_drives_stay() {
+        let sda = identity(
+            "sda",
+            Some("S:disk/by-id/x\nE:ID_SERIAL=Samsung_SSD_870_EVO_S6\n"),
+        );
+        assert_eq!(sda, Identity::Serial("Samsung_SSD_870_EVO_S6".into()));
+        let one = rules(None, std::slice::from_ref(&sda), 8 << 20).unwrap();
+        assert!(one.contains(
+            "ENV{ID_SERIAL}==\"Samsung_SSD_870_EVO_S6\", ATTR{queue/discard_max_bytes}=\"8388608\""
+        ));
+        let sdb = identity("sdb", None);
+        assert_eq!(sdb, Identity::Name("sdb".into()));
+        let two = rules(Some(&one), &[sdb], 1 << 20).unwrap();
+        assert!(
+            two.contains("S6") && two.contains("KERNEL==\"sdb\""),
+            "{two}"
+        );
+        let again = rules(Some(&two), &[sda], 2 << 20).unwrap();
+        assert!(
+            again.contains("2097152") && !again.contains("8388608"),
+            "{again}"
+        );
+        assert_eq!(again.lines().count(), 3);
+        assert_eq!(rules(Some("# mine\n"), &[], 1), None);
+        // What could break out of its quotes isn't taken.
+        let odd = identity("sda", Some("E:ID_SERIAL=a\",RUN+=\"rm"));
+        assert_eq!(odd, Identity::Name("sda".into()));
+    }
+
+    #[test]
+    fn one_field_of_fstab_changes() {
+        let fstab = "# /dev/x /data ext4 discard 0 0\nUUID=1  /data\text4\tdefaults,discard,noatime 0 2\n/dev/y / ext4 defaults 0 1\n";
+        let line = fstab_line(fstab, "/data", false).unwrap();
+        assert_eq!(
+            line.should_be,
+            "UUID=1  /data\text4\tdefaults,noatime,nodiscard 0 2"
+        );
+        assert_eq!(
+            fstab_line(fstab, "/data", true).unwrap().should_be,
+            "UUID=1  /data\text4\tdefaults,noatime,discard 0 2"
+        );
+        let root = fstab_line(fstab, "/", true).unwrap();
+        assert_eq!(root.should_be, "/dev/y / ext4 defaults,discard 0 1");
+        assert_eq!(fstab_line(&root.should_be, "/", true), None);
+        assert_eq!(fstab_line(fstab, "/home", true), None);
+        assert_eq!(fstab_line("x", "/", true), None);
+    }
+}

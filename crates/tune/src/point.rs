@@ -1,0 +1,106 @@
+//! What came of a trial's runs, taken together.
+
+use serde::Serialize;
+
+use crate::figures::Figures;
+use crate::trial::Trial;
+
+/// A figure over several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub low: f64,
+    /// Largest.
+    pub high: f64,
+}
+
+impl Spread {
+    /// Of at least one figure; `None` of nothing.
+    pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
+        let mut all: Vec<f64> = figures.into_iter().filter(|f| !f.is_nan()).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        let (low, high) = (*all.first()?, *all.last()?);
+        let middle = all.len() / 2;
+        let median = match all.len() % 2 {
+            0 => f64::midpoint(all[middle - 1], all[middle]),
+            _ => all[middle],
+        };
+        Some(Spread { median, low, high })
+    }
+
+    /// Half of the range that it was seen in.
+    pub fn half_range(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// A trial and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// What was tried.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// Runs that count.
+    pub runs: usize,
+    /// From the first deletion call until all was discarded, in seconds.
+    pub freeing_s: Spread,
+    /// Time that the readers lost meanwhile, in seconds.
+    pub lost_s: Spread,
+    /// Share of the readers' usual throughput that was lost in the worst 100 ms, 0 to 1.
+    pub worst_loss: Spread,
+    /// The same before the deletion: what is usual here.
+    pub usual_worst_loss: Spread,
+    /// The longest wait of a read, in microseconds.
+    pub worst_read_us: Spread,
+    /// The longest wait for an fsync, in microseconds.
+    pub worst_fsync_us: Spread,
+    /// Bytes discarded.
+    pub discard_bytes: Spread,
+    /// Discards.
+    pub discards: Spread,
+    /// Share of the runs whose verdict was a stall or a slowdown, 0 to 1.
+    pub stalled: f64,
+}
+
+impl Point {
+    /// Of a trial's runs; `None` where none counts.
+    pub fn of(trial: Trial, runs: &[Figures]) -> Option<Point> {
+        let spread = |figure: fn(&Figures) -> f64| Spread::of(runs.iter().map(figure));
+        let stalled = runs.iter().filter(|run| run.stalled).count();
+        Some(Point {
+            trial,
+            runs: runs.len(),
+            freeing_s: spread(|run| run.freeing_s)?,
+            lost_s: spread(|run| run.lost_s)?,
+            worst_loss: spread(|run| run.worst_loss)?,
+            usual_worst_loss: spread(|run| run.usual_worst_loss)?,
+            worst_read_us: spread(|run| run.worst_read_us)?,
+            worst_fsync_us: spread(|run| run.worst_fsync_us)?,
+            discard_bytes: spread(|run| run.discard_bytes as f64)?,
+            discards: spread(|run| run.discards as f64)?,
+            stalled: stalled as f64 / runs.len() as f64,
+        })
+    }
+
+    /// Share of the time of the freeing that the readers lost, 0 to 1.
+    pub fn lost_share(&self) -> f64 {
+        (self.lost_s.median / self.freeing_s.median.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_and_the_range() {
+        let of = |all: &[f64]| Spread::of(all.iter().copied());
+        let three = of(&[3.0, 1.0, 2.0]).unwrap();
+        assert_eq!((three.median, three.low, three.high), (2.0, 1.0, 3.0));
+        assert_eq!(of(&[4.0, 1.0]).unwrap().median, 2.5);
+        assert_eq!(of(&[4.0, f64::NAN]).unwrap().half_range(), 0.0);
+        assert_eq!(of(&[]), None);
+    }
+}
