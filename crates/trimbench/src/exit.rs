@@ -4,6 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bench::BenchError;
+use bench::scenario::ScenarioError;
+
+use crate::import::ImportError;
+use crate::input::InputError;
 
 /// Exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +20,10 @@ pub(crate) enum Exit {
     Usage,
     /// A `--fail-on` condition held.
     ConditionHeld,
+    /// Of many file systems none was trimmed.
+    AllFailed,
+    /// Of many file systems some were not trimmed.
+    SomeFailed,
     /// Somebody stopped it.
     Interrupted,
 }
@@ -27,6 +35,9 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::ConditionHeld => 3,
+            // mount(8)'s, which fstrim(8) has, too.
+            Exit::AllFailed => 32,
+            Exit::SomeFailed => 64,
             Exit::Interrupted => 130,
         })
     }
@@ -38,6 +49,30 @@ pub(crate) enum Error {
     /// The run.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// A scenario that isn't one.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A deletion that could not begin.
+    #[error(transparent)]
+    Reclaim(#[from] reclaim::ReclaimError),
+    /// A simulated drive.
+    #[error(transparent)]
+    Lab(#[from] ::lab::LabError),
+    /// A file that can't be used as a record.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// What can't become a record.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// Records that nothing can be told from.
+    #[error(transparent)]
+    Fit(#[from] ssd::fit::FitError),
+    /// A figure that no device card can hold.
+    #[error("no device card can be made of it: {0}")]
+    Card(#[from] ssd::CardError),
+    /// A setting that could not be changed, or put back.
+    #[error("{0}")]
+    Setting(String),
     /// Options that don't go together.
     #[error("{0}")]
     Usage(String),
@@ -67,8 +102,16 @@ impl Error {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Error::Bench(error) if !error.is_usage() => Exit::Failed,
+            Error::Lab(error) if !error.is_usage() => Exit::Failed,
             Error::OutputWrite { .. } | Error::Unqualified(_) => Exit::Failed,
-            Error::Bench(_) | Error::Usage(_) | Error::OutputOpen { .. } => Exit::Usage,
+            Error::Fit(_) | Error::Card(_) | Error::Reclaim(_) | Error::Setting(_) => Exit::Failed,
+            Error::Bench(_)
+            | Error::Lab(_)
+            | Error::Scenario(_)
+            | Error::Input(_)
+            | Error::Import(_)
+            | Error::Usage(_)
+            | Error::OutputOpen { .. } => Exit::Usage,
         }
     }
 }

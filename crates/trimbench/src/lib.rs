@@ -5,13 +5,27 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod compare;
 mod console;
 mod exit;
+mod fit;
+mod fstrim;
+mod import;
+mod input;
+mod intentions;
+mod judging;
+mod lab;
+mod live;
 mod output;
 mod planning;
 mod progress;
+mod report;
+mod rm;
 mod run;
+mod scenarios;
+mod shown;
 mod signals;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -24,6 +38,15 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Run(args) => run::run(*args),
+        Command::Scenarios(args) => scenarios::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Fit(args) => fit::run(&args),
+        Command::Rm(args) => rm::run(&args),
+        Command::Fstrim(args) => fstrim::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Lab(args) => lab::run(args),
     };
     match result {
         Ok(exit) => exit.into(),

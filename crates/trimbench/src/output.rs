@@ -2,13 +2,13 @@
 //! can't be written is known at once, and emptied only when nothing refuses the
 //! run any more.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use timeline::Verdict;
 use timeline::record::RecordWriter;
+use timeline::{RunRecord, Verdict};
 
 use crate::exit::Error;
 
@@ -50,6 +50,23 @@ impl Output {
             metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
         };
         identity(self).is_some_and(|own| identity(other) == Some(own))
+    }
+
+    /// Whether it is this regular file.
+    pub(crate) fn is(&self, path: &Path) -> bool {
+        let own = self.file.as_ref().and_then(|file| file.metadata().ok());
+        is_same_file(own, path)
+    }
+
+    /// Replaces what the file holds by a record.
+    pub(crate) fn whole_record(self, record: &RunRecord) -> Result<(), Error> {
+        let path = self.path.clone();
+        let mut writer = self.record()?;
+        let mut written = record.lines().try_for_each(|line| writer.write(&line));
+        if written.is_ok() {
+            written = writer.finish().map(drop);
+        }
+        written.map_err(|source| Error::OutputWrite { path, source })
     }
 
     /// Empties the file and begins a record in it.
@@ -101,8 +118,95 @@ impl Drop for Output {
 
 /// Writes a verdict as JSON, with a line end.
 pub(crate) fn write_verdict(mut to: impl Write, verdict: &Verdict) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(verdict)?;
-    to.write_all(text.as_bytes())?;
-    to.write_all(b"\n")?;
+    to.write_all(report::json::verdict(verdict)?.as_bytes())?;
+    to.flush()
+}
+
+/// Makes a directory, unless it is there.
+pub(crate) fn make_directory(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|source| Error::OutputOpen {
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+/// Where text goes: to standard output or into a file, piece by piece.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    path: PathBuf,
+    to: To,
+}
+
+#[derive(Debug)]
+enum To {
+    Standard,
+    /// A file in which nothing was changed yet.
+    Untouched(Output),
+    File(File),
+}
+
+impl Sink {
+    /// Standard output.
+    pub(crate) fn standard() -> Sink {
+        Sink {
+            path: "standard output".into(),
+            to: To::Standard,
+        }
+    }
+
+    /// A file, which keeps what it holds until something is written.
+    pub(crate) fn file(path: &Path) -> Result<Sink, Error> {
+        Ok(Sink {
+            path: path.to_path_buf(),
+            to: To::Untouched(Output::open(path)?),
+        })
+    }
+
+    /// Whether it is standard output.
+    pub(crate) fn is_standard(&self) -> bool {
+        matches!(self.to, To::Standard)
+    }
+
+    /// Whether it is this regular file.
+    pub(crate) fn is(&self, path: &Path) -> bool {
+        match &self.to {
+            To::Standard => false,
+            To::Untouched(output) => output.is(path),
+            To::File(file) => is_same_file(file.metadata().ok(), path),
+        }
+    }
+
+    /// Writes a piece of text. Standard output that nobody reads any more is no error.
+    pub(crate) fn write(
+        &mut self,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        if let To::Untouched(output) = &mut self.to {
+            let file = output.emptied().map_err(|source| output.failed(source))?;
+            self.to = To::File(file);
+        }
+        let written = match &mut self.to {
+            To::File(file) => pour(file, text),
+            _ => match pour(io::stdout().lock(), text) {
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                written => written,
+            },
+        };
+        written.map_err(|source| Error::OutputWrite {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+fn is_same_file(own: Option<Metadata>, path: &Path) -> bool {
+    let other = std::fs::metadata(path).ok();
+    matches!((own, other), (Some(a), Some(b))
+        if a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+fn pour(to: impl Write, text: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut to = io::BufWriter::with_capacity(1 << 16, to);
+    text(&mut to)?;
     to.flush()
 }

@@ -2,21 +2,20 @@
 
 use std::path::PathBuf;
 
-use bench::plan::{Place, Plan};
-use bench::sizes::Fragments;
+use bench::plan::Place;
 use bench::{BenchError, Claimed, Outcome, Survey};
 use report::terminal;
 use timeline::record::EndReason;
 use timeline::verdict::condition;
-use timeline::{JudgeOptions, RunRecord, Verdict, judge, units};
+use timeline::{RunRecord, Verdict};
 
 use crate::cli::{OutputArgs, RunArgs};
 use crate::console::{self, Stream};
 use crate::exit::{Error, Exit};
 use crate::output::{Output, write_verdict};
-use crate::planning;
+use crate::planning::{self, Asked};
 use crate::progress::{self, Progress};
-use crate::signals;
+use crate::{intentions, judging, lab, scenarios, shown, signals};
 
 /// Carries out the command.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
@@ -42,12 +41,16 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
             "--output: a record isn't written to standard output; give a file".into(),
         ));
     }
+    let asked = Asked::of(&args)?;
     let place = planning::place(&args);
     if !args.output.dry_run {
         sweep(&place, quiet);
     }
-    let survey = Survey::of(&place)?;
-    let plan = planning::plan(&args, &survey)?;
+    let survey = lab::joined(Survey::of(&place)?, args.output.dry_run);
+    if args.output.as_drive {
+        judging::has_drives_time(&survey.devices)?;
+    }
+    let plan = planning::plan(&asked, &args, &survey)?;
     bench::preflight(&plan, &survey)?;
     let (json, record_file) = outputs(&args.output)?;
     if !quiet {
@@ -55,7 +58,10 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
             &bench::preview(&plan, &survey),
             &people.style(),
         ));
-        people.print(&intentions(&plan, &survey));
+        if let Some(name) = &asked.name {
+            people.print(&scenarios::introduced(name, &asked.scenario));
+        }
+        people.print(&intentions::of(&plan, &survey));
     }
     if args.output.dry_run {
         return Ok(Exit::Done);
@@ -68,14 +74,12 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     let mut progress = Progress::new(quiet, plan.timing.interval);
     let outcome = claimed.perform(writer, &mut progress, &stop);
     progress.end();
-    let Outcome { record, error } = outcome?;
+    let Outcome { mut record, error } = outcome?;
+    if args.output.as_drive {
+        record = judging::in_drives_time(record)?;
+    }
 
-    let verdict = judge(
-        &record,
-        &JudgeOptions {
-            low: args.phases.low,
-        },
-    );
+    let verdict = judging::verdict(&record);
     tell(people, quiet, &record, &verdict);
     let written = match json {
         Some(json) => json.verdict(&verdict),
@@ -172,76 +176,5 @@ fn tell(people: Stream, quiet: bool, record: &RunRecord, verdict: &Verdict) {
         return;
     }
     let style = people.style();
-    people.print("\n");
-    people.print(&terminal::verdict(verdict, record, &style));
-    people.print("\n");
-    people.print(&terminal::timeline(record, verdict, &style));
-}
-
-/// What the run is going to do, in a few lines.
-fn intentions(plan: &Plan, survey: &Survey) -> String {
-    use bench::plan::{Control, Method};
-    let mut text = String::new();
-    let foreground = units::bytes(plan.foreground.size_bytes);
-    let Some(deletion) = &plan.deletion else {
-        return format!("Will write {foreground} for the foreground and delete nothing.\n");
-    };
-    let how = match &deletion.method {
-        Method::Unlink { parallel: 1 } => "unlink".to_owned(),
-        Method::Unlink { parallel } => format!("unlink, {parallel} at a time"),
-        Method::Truncate {
-            chunk_bytes, sleep, ..
-        } => format!(
-            "truncation in steps of {}, {} ms apart",
-            units::bytes(*chunk_bytes),
-            sleep.as_millis()
-        ),
-        Method::Command { argv } => format!("`{}`", argv.join(" ")),
-        Method::Discard { step_bytes } => {
-            format!("BLKDISCARD in steps of {}", units::bytes(*step_bytes))
-        }
-    };
-    let files = match (deletion.files, &plan.place) {
-        (_, Place::Device { .. }) => String::new(),
-        (1, _) => " in 1 file".to_owned(),
-        (files, _) => format!(" in {files} files"),
-    };
-    let copies = if plan.control == Some(Control::Nodiscard) {
-        2
-    } else {
-        1
-    };
-    let reused = survey.reuses(plan);
-    let writes = deletion.size_bytes * copies
-        + if reused {
-            0
-        } else {
-            plan.foreground.size_bytes
-        };
-    text += &format!(
-        "Will write {} and delete {}{files} by {how}.\n",
-        units::bytes(writes),
-        units::bytes(deletion.size_bytes * copies),
-    );
-    if let Some(extent_bytes) = deletion.extent_bytes {
-        let fragments = Fragments::on(survey, deletion.files, extent_bytes);
-        text += &format!(
-            "Keeping the extents apart takes up to {} more meanwhile.\n",
-            units::bytes(fragments.overhead(deletion.size_bytes) * copies),
-        );
-    }
-    match plan.control {
-        Some(Control::Nodiscard) => {
-            text += "Control: the same deletion first, with the file system remounted nodiscard.\n";
-        }
-        Some(Control::SecondName) => {
-            text += "Control: a second name of each file is unlinked first, which frees nothing";
-            text += match survey.target.fs.as_deref() {
-                Some("xfs") => " (XFS can't be remounted nodiscard).\n",
-                _ => ".\n",
-            };
-        }
-        None => {}
-    }
-    text
+    people.print(&shown::ended(record, verdict, &style));
 }

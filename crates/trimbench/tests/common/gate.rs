@@ -1,7 +1,8 @@
-//! Which tests can run here, and which must run alone.
+//! Which tests can run here, and which must run alone; for the tests of crates/lab, too.
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::{Condvar, Mutex};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -54,31 +55,89 @@ fn in_path(name: &str) -> bool {
         .any(|directory| Path::new(directory).join(name).exists())
 }
 
-/// Held by a test while it runs. Cargo runs tests side by side; figures want the machine alone.
+/// How many run [`beside`] each other. They wait for most of their time, so more of them than the
+/// machine has processors are over sooner; too many would keep each other from ending in time.
+const AT_ONCE: usize = 6;
+
+/// Held by a test while it runs. Figures want the machine alone.
 pub struct Turn {
-    _lock: File,
+    alone: bool,
+    // Before the next of this process is let in.
+    lock: Option<File>,
 }
 
-/// Waits until no other test runs, and keeps them out: for tests that look at figures.
+/// The turns of this process.
+struct Turns {
+    /// Tests that run beside each other, or want to.
+    wanted: usize,
+    running: usize,
+    alone: bool,
+}
+
+static TURNS: Mutex<Turns> = Mutex::new(Turns {
+    wanted: 0,
+    running: 0,
+    alone: false,
+});
+static CHANGED: Condvar = Condvar::new();
+
+/// Waits until no other test runs, and keeps them out: for tests that look at figures. All that
+/// may run beside each other go first: to clear the machine again and again would cost their time.
 pub fn alone() -> Turn {
-    turn(FlockOperation::LockExclusive)
+    let turns = TURNS.lock().unwrap();
+    let taken = |turns: &mut Turns| turns.alone || turns.wanted > 0;
+    CHANGED.wait_while(turns, taken).unwrap().alone = true;
+    Turn::hold(true)
 }
 
 /// Runs beside others, but not beside one that is [`alone`].
 pub fn beside() -> Turn {
-    turn(FlockOperation::LockShared)
+    let mut turns = TURNS.lock().unwrap();
+    turns.wanted += 1;
+    let taken = |turns: &mut Turns| turns.alone || turns.running == AT_ONCE;
+    CHANGED.wait_while(turns, taken).unwrap().running += 1;
+    Turn::hold(false)
 }
 
-fn turn(operation: FlockOperation) -> Turn {
-    let path = std::env::temp_dir().join("trimbench-tests.lock");
-    let lock = fs::OpenOptions::new()
+impl Turn {
+    /// What this process lets in waits for those of other processes: who comes to the door first
+    /// goes in first, so that nobody waits for ever.
+    fn hold(alone: bool) -> Turn {
+        let mut turn = Turn { alone, lock: None };
+        let _door = locked("door", FlockOperation::LockExclusive);
+        turn.lock = Some(match alone {
+            true => locked("lock", FlockOperation::LockExclusive),
+            false => locked("lock", FlockOperation::LockShared),
+        });
+        turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.lock = None;
+        let mut turns = TURNS.lock().unwrap();
+        if self.alone {
+            turns.alone = false;
+        } else {
+            turns.running -= 1;
+            turns.wanted -= 1;
+        }
+        CHANGED.notify_all();
+    }
+}
+
+/// One of the files by which test processes know of each other.
+fn locked(kind: &str, operation: FlockOperation) -> File {
+    let path = std::env::temp_dir().join(format!("trimbench-tests.{kind}"));
+    let file = fs::OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    flock(&lock, operation).unwrap();
-    Turn { _lock: lock }
+    flock(&file, operation).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    file
 }
 
 /// Whether the long counts are asked for (`make soak`).

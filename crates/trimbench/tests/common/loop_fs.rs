@@ -67,6 +67,13 @@ impl LoopDevice {
         &self.device
     }
 
+    /// Makes it so many MiB large, as a volume that grows.
+    pub fn resize(&self, mib: u64) {
+        let image = fs::OpenOptions::new().write(true).open(&self.image);
+        image.unwrap().set_len(mib << 20).unwrap();
+        must("losetup", &["-c", &self.device.to_string_lossy()]);
+    }
+
     /// Memory or disk space the image takes now, in bytes: less after a discard.
     pub fn allocated(&self) -> u64 {
         use std::os::unix::fs::MetadataExt;
@@ -126,7 +133,7 @@ impl LoopFs {
                 ],
             ),
             Fs::Xfs => must("mkfs.xfs", &["-q", "-f", &device]),
-            Fs::Btrfs => must("mkfs.btrfs", &["-q", "-f", &device]),
+            Fs::Btrfs => mkfs_btrfs(&device),
         };
         let mount = sweep::disk_dir().join(sweep::own_name());
         std::fs::create_dir(&mount).unwrap();
@@ -197,6 +204,25 @@ pub fn names(directory: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// It looks at every loop device of the machine, and fails while one of another test lies on a
+/// FUSE server that is gone.
+fn mkfs_btrfs(device: &str) -> String {
+    let arguments = ["-q", "-f", device];
+    for _ in 0..20 {
+        let output = Command::new("mkfs.btrfs").args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            return said.into_owned();
+        }
+        if !said.contains("cannot check mount status") {
+            break;
+        }
+        let gone = sweep::take_down_dead_drives();
+        assert!(gone.is_ok(), "{}", gone.unwrap_err());
+    }
+    must("mkfs.btrfs", &arguments)
 }
 
 /// Runs a command that must succeed, and gives its output.

@@ -6,5 +6,6 @@
 pub mod disturb;
 pub mod gate;
 pub mod loop_fs;
+pub mod recorded;
 pub mod run;
 pub mod sweep;

@@ -90,6 +90,17 @@ pub fn run(command: Command) -> Done {
     start(command).wait()
 }
 
+/// Runs that wait for most of their time, each in a thread, so that they wait at once.
+pub fn at_once<T: Send, const N: usize>(runs: [&(dyn Fn() -> T + Sync); N]) -> [T; N] {
+    std::thread::scope(|scope| {
+        let threads = runs.map(|run| scope.spawn(run));
+        threads.map(|thread| {
+            let ended = thread.join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    })
+}
+
 impl Running {
     /// Its process id.
     pub fn pid(&self) -> Pid {

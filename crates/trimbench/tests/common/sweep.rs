@@ -3,11 +3,16 @@
 //! Everything the fixtures make carries the name `trimbench-e2e-PID-N`; what belongs to a process
 //! that is gone is removed, and nothing else.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Once, OnceLock};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::run::trimbench;
 
 const PREFIX: &str = "trimbench-e2e-";
 
@@ -29,8 +34,12 @@ pub fn disk_dir() -> PathBuf {
     std::env::var_os("TMPDIR").map_or_else(|| "/var/tmp".into(), PathBuf::from)
 }
 
-/// Sweeps once in the life of this process.
+/// Sweeps once in the life of this process. Fails, each time, while a dead drive of the laboratory
+/// stays that would make mkfs.btrfs fail.
 pub fn sweep() {
+    static DEAD: OnceLock<Result<(), String>> = OnceLock::new();
+    let gone = DEAD.get_or_init(take_down_dead_drives);
+    assert!(gone.is_ok(), "{}", gone.as_ref().unwrap_err());
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         sweep_loops();
@@ -38,6 +47,60 @@ pub fn sweep() {
             sweep_place(&place);
         }
     });
+}
+
+/// A laboratory takes its dead drives down by itself, and a test that kills one looks on.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Waits until no loop device of the machine lies on a drive whose server is gone; a laboratory
+/// whose guardians were killed, too, is called to take its own down. The reason where one stays.
+pub fn take_down_dead_drives() -> Result<(), String> {
+    let mut said = String::new();
+    for drive in dead_drives_after(PATIENCE) {
+        let mut list = trimbench();
+        let laboratory = drive.parent().unwrap_or(Path::new("/"));
+        list.env("TRIMBENCH_LAB_DIR", laboratory);
+        let output = list.args(["lab", "list"]).output().unwrap();
+        said += &String::from_utf8_lossy(&output.stderr);
+    }
+    match dead_drives_after(PATIENCE).first() {
+        None => Ok(()),
+        Some(drive) => Err(format!(
+            "the server of {} is gone, and mkfs.btrfs fails for everybody while there is a loop \
+             device over it; `TRIMBENCH_LAB_DIR={} trimbench lab list` said: {said}",
+            drive.display(),
+            drive.parent().unwrap_or(Path::new("/")).display()
+        )),
+    }
+}
+
+/// The directories of dead drives that stay for so long.
+fn dead_drives_after(patience: Duration) -> Vec<PathBuf> {
+    let began = Instant::now();
+    loop {
+        let dead = dead_drives();
+        if dead.is_empty() || began.elapsed() > patience {
+            return dead;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Loop devices lie on LABORATORY/NAME/fuse/disk, and beside it is a file that the server locks.
+fn dead_drives() -> Vec<PathBuf> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let is_dead = |drive: &PathBuf| {
+        let server = File::open(drive.join("server"));
+        server.is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockShared).is_ok())
+    };
+    devices
+        .filter_map(|device| {
+            let file = fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
+            let drive = file.trim_end().strip_suffix("/fuse/disk")?;
+            Some(PathBuf::from(drive))
+        })
+        .filter(is_dead)
+        .collect()
 }
 
 /// Detaches loop devices over images whose test is gone, also where the image is gone already,

@@ -24,6 +24,47 @@ fn file_of_run(fs: &LoopFs, name: &str) -> Option<PathBuf> {
     path.exists().then_some(path)
 }
 
+/// Somebody else takes all that is left, in a file `theirs`, or more of it.
+fn take_all(fs: &LoopFs) {
+    let mut options = File::options();
+    let hog = options.create(true).append(true);
+    let hog = hog.open(fs.path().join("theirs")).unwrap();
+    let mut left = 4 << 30;
+    let mut at = hog.metadata().unwrap().len();
+    while left >= 1 << 20 {
+        match rustix::fs::fallocate(&hog, rustix::fs::FallocateFlags::empty(), at, left) {
+            Ok(()) => at += left,
+            Err(_) => left /= 2,
+        }
+    }
+}
+
+#[test]
+fn a_deletion_that_goes_on_finds_the_disk_full() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs(LARGE) else { return };
+    for how in ["lsm", "spill"] {
+        let files = Files::new();
+        let arguments = ["--delete", how, "--size", "512M", "--run-for", "4s"];
+        let mut running = begin(fs.path(), &files, &arguments);
+        running.until("the deletion", || files.in_phase("delete"));
+        // Also what it frees meanwhile.
+        while !running.is_over() {
+            take_all(&fs);
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let measured = files.read(running.wait());
+        // Whether all of it failed or a part, it is told, and nothing stays behind.
+        let text = measured.done.text();
+        assert!(text.contains("No space left"), "{how}: {text}");
+        let reason = &measured.end()["reason"];
+        let code = if reason == "completed" { 0 } else { 1 };
+        assert_eq!(measured.done.code(), Some(code), "{how}: {text}");
+        assert_eq!(fs.names(), ["theirs"], "{how}");
+        fs::remove_file(fs.path().join("theirs")).unwrap();
+    }
+}
+
 #[test]
 fn a_disk_that_fills_up_meanwhile_ends_the_run_cleanly() {
     let _turn = beside();
@@ -35,17 +76,7 @@ fn a_disk_that_fills_up_meanwhile_ends_the_run_cleanly() {
     running.until("it writes the first file to delete", || {
         file_of_run(&fs, "victim-000001").is_some()
     });
-    // Somebody else takes all that is left.
-    let theirs = fs.path().join("theirs");
-    let hog = File::create(&theirs).unwrap();
-    let mut left = 4 << 30;
-    let mut at = 0;
-    while left >= 1 << 20 {
-        match rustix::fs::fallocate(&hog, rustix::fs::FallocateFlags::empty(), at, left) {
-            Ok(()) => at += left,
-            Err(_) => left /= 2,
-        }
-    }
+    take_all(&fs);
     let measured = files.read(running.wait());
     measured.done.fails_with(1, &["space", "victim-"]);
     assert_eq!(measured.end()["reason"], "failed");

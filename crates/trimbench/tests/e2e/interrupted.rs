@@ -75,6 +75,21 @@ fn sigterm_in_every_phase() {
 }
 
 #[test]
+fn in_the_middle_of_a_deletion_that_goes_on() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", 2 * SMALL, On::Tmpfs);
+    let lsm = ["--delete", "lsm", "--file-size", "1M", "--run-for", "1h"];
+    let spill = ["--delete", "spill", "--run-for", "1h", "--op", "save"];
+    let purge = ["--delete", "purge", "--every", "1h", "--actor", "sync"];
+    for arguments in [&lsm[..], &spill, &purge] {
+        interrupt(&fs, "delete", arguments, Signal::INT);
+    }
+}
+
+#[test]
 fn while_discards_are_waited_for() {
     let _turn = beside();
     if lacks(LOOP_EXT4) {
@@ -131,6 +146,32 @@ fn an_outside_program_is_ended_too() {
         before.iter().any(|pid| !after.contains(pid)),
         "it still runs: {before:?}"
     );
+}
+
+#[test]
+fn the_trash_of_our_own_rm_goes_too() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
+    let files = Files::new();
+    let program = format!(
+        "{} rm --chunk 1M --sleep 1s {{}}",
+        env!("CARGO_BIN_EXE_trimbench")
+    );
+    let mut running = begin(fs.path(), &files, &["--delete-with", &program]);
+    running.until("a trash", || {
+        let work = std::fs::read_dir(fs.path()).unwrap().flatten();
+        let mut inside = work.flat_map(|entry| std::fs::read_dir(entry.path()));
+        inside.any(|mut names| {
+            names.any(|name| {
+                let name = name.unwrap().file_name();
+                name.to_string_lossy().starts_with(".trimbench-trash-")
+            })
+        })
+    });
+    ends_cleanly(&fs, &files, running, "delete", Signal::INT);
 }
 
 /// Processes that `sleep 1000`.

@@ -57,6 +57,36 @@ fn the_record_is_readable_and_the_next_start_clears_away() {
 }
 
 #[test]
+fn what_deleters_and_tasks_made_for_themselves_is_cleared_away_too() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let lsm = ["--delete", "lsm", "--file-size", "1M", "--run-for", "1h"];
+    let spill = ["--delete", "spill", "--sleep", "10ms", "--run-for", "1h"];
+    let save = ["--actor", "save", "--actor", "metadata"];
+    let swap = ["--delete", "swap", "--baseline", "1h"];
+    for (arguments, phase) in [
+        (&lsm[..], "delete"),
+        (&spill, "delete"),
+        (&[&save[..], &["--baseline", "1h"]].concat(), "baseline"),
+        (&swap, "baseline"),
+    ] {
+        let files = Files::new();
+        let mut running = begin(fs.path(), &files, arguments);
+        running.until(phase, || files.in_phase(phase));
+        // In the middle of it, and not at its very beginning.
+        let seen = crate::common::run::record(&files.record()).len();
+        running.until("ten intervals", || {
+            crate::common::run::record(&files.record()).len() > seen + 10
+        });
+        running.signal(Signal::KILL);
+        assert_eq!(running.wait().code(), None, "{arguments:?}");
+        assert_eq!(fs.names().len(), 1, "{arguments:?}: {:?}", fs.names());
+        let next = measure(fs.path(), &[]).succeeds();
+        assert_eq!(fs.names(), [""; 0], "{arguments:?}: {}", next.done.text());
+    }
+}
+
+#[test]
 fn a_compressed_record_of_a_killed_run_is_readable_too() {
     let _turn = beside();
     let Some(fs) = quiet_fs() else { return };

@@ -34,11 +34,11 @@ fn quiet_fs() -> Option<LoopFs> {
 }
 
 #[test]
-fn auto_falls_back_to_threads_and_says_so() {
+fn auto_falls_back_to_libaio_and_says_so() {
     let _turn = beside();
     let Some(fs) = quiet_fs() else { return };
     let measured = forbidden(&fs, &["--engine", "auto"]).succeeds();
-    assert_eq!(measured.actor(0)["engine"], "sync");
+    assert_eq!(measured.actor(0)["engine"], "libaio");
     assert!(measured.total(0, "ops") > 0);
     assert!(
         measured.warnings().contains("io_uring"),
@@ -88,5 +88,5 @@ fn by_sysctl_as_well() {
     let measured = files
         .read(run(command_on(fs.path(), &files, &[])))
         .succeeds();
-    assert_eq!(measured.actor(0)["engine"], "sync");
+    assert_eq!(measured.actor(0)["engine"], "libaio");
 }

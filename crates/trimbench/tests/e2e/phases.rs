@@ -13,7 +13,7 @@ fn phases_come_in_order_and_last_as_told() {
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     let arguments = [
         "--settle",
-        "10s",
+        "4s",
         "--baseline",
         "1500ms",
         "--recovery",
@@ -27,7 +27,7 @@ fn phases_come_in_order_and_last_as_told() {
     // However slow the machine is, a phase isn't shorter; and it ends within a second or two.
     assert!((1.45..4.0).contains(&measured.phase_s("baseline")));
     assert!((0.65..3.0).contains(&measured.phase_s("recovery")));
-    assert!(measured.phase_s("settle") < 14.0);
+    assert!(measured.phase_s("settle") < 8.0);
     assert!(measured.happened("settle-steady") != measured.happened("settle-limit"));
 }
 

@@ -1,0 +1,93 @@
+//! The options of `trimbench compare`.
+
+use std::path::PathBuf;
+
+use bench::scenario::values::low;
+use clap::{Args, ValueEnum};
+use timeline::compare::condition::{ChangeCondition, ChangeConditionError};
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench compare before.jsonl after.jsonl
+                                          two runs
+  trimbench compare --group before='before-*.jsonl' after='after-*.jsonl'
+                                          five repeats of each: tells runs' noise from a difference
+  trimbench compare --group old=a1.jsonl a2.jsonl new=b1.jsonl b2.jsonl
+                                          the same, file by file
+  trimbench compare ext4.jsonl xfs.jsonl btrfs.jsonl --format html --output fs.html
+                                          a page with the runs over each other
+  trimbench compare --group 6.12='6.12-*.zst' 6.13='6.13-*.zst' --fail-on 'lost > +10%'
+                                          qualify a kernel: exit 3 when deleting costs 10 % more
+
+Conditions: a figure, >, >=, < or <=, and a change with its sign: of the first's value (+10%) or in the
+figure's unit (+1s, -2ms, +1G). Figures: baseline, delete (rates), ratio, stall, longest, depth, lost,
+max, p50, p99, p999 (during the deletion; baseline.p99 before, recovery.p99 after it); trim, bytes,
+commands, active, drain, await (discards); deletion.
+
+Exit codes: 0 done, 1 failed or nothing told, 2 usage, 3 a --fail-on condition held.";
+
+/// Arguments of `trimbench compare`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CompareArgs {
+    /// Records that `run --output` or `import --output` wrote, each for itself; the first is what
+    /// the others are compared with
+    #[arg(
+        value_name = "RUN",
+        required_unless_present = "group",
+        conflicts_with = "group"
+    )]
+    pub runs: Vec<PathBuf>,
+
+    /// Compare groups of repeated runs. What follows NAME= is a file or a pattern (with *, ? or **)
+    /// that is expanded here, since a shell doesn't after a =; quote it. Further FILEs and patterns
+    /// belong to the same group until the next NAME=. A file whose own name has a = is given with
+    /// its directory, as in ./a=b. The first group is what the others are compared with
+    #[arg(long, value_name = "NAME=FILE", num_args = 1..)]
+    pub group: Vec<String>,
+
+    /// How to show it
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    pub format: CompareFormat,
+
+    /// Write to FILE instead of to standard output (-)
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Exit with 3 if this holds, for any actor of any group: e.g. 'lost > +10%'. A change counts
+    /// only if it differs from none at 95 %
+    #[arg(long, value_name = "COND", value_parser = condition)]
+    pub fail_on: Vec<ChangeCondition>,
+
+    /// A --fail-on condition holds as well where the noise is too large to rule it out
+    #[arg(long, requires = "fail_on")]
+    pub strict: bool,
+
+    /// An interval counts as stalled below this share of the baseline [default: what each run was
+    /// told, or 50%]
+    #[arg(long, value_name = "SHARE", value_parser = low)]
+    pub low: Option<f64>,
+
+    /// Of runs on a slowed drive of `trimbench lab` (up --slower): give all times and rates as those
+    /// of the drive it stands for. Runs on other drives stay as they are
+    #[arg(long)]
+    pub as_drive: bool,
+}
+
+/// What a comparison can be shown as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CompareFormat {
+    /// Tables
+    Terminal,
+    /// Tables for an issue or a blog
+    Markdown,
+    /// All of it (schema trimbench.compare/1)
+    Json,
+    /// A page with charts of the runs over each other, whole in one file
+    Html,
+}
+
+fn condition(text: &str) -> Result<ChangeCondition, String> {
+    text.parse()
+        .map_err(|e: ChangeConditionError| e.to_string())
+}

@@ -1,0 +1,233 @@
+//! The options of `trimbench lab`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bench::scenario::values::{positive_duration, size};
+use clap::{Args, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench lab up evo --profile 870-evo --size 16G --slower 4 --fs ext4 --mount /mnt/evo -o discard
+                                          an SSD that stalls, with a file system, mounted
+  trimbench run /mnt/evo                  does deleting stall it?
+  trimbench lab exec evo -- fio job.fio   anything else, as its foreground
+  trimbench lab stats evo --watch         what the drive does
+  trimbench lab set evo queue=exclusive phi=0
+                                          as if its TRIM let reads through, from now on
+  trimbench lab fault evo read error rate 1%
+                                          every hundredth read fails; --clear ends it
+  trimbench lab down evo                  unmounts and detaches it; its data are gone
+
+Everything but `profiles` needs root, /dev/fuse and loop devices. The loop driver holds reads of the
+root cgroup behind each whole discard, whatever the drive says; `trimbench run` and whatever
+`lab exec` starts are in a cgroup of the drive's own, where they wait only as long as the drive holds
+them up. Drives are kept in /run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
+
+const FAULTS: &str = "\
+Faults:
+  read error | write error | flush error | discard error | zero error
+                            such commands fail
+  write lost                writes are acknowledged and dropped: reads return stale data
+  read zeros                reads return zeros
+  read flip                 a bit of what they return is wrong
+  read holes                every other byte of it is 0xff
+  discard nothing           discards are acknowledged and do nothing
+  discard neighbour SIZE    discards take so much behind them, too
+  discard late TIME         discards are acknowledged and come so much later: data written since
+                            are gone
+    at OFFSET+LENGTH          only those that touch this place, e.g. at 1M+16k
+    rate PERCENT              only so many of them, e.g. rate 1%
+    after N                   not the first N
+    times N                   N of them at most
+  hang TIME                 the drive does nothing for so long, e.g. hang 2s
+  power off                 everything fails; what wasn't flushed is lost (up --volatile-cache)
+  power on                  ends that
+
+Without words it lists the faults that are in force.";
+
+/// Arguments of `trimbench lab`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct LabArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// What can be done in the laboratory.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Make a drive: a loop device that behaves like a profile
+    ///
+    /// Prints the device to standard output, and what can be done with it to standard error.
+    Up(Box<UpArgs>),
+    /// List the drives
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a drive has done: commands, bytes and latencies by kind, mapped bytes
+    Stats(StatsArgs),
+    /// Change figures of a drive's profile while it runs, e.g. a=2ms b=8us/MiB
+    Set {
+        /// Which drive
+        name: String,
+        /// Figures and their values; `trimbench lab profiles show PROFILE` has them all
+        #[arg(value_name = "KEY=VALUE", required = true)]
+        changes: Vec<String>,
+    },
+    /// Let things go wrong, e.g. read error rate 1%
+    #[command(after_help = FAULTS)]
+    Fault {
+        /// Which drive
+        name: String,
+        /// What goes wrong
+        #[arg(value_name = "WORD", conflicts_with = "clear")]
+        words: Vec<String>,
+        /// Take back every fault (what was spoilt stays so)
+        #[arg(long)]
+        clear: bool,
+    },
+    /// Run a command as the drive's foreground: in its cgroup
+    Exec {
+        /// Which drive
+        name: String,
+        /// The command and its arguments
+        #[arg(value_name = "COMMAND", required = true, last = true)]
+        command: Vec<OsString>,
+    },
+    /// Take drives down: unmount, detach, forget the data
+    Down {
+        /// Which drives
+        #[arg(value_name = "NAME", required_unless_present = "all")]
+        names: Vec<String>,
+        /// Every drive, whatever is left of it
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+        /// Also if it is in use: whoever uses it gets I/O errors
+        #[arg(long)]
+        force: bool,
+    },
+    /// List the profiles: drives as they were measured
+    Profiles(ProfilesArgs),
+    /// The process behind a drive
+    #[command(hide = true)]
+    Serve {
+        /// The drive's directory
+        dir: PathBuf,
+    },
+}
+
+/// Arguments of `trimbench lab stats`.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// Which drive
+    pub name: String,
+    /// Look again and again, each second or as often as said, with the commands per second since
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1s",
+        value_parser = positive_duration
+    )]
+    pub watch: Option<Duration>,
+    /// The latencies as histograms, too
+    #[arg(long, conflicts_with = "json")]
+    pub histograms: bool,
+    /// All of it as JSON; with --watch, a line each time
+    #[arg(long)]
+    pub json: bool,
+    /// Count from 0 again afterwards
+    #[arg(long)]
+    pub reset: bool,
+}
+
+/// A file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FsArg {
+    /// ext4
+    Ext4,
+    /// XFS
+    Xfs,
+    /// btrfs
+    Btrfs,
+}
+
+/// Arguments of `trimbench lab profiles`.
+#[derive(Debug, Args)]
+pub struct ProfilesArgs {
+    /// What to do instead of listing them.
+    #[command(subcommand)]
+    pub command: Option<ProfilesCommand>,
+}
+
+/// What can be done with profiles.
+#[derive(Debug, Subcommand)]
+pub enum ProfilesCommand {
+    /// Print a profile's file, with the source of each figure
+    Show {
+        /// Which
+        #[arg(value_name = "PROFILE")]
+        name: String,
+    },
+}
+
+/// Arguments of `trimbench lab up`.
+#[derive(Debug, Args)]
+pub struct UpArgs {
+    /// What to call the drive
+    pub name: String,
+    /// What drive it behaves like: a name that `trimbench lab profiles` lists, or a part of one; or
+    /// a file of your own (its name has a slash or ends in .toml)
+    #[arg(long, value_name = "PROFILE|FILE")]
+    pub profile: String,
+    /// Its size; memory or disk space is taken only for what is written
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: u64,
+    /// Change a figure of the profile, e.g. a=2ms; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Stretch its time: how many times slower than the profile it is. Needed where the drive is
+    /// faster than this machine; what is measured on it is to be divided by N
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub slower: f64,
+    /// Compress its time: how many times faster than the profile it is, so that an experiment that
+    /// takes hours there is over in minutes; what is measured is to be multiplied by N
+    #[arg(long, value_name = "N", conflicts_with = "slower")]
+    pub faster: Option<f64>,
+    /// All of it counts as written, as on a drive that was filled once; it reads as a pattern and
+    /// takes no memory
+    #[arg(long)]
+    pub premapped: bool,
+    /// A power cut loses what wasn't flushed
+    #[arg(long)]
+    pub volatile_cache: bool,
+    /// Keep the data in this file instead of in memory; it is emptied first
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// Most data it keeps; writes beyond fail. In memory no more than is free and promised to no
+    /// other drive [default: half of that; in a file, what fits]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub store_limit: Option<u64>,
+    /// Make a file system on it (without discards, so a drive that is --premapped stays so)
+    #[arg(long)]
+    pub fs: Option<FsArg>,
+    /// Mount it here; a directory that is missing is made, and removed with the drive
+    #[arg(long, value_name = "DIR", requires = "fs")]
+    pub mount: Option<PathBuf>,
+    /// Options of the mount, e.g. discard
+    #[arg(
+        short,
+        long,
+        value_name = "OPTIONS",
+        requires = "mount",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub options: String,
+}

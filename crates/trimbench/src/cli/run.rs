@@ -1,0 +1,345 @@
+//! Options of `trimbench run`.
+//!
+//! What a scenario can say has no default here: an option that wasn't given must
+//! not override it. The defaults are told in the help and live in `planning`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bench::plan::{End, Engine, Pattern};
+use bench::scenario::values::{
+    block_size, byte_rate, duration, interval, low, positive_duration, rate, rate_or_none,
+    read_percent, size,
+};
+use bench::scenario::words::{ARRIVALS, ENDS, ENGINES, HOWS, OPS, PATTERNS};
+use bench::scenario::{self, ActorOp, How};
+use clap::Args;
+use clap::value_parser as number;
+use timeline::verdict::condition::Condition;
+
+use super::parsers::{condition, word};
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench run                           the file system of the current directory, safe sizes
+  trimbench run /data --size 64G          delete 64 GiB on /data
+  trimbench run /data --scenario drop-table
+                                          a production case; `trimbench scenarios` lists them
+  trimbench run /data --rate 1000         reads arrive at 1000 per second, whatever happens
+  trimbench run /data --actor save --actor append-fdatasync,rate=100
+                                          beside the reader an editor's saves, and a log
+  trimbench run /data --delete-with 'slowrm {}'
+                                          the same, deleted by another program
+  trimbench run /data --control --remount
+                                          compare with the same deletion without discards
+  trimbench run /data --fail-on 'stall>1s' --fail-on 'depth<10%'
+                                          qualify a drive: exit 3 when it stalls
+  trimbench run --device /dev/sdX --destroy-data
+                                          a raw device, all of whose data may be lost
+
+Sizes take k, M, G, T (1024) and kB, MB, GB, TB (1000); durations ns, us, ms, s, m, h.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 a --fail-on condition held, 130 interrupted.";
+
+/// Heading of the options that only some ways to delete take.
+const DETAILS: &str = "Deletion: details of one way or another";
+/// Heading of the options that aren't the first actor's.
+const WHOLE: &str = "Foreground: all of it";
+
+/// Arguments of `trimbench run`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RunArgs {
+    /// Directory on the file system to test
+    #[arg(default_value = ".", conflicts_with = "device")]
+    pub path: PathBuf,
+
+    /// Which production case.
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+    /// What is deleted.
+    #[command(flatten)]
+    pub deletion: DeletionArgs,
+    /// What suffers.
+    #[command(flatten)]
+    pub foreground: ForegroundArgs,
+    /// How long.
+    #[command(flatten)]
+    pub phases: PhaseArgs,
+    /// On a raw device.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    /// What is written.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Which production case.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scenario")]
+pub struct ScenarioArgs {
+    /// Repeat a production case: one that `trimbench scenarios` lists, or a file of your own (its
+    /// name has a slash or ends in .toml). Every option given beside it overrides it; a switch is
+    /// turned off with e.g. --control=false
+    #[arg(long, value_name = "NAME|FILE")]
+    pub scenario: Option<String>,
+}
+
+/// What is deleted, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Deletion")]
+pub struct DeletionArgs {
+    /// Bytes to delete, over all files; lsm, spill: most that is there at once [default: what is
+    /// safe, at most 32G; lsm, spill: at most 4G]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<u64>,
+
+    /// Number of files to delete [default: 1; purge: 32]
+    #[arg(long, value_name = "N", conflicts_with = "device", value_parser = number!(u32).range(1..=100_000))]
+    pub files: Option<u32>,
+
+    /// Fragment the files on purpose: make their extents this large
+    #[arg(long, value_name = "SIZE", conflicts_with = "device", value_parser = size)]
+    pub extent_size: Option<u64>,
+
+    /// How to delete [default: unlink]
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_parser = word(HOWS),
+        conflicts_with = "delete_with"
+    )]
+    pub delete: Option<How>,
+
+    /// Delete with an outside program; {} stands for each file, e.g. 'rm {}'; without it all files
+    /// come after the arguments
+    #[arg(long, value_name = "CMD")]
+    pub delete_with: Option<String>,
+
+    /// unlink: calls in flight at once [default: 1]; spill: files at once [default: 4]
+    #[arg(long, help_heading = DETAILS, value_name = "N", conflicts_with = "device", value_parser = number!(u32).range(1..=256))]
+    pub parallel: Option<u32>,
+
+    /// truncate, punch: bytes per step [default: 128M]; raw device: bytes per discard call
+    /// [default: 1G]
+    #[arg(long, help_heading = DETAILS, value_name = "SIZE", value_parser = size)]
+    pub chunk: Option<u64>,
+
+    /// truncate, punch: pause after each step [default: 100ms]; spill: between two files
+    /// [default: 500ms]
+    #[arg(long, help_heading = DETAILS, value_name = "TIME", conflicts_with = "device", value_parser = duration)]
+    pub sleep: Option<Duration>,
+
+    /// truncate: fsync after each step
+    #[arg(long, help_heading = DETAILS, conflicts_with = "device", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub fsync: Option<bool>,
+
+    /// punch: the end of the file that is freed first [default: head]
+    #[arg(long, help_heading = DETAILS, value_name = "END", conflicts_with = "device", value_parser = word(ENDS))]
+    pub from: Option<End>,
+
+    /// purge: files unlinked at once [default: 4]
+    #[arg(long, help_heading = DETAILS, value_name = "N", conflicts_with = "device", value_parser = number!(u32).range(1..=100_000))]
+    pub at_once: Option<u32>,
+
+    /// purge: time from one to the next [default: 2s]
+    #[arg(long, help_heading = DETAILS, value_name = "TIME", conflicts_with = "device", value_parser = positive_duration)]
+    pub every: Option<Duration>,
+
+    /// lsm: levels of the tree [default: 3]
+    #[arg(long, help_heading = DETAILS, value_name = "N", conflicts_with = "device", value_parser = number!(u32).range(2..=7))]
+    pub levels: Option<u32>,
+
+    /// lsm: bytes of each file [default: 64M]
+    #[arg(long, help_heading = DETAILS, value_name = "SIZE", conflicts_with = "device", value_parser = size)]
+    pub file_size: Option<u64>,
+
+    /// lsm: bytes per second that are written, compactions included [default: 100M/s]
+    #[arg(long, help_heading = DETAILS, value_name = "RATE", conflicts_with = "device", value_parser = byte_rate)]
+    pub write_rate: Option<u64>,
+
+    /// lsm, spill: how long they go on [default: 30s]
+    #[arg(long, help_heading = DETAILS, value_name = "TIME", conflicts_with = "device", value_parser = positive_duration)]
+    pub run_for: Option<Duration>,
+
+    /// Don't force a commit after the deletion; discards come when the file system likes
+    #[arg(long, conflicts_with = "device", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub no_sync: Option<bool>,
+
+    /// Run first without discards, to tell whether other causes make the same dip
+    #[arg(long, conflicts_with = "device", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub control: Option<bool>,
+
+    /// With --control: remount the file system nodiscard for it, and back (otherwise a second name
+    /// of the file is unlinked, which frees nothing)
+    #[arg(long, conflicts_with = "device", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub remount: Option<bool>,
+}
+
+/// The I/O somebody cares about.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Foreground: its first actor")]
+pub struct ForegroundArgs {
+    /// What the foreground does. Of a scenario, the options of this group change the first actor
+    /// [default: read]
+    #[arg(long, value_name = "OP", value_parser = word(OPS.as_slice()))]
+    pub op: Option<ActorOp>,
+
+    /// Order of the blocks [default: random]
+    #[arg(long, value_name = "ORDER", value_parser = word(PATTERNS))]
+    pub pattern: Option<Pattern>,
+
+    /// Bytes per operation [default: 4k; tasks have their own]
+    #[arg(long, value_name = "SIZE", value_parser = block_size)]
+    pub block_size: Option<u32>,
+
+    /// mixed: share of reads [default: 70%]
+    #[arg(long, value_name = "SHARE", value_parser = read_percent)]
+    pub reads: Option<u8>,
+
+    /// Closed loop: operations kept in flight. With --rate: most in flight [default: 8, with --rate
+    /// 64; append and most tasks 1]
+    #[arg(long, value_name = "N", value_parser = number!(u32).range(1..=4096))]
+    pub depth: Option<u32>,
+
+    /// Operations submitted and reaped at once (closed loop) [default: 1]
+    #[arg(long, value_name = "N", value_parser = number!(u32).range(1..=4096))]
+    pub batch: Option<u32>,
+
+    /// Open loop: operations per second, whatever happens; latency counts from the intended start
+    #[arg(long, value_name = "N", value_parser = rate)]
+    pub rate: Option<f64>,
+
+    /// Open loop: when operations arrive [default: constant]
+    #[arg(long, value_name = "HOW", value_parser = word(ARRIVALS))]
+    pub arrival: Option<bool>,
+
+    /// Go through the page cache instead of past it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub buffered: Option<bool>,
+
+    /// Another actor beside the foreground: OP[,KEY=VALUE…] with the keys name, pattern,
+    /// block-size, reads, depth, batch, rate, arrival, buffered and size (of the file of its own of
+    /// append and tasks), e.g. 'save', 'append-fsync,rate=100,block-size=16k' or
+    /// 'mixed,reads=70%,depth=4'; may be repeated. With the name of a scenario's actor it replaces
+    /// that one, e.g. 'name=wal,op=append-fdatasync'
+    #[arg(long, help_heading = WHOLE, value_name = "SPEC", value_parser = str::parse::<scenario::Actor>)]
+    pub actor: Vec<scenario::Actor>,
+
+    /// A fio job file as the foreground (in place of the reader, unless --op asks for one): fio
+    /// runs it on files of the test's, and its series join the record
+    #[arg(long, help_heading = WHOLE, value_name = "FILE", conflicts_with = "device")]
+    pub fio: Option<PathBuf>,
+
+    /// I/O engine of reads and writes [default: auto]
+    #[arg(long, help_heading = WHOLE, value_name = "ENGINE", value_parser = word(ENGINES))]
+    pub engine: Option<Engine>,
+
+    /// Size of the file that read, write, mixed and the canary share [default: what is safe, at
+    /// most 1G]
+    #[arg(long, help_heading = WHOLE, value_name = "SIZE", value_parser = size)]
+    pub foreground_size: Option<u64>,
+
+    /// Leave the foreground's file behind (as .trimbench-foreground) for a later --reuse
+    #[arg(long, help_heading = WHOLE, conflicts_with = "device")]
+    pub keep: bool,
+
+    /// Use the foreground's file that an earlier --keep left behind, if it is large enough
+    /// (otherwise a new one is written, and that is said)
+    #[arg(long, help_heading = WHOLE, conflicts_with = "device")]
+    pub reuse: bool,
+
+    /// Reads per second of the canary, one outstanding 4 KiB read beside the foreground; 0 for none
+    /// [default: 100]
+    #[arg(long, help_heading = WHOLE, value_name = "N", value_parser = rate_or_none)]
+    pub canary: Option<f64>,
+
+    /// Seed of offsets and arrivals [default: 1]
+    #[arg(long, help_heading = WHOLE, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// How long the phases last.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Phases")]
+pub struct PhaseArgs {
+    /// Longest time to wait for the foreground to be steady [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub settle: Option<Duration>,
+
+    /// Length of the undisturbed baseline [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub baseline: Option<Duration>,
+
+    /// Time to go on after the discards are done [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub recovery: Option<Duration>,
+
+    /// How long to wait for discards after the last deletion call [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub drain_limit: Option<Duration>,
+
+    /// Length of the record's intervals, 10ms to 10s [default: 100ms]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
+
+    /// An interval counts as stalled below this share of the baseline [default: 50%]
+    #[arg(long, value_name = "SHARE", value_parser = low)]
+    pub low: Option<f64>,
+}
+
+/// A raw device instead of a file system.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Raw device")]
+pub struct DeviceArgs {
+    /// Test a raw block device; needs --destroy-data
+    #[arg(long, value_name = "DEV", requires = "destroy_data")]
+    pub device: Option<PathBuf>,
+
+    /// Yes, all data on the --device may be destroyed
+    // A PATH would make clap forget that it requires a device, which conflicts with it.
+    #[arg(long, requires = "device", conflicts_with = "path")]
+    pub destroy_data: bool,
+
+    /// Go on although the --device carries this (as the refusal names it); may be repeated
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "device",
+        conflicts_with = "path"
+    )]
+    pub overwrite_signature: Vec<String>,
+}
+
+/// What is printed and written.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Write the verdict as JSON to FILE (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write the whole record as JSON Lines to FILE (compressed if it ends in .zst)
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Exit with 3 when this holds of the worst actor (the canary, too): stall, longest, lost, p99,
+    /// p999 or max against a time, or depth against a share, e.g. 'stall>1s', 'p99>20ms', 'depth<10%';
+    /// may be repeated. A stall that the --control had too doesn't count; and with 1 when no discard
+    /// was measured or nothing can be told
+    #[arg(long, value_name = "COND", value_parser = condition)]
+    pub fail_on: Vec<Condition>,
+
+    /// On a slowed drive of `trimbench lab` (up --slower): give all times and rates as those of the
+    /// drive it stands for. The record stays as measured; `report --as-drive` converts it, too
+    #[arg(long)]
+    pub as_drive: bool,
+
+    /// Say what would be done and stop
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print only the verdict's sentence
+    #[arg(long, short)]
+    pub quiet: bool,
+}

@@ -1,0 +1,121 @@
+//! What a card says of the drive it was made from, and of when.
+
+use std::path::Path;
+
+use ssd::fit::Made;
+use timeline::RunRecord;
+use timeline::as_drive::slower;
+use timeline::record::DeviceInfo;
+use timeline::units;
+
+/// The leaf devices of some records, each kind once: its model, or else its name.
+pub(super) fn devices(records: &[&RunRecord]) -> String {
+    let mut kinds: Vec<String> = leaves(records).map(kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    match kinds.is_empty() {
+        true => "a drive that the records don't name".to_owned(),
+        false => kinds.join(", "),
+    }
+}
+
+/// Name, drive and date.
+pub(super) fn of(records: &[&RunRecord], name: Option<&str>) -> Made {
+    let drive = devices(records);
+    let size = leaves(records).map(|d| d.size_bytes).find(|&b| b > 0);
+    let size = size.map_or_else(String::new, |b| format!(", {}", units::bytes_decimal(b)));
+    let first = records.first();
+    let date = first.map_or_else(String::new, |r| day(r.head.started_unix_s));
+    let kernel = first
+        .map(|r| r.head.host.kernel.as_str())
+        .filter(|k| !k.is_empty());
+    let fs = first.and_then(|r| r.head.target.fs.as_deref());
+    let slower = first.and_then(|r| slower(&r.head.devices).ok().flatten());
+    let slower = slower.map(|slower| {
+        let (times, how) = slower.in_words();
+        format!("{times} times {how} than this, converted")
+    });
+    let on = [
+        Some(date),
+        kernel.map(|k| format!("Linux {k}")),
+        fs.map(str::to_owned),
+        slower,
+    ];
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => slug(&leaves(records).map(kind).next().unwrap_or_default()),
+    };
+    Made {
+        name,
+        drive: format!("{drive}{size}"),
+        when: on.into_iter().flatten().collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A card's path as `--profile` takes it: one without a slash could be a name.
+pub(super) fn as_profile(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = path.extension().is_some_and(|e| e == "toml") || text.contains('/');
+    if plain { text } else { format!("./{text}") }
+}
+
+fn leaves<'r>(records: &'r [&RunRecord]) -> impl Iterator<Item = &'r DeviceInfo> {
+    records
+        .iter()
+        .flat_map(|r| &r.head.devices)
+        .filter(|d| d.leaf)
+}
+
+fn kind(device: &DeviceInfo) -> String {
+    let model = device.model.as_deref().map(str::trim);
+    let model = model.filter(|m| !m.is_empty());
+    model.unwrap_or(&device.name).to_owned()
+}
+
+/// Lower case, with hyphens between words.
+fn slug(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    match words.is_empty() {
+        true => "drive".to_owned(),
+        false => words.join("-"),
+    }
+}
+
+/// The day of a moment, in UTC
+/// (<https://howardhinnant.github.io/date_algorithms.html#civil_from_days>).
+fn day(unix_s: f64) -> String {
+    let days = (unix_s / 86_400.0).floor().clamp(0.0, 2_932_896.0) as i64 + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_and_names() {
+        assert_eq!(day(0.0), "1970-01-01");
+        assert_eq!(day(1_718_773_354.0), "2024-06-19");
+        assert_eq!(day(951_782_400.0), "2000-02-29");
+        assert_eq!(day(f64::NAN), "1970-01-01");
+        assert_eq!(slug("CT2000T500SSD8 / Crucial"), "ct2000t500ssd8-crucial");
+        assert_eq!(slug("–"), "drive");
+        assert_eq!(as_profile(Path::new("mine.toml")), "mine.toml");
+        assert_eq!(as_profile(Path::new("mine")), "./mine");
+    }
+}

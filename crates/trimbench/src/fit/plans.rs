@@ -1,0 +1,227 @@
+//! The rungs of a ladder, each a run of its own.
+//!
+//! A rung frees a file in extents of a size, so that one discard of that size is in
+//! flight, and nobody disturbs it. ext4 and btrfs wait for each discard, so all is freed
+//! and committed at once: of a commit for each, the flush kept the discards waiting
+//! (b came out half too large on drives whose flush takes a millisecond). XFS would
+//! send all at once, so each extent is committed. And not even a read now and then:
+//! on a SATA drive reads wait for the commit's flush, and the discard that follows
+//! would wait for them. An end that isn't sure is tried again: other work of the machine
+//! only ever makes discards look slower, and the more of them there are, the less it counts.
+//! The last run deletes as fast as it can beside readers: what
+//! they lose tells φ and the kind of queue.
+
+use std::time::Duration;
+
+use bench::Survey;
+use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing};
+use ssd::fit::{Fit, Point};
+use timeline::units::{self, GIB, MIB};
+
+use crate::exit::Error;
+
+/// Discards of a rung: enough for a mean, and soon over.
+const MOST: u64 = 64;
+/// Fewer say too little.
+const LEAST: u64 = 4;
+/// Discards beside readers, at least.
+const LOADED: u64 = 32;
+/// And so long a stall, in seconds of the drive's own time: one of 200 ms counts.
+const STALL_S: f64 = 0.5;
+/// Runs of the ladder's ends that may be added to make them sure.
+pub(super) const MORE: usize = 4;
+/// Known to this share, an end is sure: with two of them b comes out to a tenth even where
+/// the size costs no more than half of what a large discard takes.
+const SURE: f64 = 0.05;
+/// Most that is written at once, unless asked for.
+const SPACE: u64 = 4 * GIB;
+/// What is read meanwhile.
+const FOREGROUND: u64 = 64 * MIB;
+/// How long the discards may come after the deletion: XFS and btrfs commit after 30 s.
+const DRAIN: Duration = Duration::from_secs(40);
+/// Between two pieces: a discard is over before the next one comes.
+const PAUSE: Duration = Duration::from_millis(20);
+/// And at least this, in the drive's own time, where that is stretched.
+const OWN_PAUSE: Duration = Duration::from_millis(4);
+
+/// A run of the ladder.
+#[derive(Debug)]
+pub(super) struct Rung {
+    /// What it does, in words.
+    pub(super) about: String,
+    pub(super) plan: Plan,
+}
+
+/// The runs of a ladder.
+#[derive(Debug)]
+pub(super) struct Ladder {
+    /// Those that nobody disturbs, from the smallest size to the largest.
+    pub(super) quiet: Vec<Rung>,
+    /// The sizes of their discards.
+    sizes: Vec<u64>,
+    /// Most that is written at once.
+    pub(super) space: u64,
+    /// How many times slower the drive is than the one it stands for.
+    times: f64,
+}
+
+/// The ladder of a place; `times`: how many times slower the drive is than the one
+/// it stands for.
+pub(super) fn of(
+    survey: &Survey,
+    sizes: &[u64],
+    space: Option<u64>,
+    times: f64,
+) -> Result<Ladder, Error> {
+    let most = largest(survey);
+    let usable = match survey.place {
+        Place::Directory(_) => survey.space.usable_bytes(),
+        Place::Device { .. } => survey.space.size_bytes,
+    };
+    let room = usable.saturating_sub(FOREGROUND);
+    let space = space.unwrap_or(SPACE.min(room / 2)).min(room);
+    let mut sizes: Vec<u64> = sizes.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let unit = survey.space.block_bytes.max(4096);
+    if let Some(odd) = sizes.iter().find(|&&s| s == 0 || !s.is_multiple_of(unit)) {
+        return Err(Error::Usage(format!(
+            "--sizes {odd}: discards are whole blocks, so give multiples of {unit} bytes"
+        )));
+    }
+    let fits = |&size: &u64| size <= most && space / size >= LEAST;
+    let sizes: Vec<u64> = sizes.into_iter().filter(fits).collect();
+    if sizes.is_empty() {
+        return Err(Error::Usage(format!(
+            "no size of the ladder fits: discards here are at most {}, and of {} at least {LEAST} \
+             must go into {}; give smaller --sizes, or free some space",
+            units::bytes(most),
+            "each size",
+            units::bytes(space)
+        )));
+    }
+    let pause = OWN_PAUSE.mul_f64(times).max(PAUSE);
+    let quiet = sizes
+        .iter()
+        .map(|&size| quiet(survey, size, (space / size).min(MOST), pause))
+        .collect();
+    Ok(Ladder {
+        quiet,
+        sizes,
+        space,
+        times,
+    })
+}
+
+impl Ladder {
+    /// The end that isn't known well enough, and the run that tells it once more.
+    pub(super) fn again<'s>(&self, seen: &'s Fit) -> Option<(&'s Point, &Rung)> {
+        let point = seen.unsure_end(SURE, self.times)?;
+        let off = |size: u64| (size as f64 / (point.mib * MIB as f64)).ln().abs();
+        let rungs = self.sizes.iter().zip(&self.quiet);
+        let nearest = rungs.min_by(|a, b| off(*a.0).total_cmp(&off(*b.0)));
+        nearest.map(|(_, rung)| (point, rung))
+    }
+
+    /// The run beside readers, once it is known what discards take: of the largest
+    /// size of which there is room for so many that they are seen.
+    pub(super) fn loaded(&self, survey: &Survey, seen: &Fit) -> Rung {
+        let wanted = |size: u64| {
+            let service_us = seen.service_at_most_us(size).unwrap_or(0.0).max(1.0);
+            LOADED.max((STALL_S * 1e6 / service_us).ceil() as u64)
+        };
+        let room = |&&size: &&u64| self.space / size >= wanted(size);
+        let size = self.sizes.iter().rev().find(room).or(self.sizes.first());
+        let size = size.copied().unwrap_or(self.space);
+        let discards = (self.space / size).min(wanted(size)).max(1);
+        loaded(survey, size, discards, self.times)
+    }
+}
+
+/// The largest discard that reaches the devices in one piece.
+fn largest(survey: &Survey) -> u64 {
+    let leaves = survey.devices.iter().filter(|d| d.leaf);
+    let limits = leaves.map(|d| d.discard.max_bytes).filter(|&b| b > 0);
+    limits.min().unwrap_or(u64::MAX)
+}
+
+fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
+    let method = match survey.place {
+        Place::Device { .. } => Method::Discard { step_bytes: size },
+        Place::Directory(_) => match survey.target.fs.as_deref() {
+            Some("ext4" | "btrfs") => Method::Unlink { parallel: 1 },
+            // A piece is an extent and the hole before it (`load::fill`).
+            _ => Method::Truncate {
+                chunk_bytes: size + survey.space.block_bytes.max(4096),
+                sleep: pause,
+                fsync: true,
+            },
+        },
+    };
+    let timing = Timing {
+        settle_limit: Duration::ZERO,
+        baseline: Duration::ZERO,
+        ..timing()
+    };
+    Rung {
+        about: format!("{discards} discards of {}, one by one", units::bytes(size)),
+        plan: plan(survey, None, timing, method, size, discards),
+    }
+}
+
+fn loaded(survey: &Survey, size: u64, discards: u64, times: f64) -> Rung {
+    let method = match survey.place {
+        Place::Device { .. } => Method::Discard { step_bytes: size },
+        Place::Directory(_) => Method::Unlink { parallel: 1 },
+    };
+    let arrival = Arrival::Closed { depth: 8, batch: 1 };
+    let timing = Timing {
+        drain_limit: DRAIN.mul_f64(times.max(1.0)),
+        ..timing()
+    };
+    Rung {
+        about: format!(
+            "{discards} discards of {}, back to back, beside 8 reads in flight",
+            units::bytes(size)
+        ),
+        plan: plan(survey, Some(arrival), timing, method, size, discards),
+    }
+}
+
+fn timing() -> Timing {
+    Timing {
+        interval: Duration::from_millis(100),
+        settle_limit: Duration::from_secs(5),
+        baseline: Duration::from_secs(2),
+        recovery: Duration::from_millis(500),
+        drain_limit: DRAIN,
+    }
+}
+
+fn plan(
+    survey: &Survey,
+    readers: Option<Arrival>,
+    timing: Timing,
+    method: Method,
+    size: u64,
+    discards: u64,
+) -> Plan {
+    let direct = survey.direct.is_ok();
+    let file = matches!(survey.place, Place::Directory(_));
+    Plan {
+        actors: readers
+            .into_iter()
+            .map(|arrival| Actor::reader(direct, arrival))
+            .collect(),
+        deletion: Some(Deletion {
+            method,
+            size_bytes: size * discards,
+            files: 1,
+            // Gaps between the pieces: file systems discard together what was freed
+            // side by side, also from one commit to the next.
+            extent_bytes: file.then_some(size),
+            commit: true,
+        }),
+        ..Plan::plain(survey.place.clone(), direct, FOREGROUND, timing)
+    }
+}

@@ -1,0 +1,133 @@
+//! What was fitted, as a table with its confidence, and in words.
+
+use ssd::fit::{Barrier, Estimate, Figure, Fit};
+use timeline::units::{self, percent};
+
+/// Columns of the rows' names.
+const NAME: usize = 22;
+
+/// The whole text.
+pub(super) fn of(fit: &Fit, device: &str) -> String {
+    let mut text = format!("What discards cost on {device}\n\n");
+    text += &format!(
+        "  {:<NAME$}{:>10}  {:<22}{:>10}\n",
+        "a discard of", "takes", "95 % confidence", "discards"
+    );
+    for point in &fit.points {
+        let bound = fit.service_us.value().is_none();
+        text += &format!(
+            "  {:<NAME$}{:>10}  {:<22}{:>10}{}\n",
+            point.size(),
+            cell(point.service_us.value, bound),
+            range(&point.service_us, time),
+            units::count(point.discards),
+            if point.queued { "  queued" } else { "" }
+        );
+    }
+    if fit.points.is_empty() {
+        row(
+            &mut text,
+            &units::bytes((fit.at_mib * units::MIB as f64) as u64),
+            &fit.service_us,
+            time,
+        );
+    }
+    text.push('\n');
+    row(&mut text, "a, each discard", &fit.a_us, time);
+    row(&mut text, "b, each MiB", &fit.b_us_per_mib, time);
+    row(&mut text, "phi, share that blocks", &fit.share.phi, percent);
+    row(
+        &mut text,
+        "a read, no discards",
+        &fit.reads.service_us,
+        time,
+    );
+    text += &format!("  {:<NAME$}{}\n\n", "queue", queue(fit));
+    text += &format!("{}\n", sentence(fit));
+    for note in &fit.notes {
+        text += &format!("! {note}\n");
+    }
+    text
+}
+
+/// The cost in a sentence.
+fn sentence(fit: &Fit) -> String {
+    if let (Some(a), Some(b)) = (fit.a_us.value(), fit.b_us_per_mib.value()) {
+        let even = match a > 0.0 && b > 0.0 {
+            true => format!(
+                "; beyond {} its size costs more than the discard itself",
+                units::bytes((a / b * units::MIB as f64) as u64)
+            ),
+            false => String::new(),
+        };
+        return format!("TRIM costs {} + {}/MiB{even}.", time(a), time(b));
+    }
+    let size = units::bytes((fit.at_mib * units::MIB as f64) as u64);
+    match &fit.service_us {
+        Figure::Known(service) => format!("TRIM of {size} costs {}.", time(service.value)),
+        Figure::AtMost { bound, .. } => {
+            format!("TRIM of {size} costs at most {}.", time(*bound))
+        }
+        Figure::Unknown { why } => format!("What TRIM costs can't be told: {why}."),
+    }
+}
+
+/// A time with three digits: a hundredth of a millisecond counts here.
+fn time(us: f64) -> String {
+    let (value, unit) = match us {
+        _ if !us.is_finite() => return "–".to_owned(),
+        _ if us >= 999_500.0 => (us / 1e6, "s"),
+        _ if us >= 999.5 => (us / 1e3, "ms"),
+        _ => (us, "µs"),
+    };
+    let decimals = match value {
+        _ if value == 0.0 || value >= 99.95 => 0,
+        _ if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+fn queue(fit: &Fit) -> String {
+    let seen = fit.share.seen();
+    if fit.drains() {
+        return "non-NCQ drain: Linux sends each TRIM alone, outside of the queue".to_owned();
+    }
+    match fit.share.barrier {
+        Some(Barrier::Batches | Barrier::TimeLost) => format!("exclusive: a barrier; {seen}"),
+        Some(Barrier::None) => format!("no barrier; {seen}"),
+        None => "–  not told: a run whose readers stall tells it".to_owned(),
+    }
+}
+
+fn row(text: &mut String, name: &str, figure: &Figure, show: fn(f64) -> String) {
+    let (value, more) = match figure {
+        Figure::Known(known) => (show(known.value), range(known, show)),
+        Figure::AtMost { bound, why } => (format!("≤ {}", show(*bound)), why.clone()),
+        Figure::Unknown { why } => ("–".to_owned(), why.clone()),
+    };
+    *text += &format!("  {name:<NAME$}{value:>10}  {more}\n");
+}
+
+fn cell(us: f64, bound: bool) -> String {
+    let at_most = if bound { "≤ " } else { "" };
+    format!("{at_most}{}", time(us))
+}
+
+fn range(estimate: &Estimate, show: fn(f64) -> String) -> String {
+    format!("{} to {}", show(estimate.low), show(estimate.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        let shown = [0.0, 8.444, 124.4, 999.6, 1584.0, 50_123.0, 3e6].map(time);
+        let expected = [
+            "0 µs", "8.44 µs", "124 µs", "1.00 ms", "1.58 ms", "50.1 ms", "3.00 s",
+        ];
+        assert_eq!(shown, expected);
+    }
+}

@@ -1,0 +1,184 @@
+//! Writes the service and the timer.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use timeline::units::{duration_exact, percent};
+
+use super::units::{MARK, NAME, service, timer};
+use crate::cli::FstrimArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+
+/// What a timer trims if nothing else is named: what the distributions' does.
+const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
+
+/// Writes both, or shows them.
+pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
+    if let Some(name) = &args.goal.profile {
+        // Better now than every week.
+        crate::lab::named(name)?;
+    }
+    let units = [
+        (path(args, "service"), service(&command(args)?)),
+        (path(args, "timer"), timer()),
+    ];
+    if args.dry_run {
+        for (path, text) in &units {
+            Stream::Out.print(&format!("# {}\n{text}\n", path.display()));
+        }
+        return Ok(Exit::Done);
+    }
+    for (path, _) in &units {
+        if !is_free(path)? {
+            return Err(Error::Usage(format!(
+                "{} is there and wasn't written by trimbench: it is left as it is; remove it, or \
+                 give another --unit-dir",
+                path.display()
+            )));
+        }
+    }
+    for (path, text) in &units {
+        put(path, text).map_err(|source| Error::OutputWrite {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    let written: Vec<String> = units
+        .iter()
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    Stream::Out.print(&format!(
+        "Wrote {}.\nTo use the timer instead of the distribution's:\n  \
+         systemctl daemon-reload\n  \
+         systemctl disable --now fstrim.timer\n  \
+         systemctl enable --now {NAME}.timer\n",
+        written.join(" and ")
+    ));
+    Ok(Exit::Done)
+}
+
+fn path(args: &FstrimArgs, kind: &str) -> PathBuf {
+    args.unit_dir.join(format!("{NAME}.{kind}"))
+}
+
+/// Whether nothing is there but a unit of ours.
+fn is_free(path: &Path) -> Result<bool, Error> {
+    let failed = |source: io::Error| Error::OutputOpen {
+        path: path.to_owned(),
+        source,
+    };
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(failed(error)),
+        // A mask is a link to /dev/null.
+        Ok(found) if !found.is_file() => Ok(false),
+        Ok(_) => {
+            let text = fs::read(path).map_err(failed)?;
+            Ok(text.starts_with(MARK.as_bytes()))
+        }
+    }
+}
+
+/// There is always a whole one.
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    let aside = path.with_extension("new");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&aside)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&aside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    written
+}
+
+/// The same as was asked for, but gone on with where the last one was stopped.
+fn command(args: &FstrimArgs) -> Result<Vec<String>, Error> {
+    let own = std::env::current_exe()
+        .map_err(|error| Error::Usage(format!("where trimbench is can't be told: {error}")))?;
+    let absolute = |path: &Path| {
+        std::path::absolute(path)
+            .map(|path| path.display().to_string())
+            .map_err(|error| Error::Usage(format!("{}: {error}", path.display())))
+    };
+    let mut words = vec![absolute(&own)?, "fstrim".to_owned()];
+    let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
+    match (&args.listed_in, args.all, args.fstab) {
+        (Some(files), ..) => add("listed-in", files.clone()),
+        (_, true, _) => add("listed-in", reclaim::trim::MOUNTED.to_owned()),
+        (_, _, true) => add("listed-in", reclaim::trim::FSTAB.to_owned()),
+        _ if args.mounts.is_empty() => add("listed-in", LISTED.to_owned()),
+        _ => {}
+    }
+    let goal = args.goal.goal();
+    match args.rate {
+        Some(rate) => add("rate", rate.to_string()),
+        None => {
+            add("slowdown", percent_exact(goal.slowdown));
+            for (option, span) in [
+                ("max-latency", goal.max_latency),
+                ("deadline", goal.deadline),
+            ] {
+                if let Some(span) = span {
+                    add(option, duration_exact(span));
+                }
+            }
+        }
+    }
+    if let Some(profile) = &args.goal.profile {
+        let file = profile.contains('/') || profile.ends_with(".toml");
+        let profile = match file {
+            true => absolute(Path::new(profile))?,
+            false => profile.clone(),
+        };
+        add("profile", profile);
+    }
+    if let Some(types) = &args.types {
+        add("types", types.clone());
+    }
+    if args.offset > 0 {
+        add("offset", args.offset.to_string());
+    }
+    if let Some(length) = args.length {
+        add("length", length.to_string());
+    }
+    if args.minimum > 0 {
+        add("minimum", args.minimum.to_string());
+    }
+    for word in ["--resume", "--quiet-unsupported", "--verbose"] {
+        words.push(word.to_owned());
+    }
+    for mount in &args.mounts {
+        words.push(absolute(mount)?);
+    }
+    Ok(words)
+}
+
+/// A share that is read as the same.
+fn percent_exact(share: f64) -> String {
+    let shown = percent(share).replace(' ', "").replace(".0%", "%");
+    match timeline::units::parse_share(&shown) {
+        Ok(read) if (read - share).abs() < 1e-9 => shown,
+        _ => share.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_survive() {
+        for share in [0.001, 0.05, 0.1, 0.123, 1.0 / 3.0, 0.98] {
+            let text = percent_exact(share);
+            let read = timeline::units::parse_share(&text).unwrap();
+            assert!((read - share).abs() < 1e-9, "{share}: {text}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `trimbench fstrim`.
+
+mod install;
+mod told;
+mod units;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pace::Policy;
+use reclaim::freer::FreerOptions;
+use reclaim::trim::{
+    Asked, FSTAB, MOUNTED, Selected, Survey, Trim, TrimError, Trimmed, select, state_directory,
+};
+use ssd::Card;
+
+use crate::cli::FstrimArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::{lab, signals};
+use told::Told;
+
+/// A piece of what is trimmed at a given rate: so many a second.
+const PIECES_PER_S: u64 = 10;
+
+/// What came of one file system.
+enum Came {
+    Done,
+    Unsupported,
+    Failed,
+    Interrupted,
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
+    if args.install_timer {
+        return install::install(args);
+    }
+    let card = args.goal.profile.as_deref().map(lab::named).transpose()?;
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let many = args.mounts.is_empty();
+    let selected = match many {
+        true => listed(args)?,
+        false => args.mounts.iter().map(|path| named(path)).collect(),
+    };
+    let mut told = Told::new(args);
+    if many && selected.is_empty() && !args.quiet {
+        told.note("no file system that is listed can be trimmed");
+    }
+    let (mut done, mut failed) = (0, 0);
+    for one in &selected {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Exit::Interrupted);
+        }
+        match trim(one, args, card.as_ref(), &stop, &mut told) {
+            Came::Done => done += 1,
+            Came::Unsupported if many || args.quiet_unsupported => done += 1,
+            Came::Failed | Came::Unsupported => failed += 1,
+            Came::Interrupted => return Ok(Exit::Interrupted),
+        }
+    }
+    Ok(match (many, done, failed) {
+        (_, _, 0) => Exit::Done,
+        (false, ..) => Exit::Failed,
+        (true, 0, _) => Exit::AllFailed,
+        (true, ..) => Exit::SomeFailed,
+    })
+}
+
+fn named(path: &Path) -> Selected {
+    Selected {
+        path: path.to_owned(),
+        source: String::new(),
+    }
+}
+
+/// What the tables list.
+fn listed(args: &FstrimArgs) -> Result<Vec<Selected>, Error> {
+    let files = match &args.listed_in {
+        Some(files) => files.as_str(),
+        None if args.fstab => FSTAB,
+        None => MOUNTED,
+    };
+    select(files, args.types.as_deref())
+        .map_err(|error| Error::Usage(format!("what is mounted can't be told: {error}")))
+}
+
+fn policy(args: &FstrimArgs) -> Policy {
+    match args.rate {
+        Some(bytes_per_s) => Policy::Rate {
+            bytes_per_s: bytes_per_s as f64,
+            piece: (bytes_per_s / PIECES_PER_S).max(1),
+        },
+        None => Policy::Adaptive(args.goal.goal()),
+    }
+}
+
+/// One file system.
+fn trim(
+    one: &Selected,
+    args: &FstrimArgs,
+    card: Option<&Card>,
+    stop: &Arc<AtomicBool>,
+    told: &mut Told,
+) -> Came {
+    told.begin(&one.path);
+    let outcome = trimmed(one, args, card, stop, told);
+    told.end();
+    match outcome {
+        Ok(None) => Came::Done,
+        Ok(Some(trimmed)) => {
+            told.trimmed(one, &trimmed, args);
+            match trimmed.stopped {
+                Some(_) => Came::Interrupted,
+                None => Came::Done,
+            }
+        }
+        Err(error @ TrimError::Unsupported { .. }) => {
+            if !args.quiet_unsupported {
+                told.failed(&error.to_string());
+            }
+            Came::Unsupported
+        }
+        Err(TrimError::Reclaim(reclaim::ReclaimError::Interrupted)) => Came::Interrupted,
+        Err(error) => {
+            told.failed(&error.to_string());
+            Came::Failed
+        }
+    }
+}
+
+fn trimmed(
+    one: &Selected,
+    args: &FstrimArgs,
+    card: Option<&Card>,
+    stop: &Arc<AtomicBool>,
+    told: &mut Told,
+) -> Result<Option<Trimmed>, TrimError> {
+    let asked = Asked {
+        offset: args.offset,
+        length: args.length.unwrap_or(u64::MAX),
+        minimum: args.minimum,
+    };
+    let survey = Survey::of(&one.path, asked, state_directory())?;
+    if args.dry_run {
+        let text = format!("{}: {}\n", one.path.display(), survey.intention());
+        Stream::Out.print(&text);
+        return Ok(None);
+    }
+    let options = FreerOptions {
+        canary_group: lab::group_beside(std::slice::from_ref(&one.path)),
+        ..FreerOptions::default()
+    };
+    let trim = Trim::new(survey, policy(args), card, &options, args.resume)?;
+    for note in trim.notes() {
+        told.note(&format!("{}: {note}", one.path.display()));
+    }
+    if trim.goes_on_from() > 0 {
+        let from = timeline::units::bytes(trim.goes_on_from());
+        told.note(&format!("{}: goes on after {from}", one.path.display()));
+    }
+    trim.run(&mut |progress| told.tick(progress, stop))
+        .map(Some)
+}

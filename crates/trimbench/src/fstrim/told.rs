@@ -1,0 +1,203 @@
+//! What is said of a trim: how far it is, what was trimmed, what others felt.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reclaim::trim::{Selected, TrimProgress, Trimmed};
+use timeline::units;
+
+use crate::cli::FstrimArgs;
+use crate::console::Stream;
+use crate::live::Live;
+
+/// Tells, and stops when somebody presses Ctrl-C.
+pub(super) struct Told {
+    quiet: bool,
+    path: PathBuf,
+    live: Live,
+}
+
+impl Told {
+    pub(super) fn new(args: &FstrimArgs) -> Told {
+        Told {
+            quiet: args.quiet,
+            path: PathBuf::new(),
+            live: Live::new("trimbench fstrim"),
+        }
+    }
+
+    /// Of another file system from now on.
+    pub(super) fn begin(&mut self, path: &Path) {
+        self.path = path.to_owned();
+        self.live.restart();
+    }
+
+    /// Removes the live line.
+    pub(super) fn end(&mut self) {
+        self.live.end();
+    }
+
+    pub(super) fn tick(&mut self, progress: &TrimProgress, stop: &AtomicBool) -> ControlFlow<()> {
+        if !self.quiet {
+            let path = &self.path;
+            self.live
+                .show(|elapsed| format!("{}: {}", path.display(), line(progress, elapsed)));
+        }
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    pub(super) fn note(&self, text: &str) {
+        if !self.quiet {
+            self.failed(text);
+        }
+    }
+
+    pub(super) fn failed(&self, text: &str) {
+        self.live
+            .print(Stream::Err, &format!("trimbench fstrim: {text}\n"));
+    }
+
+    /// How it ended.
+    pub(super) fn trimmed(&self, one: &Selected, trimmed: &Trimmed, args: &FstrimArgs) {
+        if args.verbose && trimmed.stopped.is_none() {
+            Stream::Out.print(&as_fstrim(one, trimmed.bytes));
+        }
+        if !args.quiet {
+            self.note(&format!("{}: {}", one.path.display(), felt(trimmed)));
+        }
+        if trimmed.stopped.is_some() {
+            self.failed(&stopped(&one.path, trimmed));
+        }
+    }
+}
+
+/// fstrim's own line.
+fn as_fstrim(one: &Selected, bytes: u64) -> String {
+    let on = match one.source.as_str() {
+        "" => String::new(),
+        source => format!(" on {source}"),
+    };
+    format!(
+        "{}: {} ({bytes} bytes) trimmed{on}\n",
+        one.path.display(),
+        units::bytes(bytes)
+    )
+}
+
+/// Where it stopped, and how to go on.
+fn stopped(path: &Path, trimmed: &Trimmed) -> String {
+    let progress = &trimmed.progress;
+    let share = progress.looked_bytes as f64 / progress.total_bytes.max(1) as f64;
+    let text = path.display().to_string();
+    let quoted = shlex::try_quote(&text).map_or(text.clone(), |quoted| quoted.into_owned());
+    let on = match trimmed.noted {
+        true => format!("go on with: trimbench fstrim --resume {quoted}"),
+        false => "how far it came could not be kept".to_owned(),
+    };
+    format!(
+        "{text}: interrupted at {} of {} ({}); {on}",
+        units::bytes(progress.looked_bytes),
+        units::bytes(progress.total_bytes),
+        units::percent(share),
+    )
+}
+
+/// How far it is, in words.
+fn line(progress: &TrimProgress, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(1e-9);
+    let looked = progress.looked_bytes;
+    let mut parts = vec![
+        format!(
+            "{} of {} looked at",
+            units::bytes(looked),
+            units::bytes(progress.total_bytes)
+        ),
+        format!("{} trimmed", units::bytes(progress.trimmed_bytes)),
+        units::byte_rate(progress.trimmed_bytes as f64 / seconds),
+        format!("{} windows", units::count(progress.windows)),
+    ];
+    if progress.debt_bytes > 0 {
+        parts.push(format!("{} to discard", units::bytes(progress.debt_bytes)));
+    }
+    if let Some(added) = progress.added_latency {
+        let added = units::latency_us(added.as_secs_f64() * 1e6);
+        parts.push(format!("others wait {added} longer"));
+    }
+    let per_s = progress.looked_now_bytes as f64 / seconds;
+    let left = progress.total_bytes.saturating_sub(looked);
+    if left > 0 && per_s >= 1.0 {
+        parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
+    }
+    parts.join(", ")
+}
+
+/// What a trim came to, in a sentence.
+fn felt(trimmed: &Trimmed) -> String {
+    let felt = &trimmed.felt;
+    let time = |span: Duration| units::latency_us(span.as_secs_f64() * 1e6);
+    let seconds = felt.elapsed.as_secs_f64();
+    let lost = felt.lost.as_secs_f64();
+    let waited = felt.canary.map_or(String::new(), |canary| {
+        format!(
+            "; a read waited {} longer (p99.9; at most {})",
+            time(canary.p999_added),
+            time(canary.max_added)
+        )
+    });
+    let progress = &trimmed.progress;
+    format!(
+        "trimmed {} in {} windows and {}, {} discarded in {} discards; others lost {} of it ({}){waited}",
+        units::bytes(progress.trimmed_bytes),
+        units::count(progress.windows),
+        units::seconds(seconds),
+        units::bytes(felt.discarded),
+        units::count(felt.discards),
+        units::seconds(lost),
+        units::percent((lost / seconds.max(1e-9)).min(1.0)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_how_far_how_fast_and_how_long() {
+        let progress = TrimProgress {
+            looked_bytes: 3 << 30,
+            total_bytes: 4 << 30,
+            looked_now_bytes: 1 << 30,
+            trimmed_bytes: 512 << 20,
+            windows: 24,
+            debt_bytes: 0,
+            added_latency: Some(Duration::from_millis(2)),
+        };
+        let text = line(&progress, Duration::from_secs(10));
+        for part in [
+            "3.0 GiB of 4.0 GiB looked at",
+            ", 512 MiB trimmed",
+            "24 windows",
+            "others wait 2.0 ms longer",
+            "10.0 s left",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_verbose_line_is_fstrims() {
+        let one = Selected {
+            path: PathBuf::from("/data"),
+            source: "/dev/sda1".to_owned(),
+        };
+        assert_eq!(
+            as_fstrim(&one, 1 << 30),
+            "/data: 1.0 GiB (1073741824 bytes) trimmed on /dev/sda1\n"
+        );
+    }
+}

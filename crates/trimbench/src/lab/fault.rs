@@ -1,0 +1,39 @@
+//! `trimbench lab fault`.
+
+use std::time::Duration;
+
+use ::lab::{Lab, LabError};
+use timeline::units;
+
+use crate::console::Stream;
+use crate::exit::Error;
+
+/// Adds a fault, takes all back, or lists them.
+pub(super) fn fault(lab: &Lab, name: &str, words: &[String], clear: bool) -> Result<(), Error> {
+    if clear {
+        lab.clear_faults(name)?;
+    }
+    // Each word may come by itself, or all as one argument.
+    let text = words.join(" ");
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        [] if clear => {}
+        [] => {
+            let faults = lab.stats(name)?.faults;
+            Stream::Out.print(&faults.iter().map(|f| format!("{f}\n")).collect::<String>());
+        }
+        ["hang", span] => lab.hang(name, length(span)?)?,
+        ["power", "off"] => lab.cut_power(name)?,
+        ["power", "on"] => lab.restore_power(name)?,
+        ["hang" | "power", ..] => {
+            return Err(Error::Usage(format!(
+                "fault `{text}`: it is `hang TIME`, e.g. `hang 2s`, `power off` or `power on`"
+            )));
+        }
+        _ => lab.add_fault(name, &text.parse().map_err(LabError::from)?)?,
+    }
+    Ok(())
+}
+
+fn length(text: &str) -> Result<Duration, Error> {
+    units::parse_duration(text).map_err(|error| Error::Usage(format!("fault hang: {error}")))
+}

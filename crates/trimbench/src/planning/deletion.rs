@@ -1,0 +1,98 @@
+//! How to delete, and the control.
+
+use bench::Survey;
+use bench::plan::{Control, Method, Place};
+use bench::scenario::{self, Deletion, How};
+
+use crate::exit::Error;
+
+/// A way to delete, before sizes are chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Way {
+    /// One of our own.
+    Ours(How),
+    /// An outside program.
+    Program(Vec<String>),
+    /// A raw device's.
+    Device,
+}
+
+impl Way {
+    /// The plan's method.
+    pub(super) fn method(&self, deletion: &Deletion, size_bytes: u64) -> Option<Method> {
+        match self {
+            Way::Ours(how) => deletion.planned(*how, size_bytes),
+            Way::Program(argv) => Some(Method::Command { argv: argv.clone() }),
+            Way::Device => Some(deletion.planned_on_device()),
+        }
+    }
+}
+
+/// The way that was asked for, if any.
+pub(super) fn way(deletion: &Deletion, place: &Place) -> Result<Option<Way>, Error> {
+    let how = deletion.how();
+    if let Place::Device { .. } = place {
+        return match how {
+            Some(How::None) => Ok(None),
+            Some(How::Unlink) => Ok(Some(Way::Device)),
+            _ => Err(Error::Usage(
+                "a raw device has no files: --delete and --delete-with don't go with --device \
+                 (it is discarded in steps of --chunk)"
+                    .into(),
+            )),
+        };
+    }
+    match (how, &deletion.command) {
+        (Some(How::None), _) => Ok(None),
+        (Some(how), _) => Ok(Some(Way::Ours(how))),
+        (None, command) => {
+            let command = command.as_deref().unwrap_or_default();
+            program(command).map(|argv| Some(Way::Program(argv)))
+        }
+    }
+}
+
+fn program(command: &str) -> Result<Vec<String>, Error> {
+    match shlex::split(command) {
+        Some(argv) if !argv.is_empty() => Ok(argv),
+        Some(_) => Err(Error::Usage(
+            "--delete-with: empty; give a program, e.g. 'rm {}'".into(),
+        )),
+        None => Err(Error::Usage(format!(
+            "--delete-with: a quote is not closed in: {command}"
+        ))),
+    }
+}
+
+/// The control, if one was asked for and can be had.
+pub(super) fn control(
+    general: &scenario::General,
+    method: Option<&Method>,
+    survey: &Survey,
+) -> Result<Option<Control>, Error> {
+    if general.control != Some(true) {
+        return Ok(None);
+    }
+    let remount = general.remount == Some(true);
+    // A remount with nodiscard succeeds there and changes nothing (seen on Linux 6.18).
+    let keeps_discard = survey.target.fs.as_deref() == Some("xfs");
+    match method {
+        None => Err(Error::Usage(
+            "--control compares deletions, and --delete none asks for none".into(),
+        )),
+        Some(_) if remount && !keeps_discard => Ok(Some(Control::Nodiscard)),
+        Some(method) if method.takes(Control::SecondName) => Ok(Some(Control::SecondName)),
+        Some(_) if remount => Err(Error::Usage(
+            "XFS keeps discard when it is remounted, so --control --remount can't be had here: \
+             use --delete unlink, or make a run of its own on the file system mounted nodiscard"
+                .into(),
+        )),
+        Some(Method::Lsm { .. } | Method::Spill { .. } | Method::Fstrim) => Err(Error::Usage(
+            "--control without --remount unlinks second names of the files, and this deletion \
+             has no files that could get one: add --remount, or leave --control out"
+                .into(),
+        )),
+        // Whether it can be had, the preflight tells.
+        Some(_) => Ok(Some(Control::SecondName)),
+    }
+}

@@ -1,0 +1,175 @@
+//! What is said: as rm says it, and what others felt.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reclaim::freer::Felt;
+use reclaim::words::quoted;
+use reclaim::{Intention, Problem, Progress, Talk, Watch, What};
+use timeline::units;
+
+use super::ask;
+use super::progress::line;
+use crate::console::Stream;
+use crate::live::Live;
+
+/// Tells, asks, and stops when somebody presses Ctrl-C.
+pub(super) struct Told {
+    quiet: bool,
+    verbose: bool,
+    stop: Arc<AtomicBool>,
+    shown: Live,
+}
+
+impl Told {
+    pub(super) fn new(quiet: bool, verbose: bool, stop: Arc<AtomicBool>) -> Told {
+        Told {
+            quiet,
+            verbose,
+            stop,
+            shown: Live::new("trimbench rm"),
+        }
+    }
+
+    /// Removes the live line.
+    pub(super) fn end(&mut self) {
+        self.shown.end();
+    }
+}
+
+impl Watch for Told {
+    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if !self.quiet {
+            self.shown.show(|elapsed| line(progress, elapsed));
+        }
+        match self.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Talk for Told {
+    fn removed(&mut self, path: &Path, directory: bool) {
+        if self.verbose {
+            let kind = if directory { "directory " } else { "" };
+            let text = format!("removed {kind}{}\n", quoted(path));
+            self.shown.print(Stream::Out, &text);
+        }
+    }
+
+    fn failed(&mut self, path: &Path, problem: &Problem) {
+        let text = format!("trimbench rm: {}\n", problem.message(path));
+        self.shown.print(Stream::Err, &text);
+    }
+
+    fn note(&mut self, text: &str) {
+        if !self.quiet {
+            self.shown
+                .print(Stream::Err, &format!("trimbench rm: {text}\n"));
+        }
+    }
+
+    fn ask(&mut self, path: &Path, what: What, protected: bool) -> bool {
+        self.shown.end();
+        ask::about(path, what, protected)
+    }
+}
+
+/// What would be done with an argument.
+pub(super) fn intention(intention: &Intention) -> String {
+    let plural = if intention.names == 1 { "" } else { "s" };
+    let way = match &intention.in_place {
+        None => String::new(),
+        Some(why) => format!(", in place ({why})"),
+    };
+    let pace = match (intention.paced, &intention.unpaced) {
+        (true, _) => "paced".to_owned(),
+        (false, None) => "at once".to_owned(),
+        (false, Some(why)) => format!("at once ({why})"),
+    };
+    format!(
+        "{}: would free {} in {} name{plural}, {pace}{way}\n",
+        quoted(&intention.path),
+        units::bytes(intention.bytes),
+        units::count(intention.names),
+    )
+}
+
+/// What a deletion came to, in a sentence.
+pub(super) fn felt(felt: &Felt) -> String {
+    if felt.freed == 0 || (felt.discarded == 0 && felt.lost.is_zero()) {
+        return String::new();
+    }
+    let time = |span: std::time::Duration| units::latency_us(span.as_secs_f64() * 1e6);
+    let seconds = felt.elapsed.as_secs_f64();
+    let lost = felt.lost.as_secs_f64();
+    let waited = felt.canary.map_or(String::new(), |canary| {
+        format!(
+            "; a read waited {} longer (p99.9; at most {})",
+            time(canary.p999_added),
+            time(canary.max_added)
+        )
+    });
+    let gave_up = match felt.written_off {
+        0 => String::new(),
+        bytes => format!("; no discards came for {}", units::bytes(bytes)),
+    };
+    format!(
+        "trimbench rm: freed {} in {}, {}; others lost {} of it ({}){waited}{gave_up}\n",
+        units::bytes(felt.freed),
+        units::seconds(seconds),
+        discarded(felt),
+        units::seconds(lost),
+        units::percent((lost / seconds.max(1e-9)).min(1.0)),
+    )
+}
+
+/// How much was discarded. The devices count all discards: others', and what was free
+/// already beside what was freed (ext4 discards on to the next block in use).
+fn discarded(felt: &Felt) -> String {
+    let beside = felt.discarded.saturating_sub(felt.freed);
+    if units::bytes(felt.discarded) == units::bytes(felt.freed) || beside == 0 {
+        return format!("{} discarded", units::bytes(felt.discarded));
+    }
+    format!(
+        "all discarded, with {} of free space beside it or of others",
+        units::bytes(beside)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn no_more_is_claimed_than_was_freed() {
+        let said = |freed, discarded| {
+            felt(&Felt {
+                elapsed: Duration::from_secs(2),
+                freed,
+                exempt: 0,
+                discarded,
+                discards: 1,
+                written_off: 0,
+                answered: true,
+                lost: Duration::from_millis(20),
+                canary: None,
+            })
+        };
+        let mib = 1 << 20;
+        assert_eq!(
+            said(64 * mib, 60 * mib),
+            "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded; others lost 20.0 ms of it (1.0 %)\n"
+        );
+        let more = said(64 * mib, 80 * mib);
+        let claimed = "all discarded, with 16.0 MiB of free space beside it or of others;";
+        assert!(more.contains(claimed), "{more}");
+        assert!(said(64 * mib, 64 * mib + 4096).contains("64.0 MiB discarded;"));
+        assert_eq!(said(0, mib), "");
+    }
+}

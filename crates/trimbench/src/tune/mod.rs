@@ -1,0 +1,143 @@
+//! `trimbench tune`.
+
+mod json;
+mod picture;
+mod runs;
+mod set;
+mod step;
+mod svg;
+mod table;
+mod trials;
+
+use std::io::{BufRead, IsTerminal};
+
+use ::tune::{Advice, Goal, Ground, Held, Policy, advise, frontier};
+use bench::Survey;
+use bench::plan::Place;
+use timeline::units;
+
+use crate::cli::TuneArgs;
+use crate::console::{self, Stream};
+use crate::exit::{Error, Exit};
+use crate::output::{self, Sink};
+use crate::{lab, progress, signals};
+use runs::{Found, Rounds};
+use trials::Trials;
+
+/// Carries out the command.
+pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
+    if let Some(file) = &args.trim_after {
+        return step::trim_after(file, args);
+    }
+    let json_to_stdout = args.json.as_ref().is_some_and(|p| p.as_os_str() == "-");
+    let people = if json_to_stdout {
+        Stream::Err
+    } else {
+        Stream::Out
+    };
+    let ground = Ground::find(&args.path).map_err(|e| Error::Usage(e.to_string()))?;
+    if !args.dry_run {
+        for found in bench::sweep(&ground.directory).unwrap_or_default() {
+            Stream::Err.print(&format!("{}\n", progress::swept(&found)));
+        }
+    }
+    let place = Place::Directory(ground.directory.clone());
+    let survey = lab::joined(Survey::of(&place)?, args.dry_run);
+    let trials = Trials::choose(args, &ground, &survey)?;
+    people.print(&trials.told(args, &ground));
+    if args.dry_run {
+        return Ok(Exit::Done);
+    }
+    let mut json = match &args.json {
+        Some(_) if json_to_stdout => Some(Sink::standard()),
+        Some(path) => Some(Sink::file(path)?),
+        None => None,
+    };
+    let svg = args.svg.as_deref().map(Sink::file).transpose()?;
+    if let Some(directory) = &args.records {
+        output::make_directory(directory)?;
+    }
+    // The first thing that needs root, and before anybody is asked.
+    let mut held = Held::take(&ground).map_err(|e| Error::Usage(e.to_string()))?;
+    if !args.yes && std::io::stdin().is_terminal() && !agreed() {
+        return Ok(Exit::Done);
+    }
+    let stop =
+        signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    let performed = Rounds::new(args, &trials, &survey, people, stop).perform(&mut held);
+    let found = match performed {
+        Ok(found) => found,
+        Err(error) => {
+            // What went wrong first is what is told; that this went wrong, too, beside it.
+            if let Err(left) = held.restore() {
+                console::error(&Error::Setting(left.to_string()));
+            }
+            return Err(error);
+        }
+    };
+    if found.interrupted {
+        held.restore().map_err(|e| Error::Setting(e.to_string()))?;
+        Stream::Err.print(
+            "trimbench: interrupted; what it had made is removed, what it had set is put back\n",
+        );
+        return Ok(Exit::Interrupted);
+    }
+    let goal = Goal {
+        slowdown: args.slowdown,
+        limit_bytes: ground.range.now_bytes,
+        online: ground.is_online(),
+    };
+    let advice = advise(&found.points, &goal);
+    tell(people, &found, &advice, &trials);
+    let kept = match advice.set.filter(|_| args.apply) {
+        Some(trial) => held.keep(&trial).map(|()| Some(trial)),
+        None => held.restore().map(|()| None),
+    };
+    let kept = kept.map_err(|e| Error::Setting(e.to_string()))?;
+    people.print(&set::told(&ground, &advice, kept, args));
+    if args.persist {
+        set::persist(&ground, &advice, args, people)?;
+    }
+    if let Some(json) = &mut json {
+        let text = json::of(&ground, &trials, &found, &advice, kept.is_some());
+        json.write(|to| to.write_all(text.as_bytes()))?;
+    }
+    if let Some(mut svg) = svg {
+        let text = svg::of(&ground, &trials, &found.points, &goal);
+        svg.write(|to| to.write_all(text.as_bytes()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The table, the picture, what follows and what it costs.
+fn tell(people: Stream, found: &Found, advice: &Advice, trials: &Trials) {
+    let on = frontier(&found.points);
+    let mut text = format!("\n{}\n", table::of(&found.points, &on, trials));
+    text += &picture::of(&found.points, people.style().unicode);
+    text.push('\n');
+    for note in &found.notes {
+        text += &format!("! {note}\n");
+    }
+    text += &format!("\n{}\n\nWhat each choice costs:\n", advice.text);
+    for cost in &advice.costs {
+        text += &format!("  {}: {}.\n", cost.choice, cost.cost);
+    }
+    people.print(&text);
+}
+
+/// Whether somebody at the terminal says yes. No answer is a no.
+fn agreed() -> bool {
+    Stream::Err.print("Begin? [y/N] ");
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.is_ok() && line.trim_start().starts_with(['y', 'Y'])
+}
+
+/// A trial's name in tables: the way alone, or with the limit.
+fn name(policy: Policy, limit_bytes: u64) -> String {
+    format!(
+        "{}, at most {}",
+        policy.in_words(),
+        units::bytes(limit_bytes)
+    )
+}

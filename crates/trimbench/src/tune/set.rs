@@ -1,0 +1,180 @@
+//! What is set, now and for the next starts.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use ::tune::{Advice, Finding, Ground, Trial, persist};
+
+use super::trials::has_fstrim;
+use crate::cli::TuneArgs;
+use crate::console::Stream;
+use crate::exit::Error;
+
+/// What was set, or would have to be.
+pub(super) fn told(
+    ground: &Ground,
+    advice: &Advice,
+    kept: Option<Trial>,
+    args: &TuneArgs,
+) -> String {
+    let Some(trial) = kept.or(advice.set) else {
+        return "\nAll is as it was.\n".to_owned();
+    };
+    let commands = commands(ground, &trial);
+    match kept {
+        _ if commands.is_empty() => "\nAll is as it was, and as it should be.\n".to_owned(),
+        Some(_) => format!("\nSet:\n{commands}"),
+        None => format!(
+            "\nAll is as it was. To set it (or: trimbench tune {} --apply):\n{commands}",
+            args.path.display(),
+        ),
+    }
+}
+
+/// What sets a trial's settings, as far as they aren't so already.
+fn commands(ground: &Ground, trial: &Trial) -> String {
+    let mut text = String::new();
+    if trial.limit_bytes != ground.range.now_bytes {
+        for drive in &ground.drives {
+            text += &format!(
+                "  echo {} > /sys/block/{drive}/queue/discard_max_bytes\n",
+                trial.limit_bytes
+            );
+        }
+    }
+    if trial.policy.is_online() != ground.is_online() {
+        let option = if trial.policy.is_online() {
+            "discard"
+        } else {
+            "nodiscard"
+        };
+        text += &format!(
+            "  mount -o remount,{option} {}\n",
+            ground.mount.mount_point.display()
+        );
+    }
+    text
+}
+
+/// Makes what was advised outlast a restart: writes a udev rule and installs a timer.
+/// A line of fstab is only shown, for a mistake in it keeps a machine from starting.
+pub(super) fn persist(
+    ground: &Ground,
+    advice: &Advice,
+    args: &TuneArgs,
+    people: Stream,
+) -> Result<(), Error> {
+    let Some(trial) = advice.set else {
+        return Ok(());
+    };
+    if trial.limit_bytes != ground.range.now_bytes {
+        let path = persist::rule_path(&args.etc);
+        let by_name = write_rule(ground, &trial, &path)?;
+        people.print(&format!("Written: {}\n", path.display()));
+        for name in by_name {
+            people.print(&format!(
+                "udev knows no serial number of {name}, so the rule goes by that name, which another \
+                 drive may have after the next start.\n"
+            ));
+        }
+    }
+    if trial.policy.is_online() != ground.is_online() {
+        people.print(&fstab(ground, &trial, &args.etc));
+    }
+    if advice.finding == Finding::PacedFstrim && has_fstrim() {
+        install_timer(ground, args)?;
+    }
+    Ok(())
+}
+
+/// Writes the rule; the drives that it knows by their names alone.
+fn write_rule(ground: &Ground, trial: &Trial, path: &Path) -> Result<Vec<String>, Error> {
+    let there_is = match fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(source) => {
+            return Err(Error::OutputOpen {
+                path: path.to_path_buf(),
+                source,
+            });
+        }
+    };
+    let drives: Vec<persist::Identity> = ground
+        .drives
+        .iter()
+        .map(|drive| {
+            let number = fs::read_to_string(format!("/sys/class/block/{drive}/dev"));
+            let data = number
+                .ok()
+                .and_then(|n| fs::read_to_string(format!("/run/udev/data/b{}", n.trim())).ok());
+            persist::identity(drive, data.as_deref())
+        })
+        .collect();
+    let rules =
+        persist::rules(there_is.as_deref(), &drives, trial.limit_bytes).ok_or_else(|| {
+            Error::Usage(format!(
+                "{}: isn't ours, and was left alone; move it away",
+                path.display()
+            ))
+        })?;
+    whole(path, &rules).map_err(|source| Error::OutputWrite {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let by_name = drives.into_iter().filter_map(|drive| match drive {
+        persist::Identity::Name(name) => Some(name),
+        persist::Identity::Serial(_) => None,
+    });
+    Ok(by_name.collect())
+}
+
+/// Puts a file into place whole.
+fn whole(path: &Path, text: &str) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let new = path.with_extension("rules.new");
+    fs::write(&new, text)?;
+    fs::File::open(&new)?.sync_all()?;
+    fs::rename(&new, path)
+}
+
+/// The line that somebody has to change.
+fn fstab(ground: &Ground, trial: &Trial, etc: &Path) -> String {
+    let path = etc.join("fstab");
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let online = trial.policy.is_online();
+    let at = ground.mount.mount_point.display();
+    match persist::fstab_line(&text, &at.to_string(), online) {
+        Some(line) => format!(
+            "In {} change this line by hand (it is not written to):\n- {}\n+ {}\n",
+            path.display(),
+            line.is,
+            line.should_be
+        ),
+        None => format!(
+            "{} has no line for {at} that would have to change; wherever it is mounted from, add \
+             the option {}.\n",
+            path.display(),
+            if online { "discard" } else { "nodiscard" }
+        ),
+    }
+}
+
+/// `trimbench fstrim --install-timer`, with the same goal.
+fn install_timer(ground: &Ground, args: &TuneArgs) -> Result<(), Error> {
+    let at = ground.mount.mount_point.clone();
+    let failed = |why: String| Error::Setting(format!("the timer was not installed: {why}"));
+    let units = args.etc.join("systemd/system");
+    fs::create_dir_all(&units).map_err(|e| failed(format!("{}: {e}", units.display())))?;
+    let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+    let mut command = std::process::Command::new(program);
+    command.arg("fstrim").arg(at).arg("--install-timer");
+    command.arg(format!("--slowdown={}%", args.slowdown * 100.0));
+    command.arg("--unit-dir").arg(units);
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(status.to_string())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}

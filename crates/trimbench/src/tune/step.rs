@@ -1,0 +1,22 @@
+//! The step of a run that frees a file on a mount without discards and has
+//! `trimbench fstrim` discard what it took.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::cli::TuneArgs;
+use crate::exit::{Error, Exit};
+
+/// Removes the file, and becomes `trimbench fstrim`.
+pub(super) fn trim_after(file: &Path, args: &TuneArgs) -> Result<Exit, Error> {
+    let taken = ::tune::free(file).map_err(|e| Error::Setting(e.to_string()))?;
+    let failed = |e: std::io::Error| Error::Setting(format!("can't run `trimbench fstrim`: {e}"));
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.arg("fstrim").arg(&args.path).arg("--quiet");
+    command.arg(format!("--slowdown={}%", args.slowdown * 100.0));
+    // What else is free there isn't a part of the experiment.
+    command.arg(format!("--offset={}", taken.start));
+    command.arg(format!("--length={}", (taken.end - taken.start).max(1)));
+    Err(failed(command.exec()))
+}

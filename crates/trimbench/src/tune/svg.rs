@@ -1,0 +1,47 @@
+//! The picture for papers and issues: what others lose against how long the freeing takes.
+
+use ::tune::{Goal, Ground, Point, Policy, Spread, frontier};
+use report::svg::{TradeOff, Way, trade_off};
+use timeline::units;
+
+use super::trials::Trials;
+
+/// The SVG.
+pub(super) fn of(ground: &Ground, trials: &Trials, points: &[Point], goal: &Goal) -> String {
+    let on = frontier(points);
+    let now = points.iter().find(|point| {
+        point.trial.policy == Policy::Online && point.trial.limit_bytes == goal.limit_bytes
+    });
+    trade_off(&TradeOff {
+        title: format!(
+            "Freeing {} on {}, {}",
+            units::bytes(trials.course.size_bytes),
+            ground.mount.mount_point.display(),
+            ground.mount.fs
+        ),
+        goal: goal.slowdown,
+        lost_s: now.map_or(0.0, |now| now.lost_s.median),
+        ways: points
+            .iter()
+            .zip(on)
+            .map(|(point, on)| way(point, !on))
+            .collect(),
+    })
+}
+
+fn way(point: &Point, beaten: bool) -> Way {
+    let range = |spread: Spread| [spread.low, spread.median, spread.high];
+    let share = |lost_s: f64| lost_s / point.freeing_s.median.max(f64::MIN_POSITIVE);
+    Way {
+        name: super::name(point.trial.policy, point.trial.limit_bytes),
+        kind: match point.trial.policy {
+            Policy::Online => 0,
+            Policy::PacedRm => 1,
+            Policy::PacedFstrim => 2,
+        },
+        seconds: range(point.freeing_s),
+        lost: range(point.lost_s).map(share),
+        worst: point.worst_loss.median,
+        beaten,
+    }
+}

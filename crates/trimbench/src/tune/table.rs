@@ -1,0 +1,67 @@
+//! What was found, as a table.
+
+use ::tune::{Point, Spread};
+use timeline::units;
+
+use super::trials::Trials;
+
+/// Letters of the points, in the table and the picture.
+pub(super) const LETTERS: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// The table, a row for each point; `on`: which of them no other beats.
+pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
+    let mut text = format!(
+        "  {:<42} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
+        "", "freed in", "others lose", "worst", "longest", "longest"
+    );
+    text += &format!(
+        "  {:<42} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
+        format!(
+            "{} deleted, medians (range)",
+            units::bytes(trials.course.size_bytes)
+        ),
+        "",
+        "",
+        "100 ms",
+        "read",
+        "fsync"
+    );
+    for (i, point) in points.iter().enumerate() {
+        text += &format!(
+            "{} {} {:<40} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
+            if on.get(i) == Some(&true) { '*' } else { ' ' },
+            char::from(LETTERS[i % LETTERS.len()]),
+            super::name(point.trial.policy, point.trial.limit_bytes),
+            seconds(&point.freeing_s),
+            seconds(&point.lost_s),
+            units::percent(point.worst_loss.median),
+            units::latency_us(point.worst_read_us.median),
+            units::latency_us(point.worst_fsync_us.median),
+        );
+    }
+    text += "  * on the frontier: nothing else is better in one of these without being worse in another\n";
+    if let Some(unit) = trials.unit_bytes {
+        text += &format!(
+            "  The file system cuts discards at {} itself.\n",
+            units::bytes(unit)
+        );
+    }
+    text
+}
+
+fn seconds(spread: &Spread) -> String {
+    format!(
+        "{} ({:.2}–{:.2})",
+        lost(spread.median),
+        spread.low,
+        spread.high
+    )
+}
+
+/// A time in seconds, of which nothing below a few milliseconds can be told.
+pub(super) fn lost(s: f64) -> String {
+    match s {
+        s if s < 0.005 => "0 s".to_owned(),
+        s => units::seconds(s),
+    }
+}

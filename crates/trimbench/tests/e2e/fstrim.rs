@@ -1,0 +1,320 @@
+//! `trimbench fstrim` as fstrim: what it trims, what it says, how it ends.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::common::gate::{LOOP_EXT4, Need, beside, lacks};
+use crate::common::loop_fs::{Fs, LoopFs, On, must};
+use crate::common::run::{Done, run, start, trimbench};
+
+/// `trimbench fstrim`, with its notes in a directory of the test's own.
+pub fn fstrim(states: &Path, arguments: &[&str]) -> Command {
+    let mut command = trimbench();
+    command
+        .env("STATE_DIRECTORY", states)
+        .arg("fstrim")
+        .args(arguments);
+    command
+}
+
+/// The same, to its end.
+pub fn trimmed(states: &Path, arguments: &[&str]) -> Done {
+    run(fstrim(states, arguments))
+}
+
+/// A file system of which a part was used and is free again, but not trimmed.
+pub fn used(fs: Fs) -> LoopFs {
+    let made = LoopFs::new(fs, "nodiscard", 1024, On::Tmpfs);
+    for (name, mib) in [("kept", 40), ("gone", 150), ("kept too", 40)] {
+        let path = made.path().join(name);
+        fs::write(&path, vec![7u8; mib << 20]).unwrap();
+        fs::File::open(&path).unwrap().sync_all().unwrap();
+    }
+    fs::remove_file(made.path().join("gone")).unwrap();
+    // XFS frees in the background what was unlinked; nothing is left of that here.
+    made.remount("ro");
+    made.remount("rw");
+    made
+}
+
+/// What fstrim(8) says that it trimmed, in bytes.
+fn by_util_linux(at: &Path) -> u64 {
+    let said = must("fstrim", &["-v", &at.to_string_lossy()]);
+    bytes_in(&said)
+}
+
+fn bytes_in(said: &str) -> u64 {
+    let (_, rest) = said.split_once('(').unwrap();
+    rest.split_once(" bytes").unwrap().0.parse().unwrap()
+}
+
+fn needs(fs: &'static str) -> bool {
+    lacks(LOOP_EXT4) || lacks(&[Need::Tool(fs), Need::Tool("fstrim")])
+}
+
+/// As much is freed below as by fstrim(8) on a twin.
+fn frees_as_fstrim(fs: Fs) -> (LoopFs, Done) {
+    let states = tempfile::tempdir().unwrap();
+    let (ours, twin) = (used(fs), used(fs));
+    let before = ours.device().allocated();
+    must("fstrim", &[&twin.path().to_string_lossy()]);
+    let at = ours.path().to_string_lossy().into_owned();
+    let done = trimmed(states.path(), &["--verbose", "--slowdown", "50%", &at]);
+    done.succeeds();
+    let (ours_now, twins) = (ours.device().allocated(), twin.device().allocated());
+    assert!(before > ours_now + (140 << 20), "{before} {ours_now}");
+    let difference = ours_now.abs_diff(twins);
+    assert!(
+        difference < 6 << 20,
+        "{ours_now} beside {twins}: {}",
+        done.text()
+    );
+    let said = bytes_in(&done.stdout);
+    assert!(said > 140 << 20, "{}", done.text());
+    assert_eq!(
+        fs::read_dir(states.path()).unwrap().count(),
+        0,
+        "it is done"
+    );
+    (ours, done)
+}
+
+#[test]
+fn ext4_remembers_all_that_we_trimmed() {
+    if needs("mkfs.ext4") {
+        return;
+    }
+    let _turn = beside();
+    let (ours, done) = frees_as_fstrim(Fs::Ext4);
+    assert_eq!(by_util_linux(ours.path()), 0, "{}", done.text());
+    assert!(
+        done.stderr.contains("discards; others lost"),
+        "{}",
+        done.text()
+    );
+}
+
+#[test]
+fn xfs_is_trimmed_in_pieces() {
+    if needs("mkfs.xfs") {
+        return;
+    }
+    let _turn = beside();
+    let (_, done) = frees_as_fstrim(Fs::Xfs);
+    let said = bytes_in(&done.stdout);
+    assert!(
+        said < 1 << 30,
+        "what was trimmed, not what was asked for: {said}"
+    );
+}
+
+#[test]
+fn btrfs_is_trimmed_in_its_own_addresses() {
+    if needs("mkfs.btrfs") {
+        return;
+    }
+    let _turn = beside();
+    frees_as_fstrim(Fs::Btrfs);
+}
+
+#[test]
+fn a_range_and_a_minimum_are_kept() {
+    if needs("mkfs.ext4") {
+        return;
+    }
+    let _turn = beside();
+    let states = tempfile::tempdir().unwrap();
+    let made = used(Fs::Ext4);
+    let at = made.path().to_string_lossy().into_owned();
+    let part = ["-v", "--offset", "512M", "--length", "256M", &at];
+    let done = trimmed(states.path(), &part);
+    let bytes = bytes_in(&done.succeeds().stdout);
+    assert!((200 << 20..=256 << 20).contains(&bytes), "{}", done.text());
+    // No free extent of ext4 is as long as a group.
+    let none = trimmed(states.path(), &["-v", "-q", "--minimum", "128M", &at]);
+    none.fails_with(2, &["--quiet"]);
+    let none = trimmed(states.path(), &["-v", "--minimum", "127M", &at]);
+    let most = bytes_in(&none.succeeds().stdout);
+    let all = made.free();
+    assert!(most < all - (256 << 20), "{most} of {all}: {}", none.text());
+    let beyond = trimmed(states.path(), &["-v", "--offset", "64G", &at]);
+    assert!(beyond.stdout.contains("(0 bytes)"), "{}", beyond.text());
+}
+
+#[test]
+fn what_is_listed_is_chosen_as_fstrim_chooses() {
+    if needs("mkfs.ext4") {
+        return;
+    }
+    let _turn = beside();
+    let states = tempfile::tempdir().unwrap();
+    let made = LoopFs::new(Fs::Ext4, "", 256, On::Tmpfs);
+    let at = made.path().to_string_lossy().into_owned();
+    let table = states.path().join("tab");
+    let tables = format!("/nothing:{}", table.display());
+    let listed = |options: &str, arguments: &[&str]| {
+        fs::write(
+            &table,
+            format!("/dev/x {at} auto {options} 0 0\n/dev/y /no ext4 rw 0 0\n"),
+        )
+        .unwrap();
+        let all = [&["--listed-in", &tables, "--dry-run"], arguments].concat();
+        trimmed(states.path(), &all)
+    };
+    let one = listed("defaults", &[]);
+    assert_eq!(one.succeeds().stdout.lines().count(), 1, "{}", one.text());
+    assert!(one.stdout.contains("would look at 256"), "{}", one.text());
+    for (options, arguments) in [
+        ("rw,X-fstrim.notrim", &[] as &[&str]),
+        ("rw", &["--types", "xfs,btrfs"]),
+        ("rw", &["--types", "noext4"]),
+    ] {
+        let none = listed(options, arguments);
+        assert_eq!(none.succeeds().stdout, "", "{options}: {}", none.text());
+        assert!(none.stderr.contains("no file system"), "{}", none.text());
+    }
+    let twice = listed("defaults", &["-t", "ext4"]);
+    assert_eq!(twice.succeeds().stdout.lines().count(), 1);
+    made.remount("ro");
+    assert_eq!(listed("defaults", &[]).succeeds().stdout, "");
+    // Of the whole machine only what would be.
+    for all in ["--all", "--fstab"] {
+        trimmed(states.path(), &[all, "--dry-run", "--quiet"]).succeeds();
+    }
+}
+
+/// One file system that somebody else is trimming, and one that nobody is.
+#[test]
+fn the_second_is_refused_and_the_exit_code_says_how_many_failed() {
+    if needs("mkfs.ext4") {
+        return;
+    }
+    let _turn = beside();
+    let states = tempfile::tempdir().unwrap();
+    let made = [256, 256].map(|mib| LoopFs::new(Fs::Ext4, "", mib, On::Tmpfs));
+    let [busy, free] = [0, 1].map(|i| made[i].path().to_string_lossy().into_owned());
+    let never = fstrim(states.path(), &["--rate", "1k", &busy]);
+    let mut never = start(never);
+    never.until("it has begun", || {
+        fs::read_dir(states.path()).unwrap().count() > 1
+    });
+    let table = states.path().join("tab");
+    let tables = table.to_string_lossy().into_owned();
+    let listed = |all: &[&String]| {
+        let lines = all.iter().map(|at| format!("/dev/x {at} auto rw 0 0\n"));
+        fs::write(&table, lines.collect::<String>()).unwrap();
+        trimmed(states.path(), &["-v", "--listed-in", &tables])
+    };
+    let refused = "it is being trimmed already";
+    trimmed(states.path(), &[&busy]).fails_with(1, &[&busy, refused]);
+    listed(&[&busy]).fails_with(32, &[refused]);
+    let some = listed(&[&busy, &free]);
+    some.fails_with(64, &[&busy, refused]);
+    assert!(bytes_in(&some.stdout) > 100 << 20, "{}", some.text());
+    never.signal(Signal::TERM);
+    never.wait().fails_with(130, &["interrupted at"]);
+    listed(&[&busy, &free]).succeeds();
+    // Where nothing can be noted it trims all the same.
+    let nowhere = trimmed(Path::new("/proc/nowhere"), &[&busy]);
+    let said = &nowhere.succeeds().stderr;
+    assert!(said.contains("can't be kept"), "{}", nowhere.text());
+}
+
+#[test]
+fn what_cannot_be_trimmed_is_told() {
+    let states = tempfile::tempdir().unwrap();
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let at = place.path().to_string_lossy().into_owned();
+    let fails = |code: i32, arguments: &[&str], said: &str| {
+        trimmed(states.path(), arguments).fails_with(code, &[said]);
+    };
+    fails(2, &[], "MOUNT");
+    fails(2, &["--all", "/"], "cannot be used with");
+    fails(2, &["--rate", "0", "/"], "above 0");
+    fails(
+        2,
+        &["--rate", "1M", "--slowdown", "5%", "/"],
+        "cannot be used with",
+    );
+    fails(1, &["/nothing"], "/nothing");
+    fails(1, &["/etc/passwd"], "not a directory");
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    fails(1, &[&at], "discard operation is not supported");
+    let quiet = trimmed(states.path(), &["--quiet-unsupported", "--quiet", &at]);
+    assert_eq!(quiet.succeeds().stderr, "");
+}
+
+#[test]
+fn the_timer_is_written_and_what_is_others_is_left() {
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path().to_string_lossy().into_owned();
+    let install = |more: &[&str]| {
+        let all = [&["--install-timer", "--unit-dir", &at], more].concat();
+        trimmed(place.path(), &all)
+    };
+    let shown = install(&["--dry-run", "--slowdown", "5%"]);
+    assert!(
+        shown.succeeds().stdout.contains("--slowdown=5%%"),
+        "{}",
+        shown.text()
+    );
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    let done = install(&["--slowdown", "5%", "--max-latency", "20ms", "/with space"]);
+    for said in [
+        "systemctl enable --now trimbench-fstrim.timer",
+        "disable --now fstrim.timer",
+    ] {
+        assert!(done.succeeds().stdout.contains(said), "{}", done.text());
+    }
+    let read =
+        |kind: &str| fs::read_to_string(place.path().join(format!("trimbench-fstrim.{kind}")));
+    let service = read("service").unwrap();
+    for part in [
+        "fstrim --slowdown=5%% --max-latency=20ms --resume",
+        "\"/with space\"\n",
+    ] {
+        assert!(service.contains(part), "{part}: {service}");
+    }
+    let timer = read("timer").unwrap();
+    for part in [
+        "RandomizedDelaySec=",
+        "FixedRandomDelay=true",
+        "Persistent=true",
+    ] {
+        assert!(timer.contains(part), "{part}: {timer}");
+    }
+    verify(place.path());
+    install(&["--rate", "1G"]).succeeds();
+    assert!(read("service").unwrap().contains("--rate=1073741824"));
+    fs::write(place.path().join("trimbench-fstrim.timer"), "[Timer]\n").unwrap();
+    install(&[]).fails_with(2, &["wasn't written by trimbench"]);
+    assert_eq!(read("timer").unwrap(), "[Timer]\n");
+}
+
+/// What systemd says of the units.
+fn verify(place: &Path) {
+    if lacks(&[Need::Tool("systemd-analyze")]) {
+        return;
+    }
+    for kind in ["service", "timer"] {
+        let unit = place.join(format!("trimbench-fstrim.{kind}"));
+        let output = Command::new("systemd-analyze")
+            .arg("verify")
+            .arg(&unit)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        // Of our units alone: a container's own may be odd.
+        let ours: Vec<&str> = said
+            .lines()
+            .filter(|line| line.contains("trimbench"))
+            .collect();
+        let ours: Vec<&&str> = ours.iter().filter(|line| !line.contains("man ")).collect();
+        assert!(ours.is_empty(), "{ours:?}");
+    }
+}

@@ -1,0 +1,297 @@
+//! `trimbench lab`: drives made, looked at, changed and spoilt.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::common::gate::{Need, beside, lacks};
+use crate::common::run::{run, start, trimbench};
+use crate::lab_drive::{NEEDS, OwnLab, dd};
+
+#[test]
+fn a_drive_with_a_file_system_is_used_and_taken_down() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let mount = lab.mount();
+    let mount = mount.to_str().unwrap();
+    let mut options = vec!["--profile", "870-evo", "--size", "512M"];
+    options.extend(["--slower", "2", "--set", "a=1ms"]);
+    options.extend(["--fs", "ext4", "--mount", mount, "--options", "discard"]);
+    let up = lab.lab(&[&["up", "fs"], &options[..]].concat());
+    assert_eq!(up.succeeds().stdout.trim().lines().count(), 1, "the device");
+    for next in [
+        &format!("trimbench run {mount}"),
+        "lab exec fs --",
+        "lab down fs",
+    ] {
+        assert!(up.stderr.contains(next), "{next} missing: {}", up.text());
+    }
+    let file = Path::new(mount).join("file");
+    std::fs::write(&file, [7; 4096]).unwrap();
+    let listed = lab.lab(&["list"]);
+    for part in ["fs", "samsung-870-evo-2tb, 2 times slower", "ext4", mount] {
+        assert!(listed.succeeds().stdout.contains(part), "{}", listed.text());
+    }
+    let drives = lab.list();
+    assert_eq!(drives.len(), 1);
+    assert_eq!(drives[0]["profile"], "samsung-870-evo-2tb");
+    assert_eq!(drives[0]["mounts"][0], mount);
+    assert_eq!(drives[0]["size_bytes"], 512 << 20);
+    lab.lab(&["up", "fs", "--profile", "ideal", "--size", "1G"])
+        .fails_with(2, &["a drive `fs` already"]);
+
+    let held = std::fs::File::open(&file).unwrap();
+    let me = format!("({})", std::process::id());
+    lab.lab(&["down", "fs"])
+        .fails_with(1, &["fs", "used by", &me, "--force"]);
+    drop(held);
+    lab.lab(&["down", "fs"]).succeeds();
+    assert!(!Path::new(mount).exists());
+    assert!(lab.list().is_empty());
+    lab.lab(&["down", "fs"]).fails_with(2, &["no drive"]);
+}
+
+#[test]
+fn what_it_has_done_is_shown_once_or_again_and_again() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let device = lab.up("seen", &["--profile", "ideal", "--size", "64M"]);
+    let from = format!("if={}", device.display());
+    assert!(dd(&[&from, "of=/dev/null", "iflag=direct"]));
+    let reads = lab.stats("seen")["kinds"][0]["commands"].as_u64().unwrap();
+    assert!(reads > 0);
+    let shown = lab.lab(&["stats", "seen", "--histograms", "--reset"]);
+    for part in [
+        "read",
+        "discard",
+        "mapped",
+        "up to",
+        "lab exec seen",
+        "each whole discard",
+    ] {
+        assert!(shown.succeeds().stdout.contains(part), "{}", shown.text());
+    }
+    assert!(shown.stdout.lines().all(|line| line.chars().count() <= 100));
+    assert_eq!(lab.stats("seen")["kinds"][0]["commands"], 0);
+
+    let mut command = trimbench();
+    command.args(["lab", "stats", "seen", "--watch", "--json"]);
+    let mut watching = start(lab.in_here(command));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(!watching.is_over(), "it goes on");
+    lab.lab(&["stats", "seen", "--watch=0s"])
+        .fails_with(2, &["--watch", "more than 0"]);
+    lab.lab(&["down", "seen"]).succeeds();
+    // It ends with the drive, whatever it saw of the end.
+    let seen = watching.wait();
+    let looks = seen.stdout.lines().filter(|line| {
+        let look: serde_json::Value = serde_json::from_str(line).unwrap();
+        look["drive"]["name"] == "seen" && look["stats"]["kinds"].is_array()
+    });
+    assert!(looks.count() >= 2, "{}", seen.text());
+}
+
+#[test]
+fn what_is_set_while_it_runs_takes_effect() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let mut options = vec!["--profile", "ideal", "--size", "64M"];
+    options.extend(["--premapped", "--volatile-cache"]);
+    // The foreground's cgroup carries the name, and the machine has one of each.
+    let name = &*format!("e2e-{}", std::process::id());
+    let device = lab.up(name, &options);
+    assert_eq!(lab.stats(name)["mapped_bytes"], 64 << 20);
+    let from = format!("if={}", device.display());
+    let read = || dd(&[&from, "of=/dev/null", "iflag=direct"]);
+    assert!(read());
+    lab.lab(&["set", name, "read.latency=1ms", "a=2ms"])
+        .succeeds();
+    // Who asks later what drive it is learns that, too.
+    assert_eq!(
+        lab.list()[0]["set"],
+        serde_json::json!(["discard.a", "read.latency"])
+    );
+    let listed = lab.lab(&["list"]).succeeds().stdout.clone();
+    assert!(
+        listed.contains("ideal, set by hand: discard.a, read.latency"),
+        "{listed}"
+    );
+    lab.lab(&["set", name, "red.latency=1ms"])
+        .fails_with(2, &["read.latency"]);
+    lab.lab(&["fault", name, "read", "error"]).succeeds();
+    assert!(!read());
+    assert_eq!(lab.stats(name)["faults"][0], "read error");
+    assert_eq!(lab.lab(&["fault", name]).succeeds().stdout, "read error\n");
+    lab.lab(&["fault", name, "--clear"]).succeeds();
+    assert!(read());
+    lab.lab(&["fault", name, "power", "off"]).succeeds();
+    assert!(!read());
+    lab.lab(&["fault", name, "power", "on"]).succeeds();
+    lab.lab(&["fault", name, "hang 100ms"]).succeeds();
+    assert!(read());
+    for (bad, words) in [
+        ("read nonsense", &["KIND EFFECT"][..]),
+        ("hang soon", &["hang", "soon"]),
+        ("power maybe", &["power off"]),
+    ] {
+        lab.lab(&["fault", name, bad]).fails_with(2, words);
+    }
+    let done = lab.lab(&["exec", name, "--", "cat", "/proc/self/cgroup"]);
+    assert!(done.succeeds().stdout.contains(name), "{}", done.text());
+    let done = lab.lab(&["exec", name, "--", "sh", "-c", "exit 7"]);
+    assert_eq!(done.code(), Some(7), "its exit code is the command's");
+}
+
+#[test]
+fn data_in_a_file_stay_and_end_where_told() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let file = store.to_str().unwrap();
+    let mut options = vec!["--profile", "no-trim", "--size", "16M"];
+    options.extend(["--store", file, "--store-limit", "4k"]);
+    let up = lab.lab(&[&["up", "kept"], &options[..]].concat());
+    let said = &up.succeeds().stderr;
+    assert!(said.contains("it keeps 4.0 KiB of data at most"), "{said}");
+    let listed = lab.lab(&["list"]);
+    let listed = &listed.succeeds().stdout;
+    assert!(listed.contains("keeps 4.0 KiB at most"), "{listed}");
+    let device = Path::new(up.stdout.trim());
+    let to = format!("of={}", device.display());
+    let write = |seek| dd(&["if=/dev/urandom", &to, "oflag=direct", seek]);
+    assert!(write("seek=0"), "the first block");
+    assert!(!write("seek=2"), "there is room for one");
+    let stats = lab.lab(&["stats", "kept"]);
+    for part in ["4.0 KiB at most", "no room", "took all they may"] {
+        assert!(stats.succeeds().stdout.contains(part), "{}", stats.text());
+    }
+    lab.lab(&["down", "kept"]).succeeds();
+    let kept = std::fs::read(&store).unwrap();
+    assert!(kept[..4096].iter().any(|&b| b != 0));
+}
+
+#[test]
+fn profiles_are_listed_and_shown_with_their_sources() {
+    let lab = OwnLab::new();
+    let listed = lab.lab(&["profiles"]);
+    assert!(listed.succeeds().stdout.contains("crucial-t500-2tb"));
+    let shown = lab.lab(&["profiles", "show", "t500"]);
+    assert!(shown.succeeds().stdout.contains("source ="));
+    lab.lab(&["profiles", "show", "nosuch"])
+        .fails_with(2, &["nosuch", "ideal"]);
+
+    // What is shown can be copied, and a copy is a profile.
+    let dir = tempfile::tempdir().unwrap();
+    let mine = dir.path().join("mine.toml");
+    std::fs::write(&mine, &shown.stdout).unwrap();
+    let again = lab.lab(&["profiles", "show", mine.to_str().unwrap()]);
+    assert_eq!(again.succeeds().stdout, shown.stdout);
+    std::fs::write(&mine, shown.stdout.replace("\na =", "\naa =")).unwrap();
+    lab.lab(&["profiles", "show", mine.to_str().unwrap()])
+        .fails_with(
+            2,
+            &["mine.toml", "line 5", "aa", "did you mean 'discard.a'"],
+        );
+}
+
+#[test]
+fn a_drive_that_can_not_be_is_refused_with_what_can() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let lab = OwnLab::new();
+    let refused = |options: &str, words: &[&str]| {
+        let options: Vec<&str> = options.split(' ').collect();
+        lab.lab(&[&["up", "a"], &options[..]].concat())
+            .fails_with(2, words);
+        assert!(!lab.dir().exists(), "nothing was made");
+    };
+    // The laboratory is there by then, to see what its drives may take.
+    let refused_later = |options: &str, words: &[&str]| {
+        let options: Vec<&str> = options.split(' ').collect();
+        lab.lab(&[&["up", "a"], &options[..]].concat())
+            .fails_with(2, words);
+        std::fs::remove_dir(lab.dir()).unwrap();
+    };
+    refused(
+        "--profile idael --size 1G",
+        &["no profile 'idael'", "did you mean 'ideal'"],
+    );
+    refused("--profile ocz --size 1G", &["ocz-vertex-2, ocz-agility-2"]);
+    refused("--profile ./no.toml --size 1G", &["./no.toml"]);
+    refused(
+        "--profile ideal --size 1000k",
+        &["1024000 bytes", "whole MiB"],
+    );
+    refused("--profile ideal --size lots", &["--size", "lots"]);
+    refused("--profile ideal --size 1G --slower 0", &["0 times slower"]);
+    refused_later(
+        "--profile ideal --size 900T --store-limit 800T",
+        &["838860800 MiB of data in memory", "are free", "in a file"],
+    );
+    refused(
+        "--profile ideal --size 1G --set phii=1",
+        &["--set phii=1", "did you mean 'phi'"],
+    );
+    refused("--profile ideal --size 1G --mount /tmp/a", &["--fs"]);
+    refused(
+        "--profile ideal --size 1G --fs ext4 -o discard",
+        &["--mount"],
+    );
+    refused(
+        "--profile ideal --size 1G --fs ntfs",
+        &["ext4", "xfs", "btrfs"],
+    );
+    // What can't be made is taken back, and mkfs's reason is told without its manual.
+    let small = [
+        "up",
+        "a",
+        "--profile",
+        "ideal",
+        "--size",
+        "64M",
+        "--fs",
+        "xfs",
+    ];
+    let done = lab.lab(&small);
+    done.fails_with(1, &["mkfs.xfs", "300MB"]);
+    assert!(!done.stderr.contains("Usage"), "{}", done.text());
+    assert!(lab.list().is_empty());
+    lab.lab(&["up", "a/b", "--profile", "ideal", "--size", "1G"])
+        .fails_with(2, &["`a/b` can't be a drive's name"]);
+    lab.lab(&["stats", "nosuch"])
+        .fails_with(2, &["no drive `nosuch`"]);
+}
+
+#[test]
+fn without_root_it_says_what_it_needs() {
+    if lacks(NEEDS) || lacks(&[Need::Tool("setpriv")]) {
+        return;
+    }
+    // Where anybody may run it from; the build directory may be root's alone.
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), open).unwrap();
+    let program = dir.path().join("trimbench");
+    std::fs::copy(env!("CARGO_BIN_EXE_trimbench"), &program).unwrap();
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(&program).args(arguments);
+        run(command)
+    };
+    as_nobody(&["lab", "list"]).fails_with(2, &["needs root", "sudo"]);
+    as_nobody(&["lab", "profiles"]).succeeds();
+}

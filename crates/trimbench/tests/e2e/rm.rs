@@ -1,0 +1,250 @@
+//! `trimbench rm` as rm: options, messages, exit codes.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::gate::{lacks, times};
+use crate::common::loop_fs::{must, names};
+use crate::common::run::run;
+use crate::rm_place::{USERS, ext4, place, removed, removed_as, rm, tree};
+
+#[test]
+fn files_and_trees_go_and_nothing_else() {
+    let (_outer, place) = place();
+    tree(&place.join("t"));
+    fs::write(place.join("kept"), "").unwrap();
+    let odd = OsStr::from_bytes(b"-odd\n\xff'name");
+    fs::write(place.join(odd), "").unwrap();
+    let mut command = rm(&place, &["--recursive", "--verbose", "--", "t"]);
+    command.arg(odd);
+    let done = run(command);
+    done.succeeds();
+    for said in ["removed 't/b/link'", "removed directory 't'", "\\377"] {
+        assert!(done.stdout.contains(said), "{said}: {}", done.text());
+    }
+    assert_eq!(names(&place), ["kept"]);
+    assert!(Path::new("/etc/passwd").exists());
+}
+
+#[test]
+fn messages_and_exit_codes_are_rms() {
+    let (_outer, place) = place();
+    fs::create_dir_all(place.join("full/d")).unwrap();
+    fs::write(place.join("file"), "").unwrap();
+    symlink("full", place.join("link")).unwrap();
+    let fails = |arguments: &[&str], said: &str| {
+        removed(&place, arguments).fails_with(1, &[said]);
+    };
+    fails(
+        &["nothing"],
+        "cannot remove 'nothing': No such file or directory",
+    );
+    fails(&["full"], "cannot remove 'full': Is a directory");
+    fails(
+        &["--dir", "full"],
+        "cannot remove 'full': Directory not empty",
+    );
+    fails(&["file/"], "cannot remove 'file/': Not a directory");
+    fails(
+        &["-r", "full/."],
+        "refusing to remove '.' or '..' directory",
+    );
+    fails(&["-rf", ".."], "refusing to remove '.' or '..' directory");
+    fails(&["-r", "/"], "dangerous to operate recursively on '/'");
+    fails(
+        &["-r", "--preserve-root", "//"],
+        "dangerous to operate recursively",
+    );
+    removed(&place, &["--force", "nothing", "file/x"]).succeeds();
+    removed(&place, &["-f"]).succeeds();
+    removed(&place, &[]).fails_with(2, &["PATH"]);
+    removed(&place, &["--slowdown", "0", "x"]).fails_with(2, &["0.1%"]);
+    removed(&place, &["--all", "x"]).fails_with(2, &["--resume"]);
+    assert_eq!(names(&place), ["file", "full", "link"]);
+    removed(&place, &["link", "file"]).succeeds();
+    removed(&place, &["-d", "full/d"]).succeeds();
+    removed(&place, &["-R", "full"]).succeeds();
+    assert_eq!(names(&place), [""; 0]);
+}
+
+#[test]
+fn it_asks_as_rm_does() {
+    let (_outer, place) = place();
+    let answer = |arguments: &[&str], answers: &str| {
+        let input = tempfile::NamedTempFile::new().unwrap();
+        fs::write(input.path(), answers).unwrap();
+        let output = rm(&place, arguments)
+            .stdin(File::open(input.path()).unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    tree(&place.join("t"));
+    let said = answer(&["-I", "-r", "t"], "n\n");
+    assert!(said.contains("remove 1 argument recursively?"), "{said}");
+    answer(&["--interactive=once", "-r", "t"], "");
+    assert!(place.join("t/b/c/three").exists());
+    // Into t, not its file; into b, not into c; link and file of b.
+    let said = answer(&["-i", "-r", "t/b"], "y\nn\nn\nn\nn\n");
+    assert!(said.contains("descend into directory 't/b'?"), "{said}");
+    assert!(place.join("t/b/c/three").exists());
+    answer(&["--interactive", "t/one"], "n\n");
+    assert!(place.join("t/one").exists());
+    let said = answer(&["-ri", "t/one"], "y\n");
+    assert!(said.contains("remove regular file 't/one'?"), "{said}");
+    assert!(!place.join("t/one").exists());
+    answer(&["-i", "-rf", "t"], "");
+    assert_eq!(names(&place), [""; 0]);
+}
+
+#[test]
+fn a_dry_run_removes_nothing() {
+    let (_outer, place) = place();
+    tree(&place.join("t"));
+    let done = removed(&place, &["-r", "--dry-run", "t"]);
+    assert!(
+        done.succeeds().stdout.contains("'t': would free"),
+        "{}",
+        done.text()
+    );
+    assert!(
+        done.stdout.contains("7 names, at once ("),
+        "{}",
+        done.text()
+    );
+    assert!(done.stdout.contains("in memory"), "{}", done.text());
+    assert_eq!(names(&place), ["t"]);
+}
+
+#[test]
+fn ten_thousand_levels_need_few_files() {
+    let (_outer, place) = place();
+    let made = Command::new("python3")
+        .args(["-c", "import os\nos.mkdir('deep');os.chdir('deep')\nfor i in range(10000):\n os.mkdir('d');os.chdir('d')\nopen('f','w')"])
+        .current_dir(&place)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let binary = env!("CARGO_BIN_EXE_trimbench");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -n 70; exec \"$0\" rm -r deep", binary])
+        .current_dir(&place)
+        .env("XDG_STATE_HOME", place.join("lost+found/state"));
+    run(command).succeeds();
+    assert_eq!(names(&place), [""; 0]);
+}
+
+#[test]
+fn what_cannot_go_gets_its_name_back() {
+    let Some(fs) = ext4("nodiscard", 64) else {
+        return;
+    };
+    let here = fs.path();
+    tree(&here.join("t"));
+    must("chattr", &["+i", &here.join("t/b/two").to_string_lossy()]);
+    let done = removed(here, &["-r", "t"]);
+    done.fails_with(1, &["cannot remove 't/b/two': Operation not permitted"]);
+    assert_eq!(names(here), ["t"]);
+    assert_eq!(names(&here.join("t/b")), ["two"]);
+    must("chattr", &["-i", &here.join("t/b/two").to_string_lossy()]);
+
+    // A mount in it: in place, not beyond it with -x, and busy without.
+    fs::create_dir(here.join("t/mnt")).unwrap();
+    let mount = here.join("t/mnt").to_string_lossy().into_owned();
+    must("mount", &["-t", "tmpfs", "none", &mount]);
+    fs::write(here.join("t/mnt/theirs"), "").unwrap();
+    let done = removed(here, &["-r", "--one-file-system", "t"]);
+    let kept = here.join("t/mnt/theirs").exists();
+    let second = removed(here, &["-r", "t"]);
+    let root = removed(here, &["-r", "--preserve-root=all", "t/mnt"]);
+    let forced = removed(here, &["-r", "--no-preserve-root", "t/mnt"]);
+    must("umount", &[&mount]);
+    done.fails_with(1, &["skipping 't/mnt', since it's on a different device"]);
+    assert!(kept);
+    second.fails_with(1, &["cannot remove 't/mnt': Device or resource busy"]);
+    root.fails_with(1, &["--preserve-root=all is in effect"]);
+    forced.fails_with(1, &["Device or resource busy"]);
+
+    fs.remount("ro");
+    removed(here, &["-r", "t"]).fails_with(1, &["cannot remove 't", "Read-only file system"]);
+    fs.remount("rw");
+    removed(here, &["-rf", "t"]).succeeds();
+    assert_eq!(names(here), [""; 0]);
+}
+
+#[test]
+fn a_file_mounted_over_another_is_not_emptied() {
+    let Some(fs) = ext4("discard", 64) else {
+        return;
+    };
+    let here = fs.path();
+    fs::create_dir(here.join("t")).unwrap();
+    fs::write(here.join("theirs"), vec![1; 4 << 20]).unwrap();
+    fs::write(here.join("t/f"), "").unwrap();
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    must("mount", &["--bind", &path("theirs"), &path("t/f")]);
+    let done = removed(here, &["-r", "t"]);
+    must("umount", &[&path("t/f")]);
+    done.fails_with(1, &["cannot remove 't/f': Device or resource busy"]);
+    assert_eq!(fs::metadata(here.join("theirs")).unwrap().len(), 4 << 20);
+}
+
+#[test]
+fn swapping_a_directory_for_a_link_leads_nowhere() {
+    let (outer, place) = place();
+    let outside = outer.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    for number in 0..20 {
+        fs::write(outside.join(number.to_string()), "").unwrap();
+    }
+    let (races, mut swaps, mut lost) = (times(100, 10_000), 0u64, 0);
+    for _ in 0..races {
+        fs::create_dir_all(place.join("t/d")).unwrap();
+        fs::write(place.join("t/d/0"), "").unwrap();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        // A directory held open by whoever owns it stays theirs, wherever it is renamed to.
+        let held = File::open(place.join("t")).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    swaps += 1;
+                    let _ = rustix::fs::renameat(&held, "d", &held, "away");
+                    let _ = rustix::fs::symlinkat(&outside, &held, "d");
+                    let _ = rustix::fs::unlinkat(&held, "d", rustix::fs::AtFlags::empty());
+                    let _ = rustix::fs::renameat(&held, "away", &held, "d");
+                }
+            });
+            let done = removed(&place, &["-rf", "t"]);
+            lost += u32::from(done.code() != Some(0));
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert_eq!(names(&outside).len(), 20);
+        removed(&place, &["-rf", "t"]);
+    }
+    eprintln!(
+        "{races} races, {swaps} swaps: nothing outside removed; rm gave up something in {lost} races"
+    );
+}
+
+#[test]
+fn others_may_not_be_robbed() {
+    if lacks(USERS) {
+        return;
+    }
+    // A sticky directory of others: neither renamed nor removed.
+    let (outer, place) = place();
+    for path in [outer.path(), &place] {
+        must("chmod", &["1777", &path.to_string_lossy()]);
+    }
+    tree(&place.join("t"));
+    let done = removed_as(65534, &place, &["-r", "t"]);
+    done.fails_with(1, &["cannot remove 't/", "Permission denied"]);
+    assert_eq!(names(&place), ["t"]);
+    assert_eq!(fs::metadata(place.join("t/b/c/three")).unwrap().size(), 9);
+}

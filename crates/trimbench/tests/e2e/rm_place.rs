@@ -1,0 +1,156 @@
+//! Where tests of `trimbench rm` work, and the command itself.
+
+use std::fs::{self, File};
+use std::ops::Deref;
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::gate::{LOOP_EXT4, Need, Turn, beside, lacks};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must, names};
+use crate::common::run::{Done, run, trimbench};
+
+pub const MIB: usize = 1 << 20;
+
+/// `trimbench rm` in a directory, with notes of its own, which `names` leaves out.
+pub fn rm(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = trimbench();
+    command
+        .current_dir(directory)
+        .env("XDG_STATE_HOME", directory.join("lost+found/state"))
+        .arg("rm")
+        .args(arguments);
+    command
+}
+
+/// The same, to its end.
+pub fn removed(directory: &Path, arguments: &[&str]) -> Done {
+    run(rm(directory, arguments))
+}
+
+/// The same as another user, by a copy of the binary that this user can reach.
+pub fn removed_as(user: u32, directory: &Path, arguments: &[&str]) -> Done {
+    let copy = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir_in("/dev/shm")
+        .unwrap();
+    let binary = copy.path().join("trimbench");
+    // By another process: one of ours that is just being forked would have it open for writing.
+    must(
+        "cp",
+        &[env!("CARGO_BIN_EXE_trimbench"), &binary.to_string_lossy()],
+    );
+    let mut command = Command::new("setpriv");
+    command
+        .args([
+            "--clear-groups",
+            &format!("--reuid={user}"),
+            &format!("--regid={user}"),
+        ])
+        .arg(&binary)
+        .arg("rm")
+        .args(arguments)
+        .env_remove("XDG_STATE_HOME")
+        .env("HOME", "/nonexistent")
+        .current_dir(directory);
+    run(command)
+}
+
+/// What being another user needs.
+pub const USERS: &[Need] = &[Need::Root, Need::Tool("setpriv")];
+
+/// A directory of the test's own, with the notes beside it.
+pub fn place() -> (tempfile::TempDir, PathBuf) {
+    let outer = tempfile::tempdir_in("/dev/shm").unwrap();
+    let inner = outer.path().join("place");
+    fs::create_dir(&inner).unwrap();
+    (outer, inner)
+}
+
+/// A file system of the test's own; its turn ends when it is gone.
+pub struct Ground {
+    fs: LoopFs,
+    _turn: Turn,
+}
+
+impl Deref for Ground {
+    type Target = LoopFs;
+
+    fn deref(&self) -> &LoopFs {
+        &self.fs
+    }
+}
+
+/// ext4 with these options, or nothing where the machine lacks something.
+pub fn ext4(options: &str, mib: u64) -> Option<Ground> {
+    ground(Fs::Ext4, options, mib)
+}
+
+/// A file system, or nothing where the machine lacks something.
+pub fn ground(kind: Fs, options: &str, mib: u64) -> Option<Ground> {
+    let needs = match kind {
+        Fs::Ext4 => LOOP_EXT4,
+        Fs::Xfs => &[
+            Need::Root,
+            Need::File("/dev/loop-control"),
+            Need::Tool("mkfs.xfs"),
+        ],
+        Fs::Btrfs => &[
+            Need::Root,
+            Need::File("/dev/loop-control"),
+            Need::Tool("mkfs.btrfs"),
+            Need::Tool("btrfs"),
+        ],
+    };
+    let turn = beside();
+    (!lacks(needs)).then(|| Ground {
+        fs: LoopFs::new(kind, options, mib.min(SMALL), On::Tmpfs),
+        _turn: turn,
+    })
+}
+
+/// Seven names, a link that leads elsewhere among them.
+pub fn tree(at: &Path) {
+    fs::create_dir_all(at.join("b/c")).unwrap();
+    for name in ["one", "b/two", "b/c/three"] {
+        fs::write(at.join(name), name).unwrap();
+    }
+    symlink("/etc", at.join("b/link")).unwrap();
+}
+
+/// A new file of so many MiB, on the disk.
+pub fn file(path: &Path, mib: usize) -> File {
+    let file = File::options()
+        .create_new(true)
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    for at in 0..mib {
+        file.write_all_at(&vec![1; MIB], (at * MIB) as u64).unwrap();
+    }
+    file.sync_all().unwrap();
+    file
+}
+
+/// Names, with those of a trash told as `trash`.
+pub fn seen(directory: &Path) -> Vec<String> {
+    let trash = |name: String| match name.starts_with(".trimbench-trash-") {
+        true => "trash".to_owned(),
+        false => name,
+    };
+    names(directory).into_iter().map(trash).collect()
+}
+
+/// A MiB at a time, for tests that change something meanwhile.
+pub const SLOW: [&str; 4] = ["--chunk", "1", "--sleep", "200ms"];
+
+/// Whether `t` is in the trash for good: its file's second piece comes after a commit.
+pub fn half_way(here: &Path) -> bool {
+    let Some(trash) = names(here).into_iter().find(|name| name.starts_with('.')) else {
+        return false;
+    };
+    // Where it is emptied.
+    let big = fs::metadata(here.join(trash).join("file"));
+    !here.join("t").exists() && big.is_ok_and(|big| big.len() < 31 * MIB as u64)
+}

@@ -1,0 +1,220 @@
+//! `trimbench rm` where discards are sent: what is freed, what is resumed.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::common::gate::times;
+use crate::common::loop_fs::{must, names};
+use crate::common::run::start;
+use crate::rm_place::{MIB, ext4, file, removed, rm, seen};
+
+#[test]
+fn it_ends_when_all_is_discarded() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    let before = fs.device().allocated();
+    fs::create_dir(here.join("t")).unwrap();
+    file(&here.join("t/big"), 64);
+    for number in 0..50 {
+        fs::write(here.join(format!("t/small{number}")), vec![1; 64 << 10]).unwrap();
+    }
+    // A sparse file of 4 TiB is as large as what is in it.
+    let sparse = file(&here.join("t/sparse"), 2);
+    sparse.set_len(4 << 40).unwrap();
+    drop(sparse);
+    // What has another name is there after.
+    file(&here.join("linked"), 8);
+    fs::hard_link(here.join("linked"), here.join("t/linked")).unwrap();
+    let done = removed(here, &["-r", "t", "--slowdown", "50%", "--deadline", "1m"]);
+    assert!(
+        done.succeeds().stderr.contains("others lost"),
+        "{}",
+        done.text()
+    );
+    assert_eq!(seen(here), ["linked"]);
+    assert_eq!(fs::metadata(here.join("linked")).unwrap().len(), 8 << 20);
+    let left = fs.device().allocated();
+    assert!(left < before + (24 << 20), "{before} {left}");
+}
+
+#[test]
+fn what_somebody_has_open_stays_theirs() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    let open = file(&here.join("big"), 8);
+    let done = removed(here, &["big"]);
+    assert!(
+        done.succeeds().stderr.contains("'big' is open elsewhere"),
+        "{}",
+        done.text()
+    );
+    let mut first = [0; 1];
+    open.read_exact_at(&mut first, 8 * MIB as u64 - 1).unwrap();
+    assert_eq!(first, [1]);
+    assert_eq!(seen(here), [""; 0]);
+    // A program that runs.
+    let program = here.join("program");
+    // Written by another process: one of ours that is just being forked would have it open.
+    let made = "cat /bin/sleep /dev/zero | head -c 2M > \"$0\" && chmod +x \"$0\"";
+    must("sh", &["-c", made, &program.to_string_lossy()]);
+    let mut command = Command::new(&program);
+    command.arg("60");
+    let _runs = start(command);
+    let done = removed(here, &["program"]);
+    let said = "'program' is being executed: its space comes free when that ends";
+    assert!(done.succeeds().stderr.contains(said), "{}", done.text());
+    // Small files: nobody waits for their discards, nor says that they never came.
+    fs::create_dir(here.join("t")).unwrap();
+    let logs: Vec<File> = (0..3)
+        .map(|number| {
+            let log = File::create_new(here.join(format!("t/log{number}"))).unwrap();
+            log.write_all_at(&[1; 400 << 10], 0).unwrap();
+            log
+        })
+        .collect();
+    drop(file(&here.join("t/big"), 2));
+    let done = removed(here, &["-r", "t", "--slowdown", "50%"]);
+    let said = "3 small files of 1.2 MiB are open elsewhere: their space comes free when closed";
+    assert!(done.succeeds().stderr.contains(said), "{}", done.text());
+    assert!(!done.stderr.contains("no discards came"), "{}", done.text());
+    assert_eq!(logs[2].metadata().unwrap().len(), 400 << 10);
+    assert_eq!(seen(here), [""; 0]);
+}
+
+#[test]
+fn goals_of_all_kinds_are_taken() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    for goal in [
+        &["--chunk", "1", "--sleep", "0.001"][..],
+        &["--chunk", "1M", "--sleep", "1ms", "--skip-fsync"],
+        &["--max-latency", "200ms", "--quiet"],
+        &["--profile", "870-evo", "--slowdown", "50%"],
+        &["--no-trash", "--slowdown", "50%"],
+    ] {
+        file(&here.join("big"), 6);
+        let done = removed(here, &[goal, &["big"]].concat());
+        done.succeeds();
+        assert_eq!(seen(here), [""; 0]);
+        if goal.contains(&"--quiet") {
+            assert_eq!(done.stderr, "");
+        }
+    }
+    file(&here.join("big"), 6);
+    let done = removed(
+        here,
+        &["big", "--profile", "vertex", "--max-latency", "5ms"],
+    );
+    done.fails_with(1, &["--max-latency"]);
+    assert_eq!(seen(here), ["big"]);
+    removed(here, &["big", "--profile", "no-such"]).fails_with(2, &["no-such"]);
+}
+
+#[test]
+fn interrupted_it_is_out_of_sight_and_goes_on() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    fs::create_dir(here.join("t")).unwrap();
+    file(&here.join("t/big"), 64);
+    fs::write(here.join("kept"), "").unwrap();
+    let slow = ["-r", "t", "--chunk", "4", "--sleep", "300ms"];
+    let mut running = start(rm(here, &slow));
+    running.until("the trash", || seen(here) == ["trash", "kept"]);
+    // Somebody is at it: it is left alone.
+    removed(here, &["--resume"]).fails_with(1, &["somebody works on it"]);
+    running.signal(Signal::INT);
+    running.wait().fails_with(130, &["interrupted", "--resume"]);
+    assert_eq!(seen(here), ["trash", "kept"]);
+    removed(here, &["--resume", "--all", "--slowdown", "100%"]).succeeds();
+    assert_eq!(seen(here), ["kept"]);
+    let done = removed(here, &["--resume", "."]);
+    assert!(
+        done.succeeds().stderr.contains("nothing to go on with"),
+        "{}",
+        done.text()
+    );
+}
+
+#[test]
+fn killed_at_any_moment_it_loses_nothing() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    file(&here.join("kept"), 2);
+    let (kills, mut in_sight, mut resumed) = (times(12, 200), 0, 0);
+    for round in 0..kills {
+        fs::create_dir(here.join("t")).unwrap();
+        file(&here.join("t/big"), 4);
+        for number in 0..20 {
+            fs::write(here.join(format!("t/s{number}")), vec![1; 8 << 10]).unwrap();
+        }
+        file(&here.join("big"), 4);
+        let running = start(rm(
+            here,
+            &["-r", "t", "big", "--chunk", "1", "--sleep", "5ms"],
+        ));
+        std::thread::sleep(Duration::from_micros(round as u64 % 40 * 2500));
+        // Dropping it kills it.
+        drop(running);
+        // Each is whole in sight, or out of sight.
+        let whole = here.join("t");
+        if whole.exists() {
+            in_sight += 1;
+            assert_eq!(names(&whole).len(), 21);
+            assert_eq!(fs::metadata(whole.join("big")).unwrap().len(), 4 << 20);
+        }
+        if let Ok(big) = fs::metadata(here.join("big")) {
+            assert_eq!(big.len(), 4 << 20);
+        }
+        resumed += u32::from(seen(here).contains(&"trash".to_owned()));
+        removed(here, &["--slowdown", "100%", "--resume", "."]).succeeds();
+        assert!(
+            !seen(here).contains(&"trash".to_owned()),
+            "{:?}",
+            names(here)
+        );
+        assert_eq!(fs::metadata(here.join("kept")).unwrap().len(), 2 << 20);
+        removed(here, &["-rf", "t", "big", "--slowdown", "100%"]).succeeds();
+    }
+    eprintln!(
+        "{kills} kills: {in_sight} found the tree whole in sight, {resumed} a trash that was resumed; \
+         nothing lost"
+    );
+}
+
+#[test]
+fn a_full_file_system_is_no_obstacle() {
+    let Some(fs) = ext4("discard", 64) else {
+        return;
+    };
+    let here = fs.path();
+    fs::create_dir(here.join("t")).unwrap();
+    let big = File::create(here.join("t/big")).unwrap();
+    let mut at = 0;
+    for size in [MIB, 4096, 1024] {
+        while let Ok(written) = big.write_at(&vec![1; size], at) {
+            if written == 0 {
+                break;
+            }
+            at += written as u64;
+        }
+    }
+    drop(big);
+    let done = removed(here, &["-r", "t"]);
+    let said = "'t' was removed in place: no trash can be made beside it: No space left on device";
+    assert!(done.succeeds().stderr.contains(said), "{}", done.text());
+    assert_eq!(seen(here), [""; 0]);
+}

@@ -1,0 +1,169 @@
+//! `trimbench rm` on each file system: what is shared, what comes late, what is no directory.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use crate::common::loop_fs::{Fs, must};
+use crate::common::run::Done;
+use crate::rm_place::{Ground, MIB, file, ground, removed, seen};
+
+const QUICK: [&str; 2] = ["--slowdown", "50%"];
+
+fn quickly(here: &Path, arguments: &[&str]) -> Done {
+    removed(here, &[&QUICK[..], arguments].concat())
+}
+
+/// All that was freed came back, but for what a file system rounds.
+fn is_paid(what: &str, done: &Done) {
+    let text = done.text();
+    let given_up = text.split("no discards came for ").nth(1);
+    let little =
+        given_up.is_none_or(|rest| rest.split(' ').nth(1).is_some_and(|u| u.starts_with("KiB")));
+    assert!(little, "{what}: {text}");
+}
+
+/// Large and small files, fresh and on the disk; a hole of 4 TiB; a second name elsewhere.
+fn fill(here: &Path) {
+    fs::create_dir(here.join("t")).unwrap();
+    drop(file(&here.join("t/big"), 24));
+    for number in 0..60 {
+        fs::write(here.join(format!("t/small{number}")), vec![1; 200_000]).unwrap();
+    }
+    // Not written yet: no discard ever comes for it.
+    fs::write(here.join("t/fresh"), vec![1; 8 * MIB]).unwrap();
+    let sparse = file(&here.join("t/sparse"), 2);
+    sparse.set_len(4 << 40).unwrap();
+    // XFS reserves for a file that grows by appending, beyond its end.
+    let grown = File::create(here.join("t/grown")).unwrap();
+    for at in 0..20 {
+        grown
+            .write_all_at(&vec![1; MIB / 2], (at * MIB / 2) as u64)
+            .unwrap();
+    }
+    drop(file(&here.join("linked"), 4));
+    fs::hard_link(here.join("linked"), here.join("t/linked")).unwrap();
+}
+
+fn goes(fs: &Ground, what: &str) {
+    let here = fs.path();
+    for written in [true, false] {
+        fill(here);
+        if written {
+            must("sync", &["-f", &here.to_string_lossy()]);
+        }
+        let done = quickly(here, &["-r", "t"]);
+        done.succeeds();
+        is_paid(what, &done);
+        assert_eq!(seen(here), ["linked"], "{what}");
+        assert_eq!(fs::metadata(here.join("linked")).unwrap().len(), 4 << 20);
+        fs::remove_file(here.join("linked")).unwrap();
+    }
+}
+
+#[test]
+fn ext4_owes_only_what_was_on_the_disk() {
+    if let Some(fs) = ground(Fs::Ext4, "discard", 1024) {
+        goes(&fs, "ext4");
+    }
+}
+
+#[test]
+fn xfs_owes_only_what_was_on_the_disk() {
+    if let Some(fs) = ground(Fs::Xfs, "discard", 1024) {
+        goes(&fs, "XFS");
+    }
+}
+
+#[test]
+fn btrfs_owes_only_what_was_on_the_disk() {
+    if let Some(fs) = ground(Fs::Btrfs, "discard=sync", 2048) {
+        goes(&fs, "btrfs");
+    }
+}
+
+#[test]
+fn nobody_waits_for_two_minutes_of_grace() {
+    let Some(fs) = ground(Fs::Btrfs, "discard=async", 2048) else {
+        return;
+    };
+    let here = fs.path();
+    fill(here);
+    let done = quickly(here, &["-r", "t"]);
+    assert!(
+        done.succeeds().stderr.contains("discard=async"),
+        "{}",
+        done.text()
+    );
+    assert_eq!(seen(here), ["linked"]);
+}
+
+#[test]
+fn what_is_shared_is_not_waited_for() {
+    for (kind, options) in [(Fs::Xfs, "discard"), (Fs::Btrfs, "discard=sync")] {
+        let Some(fs) = ground(kind, options, 2048) else {
+            return;
+        };
+        let here = fs.path();
+        let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+        drop(file(&here.join("big"), 24));
+        must("cp", &["--reflink=always", &path("big"), &path("copy")]);
+        let done = quickly(here, &["big"]);
+        done.succeeds();
+        is_paid("shared", &done);
+        assert!(!done.text().contains("no discards came"), "{}", done.text());
+        let copy = fs::read(here.join("copy")).unwrap();
+        assert!(copy.len() == 24 * MIB && copy.iter().all(|&byte| byte == 1));
+    }
+}
+
+#[test]
+fn subvolumes_go_in_place_and_snapshots_keep_what_they_have() {
+    let Some(fs) = ground(Fs::Btrfs, "discard=sync", 2048) else {
+        return;
+    };
+    let here = fs.path();
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    must("btrfs", &["subvolume", "create", &path("sub")]);
+    fs::create_dir(here.join("sub/d")).unwrap();
+    drop(file(&here.join("sub/d/big"), 8));
+    must(
+        "btrfs",
+        &["subvolume", "snapshot", "-r", &path("sub"), &path("snap")],
+    );
+    // Another device number: -x stays out of one below, and says so.
+    fs::create_dir(here.join("above")).unwrap();
+    must("btrfs", &["subvolume", "create", &path("above/below")]);
+    fs::write(here.join("above/below/theirs"), "").unwrap();
+    assert_ne!(
+        fs::metadata(here.join("above")).unwrap().dev(),
+        fs::metadata(here.join("above/below")).unwrap().dev()
+    );
+    quickly(here, &["-rx", "above"]).fails_with(
+        1,
+        &["skipping 'above/below', since it's on a different device"],
+    );
+    assert!(here.join("above/below/theirs").exists());
+    quickly(here, &["-r", "above"]).succeeds();
+    // In place, too, the file system must be committed for its discards.
+    drop(file(&here.join("alone"), 4));
+    let done = quickly(here, &["--no-trash", "alone"]);
+    done.succeeds();
+    is_paid("in place", &done);
+
+    let done = quickly(here, &["-r", "sub"]);
+    let place = "'sub' was removed in place: it is a mount point or subvolume";
+    assert!(done.succeeds().stderr.contains(place), "{}", done.text());
+    assert!(!done.text().contains("no discards came"), "{}", done.text());
+    assert_eq!(
+        fs::metadata(here.join("snap/d/big")).unwrap().len(),
+        8 << 20
+    );
+    // A snapshot that may not be written to.
+    quickly(here, &["-r", "snap"])
+        .fails_with(1, &["cannot remove 'snap/", "Read-only file system"]);
+    assert_eq!(seen(here), ["snap"]);
+    must("btrfs", &["property", "set", &path("snap"), "ro", "false"]);
+    quickly(here, &["-r", "snap"]).succeeds();
+    assert_eq!(seen(here), [""; 0]);
+}

@@ -1,0 +1,378 @@
+//! `trimbench tune`: what it tries, what it advises, and that all is as it was.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::gate::{LOOP_EXT4, alone, beside, lacks};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::common::run::{Running, run, start, trimbench};
+use crate::lab_drive::{NEEDS, OwnLab};
+
+fn tune<S: AsRef<OsStr>>(path: &Path, arguments: &[S]) -> Command {
+    let mut command = trimbench();
+    command.arg("tune").arg(path).args(arguments);
+    command
+}
+
+/// A drive that writes fast, and takes so long for a discard, with ext4 mounted so.
+fn drive(lab: &OwnLab, profile: &str, discard: &str, option: &str) -> std::path::PathBuf {
+    let mount = lab.mount();
+    let name = lab.dir().file_name().unwrap().to_str().unwrap();
+    let figures = ["write.latency=0", "write.per_mib=0ns/MiB", discard];
+    let mut options = vec!["--profile", profile, "--size", "3G", "--fs", "ext4"];
+    options.extend(["--mount", mount.to_str().unwrap(), "-o", option]);
+    for figure in figures.iter().filter(|figure| !figure.is_empty()) {
+        options.extend(["--set", figure]);
+    }
+    lab.up(name, &options)
+}
+
+/// One run each of online discard as it is and of another way; what is better is set for good,
+/// with the files of /etc elsewhere.
+fn for_good(size: &str, other: [&str; 2], etc: &Path) -> Vec<String> {
+    let all = ["--size", size, "--repeats", "1", other[0], other[1]];
+    let set = ["--yes", "--apply", "--persist", "--etc"];
+    let words = all.iter().chain(&set).map(|word| (*word).to_owned());
+    words.chain([etc.to_str().unwrap().to_owned()]).collect()
+}
+
+fn limit(device: &Path) -> std::path::PathBuf {
+    let name = device.file_name().unwrap().to_str().unwrap();
+    Path::new("/sys/block")
+        .join(name)
+        .join("queue/discard_max_bytes")
+}
+
+fn number(path: &Path) -> u64 {
+    fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn says_what_it_would_try_and_refuses_what_cannot_be() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::small();
+    let told = run(tune(fs.path(), &["--dry-run", "--time", "5m"]))
+        .succeeds()
+        .stdout
+        .clone();
+    for part in [
+        "(as it is)",
+        "paced rm",
+        "paced fstrim",
+        "never longer than 5 min",
+        "in all",
+    ] {
+        assert!(told.contains(part), "{part:?} missing in:\n{told}");
+    }
+    let device = fs.device().path().to_owned();
+    let by_device = run(tune(
+        &device,
+        &["--dry-run", "--policies", "online", "--limits", "1M"],
+    ));
+    let told = &by_device.succeeds().stdout;
+    assert!(
+        told.contains("1.0 MiB") && !told.contains("paced rm"),
+        "{told}"
+    );
+
+    let none: &[&str] = &[];
+    let refused = |path: &Path, arguments: &[&str], words: &[&str]| {
+        run(tune(path, arguments)).fails_with(2, words);
+    };
+    refused(
+        fs.path(),
+        &["--size", "1T"],
+        &["too little room", "stay free"],
+    );
+    refused(fs.path(), &["--limits", "5"], &["multiples of"]);
+    refused(fs.path(), &["--slowdown", "0"], &["0.1%"]);
+    refused(fs.path(), &["--persist"], &["--apply"]);
+    refused(
+        Path::new("/no/such"),
+        none,
+        &["/no/such", "give a block device"],
+    );
+    refused(Path::new("/proc"), none, &["no block device"]);
+    fs.remount("ro");
+    refused(fs.path(), none, &["read-only"]);
+    drop(fs);
+    let small = LoopFs::new(Fs::Ext4, "discard", 1100, On::Tmpfs);
+    refused(small.path(), none, &["too little room"]);
+    let btrfs = LoopFs::new(Fs::Btrfs, "discard=async", SMALL, On::Tmpfs);
+    refused(btrfs.path(), none, &["discard=async", "two minutes"]);
+}
+
+/// What was found of a way.
+#[track_caller]
+fn point<'v>(found: &'v Value, policy: &str, limit: u64) -> &'v Value {
+    let points = found["points"].as_array().unwrap();
+    let mut all = points.iter();
+    let point = all.find(|p| p["policy"] == policy && p["limit_bytes"] == limit);
+    point.unwrap_or_else(|| panic!("no {policy} at {limit}: {points:?}"))
+}
+
+fn median(point: &Value, figure: &str) -> f64 {
+    point[figure]["median"].as_f64().unwrap()
+}
+
+/// A paced way takes longer than online discard, and discards as much.
+#[track_caller]
+fn takes_longer_paced(found: &Value, policy: &str, limit: u64) {
+    let (now, paced) = (point(found, "online", limit), point(found, policy, limit));
+    assert!(
+        median(paced, "freeing_s") > median(now, "freeing_s"),
+        "{found}"
+    );
+    let size = found["size_bytes"].as_f64().unwrap();
+    assert!(median(paced, "discard_bytes") >= 0.9 * size, "{found}");
+}
+
+#[test]
+fn what_stalls_is_told_with_what_each_choice_costs() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = alone();
+    let lab = OwnLab::new();
+    // Discards of 128 MiB, each of which takes 0.1 s.
+    let device = drive(&lab, "870-evo", "a=100ms", "discard");
+    let before = number(&limit(&device));
+    let files = TempDir::new().unwrap();
+    let file = |name: &str| files.path().join(name);
+    let [json, svg, records] = ["tune.json", "tune.svg", "records"].map(file);
+    let told = run(lab.in_here(tune(
+        &device,
+        &[
+            "--size",
+            "512M",
+            "--policies",
+            "online,rm",
+            "--repeats",
+            "1",
+            "--limits",
+            "64M",
+            "--slowdown",
+            "50%",
+            "--yes",
+            "--json",
+            json.to_str().unwrap(),
+            "--svg",
+            svg.to_str().unwrap(),
+            "--records",
+            records.to_str().unwrap(),
+        ],
+    )));
+    let text = &told.succeeds().stdout;
+    println!("{text}");
+    for part in [
+        "holds others up",
+        "wear",
+        "not advised",
+        "on the frontier",
+        "worst 100 ms",
+    ] {
+        assert!(text.contains(part), "{part:?} missing in:\n{text}");
+    }
+    assert_eq!(number(&limit(&device)), before);
+    let found: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(found["schema"], "trimbench.tune/1");
+    let points = found["points"].as_array().unwrap();
+    let now = point(&found, "online", before);
+    let half = point(&found, "online", 64 << 20);
+    // Twice as many discards, each as long: so much more is lost.
+    assert!(median(half, "discards") >= 1.5 * median(now, "discards"));
+    assert!(
+        median(half, "lost_s") >= 1.3 * median(now, "lost_s"),
+        "{points:?}"
+    );
+    takes_longer_paced(&found, "paced-rm", before);
+    let picture = fs::read_to_string(svg).unwrap();
+    for part in [
+        "goal: 50 %",
+        "paced rm",
+        "at most 64.0 MiB",
+        "Freeing 512 MiB",
+    ] {
+        assert!(picture.contains(part), "{part:?} missing in:\n{picture}");
+    }
+    assert_eq!(picture.matches("<circle").count(), points.len());
+    assert_ne!(found["advice"]["finding"], "nothing-stalls");
+    assert_eq!(found["applied"], false);
+    assert_eq!(
+        fs::read_dir(records).unwrap().count(),
+        found["runs"].as_array().unwrap().len()
+    );
+}
+
+#[test]
+fn where_nothing_stalls_nothing_changes() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = alone();
+    let lab = OwnLab::new();
+    let device = drive(&lab, "ideal", "", "discard");
+    let before = number(&limit(&device));
+    let arguments = [
+        "--size",
+        "256M",
+        "--repeats",
+        "1",
+        "--limits",
+        &before.to_string(),
+        "--policies",
+        "online",
+        "--apply",
+        "-y",
+    ];
+    let told = run(lab.in_here(tune(&lab.mount(), &arguments)));
+    let text = &told.succeeds().stdout;
+    for part in ["Nothing to change", "All is as it was"] {
+        assert!(text.contains(part), "{part:?} missing in:\n{text}");
+    }
+    assert_eq!(number(&limit(&device)), before);
+}
+
+#[test]
+fn a_better_limit_is_set_for_good() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = alone();
+    let lab = OwnLab::new();
+    let device = drive(&lab, "870-evo", "a=60ms", "discard");
+    // Somebody has made discards small on a drive on which that costs a lot.
+    fs::write(limit(&device), (4 << 20).to_string()).unwrap();
+    let etc = TempDir::new().unwrap();
+    let mut arguments = for_good("192M", ["--limits", "128M"], etc.path());
+    arguments.extend(["--policies".into(), "online".into()]);
+    let told = run(lab.in_here(tune(&lab.mount(), &arguments)));
+    let text = &told.succeeds().stdout;
+    assert!(
+        text.contains("set discard_max_bytes to 134217728"),
+        "{text}"
+    );
+    assert_eq!(number(&limit(&device)), 128 << 20);
+    let rules = etc.path().join("udev/rules.d/61-trimbench-discard.rules");
+    let rules = fs::read_to_string(rules).unwrap();
+    assert!(
+        rules.contains("ATTR{queue/discard_max_bytes}=\"134217728\""),
+        "{rules}"
+    );
+}
+
+#[test]
+fn what_is_trimmed_later_gets_a_timer() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = alone();
+    let lab = OwnLab::new();
+    let device = drive(&lab, "870-evo", "a=150ms", "nodiscard");
+    let now = number(&limit(&device));
+    let etc = TempDir::new().unwrap();
+    let json = etc.path().join("tune.json");
+    let mut arguments = for_good("384M", ["--policies", "fstrim"], etc.path());
+    let more = ["--slowdown", "25%", "--json", json.to_str().unwrap()];
+    arguments.extend(more.map(str::to_owned));
+    let told = run(lab.in_here(tune(&lab.mount(), &arguments)));
+    let text = &told.succeeds().stdout;
+    println!("{text}");
+    let found: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    takes_longer_paced(&found, "paced-fstrim", now);
+    assert_eq!(found["advice"]["finding"], "paced-fstrim", "{text}");
+    assert_eq!(found["applied"], true);
+    // It was mounted so, and its discards were as large: nothing but the timer was missing.
+    for part in ["Only with the timer", "as it was, and as it should be"] {
+        assert!(text.contains(part), "{part:?} missing in:\n{text}");
+    }
+    let unit = |kind: &str| {
+        let units = etc.path().join("systemd/system");
+        fs::read_to_string(units.join(format!("trimbench-fstrim.{kind}"))).unwrap()
+    };
+    let service = unit("service");
+    for part in ["--slowdown=25%%", lab.mount().to_str().unwrap()] {
+        assert!(service.contains(part), "{part}: {service}");
+    }
+    assert!(unit("timer").contains("OnCalendar="));
+    assert!(!etc.path().join("udev").exists());
+}
+
+#[test]
+fn discards_that_cost_nothing_are_switched_on() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = alone();
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    let etc = TempDir::new().unwrap();
+    let line = format!("/dev/x {} ext4 defaults 0 2\n", fs.path().display());
+    fs::write(etc.path().join("fstab"), &line).unwrap();
+    let arguments = for_good("64M", ["--policies", "online"], etc.path());
+    let now = number(&limit(fs.device().path())).to_string();
+    let told = run(tune(
+        fs.path(),
+        &[arguments, vec!["--limits".into(), now]].concat(),
+    ));
+    let text = &told.succeeds().stdout;
+    assert!(fs.options().contains("discard"), "{text}");
+    assert!(text.contains("mount -o remount,discard"), "{text}");
+    assert!(text.contains("defaults,discard 0 2"), "{text}");
+    assert_eq!(fs::read_to_string(etc.path().join("fstab")).unwrap(), line);
+}
+
+/// Ends a run while its settings aren't the old ones; they come back.
+fn ends_early(signal: Signal) {
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+    let file = limit(fs.device().path());
+    let usual = number(&file);
+    fs::write(&file, (8 << 20).to_string()).unwrap();
+    let options = fs.options();
+    let command = tune(fs.path(), &["--size", "64M", "--limits", "16M", "-y"]);
+    let mut running: Running = start(command);
+    running.until("the settings change", || {
+        number(&file) == 16 << 20 && fs.options() != options
+    });
+    running.signal(signal);
+    let done = running.wait();
+    if signal == Signal::TERM {
+        assert_eq!(done.code(), Some(130), "{}", done.text());
+        assert!(done.stderr.contains("put back"), "{}", done.text());
+        assert_eq!(fs.names(), [""; 0]);
+    }
+    // What a kill leaves is put back by those who watched it.
+    for _ in 0..2000 {
+        if number(&file) == 8 << 20 && fs.options() == options {
+            // A loop device keeps it for whoever has it next.
+            fs::write(&file, usual.to_string()).unwrap();
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("{} bytes, {}", number(&file), fs.options());
+}
+
+#[test]
+fn sigterm_puts_everything_back() {
+    let _turn = beside();
+    if !lacks(LOOP_EXT4) {
+        ends_early(Signal::TERM);
+    }
+}
+
+#[test]
+fn kill_minus_9_puts_everything_back() {
+    let _turn = beside();
+    if !lacks(LOOP_EXT4) {
+        ends_early(Signal::KILL);
+    }
+}
