@@ -8,10 +8,10 @@ RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); pri
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test soak bench man clean
+.PHONY: help run build check test soak bench bench-rm bench-names lab man clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 run: ## Install what is missing, build, and test whether deleting stalls the current directory's disk
 	@scripts/setup run
@@ -38,9 +38,27 @@ soak: ## The long counts (kills, races, repeats) that `make test` only samples
 	scripts/setup test
 	TRIMBENCH_SOAK=1 $(CARGO) test --release --workspace --locked --no-fail-fast
 
-bench: ## CPU per I/O of the engine, beside a bare loop and fio; figures in target/bench/engine.json
+bench: ## CPU per I/O of the engine beside fio, and a simulated drive beside nbdkit's memory; figures in target/bench
 	scripts/setup test
 	$(CARGO) bench --locked -p trimbench-load --bench engine
+	$(CARGO) bench --locked -p trimbench-lab --bench drive
+
+bench-rm: ## What readers lose beside `trimbench rm` and `fstrim` at goals from 5 to 50 %, beside rm, a chunk with a sleep, and util-linux's fstrim, on PATH_TO_TEST and on simulated drives; with two deleters, a drive that slows down, readers that come and go (45 minutes, nothing else running; BENCH_RM=--all: every drive and file system, three hours)
+	scripts/setup test
+	$(CARGO) build --release --locked -p trimbench
+	scripts/bench-rm --path $(PATH_TO_TEST)
+	scripts/bench-rm-lab $(BENCH_RM)
+	scripts/bench-rm-luck
+	scripts/bench-fstrim --path $(PATH_TO_TEST) $(BENCH_RM)
+
+bench-names: ## A million small files removed by `trimbench rm -r` beside `rm -r` where nothing is paced: on tmpfs, and on ext4 in memory and over a file in /var/tmp (half an hour; BENCH_NAMES='--files 100000': a tenth)
+	scripts/setup test
+	$(CARGO) build --release --locked -p trimbench
+	scripts/bench-names $(BENCH_NAMES)
+
+lab: ## Drives of `trimbench lab` beside the ones they stand for: stalls by queue depth and file system, syncs, an array, fitted cards
+	scripts/setup test
+	$(CARGO) bench --locked -p trimbench --bench lab
 
 man: ## Man pages and shell completions, from the argument definitions, into target/man and target/completions
 	$(CARGO) run --quiet --locked -p trimbench --example generate -- target
