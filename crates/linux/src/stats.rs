@@ -53,6 +53,8 @@ pub struct Counters {
     pub discard_ms: u64,
     /// Cache flushes completed; stays 0 before Linux 5.5.
     pub flushes: u64,
+    /// Sum of the flushes' waits, in milliseconds; wraps at 2^32.
+    pub flush_ms: u64,
 }
 
 impl Counters {
@@ -81,7 +83,15 @@ impl Counters {
             discard_sectors: figures[13],
             discard_ms: figures[14],
             flushes: figures[15],
+            flush_ms: figures[16],
         })
+    }
+
+    /// Flushes since `earlier`, and the sum of their waits in milliseconds. Of a
+    /// partition always 0: the kernel counts them for its drive alone.
+    pub fn flushes_since(&self, earlier: &Counters) -> (u64, u64) {
+        let flushes = difference(self.flushes, earlier.flushes);
+        (flushes, difference(self.flush_ms, earlier.flush_ms))
     }
 
     /// What happened since `earlier`. Never negative: the kernel adds up its
@@ -197,6 +207,11 @@ mod tests {
         assert_eq!(now.flushes, 1034);
         let fifteen = Counters::parse(b"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
         assert_eq!((fifteen.discard_ms, fifteen.flushes), (15, 0));
+        assert_eq!(
+            now.flushes_since(&fifteen),
+            (now.flushes, now.flush_ms),
+            "{now:?}"
+        );
         let eleven = Counters::parse(b"1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!((eleven.busy_ms, eleven.discards), (10, 0));
         assert_eq!(Counters::parse(b"1 2 3 4 5 6 7 8 9 10"), None);

@@ -61,6 +61,8 @@ struct Flight {
     commands: u64,
     bytes: u64,
     busy: f64,
+    flushes: u64,
+    flushing: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -230,6 +232,8 @@ impl Adaptive {
             flight.commands += tick.commands;
             flight.bytes += tick.bytes;
             flight.busy += tick.busy;
+            flight.flushes += tick.flushes;
+            flight.flushing += tick.flushing;
         }
         self.freed = seen.freed;
 
@@ -279,6 +283,7 @@ impl Adaptive {
         let commands = flight.commands + std::mem::take(&mut self.late);
         self.sizes
             .landed(flight.freed, commands, bytes, flight.busy);
+        self.sizes.flushed(flight.flushes, flight.flushing);
         // A commit's own discards tell nothing of what an extent's takes.
         let beside = self.sizes.beside().round() as u64;
         let (own, busy) = match flight.commands.saturating_sub(beside) {

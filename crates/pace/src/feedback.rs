@@ -22,6 +22,8 @@ pub struct Feedback<'a> {
     pub commits: u64,
     /// What the device has discarded, whoever asked for it.
     pub discards: Discards,
+    /// What it has flushed, whoever asked for it; nothing if nobody knows.
+    pub flushes: Flushes,
     /// The canary's reads that completed since the last feedback.
     pub canary: &'a [Canary],
     /// What the others do on the device. `None` if nobody knows; then every
@@ -44,6 +46,17 @@ pub struct Discards {
     /// (the kernel's is in milliseconds). `None` where the statistics are off:
     /// then the time until the debt was paid is taken.
     pub busy: Option<Duration>,
+}
+
+/// A device's flushes: fields 16 and 17 of its statistics (of the drive, for a
+/// partition has none). A commit sends one or two, and a drive may let nothing else go
+/// on meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flushes {
+    /// Flushes completed.
+    pub commands: u64,
+    /// The sum of their times from issue to completion.
+    pub busy: Duration,
 }
 
 /// One read of a canary: small reads at fixed times, however the last went.

@@ -65,7 +65,7 @@ mod work;
 
 pub use advice::{Advice, Why};
 pub use debt::{Debt, DebtMode, Duty};
-pub use feedback::{Canary, Discards, Feedback, Io, Others, Space};
+pub use feedback::{Canary, Discards, Feedback, Flushes, Io, Others, Space};
 pub use goal::Goal;
 pub use pacer::{Pacer, Policy, State};
 pub use plan::{Plain, Plan, plan};

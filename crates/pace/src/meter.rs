@@ -2,7 +2,7 @@
 
 use ssd::Time;
 
-use crate::feedback::{Discards, Feedback, Others};
+use crate::feedback::{Discards, Feedback, Flushes, Others};
 
 /// What happened between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -15,6 +15,9 @@ pub(crate) struct Tick {
     pub(crate) commands: u64,
     /// Bytes they discarded.
     pub(crate) bytes: u64,
+    /// Flushes completed, and the sum of their times in seconds, whoever wanted them.
+    pub(crate) flushes: u64,
+    pub(crate) flushing: f64,
     /// What the others did, if it is known.
     pub(crate) others: Option<OthersTick>,
 }
@@ -33,7 +36,7 @@ pub(crate) struct OthersTick {
 /// Remembers the last look.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Meter {
-    last: Option<(Time, Discards, Option<Others>)>,
+    last: Option<(Time, Discards, Flushes, Option<Others>)>,
     /// When the discards' time was last seen to grow.
     grew: Time,
 }
@@ -51,8 +54,10 @@ impl Meter {
     /// and not since before they were asked for, if we asked for them.
     pub(crate) fn tick(&mut self, seen: &Feedback<'_>, freed_at: Option<Time>) -> Tick {
         let now = seen.now.max(self.now());
-        let last = self.last.replace((now, seen.discards, seen.others));
-        let Some((then, discards, others)) = last else {
+        let last = self
+            .last
+            .replace((now, seen.discards, seen.flushes, seen.others));
+        let Some((then, discards, flushes, others)) = last else {
             self.grew = now;
             return Tick::default();
         };
@@ -81,6 +86,8 @@ impl Meter {
             busy,
             commands,
             bytes,
+            flushes: seen.flushes.commands.saturating_sub(flushes.commands),
+            flushing: seen.flushes.busy.saturating_sub(flushes.busy).as_secs_f64(),
             others,
         }
     }

@@ -32,8 +32,14 @@ const PROBED: f64 = 1.5;
 /// share of it.
 const COMMITS: f64 = 0.10;
 
+/// A commit's block in the journal has a flush before it and one behind it.
+const FLUSHES: f64 = 2.0;
+
+/// How much the latest piece counts in what its commit's flushes take.
+const FLUSHING_WEIGHT: f64 = 0.2;
+
 /// And these lose the others so much at most, in seconds.
-const COMMIT_LOSS: f64 = 0.035;
+const COMMIT_LOSS: f64 = 0.042;
 
 /// The share of the accepted latency that a discard is planned to take.
 const MARGIN: f64 = 0.80;
@@ -62,6 +68,8 @@ pub(crate) struct Sizes {
     /// Rises while the round trip, not the goal, holds pieces up: how many
     /// discards at least make a piece.
     eager: f64,
+    /// How long a commit's flushes take, in seconds.
+    flushing: f64,
     /// What one discard may take, in seconds.
     max_latency: Option<f64>,
     shape: Shape,
@@ -89,6 +97,7 @@ impl Sizes {
             planned: planned.unwrap_or(u64::MAX).max(1) as f64,
             landed: 0.0,
             eager: 1.0,
+            flushing: 0.0,
             max_latency: goal.max_latency.map(|l| l.as_secs_f64()),
             shape: Shape::default(),
         }
@@ -150,6 +159,13 @@ impl Sizes {
         }
     }
 
+    /// While a piece was under way there were so many flushes of so many seconds in all.
+    /// What is more than a commit sends is somebody else's.
+    pub(crate) fn flushed(&mut self, flushes: u64, seconds: f64) {
+        let ours = (FLUSHES / flushes.max(1) as f64).min(1.0) * seconds;
+        self.flushing += FLUSHING_WEIGHT * (ours - self.flushing);
+    }
+
     /// How many discards come with each commit, whatever is freed: those of the
     /// file system's own trees.
     pub(crate) fn beside(&self) -> f64 {
@@ -196,7 +212,7 @@ impl Sizes {
                 f64::INFINITY
             };
             let beside = self.commit();
-            let commits = (beside / (COMMITS * one)).ceil();
+            let commits = ((beside + self.flushing) / (COMMITS * one)).ceil();
             let loss = |most: f64| ((most / phi.max(0.05) - beside) / one).floor();
             // At least half of what is lost is for what is freed.
             let half = (beside / one).ceil();

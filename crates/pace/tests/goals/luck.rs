@@ -8,7 +8,7 @@ use ssd::Time;
 use ssd::harness::{Harness, Outcome, Readers};
 
 use crate::judge::{Judged, added, judge, judge_range};
-use crate::table::{CANARY, Case, START, cases};
+use crate::table::{CANARY, Case, START, cases, slow_cases};
 use crate::trial::{Deleter, Sight, Told};
 
 const GOAL: f64 = 0.10;
@@ -420,5 +420,38 @@ fn nobody_would_see_it_swing() {
         // A piece more or less, and a little.
         let piece = case.service() / 0.5;
         assert!(most - least <= 0.03 + 1.5 * piece, "{label}: {losses:.3?}");
+    }
+}
+
+/// A drive that runs flushes alone is held up by them twice with each commit: this
+/// one for longer than by a discard of 128 MiB.
+#[test]
+fn commits_whose_flushes_are_felt_are_few() {
+    let all = cases().into_iter().chain(slow_cases());
+    for (case, goal) in all
+        .filter(|case| case.label.contains("870"))
+        .flat_map(|case| [0.05, 0.10, 0.30].map(|goal| (case.clone(), goal)))
+    {
+        let policy = Policy::Adaptive(Goal::slowdown(goal));
+        let pacer = Pacer::new(policy, &case.work, None).unwrap();
+        let (deleter, _) = Deleter::new(pacer, &case.work, 0, START);
+        let deleter = deleter.seeing(Sight {
+            flushes: 2,
+            ..Sight::default()
+        });
+        let outcome = case.harness(deleter).run(Duration::from_secs(60)).unwrap();
+        let plain = case.plain();
+        let judged = judge(&outcome, START, case.baseline(), 1.0, case.service());
+        let what = format!(
+            "{} at {goal}: {:.2} of plain's loss, {judged:?}",
+            case.label,
+            judged.lost / plain.lost
+        );
+        println!("{what}");
+        assert!(judged.worst_window <= goal + 0.03, "{what}");
+        assert!(judged.low == 0, "{what}");
+        // With a commit for each discard of the fast one 2.3 times.
+        assert!(judged.lost <= 1.25 * plain.lost, "{what}");
+        assert!(judged.time <= 1.35 * plain.lost / goal, "{what}");
     }
 }

@@ -18,6 +18,7 @@ pub(crate) const CANARY: Duration = Duration::from_millis(2);
 const MIB: u64 = 1 << 20;
 
 /// A drive and a file on it.
+#[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) label: &'static str,
     pub(crate) card: Card,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pace::{Canary, Discards, Feedback, Others, Pacer, State, Why, Work};
+use pace::{Canary, Discards, Feedback, Flushes, Others, Pacer, State, Why, Work};
 use ssd::harness::{DiscardSource, Next, Seen};
 use ssd::{Time, profiles};
 
@@ -39,6 +39,8 @@ pub(crate) struct Sight {
     /// when a processor is free. In seconds.
     pub(crate) late: f64,
     pub(crate) commit: Duration,
+    /// How many flushes each commit brings, before its discards.
+    pub(crate) flushes: u32,
     /// How many discards of the file system's own each commit brings.
     pub(crate) beside: u64,
     /// As on btrfs: an extent is freed whole or not at all, and neighbours that go
@@ -59,6 +61,7 @@ impl Default for Sight {
             left: true,
             late: 0.0,
             commit: COMMIT,
+            flushes: 0,
             beside: 0,
             whole: false,
             noise: 0.0,
@@ -77,6 +80,9 @@ pub(crate) struct Deleter {
     /// Committed or not, not issued yet.
     pending: VecDeque<Range<u64>>,
     ready: Time,
+    /// Flushes that the commit has still to send.
+    to_flush: u32,
+    flushed: u64,
     ask_at: Time,
     freed: u64,
     left: u64,
@@ -110,6 +116,8 @@ impl Deleter {
             largest: work.unit,
             pending: VecDeque::new(),
             ready: Time::ZERO,
+            to_flush: 0,
+            flushed: 0,
             ask_at: start,
             freed: 0,
             commits: 0,
@@ -180,6 +188,10 @@ impl Deleter {
                 bytes: seen.counters.bytes,
                 busy: self.sight.busy.then_some(busy),
             },
+            flushes: Flushes {
+                commands: self.flushed,
+                busy: Duration::from_millis(seen.counters.flushing.as_millis() as u64),
+            },
             canary: if self.sight.canary { &self.canary } else { &[] },
             others: self.sight.others.then_some(self.others),
             ..Feedback::default()
@@ -221,6 +233,7 @@ impl Deleter {
             self.freed += freed;
             self.left -= freed;
             self.ready = now + self.sight.commit;
+            self.to_flush = self.sight.flushes;
             // The call returns when it is committed.
             self.ask_at = self.ready;
             self.told.borrow_mut().frees.push((now, freed, advice.why));
@@ -243,6 +256,11 @@ impl DiscardSource for Deleter {
         }));
         if now < self.start {
             return Next::At(self.start);
+        }
+        if now >= self.ready && self.to_flush > 0 {
+            self.to_flush -= 1;
+            self.flushed += 1;
+            return Next::Flush;
         }
         while now >= self.ask_at && self.told.borrow().done.is_none() {
             let before = self.freed;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pace::{Canary, Discards, Feedback, Goal, Io, Others, Pacer, Policy, Why, Work};
+use pace::{Canary, Discards, Feedback, Flushes, Goal, Io, Others, Pacer, Policy, Why, Work};
 use proptest::prelude::*;
 use ssd::Time;
 
@@ -93,6 +93,10 @@ proptest! {
                 exempt: u64::from(bytes) << 2,
                 left: (canary % 3 > 0).then_some(u64::from(canary % 2) * 1000),
                 commits: u64::from(canary % 7),
+                flushes: Flushes {
+                    commands: u64::from(busy % 100),
+                    busy: Duration::from_millis(u64::from(bytes)),
+                },
                 discards: Discards {
                     commands: u64::from(bytes % 1000),
                     bytes: u64::from(bytes) << 8,

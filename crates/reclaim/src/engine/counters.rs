@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use linux::SysRoot;
+use linux::limit::whole;
 use linux::stats::{Counters, DeviceStats, StatsError};
-use pace::{Discards, Io, Others};
+use pace::{Discards, Flushes, Io, Others};
 
 /// The statistics of all leaves, added up since the beginning.
 #[derive(Debug)]
 pub(super) struct Leaves {
     leaves: Vec<(DeviceStats, Counters)>,
+    /// The drives of leaves that are partitions: those have no flushes of their own.
+    drives: Vec<(DeviceStats, Counters)>,
     copies: f64,
     sums: Sums,
     others: Others,
@@ -24,6 +27,8 @@ struct Sums {
     read_ms: u64,
     writes: u64,
     write_ms: u64,
+    flushes: u64,
+    flush_ms: u64,
 }
 
 /// What our own canary did: none of it is the others'.
@@ -33,6 +38,13 @@ pub(super) struct Own {
     pub(super) wait: Duration,
 }
 
+impl Sums {
+    fn flushed(&mut self, (flushes, ms): (u64, u64)) {
+        self.flushes += flushes;
+        self.flush_ms += ms;
+    }
+}
+
 impl Leaves {
     pub(super) fn open(sys: &SysRoot, names: &[String], copies: f64) -> Result<Leaves, StatsError> {
         let open = |name: &String| {
@@ -40,8 +52,13 @@ impl Leaves {
             let now = stats.read()?;
             Ok((stats, now))
         };
+        let drives = names.iter().filter_map(|name| {
+            let drive = whole(sys, name).filter(|drive| drive != name)?;
+            open(&drive).ok()
+        });
         Ok(Leaves {
             leaves: names.iter().map(open).collect::<Result<_, _>>()?,
+            drives: drives.collect(),
             copies: copies.max(1.0),
             sums: Sums::default(),
             others: Others::default(),
@@ -60,6 +77,7 @@ impl Leaves {
         for (stats, before) in &mut self.leaves {
             let now = stats.read()?;
             let did = now.since(before);
+            self.sums.flushed(now.flushes_since(before));
             *before = now;
             self.sums.commands += did.discards;
             self.sums.bytes += did.discard_bytes;
@@ -69,7 +87,20 @@ impl Leaves {
             self.sums.writes += did.writes;
             self.sums.write_ms += did.write_ms;
         }
+        for (stats, before) in &mut self.drives {
+            let now = stats.read()?;
+            self.sums.flushed(now.flushes_since(before));
+            *before = now;
+        }
         Ok(())
+    }
+
+    /// Flushes since the beginning.
+    pub(super) fn flushes(&self) -> Flushes {
+        Flushes {
+            commands: self.sums.flushes,
+            busy: Duration::from_millis(self.sums.flush_ms),
+        }
     }
 
     /// Writes and discards that are in flight now; `None` where nobody tells.

@@ -436,6 +436,7 @@ impl Engine {
             left: Some(left),
             commits: self.commits,
             discards: self.leaves.discards(),
+            flushes: self.leaves.flushes(),
             canary,
             others: self.paced.then(|| self.leaves.others(own)),
             space: self.space,

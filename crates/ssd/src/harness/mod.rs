@@ -96,8 +96,8 @@ struct Member {
     drive: Drive,
     /// When each read in flight was meant to start, and whose it is.
     intended: HashMap<Id, (Time, Reader)>,
-    /// Whose each discard in flight is.
-    discards: HashMap<Id, usize>,
+    /// Whose each discard or flush in flight is.
+    issued: HashMap<Id, usize>,
     counters: Counters,
 }
 
@@ -164,7 +164,7 @@ impl<'s> Harness<'s> {
         self.drives.push(Member {
             drive,
             intended: HashMap::new(),
-            discards: HashMap::new(),
+            issued: HashMap::new(),
             counters: Counters::default(),
         });
         self.beside(source)
@@ -329,7 +329,11 @@ impl<'s> Harness<'s> {
         match next {
             Next::Discard(ranges) => {
                 let id = member.drive.submit(now, Command::Discard(ranges))?;
-                member.discards.insert(id, index);
+                member.issued.insert(id, index);
+            }
+            Next::Flush => {
+                let id = member.drive.submit(now, Command::Flush)?;
+                member.issued.insert(id, index);
             }
             // Asking again at once would never let time pass.
             Next::At(time) => self.plan(time.max(now + INSTANT), Act::Ask(index)),
@@ -350,7 +354,7 @@ impl<'s> Harness<'s> {
                 };
                 member.counters.add(&sample);
                 self.outcome.discards.push(sample);
-                if let Some(issuer) = member.discards.remove(&completion.id) {
+                if let Some(issuer) = member.issued.remove(&completion.id) {
                     self.issuers[issuer].last_discard = Some(sample);
                     self.plan(after(&sample), Act::Ask(issuer));
                 }
@@ -373,7 +377,14 @@ impl<'s> Harness<'s> {
                     }
                 }
             }
-            Command::Write(_) | Command::Flush => {}
+            Command::Flush => {
+                member.counters.flushing += completion.completed - completion.submitted;
+                if let Some(issuer) = member.issued.remove(&completion.id) {
+                    let again = completion.completed.max(completion.submitted + INSTANT);
+                    self.plan(again, Act::Ask(issuer));
+                }
+            }
+            Command::Write(_) => {}
         }
     }
 }

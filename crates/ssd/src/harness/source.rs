@@ -21,7 +21,7 @@ pub struct Seen<'a> {
     pub counters: Counters,
 }
 
-/// What a drive has discarded so far, as the kernel's statistics count it.
+/// What a drive has discarded and flushed so far, as the kernel's statistics count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Commands completed.
@@ -30,6 +30,8 @@ pub struct Counters {
     pub bytes: u64,
     /// The sum of their times from issue to completion.
     pub busy: Duration,
+    /// The same of flushes.
+    pub flushing: Duration,
 }
 
 impl Counters {
@@ -45,6 +47,8 @@ impl Counters {
 pub enum Next {
     /// This discard, now. It is asked again when that has completed.
     Discard(Vec<Range<u64>>),
+    /// A flush, the same: a commit has one before its last block and one behind it.
+    Flush,
     /// To be asked again at that time.
     At(Time),
     /// Nothing more.
