@@ -70,9 +70,22 @@ pub(super) struct Evidence {
     /// Whether somebody kept several operations in flight beside them: on a drive
     /// that drains its queue first, a discard waits for those.
     pub(super) disturbed: bool,
+    /// What was deleted, in MiB; 0 where the record doesn't tell.
+    pub(super) freed_mib: f64,
 }
 
+/// What is discarded beyond this multiple of what was deleted is free space beside it.
+const BESIDE: f64 = 1.05;
+
 impl Evidence {
+    /// How much free space was discarded beside what was deleted, in MiB; `None`: next
+    /// to nothing. ext4 trims on to the next block in use (fs/ext4/mballoc.c,
+    /// `ext4_try_to_trim_range`), whether the drive has anything there or not.
+    pub(super) fn beside_mib(&self) -> Option<f64> {
+        let beside = self.freed_mib > 0.0 && self.all.mib > BESIDE * self.freed_mib;
+        beside.then_some(self.all.mib - self.freed_mib)
+    }
+
     /// The same in the time of a drive that is so many times faster.
     pub(super) fn in_time(mut self, times: f64) -> Evidence {
         for cell in &mut self.cells {
@@ -108,6 +121,7 @@ pub(super) fn of(record: &RunRecord) -> Evidence {
     let counted = counting::counted(&record.head.devices, &bytes);
     let mut evidence = Evidence {
         disturbed: disturbed(record),
+        freed_mib: freed(record) as f64 / MIB as f64,
         ..Evidence::default()
     };
     for &index in &counted.devices {
@@ -160,8 +174,7 @@ fn window(record: &RunRecord) -> Range<usize> {
 fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
     let head = &record.head;
     let method = |path: &str| head.scenario.pointer(&format!("/deletion/method/{path}"));
-    let freed = record.deletions.iter().filter(|d| d.part == Part::Main);
-    let freed = freed.fold(0_u64, |sum, d| sum.saturating_add(d.bytes));
+    let freed = freed(record);
     let chunk = method("truncate/chunk_bytes").and_then(|v| v.as_u64());
     let pieces = chunk.map(|chunk| freed.div_ceil(chunk.max(1)));
     let committed = method("truncate/fsync").and_then(|v| v.as_bool()) == Some(true)
@@ -176,6 +189,11 @@ fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
         true => Some(0.0),
         false => committed.then_some(chunk),
     }
+}
+
+fn freed(record: &RunRecord) -> u64 {
+    let main = record.deletions.iter().filter(|d| d.part == Part::Main);
+    main.fold(0, |sum, d| sum.saturating_add(d.bytes))
 }
 
 fn disturbed(record: &RunRecord) -> bool {

@@ -68,6 +68,10 @@ const AT_ONCE: &str = "several discards may have been in flight at once, or they
 const TOO_SHORT: &str = "too few discards, too short ones for the kernel's whole milliseconds, or \
                          some that took far longer than others of their size: only a bound is known";
 
+/// Why there isn't even a bound.
+const BESIDE: &str = "free space was discarded beside what was deleted, and what the drive had \
+                      there, if anything, can't be told";
+
 /// What the discards of some records cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
@@ -179,7 +183,10 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
     let reads = reads::Quiet::sum(seen.iter().map(|seen| &seen.quiet)).reads();
     let (records, alone) = undisturbed(&evidence);
     let points = points::points(&records);
-    let costs = costs(&records, &points, &all, &reads);
+    let mut costs = costs(&records, &points, &all, &reads);
+    if evidence.iter().any(|e| e.beside_mib().is_some()) {
+        costs.trust_no_bounds();
+    }
     let shares = seen.iter().map(|seen| {
         let own = match &costs.service_us {
             Figure::Known(_) => beside_others(&seen.evidence, alone, &points, &reads),
@@ -421,6 +428,16 @@ impl Costs {
         }
     }
 
+    /// Some sizes may cost less than others for what the drive had there: a line through
+    /// them is still the best guess where all agree with it, but no bound.
+    fn trust_no_bounds(&mut self) {
+        for figure in [&mut self.a_us, &mut self.b_us_per_mib] {
+            if matches!(figure, Figure::AtMost { .. }) {
+                *figure = Figure::unknown(BESIDE);
+            }
+        }
+    }
+
     fn bounded(all: &All, why: &str) -> Costs {
         Costs {
             service_us: match all.at_most_us() {
@@ -499,6 +516,15 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
     }
     if seen.iter().any(|seen| seen.evidence.devices > 1) {
         notes.push("Several drives worked at once; the figures are those of one of them.".into());
+    }
+    let beside = seen.iter().filter_map(|seen| seen.evidence.beside_mib());
+    let beside = beside.reduce(|sum, mib| sum + mib);
+    if let Some(mib) = beside {
+        notes.push(format!(
+            "{} of free space were discarded beside what was deleted (ext4 does that). Where the \
+             drive had nothing there they can cost it less, and then the rungs are too low.",
+            units::bytes((mib * units::MIB as f64) as u64)
+        ));
     }
     if fit.points.iter().any(|p| p.queued) {
         notes.push(

@@ -317,3 +317,44 @@ fn an_end_that_is_not_sure_is_named() {
     assert_eq!(fitted.unsure_end(1.0, 1.0), None);
     assert_eq!(slow("discard.jitter=0").unsure_end(0.05, 1.0), None);
 }
+
+/// ext4 discards free space beside what was deleted, which an array with nothing there
+/// is done with at once: a size has two prices then, and the mean of them bounds nothing.
+#[test]
+fn free_space_beside_gives_no_bound() {
+    let card = profiles::by_name("emc-xtremio-10tb").unwrap();
+    let gap = Duration::from_millis(20);
+    let with = |mapped: u64| {
+        let (bytes, discards) = (128 * MIB, 24);
+        let mut drive = Drive::new(card.figures().clone(), 1 << 40, 7);
+        for i in 0..mapped {
+            let start = i * bytes * discards / mapped;
+            drive.premap(start..start + bytes);
+        }
+        let start = Time::from_secs_f64(2.04);
+        let pieces = Pieces::new(0..discards * bytes, bytes, Pace::Gap(gap)).from(start);
+        let harness = Harness::new(QUIET, 7).drive(drive, pieces);
+        let outcome = harness.run(Duration::from_secs(8)).unwrap();
+        let mut record = record(&outcome, "ext4", QUIET, start);
+        record.deletions[0].bytes = mapped * bytes;
+        record
+    };
+    let small = run(card, 1, 64, gap, QUIET);
+    for mapped in [24, 12] {
+        let fit = fit(&[&small, &with(mapped)]).unwrap();
+        println!("{}, {:?}", show(&fit.b_us_per_mib), fit.notes);
+        let told = fit
+            .notes
+            .iter()
+            .any(|note| note.contains("1.5 GiB of free space"));
+        assert_eq!(told, mapped == 12, "{:?}", fit.notes);
+        match mapped {
+            24 => assert!(fit.b_us_per_mib.value().is_some()),
+            _ => assert!(
+                matches!(fit.b_us_per_mib, Figure::Unknown { .. }),
+                "{:?}",
+                fit.b_us_per_mib
+            ),
+        }
+    }
+}
