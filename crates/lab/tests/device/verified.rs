@@ -2,6 +2,8 @@
 //! zeros. Of a discard that comes late fio sees too little to rely on; the random
 //! operations find that.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -44,6 +46,17 @@ fn round(bench: &Bench) -> Output {
     fio.output().unwrap()
 }
 
+/// What the trims have left: where, and whose data they are.
+fn left(bench: &Bench) -> String {
+    let device = File::open(bench.device()).unwrap();
+    let mut data = vec![0; 8 * MIB as usize];
+    device.read_exact_at(&mut data, 0).unwrap();
+    let blocks = data.chunks(4096).enumerate();
+    let left = blocks.filter(|(_, block)| block.iter().any(|&byte| byte != 0));
+    let told = left.map(|(i, block)| format!("{} KiB: {:02x?}", 4 * i, &block[..16]));
+    told.collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn what_fio_wrote_is_there_beside_trims() {
     if cannot(&["fio"]) {
@@ -64,7 +77,8 @@ fn what_fio_wrote_is_there_beside_trims() {
             let status = output.status;
             assert!(
                 status.success(),
-                "{given:?}, round {rounds}, {status}: {said}"
+                "{given:?}, round {rounds}, {status}: {said}\nleft:\n{}",
+                left(&bench)
             );
             rounds += 1;
         }
