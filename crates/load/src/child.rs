@@ -288,7 +288,9 @@ mod tests {
         // Not INT: what is started in the background of a script ignores that for good.
         let kind = shell("trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done");
         let running = kind.start().unwrap();
-        let stubborn = shell("trap '' TERM; echo ready; sleep 600").start().unwrap();
+        let stubborn = shell("trap '' TERM; echo ready; sleep 600")
+            .start()
+            .unwrap();
         // Until its trap is set, the signal ends a shell all the same.
         while running.said().is_empty() || stubborn.said().is_empty() {
             std::thread::sleep(Duration::from_millis(1));

@@ -21,8 +21,8 @@ use crate::latency::Latency;
 use crate::later::Later;
 use crate::meter::{Meter, Tick};
 use crate::pacer::State;
-use crate::piece::Sizes;
-use crate::plan::{PIECE_LOSS, plan};
+use crate::piece::{COMMIT_LOSS, Sizes};
+use crate::plan::plan;
 use crate::refusal::Refusal;
 use crate::shape::is_beside;
 use crate::work::Work;
@@ -37,6 +37,9 @@ const SLACK: f64 = 0.015;
 /// The same where single discards are so long that whole ones don't fit: three
 /// points are a goal's tolerance.
 const LUMP_SLACK: f64 = 0.030;
+
+/// So much of the goal is enough: for the rest no piece more is let into a window.
+const NEARLY: f64 = 0.9;
 
 /// No judge's interval of 100 ms may lose half: at most this share of it.
 const INTERVAL: f64 = 0.1;
@@ -403,10 +406,12 @@ impl Adaptive {
         let phi = self.hurt.phi();
         let idle = self.hurt.is_idle();
         let window = self.window(share.share);
-        // Where single discards are long, whole ones must fit.
+        // Where pieces are long, whole ones must fit.
         let one = self.need(self.sizes.known_command() as u64);
         let lump = one.max(self.need(self.sizes.current()));
-        let slack = (lump / window).clamp(SLACK, LUMP_SLACK);
+        // As many whole ones as the goal has room for, or one more.
+        let fit = (NEARLY * share.share * window / lump.max(1e-9)).ceil() * lump;
+        let slack = (fit / window - share.share).clamp(SLACK, LUMP_SLACK);
         // Somebody else's piece may be under way, unseen until it is done.
         let unseen = if self.budget.is_shared(share.share) {
             one
@@ -440,7 +445,7 @@ impl Adaptive {
             }
             // A loss is told when it is over, and began before.
             let interval = INTERVAL.max(3.0 * one);
-            let lump = one.max(need.min(PIECE_LOSS));
+            let lump = one.max(need.min(COMMIT_LOSS));
             let within = (INTERVAL_SHARE * INTERVAL).max(lump + share.share * interval);
             wait = wait
                 .max(self.budget.until_window(need, window - lump, most))

@@ -39,7 +39,7 @@ const FLUSHES: f64 = 2.0;
 const FLUSHING_WEIGHT: f64 = 0.2;
 
 /// And these lose the others so much at most, in seconds.
-const COMMIT_LOSS: f64 = 0.042;
+pub(crate) const COMMIT_LOSS: f64 = 0.035;
 
 /// The share of the accepted latency that a discard is planned to take.
 const MARGIN: f64 = 0.80;
