@@ -155,6 +155,16 @@ impl Adaptive {
             service_s: self.cost.predict(self.sizes.whole()),
             phi: self.hurt.phi(),
             lost_s: self.lost,
+            rest_s: self.rest_s(),
+        }
+    }
+
+    /// After the smallest discard that was seen.
+    fn rest_s(&self) -> f64 {
+        let (share, smallest) = (self.goal.share(), self.cost.predict(1.0));
+        match share < 1.0 {
+            true => self.hurt.phi() * smallest.unwrap_or(0.0) / share,
+            false => 0.0,
         }
     }
 

@@ -79,6 +79,9 @@ pub struct State {
     pub phi: f64,
     /// The time that others have lost so far, in seconds, as estimated.
     pub lost_s: f64,
+    /// How long one small discard has to make do, for the goal to hold, in seconds;
+    /// 0 where nothing is to be held or known.
+    pub rest_s: f64,
 }
 
 /// How often the debt is looked at where nothing else is known.
@@ -163,6 +166,7 @@ impl Pacer {
                 service_s: None,
                 phi: 1.0,
                 lost_s: 0.0,
+                rest_s: 0.0,
             },
         }
     }

@@ -32,14 +32,14 @@ const PROBED: f64 = 1.5;
 /// share of it.
 const COMMITS: f64 = 0.10;
 
+/// And these lose the others so much at most, in seconds.
+pub(crate) const COMMIT_LOSS: f64 = 0.035;
+
 /// A commit's block in the journal has a flush before it and one behind it.
 const FLUSHES: f64 = 2.0;
 
 /// How much the latest piece counts in what its commit's flushes take.
 const FLUSHING_WEIGHT: f64 = 0.2;
-
-/// And these lose the others so much at most, in seconds.
-pub(crate) const COMMIT_LOSS: f64 = 0.035;
 
 /// The share of the accepted latency that a discard is planned to take.
 const MARGIN: f64 = 0.80;

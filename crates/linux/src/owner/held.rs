@@ -88,11 +88,11 @@ impl Held {
         &self.name
     }
 
-    /// Removes the owner file and the directory, which must hold nothing else.
+    /// Removes the owner file; the directory must hold nothing else.
     ///
     /// # Errors
-    /// When something else is in it: then all stays, and is still ours.
-    pub fn remove(self, parent: &OwnedFd) -> Result<(), Errno> {
+    /// When something else is in it: then it stays, and is still ours.
+    pub fn disown(&self) -> Result<(), Errno> {
         let others = entries(&self.directory)?;
         if others.iter().any(|name| name != OWNER && name != OWNER_NEW) {
             return Err(Errno::NOTEMPTY);
@@ -103,6 +103,15 @@ impl Held {
                 Err(errno) => return Err(errno),
             }
         }
+        Ok(())
+    }
+
+    /// Removes the owner file and the directory, which must hold nothing else.
+    ///
+    /// # Errors
+    /// When something else is in it: then all stays, and is still ours.
+    pub fn remove(self, parent: &OwnedFd) -> Result<(), Errno> {
+        self.disown()?;
         match rustix::fs::unlinkat(parent, &self.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(errno),

@@ -189,4 +189,32 @@ mod tests {
         let none = Leaves::open(&sys, &["c".to_owned()], 1.0);
         assert!(none.unwrap_err().to_string().contains('c'));
     }
+
+    #[test]
+    fn a_partitions_flushes_are_its_drives() {
+        let root = tempfile::tempdir().unwrap();
+        let drive = root.path().join("sys/devices/d");
+        let class = root.path().join("sys/class/block");
+        fs::create_dir_all(drive.join("d1")).unwrap();
+        fs::create_dir_all(drive.join("queue")).unwrap();
+        fs::create_dir_all(&class).unwrap();
+        fs::write(drive.join("d1/partition"), "1\n").unwrap();
+        std::os::unix::fs::symlink(&drive, class.join("d")).unwrap();
+        std::os::unix::fs::symlink(drive.join("d1"), class.join("d1")).unwrap();
+        let flushed = |place: &str, count: u64, ms: u64| {
+            let text = format!("1 0 8 1 0 0 0 0 0 0 0 0 0 0 0 {count} {ms}\n");
+            fs::write(drive.join(place), text).unwrap();
+        };
+        flushed("d1/stat", 0, 0);
+        flushed("stat", 7, 70);
+        let sys = SysRoot::at(root.path());
+        let mut part = Leaves::open(&sys, &["d1".to_owned()], 1.0).unwrap();
+        let mut all = Leaves::open(&sys, &["d".to_owned()], 1.0).unwrap();
+        flushed("stat", 9, 95);
+        for leaves in [&mut part, &mut all] {
+            leaves.read().unwrap();
+            let Flushes { commands, busy } = leaves.flushes();
+            assert_eq!((commands, busy), (2, Duration::from_millis(25)));
+        }
+    }
 }

@@ -24,6 +24,9 @@ pub struct Felt {
     pub answered: bool,
     /// Time that others have lost, as the pacer reckons it.
     pub lost: Duration,
+    /// How long each block that is freed and discarded by itself has to make do, for the
+    /// goal to hold; 0 where no commit brings its discard.
+    pub rest: Duration,
     /// What a canary's reads waited; `None` without a canary or reads.
     pub canary: Option<CanaryFelt>,
 }

@@ -329,6 +329,7 @@ impl Engine {
             written_off: state.written_off,
             answered: state.answered,
             lost: Duration::from_secs_f64(state.lost_s.clamp(0.0, 1e15)),
+            rest: Duration::from_secs_f64(state.rest_s.clamp(0.0, 1e15)),
             canary: self.waits.felt(),
         };
         if let Some(canary) = self.canary.take() {

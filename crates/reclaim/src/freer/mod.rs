@@ -227,7 +227,14 @@ impl Freer {
         if self.ground.mode == DebtMode::Commit {
             self.engine.last_discards(watch)?;
         }
-        self.engine.finish(watch)
+        let felt = self.engine.finish(watch)?;
+        Ok(match self.ground.commit {
+            Commit::File => felt,
+            Commit::Within | Commit::Whole => Felt {
+                rest: Duration::ZERO,
+                ..felt
+            },
+        })
     }
 
     /// Pieces as the pacer allows.

@@ -75,7 +75,7 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
         outcome.failures = remover.failures;
         ended
     })();
-    outcome.left = close(trashes.into_iter().enumerate().collect());
+    outcome.left = close(trashes.into_iter().enumerate().collect(), &outcome.felt);
     outcome.stopped = ended.err().map(|error: ReclaimError| Stopped::new(&error));
     outcome
 }

@@ -183,7 +183,7 @@ pub fn remove(
         talk,
         &mut outcome,
     );
-    outcome.left = close(trashes);
+    outcome.left = close(trashes, &outcome.felt);
     outcome.stopped = ended.err().map(|error| Stopped::new(&error));
     outcome
 }
@@ -534,12 +534,13 @@ fn put_back_told(
 
 /// Removes trashes that are empty; which ones stay. One that somebody else has
 /// removed does not.
-fn close(trashes: HashMap<usize, Trash>) -> Vec<PathBuf> {
+fn close(trashes: HashMap<usize, Trash>, felt: &[Felt]) -> Vec<PathBuf> {
+    let rest = felt.iter().map(|felt| felt.rest).max().unwrap_or_default();
     let mut left: Vec<PathBuf> = trashes
         .into_values()
         .filter_map(|trash| {
             let path = trash.path().to_owned();
-            (!trash.close()).then_some(path)
+            (!trash.close(rest)).then_some(path)
         })
         .collect();
     left.sort();

@@ -17,6 +17,7 @@ use std::ffi::CString;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use linux::owner::{Found, Held};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
@@ -28,6 +29,9 @@ use journal::{Entry, Journal};
 pub(crate) const PREFIX: &str = ".trimbench-trash-";
 const JOURNAL: &str = "journal";
 const OWNER: &str = "owner";
+/// Rests that anybody could notice, and the longest.
+const FELT: Duration = Duration::from_millis(50);
+const LONGEST_REST: Duration = Duration::from_secs(2);
 /// A large file while it is emptied.
 pub(crate) const FILE: &std::ffi::CStr = c"file";
 
@@ -75,7 +79,7 @@ impl Trash {
                 ..trash
             }),
             Err(errno) => {
-                trash.close();
+                trash.close(Duration::ZERO);
                 Err(Unusable(crate::words::of(errno)))
             }
         }
@@ -168,18 +172,40 @@ impl Trash {
 
     /// Removes journal, owner file and directory if nothing else is in it.
     /// Returns whether it is gone.
-    pub(crate) fn close(self) -> bool {
+    ///
+    /// Each frees a block, for whose discard a slow drive can take as long as for a
+    /// large one: they go one by one, and `rest` is how long each has to make do.
+    pub(crate) fn close(self, rest: Duration) -> bool {
         if !self.is_gone() && self.others() > 0 {
             return false;
         }
+        // What was freed before this isn't committed either.
+        self.rest(rest);
         for name in [JOURNAL, journal::NEW] {
             let _ = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
         }
+        self.rest(rest);
+        if self.held.disown().is_ok() {
+            self.rest(rest);
+        }
+        // An empty directory without an owner file is nobody's: whoever resumes removes it.
         let gone = self.is_gone() || self.held.remove(&self.parent).is_ok();
+        if rest >= FELT {
+            // The last discard, too, comes before the end is told.
+            let _ = rustix::fs::fsync(&*self.parent);
+        }
         if gone && let Some(link) = self.link {
             link.forget();
         }
         gone
+    }
+
+    /// Commits, and waits, unless that is next to nothing.
+    fn rest(&self, rest: Duration) {
+        if rest >= FELT {
+            let _ = rustix::fs::fsync(self.directory());
+            std::thread::sleep(rest.min(LONGEST_REST));
+        }
     }
 
     /// Whether somebody else has removed it.

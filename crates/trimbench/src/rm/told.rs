@@ -158,6 +158,7 @@ mod tests {
                 written_off: 0,
                 answered: true,
                 lost: Duration::from_millis(20),
+                rest: Duration::ZERO,
                 canary: None,
             })
         };
