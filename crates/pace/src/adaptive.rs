@@ -159,6 +159,10 @@ impl Adaptive {
         }
     }
 
+    pub(crate) fn expect_extents(&mut self, bytes: u64) {
+        self.sizes.expect_extents(bytes);
+    }
+
     /// After the smallest discard that was seen.
     fn rest_s(&self) -> f64 {
         let (share, smallest) = (self.goal.share(), self.cost.predict(1.0));

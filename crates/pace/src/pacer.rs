@@ -118,7 +118,15 @@ impl Pacer {
         })
     }
 
-    /// What may be done now. It depends on nothing but the feedback so far.
+    /// What is freed next lies in extents of so many bytes on average: shorter ones
+    /// than [`Work`] promises are believed, until the discards themselves tell.
+    pub fn expect_extents(&mut self, bytes: u64) {
+        if let Inner::Adaptive(adaptive) = &mut self.inner {
+            adaptive.expect_extents(bytes);
+        }
+    }
+
+    /// What may be done now. It depends on nothing but what it was told so far.
     pub fn advise(&mut self, seen: &Feedback<'_>) -> Advice {
         let mode = self.mode;
         match &mut self.inner {

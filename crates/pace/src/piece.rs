@@ -103,6 +103,14 @@ impl Sizes {
         }
     }
 
+    /// The next extents have so many bytes on average.
+    pub(crate) fn expect_extents(&mut self, bytes: u64) {
+        if self.shape.extent().is_none() {
+            let bytes = (bytes as f64).max(self.smallest as f64);
+            (self.whole, self.told) = (self.whole.min(bytes), self.told.min(bytes));
+        }
+    }
+
     pub(crate) fn current(&self) -> u64 {
         self.current
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pace::{Goal, Pacer, Policy};
+use pace::{Goal, Pacer, Policy, Work};
 use ssd::Time;
 use ssd::harness::{Harness, Outcome, Readers};
 
@@ -397,6 +397,31 @@ fn commits_that_cost_more_than_what_they_free_end_all_the_same() {
     assert!(told.borrow().done.is_some(), "{judged:?}");
     // Forty times if each extent had a commit.
     assert!(judged.lost < 3.5 * plain.lost, "{judged:?}");
+}
+
+/// What a survey promises are the fewest extents that a file can lie in.
+#[test]
+fn shorter_extents_than_promised_are_told_before_they_hurt() {
+    let case = cases()
+        .into_iter()
+        .find(|case| case.label == "870 EVO 1M")
+        .unwrap();
+    let promised = Work::new(case.work.bytes, case.work.bytes.div_ceil(128 << 20));
+    let slow = case.with(&["a=22ms"]);
+    let worst = |told: bool| {
+        let policy = Policy::Adaptive(Goal::slowdown(0.3));
+        let mut pacer = Pacer::new(policy, &promised, None).unwrap();
+        if told {
+            pacer.expect_extents(1 << 20);
+        }
+        let (deleter, _) = Deleter::new(pacer, &slow.work, 0, START);
+        let outcome = slow.harness(deleter).run(Duration::from_secs(6)).unwrap();
+        judge(&outcome, START, slow.baseline(), 1.0, slow.service())
+    };
+    let (told, not) = (worst(true), worst(false));
+    println!("{told:?}, not told: {not:?}");
+    assert!(told.worst_window <= 0.33 && told.low == 0, "{told:?}");
+    assert!(not.worst_window > 0.4, "{not:?}");
 }
 
 #[test]

@@ -36,6 +36,17 @@ impl Case {
         }
     }
 
+    /// On a drive that is a little different.
+    pub(crate) fn with(&self, changes: &[&str]) -> Case {
+        let card = changes
+            .iter()
+            .fold(self.card.clone(), |card, change| card.with(change).unwrap());
+        Case {
+            card,
+            ..self.clone()
+        }
+    }
+
     /// A drive that is so much slower that its reads, too, take milliseconds, and
     /// of which less is freed: as on a simulated drive that a small machine can
     /// keep up with.

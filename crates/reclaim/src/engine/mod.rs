@@ -188,6 +188,11 @@ impl Engine {
         self.pacer.state()
     }
 
+    /// What is freed next lies in extents of so many bytes on average.
+    pub(crate) fn expect_extents(&mut self, bytes: u64) {
+        self.pacer.expect_extents(bytes);
+    }
+
     /// Bytes freed so far.
     pub(crate) fn freed_bytes(&self) -> u64 {
         self.freed

@@ -56,6 +56,11 @@ impl Remains {
         Ok(self.tail.bytes() == 0)
     }
 
+    /// The mean of what is known to be left: what a discard will usually have.
+    pub(super) fn usual_extent(&self) -> Option<u64> {
+        self.tail.usual_part()
+    }
+
     fn look(&mut self, file: &File, want: u64) -> Result<(), FileError> {
         while self.floor > 0 && self.tail.bytes() < want {
             let mut floor = self.floor.saturating_sub(self.window);

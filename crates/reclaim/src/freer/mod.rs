@@ -247,6 +247,11 @@ impl Freer {
         watch: &mut dyn Watch,
     ) -> Result<(), ReclaimError> {
         let failed = |error: FileError| free_failed(file, io::Error::other(error));
+        if !remains.is_empty(file).map_err(failed)?
+            && let Some(bytes) = remains.usual_extent()
+        {
+            self.engine.expect_extents(bytes);
+        }
         while !remains.is_empty(file).map_err(failed)? {
             let advice = self.grant(allocated.saturating_sub(done.bytes), watch)?;
             let began = Instant::now();

@@ -100,6 +100,15 @@ impl Tail {
         self.parts = before;
     }
 
+    /// The mean size of those for which discards come; `None`: there are none.
+    pub(super) fn usual_part(&self) -> Option<u64> {
+        let costly = self.parts.iter().filter(|part| !part.exempt);
+        let (count, bytes) = costly.fold((0, 0_u64), |(count, bytes), part| {
+            (count + 1, bytes.saturating_add(part.length))
+        });
+        bytes.checked_div(count)
+    }
+
     /// Allocated bytes known and not taken.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -86,6 +87,33 @@ fn power_fails_on_xfs() {
     if !lacks(NEEDS) {
         power_fails("xfs", &["xfs_repair", "-n"]);
     }
+}
+
+/// The trash's own blocks are freed by a commit that comes seconds later by itself.
+#[test]
+fn on_a_slow_drive_the_last_discard_comes_before_the_end() {
+    let _turn = beside();
+    if lacks(NEEDS) {
+        return;
+    }
+    let (lab, _, device) = drive("--profile vertex-2 --size 512M --fs ext4 -o discard");
+    let mount = lab.mount();
+    drop(file(&mount.join("big"), 32));
+    must("sync", &["-f", &text(&mount)]);
+    let stat = Path::new("/sys/block").join(device.file_name().unwrap());
+    let discards = || {
+        let text = fs::read_to_string(stat.join("stat")).unwrap();
+        let discards = text.split_whitespace().nth(11).unwrap();
+        discards.parse::<u64>().unwrap()
+    };
+    let before = discards();
+    removed(&mount, &["big", "--slowdown", "50%"]).succeeds();
+    let ended = discards();
+    assert!(ended > before);
+    // ext4 commits every five seconds.
+    std::thread::sleep(Duration::from_secs(7));
+    assert_eq!(discards(), ended);
+    assert_eq!(seen(&mount), Vec::<String>::new());
 }
 
 /// Reads of the discards' own group would wait in the loop driver, whatever the drive says.
