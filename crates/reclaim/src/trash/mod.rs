@@ -14,7 +14,7 @@ pub(crate) mod journal;
 pub(crate) mod remember;
 
 use std::ffi::CString;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -159,7 +159,7 @@ impl Trash {
         rename_new(
             self.directory(),
             &Trash::name(number),
-            std::os::fd::AsFd::as_fd(&*self.parent),
+            self.parent.as_fd(),
             to,
         )
     }
@@ -180,32 +180,22 @@ impl Trash {
             return false;
         }
         // What was freed before this isn't committed either.
-        self.rest(rest);
+        rest_after(self.directory(), rest);
         for name in [JOURNAL, journal::NEW] {
             let _ = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
         }
-        self.rest(rest);
+        rest_after(self.directory(), rest);
         if self.held.disown().is_ok() {
-            self.rest(rest);
+            rest_after(self.directory(), rest);
         }
         // An empty directory without an owner file is nobody's: whoever resumes removes it.
         let gone = self.is_gone() || self.held.remove(&self.parent).is_ok();
-        if rest >= FELT {
-            // The last discard, too, comes before the end is told.
-            let _ = rustix::fs::fsync(&*self.parent);
-        }
+        // The last discard, too, comes before the end is told.
+        rest_after(&self.parent, rest);
         if gone && let Some(link) = self.link {
             link.forget();
         }
         gone
-    }
-
-    /// Commits, and waits, unless that is next to nothing.
-    fn rest(&self, rest: Duration) {
-        if rest >= FELT {
-            let _ = rustix::fs::fsync(self.directory());
-            std::thread::sleep(rest.min(LONGEST_REST));
-        }
     }
 
     /// Whether somebody else has removed it.
@@ -234,6 +224,19 @@ impl Trash {
             })
             .count()
     }
+}
+
+/// Commits what was changed in a directory, and waits, unless that is next to nothing.
+fn rest_after(directory: impl AsFd, rest: Duration) {
+    if rest < FELT {
+        return;
+    }
+    // It may be open as a path alone.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(open) = rustix::fs::openat(directory, c".", flags, Mode::empty()) {
+        let _ = rustix::fs::fsync(open);
+    }
+    std::thread::sleep(rest.min(LONGEST_REST));
 }
 
 /// Whether a path leads into a trash: whoever asked for a deletion knows other names.
