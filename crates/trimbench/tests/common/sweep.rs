@@ -89,18 +89,20 @@ fn dead_drives_after(patience: Duration) -> Vec<PathBuf> {
 /// Loop devices lie on LABORATORY/NAME/fuse/disk, and beside it is a file that the server locks.
 fn dead_drives() -> Vec<PathBuf> {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let is_dead = |drive: &PathBuf| {
-        let server = File::open(drive.join("server"));
-        server.is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockShared).is_ok())
-    };
     devices
         .filter_map(|device| {
             let file = fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
             let drive = file.trim_end().strip_suffix("/fuse/disk")?;
             Some(PathBuf::from(drive))
         })
-        .filter(is_dead)
+        .filter(|drive| is_dead(drive))
         .collect()
+}
+
+/// Whether the server of the drive in this directory is gone, and its lock with it.
+pub fn is_dead(drive: &Path) -> bool {
+    let server = File::open(drive.join("server"));
+    server.is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockShared).is_ok())
 }
 
 /// Detaches loop devices over images whose test is gone, also where the image is gone already,
