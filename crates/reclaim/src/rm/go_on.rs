@@ -75,7 +75,8 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
         outcome.failures = remover.failures;
         ended
     })();
-    outcome.left = close(trashes.into_iter().enumerate().collect(), &outcome.felt);
+    let trashes = trashes.into_iter().enumerate().collect();
+    outcome.left = close(trashes, &outcome, talk);
     outcome.stopped = ended.err().map(|error: ReclaimError| Stopped::new(&error));
     outcome
 }

@@ -22,8 +22,10 @@ use crate::ReclaimError;
 use crate::free::{Amount, Freers};
 use crate::freer::Felt;
 use crate::trash::journal::Entry;
+use crate::trash::rests::Rests;
 use crate::trash::{Trash, Unusable};
 use crate::tree::{Root, Trail, walk};
+use crate::watch::Progress;
 use crate::words::quoted;
 use arguments::{Argument, Parents};
 use remover::{Item, LARGE, Remover};
@@ -183,7 +185,7 @@ pub fn remove(
         talk,
         &mut outcome,
     );
-    outcome.left = close(trashes, &outcome.felt);
+    outcome.left = close(trashes, &outcome, talk);
     outcome.stopped = ended.err().map(|error| Stopped::new(&error));
     outcome
 }
@@ -534,13 +536,22 @@ fn put_back_told(
 
 /// Removes trashes that are empty; which ones stay. One that somebody else has
 /// removed does not.
-fn close(trashes: HashMap<usize, Trash>, felt: &[Felt]) -> Vec<PathBuf> {
+fn close(trashes: HashMap<usize, Trash>, outcome: &Outcome, talk: &mut dyn Talk) -> Vec<PathBuf> {
+    let felt = &outcome.felt;
     let rest = felt.iter().map(|felt| felt.rest).max().unwrap_or_default();
+    let freed = felt.iter().map(|felt| felt.freed).sum();
+    let done = Progress {
+        total_bytes: freed,
+        freed_bytes: freed,
+        names: outcome.names,
+        ..Progress::default()
+    };
+    let mut rests = Rests::new(rest, done, talk);
     let mut left: Vec<PathBuf> = trashes
         .into_values()
         .filter_map(|trash| {
             let path = trash.path().to_owned();
-            (!trash.close(rest)).then_some(path)
+            (!trash.close(&mut rests)).then_some(path)
         })
         .collect();
     left.sort();

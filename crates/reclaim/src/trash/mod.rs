@@ -12,26 +12,25 @@
 
 pub(crate) mod journal;
 pub(crate) mod remember;
+pub(crate) mod rests;
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use linux::owner::{Found, Held};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use crate::watch::Unwatched;
 use journal::{Entry, Journal};
+use rests::Rests;
 
 /// A trash's name begins so; eight letters and digits follow.
 pub(crate) const PREFIX: &str = ".trimbench-trash-";
 const JOURNAL: &str = "journal";
 const OWNER: &str = "owner";
-/// Rests that anybody could notice, and the longest.
-const FELT: Duration = Duration::from_millis(50);
-const LONGEST_REST: Duration = Duration::from_secs(2);
 /// A large file while it is emptied.
 pub(crate) const FILE: &std::ffi::CStr = c"file";
 
@@ -79,7 +78,7 @@ impl Trash {
                 ..trash
             }),
             Err(errno) => {
-                trash.close(Duration::ZERO);
+                trash.close(&mut Rests::none(&mut Unwatched));
                 Err(Unusable(crate::words::of(errno)))
             }
         }
@@ -174,24 +173,24 @@ impl Trash {
     /// Returns whether it is gone.
     ///
     /// Each frees a block, for whose discard a slow drive can take as long as for a
-    /// large one: they go one by one, and `rest` is how long each has to make do.
-    pub(crate) fn close(self, rest: Duration) -> bool {
+    /// large one: they go one by one, with a rest after each.
+    pub(crate) fn close(self, rests: &mut Rests<'_>) -> bool {
         if !self.is_gone() && self.others() > 0 {
             return false;
         }
         // What was freed before this isn't committed either.
-        rest_after(self.directory(), rest);
+        rests.after(self.directory());
         for name in [JOURNAL, journal::NEW] {
             let _ = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
         }
-        rest_after(self.directory(), rest);
+        rests.after(self.directory());
         if self.held.disown().is_ok() {
-            rest_after(self.directory(), rest);
+            rests.after(self.directory());
         }
         // An empty directory without an owner file is nobody's: whoever resumes removes it.
         let gone = self.is_gone() || self.held.remove(&self.parent).is_ok();
         // The last discard, too, comes before the end is told.
-        rest_after(&self.parent, rest);
+        rests.after(&self.parent);
         if gone && let Some(link) = self.link {
             link.forget();
         }
@@ -224,19 +223,6 @@ impl Trash {
             })
             .count()
     }
-}
-
-/// Commits what was changed in a directory, and waits, unless that is next to nothing.
-fn rest_after(directory: impl AsFd, rest: Duration) {
-    if rest < FELT {
-        return;
-    }
-    // It may be open as a path alone.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    if let Ok(open) = rustix::fs::openat(directory, c".", flags, Mode::empty()) {
-        let _ = rustix::fs::fsync(open);
-    }
-    std::thread::sleep(rest.min(LONGEST_REST));
 }
 
 /// Whether a path leads into a trash: whoever asked for a deletion knows other names.

@@ -1,0 +1,102 @@
+//! Pauses after the blocks that a trash itself frees.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::watch::{Progress, Watch};
+
+/// Rests that anybody could notice, and the longest.
+const FELT: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Between two looks at whether somebody has had enough.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long others have to make do with each of the last, small discards.
+pub(crate) struct Rests<'a> {
+    each: Duration,
+    progress: Progress,
+    watch: &'a mut dyn Watch,
+}
+
+impl<'a> Rests<'a> {
+    pub(crate) fn new(each: Duration, progress: Progress, watch: &'a mut dyn Watch) -> Rests<'a> {
+        Rests {
+            each: each.min(LONGEST),
+            progress,
+            watch,
+        }
+    }
+
+    /// For a trash that freed nothing.
+    pub(super) fn none(watch: &'a mut dyn Watch) -> Rests<'a> {
+        Rests::new(Duration::ZERO, Progress::default(), watch)
+    }
+
+    /// Commits what was changed in a directory, and waits, unless that is next to
+    /// nothing. Whoever stops it waits no more: all that is left is small.
+    pub(super) fn after(&mut self, directory: impl AsFd) {
+        if self.each < FELT {
+            return;
+        }
+        // It may be open as a path alone.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if let Ok(open) = rustix::fs::openat(directory, c".", flags, Mode::empty()) {
+            let _ = rustix::fs::fsync(open);
+        }
+        let until = Instant::now() + self.each;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if self.watch.tick(&self.progress).is_break() {
+                self.each = Duration::ZERO;
+                return;
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+
+    /// Has enough after so many looks.
+    struct Patience(u32);
+
+    impl Watch for Patience {
+        fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
+            match self.0.checked_sub(1) {
+                None => ControlFlow::Break(()),
+                Some(left) => {
+                    self.0 = left;
+                    ControlFlow::Continue(())
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_has_had_enough_waits_for_none_that_follows() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = std::fs::File::open(directory.path()).unwrap();
+        let mut patience = Patience(2);
+        let mut rests = Rests::new(LONGEST, Progress::default(), &mut patience);
+        rests.after(&directory);
+        assert_eq!(rests.each, Duration::ZERO);
+        rests.after(&directory);
+    }
+
+    #[test]
+    fn what_nobody_notices_is_no_rest() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = std::fs::File::open(directory.path()).unwrap();
+        // It would be stopped at its first look.
+        let mut patience = Patience(0);
+        let mut rests = Rests::new(FELT / 2, Progress::default(), &mut patience);
+        rests.after(&directory);
+        assert_eq!(rests.each, FELT / 2);
+    }
+}
