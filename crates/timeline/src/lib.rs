@@ -20,6 +20,7 @@ pub mod as_drive;
 pub mod compare;
 pub mod judge;
 pub mod record;
+pub mod typed;
 pub mod units;
 pub mod verdict;
 

@@ -3,8 +3,9 @@
 
 use std::str::FromStr;
 
+use timeline::typed::{hint, nearest};
+
 use super::Actor;
-use super::error::{hint, nearest};
 use super::section::SetError;
 
 impl FromStr for Actor {

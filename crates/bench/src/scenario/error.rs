@@ -1,7 +1,8 @@
 //! Why a scenario isn't taken.
 
-use std::fmt;
 use std::path::PathBuf;
+
+use timeline::typed::{Place, hint};
 
 use super::uses::Need;
 
@@ -90,48 +91,4 @@ pub enum ScenarioError {
         /// What.
         source: Box<ScenarioError>,
     },
-}
-
-/// A place in a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// From 1.
-    pub line: usize,
-    /// In characters, from 1.
-    pub column: usize,
-}
-
-impl Place {
-    /// The place of a byte of a text.
-    pub(super) fn of(text: &str, byte: usize) -> Place {
-        let before = text.get(..byte).unwrap_or(text);
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        Place {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
-}
-
-/// Of some names, the one most like a mistyped one, if any is much like it.
-pub(super) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    names
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(typed, name), name))
-        .filter(|&(likeness, _)| likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name.to_owned())
-}
-
-/// `; did you mean 'X'?`, where something was near.
-pub(super) fn hint(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map_or_else(String::new, |key| format!("; did you mean '{key}'?"))
 }

@@ -38,7 +38,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-pub use error::{Place, ScenarioError};
+pub use error::ScenarioError;
 pub use overlay::{Idle, Options, Part};
 pub use parts::{Actor, Deletion, Foreground, General, Phases};
 pub use shipped::{Shipped, all, by_name};

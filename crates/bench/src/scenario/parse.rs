@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use timeline::typed::{Place, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Place, nearest};
 use super::section::SetError;
 use super::uses::Need;
 use super::{Actor, Deletion, Foreground, General, Phases, Scenario, ScenarioError};

@@ -1,6 +1,7 @@
 //! The scenarios that are shipped, as the build script found them.
 
-use super::error::nearest;
+use timeline::typed::nearest;
+
 use super::{Scenario, ScenarioError};
 
 /// A scenario that is part of the program.

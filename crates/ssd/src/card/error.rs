@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use timeline::typed::{Place, hint};
+
 /// Why a card or an override isn't taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
@@ -67,33 +69,6 @@ pub enum CardError {
     },
 }
 
-/// A place in a card's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// From 1.
-    pub line: usize,
-    /// In characters, from 1.
-    pub column: usize,
-}
-
-impl Place {
-    /// The place of a byte of a text.
-    pub(crate) fn of(text: &str, byte: usize) -> Place {
-        let before = text.get(..byte).unwrap_or(text);
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        Place {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
-}
-
 /// A place, if the text has any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At(pub Option<Place>);
@@ -102,10 +77,4 @@ impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |place| write!(f, "{place}: "))
     }
-}
-
-fn hint(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map_or_else(String::new, |key| format!("; did you mean '{key}'?"))
 }

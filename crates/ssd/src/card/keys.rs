@@ -158,12 +158,3 @@ pub const KEYS: &[Key] = &[
 pub(crate) fn by_path(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|k| k.path == path)
 }
-
-/// Of some names, the one most like a mistyped one, if any is much like it.
-pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .map(|name| (strsim::jaro_winkler(typed, name), name))
-        .filter(|&(likeness, _)| likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
-}

@@ -28,7 +28,7 @@ mod parse;
 mod show;
 mod value;
 
-pub use error::{At, CardError, Place};
+pub use error::{At, CardError};
 pub use keys::{KEYS, Key};
 pub use value::PerMib;
 

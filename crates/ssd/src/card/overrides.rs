@@ -1,5 +1,7 @@
 //! `--set a=2ms`: a card with one figure changed.
 
+use timeline::typed::nearest;
+
 use super::{At, Card, CardError, Entry, KEYS, Key, Note, Sure, build, keys};
 
 impl Card {
@@ -49,7 +51,7 @@ fn find(typed: &str) -> Result<&'static Key, CardError> {
             Err(CardError::UnknownKey {
                 at: At(None),
                 key: typed.to_owned(),
-                nearest: keys::nearest(typed, names).map(str::to_owned),
+                nearest: nearest(typed, names),
             })
         }
         _ => Err(CardError::Ambiguous {

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 
+use timeline::typed::{Place, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{At, Card, CardError, Entry, KEYS, Note, Place, Sure, build, keys};
+use super::{At, Card, CardError, Entry, KEYS, Note, Sure, build, keys};
 
 type Cell<'i> = Spanned<DeValue<'i>>;
 
@@ -61,7 +62,7 @@ impl Reader<'_> {
         if !KEYS.iter().any(|k| k.section() == name) {
             let sections = KEYS.iter().map(super::Key::section);
             let names = sections.chain(["name", "about"]);
-            return Err(self.unknown(span, name, keys::nearest(name, names)));
+            return Err(self.unknown(span, name, nearest(name, names)));
         }
         let DeValue::Table(table) = cell.get_ref() else {
             return Err(self.shape(cell, name, "this is a section: write it as [section]"));
@@ -69,7 +70,7 @@ impl Reader<'_> {
         for (key, span, cell) in in_order(table) {
             let path = format!("{name}.{key}");
             let Some(known) = keys::by_path(&path) else {
-                let near = keys::nearest(&path, KEYS.iter().map(|k| k.path));
+                let near = nearest(&path, KEYS.iter().map(|k| k.path));
                 return Err(self.unknown(span, &path, near));
             };
             let entry = self.figure(&path, cell)?;
@@ -92,7 +93,7 @@ impl Reader<'_> {
                 "sure" => sure = Some(self.sure(path, cell)?),
                 "source" => source = Some(self.string(path, cell)?),
                 _ => {
-                    let near = keys::nearest(key, ["value", "sure", "source"].into_iter());
+                    let near = nearest(key, ["value", "sure", "source"]);
                     return Err(self.unknown(span, key, near));
                 }
             }
@@ -148,11 +149,11 @@ impl Reader<'_> {
         Place::of(self.text, span.start)
     }
 
-    fn unknown(&self, span: Range<usize>, key: &str, nearest: Option<&str>) -> CardError {
+    fn unknown(&self, span: Range<usize>, key: &str, nearest: Option<String>) -> CardError {
         CardError::UnknownKey {
             at: At(Some(self.place(span))),
             key: key.to_owned(),
-            nearest: nearest.map(str::to_owned),
+            nearest,
         }
     }
 

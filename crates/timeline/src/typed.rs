@@ -1,0 +1,74 @@
+//! What a person typed wrong: where it is, and what may have been meant.
+
+use std::fmt;
+
+/// Two names are much alike from this Jaro-Winkler similarity on (0 to 1).
+const ALIKE: f64 = 0.7;
+
+/// A place in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte of a text; of one beyond its end, the end.
+    pub fn of(text: &str, byte: usize) -> Place {
+        let before = text.get(..byte).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        Place {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Of some names, the one most like a mistyped one, if any is much like it.
+pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    names
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(typed, name), name))
+        .filter(|&(likeness, _)| likeness > ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name.to_owned())
+}
+
+/// `; did you mean 'X'?`, where something was near.
+pub fn hint(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_and_characters_from_one() {
+        let text = "a = 1\nmü = 2\n";
+        let at = |byte| Place::of(text, byte).to_string();
+        assert_eq!(at(0), "line 1, column 1");
+        assert_eq!(at(text.find("= 2").unwrap()), "line 2, column 4");
+        assert_eq!(at(1000), "line 3, column 1");
+    }
+
+    #[test]
+    fn what_is_like_nothing_is_near_nothing() {
+        let names = ["read.latency", "flush.latency"];
+        assert_eq!(
+            hint(&nearest("flush.latencey", names)),
+            "; did you mean 'flush.latency'?"
+        );
+        assert_eq!(hint(&nearest("zzz", names)), "");
+    }
+}
