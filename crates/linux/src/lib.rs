@@ -21,6 +21,7 @@
 //! | [`remount`] | discards off for a while, or on, and back again whatever happens |
 //! | [`limit`] | how large a discard may be, for a while, and back again whatever happens |
 //! | [`loop_device`] | a file as a block device |
+//! | [`btrfs`] | commit, and clean up at once |
 //! | [`block`] | discard or zero a part of a block device |
 //! | [`trim`] | tell the device of what is free on a file system, window by window |
 //! | [`cgroup`] | which control group is a thread in? |
@@ -34,6 +35,7 @@ mod sysroot;
 mod watcher;
 
 pub mod block;
+pub mod btrfs;
 pub mod cgroup;
 pub mod devices;
 pub mod files;

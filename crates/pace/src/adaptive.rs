@@ -97,6 +97,9 @@ pub(crate) struct Adaptive {
     /// Whether the budget kept the next piece waiting.
     waited: bool,
     lost: f64,
+    /// Whether what is freed may be discarded a second time, and how much was.
+    may_come_again: bool,
+    again: u64,
     refusal: Option<Refusal>,
 }
 
@@ -138,6 +141,8 @@ impl Adaptive {
             was_idle: false,
             waited: false,
             lost: 0.0,
+            may_come_again: work.again,
+            again: 0,
             refusal: None,
         }
     }
@@ -150,6 +155,7 @@ impl Adaptive {
         State {
             debt: self.debt.bytes(),
             written_off: self.debt.written_off(),
+            again: self.again,
             answered: self.debt.is_answered(),
             piece: self.sizes.current(),
             service_s: self.cost.predict(self.sizes.whole()),
@@ -184,8 +190,14 @@ impl Adaptive {
             let why = share.why.unwrap_or(Why::Unpaced);
             return Advice::free(u64::MAX, self.sizes.whole() as u64, why);
         }
-        let round_trip = Duration::from_secs_f64(self.overhead);
-        match self.debt.duty(now, seen.commits, round_trip) {
+        let duty = if seen.settled {
+            self.debt.settle(seen.left == Some(0));
+            Duty::Paid
+        } else {
+            let round_trip = Duration::from_secs_f64(self.overhead);
+            self.debt.duty(now, seen.commits, round_trip)
+        };
+        match duty {
             Duty::Commit => return Advice::commit(piece),
             Duty::Wait => return Advice::wait(self.poll(), piece, self.waiting()),
             Duty::Paid => self.land(now),
@@ -222,7 +234,7 @@ impl Adaptive {
         let tick = self.meter.tick(seen, freed_at);
         let now = self.meter.now();
         self.start.get_or_insert(now);
-        let owed_before = self.debt.bytes() > 0;
+        let owed_before = self.debt.bytes() > 0 && !seen.settled;
         let paid = self
             .debt
             .update(now, seen.freed, seen.exempt, seen.discards.bytes);
@@ -232,7 +244,8 @@ impl Adaptive {
             self.late += tick.commands;
         }
         let ours = if tick.bytes > 0 && !is_ours {
-            (paid as f64 / tick.bytes as f64).min(1.0)
+            let again = self.came_again(tick.bytes.saturating_sub(paid), seen.freed);
+            ((paid + again) as f64 / tick.bytes as f64).min(1.0)
         } else {
             1.0
         };
@@ -241,7 +254,7 @@ impl Adaptive {
         let began = now.since(self.landed).as_secs_f64() - tick.seconds;
         let echoes = began + SHORT.as_secs_f64() < self.hurt.echo().as_secs_f64();
         let quiet = !owed_before && nothing && self.was_quiet && !echoes;
-        self.was_quiet = self.debt.bytes() == 0;
+        self.was_quiet = self.debt.bytes() == 0 || seen.settled;
         self.hurt.observe(&tick, quiet, seen.canary);
         self.latency.hear(seen.canary, &self.hurt, !quiet);
         if let Some(flight) = &mut self.flight {
@@ -271,6 +284,22 @@ impl Adaptive {
         tick
     }
 
+    /// Of bytes that paid for nothing, those that are taken to be ours a second time.
+    fn came_again(&mut self, bytes: u64, freed: u64) -> u64 {
+        if !self.may_come_again {
+            return 0;
+        }
+        let again = bytes.min(freed.saturating_sub(self.again));
+        self.again += again;
+        self.sizes.discarded(self.times());
+        again
+    }
+
+    /// How many times each byte is discarded, on average.
+    fn times(&self) -> f64 {
+        1.0 + self.again as f64 / self.freed.max(1) as f64
+    }
+
     /// Whether all discards of a tick are taken to be our own, whatever was owed.
     ///
     /// File systems discard more than was freed (ext4 on to the next used block),
@@ -295,6 +324,10 @@ impl Adaptive {
         };
         self.budget.release();
         self.hurt.landed();
+        if self.debt.bytes() > flight.freed / 2 {
+            // Held by an extent of which more is to be freed: it tells nothing of sizes.
+            return;
+        }
         // Of what is shared less is discarded: it is what is freed that is paced.
         let bytes = flight.bytes.max(flight.freed);
         let commands = flight.commands + std::mem::take(&mut self.late);
@@ -363,7 +396,7 @@ impl Adaptive {
         let one = self.cost.predict(self.sizes.whole())?;
         let pieces = (left as f64 / self.sizes.current() as f64).ceil();
         let extents = (left as f64 / self.sizes.whole()).ceil();
-        Some(self.hurt.phi() * (one * extents + self.sizes.commit() * pieces))
+        Some(self.hurt.phi() * (one * extents * self.times() + self.sizes.commit() * pieces))
     }
 
     /// max(1 s, 2·S/g), for the discard that is the unit here.
@@ -388,7 +421,8 @@ impl Adaptive {
     fn need(&self, piece: u64) -> f64 {
         let command = self.sizes.whole().min(piece as f64);
         let one = self.cost.predict(command).unwrap_or(DEPTH);
-        self.hurt.phi() * (one * (piece as f64 / command).max(1.0) + self.sizes.commit())
+        let discards = (piece as f64 / command).max(1.0) * self.times();
+        self.hurt.phi() * (one * discards + self.sizes.commit())
     }
 
     fn waiting(&self) -> Why {

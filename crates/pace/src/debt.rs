@@ -33,6 +33,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(15);
 
+/// The longest extent that can be free in part and isn't discarded before the rest is:
+/// twice what one of btrfs can be (256 MiB, preallocated), for two can lie together.
+const LONGEST_HELD: f64 = (512 << 20) as f64;
+
 /// What was freed and is still to be discarded.
 ///
 /// Of what is freed, a share is expected to be discarded, at first all of it.
@@ -223,6 +227,14 @@ impl Debt {
         }
         self.write_off();
         Duty::Paid
+    }
+
+    /// The discards that were due have come, all of them: what is owed waits for more to
+    /// be freed, unless it is too much for that, or nothing is left.
+    pub(crate) fn settle(&mut self, nothing_left: bool) {
+        if self.owed > LONGEST_HELD || self.owed > 0.0 && nothing_left {
+            self.write_off();
+        }
     }
 
     fn write_off(&mut self) {

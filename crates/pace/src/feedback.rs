@@ -20,6 +20,10 @@ pub struct Feedback<'a> {
     pub left: Option<u64>,
     /// Commits that were forced because an [`Advice`](crate::Advice) said so.
     pub commits: u64,
+    /// Whether the call that sends the discards of all that was freed has returned, and
+    /// they are done: what is owed then isn't waited for. On btrfs an extent is discarded
+    /// when the last of it is free, which can be pieces later.
+    pub settled: bool,
     /// What the device has discarded, whoever asked for it.
     pub discards: Discards,
     /// What it has flushed, whoever asked for it; nothing if nobody knows.

@@ -69,6 +69,8 @@ pub struct State {
     pub debt: u64,
     /// Bytes whose discards were given up.
     pub written_off: u64,
+    /// Bytes that were freed and have been discarded a second time ([`Work::again`]).
+    pub again: u64,
     /// Whether discards come at all, as far as can be told.
     pub answered: bool,
     /// The present piece in bytes; 0 where there is none.
@@ -135,6 +137,9 @@ impl Pacer {
                 *now = (*now).max(seen.now);
                 debt.update(*now, seen.freed, seen.exempt, seen.discards.bytes);
                 if seen.left == Some(0) {
+                    if seen.settled {
+                        debt.settle(true);
+                    }
                     return match debt.duty(*now, seen.commits, Duration::ZERO) {
                         Duty::Paid => Advice::wait(Duration::ZERO, 1, Why::Done),
                         Duty::Wait => Advice::wait(POLL, 1, Why::Debt),
@@ -169,6 +174,7 @@ impl Pacer {
             Inner::Blind { debt, .. } => State {
                 debt: debt.bytes(),
                 written_off: debt.written_off(),
+                again: 0,
                 answered: debt.is_answered(),
                 piece: 0,
                 service_s: None,

@@ -70,6 +70,8 @@ pub(crate) struct Sizes {
     eager: f64,
     /// How long a commit's flushes take, in seconds.
     flushing: f64,
+    /// How many times each byte is discarded, on average.
+    times: f64,
     /// What one discard may take, in seconds.
     max_latency: Option<f64>,
     shape: Shape,
@@ -98,6 +100,7 @@ impl Sizes {
             landed: 0.0,
             eager: 1.0,
             flushing: 0.0,
+            times: 1.0,
             max_latency: goal.max_latency.map(|l| l.as_secs_f64()),
             shape: Shape::default(),
         }
@@ -174,6 +177,11 @@ impl Sizes {
         self.flushing += FLUSHING_WEIGHT * (ours - self.flushing);
     }
 
+    /// Each byte is discarded so many times, on average.
+    pub(crate) fn discarded(&mut self, times: f64) {
+        self.times = times;
+    }
+
     /// How many discards come with each commit, whatever is freed: those of the
     /// file system's own trees.
     pub(crate) fn beside(&self) -> f64 {
@@ -208,7 +216,7 @@ impl Sizes {
             .map_or(f64::INFINITY, |l| l * margin * scale);
         let (command, cut) = self.command_size(cost, phi, limit, margin);
         let mut piece = command;
-        let one = cost.predict(command).unwrap_or(PIECE_LOSS).max(1e-7);
+        let one = cost.predict(command).unwrap_or(PIECE_LOSS).max(1e-7) * self.times;
         if !cut {
             // So long that what is around it doesn't make it late.
             let room = phi / share.min(phi) - 1.5;

@@ -19,6 +19,9 @@ pub struct Work {
     pub granularity: u64,
     /// When the file system sends the discards.
     pub mode: DebtMode,
+    /// Whether what is freed may be discarded once more, soon after: btrfs discards
+    /// whole block groups that have become empty, whatever was discarded in them.
+    pub again: bool,
 }
 
 impl Work {
@@ -31,6 +34,7 @@ impl Work {
             unit: 4 << 30,
             granularity: 4096,
             mode: DebtMode::Commit,
+            again: false,
         }
     }
 

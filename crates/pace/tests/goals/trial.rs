@@ -46,6 +46,9 @@ pub(crate) struct Sight {
     /// As on btrfs: an extent is freed whole or not at all, and neighbours that go
     /// together are discarded together.
     pub(crate) whole: bool,
+    /// As on btrfs: what lay in so many bytes is discarded once more, all together, by
+    /// the commit after the one that freed the last of it; 0: never.
+    pub(crate) group: u64,
     /// How much what is seen of the others varies by itself: a share.
     pub(crate) noise: f64,
     /// For how long it is the same, in seconds.
@@ -64,6 +67,7 @@ impl Default for Sight {
             flushes: 0,
             beside: 0,
             whole: false,
+            group: 0,
             noise: 0.0,
             swing: 0.1,
         }
@@ -77,6 +81,10 @@ pub(crate) struct Deleter {
     /// What is left of each extent; freed from the last one's end.
     extents: Vec<Range<u64>>,
     largest: u64,
+    /// Freed of the group that is freed now, and the emptied ones that are still to be
+    /// discarded once more.
+    of_group: u64,
+    emptied: Vec<Range<u64>>,
     /// Committed or not, not issued yet.
     pending: VecDeque<Range<u64>>,
     ready: Time,
@@ -114,6 +122,8 @@ impl Deleter {
             left: extent * work.extents,
             extents,
             largest: work.unit,
+            of_group: 0,
+            emptied: Vec::new(),
             pending: VecDeque::new(),
             ready: Time::ZERO,
             to_flush: 0,
@@ -175,6 +185,17 @@ impl Deleter {
         freed
     }
 
+    /// So much was freed, and with it the last of some groups.
+    fn empty_groups(&mut self, freed: u64) {
+        self.of_group += freed;
+        let group = self.sight.group;
+        while group > 0 && self.of_group >= group {
+            self.of_group -= group;
+            let start = self.extents.last().map_or(0, |extent| extent.end);
+            self.emptied.push(start..start + group);
+        }
+    }
+
     fn ask(&mut self, now: Time, seen: &Seen<'_>) {
         // The kernel's statistics are in milliseconds.
         let busy = Duration::from_millis(seen.counters.busy.as_millis() as u64);
@@ -232,6 +253,8 @@ impl Deleter {
             );
             self.freed += freed;
             self.left -= freed;
+            self.pending.extend(self.emptied.drain(..));
+            self.empty_groups(freed);
             self.ready = now + self.sight.commit;
             self.to_flush = self.sight.flushes;
             // The call returns when it is committed.

@@ -93,6 +93,7 @@ proptest! {
                 exempt: u64::from(bytes) << 2,
                 left: (canary % 3 > 0).then_some(u64::from(canary % 2) * 1000),
                 commits: u64::from(canary % 7),
+                settled: canary % 5 == 0,
                 flushes: Flushes {
                     commands: u64::from(busy % 100),
                     busy: Duration::from_millis(u64::from(bytes)),

@@ -18,6 +18,9 @@ pub struct Felt {
     pub discarded: u64,
     /// The discards that this took.
     pub discards: u64,
+    /// Of these, bytes that were discarded a second time, as far as it can be told: btrfs
+    /// discards block groups that have become empty whole.
+    pub again: u64,
     /// Bytes whose discards were given up: they never came.
     pub written_off: u64,
     /// Whether discards came at all.

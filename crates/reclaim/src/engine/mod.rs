@@ -78,6 +78,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) work: &'a Work,
     /// How it is paced.
     pub(crate) policy: Policy,
+    /// Whether a commit of the whole file system returns when its discards are done.
+    pub(crate) settles: bool,
     /// What is known about the drive.
     pub(crate) card: Option<&'a Card>,
     /// The canary.
@@ -106,6 +108,9 @@ pub(crate) struct Engine {
     /// Space ran low, so that the goal was lifted.
     urgent: bool,
     again: Option<Again>,
+    settles: bool,
+    /// All that was freed was committed, and what is discarded of it was.
+    settled: bool,
 }
 
 /// A commit that is made again until the debt is paid.
@@ -175,6 +180,8 @@ impl Engine {
             told: Instant::now(),
             urgent: false,
             again: None,
+            settles: setup.settles,
+            settled: false,
         };
         engine.observe()?;
         Ok((engine, made, notes))
@@ -202,6 +209,7 @@ impl Engine {
     pub(crate) fn freed(&mut self, bytes: u64, exempt: u64) {
         self.freed += bytes;
         self.exempt += exempt;
+        self.settled &= bytes == 0;
     }
 
     /// Of what was freed, so much more turned out to be exempt.
@@ -331,6 +339,7 @@ impl Engine {
             exempt: self.exempt,
             discarded: discards.bytes,
             discards: discards.commands,
+            again: state.again,
             written_off: state.written_off,
             answered: state.answered,
             lost: Duration::from_secs_f64(state.lost_s.clamp(0.0, 1e15)),
@@ -394,14 +403,18 @@ impl Engine {
         Ok(true)
     }
 
-    /// Commits the whole file system.
+    /// Commits the whole file system, and what its cleaner thread has to do comes with the
+    /// next such commit, not half a minute later.
     pub(crate) fn sync(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
         let clone = self.on.try_clone();
         let on = clone.map_err(|source| self.failed("sync the file system of", source))?;
-        self.call(watch, move || {
-            rustix::fs::syncfs(&on).map_err(io::Error::from)
+        self.call(watch, move || match linux::btrfs::sync_and_clean(&on) {
+            Ok(()) => Ok(()),
+            Err(_) => rustix::fs::syncfs(&on).map_err(io::Error::from),
         })?
-        .map_err(|source| self.failed("sync the file system of", source))
+        .map_err(|source| self.failed("sync the file system of", source))?;
+        self.settled = self.settles;
+        Ok(())
     }
 
     /// Makes a call that can block, and tells whoever watches meanwhile.
@@ -440,6 +453,7 @@ impl Engine {
             freed: self.freed,
             exempt: self.exempt,
             left: Some(left),
+            settled: self.settled,
             commits: self.commits,
             discards: self.leaves.discards(),
             flushes: self.leaves.flushes(),
@@ -463,7 +477,11 @@ impl Engine {
         });
     }
 
-    fn pause(&mut self, length: Duration, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    pub(crate) fn pause(
+        &mut self,
+        length: Duration,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
         let until = Instant::now() + length.max(SHORTEST_PAUSE);
         loop {
             self.tell(watch, false)?;

@@ -36,6 +36,9 @@ pub(crate) struct Ground {
     /// What is unlinked is freed after the call, in the background (XFS, whose
     /// inodes are inactivated by a worker since Linux 5.14).
     pub(super) frees_later: bool,
+    /// Block groups that have become empty are discarded whole, whatever was discarded in
+    /// them: by the commit after the one that the cleaner thread was woken by (btrfs).
+    pub(super) again: bool,
     pub(super) cutting: Cutting,
     /// The largest discard that will be sent.
     pub(crate) unit: u64,
@@ -84,10 +87,11 @@ impl Ground {
             mode,
             commit,
             frees_later: fs == "xfs",
+            again: fs == "btrfs" && commit == Commit::Whole,
             cutting: Cutting {
                 block,
                 group,
-                // The longest extent of btrfs (BTRFS_MAX_EXTENT_SIZE).
+                // The longest written extent of btrfs (BTRFS_MAX_EXTENT_SIZE).
                 indivisible: if fs == "btrfs" { 128 * MIB } else { 0 },
                 skips_unwritten: fs == "xfs",
                 rest: REST,
@@ -125,6 +129,7 @@ impl Ground {
             unit: self.unit.max(1),
             granularity: self.granularity,
             mode: self.mode,
+            again: self.again,
             ..*work
         }
     }

@@ -8,6 +8,7 @@
 //! | ext4, XFS | after the commit of the journal | a commit is forced after each piece; then the devices' statistics tell |
 //! | XFS, of names unlinked | after a commit that follows the background work in which their space is freed | the commit is made again until the debt is paid |
 //! | btrfs, `discard=sync` | within the commit of the transaction | the whole file system is committed after each piece, which ends at an extent's boundary: part of an extent frees nothing |
+//! | btrfs, of block groups (1 GiB) that have become empty | whole, up to a minute later, all at once | its cleaner thread is woken with each commit: then they come one by one with the next |
 //! | btrfs, `discard=async`; f2fs | long after, by 120 s on btrfs | the debt isn't waited for; the rate is held |
 //! | any, mounted without discard, or on devices that take none | never | nothing is paced, and a note says so |
 
@@ -44,6 +45,14 @@ const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// The longest truncation in one call where nothing is paced.
 const LARGEST_CALL: u64 = 1 << 30;
+
+/// What btrfs keeps data in, as a rule and at least.
+const GROUP: u64 = 1 << 30;
+const SMALLEST_GROUP: u64 = 8 << 20;
+
+/// For so long its cleaner thread removes emptied groups, and so often that is asked for.
+const CLEANING: Duration = Duration::from_millis(100);
+const MOST_ROUNDS: usize = 4;
 
 /// What came of one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -110,6 +119,7 @@ impl Freer {
             paced: ground.mode != DebtMode::Never,
             leaves: &ground.leaves,
             copies: ground.copies,
+            settles: ground.again,
             work: &work,
             policy,
             card,
@@ -227,6 +237,9 @@ impl Freer {
         if self.ground.mode == DebtMode::Commit {
             self.engine.last_discards(watch)?;
         }
+        if self.ground.again && self.engine.freed_bytes() >= GROUP / 8 {
+            self.empty_groups(watch)?;
+        }
         let felt = self.engine.finish(watch)?;
         Ok(match self.ground.commit {
             Commit::File => felt,
@@ -235,6 +248,25 @@ impl Freer {
                 ..felt
             },
         })
+    }
+
+    /// Lets the discards of the last emptied block groups come, as the pacer allows:
+    /// by themselves they would come up to a minute later, all at once.
+    fn empty_groups(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        for _ in 0..MOST_ROUNDS {
+            let before = self.engine.discards().bytes;
+            match self.engine.grant(GROUP, watch) {
+                Err(ReclaimError::Refused(_)) => break,
+                granted => granted?,
+            };
+            self.engine.pause(CLEANING, watch)?;
+            self.engine.sync(watch)?;
+            self.engine.pay(watch)?;
+            if self.engine.discards().bytes - before < SMALLEST_GROUP {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Pieces as the pacer allows.

@@ -15,7 +15,8 @@ pub(super) struct Cutting {
     /// its own (ext4's block groups); 0: none.
     pub(super) group: u64,
     /// Part of an extent isn't freed before all of it is (btrfs): at most so
-    /// many bytes each; 0: any part of an extent is freed at once.
+    /// many bytes each, twice as many where they are preallocated
+    /// (`__btrfs_prealloc_file_range`); 0: any part of an extent is freed at once.
     pub(super) indivisible: u64,
     /// No discard comes for what was preallocated and never written to: XFS
     /// (`xfs_bmap_del_extent_real`, Linux 6.12).
@@ -70,7 +71,8 @@ impl Tail {
             let unit = if exempt {
                 0
             } else {
-                cutting.group.max(cutting.indivisible)
+                let longer = 1 + u64::from(extent.unwritten);
+                cutting.group.max(longer * cutting.indivisible)
             };
             // ext4's groups are counted from the file system's beginning, the
             // parts of btrfs from the extent's own.

@@ -170,6 +170,7 @@ impl Trim {
             paced: survey.is_paced(),
             leaves: survey.leaves(),
             copies: survey.copies(),
+            settles: false,
             work: &work,
             policy,
             card,

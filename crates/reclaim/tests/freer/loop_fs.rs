@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use linux::SysRoot;
+use linux::stats::DeviceStats;
+
 /// Mounted, on a loop device over a sparse image.
 pub(crate) struct LoopFs {
     place: tempfile::TempDir,
@@ -33,6 +36,13 @@ impl LoopFs {
                 .args([new.device.as_path(), &new.path()]),
         );
         new
+    }
+
+    /// Bytes discarded on its device so far.
+    pub(crate) fn discarded(&self) -> u64 {
+        let name = self.device.file_name().unwrap().to_str().unwrap();
+        let stats = DeviceStats::open(&SysRoot::host(), name).unwrap();
+        stats.read().unwrap().discard_sectors * 512
     }
 
     pub(crate) fn path(&self) -> PathBuf {

@@ -130,6 +130,12 @@ pub(super) fn felt(felt: &Felt) -> String {
 /// How much was discarded. The devices count all discards: others', and what was free
 /// already beside what was freed (ext4 discards on to the next block in use).
 fn discarded(felt: &Felt) -> String {
+    if felt.again > 0 {
+        return format!(
+            "all discarded, {} of it once more with emptied block groups",
+            units::bytes(felt.again)
+        );
+    }
     let beside = felt.discarded.saturating_sub(felt.freed);
     if units::bytes(felt.discarded) == units::bytes(felt.freed) || beside == 0 {
         return format!("{} discarded", units::bytes(felt.discarded));
@@ -155,6 +161,7 @@ mod tests {
                 exempt: 0,
                 discarded,
                 discards: 1,
+                again: 0,
                 written_off: 0,
                 answered: true,
                 lost: Duration::from_millis(20),
