@@ -152,21 +152,27 @@ mod tests {
 
     use super::*;
 
+    const FELT: Felt = Felt {
+        elapsed: Duration::from_secs(2),
+        freed: 1 << 30,
+        exempt: 0,
+        discarded: 0,
+        discards: 1,
+        again: 0,
+        written_off: 0,
+        answered: true,
+        lost: Duration::from_millis(20),
+        rest: Duration::ZERO,
+        canary: None,
+    };
+
     #[test]
     fn no_more_is_claimed_than_was_freed() {
         let said = |freed, discarded| {
             felt(&Felt {
-                elapsed: Duration::from_secs(2),
                 freed,
-                exempt: 0,
                 discarded,
-                discards: 1,
-                again: 0,
-                written_off: 0,
-                answered: true,
-                lost: Duration::from_millis(20),
-                rest: Duration::ZERO,
-                canary: None,
+                ..FELT
             })
         };
         let mib = 1 << 20;
@@ -179,5 +185,19 @@ mod tests {
         assert!(more.contains(claimed), "{more}");
         assert!(said(64 * mib, 64 * mib + 4096).contains("64.0 MiB discarded;"));
         assert_eq!(said(0, mib), "");
+    }
+
+    #[test]
+    fn what_btrfs_discards_twice_is_not_called_others() {
+        let felt = Felt {
+            discarded: 2 << 30,
+            again: 1 << 30,
+            ..FELT
+        };
+        let claimed = discarded(&felt);
+        assert_eq!(
+            claimed,
+            "all discarded, 1.0 GiB of it once more with emptied block groups"
+        );
     }
 }
