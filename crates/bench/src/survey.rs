@@ -6,7 +6,7 @@ use linux::files::{DirectIo, FileError, probe_direct};
 use linux::mounts::Mount;
 pub use linux::owner::Swept;
 use linux::space::Space;
-use timeline::record::{DeviceInfo, Target};
+use timeline::record::{DeviceInfo, DiscardSetting, Target};
 
 use crate::error::BenchError;
 use crate::kept;
@@ -14,6 +14,10 @@ use crate::plan::{Place, Plan};
 
 /// Nothing smaller is read from a block device past the page cache.
 const SECTOR: u64 = 512;
+
+/// What a run on btrfs doesn't show.
+const AGAIN: &str = "btrfs discards block groups that a deletion has emptied once more, up to a \
+                     minute after it: that stall isn't waited for";
 
 /// What was found at a place. Only a file of one block was made to find it,
 /// without a name where that can be had, and is gone.
@@ -76,6 +80,11 @@ impl Survey {
                 "mounted read-only; remount it read-write, or give another directory".into(),
             ));
         }
+        let mut warnings = found.notes;
+        if found.target.fs.as_deref() == Some("btrfs") && found.target.discard == DiscardSetting::On
+        {
+            warnings.push(AGAIN.to_owned());
+        }
         Ok(Survey {
             space: Space::of(&path).map_err(|e| refuse(e.to_string()))?,
             direct: direct(&path)?,
@@ -85,7 +94,7 @@ impl Survey {
             devices: found.devices,
             mount: found.mount,
             foreground_cgroup: None,
-            warnings: found.notes,
+            warnings,
         })
     }
 

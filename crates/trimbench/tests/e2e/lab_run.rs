@@ -41,7 +41,9 @@ fn a_drive_that_stalls_stalls_under_every_file_system() {
     let _turn = alone();
     // Each waits for its drive for most of its time.
     let on = |fs| move || measured("870-evo", fs, "discard", &[]);
-    for measured in at_once([&on("ext4"), &on("xfs"), &on("btrfs")]) {
+    let systems = ["ext4", "xfs", "btrfs"];
+    let all = at_once([&on("ext4"), &on("xfs"), &on("btrfs")]);
+    for (fs, measured) in systems.into_iter().zip(all) {
         says(&measured, "stall");
         // The record tells what it was made on.
         let device = &measured.head()["devices"][0];
@@ -55,6 +57,11 @@ fn a_drive_that_stalls_stalls_under_every_file_system() {
             assert!(warnings.contains(part), "{part} missing: {warnings}");
         }
         assert!(!warnings.contains("(fuse)"), "{warnings}");
+        assert_eq!(
+            warnings.contains("block groups"),
+            fs == "btrfs",
+            "{warnings}"
+        );
     }
 }
 
