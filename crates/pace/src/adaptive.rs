@@ -50,6 +50,11 @@ const INTERVAL_SHARE: f64 = 0.40;
 const LOOK: Duration = Duration::from_millis(1);
 const LOOK_SHARE: f64 = 0.1;
 
+/// The smallest block group, fewer bytes than which aren't one that is discarded a
+/// second time; and the usual one.
+const SMALLEST_GROUP: u64 = 8 << 20;
+const GROUP: u64 = 1 << 30;
+
 /// A pause that isn't worth a look.
 const SHORT: Duration = Duration::from_micros(20);
 
@@ -97,9 +102,10 @@ pub(crate) struct Adaptive {
     /// Whether the budget kept the next piece waiting.
     waited: bool,
     lost: f64,
-    /// Whether what is freed may be discarded a second time, and how much was.
-    may_come_again: bool,
+    /// What was freed and discarded a second time; and where that may happen, of how
+    /// many bytes it is believed before it was seen.
     again: u64,
+    believed_again: Option<u64>,
     refusal: Option<Refusal>,
 }
 
@@ -141,8 +147,8 @@ impl Adaptive {
             was_idle: false,
             waited: false,
             lost: 0.0,
-            may_come_again: work.again,
             again: 0,
+            believed_again: work.again.then_some((work.bytes / 8).min(GROUP)),
             refusal: None,
         }
     }
@@ -266,6 +272,7 @@ impl Adaptive {
             flight.flushing += tick.flushing;
         }
         self.freed = seen.freed;
+        self.sizes.discarded(self.times());
 
         let idle = self.hurt.is_idle();
         if self.was_idle && !idle {
@@ -286,18 +293,18 @@ impl Adaptive {
 
     /// Of bytes that paid for nothing, those that are taken to be ours a second time.
     fn came_again(&mut self, bytes: u64, freed: u64) -> u64 {
-        if !self.may_come_again {
+        if self.believed_again.is_none() || bytes < SMALLEST_GROUP {
             return 0;
         }
         let again = bytes.min(freed.saturating_sub(self.again));
         self.again += again;
-        self.sizes.discarded(self.times());
         again
     }
 
-    /// How many times each byte is discarded, on average.
+    /// How many times each byte is discarded, on average: 1 to 2.
     fn times(&self) -> f64 {
-        1.0 + self.again as f64 / self.freed.max(1) as f64
+        let believed = self.believed_again.unwrap_or(0);
+        1.0 + (self.again + believed) as f64 / (self.freed + believed).max(1) as f64
     }
 
     /// Whether all discards of a tick are taken to be our own, whatever was owed.
