@@ -16,18 +16,8 @@ pub(crate) use time::{Chart, Line, Unit, over_time};
 /// A figure with six significant digits: more were not measured, and would be
 /// most of a report's bytes.
 pub(crate) fn short(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    // Powers of ten below 1 are not exact, so they are divided by, not multiplied with.
-    let digits = 5 - value.abs().log10().floor() as i32;
-    let scale = 10_f64.powi(digits.abs());
-    let rounded = if digits >= 0 {
-        (value * scale).round() / scale
-    } else {
-        (value / scale).round() * scale
-    };
-    if rounded.is_finite() { rounded } else { value }
+    // By way of text: powers of ten are not exact, and how inexact depends on the compiler.
+    format!("{value:.5e}").parse().unwrap_or(value)
 }
 
 /// A moment to the microsecond.
@@ -47,7 +37,8 @@ mod tests {
         assert_eq!(short(-5.0), -5.0);
         assert_eq!(short(1e300), 1e300);
         assert_eq!(short(1e-320), 1e-320);
-        assert!(short(f64::NAN).is_nan());
+        assert_eq!(short(0.0), 0.0);
+        assert!(short(f64::NAN).is_nan() && short(f64::INFINITY).is_infinite());
         assert_eq!(moment(61.400_000_4), 61.4);
     }
 }
