@@ -130,6 +130,12 @@ pub(super) fn felt(felt: &Felt) -> String {
 /// How much was discarded. The devices count all discards: others', and what was free
 /// already beside what was freed (ext4 discards on to the next block in use).
 fn discarded(felt: &Felt) -> String {
+    if felt.written_off > 0 {
+        let came = felt
+            .discarded
+            .min(felt.freed - felt.written_off.min(felt.freed));
+        return format!("{} discarded", units::bytes(came));
+    }
     if felt.again > 0 {
         return format!(
             "all discarded, {} of it once more with emptied block groups",
@@ -199,5 +205,11 @@ mod tests {
             claimed,
             "all discarded, 1.0 GiB of it once more with emptied block groups"
         );
+        // Nor is all said to be discarded of which a part never was.
+        let part = Felt {
+            written_off: 256 << 20,
+            ..felt
+        };
+        assert_eq!(discarded(&part), "768 MiB discarded");
     }
 }
