@@ -25,7 +25,7 @@ use crate::piece::{COMMIT_LOSS, Sizes};
 use crate::plan::plan;
 use crate::refusal::Refusal;
 use crate::shape::is_beside;
-use crate::work::Work;
+use crate::work::{GROUP, SMALLEST_GROUP, Work};
 
 /// What may be saved up, as a share of the window: a delayed look is caught up
 /// with, no more.
@@ -49,11 +49,6 @@ const INTERVAL_SHARE: f64 = 0.40;
 /// come, and which share of its time at least.
 const LOOK: Duration = Duration::from_millis(1);
 const LOOK_SHARE: f64 = 0.1;
-
-/// The smallest block group, fewer bytes than which aren't one that is discarded a
-/// second time; and the usual one.
-const SMALLEST_GROUP: u64 = 8 << 20;
-const GROUP: u64 = 1 << 30;
 
 /// A pause that isn't worth a look.
 const SHORT: Duration = Duration::from_micros(20);

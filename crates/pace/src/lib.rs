@@ -70,4 +70,4 @@ pub use goal::Goal;
 pub use pacer::{Pacer, Policy, State};
 pub use plan::{Plain, Plan, plan};
 pub use refusal::Refusal;
-pub use work::Work;
+pub use work::{GROUP, SMALLEST_GROUP, Work};

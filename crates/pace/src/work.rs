@@ -2,6 +2,12 @@
 
 use crate::debt::DebtMode;
 
+/// What btrfs keeps data in, as a rule: a block group of so many bytes.
+pub const GROUP: u64 = 1 << 30;
+
+/// The smallest one: fewer bytes aren't one that is discarded a second time.
+pub const SMALLEST_GROUP: u64 = 8 << 20;
+
 /// What is to be freed, as far as it is known beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {

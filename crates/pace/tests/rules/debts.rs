@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pace::{DebtMode, Goal, Pacer, Policy, Space, Why, Work};
+use pace::{DebtMode, Discards, Feedback, Goal, Pacer, Policy, Space, Why, Work};
+use ssd::Time;
 
 use crate::world::World;
 
@@ -25,6 +26,46 @@ fn a_device_that_never_answers_is_given_up_after_two_commits() {
     assert_eq!(state.written_off, work.bytes, "and that is said");
     assert!(world.now < 30.0, "{} s", world.now);
     assert!(world.said.iter().any(|(_, a)| a.why == Why::Unpaced));
+}
+
+/// On btrfs: the commit has returned, and what a half-freed extent holds back comes with
+/// a later piece.
+#[test]
+fn what_is_settled_is_not_waited_for() {
+    let work = Work::new(4 * GIB, 32);
+    let mut pacer = adaptive(&work);
+    // Half of each 256 MiB is discarded with the other half.
+    let (mut freed, mut discarded, mut commands, mut now) = (0, 0, 0, 0.0);
+    loop {
+        let advice = pacer.advise(&Feedback {
+            now: Time::from_secs_f64(now),
+            freed,
+            left: Some(work.bytes - freed),
+            settled: true,
+            discards: Discards {
+                commands,
+                bytes: discarded,
+                busy: Some(Duration::from_millis(commands)),
+            },
+            ..Feedback::default()
+        });
+        assert!(
+            !advice.commit && advice.why != Why::Debt,
+            "{advice:?} at {now}"
+        );
+        if advice.why == Why::Done {
+            break;
+        }
+        if advice.allow > 0 {
+            freed += (work.bytes - freed).min(GIB / 8);
+            if freed % (GIB / 4) == 0 {
+                (discarded, commands) = (freed, commands + 1);
+            }
+        }
+        now += advice.ask_again.as_secs_f64().max(0.001);
+    }
+    let state = pacer.state();
+    assert_eq!((freed, state.written_off), (work.bytes, 0));
 }
 
 #[test]

@@ -410,6 +410,7 @@ impl Engine {
         let on = clone.map_err(|source| self.failed("sync the file system of", source))?;
         self.call(watch, move || match linux::btrfs::sync_and_clean(&on) {
             Ok(()) => Ok(()),
+            // No btrfs, as a rule; and what else is wrong this tells again.
             Err(_) => rustix::fs::syncfs(&on).map_err(io::Error::from),
         })?
         .map_err(|source| self.failed("sync the file system of", source))?;

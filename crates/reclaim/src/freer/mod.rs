@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use linux::SysRoot;
 use linux::files::{FileError, allocated_bytes};
-use pace::{Advice, DebtMode, Policy, State, Work};
+use pace::{Advice, DebtMode, GROUP, Policy, SMALLEST_GROUP, State, Work};
 use ssd::Card;
 
 pub use crate::engine::{CanaryFelt, CanaryFile, Felt, FreerOptions};
@@ -45,10 +45,6 @@ const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// The longest truncation in one call where nothing is paced.
 const LARGEST_CALL: u64 = 1 << 30;
-
-/// What btrfs keeps data in, as a rule and at least.
-const GROUP: u64 = 1 << 30;
-const SMALLEST_GROUP: u64 = 8 << 20;
 
 /// For so long its cleaner thread removes emptied groups, and so often that is asked for.
 const CLEANING: Duration = Duration::from_millis(100);
