@@ -31,7 +31,8 @@ use crate::work::{GROUP, SMALLEST_GROUP, Work};
 /// with, no more.
 const DEPTH: f64 = 0.01;
 
-/// What a window may lose beyond the goal, as a share of it.
+/// What a window may lose beyond the goal: half a piece, for it holds whole ones, and
+/// at most this share of it.
 const SLACK: f64 = 0.015;
 
 /// The same where single discards are so long that whole ones don't fit: three
@@ -461,7 +462,8 @@ impl Adaptive {
         let lump = one.max(self.need(self.sizes.current()));
         // As many whole ones as the goal has room for, or one more.
         let fit = (NEARLY * share.share * window / lump.max(1e-9)).ceil() * lump;
-        let slack = (fit / window - share.share).clamp(SLACK, LUMP_SLACK);
+        let rounding = (lump / 2.0 / window).min(SLACK);
+        let slack = (fit / window - share.share).clamp(rounding, LUMP_SLACK);
         // Somebody else's piece may be under way, unseen until it is done.
         let unseen = if self.budget.is_shared(share.share) {
             one
