@@ -42,8 +42,8 @@ const BLUR_LENGTH: f64 = 0.002;
 const LATELY: f64 = 0.1;
 const LATELY_MOST: f64 = 10.0;
 
-/// What freeing a piece and committing that reads and writes at most: metadata and
-/// the journal.
+/// What freeing a piece and committing that reads and writes at most, until the piece is
+/// acknowledged: metadata and the journal.
 const OUR_READS: f64 = 8.0;
 const OUR_WRITES: f64 = 64.0;
 
@@ -235,8 +235,9 @@ impl Hurt {
         Duration::from_secs_f64(((1.0 + self.turn) * usual).min(LONGEST_ECHO))
     }
 
-    /// A piece is acknowledged.
+    /// A piece is acknowledged: what comes from now on isn't ours.
     pub(crate) fn landed(&mut self) {
+        (self.our_reads, self.our_writes) = (0.0, 0.0);
         self.turn = (self.turn + FURTHER).fract();
     }
 

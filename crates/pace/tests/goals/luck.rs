@@ -149,6 +149,24 @@ fn a_drive_that_becomes_slower() {
     }
 }
 
+/// Who reads or writes a log a hundred times a second is somebody, however large the pauses
+/// between two pieces are beside that.
+#[test]
+fn few_operations_are_somebodys() {
+    for label in ["T500", "870 EVO", "root disk"] {
+        let case = case(label);
+        let best = case.plain().lost / GOAL;
+        let (deleter, told) = Deleter::new(pacer(&case), &case.work, 0, START);
+        Harness::new(Readers::Open { per_s: 100.0 }, 3)
+            .drive(case.drive(), deleter)
+            .run(Duration::from_secs(60))
+            .unwrap();
+        let took = told.borrow().done.unwrap().since(START).as_secs_f64();
+        println!("{label}: {took:.1} s, at the goal {best:.1} s");
+        assert!(took > 0.8 * best, "{label}: {took} beside {best}");
+    }
+}
+
 /// Readers in an open loop, below what the drive can.
 fn open(case: &Case, goal: Goal, known: bool) -> (Outcome, Told) {
     let card = known.then_some(&case.card);
