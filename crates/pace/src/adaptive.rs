@@ -24,15 +24,14 @@ use crate::pacer::State;
 use crate::piece::{COMMIT_LOSS, Sizes};
 use crate::plan::plan;
 use crate::refusal::Refusal;
-use crate::shape::is_beside;
+use crate::shape::{MOST_BESIDE, is_beside};
 use crate::work::{GROUP, SMALLEST_GROUP, Work};
 
 /// What may be saved up, as a share of the window: a delayed look is caught up
 /// with, no more.
 const DEPTH: f64 = 0.01;
 
-/// What a window may lose beyond the goal: half a piece, for it holds whole ones, and
-/// at most this share of it.
+/// What a window may lose beyond the goal, as a share of it.
 const SLACK: f64 = 0.015;
 
 /// The same where single discards are so long that whole ones don't fit: three
@@ -45,6 +44,9 @@ const NEARLY: f64 = 0.9;
 /// No judge's interval of 100 ms may lose half: at most this share of it.
 const INTERVAL: f64 = 0.1;
 const INTERVAL_SHARE: f64 = 0.40;
+
+/// The most that is taken where a latency must be held: it always has to be looked.
+const LATENCY_SHARE: f64 = 0.98;
 
 /// While nobody is there: how long after each piece is looked whether somebody has
 /// come, and which share of its time at least.
@@ -310,7 +312,8 @@ impl Adaptive {
     /// be, or small ones, are nobody else's.
     fn is_ours(&self, tick: &Tick, new: u64) -> bool {
         let Some(flight) = self.flight else {
-            return is_beside(tick.bytes, tick.commands as f64);
+            let late = (self.late + tick.commands) as f64;
+            return late <= MOST_BESIDE && is_beside(tick.bytes, tick.commands as f64);
         };
         let freed = flight.freed + new;
         let commands = (flight.commands + tick.commands) as f64;
@@ -366,7 +369,7 @@ impl Adaptive {
         let mut goal = self.goal.share();
         if self.goal.max_latency.is_some() {
             // Whatever throughput may be lost, the latency is held.
-            goal = goal.min(0.98);
+            goal = goal.min(LATENCY_SHARE);
         }
         let mut share = Share {
             share: goal,
@@ -385,8 +388,12 @@ impl Adaptive {
             let remains = deadline.saturating_sub(now.since(start)).as_secs_f64();
             let needed = self.rest(left).unwrap_or(0.0) * 1.05 / remains.max(1e-3);
             if needed > share.share {
+                let most = match self.goal.max_latency {
+                    Some(_) => LATENCY_SHARE,
+                    None => 1.0,
+                };
                 share = Share {
-                    share: needed.min(1.0),
+                    share: needed.min(most),
                     why: Some(Why::Deadline),
                 };
             }
@@ -462,8 +469,7 @@ impl Adaptive {
         let lump = one.max(self.need(self.sizes.current()));
         // As many whole ones as the goal has room for, or one more.
         let fit = (NEARLY * share.share * window / lump.max(1e-9)).ceil() * lump;
-        let rounding = (lump / 2.0 / window).min(SLACK);
-        let slack = (fit / window - share.share).clamp(rounding, LUMP_SLACK);
+        let slack = (fit / window - share.share).clamp(SLACK, LUMP_SLACK);
         // Somebody else's piece may be under way, unseen until it is done.
         let unseen = if self.budget.is_shared(share.share) {
             one
@@ -500,8 +506,14 @@ impl Adaptive {
             let lump = one.max(need.min(COMMIT_LOSS));
             let within = (INTERVAL_SHARE * INTERVAL).max(lump + share.share * interval);
             wait = wait
-                .max(self.budget.until_window(need, window - lump, most))
-                .max(self.budget.until_window(need, interval - lump, within));
+                .max(
+                    self.budget
+                        .until_window(need, window - lump, most, share.share),
+                )
+                .max(
+                    self.budget
+                        .until_window(need, interval - lump, within, share.share),
+                );
         }
         let why = match share.why {
             Some(why) => why,

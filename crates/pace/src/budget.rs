@@ -55,7 +55,8 @@ impl Budget {
 
     /// Time passes: of the goal's share so much as others leave may be lost for
     /// each second, and at most `depth` is kept: what was saved for a piece that turns
-    /// out to cost less isn't there to be spent on others.
+    /// out to cost less isn't there to be spent on others. Nor is more owed than can be
+    /// given back while it is remembered.
     pub(crate) fn refill(&mut self, now: Time, share: f64, depth: f64) {
         let passed = now.since(self.now).as_secs_f64();
         self.now = self.now.max(now);
@@ -63,7 +64,8 @@ impl Budget {
         self.ours *= fade;
         self.theirs *= fade;
         self.watched = self.watched * fade + passed;
-        self.tokens = (self.tokens + passed * self.own(share)).min(depth);
+        let owed = -share * MEMORY;
+        self.tokens = (self.tokens.max(owed) + passed * self.own(share)).min(depth);
         while let Some(&(then, ..)) = self.lost.front()
             && now.since(then).as_secs_f64() > MEMORY
         {
@@ -145,14 +147,17 @@ impl Budget {
     }
 
     /// How long until `need` more keeps the loss of the last `window` seconds
-    /// within `most`.
-    pub(crate) fn until_window(&self, need: f64, window: f64, most: f64) -> Duration {
+    /// within `most`, where `share` of the time may be lost in the long run.
+    pub(crate) fn until_window(&self, need: f64, window: f64, most: f64, share: f64) -> Duration {
         let within = |then: &Time| self.now.since(*then).as_secs_f64() < window;
         let losses = || self.lost.iter().filter(|(then, ..)| within(then));
         let theirs: f64 = losses().map(|(.., theirs)| theirs).sum();
-        // Of theirs, no more counts than they may take.
+        // Of theirs, no more counts than they may take; and who discards without any
+        // regard doesn't keep out a piece that is larger than what is left to us.
+        let regardless = self.own(share) <= share * (1.0 - YIELD);
+        let room = if regardless { most - need } else { most };
         let counts = if theirs > 0.0 {
-            (most * YIELD / theirs).min(1.0)
+            (room.clamp(0.0, most * YIELD) / theirs).min(1.0)
         } else {
             0.0
         };
@@ -187,11 +192,11 @@ mod tests {
         }
         budget.refill(at(0.5), 0.1, 1.0);
         assert!((budget.lost_in(1.0) - 0.1).abs() < 1e-9);
-        assert_eq!(budget.until_window(0.02, 1.0, 0.125), Duration::ZERO);
+        assert_eq!(budget.until_window(0.02, 1.0, 0.125, 0.1), Duration::ZERO);
         // The first, of 0.0 s, must leave.
-        let wait = budget.until_window(0.03, 1.0, 0.125).as_secs_f64();
+        let wait = budget.until_window(0.03, 1.0, 0.125, 0.1).as_secs_f64();
         assert!((wait - 0.5).abs() < 1e-6, "{wait}");
-        let all = budget.until_window(9.0, 1.0, 0.125).as_secs_f64();
+        let all = budget.until_window(9.0, 1.0, 0.125, 0.1).as_secs_f64();
         assert!((all - 0.9).abs() < 1e-6, "{all}");
     }
 
@@ -203,7 +208,9 @@ mod tests {
             budget.charge(0.0, 0.009);
         }
         assert!((budget.own(0.1) - 0.02).abs() < 1e-9);
-        assert!(budget.until_window(0.01, 1.0, 0.1).is_zero());
+        assert!(budget.until_window(0.01, 1.0, 0.1, 0.1).is_zero());
+        // Even a piece larger than that gets its turn, beside whoever has no regard.
+        assert!(budget.until_window(0.02, 0.1, 0.04, 0.1).is_zero());
         // A lone discard of a journal isn't given way to.
         let mut alone = Budget::new(0.0);
         alone.refill(at(0.1), 0.1, 1.0);
@@ -215,5 +222,9 @@ mod tests {
         budget.charge(0.2, 0.0);
         budget.release();
         assert!((budget.tokens() - before - 0.3).abs() < 1e-9);
+        // An hour's loss isn't waited off for ten.
+        budget.charge(3600.0, 0.0);
+        budget.refill(at(2.0), 0.1, 1.0);
+        assert!(budget.tokens() >= -3.0, "{}", budget.tokens());
     }
 }

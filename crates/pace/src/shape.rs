@@ -34,7 +34,7 @@ const BEFORE: f64 = 0.9;
 const SURE: f64 = 0.8;
 
 /// The most discards that a commit is taken to have of its own.
-const MOST_BESIDE: f64 = 32.0;
+pub(crate) const MOST_BESIDE: f64 = 32.0;
 
 impl Shape {
     /// How many discards come with each commit.

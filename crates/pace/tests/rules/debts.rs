@@ -141,6 +141,24 @@ fn other_peoples_discards_never_pay_more_than_is_owed() {
 }
 
 #[test]
+fn when_somebody_elses_small_discards_are_over_it_goes_on() {
+    let work = Work::new(64 * GIB, 512);
+    let mut pacer = adaptive(&work);
+    let mut world = World::new(work.bytes, Some(0.004));
+    let go = |world: &mut World, pacer: &mut Pacer, until: f64| {
+        while world.now < until && world.step(pacer) {}
+    };
+    go(&mut world, &mut pacer, 0.5);
+    // A plain rm of thousands of fragments holds the drive for half a minute.
+    (world.others, world.others_size) = (64e6, 64_000);
+    go(&mut world, &mut pacer, 30.0);
+    (world.others, world.others_size) = (0.0, 0);
+    let before = world.freed;
+    go(&mut world, &mut pacer, 40.0);
+    assert!(world.freed > before, "{:?}", pacer.state());
+}
+
+#[test]
 fn discards_two_minutes_later_are_paced_by_their_rate() {
     let mut work = Work::new(64 * GIB, 512);
     work.mode = DebtMode::Later;
@@ -224,6 +242,15 @@ fn a_latency_is_held_even_if_all_throughput_may_be_lost() {
         deadline: None,
     };
     let mut pacer = Pacer::new(Policy::Adaptive(goal), &work, None).unwrap();
+    let mut world = World::new(work.bytes, Some(0.004));
+    assert!(world.run(&mut pacer, 200_000));
+    assert!(world.said.iter().all(|(_, a)| a.allow < work.bytes));
+    // Nor is it given up because time runs out.
+    let late = Goal {
+        deadline: Some(Duration::from_millis(50)),
+        ..goal
+    };
+    let mut pacer = Pacer::new(Policy::Adaptive(late), &work, None).unwrap();
     let mut world = World::new(work.bytes, Some(0.004));
     assert!(world.run(&mut pacer, 200_000));
     assert!(world.said.iter().all(|(_, a)| a.allow < work.bytes));

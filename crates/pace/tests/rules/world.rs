@@ -14,6 +14,8 @@ pub(crate) struct World {
     pub(crate) share: f64,
     /// Other people's discards, in bytes for each second.
     pub(crate) others: f64,
+    /// In discards of so many bytes, a millisecond each; 0: as parts of larger ones.
+    pub(crate) others_size: u64,
     pub(crate) space: Option<Space>,
     pub(crate) now: f64,
     pub(crate) freed: u64,
@@ -34,6 +36,7 @@ impl World {
             after,
             share: 1.0,
             others: 0.0,
+            others_size: 0,
             space: None,
             now: 0.0,
             freed: 0,
@@ -62,6 +65,11 @@ impl World {
             self.busy += commands as f64 * 0.001 + bytes as f64 * 1e-11;
         }
         self.bytes += (self.others * seconds) as u64;
+        if self.others_size > 0 {
+            let commands = self.others * seconds / self.others_size as f64;
+            self.commands += commands.round() as u64;
+            self.busy += commands * 0.001;
+        }
     }
 
     pub(crate) fn feedback(&self) -> Feedback<'static> {
