@@ -77,7 +77,7 @@ impl Fit {
         entries.add("discard.b", per_mib(b.us), b.sure, &b.source);
         if let Some(jitter) = self.jitter.filter(|&j| j >= 0.01) {
             let text = format!("{:.0}%", jitter * 100.0);
-            let source = "spread between stretches of the records";
+            let source = "spread between stretches of a few discards, as each one's";
             entries.add("discard.jitter", text, Sure::Derived, source);
         }
         let (sure, source) = self.queue();
@@ -155,7 +155,7 @@ impl Fit {
         let (mib, sure, service) = match &self.service_us {
             Figure::Known(service) => (self.at_mib, Sure::Assumed, service.value),
             Figure::AtMost { bound, .. } => (self.at_mib, Sure::Bound, *bound),
-            Figure::Unknown { .. } => (self.at_mib, Sure::Bound, 0.0),
+            Figure::Unknown { .. } => (self.at_mib, Sure::Assumed, 0.0),
         };
         let b = if mib > 0.0 {
             USUAL_US_PER_MIB.min(service / mib)
@@ -215,7 +215,8 @@ impl Cost {
                 let source = format!("95 % confidence {low} to {high}{unit}");
                 Cost::new(value, Sure::Derived, source)
             }
-            figure => Cost::new(value, Sure::Bound, format!("not sure: {}", why(figure))),
+            // The line's value is a guess below the bound, so it is none itself.
+            figure => Cost::new(value, Sure::Assumed, format!("not sure: {}", why(figure))),
         }
     }
 

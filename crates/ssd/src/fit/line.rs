@@ -21,6 +21,10 @@ pub(super) const RESAMPLES: usize = 400;
 /// efficient where nothing is wrong).
 const HUBER: f64 = 1.345;
 
+/// How much single discards are taken to scatter, as a share of their time, where nothing
+/// tells.
+const SCATTER: f64 = 0.05;
+
 /// What the normal distribution's 95 % lie within, in deviations.
 const NORMAL_95: f64 = 1.96;
 
@@ -81,8 +85,8 @@ impl Line {
 
 /// The inverse of the variance of a cell's time, up to one factor for all cells.
 fn weight(cell: &Cell, line: &Line) -> f64 {
-    // A scatter of 5 % of each discard, and what the kernel rounds off.
-    let each = 0.05 * line.at(cell.mib / cell.discards);
+    // Each discard's scatter, and what the kernel rounds off.
+    let each = SCATTER * line.at(cell.mib / cell.discards);
     1.0 / (cell.discards * each * each + cell.off_us * cell.off_us / 6.0 + 1e-6)
 }
 
@@ -145,7 +149,8 @@ impl Sums {
 
 /// What `figure` makes of the cells, with the confidence of the bootstrap.
 /// Each record's cells are drawn from by themselves, so that none of the sizes
-/// of a ladder is missing; and each time is off by what the kernel rounds.
+/// of a ladder is missing; and each time is off by what the kernel rounds. A cell that is
+/// its record's only one tells nothing of its scatter, so some is assumed.
 pub(super) fn bootstrap<const N: usize>(
     records: &[&[Cell]],
     figure: impl Fn(&[Cell]) -> [f64; N],
@@ -160,7 +165,11 @@ pub(super) fn bootstrap<const N: usize>(
             for _ in 0..cells.len() {
                 let mut cell = cells[rng.below(cells.len() as u64) as usize];
                 // The difference of two roundings.
-                cell.us = (cell.us + cell.off_us * (rng.unit() - rng.unit())).max(0.0);
+                let mut off = cell.off_us * (rng.unit() - rng.unit());
+                if cells.len() == 1 {
+                    off += SCATTER * cell.us / cell.discards.max(1.0).sqrt() * rng.bell();
+                }
+                cell.us = (cell.us + off).max(0.0);
                 drawn.push(cell);
             }
         }
@@ -173,8 +182,8 @@ pub(super) fn bootstrap<const N: usize>(
     values.map(|value| Estimate::of(value, samples.next().unwrap_or_default()).widened(wider))
 }
 
-/// How much too narrow the bootstrap's interval is because of few cells. Of one for each
-/// size nothing is known of their scatter, only what the kernel rounds.
+/// How much too narrow the bootstrap's interval is because of few cells. With one for each
+/// size it is made of what is assumed, and as wide as that.
 fn few(records: &[&[Cell]]) -> f64 {
     let all: usize = records.iter().map(|cells| cells.len()).sum();
     let strata = records.iter().filter(|cells| !cells.is_empty()).count();
@@ -228,6 +237,19 @@ mod tests {
             prop_assert!(line.a_us >= 0.0 && line.b_us >= 0.0, "{line:?}");
             prop_assert!(line.a_us.is_finite() && line.b_us.is_finite(), "{line:?}");
         }
+    }
+
+    #[test]
+    fn one_cell_is_not_sure() {
+        let queued = Cell {
+            queued: true,
+            ..cell(16.0, 128.0, 1000.0)
+        };
+        let [level] = bootstrap(&[&[queued]], |cells| [Line::level(cells)]);
+        let (below, above) = (level.value - level.low, level.high - level.value);
+        // 5 % of each: of 16 a quarter of that, twice.
+        assert!((15.0..40.0).contains(&below), "{level:?}");
+        assert!((15.0..40.0).contains(&above), "{level:?}");
     }
 
     #[test]

@@ -46,6 +46,9 @@ const SURE: f64 = 0.15;
 /// a cost of nothing can't be known to a share of itself.
 const NEGLIGIBLE: f64 = 0.05;
 
+/// Cells of no more discards than this tell how single ones differ.
+const A_FEW: f64 = 4.0;
+
 /// Sizes must differ by this factor to tell a from b.
 const APART: f64 = 1.5;
 
@@ -92,7 +95,8 @@ pub struct Fit {
     /// How far the rungs in between lie off the line, as a share; `None` without a
     /// line or rungs in between.
     pub bend: Option<f64>,
-    /// Spread of the service time between stretches, as a share of it.
+    /// How much the times of single discards differ, as a share of them; `None` where that
+    /// can't be told.
     pub jitter: Option<f64>,
     /// What discards do to others.
     pub share: Share,
@@ -400,9 +404,11 @@ fn bend(points: &[Point], line: &Line) -> Option<f64> {
     middle.iter().map(off).max_by(f64::total_cmp)
 }
 
-/// The spread of cells about the line, as a share.
+/// The spread of single discards about the line, as a share: that of cells of a few, of
+/// which each is off by its own. In cells of many it is lost in the machine's own drift.
 fn jitter(records: &[Vec<Cell>]) -> Option<f64> {
-    let cells: Vec<Cell> = records.concat();
+    let mut cells: Vec<Cell> = records.concat();
+    cells.retain(|cell| cell.discards <= A_FEW);
     if cells.len() < 8 {
         return None;
     }
@@ -410,7 +416,8 @@ fn jitter(records: &[Vec<Cell>]) -> Option<f64> {
     let off = |c: &Cell| {
         let expected = line.a_us * c.discards + line.b_us * c.mib;
         let rounded = c.off_us / f64::max(expected, f64::MIN_POSITIVE);
-        ((c.us / f64::max(expected, f64::MIN_POSITIVE) - 1.0).abs() - rounded).max(0.0)
+        let off = (c.us / f64::max(expected, f64::MIN_POSITIVE) - 1.0).abs() - rounded;
+        off.max(0.0) * c.discards.sqrt()
     };
     let spread = 1.4826 * figure::median(cells.iter().map(off).collect());
     Some(spread.min(0.33))

@@ -315,6 +315,8 @@ fn an_end_that_is_not_sure_is_named() {
     let end = fitted.unsure_end(0.05, 1.0).unwrap();
     assert!((end.mib - 128.0).abs() < 1.0, "{end:?}");
     assert_eq!(fitted.unsure_end(1.0, 1.0), None);
+    let jitter = fitted.jitter.unwrap();
+    assert!((0.1..0.3).contains(&jitter), "{jitter}");
     assert_eq!(slow("discard.jitter=0").unsure_end(0.05, 1.0), None);
 }
 

@@ -138,20 +138,22 @@ fn ended(record: &RunRecord, error: Option<BenchError>) -> Result<bool, Error> {
 fn intentions(ladder: &Ladder, survey: &Survey) -> String {
     let quiet = &ladder.quiet;
     let sizes = quiet.iter().filter_map(|rung| rung.plan.deletion.as_ref());
-    let all = sizes
-        .map(|d| d.size_bytes)
-        .fold(ladder.space, u64::saturating_add);
+    let sizes = sizes.map(|deletion| deletion.size_bytes);
+    let largest = sizes.clone().max().unwrap_or(0);
+    let all = sizes.fold(ladder.space, u64::saturating_add);
+    let most = all.saturating_add(largest.saturating_mul(plans::MORE as u64));
     let what = match survey.place {
         Place::Directory(_) => "deletes files in",
         Place::Device { .. } => "overwrites and discards data on",
     };
     format!(
         "Writes and {what} {}: {} runs, and up to {} more where the ladder's ends aren't sure; at most \
-         {} at once and about {} in all. What it makes is removed.\n\n",
+         {} at once, about {} in all, and {} with those. What it makes is removed.\n\n",
         survey.place.path().display(),
         quiet.len() + 1,
         plans::MORE,
         units::bytes(ladder.space),
         units::bytes(all),
+        units::bytes(most),
     )
 }
