@@ -27,6 +27,10 @@ pub struct Goal {
     pub limit_bytes: u64,
     /// Whether the file system sends discards by itself now.
     pub online: bool,
+    /// Bytes that each run deleted.
+    pub deleted_bytes: u64,
+    /// Nothing is set for what fewer runs say.
+    pub least_runs: usize,
 }
 
 /// What was found.
@@ -35,6 +39,8 @@ pub struct Goal {
 pub enum Finding {
     /// Online discard holds nobody up.
     NothingStalls,
+    /// It does, but for so short a time that it may be nothing: more must be deleted.
+    TooLittle,
     /// It does, and what was tried instead can't be told from it.
     WithinNoise,
     /// Another `discard_max_bytes` is better.
@@ -71,7 +77,15 @@ pub struct Advice {
 
 /// What to do, from the points of the trials.
 pub fn advise(points: &[Point], goal: &Goal) -> Advice {
-    let (finding, set, text) = found(points, goal);
+    let (mut finding, mut set, mut text) = found(points, goal);
+    let few = |p: &Point| p.runs < goal.least_runs;
+    let rests_on = points
+        .iter()
+        .filter(|p| Some(p.trial) == set || p.is_now(goal));
+    if set.is_some() && rests_on.into_iter().any(few) {
+        (finding, set) = (Finding::TooFewRuns, None);
+        text += " That rests on a single run, so nothing is set: give more --time.";
+    }
     Advice {
         finding,
         set,
@@ -80,11 +94,22 @@ pub fn advise(points: &[Point], goal: &Goal) -> Advice {
     }
 }
 
+impl Point {
+    /// Whether it is online discard with the limit as it is.
+    fn is_now(&self, goal: &Goal) -> bool {
+        self.trial.policy == Policy::Online && self.trial.limit_bytes == goal.limit_bytes
+    }
+
+    /// Whether the worst moment of the freeing is far from usual.
+    fn is_worse(&self) -> bool {
+        self.worst_loss.median - self.usual_worst_loss.median >= WORSE
+    }
+}
+
 /// Whether others are held up while space is freed so.
 fn hurts(point: &Point) -> bool {
-    let worse = point.worst_loss.median - point.usual_worst_loss.median >= WORSE;
     let felt = point.lost_s.median >= LOST_S || point.worst_fsync_us.median >= FSYNC_US;
-    point.stalled >= 0.5 && felt || point.lost_s.low >= LOST_S && worse
+    point.stalled >= 0.5 && felt || point.lost_s.low >= LOST_S && point.is_worse()
 }
 
 /// Whether a paced way costs others no more than was asked for, and less at once than
@@ -97,48 +122,47 @@ fn holds(paced: &Point, unpaced: &Point, goal: &Goal) -> bool {
 
 fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
     let of = |policy| points.iter().filter(move |p| p.trial.policy == policy);
-    let Some(now) = of(Policy::Online).find(|p| p.trial.limit_bytes == goal.limit_bytes) else {
-        let text = "Too few runs to say anything: nothing is changed.".to_owned();
+    let Some(now) = points.iter().find(|p| p.is_now(goal)) else {
+        let text = "The present setting has no run that counts: nothing is changed.".to_owned();
         return (Finding::TooFewRuns, None, text);
     };
     if !hurts(now) {
         return nothing_stalls(now, goal);
     }
-    let better = better_limit(points, now);
-    let online = better.unwrap_or(now);
     let stall = format!(
-        "Online discard as it is now holds others up: {} of their time for {} freed, {} of their \
-         throughput in the worst 100 ms.",
+        "Online discard {}: {} of their time for {} deleted, {} of their throughput in the worst \
+         100 ms.",
+        match goal.online {
+            true => "as it is now holds others up",
+            false => "would hold others up",
+        },
         units::seconds(now.lost_s.median),
-        units::bytes(now.discard_bytes.median as u64),
+        units::bytes(goal.deleted_bytes),
         units::percent(now.worst_loss.median),
     );
-    let limit_text = better.map_or(String::new(), |better| {
-        format!(
-            " Discards of at most {} cost them less ({}, and a longest wait of {} instead of {}), \
-             so set discard_max_bytes to {}.",
-            units::bytes(better.trial.limit_bytes),
-            units::seconds(better.lost_s.median),
-            units::latency_us(better.worst_read_us.median),
-            units::latency_us(now.worst_read_us.median),
-            better.trial.limit_bytes,
-        )
-    });
-    if let Some(better) = better.filter(|better| !hurts(better)) {
+    // Who sends no discards now needn't begin to, where that would hold others up.
+    let better = better_limit(points, now).filter(|better| goal.online || !hurts(better));
+    let online = better.unwrap_or(now);
+    let limit_text = better.map_or(String::new(), |better| limit(now, better, goal));
+    if let Some(better) = better.filter(|better| goal.online && !hurts(better)) {
         return (Finding::Limit, Some(better.trial), stall + &limit_text);
     }
     let rm = of(Policy::PacedRm).find(|rm| holds(rm, online, goal));
     let fstrim = of(Policy::PacedFstrim).find(|fstrim| holds(fstrim, online, goal));
-    // What changes less comes first; but who sends no discards now needn't begin to.
-    match (rm, fstrim, goal.online) {
-        (Some(rm), fstrim, true) => {
+    // What changes less comes first.
+    match (rm, fstrim) {
+        (Some(rm), fstrim) if goal.online => {
             let text = format!(
                 "{stall}{limit_text} Leave online discard on, and delete what is large with \
-                 `trimbench rm`: it costs others {} of their throughput while it frees, and takes {} \
-                 instead of {} for as much.{}",
+                 `trimbench rm`: {}it costs others {} of their throughput while it frees, and takes \
+                 {} instead of {} for as much.{}",
+                match better {
+                    Some(_) => "with discard_max_bytes as it is now ",
+                    None => "",
+                },
                 units::percent(rm.lost_share()),
                 units::seconds(rm.freeing_s.median),
-                units::seconds(online.freeing_s.median),
+                units::seconds(now.freeing_s.median),
                 match fstrim {
                     Some(_) =>
                         " Where programs that you can't change delete (databases, containers), \
@@ -149,7 +173,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
             );
             (Finding::PacedRm, better.map(|better| better.trial), text)
         }
-        (_, Some(fstrim), _) => {
+        (_, Some(fstrim)) => {
             let text = format!(
                 "{stall} Mount with nodiscard and trim with `trimbench fstrim` by a timer: deletions \
                  then hold nobody up, and the trimming costs {} of others' throughput while it \
@@ -171,6 +195,23 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
             (Finding::WithinNoise, None, text)
         }
     }
+}
+
+/// What a smaller limit gains.
+fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
+    format!(
+        " Discards of at most {} cost them less ({}, and a longest wait of {} instead of {}), so set \
+         discard_max_bytes to {}{}.",
+        units::bytes(better.trial.limit_bytes),
+        units::seconds(better.lost_s.median),
+        units::latency_us(better.worst_read_us.median),
+        units::latency_us(now.worst_read_us.median),
+        better.trial.limit_bytes,
+        match goal.online {
+            true => "",
+            false => " and mount with discard, which is off now",
+        }
+    )
 }
 
 /// The paced ways that cost others more than was asked for.
@@ -202,9 +243,30 @@ fn lost(s: f64) -> String {
 }
 
 fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) {
+    let too_much = now.lost_share() > goal.slowdown + MISSED;
+    if too_much && now.inconclusive >= 0.5 {
+        let text =
+            "Most runs of the present setting were inconclusive, for others were slow before \
+                    anything was deleted, too: try again when the machine is quiet."
+                .to_owned();
+        return (Finding::TooFewRuns, None, text);
+    }
+    if too_much && now.is_worse() && now.lost_s.median >= NOTHING_S {
+        let more = (goal.deleted_bytes as f64 * 3.0 * LOST_S / now.lost_s.median) / GIB as f64;
+        let text = format!(
+            "Too little was deleted to tell: {} held others up for {} only, but took {} of their \
+             throughput in the worst 100 ms; that is {}. Give --size {}G or more.",
+            units::bytes(goal.deleted_bytes),
+            units::seconds(now.lost_s.median),
+            units::percent(now.worst_loss.median),
+            per_100_gib(now, goal),
+            (more.ceil() as u64).next_power_of_two(),
+        );
+        return (Finding::TooLittle, None, text);
+    }
     let seen = format!(
-        "Online discard holds nobody up here: {} freed in {}, and {} {} lost.",
-        units::bytes(now.discard_bytes.median as u64),
+        "Online discard holds nobody up here: {} deleted and discarded in {}, and {} {} lost.",
+        units::bytes(goal.deleted_bytes),
         units::seconds(now.freeing_s.median),
         lost(now.lost_s.median),
         match now.lost_s.median < NOTHING_S {
@@ -254,7 +316,7 @@ fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
             format!(
                 "every deletion costs others {} at once, whoever deletes; nothing to \
                  look after",
-                per_100_gib(online)
+                per_100_gib(online, goal)
             ),
         ));
     }
@@ -264,7 +326,7 @@ fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
             format!(
                 "{} in all, spread thinly; what databases, containers and log \
                  rotation delete themselves isn't paced",
-                per_100_gib(rm)
+                per_100_gib(rm, goal)
             ),
         ));
     }
@@ -279,7 +341,7 @@ fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
              at all",
             fstrim.map_or(String::new(), |fstrim| format!(
                 "the trimming costs others {}, spread thinly; ",
-                per_100_gib(fstrim)
+                per_100_gib(fstrim, goal)
             ))
         ),
     ));
@@ -292,13 +354,14 @@ fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
     costs
 }
 
-/// What freeing 100 GiB costs others, as far as a small deletion tells.
-fn per_100_gib(point: &Point) -> String {
-    let gib = point.discard_bytes.median / GIB as f64;
-    match (gib > 0.0, point.lost_s.median) {
-        (false, _) => "an unknown time".to_owned(),
-        (true, s) if s < NOTHING_S => "no time that could be told".to_owned(),
-        (true, s) => format!("about {} per 100 GiB", units::seconds(100.0 * s / gib)),
+/// What deleting 100 GiB costs others, as far as a small deletion tells.
+fn per_100_gib(point: &Point, goal: &Goal) -> String {
+    match point.lost_s.median {
+        s if s < NOTHING_S => "no time that could be told".to_owned(),
+        s => {
+            let gib = goal.deleted_bytes.max(1) as f64 / GIB as f64;
+            format!("about {} per 100 GiB", units::seconds(100.0 * s / gib))
+        }
     }
 }
 

@@ -37,6 +37,9 @@ pub struct Course {
     pub program: PathBuf,
     /// Where the file system is mounted.
     pub mount_point: PathBuf,
+    /// Whether the file system discards once more what a deletion has emptied, and
+    /// later (btrfs): it counts, too.
+    pub discards_again: bool,
 }
 
 impl Course {
@@ -95,6 +98,7 @@ impl Course {
         let (program, at) = (text(&self.program), text(&self.mount_point));
         let slowdown = format!("--slowdown={}", percent(self.slowdown).replace(' ', ""));
         let words = match trial.policy {
+            Policy::Online if self.discards_again => vec!["tune", &at, "--free-all", "{}"],
             Policy::Online => return Method::Unlink { parallel: 1 },
             // In place: a run that is ended early removes the files that it made, and no trash.
             Policy::PacedRm => vec!["rm", "-f", "--quiet", "--no-trash", &slowdown, "{}"],

@@ -88,6 +88,7 @@ mod tests {
             discard_bytes: 1 << 30,
             discards: 8,
             stalled: true,
+            inconclusive: false,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Figures {
     pub discards: u64,
     /// Whether the verdict is a stall or a slowdown.
     pub stalled: bool,
+    /// Whether the verdict is that nothing can be told.
+    pub inconclusive: bool,
 }
 
 impl Figures {
@@ -88,6 +90,7 @@ impl Figures {
             discard_bytes: verdict.discard.bytes.unwrap_or(0),
             discards: verdict.discard.commands.unwrap_or(0),
             stalled: matches!(verdict.verdict, Finding::Stall | Finding::Slowdown),
+            inconclusive: verdict.verdict == Finding::Inconclusive,
         })
     }
 }

@@ -1,11 +1,18 @@
-//! A file freed on a mount without discards, to be trimmed afterwards.
+//! Files freed where unlink(2) alone wouldn't show all that it costs.
 
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
+use linux::btrfs;
 use linux::files::{self, FileError};
+
+/// Commits after the deletion's own, for the block groups that it emptied and for those
+/// that were not removed in time; and how long removing them is waited for.
+const ROUNDS: usize = 2;
+const CLEANING: Duration = Duration::from_millis(100);
 
 /// Why a file was not freed.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +22,41 @@ pub enum FreeError {
     Extents(#[from] FileError),
     #[error("{path}: can't remove it: {source}")]
     Remove { path: String, source: io::Error },
+    #[error("{path}: can't commit it: {source}")]
+    Commit { path: String, source: io::Error },
+}
+
+/// Removes a file of btrfs, and has all discarded at once that this leads to: block
+/// groups that became empty are discarded whole once more, which else comes up to a
+/// minute later, when nobody measures any more.
+///
+/// # Errors
+/// When the file can't be removed, or it isn't btrfs.
+pub fn free_with_groups(path: &Path) -> Result<(), FreeError> {
+    let parent = parent(path);
+    let failed = |source| FreeError::Commit {
+        path: parent.display().to_string(),
+        source,
+    };
+    let directory = File::open(parent).map_err(failed)?;
+    // What can't be waited for isn't removed.
+    btrfs::sync_and_clean(&directory).map_err(failed)?;
+    fs::remove_file(path).map_err(|source| FreeError::Remove {
+        path: path.display().to_string(),
+        source,
+    })?;
+    btrfs::sync_and_clean(&directory).map_err(failed)?;
+    for _ in 0..ROUNDS {
+        std::thread::sleep(CLEANING);
+        btrfs::sync_and_clean(&directory).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The directory that a path's last name is in.
+fn parent(path: &Path) -> &Path {
+    let named = |parent: &&Path| !parent.as_os_str().is_empty();
+    path.parent().filter(named).unwrap_or(Path::new("."))
 }
 
 /// Removes a file, waits for the commit, and tells which bytes of the file system it
@@ -39,7 +81,6 @@ pub fn free(path: &Path) -> Result<Range<u64>, FreeError> {
         .max();
     drop(file);
     fs::remove_file(path).map_err(remove)?;
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    files::syncfs(directory)?;
+    files::syncfs(parent(path))?;
     Ok(first.unwrap_or(0)..last.unwrap_or(0))
 }

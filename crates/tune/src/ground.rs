@@ -31,6 +31,8 @@ pub struct Ground {
     pub mount: Mount,
     /// Kernel names of the drives whose `discard_max_bytes` counts.
     pub drives: Vec<String>,
+    /// Whether it is the same for all of them now.
+    pub alike: bool,
     /// What they take, all together.
     pub range: Range,
     /// How it discards now.
@@ -125,7 +127,7 @@ impl Ground {
                 .unwrap_or(0),
         };
         let mut names: Vec<String> = Vec::new();
-        for drive in drives {
+        for drive in &drives {
             let whole = limit::whole(sys, &drive.name)
                 .ok_or_else(|| format!("{} has no queue whose limit could be set", drive.name))?;
             if !names.contains(&whole) {
@@ -137,6 +139,9 @@ impl Ground {
             setting: found.target.discard,
             mount,
             drives: names,
+            alike: drives
+                .iter()
+                .all(|d| d.discard.max_bytes == range.now_bytes),
             range,
         })
     }

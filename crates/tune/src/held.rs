@@ -24,6 +24,8 @@ pub enum HeldError {
 #[derive(Debug)]
 pub struct Held {
     limits: Vec<LimitGuard>,
+    /// The least of the limits as they were.
+    now_bytes: u64,
     mount: Mount,
     was_online: bool,
     /// While the mount's option isn't the old one.
@@ -43,6 +45,7 @@ impl Held {
             .map(|drive| LimitGuard::take(&sys, drive));
         Ok(Held {
             limits: limits.collect::<Result<_, _>>()?,
+            now_bytes: ground.range.now_bytes,
             mount: ground.mount.clone(),
             was_online: ground.is_online(),
             switched: None,
@@ -56,7 +59,11 @@ impl Held {
     /// mounted.
     pub fn set(&mut self, trial: &Trial) -> Result<(), HeldError> {
         for limit in &self.limits {
-            limit.set(trial.limit_bytes)?;
+            // As it is now, each drive has its own: that is put back.
+            match trial.limit_bytes == self.now_bytes {
+                true => limit.set(limit.before_bytes())?,
+                false => limit.set(trial.limit_bytes)?,
+            }
         }
         let online = trial.policy.is_online();
         if online == self.was_online {

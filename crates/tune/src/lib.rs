@@ -28,7 +28,7 @@ pub use candidates::{Range, fs_unit_bytes, limits};
 pub use course::{Course, surveyed_anew};
 pub use disturbed::{Disturbance, disturbed};
 pub use figures::Figures;
-pub use freed::{FreeError, free};
+pub use freed::{FreeError, free, free_with_groups};
 pub use frontier::{Measure, beats, frontier};
 pub use ground::{Ground, GroundError};
 pub use held::{Held, HeldError};

@@ -85,7 +85,8 @@ pub fn fstab_line(fstab: &str, mount_point: &str, online: bool) -> Option<FstabL
     let mut lines = fstab
         .lines()
         .filter(|line| !line.trim_start().starts_with('#'));
-    let named = |line: &&str| line.split_whitespace().nth(1) == Some(mount_point);
+    let mount_point = escaped(mount_point);
+    let named = |line: &&str| line.split_whitespace().nth(1) == Some(&mount_point);
     let is = lines.rfind(named)?;
     let options = is.split_whitespace().nth(3)?;
     let mut wanted: Vec<&str> = options
@@ -101,6 +102,18 @@ pub fn fstab_line(fstab: &str, mount_point: &str, online: bool) -> Option<FstabL
         is: is.to_owned(),
         should_be,
     })
+}
+
+/// A path as a field of fstab (fstab(5)).
+fn escaped(path: &str) -> String {
+    let mut field = String::new();
+    for c in path.chars() {
+        match c {
+            ' ' | '\t' | '\n' | '\\' => field += &format!("\\{:03o}", u32::from(c)),
+            c => field.push(c),
+        }
+    }
+    field
 }
 
 #[cfg(test)]
@@ -154,5 +167,8 @@ mod tests {
         assert_eq!(fstab_line(&root.should_be, "/", true), None);
         assert_eq!(fstab_line(fstab, "/home", true), None);
         assert_eq!(fstab_line("x", "/", true), None);
+        let spaced =
+            fstab_line("/dev/x /my\\040data xfs discard 0 0\n", "/my data", false).unwrap();
+        assert_eq!(spaced.should_be, "/dev/x /my\\040data xfs nodiscard 0 0");
     }
 }

@@ -62,13 +62,17 @@ pub struct Point {
     pub discards: Spread,
     /// Share of the runs whose verdict was a stall or a slowdown, 0 to 1.
     pub stalled: f64,
+    /// Share of those that were inconclusive, 0 to 1.
+    pub inconclusive: f64,
 }
 
 impl Point {
     /// Of a trial's runs; `None` where none counts.
     pub fn of(trial: Trial, runs: &[Figures]) -> Option<Point> {
         let spread = |figure: fn(&Figures) -> f64| Spread::of(runs.iter().map(figure));
-        let stalled = runs.iter().filter(|run| run.stalled).count();
+        let share = |of: fn(&Figures) -> bool| {
+            runs.iter().filter(|run| of(run)).count() as f64 / runs.len() as f64
+        };
         Some(Point {
             trial,
             runs: runs.len(),
@@ -80,7 +84,8 @@ impl Point {
             worst_fsync_us: spread(|run| run.worst_fsync_us)?,
             discard_bytes: spread(|run| run.discard_bytes as f64)?,
             discards: spread(|run| run.discards as f64)?,
-            stalled: stalled as f64 / runs.len() as f64,
+            stalled: share(|run| run.stalled),
+            inconclusive: share(|run| run.inconclusive),
         })
     }
 

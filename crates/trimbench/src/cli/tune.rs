@@ -114,6 +114,9 @@ pub struct TuneArgs {
     /// Remove FILE, and have `trimbench fstrim` discard what it took: a step of a run
     #[arg(long, hide = true, value_name = "FILE")]
     pub trim_after: Option<PathBuf>,
+    /// Remove FILE of btrfs, and have the block groups that this empties discarded: a step of a run
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub free_all: Option<PathBuf>,
 }
 
 /// A way of discarding.

@@ -29,6 +29,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if let Some(file) = &args.trim_after {
         return step::trim_after(file, args);
     }
+    if let Some(file) = &args.free_all {
+        return step::free_all(file);
+    }
     let json_to_stdout = args.json.as_ref().is_some_and(|p| p.as_os_str() == "-");
     let people = if json_to_stdout {
         Stream::Err
@@ -86,6 +89,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         slowdown: args.slowdown,
         limit_bytes: ground.range.now_bytes,
         online: ground.is_online(),
+        deleted_bytes: trials.course.size_bytes,
+        // Whoever asks for single runs has what they say.
+        least_runs: trials.repeats.min(2) as usize,
     };
     let advice = advise(&found.points, &goal);
     tell(people, &found, &advice, &trials);
@@ -93,18 +99,21 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         Some(trial) => held.keep(&trial).map(|()| Some(trial)),
         None => held.restore().map(|()| None),
     };
-    let kept = kept.map_err(|e| Error::Setting(e.to_string()))?;
-    people.print(&set::told(&ground, &advice, kept, args));
-    if args.persist {
-        set::persist(&ground, &advice, args, people)?;
-    }
+    let kept = kept.map_err(|e| Error::Setting(e.to_string()));
+    // What was measured is kept first, whatever else goes wrong.
     if let Some(json) = &mut json {
-        let text = json::of(&ground, &trials, &found, &advice, kept.is_some());
+        let applied = matches!(kept, Ok(Some(_)));
+        let text = json::of(&ground, &trials, &found, &advice, applied);
         json.write(|to| to.write_all(text.as_bytes()))?;
     }
     if let Some(mut svg) = svg {
         let text = svg::of(&ground, &trials, &found.points, &goal);
         svg.write(|to| to.write_all(text.as_bytes()))?;
+    }
+    let kept = kept?;
+    people.print(&set::told(&ground, &advice, kept, args));
+    if args.persist {
+        set::persist(&ground, &advice, kept, args, people)?;
     }
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ::tune::{Figures, Held, Point, Trial, disturbed, surveyed_anew};
+use ::tune::{Figures, Held, Point, Policy, Trial, disturbed, surveyed_anew};
 use bench::plan::Place;
 use bench::{Claimed, Outcome, Survey};
 use timeline::record::{EndReason, RecordWriter};
@@ -23,7 +23,7 @@ use crate::progress::Progress;
 
 /// How often it is looked whether the time is up.
 const LOOK: Duration = Duration::from_millis(50);
-/// A smaller limit isn't tried where one takes so many times as long as the present one.
+/// A smaller limit isn't tried where one takes so many times as long as the first.
 const TOO_LONG: f64 = 4.0;
 /// And at least so long, in seconds.
 const LONG_S: f64 = 5.0;
@@ -116,6 +116,11 @@ impl<'a> Rounds<'a> {
         Ok(self.found())
     }
 
+    /// Whether all else is compared with it: online discard with the limit as it is.
+    fn is_now(&self, trial: &Trial) -> bool {
+        trial.policy == Policy::Online && trial.limit_bytes == self.trials.now_bytes
+    }
+
     /// One run of a trial, and another where it was disturbed. `false`: no more.
     fn one(&mut self, trial: &Trial, round: u32, held: &mut Held) -> Result<bool, Error> {
         let mut repeated = false;
@@ -123,6 +128,11 @@ impl<'a> Rounds<'a> {
             if let Err(error) = held.set(trial) {
                 // XFS can't be remounted so; whatever else it is, the others may go on.
                 let note = format!("{} could not be tried: {error}", told(trial));
+                if self.is_now(trial) {
+                    return Err(Error::Setting(format!(
+                        "{note}; all else is compared with that, so nothing was tried"
+                    )));
+                }
                 if self.notes.contains(&note) {
                     return Ok(true);
                 }
@@ -221,7 +231,7 @@ impl<'a> Rounds<'a> {
 
     /// Whether a limit would take longer still than one that took too long already.
     fn takes_too_long(&mut self, trial: &Trial) -> bool {
-        let Some(first) = self.counting().next() else {
+        let Some(first) = self.counting().next().filter(|_| !self.is_now(trial)) else {
             return false;
         };
         let same = |run: &&Run| run.trial.policy == trial.policy;
@@ -278,10 +288,13 @@ impl<'a> Rounds<'a> {
         let more = trimmed.filter(|&bytes| bytes > MORE * size);
         if let Some(most) = more.max_by(f64::total_cmp) {
             self.notes.push(format!(
-                "where {} were deleted, {} were discarded: a trim reaches what is free between the \
-                 pieces of a file, too, and takes longer for it",
+                "where {} were deleted, {} were discarded: {}, and that takes longer",
                 units::bytes(size as u64),
-                units::bytes(most as u64)
+                units::bytes(most as u64),
+                match self.trials.course.discards_again {
+                    true => "btrfs discards block groups that became empty once more",
+                    false => "a trim reaches what is free between the pieces of a file, too",
+                }
             ));
         }
         let whole = self.trials.repeats as usize;

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use ::tune::{Advice, Finding, Ground, Trial, persist};
 
-use super::trials::has_fstrim;
 use crate::cli::TuneArgs;
 use crate::console::Stream;
 use crate::exit::Error;
@@ -57,39 +56,54 @@ fn commands(ground: &Ground, trial: &Trial) -> String {
     text
 }
 
-/// Makes what was advised outlast a restart: writes a udev rule and installs a timer.
-/// A line of fstab is only shown, for a mistake in it keeps a machine from starting.
+/// Makes what is set outlast a restart, be it since just now or since before: writes a
+/// udev rule and installs a timer. A line of fstab is only shown, for a mistake in it
+/// keeps a machine from starting.
 pub(super) fn persist(
     ground: &Ground,
     advice: &Advice,
+    kept: Option<Trial>,
     args: &TuneArgs,
     people: Stream,
 ) -> Result<(), Error> {
-    let Some(trial) = advice.set else {
-        return Ok(());
+    let mut done = false;
+    let rule = persist::rule_path(&args.etc);
+    let limit_bytes = match kept {
+        Some(trial) if trial.limit_bytes != ground.range.now_bytes => Some(trial.limit_bytes),
+        _ => Some(ground.range.now_bytes).filter(|_| ground.alike),
     };
-    if trial.limit_bytes != ground.range.now_bytes {
-        let path = persist::rule_path(&args.etc);
-        let by_name = write_rule(ground, &trial, &path)?;
-        people.print(&format!("Written: {}\n", path.display()));
+    // A drive starts with the most that it can; an older rule of ours may say otherwise.
+    let granularity = ground.range.granularity_bytes.max(1);
+    let most = ground.range.hw_bytes / granularity * granularity;
+    let needed = |&bytes: &u64| bytes < most || rule.exists();
+    if let Some(limit_bytes) = limit_bytes.filter(needed) {
+        let by_name = write_rule(ground, limit_bytes, &rule)?;
+        people.print(&format!("Written: {}\n", rule.display()));
         for name in by_name {
             people.print(&format!(
                 "udev knows no serial number of {name}, so the rule goes by that name, which another \
                  drive may have after the next start.\n"
             ));
         }
+        done = true;
     }
-    if trial.policy.is_online() != ground.is_online() {
-        people.print(&fstab(ground, &trial, &args.etc));
+    let online = kept.map_or(ground.is_online(), |trial| trial.policy.is_online());
+    if let Some(text) = fstab(ground, online, &args.etc) {
+        people.print(&text);
+        done = true;
     }
-    if advice.finding == Finding::PacedFstrim && has_fstrim() {
-        install_timer(ground, args)?;
+    if advice.finding == Finding::PacedFstrim {
+        people.print(&install_timer(args)?);
+        done = true;
+    }
+    if !done {
+        people.print("For the next starts nothing has to be written.\n");
     }
     Ok(())
 }
 
 /// Writes the rule; the drives that it knows by their names alone.
-fn write_rule(ground: &Ground, trial: &Trial, path: &Path) -> Result<Vec<String>, Error> {
+fn write_rule(ground: &Ground, limit_bytes: u64, path: &Path) -> Result<Vec<String>, Error> {
     let there_is = match fs::read_to_string(path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -111,13 +125,12 @@ fn write_rule(ground: &Ground, trial: &Trial, path: &Path) -> Result<Vec<String>
             persist::identity(drive, data.as_deref())
         })
         .collect();
-    let rules =
-        persist::rules(there_is.as_deref(), &drives, trial.limit_bytes).ok_or_else(|| {
-            Error::Usage(format!(
-                "{}: isn't ours, and was left alone; move it away",
-                path.display()
-            ))
-        })?;
+    let rules = persist::rules(there_is.as_deref(), &drives, limit_bytes).ok_or_else(|| {
+        Error::Usage(format!(
+            "{}: isn't ours, and was left alone; move it away",
+            path.display()
+        ))
+    })?;
     whole(path, &rules).map_err(|source| Error::OutputWrite {
         path: path.to_path_buf(),
         source,
@@ -139,42 +152,50 @@ fn whole(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// The line that somebody has to change.
-fn fstab(ground: &Ground, trial: &Trial, etc: &Path) -> String {
+/// The line that somebody has to change, if one has to be.
+fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
     let path = etc.join("fstab");
     let text = fs::read_to_string(&path).unwrap_or_default();
-    let online = trial.policy.is_online();
     let at = ground.mount.mount_point.display();
+    // Where nothing changes now, what isn't said there is as it is.
+    let says = |line: &persist::FstabLine| {
+        online != ground.is_online() || online || line.is.contains("discard")
+    };
     match persist::fstab_line(&text, &at.to_string(), online) {
-        Some(line) => format!(
+        Some(line) if !says(&line) => None,
+        Some(line) => Some(format!(
             "In {} change this line by hand (it is not written to):\n- {}\n+ {}\n",
             path.display(),
             line.is,
             line.should_be
-        ),
-        None => format!(
+        )),
+        None if online == ground.is_online() => None,
+        None => Some(format!(
             "{} has no line for {at} that would have to change; wherever it is mounted from, add \
              the option {}.\n",
             path.display(),
             if online { "discard" } else { "nodiscard" }
-        ),
+        )),
     }
 }
 
-/// `trimbench fstrim --install-timer`, with the same goal.
-fn install_timer(ground: &Ground, args: &TuneArgs) -> Result<(), Error> {
-    let at = ground.mount.mount_point.clone();
+/// `trimbench fstrim --install-timer`, with the same goal; what it says. It takes the place
+/// of the distribution's timer, so it trims all that is mounted, as that one does.
+fn install_timer(args: &TuneArgs) -> Result<String, Error> {
     let failed = |why: String| Error::Setting(format!("the timer was not installed: {why}"));
     let units = args.etc.join("systemd/system");
     fs::create_dir_all(&units).map_err(|e| failed(format!("{}: {e}", units.display())))?;
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let mut command = std::process::Command::new(program);
-    command.arg("fstrim").arg(at).arg("--install-timer");
+    command.args(["fstrim", "--all", "--install-timer"]);
     command.arg(format!("--slowdown={}%", args.slowdown * 100.0));
     command.arg("--unit-dir").arg(units);
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(failed(status.to_string())),
-        Err(error) => Err(failed(error.to_string())),
+    let done = command
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    match done.status.success() {
+        true => Ok(text(&done.stdout) + "\n"),
+        false => Err(failed(text(&done.stderr))),
     }
 }

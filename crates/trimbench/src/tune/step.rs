@@ -1,5 +1,4 @@
-//! The step of a run that frees a file on a mount without discards and has
-//! `trimbench fstrim` discard what it took.
+//! Steps of a run that free its file where unlink(2) alone wouldn't do.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -7,6 +6,12 @@ use std::process::Command;
 
 use crate::cli::TuneArgs;
 use crate::exit::{Error, Exit};
+
+/// Removes the file, and has btrfs discard what it emptied.
+pub(super) fn free_all(file: &Path) -> Result<Exit, Error> {
+    ::tune::free_with_groups(file).map_err(|e| Error::Setting(e.to_string()))?;
+    Ok(Exit::Done)
+}
 
 /// Removes the file, and becomes `trimbench fstrim`.
 pub(super) fn trim_after(file: &Path, args: &TuneArgs) -> Result<Exit, Error> {

@@ -39,7 +39,7 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
             units::latency_us(point.worst_fsync_us.median),
         );
     }
-    text += "  * on the frontier: nothing else is better in one of these without being worse in another\n";
+    text += "  * on the frontier: nothing else is better in time, loss, worst 100 ms or read without being worse in another\n";
     if let Some(unit) = trials.unit_bytes {
         text += &format!(
             "  The file system cuts discards at {} itself.\n",

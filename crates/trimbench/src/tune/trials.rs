@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use ::tune::{Course, Ground, Policy, Trial, fs_unit_bytes, limits};
 use bench::Survey;
-use clap::CommandFactory;
 use timeline::units::{self, GIB, MIB};
 
-use crate::cli::{Cli, PolicyArg, TuneArgs};
+use crate::cli::{PolicyArg, TuneArgs};
 use crate::exit::Error;
 
 /// Most that a run deletes, unless asked for.
@@ -22,6 +21,8 @@ const LIMITS: usize = 4;
 pub(super) struct Trials {
     pub(super) course: Course,
     pub(super) all: Vec<Trial>,
+    /// `discard_max_bytes` as it is.
+    pub(super) now_bytes: u64,
     pub(super) repeats: u32,
     /// Above it the limit changes nothing.
     pub(super) unit_bytes: Option<u64>,
@@ -40,6 +41,7 @@ impl Trials {
             slowdown: args.slowdown,
             program,
             mount_point: ground.mount.mount_point.clone(),
+            discards_again: ground.mount.fs == "btrfs",
         };
         let usable = survey.space.usable_bytes();
         let room = usable.saturating_sub(course.written_bytes());
@@ -82,7 +84,7 @@ impl Trials {
             (PolicyArg::Fstrim, Policy::PacedFstrim),
         ];
         for (arg, policy) in paced {
-            if args.policies.contains(&arg) && (policy != Policy::PacedFstrim || has_fstrim()) {
+            if args.policies.contains(&arg) {
                 all.push(Trial {
                     policy,
                     limit_bytes: now,
@@ -92,6 +94,7 @@ impl Trials {
         Ok(Trials {
             course,
             all,
+            now_bytes: now,
             repeats: args.repeats,
             unit_bytes,
         })
@@ -179,11 +182,6 @@ fn given(args: &TuneArgs, ground: &Ground) -> Result<Vec<u64>, Error> {
     all.sort_unstable_by(|a, b| b.cmp(a));
     all.dedup();
     Ok(all)
-}
-
-/// Whether this program can trim.
-pub(super) fn has_fstrim() -> bool {
-    Cli::command().find_subcommand("fstrim").is_some()
 }
 
 fn minutes(time: Duration) -> String {

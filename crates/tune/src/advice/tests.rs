@@ -29,6 +29,7 @@ fn point(policy: Policy, limit_mib: u64, figures: [f64; 4]) -> Point {
         discard_bytes: spread(4.0 * GIB as f64),
         discards: spread(32.0),
         stalled: if worst_loss > 0.5 { 1.0 } else { 0.0 },
+        inconclusive: 0.0,
     }
 }
 
@@ -36,6 +37,8 @@ const NOW: Goal = Goal {
     slowdown: 0.1,
     limit_bytes: 1024 * MIB,
     online: true,
+    deleted_bytes: 4 * GIB,
+    least_runs: 2,
 };
 
 #[test]
@@ -54,6 +57,64 @@ fn where_nothing_stalls_nothing_changes() {
     assert_eq!(
         (advice.finding, advice.set),
         (Finding::NothingStalls, Some(free.trial))
+    );
+}
+
+#[test]
+fn a_short_stall_is_not_taken_for_none() {
+    // 4 GiB on an 870 EVO are 32 discards of 1.6 ms; 1 TiB stalls it for 15 s.
+    let short = point(Policy::Online, 1024, [0.1, 0.05, 0.5, 2.0]);
+    let advice = advise(std::slice::from_ref(&short), &NOW);
+    assert_eq!((advice.finding, advice.set), (Finding::TooLittle, None));
+    assert!(advice.text.contains("--size 32G"), "{}", advice.text);
+    assert!(advice.text.contains("1.2 s per 100 GiB"), "{}", advice.text);
+    let unsure = Point {
+        inconclusive: 1.0,
+        ..short
+    };
+    let advice = advise(&[unsure], &NOW);
+    assert_eq!((advice.finding, advice.set), (Finding::TooFewRuns, None));
+}
+
+#[test]
+fn a_single_run_sets_nothing_unless_it_was_asked_for() {
+    let mut points = [
+        point(Policy::Online, 1024, [2.0, 1.9, 0.99, 900.0]),
+        point(Policy::Online, 8, [1.9, 0.02, 0.1, 4.0]),
+    ];
+    points[1].runs = 1;
+    let advice = advise(&points, &NOW);
+    assert_eq!((advice.finding, advice.set), (Finding::TooFewRuns, None));
+    let one = Goal {
+        least_runs: 1,
+        ..NOW
+    };
+    assert_eq!(advise(&points, &one).set, Some(points[1].trial));
+}
+
+#[test]
+fn discards_that_are_off_are_not_switched_on_to_stall() {
+    // Smaller ones cost less, and still hold others up.
+    let points = [
+        point(Policy::Online, 1024, [2.0, 1.9, 0.99, 900.0]),
+        point(Policy::Online, 32, [2.0, 0.9, 0.9, 40.0]),
+    ];
+    let off = Goal {
+        online: false,
+        ..NOW
+    };
+    let advice = advise(&points, &off);
+    assert_eq!((advice.finding, advice.set), (Finding::WithinNoise, None));
+    assert!(advice.text.contains("would hold"), "{}", advice.text);
+    assert_eq!(advise(&points, &NOW).set, Some(points[1].trial));
+    // Those that don't may be.
+    let harmless = point(Policy::Online, 8, [1.9, 0.02, 0.1, 4.0]);
+    let advice = advise(&[points[0].clone(), harmless.clone()], &off);
+    assert_eq!(advice.set, Some(harmless.trial));
+    assert!(
+        advice.text.contains("mount with discard"),
+        "{}",
+        advice.text
     );
 }
 
