@@ -1,13 +1,12 @@
 //! The same from the trash on: what a journal says is to be removed.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use super::arguments::Argument;
 use super::remover::{Item, Remover};
-use super::{Asking, Options, Outcome, PreserveRoot, Stopped, Talk, close, survey};
+use super::survey::survey;
+use super::{Asking, Outcome, Stopped, Talk, close};
 use crate::ReclaimError;
-use crate::free::{Amount, Freers};
+use crate::free::Freers;
 use crate::trash::{FILE, Trash};
 use crate::words::quoted;
 
@@ -39,7 +38,8 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
                 continue;
             }
             let one_file_system = entry.is_some_and(|entry| entry.one_file_system);
-            survey_in(trash, name, path, one_file_system, &mut amounts, talk)?;
+            let directory = trash.directory();
+            survey(directory, name, path, one_file_system, &mut amounts, talk)?;
         }
         let mut remover = Remover::new(talk, freers, amounts, Asking::Never);
         let ended = (|| {
@@ -79,34 +79,4 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
     outcome.left = close(trashes, &outcome, talk);
     outcome.stopped = ended.err().map(|error: ReclaimError| Stopped::new(&error));
     outcome
-}
-
-fn survey_in(
-    trash: &Trash,
-    name: &std::ffi::CStr,
-    path: &Path,
-    one_file_system: bool,
-    amounts: &mut HashMap<u64, Amount>,
-    talk: &mut dyn Talk,
-) -> Result<(), ReclaimError> {
-    let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-    let Ok(stat) = rustix::fs::statat(trash.directory(), name, flags) else {
-        return Ok(());
-    };
-    let argument = Argument {
-        path: path.to_owned(),
-        parent: 0,
-        name: name.to_owned(),
-        stat,
-    };
-    let options = Options {
-        recursive: true,
-        force: false,
-        empty_directories: false,
-        one_file_system,
-        preserve_root: PreserveRoot::Yes,
-        asking: Asking::Never,
-        trash: true,
-    };
-    survey(&argument, trash.directory(), &options, amounts, talk).map(|_| ())
 }

@@ -24,12 +24,11 @@ use crate::freer::Felt;
 use crate::trash::journal::Entry;
 use crate::trash::rests::Rests;
 use crate::trash::{Trash, Unusable};
-use crate::tree::{Root, Trail, walk};
 use crate::watch::Progress;
 use crate::words::quoted;
 use arguments::{Argument, Parents};
 use remover::{Item, LARGE, Remover};
-use survey::Survey;
+use survey::{survey, would_ask};
 
 pub(crate) use go_on::go_on;
 pub use talk::{Problem, Talk, What};
@@ -147,7 +146,14 @@ pub fn intend(
     for argument in look(paths, options, &mut parents, talk, &mut failures) {
         let parent = parents.get(argument.parent);
         let mut amounts = HashMap::new();
-        let names = survey(&argument, parent.fd.as_fd(), options, &mut amounts, talk)?;
+        let names = survey(
+            parent.fd.as_fd(),
+            &argument.name,
+            &argument.path,
+            options.one_file_system,
+            &mut amounts,
+            talk,
+        )?;
         let bytes = amounts.values().map(|amount: &Amount| amount.bytes).sum();
         let paced =
             amounts.values().any(|amount| amount.bytes >= LARGE) && freers.paces(parent.fd.as_fd());
@@ -250,55 +256,6 @@ fn mounts_below(argument: &Argument, parent: BorrowedFd<'_>) -> bool {
         .any(|mount| mount.mount_point.starts_with(&path))
 }
 
-fn survey(
-    argument: &Argument,
-    parent: BorrowedFd<'_>,
-    options: &Options,
-    amounts: &mut HashMap<u64, Amount>,
-    talk: &mut dyn Talk,
-) -> Result<u64, ReclaimError> {
-    if !argument.is_directory() {
-        amounts
-            .entry(argument.stat.st_dev)
-            .or_default()
-            .add(argument.bytes());
-        return Ok(1);
-    }
-    let mut survey = Survey {
-        amounts,
-        watch: talk,
-        protected: None,
-        names: 0,
-    };
-    let root = Root {
-        parent,
-        name: &argument.name,
-        one_file_system: options.one_file_system,
-    };
-    walk(&root, &mut Trail::new(&argument.path), &mut survey)?;
-    Ok(survey.names)
-}
-
-/// Whether anything in a tree would be asked about.
-fn would_ask(argument: &Argument, parent: BorrowedFd<'_>, talk: &mut dyn Talk) -> bool {
-    if !argument.is_directory() {
-        return survey::is_protected(parent, &argument.name);
-    }
-    let mut survey = Survey {
-        amounts: &mut HashMap::new(),
-        watch: talk,
-        protected: Some(false),
-        names: 0,
-    };
-    let root = Root {
-        parent,
-        name: &argument.name,
-        one_file_system: false,
-    };
-    let walked = walk(&root, &mut Trail::new(&argument.path), &mut survey);
-    walked.is_err() || survey.protected == Some(true)
-}
-
 fn begin(
     arguments: Vec<Argument>,
     options: &Options,
@@ -342,7 +299,8 @@ fn begin(
             continue;
         }
         let (at, name) = taken.place(parents, trashes);
-        survey_at(taken, at, &name, options, &mut amounts, talk)?;
+        let path = &taken.argument.path;
+        survey(at, &name, path, options.one_file_system, &mut amounts, talk)?;
     }
     let mut remover = Remover::new(talk, freers, amounts, options.asking);
     let ended = run(&mut remover, &all, options, parents, trashes);
@@ -364,22 +322,6 @@ fn begin(
     outcome.names += remover.names;
     outcome.failures += remover.failures;
     ended
-}
-
-fn survey_at(
-    taken: &Taken,
-    at: BorrowedFd<'_>,
-    name: &std::ffi::CStr,
-    options: &Options,
-    amounts: &mut HashMap<u64, Amount>,
-    talk: &mut dyn Talk,
-) -> Result<(), ReclaimError> {
-    let argument = Argument {
-        path: taken.argument.path.clone(),
-        name: name.to_owned(),
-        ..taken.argument
-    };
-    survey(&argument, at, options, amounts, talk).map(|_| ())
 }
 
 impl Taken {

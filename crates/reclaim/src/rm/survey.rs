@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 
-use rustix::fs::{Access, AtFlags};
+use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::arguments::held;
+use super::arguments::{Argument, held};
 use crate::free::Amount;
-use crate::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};
+use crate::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
 use crate::{Progress, ReclaimError, Watch};
 
 /// The longest discard that any file system sends for one file's part.
@@ -22,14 +23,72 @@ impl Amount {
     }
 }
 
-/// Adds up what a tree holds. Removes nothing, and fails at nothing: what can't
-/// be looked at now is told when it is to be removed.
-pub(super) struct Survey<'a> {
-    pub(super) amounts: &'a mut HashMap<u64, Amount>,
-    pub(super) watch: &'a mut dyn Watch,
+/// Adds up what a name holds, a directory with all that is in it. Returns how many
+/// names that are. Removes nothing, and fails at nothing: what can't be looked at now
+/// is told when it is to be removed.
+///
+/// # Errors
+/// If somebody stops it.
+pub(super) fn survey(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    path: &Path,
+    one_file_system: bool,
+    amounts: &mut HashMap<u64, Amount>,
+    watch: &mut dyn Watch,
+) -> Result<u64, ReclaimError> {
+    let Ok(stat) = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return Ok(0);
+    };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        amounts.entry(stat.st_dev).or_default().add(held(&stat));
+        return Ok(1);
+    }
+    let mut survey = Survey {
+        amounts,
+        watch,
+        protected: None,
+        names: 0,
+    };
+    let root = Root {
+        parent,
+        name,
+        one_file_system,
+    };
+    walk(&root, &mut Trail::new(path), &mut survey)?;
+    Ok(survey.names)
+}
+
+/// Whether one would be asked about anything in a tree.
+pub(super) fn would_ask(
+    argument: &Argument,
+    parent: BorrowedFd<'_>,
+    watch: &mut dyn Watch,
+) -> bool {
+    if !argument.is_directory() {
+        return is_protected(parent, &argument.name);
+    }
+    let mut survey = Survey {
+        amounts: &mut HashMap::new(),
+        watch,
+        protected: Some(false),
+        names: 0,
+    };
+    let root = Root {
+        parent,
+        name: &argument.name,
+        one_file_system: false,
+    };
+    let walked = walk(&root, &mut Trail::new(&argument.path), &mut survey);
+    walked.is_err() || survey.protected == Some(true)
+}
+
+struct Survey<'a> {
+    amounts: &'a mut HashMap<u64, Amount>,
+    watch: &'a mut dyn Watch,
     /// Look for names that one would be asked about, and stop at the first.
-    pub(super) protected: Option<bool>,
-    pub(super) names: u64,
+    protected: Option<bool>,
+    names: u64,
 }
 
 /// Whether one may write to a name, as rm asks it.
