@@ -153,4 +153,8 @@ impl Visit for Survey<'_> {
     fn flush(&mut self, _: At<'_>, _: &Trail) -> Result<bool, ReclaimError> {
         Ok(true)
     }
+
+    fn removed(&self) -> u64 {
+        0
+    }
 }

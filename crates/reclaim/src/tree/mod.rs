@@ -11,6 +11,9 @@ mod batch;
 mod trail;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use batch::{Entry, Kind};
 pub(crate) use trail::Trail;
 pub(crate) use walk::{At, Enter, Left, Root, Visit, walk};

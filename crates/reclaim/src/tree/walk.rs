@@ -102,6 +102,8 @@ pub(crate) trait Visit {
     ) -> Result<bool, ReclaimError>;
     /// No more names come for now: what was held back may be done.
     fn flush(&mut self, at: At<'_>, trail: &Trail) -> Result<bool, ReclaimError>;
+    /// How many names it has removed so far, those of directories among them.
+    fn removed(&self) -> u64;
 }
 
 /// How a directory was left.
@@ -131,8 +133,8 @@ struct Level {
     trail: usize,
     /// Something in it stays.
     stays: bool,
-    /// Names visited since the last look from the start.
-    visited: u64,
+    /// What was removed in all when it was last looked at from the start.
+    removed: u64,
 }
 
 /// Walks a directory tree, the deepest first. Returns whether nothing stays.
@@ -171,7 +173,7 @@ impl Walk<'_> {
             Ok((stat, directory)) => {
                 self.device = stat.st_dev;
                 let trail = self.trail.path().as_os_str().len();
-                Level::new(directory, &stat, self.root.name, trail)
+                Level::new(directory, &stat, self.root.name, trail, visit.removed())
             }
             Err(errno) => {
                 let (parent, name) = (self.root.parent, self.root.name);
@@ -196,7 +198,6 @@ impl Walk<'_> {
                 continue;
             };
             level.cookie = cookie;
-            level.visited += 1;
             let kind = entry.kind;
             // What nobody tells is tried as a directory: that fails on all else.
             if matches!(kind, Kind::Directory | Kind::Unknown) {
@@ -277,7 +278,7 @@ impl Walk<'_> {
             }
         };
         let up = self.trail.down(name);
-        let below = Level::new(directory, &stat, name, up);
+        let below = Level::new(directory, &stat, name, up, visit.removed());
         if visit.enter(below.at()?, self.trail)? == Enter::No {
             self.trail.up(up);
             level.stays = true;
@@ -319,8 +320,9 @@ impl Walk<'_> {
             _ => Left::Stays,
         };
         if left == Left::NotEmpty {
-            // Some file systems leave names out while others are being removed.
-            if level.visited > 0 && level.rewind().is_ok() {
+            // Some file systems leave names out while others are being removed. Others list
+            // names that can't be found: where none went, none will.
+            if visit.removed() > level.removed && level.rewind(visit.removed()).is_ok() {
                 self.levels.push(level);
                 return Ok(None);
             }
@@ -341,7 +343,13 @@ impl Walk<'_> {
 }
 
 impl Level {
-    fn new(directory: OwnedFd, stat: &rustix::fs::Stat, name: &CStr, trail: usize) -> Level {
+    fn new(
+        directory: OwnedFd,
+        stat: &rustix::fs::Stat,
+        name: &CStr,
+        trail: usize,
+        removed: u64,
+    ) -> Level {
         Level {
             directory: Some(directory),
             device: stat.st_dev,
@@ -352,7 +360,7 @@ impl Level {
             cookie: 0,
             trail,
             stays: false,
-            visited: 0,
+            removed,
         }
     }
 
@@ -381,11 +389,11 @@ impl Level {
         Ok(())
     }
 
-    fn rewind(&mut self) -> Result<(), Errno> {
+    fn rewind(&mut self, removed: u64) -> Result<(), Errno> {
         if let Some(directory) = &self.directory {
             rustix::fs::seek(directory, SeekFrom::Start(0))?;
         }
-        (self.visited, self.cookie) = (0, 0);
+        (self.removed, self.cookie) = (removed, 0);
         self.batch = Batch::default();
         Ok(())
     }

@@ -135,6 +135,10 @@ impl Visit for InTree<'_, '_> {
         };
         remover.stays(trail.path(), problem)
     }
+
+    fn removed(&self) -> u64 {
+        self.remover.names
+    }
 }
 
 fn is_empty(directory: BorrowedFd<'_>) -> bool {
