@@ -44,13 +44,22 @@ impl Argument {
 
 /// Bytes that go with a name of this file: none if it has another.
 pub(super) fn held(stat: &Stat) -> u64 {
-    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    match regular && stat.st_nlink == 1 {
-        true => u64::try_from(stat.st_blocks)
-            .unwrap_or(0)
-            .saturating_mul(512),
-        false => 0,
+    match stat.st_nlink {
+        1 => share(stat),
+        _ => 0,
     }
+}
+
+/// A name's share in what its file holds: added up, those of a tree are what goes with it,
+/// unless the file has names elsewhere, too.
+pub(super) fn share(stat: &Stat) -> u64 {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return 0;
+    }
+    let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
+    #[allow(clippy::useless_conversion, reason = "its width is the processor's")]
+    let names = u64::from(stat.st_nlink).max(1);
+    blocks.saturating_mul(512) / names
 }
 
 /// The directories of all arguments, each opened once.

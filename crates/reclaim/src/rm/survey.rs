@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::arguments::{Argument, held};
+use super::arguments::{Argument, share};
 use crate::free::Amount;
 use crate::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
 use crate::{Progress, ReclaimError, Watch};
@@ -41,7 +41,7 @@ pub(super) fn survey(
         return Ok(0);
     };
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        amounts.entry(stat.st_dev).or_default().add(held(&stat));
+        amounts.entry(stat.st_dev).or_default().add(share(&stat));
         return Ok(1);
     }
     let mut survey = Survey {
@@ -110,7 +110,7 @@ impl Survey<'_> {
         if matches!(kind, Kind::File | Kind::Unknown)
             && let Ok(stat) = rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW)
         {
-            self.amounts.entry(at.device).or_default().add(held(&stat));
+            self.amounts.entry(at.device).or_default().add(share(&stat));
         }
         if let Some(found) = &mut self.protected {
             *found |= kind != Kind::Other && is_protected(at.fd, name);

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::common::gate::times;
 use crate::common::loop_fs::{must, names};
 use crate::common::run::start;
-use crate::rm_place::{MIB, ext4, file, removed, rm, seen};
+use crate::rm_place::{MIB, SLOW, ext4, file, removed, rm, seen};
 
 #[test]
 fn it_ends_when_all_is_discarded() {
@@ -41,6 +41,40 @@ fn it_ends_when_all_is_discarded() {
     assert_eq!(fs::metadata(here.join("linked")).unwrap().len(), 8 << 20);
     let left = fs.device().allocated();
     assert!(left < before + (24 << 20), "{before} {left}");
+}
+
+#[test]
+fn what_has_several_names_in_the_tree_is_paced_too() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    // Beside each other, and in two trees, as backups have them.
+    for (first, second) in [("t/a", "t/b"), ("t/a", "u/a")] {
+        fs::create_dir_all(here.join("t")).unwrap();
+        fs::create_dir_all(here.join("u")).unwrap();
+        drop(file(&here.join(first), 16));
+        fs::hard_link(here.join(first), here.join(second)).unwrap();
+        let mut running = start(rm(here, &[&["-r", "t", "u"], &SLOW[..]].concat()));
+        running.until("a piece of the last name's file is gone", || {
+            let trash = names(here).into_iter().find(|name| name.starts_with('.'));
+            let file = trash.and_then(|trash| fs::metadata(here.join(trash).join("file")).ok());
+            file.is_some_and(|file| file.len() < 16 * MIB as u64)
+        });
+        running.signal(Signal::TERM);
+        running.wait().fails_with(130, &["--resume"]);
+        let done = removed(here, &["--resume", "--slowdown", "100%"]);
+        done.succeeds();
+        assert_eq!(seen(here), [""; 0]);
+
+        // Without being slowed by hand: it knows how much there is.
+        fs::create_dir_all(here.join("t")).unwrap();
+        fs::create_dir_all(here.join("u")).unwrap();
+        drop(file(&here.join(first), 16));
+        fs::hard_link(here.join(first), here.join(second)).unwrap();
+        let done = removed(here, &["-r", "t", "u", "--slowdown", "50%"]);
+        assert!(done.succeeds().stderr.contains("freed 16."), "{}", done.text());
+    }
 }
 
 #[test]

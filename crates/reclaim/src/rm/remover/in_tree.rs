@@ -65,7 +65,9 @@ impl Visit for InTree<'_, '_> {
             }
         }
         let bytes = held(&stat);
-        if !paced || bytes >= LARGE {
+        // What has several names holds nothing until all but one are gone: none of them waits
+        // for leave with others.
+        if !paced || bytes >= LARGE || stat.st_nlink > 1 {
             let path = trail.of(entry.name);
             return remover.paced(at, entry.name, &path, &stat, self.trash);
         }
