@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::ReclaimError;
+
 /// How far a deletion is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Progress {
@@ -25,6 +27,17 @@ pub trait Watch {
     /// Called at least ten times a second. `Break` ends the deletion with
     /// [`ReclaimError::Interrupted`](crate::ReclaimError::Interrupted).
     fn tick(&mut self, progress: &Progress) -> ControlFlow<()>;
+}
+
+/// Tells how far it is.
+///
+/// # Errors
+/// If it is to end.
+pub(crate) fn tick(watch: &mut dyn Watch, progress: &Progress) -> Result<(), ReclaimError> {
+    match watch.tick(progress) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(ReclaimError::Interrupted),
+    }
 }
 
 /// Looks at nothing and never stops it.

@@ -9,6 +9,8 @@ mod lost;
 mod remover;
 mod survey;
 mod talk;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -24,7 +26,7 @@ use crate::freer::Felt;
 use crate::trash::journal::Entry;
 use crate::trash::rests::Rests;
 use crate::trash::{Trash, Unusable};
-use crate::watch::Progress;
+use crate::watch::{Progress, tick};
 use crate::words::quoted;
 use arguments::{Argument, Parents};
 use remover::{Item, LARGE, Remover};
@@ -279,7 +281,7 @@ fn begin(
         let asks = options.asking == Asking::Protected && !once;
         let way = if once {
             Way::Once
-        } else if asks && would_ask(&argument, parent.fd.as_fd(), talk) {
+        } else if asks && would_ask(&argument, parent.fd.as_fd(), talk)? {
             Way::InPlace(Some("it holds what is asked about".to_owned()))
         } else {
             match reason(&argument, options, parents) {
@@ -291,6 +293,8 @@ fn begin(
         };
         all.push(Taken { argument, way });
     }
+    // The last moment at which nothing has happened.
+    tick(talk, &Progress::default())?;
     take(&mut all, options, parents, trashes);
     let mut amounts = HashMap::new();
     for taken in &all {

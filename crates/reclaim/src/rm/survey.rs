@@ -60,13 +60,16 @@ pub(super) fn survey(
 }
 
 /// Whether one would be asked about anything in a tree.
+///
+/// # Errors
+/// If somebody stops it.
 pub(super) fn would_ask(
     argument: &Argument,
     parent: BorrowedFd<'_>,
     watch: &mut dyn Watch,
-) -> bool {
+) -> Result<bool, ReclaimError> {
     if !argument.is_directory() {
-        return is_protected(parent, &argument.name);
+        return Ok(is_protected(parent, &argument.name));
     }
     let mut survey = Survey {
         amounts: &mut HashMap::new(),
@@ -79,8 +82,8 @@ pub(super) fn would_ask(
         name: &argument.name,
         one_file_system: false,
     };
-    let walked = walk(&root, &mut Trail::new(&argument.path), &mut survey);
-    walked.is_err() || survey.protected == Some(true)
+    walk(&root, &mut Trail::new(&argument.path), &mut survey)?;
+    Ok(survey.protected == Some(true))
 }
 
 struct Survey<'a> {
