@@ -1,7 +1,7 @@
 //! How somebody looks on, and stops it.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::ReclaimError;
 
@@ -37,6 +37,33 @@ pub(crate) fn tick(watch: &mut dyn Watch, progress: &Progress) -> Result<(), Rec
     match watch.tick(progress) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(ReclaimError::Interrupted),
+    }
+}
+
+/// Tells it whenever it is time, however long a step takes and however short.
+#[derive(Debug, Default)]
+pub(crate) struct Beat {
+    last: Option<Instant>,
+}
+
+/// Twice as often as [`Watch::tick`] promises: a step takes time, too.
+const EVERY: Duration = Duration::from_millis(50);
+
+impl Beat {
+    /// To be called before each step.
+    ///
+    /// # Errors
+    /// If it is to end.
+    pub(crate) fn tick(
+        &mut self,
+        watch: &mut dyn Watch,
+        progress: &Progress,
+    ) -> Result<(), ReclaimError> {
+        if self.last.is_some_and(|last| last.elapsed() < EVERY) {
+            return Ok(());
+        }
+        self.last = Some(Instant::now());
+        tick(watch, progress)
     }
 }
 

@@ -21,6 +21,7 @@ use super::{Asking, Felt};
 use crate::free::{Amount, Free, Freers};
 use crate::trash::Trash;
 use crate::tree::{At, Left, Root, Trail, walk};
+use crate::watch::{Beat, tick};
 use crate::{Progress, ReclaimError, Watch};
 use in_tree::InTree;
 
@@ -29,8 +30,6 @@ pub(super) const LARGE: u64 = 1 << 20;
 /// Small files are removed together until they hold so much.
 const TOGETHER: u64 = 1 << 20;
 const MOST_TOGETHER: usize = 512;
-/// Somebody looks on after so many names.
-const TELL_EVERY: u64 = 256;
 
 /// Removes names one after the other.
 pub(super) struct Remover<'a> {
@@ -64,6 +63,9 @@ pub(super) struct Remover<'a> {
     /// Small files that wait for leave.
     pending: Vec<(CString, u64)>,
     pending_bytes: u64,
+    beat: Beat,
+    /// What was told last of what is freed.
+    told: Progress,
 }
 
 /// A file system that something is removed from.
@@ -81,6 +83,7 @@ struct Relay<'a> {
     talk: &'a mut dyn Talk,
     names: u64,
     urgent: &'a mut bool,
+    told: &'a mut Progress,
 }
 
 impl Watch for Relay<'_> {
@@ -90,6 +93,7 @@ impl Watch for Relay<'_> {
                 "little space is free: it goes faster now, whatever others feel, until there is more",
             );
         }
+        *self.told = *progress;
         self.talk.tick(&Progress {
             names: self.names,
             ..*progress
@@ -135,6 +139,8 @@ impl<'a> Remover<'a> {
             open_elsewhere: (0, 0),
             pending: Vec::new(),
             pending_bytes: 0,
+            beat: Beat::default(),
+            told: Progress::default(),
         }
     }
 
@@ -148,6 +154,7 @@ impl<'a> Remover<'a> {
     }
 
     fn remove_all(&mut self, item: &Item<'_>) -> Result<bool, ReclaimError> {
+        self.step()?;
         let stat = match rustix::fs::statat(item.parent, item.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(true),
@@ -177,10 +184,25 @@ impl<'a> Remover<'a> {
             Ok(at) => at,
             Err(errno) => return self.stays(item.path, Problem::System(errno)),
         };
-        if !self.asked(at.fd, item.name, item.path, &stat) {
+        if !self.asked(at.fd, item.name, item.path, &stat)? {
             return Ok(false);
         }
         self.paced(at, item.name, item.path, &stat, item.trash)
+    }
+
+    /// To be called before each name: whether it is to end.
+    fn step(&mut self) -> Result<(), ReclaimError> {
+        let names = self.names;
+        let progress = Progress { names, ..self.told };
+        self.beat.tick(self.talk, &progress)
+    }
+
+    /// Asks. Somebody who is asked may also want it to end.
+    fn ask(&mut self, path: &Path, what: What, protected: bool) -> Result<bool, ReclaimError> {
+        let yes = self.talk.ask(path, what, protected);
+        let names = self.names;
+        let progress = Progress { names, ..self.told };
+        tick(self.talk, &progress).map(|()| yes)
     }
 
     /// Waits until all is discarded, on every file system.
@@ -199,6 +221,7 @@ impl<'a> Remover<'a> {
                 talk: self.talk,
                 names: self.names,
                 urgent: &mut self.urgent,
+                told: &mut self.told,
             };
             if let Some(free) = opened.free {
                 let felt = free.finish(&mut relay);
@@ -282,6 +305,7 @@ impl<'a> Remover<'a> {
             talk: &mut *self.talk,
             names: self.names,
             urgent: &mut self.urgent,
+            told: &mut self.told,
         };
         Some((free, relay))
     }
@@ -405,7 +429,7 @@ impl<'a> Remover<'a> {
     ) -> Result<bool, ReclaimError> {
         match rustix::fs::unlinkat(at, name, AtFlags::empty()) {
             Ok(()) => {
-                self.gone(path, false)?;
+                self.gone(path, false);
                 Ok(true)
             }
             // Somebody else was faster.
@@ -414,19 +438,9 @@ impl<'a> Remover<'a> {
         }
     }
 
-    fn gone(&mut self, path: &Path, directory: bool) -> Result<(), ReclaimError> {
+    fn gone(&mut self, path: &Path, directory: bool) {
         self.names += 1;
         self.talk.removed(path, directory);
-        if self.names.is_multiple_of(TELL_EVERY) {
-            let progress = Progress {
-                names: self.names,
-                ..Progress::default()
-            };
-            if self.talk.tick(&progress).is_break() {
-                return Err(ReclaimError::Interrupted);
-            }
-        }
-        Ok(())
     }
 
     /// Tells that a name stays: false. An error where nothing else can go either.
@@ -442,7 +456,13 @@ impl<'a> Remover<'a> {
     }
 
     /// Whether a name may go, if that is to be asked.
-    fn asked(&mut self, at: BorrowedFd<'_>, name: &CStr, path: &Path, stat: &Stat) -> bool {
+    fn asked(
+        &mut self,
+        at: BorrowedFd<'_>,
+        name: &CStr,
+        path: &Path,
+        stat: &Stat,
+    ) -> Result<bool, ReclaimError> {
         let kind = FileType::from_raw_mode(stat.st_mode);
         let protected =
             self.asking != Asking::Never && kind != FileType::Symlink && is_protected(at, name);
@@ -458,9 +478,9 @@ impl<'a> Remover<'a> {
             _ => "weird file",
         };
         match self.asking {
-            Asking::Never => true,
-            Asking::Protected if !protected => true,
-            _ => self.talk.ask(path, What::Remove(what), protected),
+            Asking::Never => Ok(true),
+            Asking::Protected if !protected => Ok(true),
+            _ => self.ask(path, What::Remove(what), protected),
         }
     }
 
@@ -471,14 +491,12 @@ impl<'a> Remover<'a> {
         trail: &Trail,
     ) -> Result<Left, ReclaimError> {
         if self.asking == Asking::Always
-            && !self
-                .talk
-                .ask(trail.path(), What::Remove("directory"), false)
+            && !self.ask(trail.path(), What::Remove("directory"), false)?
         {
             return Ok(Left::Stays);
         }
         match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
-            Ok(()) => self.gone(trail.path(), true)?,
+            Ok(()) => self.gone(trail.path(), true),
             Err(Errno::NOENT) => {}
             Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(Left::NotEmpty),
             Err(errno) => {

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::arguments::{Argument, share};
 use crate::free::Amount;
 use crate::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
+use crate::watch::Beat;
 use crate::{Progress, ReclaimError, Watch};
 
 /// The longest discard that any file system sends for one file's part.
@@ -49,6 +50,7 @@ pub(super) fn survey(
         watch,
         protected: None,
         names: 0,
+        beat: Beat::default(),
     };
     let root = Root {
         parent,
@@ -76,6 +78,7 @@ pub(super) fn would_ask(
         watch,
         protected: Some(false),
         names: 0,
+        beat: Beat::default(),
     };
     let root = Root {
         parent,
@@ -92,6 +95,7 @@ struct Survey<'a> {
     /// Look for names that one would be asked about, and stop at the first.
     protected: Option<bool>,
     names: u64,
+    beat: Beat,
 }
 
 /// Whether one may write to a name, as rm asks it.
@@ -107,9 +111,7 @@ pub(super) fn is_protected(directory: BorrowedFd<'_>, name: &CStr) -> bool {
 impl Survey<'_> {
     fn count(&mut self, at: At<'_>, name: &CStr, kind: Kind) -> Result<(), ReclaimError> {
         self.names += 1;
-        if self.names.is_multiple_of(1024) && self.watch.tick(&Progress::default()).is_break() {
-            return Err(ReclaimError::Interrupted);
-        }
+        self.beat.tick(self.watch, &Progress::default())?;
         if matches!(kind, Kind::File | Kind::Unknown)
             && let Ok(stat) = rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW)
         {
@@ -125,6 +127,7 @@ impl Survey<'_> {
 impl Visit for Survey<'_> {
     fn enter(&mut self, at: At<'_>, _: &Trail) -> Result<Enter, ReclaimError> {
         self.names += 1;
+        self.beat.tick(self.watch, &Progress::default())?;
         if let Some(found) = &mut self.protected {
             *found |= is_protected(at.fd, c".");
         }

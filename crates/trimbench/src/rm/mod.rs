@@ -6,6 +6,7 @@ mod told;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pace::Policy;
@@ -32,8 +33,11 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     let stop = signals::stop_flag()
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
     let options = options(args);
-    if asks_once(args) && !ask::once(args.paths.len(), args.recursive) {
-        return Ok(Exit::Done);
+    if asks_once(args) && !ask::once(args.paths.len(), args.recursive, &stop) {
+        return Ok(match stop.load(Ordering::Relaxed) {
+            true => Exit::Interrupted,
+            false => Exit::Done,
+        });
     }
     let mut freers = Kernel::new(policy, card.as_ref(), freer_options(args));
     let mut told = Told::new(args.quiet, args.verbose, stop);

@@ -74,7 +74,7 @@ impl Talk for Told {
 
     fn ask(&mut self, path: &Path, what: What, protected: bool) -> bool {
         self.shown.end();
-        ask::about(path, what, protected)
+        ask::about(path, what, protected, &self.stop)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -68,11 +69,16 @@ pub struct Running {
 }
 
 /// Starts a command without input, its outputs kept in files so that it never waits for us.
-pub fn start(mut command: Command) -> Running {
+pub fn start(command: Command) -> Running {
+    start_with(command, Stdio::null())
+}
+
+/// The same with input.
+pub fn start_with(mut command: Command, input: impl Into<Stdio>) -> Running {
     let stdout = tempfile::tempfile().unwrap();
     let stderr = tempfile::tempfile().unwrap();
     let child = command
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(stdout.try_clone().unwrap())
         .stderr(stderr.try_clone().unwrap())
         .spawn()
@@ -133,6 +139,17 @@ impl Running {
             );
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Waits until it has said something so many times on standard error.
+    #[track_caller]
+    pub fn until_said(&mut self, what: &str, times: usize) {
+        // Reading moves the place where both write.
+        let path = format!("/proc/self/fd/{}", self.stderr.as_raw_fd());
+        self.until(what, || {
+            let said = std::fs::read_to_string(&path).unwrap_or_default();
+            said.matches(what).count() >= times
+        });
     }
 
     /// Waits for its end.

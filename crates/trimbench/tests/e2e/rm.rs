@@ -2,14 +2,17 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use crate::common::gate::{lacks, times};
 use crate::common::loop_fs::{must, names};
-use crate::common::run::run;
+use crate::common::run::{run, start_with};
 use crate::rm_place::{USERS, ext4, place, removed, removed_as, rm, tree};
 
 #[test]
@@ -100,6 +103,33 @@ fn it_asks_as_rm_does() {
     assert!(!place.join("t/one").exists());
     answer(&["-i", "-rf", "t"], "");
     assert_eq!(names(&place), [""; 0]);
+}
+
+#[test]
+fn a_signal_ends_a_question() {
+    let (_outer, place) = place();
+    tree(&place.join("t"));
+    for (arguments, answers) in [
+        (&["-ri", "t"][..], ""),
+        (&["-I", "-r", "t"], ""),
+        // Into it, but not what is first in it: at the next.
+        (&["-ri", "t/b"], "y\nn\n"),
+    ] {
+        let (input, output) = std::io::pipe().unwrap();
+        (&output).write_all(answers.as_bytes()).unwrap();
+        let asked = answers.len() / 2 + 1;
+        let mut running = start_with(rm(&place, arguments), input);
+        running.until_said("? ", asked);
+        running.signal(Signal::TERM);
+        // Nobody answers: it ends by itself.
+        let done = running.wait();
+        drop(output);
+        assert_eq!(done.code(), Some(130), "{}", done.text());
+        assert_eq!(done.stderr.matches("? ").count(), asked, "{}", done.text());
+    }
+    // What was there before is all there yet.
+    assert_eq!(names(&place), ["t"]);
+    assert_eq!(names(&place.join("t/b")), ["c", "link", "two"]);
 }
 
 #[test]

@@ -73,7 +73,11 @@ fn what_has_several_names_in_the_tree_is_paced_too() {
         drop(file(&here.join(first), 16));
         fs::hard_link(here.join(first), here.join(second)).unwrap();
         let done = removed(here, &["-r", "t", "u", "--slowdown", "50%"]);
-        assert!(done.succeeds().stderr.contains("freed 16."), "{}", done.text());
+        assert!(
+            done.succeeds().stderr.contains("freed 16."),
+            "{}",
+            done.text()
+        );
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) struct InTree<'r, 'a> {
 impl Visit for InTree<'_, '_> {
     fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter, ReclaimError> {
         let remover = &mut *self.remover;
+        remover.step()?;
         remover.tell_full_speed(at);
         let protected = remover.asking != Asking::Never && is_protected(at.fd, c".");
         let ask = match remover.asking {
@@ -31,7 +32,7 @@ impl Visit for InTree<'_, '_> {
             Asking::Protected => protected,
             Asking::Always => !is_empty(at.fd),
         };
-        if ask && !remover.talk.ask(trail.path(), What::Descend, protected) {
+        if ask && !remover.ask(trail.path(), What::Descend, protected)? {
             return Ok(Enter::No);
         }
         Ok(Enter::Yes)
@@ -39,12 +40,13 @@ impl Visit for InTree<'_, '_> {
 
     fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError> {
         let remover = &mut *self.remover;
+        remover.step()?;
         let paced = remover.is_paced(at)?;
         if !paced && remover.asking == Asking::Never {
             // As little as possible for each name: this is what a million files wait for.
             return match rustix::fs::unlinkat(at.fd, entry.name, AtFlags::empty()) {
                 Ok(()) => {
-                    remover.gone(&trail.of(entry.name), false)?;
+                    remover.gone(&trail.of(entry.name), false);
                     Ok(true)
                 }
                 Err(Errno::NOENT) => Ok(true),
@@ -60,7 +62,7 @@ impl Visit for InTree<'_, '_> {
         };
         if remover.asking != Asking::Never {
             let path = trail.of(entry.name);
-            if !remover.asked(at.fd, entry.name, &path, &stat) {
+            if !remover.asked(at.fd, entry.name, &path, &stat)? {
                 return Ok(false);
             }
         }
@@ -87,6 +89,7 @@ impl Visit for InTree<'_, '_> {
         let mut allowed = 0;
         let mut all_gone = true;
         for (name, bytes) in pending {
+            remover.step()?;
             while allowed < bytes {
                 let Some((free, mut relay)) = remover.free(at.device) else {
                     break;
@@ -127,7 +130,7 @@ impl Visit for InTree<'_, '_> {
             && rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok()
         {
             // It can't be read, and was empty.
-            remover.gone(trail.path(), true)?;
+            remover.gone(trail.path(), true);
             return Ok(true);
         }
         let problem = match errno {
