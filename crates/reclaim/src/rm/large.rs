@@ -53,7 +53,7 @@ pub(super) fn place<'a>(
         was: None,
     };
     let Some(trash) = trash else {
-        return Ok(here(!is_safe(at)));
+        return Ok(here(!is_safe(at, name)));
     };
     // It was taken there, and so can go.
     if trash.as_raw_fd() == at.fd.as_raw_fd() {
@@ -69,19 +69,34 @@ pub(super) fn place<'a>(
         }),
         Err(Errno::NOENT) => Err(Errno::NOENT),
         // A mount or a subvolume between here and there, or it may not move.
-        Err(_) => Ok(here(!is_safe(at))),
+        Err(_) => Ok(here(!is_safe(at, name))),
     }
 }
 
 /// Whether a file may be emptied under its name: nobody else can change what that
-/// name is, and it will be possible to remove it. What must stay must stay whole.
-fn is_safe(at: At<'_>) -> bool {
+/// name is, nor give the file another, and it will be possible to remove it. What must
+/// stay must stay whole.
+fn is_safe(at: At<'_>, name: &CStr) -> bool {
     let may = Access::WRITE_OK | Access::EXEC_OK;
     let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
     at.private
+        && !is_linkable(at.fd, name)
         && rustix::fs::accessat(at.fd, ".", may, AtFlags::EACCESS).is_ok()
         && rustix::fs::statx(at.fd, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE)
             .is_ok_and(|found| !found.stx_attributes.intersects(fixed))
+}
+
+/// Whether others can give a file a second name: they must be able to reach it, and to
+/// own or to write it unless the system lets everybody (proc_sys_fs(5)).
+fn is_linkable(at: BorrowedFd<'_>, name: &CStr) -> bool {
+    if rustix::fs::fstat(at).is_ok_and(|stat| stat.st_mode & 0o011 == 0) {
+        return false;
+    }
+    let own = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| {
+        stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
+    });
+    let only_own = std::fs::read("/proc/sys/fs/protected_hardlinks");
+    !own || !only_own.is_ok_and(|value| value.trim_ascii() == b"1")
 }
 
 impl Place<'_> {

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode};
 use crate::common::gate::times;
 use crate::common::loop_fs::{must, names};
 use crate::common::run::{run, start};
-use crate::rm_place::{MIB, ext4, file, removed, rm, seen};
+use crate::rm_place::{MIB, SLOW, ext4, file, removed, rm, seen};
 
 #[test]
 fn a_file_linked_into_the_tree_and_out_again_is_not_emptied() {
@@ -48,6 +48,35 @@ fn a_file_linked_into_the_tree_and_out_again_is_not_emptied() {
     let content = fs::read(here.join("precious")).unwrap();
     assert!(content.iter().all(|&byte| byte == 1));
     eprintln!("{races} races, {links} links made: the file linked in is whole");
+}
+
+#[test]
+fn in_place_a_file_that_others_can_link_loses_its_name_first() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    let mode = |bits: u32| fs::set_permissions(here, fs::Permissions::from_mode(bits)).unwrap();
+    let path = here.join("big").to_string_lossy().into_owned();
+    // Its owner may link it wherever its directory can be reached; or anybody who may write it.
+    for (directory, owner, file_mode, name_first) in [
+        (0o755, "65534", "644", true),
+        (0o755, "0", "666", true),
+        (0o700, "65534", "644", false),
+    ] {
+        mode(directory);
+        drop(file(&here.join("big"), 16));
+        must("chown", &[owner, &path]);
+        must("chmod", &[file_mode, &path]);
+        let mut running = start(rm(here, &[&["--no-trash", "big"], &SLOW[..]].concat()));
+        let length = || fs::metadata(here.join("big")).map(|found| found.len());
+        let begun = |length: u64| length < 16 * MIB as u64;
+        running.until("a piece, or its name", || length().map_or(true, begun));
+        assert_eq!(length().is_err(), name_first, "{directory:o} {owner}");
+        running.signal(rustix::process::Signal::KILL);
+        running.wait();
+        let _ = fs::remove_file(here.join("big"));
+    }
 }
 
 /// What a killed deletion of `t` left, beside what belongs to nobody's deletion.

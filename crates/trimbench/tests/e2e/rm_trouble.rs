@@ -296,6 +296,7 @@ fn in_place_and_full_speed_are_said() {
     assert_eq!(removed(here, &["small"]).succeeds().stderr, "");
     // Stopped in place: what is left is in sight, and that is said.
     fs.remount("discard");
+    must("chmod", &["700", &text(here)]);
     drop(file(&here.join("big"), 16));
     let mut running = start(rm(here, &[&["--no-trash", "big"], &SLOW[..]].concat()));
     running.until("it is shorter", || {
