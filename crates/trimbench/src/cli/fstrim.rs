@@ -29,6 +29,7 @@ Exit codes: 0 done, 1 failed or not supported, 2 usage, 130 interrupted; of --al
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
+    args_override_self = true,
     group = ArgGroup::new("which")
         .args(["mounts", "all", "fstab", "listed_in"])
         .required(false)

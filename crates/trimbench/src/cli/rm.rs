@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use timeline::units;
 
@@ -26,10 +27,15 @@ Exit codes: 0 done, 1 something stays, 2 usage, 130 interrupted.";
 
 /// Arguments of `trimbench rm`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_override_self = true)]
 pub struct RmArgs {
     /// What to remove
-    #[arg(value_name = "PATH", required_unless_present_any = ["resume", "force"])]
+    #[arg(
+        value_name = "PATH",
+        required_unless_present_any = ["resume", "force"],
+        // An empty one is a name that isn't there, as for rm.
+        value_parser = OsStringValueParser::new().map(PathBuf::from)
+    )]
     pub paths: Vec<PathBuf>,
 
     /// Remove directories and all that is in them

@@ -136,7 +136,7 @@ fn a_range_and_a_minimum_are_kept() {
     // No free extent of ext4 is as long as a group.
     let none = trimmed(states.path(), &["-v", "-q", "--minimum", "128M", &at]);
     none.fails_with(2, &["--quiet"]);
-    let none = trimmed(states.path(), &["-v", "--minimum", "127M", &at]);
+    let none = trimmed(states.path(), &["-vv", "--minimum", "127M", &at]);
     let most = bytes_in(&none.succeeds().stdout);
     let all = made.free();
     assert!(most < all - (256 << 20), "{most} of {all}: {}", none.text());

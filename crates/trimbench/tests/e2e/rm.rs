@@ -64,13 +64,18 @@ fn messages_and_exit_codes_are_rms() {
     );
     removed(&place, &["--force", "nothing", "file/x"]).succeeds();
     removed(&place, &["-f"]).succeeds();
+    fails(&[""], "cannot remove '': No such file or directory");
+    fails(&["-vv", ""], "cannot remove '': No such file or directory");
     removed(&place, &[]).fails_with(2, &["PATH"]);
     removed(&place, &["--slowdown", "0", "x"]).fails_with(2, &["0.1%"]);
     removed(&place, &["--all", "x"]).fails_with(2, &["--resume"]);
     assert_eq!(names(&place), ["file", "full", "link"]);
     removed(&place, &["link", "file"]).succeeds();
     removed(&place, &["-d", "full/d"]).succeeds();
-    removed(&place, &["-R", "full"]).succeeds();
+    removed(&place, &["-r", "-Rff", "full"]).succeeds();
+    fs::write(place.join("file"), "").unwrap();
+    let twice = ["-ff", "--recursive", "-R", "--one-file-system", "-x", ""];
+    removed(&place, &[&twice[..], &["file"]].concat()).succeeds();
     assert_eq!(names(&place), [""; 0]);
 }
 
