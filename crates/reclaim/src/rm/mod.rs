@@ -295,7 +295,7 @@ fn begin(
     }
     // The last moment at which nothing has happened.
     tick(talk, &Progress::default())?;
-    take(&mut all, options, parents, trashes);
+    outcome.failures += take(&mut all, options, parents, trashes, talk);
     let mut amounts = HashMap::new();
     for taken in &all {
         let parent = parents.get(taken.argument.parent);
@@ -345,13 +345,16 @@ impl Taken {
     }
 }
 
-/// Takes names away, all of a directory into one trash.
+/// Takes names away, all of a directory into one trash. Returns how many bear another
+/// name now and may not go; each is told.
 fn take(
     all: &mut [Taken],
     options: &Options,
     parents: &Parents,
     trashes: &mut HashMap<usize, Trash>,
-) {
+    talk: &mut dyn Talk,
+) -> u64 {
+    let mut failures = 0;
     let mut by_parent: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, taken) in all.iter().enumerate() {
         if matches!(taken.way, Way::Trash(_)) {
@@ -389,7 +392,7 @@ fn take(
                     if let Way::Trash(number) = taken.way
                         && !is_as_seen(&trash, number, &taken.argument)
                     {
-                        let _ = trash.put_back(number, &taken.argument.name);
+                        failures += give_back(&trash, number, &taken.argument, talk);
                         taken.way = Way::InPlace(None);
                     }
                 }
@@ -397,6 +400,26 @@ fn take(
             }
         }
     }
+    failures
+}
+
+/// Gives what isn't what was looked at its name back, or keeps it where no resume takes
+/// it for the argument. Returns whether that has to be told as a failure.
+fn give_back(trash: &Trash, number: u32, argument: &Argument, talk: &mut dyn Talk) -> u64 {
+    let Err(errno) = trash.put_back(number, &argument.name) else {
+        return 0;
+    };
+    let kept = trash.keep(number);
+    let kept = kept.unwrap_or_else(|_| trash.path().to_owned());
+    talk.failed(
+        &argument.path,
+        &Problem::Words(format!(
+            "somebody has swapped it meanwhile; what they put there is kept in {}, for it can't have its name back: {}",
+            quoted(&kept),
+            crate::words::of(errno)
+        )),
+    );
+    1
 }
 
 /// Whether what was taken is a directory if, and only if, a directory was looked at.

@@ -52,6 +52,31 @@ impl Talk for Enough {
     }
 }
 
+/// Somebody who only listens, and says no.
+#[derive(Default)]
+struct Told {
+    failed: Vec<String>,
+    asked: Vec<What>,
+}
+
+impl Watch for Told {
+    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl Talk for Told {
+    fn removed(&mut self, _: &Path, _: bool) {}
+    fn failed(&mut self, path: &Path, problem: &Problem) {
+        self.failed.push(problem.message(path));
+    }
+    fn note(&mut self, _: &str) {}
+    fn ask(&mut self, _: &Path, what: What, _: bool) -> bool {
+        self.asked.push(what);
+        false
+    }
+}
+
 const OPTIONS: Options = Options {
     recursive: true,
     force: false,
@@ -80,4 +105,36 @@ fn whoever_stops_it_while_it_looks_loses_nothing() {
     assert_eq!((outcome.names, outcome.left.len()), (0, 0));
     assert_eq!(fs::read_dir(&tree).unwrap().count(), 3);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_was_swapped_in_and_cannot_go_back_is_never_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, theirs) = (place.path().join("t"), place.path().join("t/theirs"));
+    let mut parents = Parents::default();
+    fs::write(&path, "").unwrap();
+    let argument = parents.look(&path, &OPTIONS).unwrap();
+    // Between the look and the taking, and between the taking and the giving back.
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(&theirs, "precious").unwrap();
+    let parent = parents.get(argument.parent);
+    let entries = vec![entry(1, &argument, &OPTIONS)];
+    let trash = Trash::create(&parent.fd, &parent.path, entries).unwrap();
+    let kept = trash.path().join("kept-000001/theirs");
+    trash.take(1, &argument.name).unwrap();
+    assert!(!is_as_seen(&trash, 1, &argument));
+    fs::write(&path, "").unwrap();
+    let mut told = Told::default();
+    assert_eq!(give_back(&trash, 1, &argument, &mut told), 1);
+    assert!(told.failed[0].contains("File exists"), "{:?}", told.failed);
+
+    // Neither now nor later is there anything to go on with.
+    let trashes = HashMap::from([(0, trash)]);
+    let left = close(trashes, &Outcome::default(), &mut told);
+    assert_eq!(left, [""; 0].map(PathBuf::from));
+    let place = crate::Where::Directory(place.path().to_owned());
+    let (outcome, count) = crate::resume(&place, &mut AtOnce, &mut told).unwrap();
+    assert_eq!((count, outcome.names, outcome.left.len()), (1, 0, 0));
+    assert_eq!(fs::read_to_string(kept).unwrap(), "precious");
 }

@@ -8,7 +8,9 @@
 //!   the first rename;
 //! - `000001`, `000002` …: what the arguments named;
 //! - `file`: a large file from a directory in which others can change names,
-//!   while it is emptied.
+//!   while it is emptied;
+//! - `kept-000001` …: what was swapped for an argument before it was taken, where it
+//!   couldn't have its name back. It is nobody's to remove, and no journal names it.
 
 pub(crate) mod journal;
 pub(crate) mod remember;
@@ -33,6 +35,7 @@ const JOURNAL: &str = "journal";
 const OWNER: &str = "owner";
 /// A large file while it is emptied.
 pub(crate) const FILE: &std::ffi::CStr = c"file";
+const KEPT: &str = "kept-";
 
 /// A trash that this process holds.
 #[derive(Debug)]
@@ -163,6 +166,18 @@ impl Trash {
         )
     }
 
+    /// Keeps what is under an entry's name from ever being removed as that entry.
+    /// Returns where it is now.
+    ///
+    /// # Errors
+    /// What the rename says.
+    pub(crate) fn keep(&self, number: u32) -> Result<PathBuf, Errno> {
+        let kept = format!("{KEPT}{number:06}");
+        let (at, name) = (self.directory(), Trash::name(number));
+        rustix::fs::renameat(at, &*name, at, &*kept)?;
+        Ok(self.path.join(kept))
+    }
+
     /// Whether a name is in here.
     pub(crate) fn has(&self, name: &std::ffi::CStr) -> bool {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -170,13 +185,19 @@ impl Trash {
     }
 
     /// Removes journal, owner file and directory if nothing else is in it.
-    /// Returns whether it is gone.
+    /// Returns whether there is nothing to go on with.
     ///
     /// Each frees a block, for whose discard a slow drive can take as long as for a
     /// large one: they go one by one, with a rest after each.
     pub(crate) fn close(self, rests: &mut Rests<'_>) -> bool {
-        if !self.is_gone() && self.others() > 0 {
-            return false;
+        if !self.is_gone()
+            && let Some(to_be_removed) = self.others()
+        {
+            // What is only kept needs no note.
+            if let (false, Some(link)) = (to_be_removed, self.link) {
+                link.forget();
+            }
+            return !to_be_removed;
         }
         // What was freed before this isn't committed either.
         rests.after(self.directory());
@@ -202,10 +223,10 @@ impl Trash {
         rustix::fs::fstat(self.directory()).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    /// How many names are in it that are still to be removed.
-    fn others(&self) -> usize {
+    /// Whether what else is in it, if anything, is still to be removed.
+    fn others(&self) -> Option<bool> {
         let Ok(names) = rustix::fs::Dir::read_from(self.directory()) else {
-            return 1;
+            return Some(true);
         };
         let own = [
             &b"."[..],
@@ -215,13 +236,11 @@ impl Trash {
             JOURNAL.as_bytes(),
         ];
         names
-            .filter(|entry| {
-                entry.as_ref().is_ok_and(|entry| {
-                    let name = entry.file_name().to_bytes();
-                    !own.contains(&name) && name != journal::NEW.as_bytes()
-                })
-            })
-            .count()
+            .flatten()
+            .map(|entry| entry.file_name().to_bytes().to_owned())
+            .filter(|name| !own.contains(&&name[..]) && name != journal::NEW.as_bytes())
+            .map(|name| !name.starts_with(KEPT.as_bytes()))
+            .reduce(|one, other| one || other)
     }
 }
 
