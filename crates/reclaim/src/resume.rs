@@ -29,6 +29,8 @@ pub fn resume(
     freers: &mut dyn Freers,
     talk: &mut dyn Talk,
 ) -> Result<(Outcome, usize), ReclaimError> {
+    // All trashes stay open.
+    linux::files::allow_most_open();
     let (mut trashes, mut failures) = (Vec::new(), 0);
     let mut add = |directory: &Path, name: &str, talk: &mut dyn Talk| {
         let parent = open(directory)?;

@@ -1,6 +1,6 @@
 //! How many files may be open at once.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use linux::files::allow_most_open;
 
 use crate::error::BenchError;
 use crate::plan::{Control, Method, Plan, Work};
@@ -17,19 +17,10 @@ const OF_A_TASK: u64 = 4;
 /// When the system doesn't.
 pub(crate) fn allow_open_files(plan: &Plan) -> Result<(), BenchError> {
     let needed = needed(plan);
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
+    let limit = match allow_most_open() {
+        Some(limit) if limit < needed => limit,
+        _ => return Ok(()),
     };
-    let enough = limit.maximum.is_none_or(|most| most >= needed);
-    if enough && setrlimit(Resource::Nofile, raised).is_ok() {
-        return Ok(());
-    }
-    let limit = limit.maximum.unwrap_or(needed);
     Err(BenchError::Plan(if spacers(plan) > 0 {
         format!(
             "--extent-size needs {needed} open files for that many --files, and the limit is \

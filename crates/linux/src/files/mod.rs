@@ -3,11 +3,13 @@
 mod direct;
 mod elsewhere;
 mod extents;
+mod limit;
 mod map;
 
 pub use direct::{DirectAlignment, DirectIo, direct_alignment, probe_direct};
 pub use elsewhere::open_elsewhere;
 pub use extents::extents;
+pub use limit::allow_most_open;
 pub use map::{FileExtent, extents_within};
 
 use std::fs::{File, Metadata};

@@ -215,6 +215,8 @@ fn look(
     talk: &mut dyn Talk,
     failures: &mut u64,
 ) -> Vec<Argument> {
+    // Each directory that arguments are in stays open, and so does its trash.
+    linux::files::allow_most_open();
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
         match parents.look(path, options) {

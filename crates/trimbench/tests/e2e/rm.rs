@@ -176,6 +176,25 @@ fn ten_thousand_levels_need_few_files() {
 }
 
 #[test]
+fn arguments_in_many_directories_need_no_more_than_may_be_open() {
+    let (_outer, place) = place();
+    let arguments: Vec<String> = (0..60).map(|number| format!("d{number}/t")).collect();
+    for argument in &arguments {
+        fs::create_dir_all(place.join(argument)).unwrap();
+    }
+    // What may be open is less than a process may allow itself.
+    let binary = env!("CARGO_BIN_EXE_trimbench");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -Sn 64; exec \"$0\" rm -r \"$@\"", binary])
+        .args(&arguments)
+        .current_dir(&place)
+        .env("XDG_STATE_HOME", place.join("lost+found/state"));
+    run(command).succeeds();
+    assert!((0..60).all(|number| names(&place.join(format!("d{number}"))).is_empty()));
+}
+
+#[test]
 fn what_cannot_go_gets_its_name_back() {
     let Some(fs) = ext4("nodiscard", 64) else {
         return;
