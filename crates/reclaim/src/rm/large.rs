@@ -10,6 +10,7 @@
 //! must not lose its content. Where there is no trash, its name goes first unless
 //! both are certain, and a count of none says that nobody needs it any more.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -37,7 +38,7 @@ pub(super) enum Large {
     /// Nobody else has it: open for writing.
     Alone(File),
     /// Only its name goes. Why, where that deserves saying, after its name.
-    Shared(Option<&'static str>),
+    Shared(Option<Cow<'static, str>>),
 }
 
 /// Finds a place for a file.
@@ -122,11 +123,17 @@ impl Place<'_> {
             Ok(file) => file,
             Err(Errno::TXTBSY) => {
                 return Large::Shared(Some(
-                    "is being executed: its space comes free when that ends",
+                    "is being executed: its space comes free when that ends".into(),
                 ));
             }
-            // The removal of its name says what is wrong, if anything is.
-            Err(_) => return Large::Shared(None),
+            // It isn't there, or something is mounted over it: the removal says so.
+            Err(Errno::NOENT | Errno::XDEV) => return Large::Shared(None),
+            Err(errno) => {
+                return Large::Shared(Some(Cow::Owned(format!(
+                    "was removed all at once: it can't be opened for writing: {}",
+                    crate::words::of(errno)
+                ))));
+            }
         };
         let alone = rustix::fs::fstat(&file).is_ok_and(|stat| {
             FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1
@@ -137,10 +144,10 @@ impl Place<'_> {
         match linux::files::open_elsewhere(&file) {
             Ok(false) => Large::Alone(file),
             Ok(true) => Large::Shared(Some(
-                "is open elsewhere: its space comes free when it is closed, all at once",
+                "is open elsewhere: its space comes free when it is closed, all at once".into(),
             )),
             Err(_) => Large::Shared(Some(
-                "is removed all at once: whether somebody has it open can't be told",
+                "was removed all at once: whether somebody has it open can't be told".into(),
             )),
         }
     }

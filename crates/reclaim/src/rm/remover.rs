@@ -395,11 +395,16 @@ impl<'a> Remover<'a> {
                 }
             }
             Large::Shared(why) => {
-                if let Some(why) = why {
-                    let name = crate::words::quoted(path);
-                    self.talk.note(&format!("{name} {why}"));
+                let gone = self.unlink(place.at, &place.name, path)?;
+                match (gone, why) {
+                    (true, Some(why)) => {
+                        let name = crate::words::quoted(path);
+                        self.talk.note(&format!("{name} {why}"));
+                    }
+                    (true, None) => {}
+                    (false, _) => place.put_back(),
                 }
-                Ok(())
+                return Ok(gone);
             }
         };
         match emptied {

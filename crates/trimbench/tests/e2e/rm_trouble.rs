@@ -275,6 +275,26 @@ fn what_has_to_stay_stays_whole() {
 }
 
 #[test]
+fn what_goes_at_once_because_it_cannot_be_written_is_said() {
+    if lacks(USERS) {
+        return;
+    }
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    must("chown", &["65534:65534", &text(here)]);
+    // Theirs is the directory, so that it may go, but not the file.
+    for way in [&["-f", "big"][..], &["-f", "--no-trash", "big"]] {
+        drop(file(&here.join("big"), 2));
+        let done = removed_as(65534, here, way);
+        let said = "'big' was removed all at once: it can't be opened for writing: ";
+        assert!(done.succeeds().stderr.contains(said), "{}", done.text());
+        assert!(!here.join("big").exists());
+    }
+}
+
+#[test]
 fn in_place_and_full_speed_are_said() {
     let Some(fs) = ext4("nodiscard", 64) else {
         return;
