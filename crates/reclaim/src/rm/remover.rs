@@ -163,6 +163,9 @@ impl<'a> Remover<'a> {
         let mut trail = Trail::new(item.path);
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             if !item.recursive {
+                if !self.asked(item.parent, item.name, item.path, &stat)? {
+                    return Ok(false);
+                }
                 let left = self.leave(item.parent, item.name, &trail)?;
                 if left == Left::NotEmpty {
                     return self.stays(item.path, Problem::System(Errno::NOTEMPTY));
@@ -495,11 +498,6 @@ impl<'a> Remover<'a> {
         name: &CStr,
         trail: &Trail,
     ) -> Result<Left, ReclaimError> {
-        if self.asking == Asking::Always
-            && !self.ask(trail.path(), What::Remove("directory"), false)?
-        {
-            return Ok(Left::Stays);
-        }
         match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
             Ok(()) => self.gone(trail.path(), true),
             Err(Errno::NOENT) => {}

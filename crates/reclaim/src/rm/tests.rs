@@ -138,3 +138,31 @@ fn what_was_swapped_in_and_cannot_go_back_is_never_removed() {
     assert_eq!((count, outcome.names, outcome.left.len()), (1, 0, 0));
     assert_eq!(fs::read_to_string(kept).unwrap(), "precious");
 }
+
+#[test]
+fn an_empty_directory_is_asked_about_once() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("d");
+    fs::create_dir(&path).unwrap();
+    for recursive in [false, true] {
+        let options = Options {
+            recursive,
+            empty_directories: true,
+            asking: Asking::Always,
+            ..OPTIONS
+        };
+        let mut told = Told::default();
+        remove(
+            std::slice::from_ref(&path),
+            &options,
+            &mut AtOnce,
+            &mut told,
+        );
+        assert_eq!(
+            told.asked,
+            [What::Remove("directory")],
+            "recursive: {recursive}"
+        );
+        assert!(path.exists());
+    }
+}

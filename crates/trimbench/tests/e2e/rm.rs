@@ -10,10 +10,10 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::common::gate::{lacks, times};
+use crate::common::gate::{Need, lacks, times};
 use crate::common::loop_fs::{must, names};
 use crate::common::run::{run, start_with};
-use crate::rm_place::{USERS, ext4, place, removed, removed_as, rm, tree};
+use crate::rm_place::{USERS, answered_as, ext4, place, removed, removed_as, rm, tree};
 
 #[test]
 fn files_and_trees_go_and_nothing_else() {
@@ -108,6 +108,31 @@ fn it_asks_as_rm_does() {
     assert!(!place.join("t/one").exists());
     answer(&["-i", "-rf", "t"], "");
     assert_eq!(names(&place), [""; 0]);
+}
+
+#[test]
+fn what_may_not_be_written_to_is_asked_about() {
+    if lacks(USERS) || lacks(&[Need::Tool("python3")]) {
+        return;
+    }
+    let (outer, place) = place();
+    must("chmod", &["755", &outer.path().to_string_lossy()]);
+    let path = |name: &str| place.join(name).to_string_lossy().into_owned();
+    fs::create_dir(place.join("d")).unwrap();
+    fs::write(place.join("f"), "1").unwrap();
+    must("chmod", &["555", &path("d"), &path("f")]);
+    must("chown", &["-R", "65534", &place.to_string_lossy()]);
+    for (arguments, what) in [
+        (&["-d", "d"][..], "remove write-protected directory 'd'?"),
+        (&["f"], "remove write-protected regular file 'f'?"),
+    ] {
+        let name = arguments[arguments.len() - 1];
+        for answer in ["n\n", "y\n"] {
+            let done = answered_as(65534, &place, arguments, answer);
+            assert_eq!(done.succeeds().stdout.matches(what).count(), 1);
+            assert_eq!(place.join(name).exists(), answer == "n\n");
+        }
+    }
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! Where tests of `trimbench rm` work, and the command itself.
 
 use std::fs::{self, File};
+use std::io::{Seek, Write};
 use std::ops::Deref;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::common::gate::{LOOP_EXT4, Need, Turn, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must, names};
-use crate::common::run::{Done, run, trimbench};
+use crate::common::run::{Done, run, start_with, trimbench};
 
 pub const MIB: usize = 1 << 20;
 
@@ -30,6 +31,26 @@ pub fn removed(directory: &Path, arguments: &[&str]) -> Done {
 
 /// The same as another user, by a copy of the binary that this user can reach.
 pub fn removed_as(user: u32, directory: &Path, arguments: &[&str]) -> Done {
+    run_as(user, directory, &[], arguments, Stdio::null())
+}
+
+/// The same on a terminal, where these answers are given.
+pub fn answered_as(user: u32, directory: &Path, arguments: &[&str], answers: &str) -> Done {
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(answers.as_bytes()).unwrap();
+    input.rewind().unwrap();
+    let spawn = "import os, pty, sys; \
+                 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    run_as(user, directory, &["python3", "-c", spawn], arguments, input)
+}
+
+fn run_as(
+    user: u32,
+    directory: &Path,
+    within: &[&str],
+    arguments: &[&str],
+    input: impl Into<Stdio>,
+) -> Done {
     let copy = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .tempdir_in("/dev/shm")
@@ -40,20 +61,18 @@ pub fn removed_as(user: u32, directory: &Path, arguments: &[&str]) -> Done {
         "cp",
         &[env!("CARGO_BIN_EXE_trimbench"), &binary.to_string_lossy()],
     );
-    let mut command = Command::new("setpriv");
+    let homeless = ["env", "--unset=XDG_STATE_HOME", "HOME=/nonexistent"];
+    let before = [within, &homeless].concat();
+    let mut command = Command::new(before[0]);
     command
-        .args([
-            "--clear-groups",
-            &format!("--reuid={user}"),
-            &format!("--regid={user}"),
-        ])
+        .args(&before[1..])
+        .args(["setpriv", "--clear-groups"])
+        .args([format!("--reuid={user}"), format!("--regid={user}")])
         .arg(&binary)
         .arg("rm")
         .args(arguments)
-        .env_remove("XDG_STATE_HOME")
-        .env("HOME", "/nonexistent")
         .current_dir(directory);
-    run(command)
+    start_with(command, input).wait()
 }
 
 /// What being another user needs.

@@ -115,7 +115,13 @@ impl Visit for InTree<'_, '_> {
         name: &CStr,
         trail: &Trail,
     ) -> Result<Left, ReclaimError> {
-        self.remover.leave(parent, name, trail)
+        let remover = &mut *self.remover;
+        let what = What::Remove("directory");
+        // One that may not be written to was asked about before anything in it.
+        if remover.asking == Asking::Always && !remover.ask(trail.path(), what, false)? {
+            return Ok(Left::Stays);
+        }
+        remover.leave(parent, name, trail)
     }
 
     fn failed(
