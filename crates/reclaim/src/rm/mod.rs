@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::ReclaimError;
@@ -28,7 +29,7 @@ use crate::trash::rests::Rests;
 use crate::trash::{Trash, Unusable};
 use crate::watch::{Progress, tick};
 use crate::words::quoted;
-use arguments::{Argument, Parents};
+use arguments::{Argument, Parent, Parents};
 use remover::{Item, LARGE, Remover};
 use survey::{survey, would_ask};
 
@@ -157,10 +158,13 @@ pub fn intend(
             talk,
         )?;
         let bytes = amounts.values().map(|amount: &Amount| amount.bytes).sum();
-        let paced =
-            amounts.values().any(|amount| amount.bytes >= LARGE) && freers.paces(parent.fd.as_fd());
+        // Another file system may be mounted there.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own = rustix::fs::openat(&parent.fd, &*argument.name, flags, Mode::empty());
+        let on = own.as_ref().unwrap_or(&parent.fd).as_fd();
+        let paced = amounts.values().any(|amount| amount.bytes >= LARGE) && freers.paces(on);
         let in_place = reason(&argument, options, &parents);
-        let unpaced = freers.unpaced(parent.fd.as_fd());
+        let unpaced = freers.unpaced(on);
         all.push(Intention {
             path: argument.path,
             bytes,
@@ -233,17 +237,19 @@ fn look(
 
 /// Why an argument isn't taken away first, as far as that can be told before.
 fn reason(argument: &Argument, options: &Options, parents: &Parents) -> Option<String> {
-    let parent = parents.get(argument.parent);
     if !options.trash || options.asking == Asking::Always {
         return Some("as asked".to_owned());
     }
+    elsewhere(argument, parents.get(argument.parent)).map(str::to_owned)
+}
+
+/// What leads to another file system than that of the parent, if anything does.
+fn elsewhere(argument: &Argument, parent: &Parent) -> Option<&'static str> {
     if argument.stat.st_dev != parent.device {
-        return Some("it is a mount point or subvolume".to_owned());
+        return Some("it is a mount point or subvolume");
     }
-    if argument.is_directory() && mounts_below(argument, parent.fd.as_fd()) {
-        return Some("something is mounted in it".to_owned());
-    }
-    None
+    let mounts = argument.is_directory() && mounts_below(argument, parent.fd.as_fd());
+    mounts.then_some("something is mounted in it")
 }
 
 /// Whether anything is mounted below a directory. Only looked at: a mount that
@@ -301,7 +307,12 @@ fn begin(
     let mut amounts = HashMap::new();
     for taken in &all {
         let parent = parents.get(taken.argument.parent);
-        if !paced.get(&parent.device).is_some_and(|&paced| paced) {
+        let paces = paced.get(&parent.device).is_some_and(|&paced| paced);
+        // What was taken away is all on the parent's file system.
+        let stays_there = || {
+            !matches!(taken.way, Way::InPlace(_)) || elsewhere(&taken.argument, parent).is_none()
+        };
+        if !paces && stays_there() {
             continue;
         }
         let (at, name) = taken.place(parents, trashes);

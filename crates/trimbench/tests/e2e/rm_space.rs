@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::common::gate::times;
 use crate::common::loop_fs::{must, names};
 use crate::common::run::start;
-use crate::rm_place::{MIB, SLOW, ext4, file, removed, rm, seen};
+use crate::rm_place::{MIB, SLOW, ext4, file, place, removed, rm, seen};
 
 #[test]
 fn it_ends_when_all_is_discarded() {
@@ -77,6 +77,40 @@ fn what_has_several_names_in_the_tree_is_paced_too() {
             done.succeeds().stderr.contains("freed 16."),
             "{}",
             done.text()
+        );
+    }
+}
+
+#[test]
+fn what_is_mounted_in_a_tree_is_paced_too() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let (_outer, above) = place();
+    let mount = above.join("t/mnt");
+    fs::create_dir_all(&mount).unwrap();
+    must("rmdir", &[&fs.path().join("lost+found").to_string_lossy()]);
+    let (from, to) = (fs.path().to_string_lossy(), mount.to_string_lossy());
+    must("mount", &["--bind", &from, &to]);
+    let mut all = Vec::new();
+    for argument in ["t", "t/mnt"] {
+        drop(file(&mount.join("big"), 16));
+        let dry = removed(&above, &["-r", "--dry-run", "t/mnt"]);
+        all.push((dry, removed(&above, &["-r", argument, "--slowdown", "50%"])));
+    }
+    must("umount", &[&to]);
+    for (dry, done) in all {
+        assert!(
+            dry.stdout.contains(" in 2 names, paced, in place"),
+            "{}",
+            dry.text()
+        );
+        done.fails_with(
+            1,
+            &[
+                "freed 16.",
+                "cannot remove 't/mnt': Device or resource busy",
+            ],
         );
     }
 }
