@@ -62,7 +62,7 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
                         remover.talk.note(&format!(
                             "what remains of {} stays in {}: {}",
                             quoted(path),
-                            trash.path().display(),
+                            quoted(trash.path()),
                             crate::words::of(errno)
                         ));
                     }

@@ -510,7 +510,7 @@ fn put_back_told(
         remover.talk.note(&format!(
             "what remains of {} is in {}: it can't have its name back: {}",
             quoted(&argument.path),
-            trash.path().display(),
+            quoted(trash.path()),
             crate::words::of(errno)
         ));
     }

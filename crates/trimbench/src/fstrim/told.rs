@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reclaim::trim::{Selected, TrimProgress, Trimmed};
+use reclaim::words::quoted;
 use timeline::units;
 
 use crate::cli::FstrimArgs;
@@ -93,14 +94,13 @@ fn as_fstrim(one: &Selected, bytes: u64) -> String {
 fn stopped(path: &Path, trimmed: &Trimmed) -> String {
     let progress = &trimmed.progress;
     let share = progress.looked_bytes as f64 / progress.total_bytes.max(1) as f64;
-    let text = path.display().to_string();
-    let quoted = shlex::try_quote(&text).map_or(text.clone(), |quoted| quoted.into_owned());
     let on = match trimmed.noted {
-        true => format!("go on with: trimbench fstrim --resume {quoted}"),
+        true => format!("go on with: trimbench fstrim --resume {}", quoted(path)),
         false => "how far it came could not be kept".to_owned(),
     };
     format!(
-        "{text}: interrupted at {} of {} ({}); {on}",
+        "{}: interrupted at {} of {} ({}); {on}",
+        path.display(),
         units::bytes(progress.looked_bytes),
         units::bytes(progress.total_bytes),
         units::percent(share),

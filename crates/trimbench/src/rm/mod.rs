@@ -5,12 +5,13 @@ mod progress;
 mod told;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pace::Policy;
 use reclaim::freer::FreerOptions;
+use reclaim::words::quoted;
 use reclaim::{Asking, Kernel, Options, Outcome, PreserveRoot, Where};
 
 use crate::cli::{Interactive, Preserve, RmArgs};
@@ -137,9 +138,9 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
     }
     for trash in &outcome.left {
         Stream::Err.print(&format!(
-            "What is left is in {}; go on with: trimbench rm --resume {}\n",
-            trash.display(),
-            quoted_parent(trash)
+            "What is left is in {}; go on with: trimbench rm --resume={}\n",
+            quoted(trash),
+            quoted(parent(trash))
         ));
     }
     match &outcome.stopped {
@@ -151,12 +152,10 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
     }
 }
 
-/// The directory of a trash, for a command line.
-fn quoted_parent(trash: &std::path::Path) -> String {
-    let parent = trash
+/// The directory of a trash.
+fn parent(trash: &Path) -> &Path {
+    trash
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
-        .map_or_else(|| PathBuf::from("."), PathBuf::from);
-    let text = parent.display().to_string();
-    shlex::try_quote(&text).map_or(text.clone(), |quoted| quoted.into_owned())
+        .unwrap_or(Path::new("."))
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, Mode};
 
-use crate::common::gate::times;
+use crate::common::gate::{Need, lacks, times};
 use crate::common::loop_fs::{must, names};
 use crate::common::run::{run, start};
 use crate::rm_place::{MIB, SLOW, ext4, file, removed, rm, seen};
@@ -231,6 +231,36 @@ fn a_trash_of_others_is_left_alone() {
     must("chmod", &["700", &here.join(&name).to_string_lossy()]);
     removed(here, &["--resume", "--slowdown", "100%"]).succeeds();
     assert_eq!(seen(here), ["outside"]);
+}
+
+#[test]
+fn the_command_that_goes_on_is_one_for_a_shell() {
+    use std::os::unix::ffi::OsStrExt;
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    if lacks(&[Need::Tool("bash")]) {
+        return;
+    }
+    let here = fs.path();
+    let odd = here.join(std::ffi::OsStr::from_bytes(b"-o\n\x1b[31m\xff'd"));
+    fs::create_dir(&odd).unwrap();
+    drop(file(&odd.join("big"), 16));
+    let mut command = rm(here, &[&SLOW[..], &["--"]].concat());
+    command.arg(odd.strip_prefix(here).unwrap().join("big"));
+    let mut running = start(command);
+    running.until("the trash", || seen(&odd) == ["trash"]);
+    running.signal(rustix::process::Signal::TERM);
+    let done = running.wait();
+    done.fails_with(130, &["What is left is in '"]);
+    assert!(!done.stderr.contains('\u{1b}'), "{}", done.text());
+    let (_, on) = done.stderr.split_once("go on with: trimbench ").unwrap();
+    let mut shell = Command::new("bash");
+    let line = format!("\"$0\" {} --slowdown 100%", on.trim_end());
+    shell.args(["-c", &line, env!("CARGO_BIN_EXE_trimbench")]);
+    shell.current_dir(here);
+    run(shell).succeeds();
+    assert_eq!(seen(&odd), [""; 0]);
 }
 
 #[test]
