@@ -36,9 +36,9 @@ impl Argument {
         FileType::from_raw_mode(self.stat.st_mode) == FileType::Directory
     }
 
-    /// Bytes that go with it, for certain.
+    /// Bytes that may go with it.
     pub(super) fn bytes(&self) -> u64 {
-        held(&self.stat)
+        share(&self.stat)
     }
 }
 

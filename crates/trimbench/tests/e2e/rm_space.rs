@@ -44,40 +44,45 @@ fn it_ends_when_all_is_discarded() {
 }
 
 #[test]
-fn what_has_several_names_in_the_tree_is_paced_too() {
+fn what_has_several_names_is_paced_when_the_last_goes() {
     let Some(fs) = ext4("discard", 512) else {
         return;
     };
     let here = fs.path();
-    // Beside each other, and in two trees, as backups have them.
-    for (first, second) in [("t/a", "t/b"), ("t/a", "u/a")] {
-        fs::create_dir_all(here.join("t")).unwrap();
-        fs::create_dir_all(here.join("u")).unwrap();
-        drop(file(&here.join(first), 16));
-        fs::hard_link(here.join(first), here.join(second)).unwrap();
-        let mut running = start(rm(here, &[&["-r", "t", "u"], &SLOW[..]].concat()));
+    // Named themselves, beside each other, and in two trees, as backups have them.
+    for (first, second, named) in [
+        ("a", "b", ["a", "b"]),
+        ("t/a", "t/b", ["t", "u"]),
+        ("t/a", "u/a", ["t", "u"]),
+    ] {
+        let make = || {
+            fs::create_dir_all(here.join("t")).unwrap();
+            fs::create_dir_all(here.join("u")).unwrap();
+            drop(file(&here.join(first), 16));
+            fs::hard_link(here.join(first), here.join(second)).unwrap();
+        };
+        make();
+        let arguments = [&["-r"], &named[..]].concat();
+        let mut running = start(rm(here, &[&arguments, &SLOW[..]].concat()));
         running.until("a piece of the last name's file is gone", || {
             let trash = names(here).into_iter().find(|name| name.starts_with('.'));
-            let file = trash.and_then(|trash| fs::metadata(here.join(trash).join("file")).ok());
-            file.is_some_and(|file| file.len() < 16 * MIB as u64)
+            let shorter = |name| {
+                let found = fs::metadata(here.join(trash.as_deref()?).join(name)).ok()?;
+                Some(found.is_file() && found.len() < 16 * MIB as u64)
+            };
+            ["file", "000002"].map(shorter).contains(&Some(true))
         });
         running.signal(Signal::TERM);
         running.wait().fails_with(130, &["--resume"]);
-        let done = removed(here, &["--resume", "--slowdown", "100%"]);
-        done.succeeds();
-        assert_eq!(seen(here), [""; 0]);
+        assert!(!here.join(first).exists() && !here.join(second).exists());
+        removed(here, &["--resume", "--slowdown", "100%"]).succeeds();
 
         // Without being slowed by hand: it knows how much there is.
-        fs::create_dir_all(here.join("t")).unwrap();
-        fs::create_dir_all(here.join("u")).unwrap();
-        drop(file(&here.join(first), 16));
-        fs::hard_link(here.join(first), here.join(second)).unwrap();
-        let done = removed(here, &["-r", "t", "u", "--slowdown", "50%"]);
-        assert!(
-            done.succeeds().stderr.contains("freed 16."),
-            "{}",
-            done.text()
-        );
+        let _ = fs::remove_dir_all(here.join("t"));
+        make();
+        let done = removed(here, &[&arguments, &["--slowdown", "50%"][..]].concat());
+        let said = &done.succeeds().stderr;
+        assert!(said.contains("freed 16."), "{}", done.text());
     }
 }
 
