@@ -37,7 +37,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use linux::files::extents_within;
 use linux::trim::{Layout, Range, fitrim, is_unsupported};
 use pace::Policy;
 use ssd::Card;
@@ -109,8 +108,6 @@ pub struct Trim {
     progress: TrimProgress,
     /// What belongs to no chunk of a btrfs is still to be trimmed.
     unallocated: bool,
-    /// The canary's file.
-    own: Option<Arc<File>>,
     notes: Vec<String>,
 }
 
@@ -165,7 +162,7 @@ impl Trim {
             windows.seek(state.position);
         }
         let work = survey.work(&policy);
-        let (engine, own, more) = Engine::start(&Setup {
+        let (engine, _, more) = Engine::start(&Setup {
             on: survey.directory.as_fd(),
             paced: survey.is_paced(),
             leaves: survey.leaves(),
@@ -209,7 +206,6 @@ impl Trim {
             unallocated,
             path: survey.path,
             directory: Arc::new(survey.directory),
-            own,
             notes,
         })
     }
@@ -251,27 +247,10 @@ impl Trim {
             base: self.progress,
         };
         let noted = self.cursor.is_some() && self.noted;
-        let own = self.own.take().map_or_else(Vec::new, |own| {
-            self.windows
-                .groups_of(&extents_within(&own, 0, u64::MAX >> 1).unwrap_or_default())
-        });
-        let directory = Arc::clone(&self.directory);
-        let minimum = self.minimum;
         let felt = match stopped.is_some() || interrupted {
             true => self.engine.end(),
             false => self.engine.finish(&mut looking)?,
         };
-        if stopped.is_none() {
-            // ext4 forgets that a group is trimmed when something in it is freed.
-            for (start, length) in own {
-                let range = Range {
-                    start,
-                    length,
-                    minimum,
-                };
-                let _ = fitrim(&directory, range);
-            }
-        }
         Ok(Trimmed {
             bytes: self.before + self.progress.trimmed_bytes,
             progress: self.progress,

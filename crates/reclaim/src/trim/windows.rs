@@ -8,7 +8,6 @@
 
 use std::ops::Range;
 
-use linux::files::FileExtent;
 use linux::trim::{Ahead, Layout};
 
 use super::cost::Costs;
@@ -144,23 +143,6 @@ impl Windows {
     pub(super) fn seek(&mut self, position: u64) {
         self.position = position.max(self.asked.start);
         self.skip_holes();
-    }
-
-    /// The groups that these extents of a file lie in, as start and length: only of
-    /// ext4, and only what was asked for.
-    pub(super) fn groups_of(&self, extents: &[FileExtent]) -> Vec<(u64, u64)> {
-        let Layout::Groups { group, first, .. } = self.layout else {
-            return Vec::new();
-        };
-        let mut found: Vec<(u64, u64)> = extents
-            .iter()
-            .filter(|extent| extent.on_disk)
-            .map(|extent| first + extent.physical.saturating_sub(first) / group * group)
-            .filter(|start| *start >= self.asked.start && start + group <= self.asked.end)
-            .map(|start| (start, group))
-            .collect();
-        found.dedup();
-        found
     }
 
     /// Nothing is left.

@@ -12,8 +12,8 @@ use crate::common::loop_fs::must;
 use crate::common::run::{start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 
-/// Discards of a device so far: how many, of how many MiB, and their milliseconds.
-fn discards(device: &Path) -> [u64; 3] {
+/// Discards of a device so far: how many, of how many sectors, and their milliseconds.
+pub fn discards(device: &Path) -> [u64; 3] {
     let name = device.file_name().unwrap().to_string_lossy();
     let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
     let field = |at: usize| text.split_whitespace().nth(at).unwrap().parse::<u64>();
