@@ -116,6 +116,7 @@ impl Freer {
             leaves: &ground.leaves,
             copies: ground.copies,
             settles: ground.again,
+            gives_space: true,
             work: &work,
             policy,
             card,

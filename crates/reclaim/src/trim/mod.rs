@@ -168,6 +168,7 @@ impl Trim {
             leaves: survey.leaves(),
             copies: survey.copies(),
             settles: false,
+            gives_space: false,
             work: &work,
             policy,
             card,
