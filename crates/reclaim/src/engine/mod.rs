@@ -58,7 +58,7 @@ const SILENT: Duration = Duration::from_millis(50);
 /// How long a discard may take, in seconds, before any was seen.
 const UNKNOWN: f64 = 0.05;
 
-/// The longest that the last discards are waited for: others may discard all the time.
+/// The longest that discards are waited for: others may discard all the time.
 const LONGEST_LAST: Duration = Duration::from_secs(4);
 
 /// A pause shorter than this isn't one.
@@ -238,10 +238,11 @@ impl Engine {
         let usual = self.pacer.state().service_s.unwrap_or(UNKNOWN) * 8.0;
         let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 2.0)));
         let mut before = self.leaves.discards().commands;
-        let mut changed = Instant::now();
+        let began = Instant::now();
+        let mut changed = began;
         let mut quiet = 0;
         // Others may write all the time: then that none was done for long must do.
-        while quiet < 2 && changed.elapsed() < silent {
+        while quiet < 2 && changed.elapsed() < silent && began.elapsed() < LONGEST_LAST {
             self.pause(SETTLE, watch)?;
             self.leaves.read().map_err(counters_failed)?;
             let now = self.leaves.discards().commands;

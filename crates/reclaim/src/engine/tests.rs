@@ -1,4 +1,7 @@
+use std::os::unix::fs::FileExt;
+
 use super::*;
+use crate::watch::Unwatched;
 
 /// One that watches no device, on a directory of the temporary ones.
 fn engine(gives_space: bool) -> Engine {
@@ -22,4 +25,33 @@ fn engine(gives_space: bool) -> Engine {
 fn a_full_file_system_hurries_only_what_gives_it_space() {
     assert!(engine(true).space.is_some());
     assert_eq!(engine(false).space, None);
+}
+
+/// Those of others come faster than it looks, and never end.
+#[test]
+fn settling_ends_beside_somebody_who_always_discards() {
+    let root = tempfile::tempdir().unwrap();
+    let place = root.path().join("sys/class/block/never-quiet");
+    std::fs::create_dir_all(&place).unwrap();
+    let stat = File::create(place.join("stat")).unwrap();
+    let put = move |discards: u64| {
+        let text = format!("0 0 0 0 0 0 0 0 0 0 0 {discards:020} 0 8 1 0 0\n");
+        stat.write_all_at(text.as_bytes(), 0).unwrap();
+    };
+    put(0);
+    let sys = SysRoot::at(root.path());
+    let mut engine = engine(false);
+    engine.leaves = Leaves::open(&sys, &["never-quiet".to_owned()], 1.0).unwrap();
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        engine.settle(&mut Unwatched).unwrap();
+        let _ = done.send(());
+    });
+    let mut discards = 0;
+    while ended.recv_timeout(SETTLE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        discards += 1;
+        put(discards);
+        assert!(discards < 40_000, "it never ends");
+    }
+    assert!(discards > 0);
 }
