@@ -1,5 +1,6 @@
 //! What the devices have done, as the pacer wants to hear it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use linux::SysRoot;
@@ -10,8 +11,10 @@ use pace::{Discards, Flushes, Io, Others};
 /// The statistics of all leaves, added up since the beginning.
 #[derive(Debug)]
 pub(super) struct Leaves {
+    /// Of them the discards: those of a drive's other partitions pay for nothing here.
     leaves: Vec<(DeviceStats, Counters)>,
-    /// The drives of leaves that are partitions: those have no flushes of their own.
+    /// The whole drives, each once: others are held up in all of a drive's partitions,
+    /// and flushes are counted for the drive alone.
     drives: Vec<(DeviceStats, Counters)>,
     copies: f64,
     sums: Sums,
@@ -38,13 +41,6 @@ pub(super) struct Own {
     pub(super) wait: Duration,
 }
 
-impl Sums {
-    fn flushed(&mut self, (flushes, ms): (u64, u64)) {
-        self.flushes += flushes;
-        self.flush_ms += ms;
-    }
-}
-
 impl Leaves {
     pub(super) fn open(sys: &SysRoot, names: &[String], copies: f64) -> Result<Leaves, StatsError> {
         let open = |name: &String| {
@@ -52,13 +48,11 @@ impl Leaves {
             let now = stats.read()?;
             Ok((stats, now))
         };
-        let drives = names.iter().filter_map(|name| {
-            let drive = whole(sys, name).filter(|drive| drive != name)?;
-            open(&drive).ok()
-        });
+        let drive = |name: &String| whole(sys, name).unwrap_or_else(|| name.clone());
+        let drives: BTreeSet<String> = names.iter().map(drive).collect();
         Ok(Leaves {
             leaves: names.iter().map(open).collect::<Result<_, _>>()?,
-            drives: drives.collect(),
+            drives: drives.iter().map(open).collect::<Result<_, _>>()?,
             copies: copies.max(1.0),
             sums: Sums::default(),
             others: Others::default(),
@@ -77,20 +71,22 @@ impl Leaves {
         for (stats, before) in &mut self.leaves {
             let now = stats.read()?;
             let did = now.since(before);
-            self.sums.flushed(now.flushes_since(before));
             *before = now;
             self.sums.commands += did.discards;
             self.sums.bytes += did.discard_bytes;
             self.sums.discard_ms += did.discard_ms.min(busy_ms);
+        }
+        for (stats, before) in &mut self.drives {
+            let now = stats.read()?;
+            let did = now.since(before);
+            let (flushes, flush_ms) = now.flushes_since(before);
+            *before = now;
             self.sums.reads += did.reads;
             self.sums.read_ms += did.read_ms;
             self.sums.writes += did.writes;
             self.sums.write_ms += did.write_ms;
-        }
-        for (stats, before) in &mut self.drives {
-            let now = stats.read()?;
-            self.sums.flushed(now.flushes_since(before));
-            *before = now;
+            self.sums.flushes += flushes;
+            self.sums.flush_ms += flush_ms;
         }
         Ok(())
     }
@@ -190,31 +186,46 @@ mod tests {
         assert!(none.unwrap_err().to_string().contains('c'));
     }
 
+    /// Two partitions of one drive.
     #[test]
-    fn a_partitions_flushes_are_its_drives() {
+    fn others_and_flushes_are_the_drives_and_discards_the_partitions() {
         let root = tempfile::tempdir().unwrap();
         let drive = root.path().join("sys/devices/d");
         let class = root.path().join("sys/class/block");
-        fs::create_dir_all(drive.join("d1")).unwrap();
         fs::create_dir_all(drive.join("queue")).unwrap();
         fs::create_dir_all(&class).unwrap();
-        fs::write(drive.join("d1/partition"), "1\n").unwrap();
         std::os::unix::fs::symlink(&drive, class.join("d")).unwrap();
-        std::os::unix::fs::symlink(drive.join("d1"), class.join("d1")).unwrap();
-        let flushed = |place: &str, count: u64, ms: u64| {
-            let text = format!("1 0 8 1 0 0 0 0 0 0 0 0 0 0 0 {count} {ms}\n");
+        for part in ["d1", "d2"] {
+            fs::create_dir_all(drive.join(part)).unwrap();
+            fs::write(drive.join(part).join("partition"), "1\n").unwrap();
+            std::os::unix::fs::symlink(drive.join(part), class.join(part)).unwrap();
+        }
+        let put = |place: &str, reads: u64, discards: u64, flushes: u64| {
+            let sectors = discards * 2048;
+            let flushes = format!("{flushes} {}", flushes * 10);
+            let text =
+                format!("{reads} 0 8 {reads} 5 0 0 0 0 0 0 {discards} 0 {sectors} 0 {flushes}\n");
             fs::write(drive.join(place), text).unwrap();
         };
-        flushed("d1/stat", 0, 0);
-        flushed("stat", 7, 70);
+        for (place, flushes) in [("d1/stat", 0), ("d2/stat", 0), ("stat", 7)] {
+            put(place, 100, 1, flushes);
+        }
         let sys = SysRoot::at(root.path());
-        let mut part = Leaves::open(&sys, &["d1".to_owned()], 1.0).unwrap();
-        let mut all = Leaves::open(&sys, &["d".to_owned()], 1.0).unwrap();
-        flushed("stat", 9, 95);
-        for leaves in [&mut part, &mut all] {
+        let open = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            Leaves::open(&sys, &names, 1.0).unwrap()
+        };
+        let (mut one, mut both) = (open(&["d1"]), open(&["d1", "d2"]));
+        let mut all = open(&["d"]);
+        put("d1/stat", 100, 2, 0);
+        put("d2/stat", 180, 4, 0);
+        put("stat", 180, 5, 9);
+        for (leaves, mib) in [(&mut one, 1), (&mut both, 4), (&mut all, 4)] {
             leaves.read().unwrap();
+            assert_eq!(leaves.discards().bytes, mib << 20);
+            assert_eq!(leaves.others(Own::default()).reads.ops, 80);
             let Flushes { commands, busy } = leaves.flushes();
-            assert_eq!((commands, busy), (2, Duration::from_millis(25)));
+            assert_eq!((commands, busy), (2, Duration::from_millis(20)));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What freeing a file and trimming a file system have in common: a pacer, fed
 //! with what the devices have done and what others wait.
 //!
-//! What the devices have discarded, and what reads and writes waited, are read
-//! from the leaves' statistics (a partition's where the file system lies on
-//! one). Our own canary's reads are taken out of what others do.
+//! What the devices have discarded is read from the leaves' statistics (a partition's
+//! where the file system lies on one), and what others read and write from those of
+//! their drives. Our own canary's reads are taken out of that.
 
 mod canary;
 mod counters;
