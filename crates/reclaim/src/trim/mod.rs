@@ -40,7 +40,6 @@ use std::time::{Duration, Instant};
 use linux::trim::{Layout, Range, fitrim, is_unsupported};
 use pace::Policy;
 use ssd::Card;
-use timeline::units;
 
 pub use outcome::{TrimError, TrimProgress, Trimmed};
 pub use select::{FSTAB, MOUNTED, Selected, select};
@@ -145,12 +144,8 @@ impl Trim {
             (Some(cursor), true) => match cursor.read()? {
                 Left::Here(state) => Some(state),
                 Left::Nothing => None,
-                Left::Resized { was, is } => {
-                    notes.push(format!(
-                        "it had {} when it was interrupted and has {} now: it begins anew",
-                        units::bytes(was),
-                        units::bytes(is)
-                    ));
+                Left::Outdated(why) => {
+                    notes.push(format!("{why}: it begins anew"));
                     None
                 }
             },

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
+use timeline::units;
 
 const FORMAT: &str = "trimbench.fstrim/1";
 
@@ -67,12 +68,9 @@ pub enum StateError {
 pub(super) enum Left {
     Nothing,
     Here(State),
-    /// The file system had so many bytes then, and has so many now: what was trimmed
-    /// can't be told.
-    Resized {
-        was: u64,
-        is: u64,
-    },
+    /// Of another size of the file system, or another part of it, why: what of this is
+    /// trimmed can't be told.
+    Outdated(String),
 }
 
 /// Held while a file system is trimmed: whoever comes second is told so. The kernel
@@ -186,21 +184,20 @@ impl Cursor {
         if state.format != FORMAT {
             return Err(not_ours("has a form that isn't known"));
         }
-        if state.of.size_bytes != self.of.size_bytes && state.of.uuid == self.of.uuid {
-            return Ok(Left::Resized {
-                was: state.of.size_bytes,
-                is: self.of.size_bytes,
-            });
-        }
         if (&state.of.uuid, &state.of.device, &state.of.fs)
             != (&self.of.uuid, &self.of.device, &self.of.fs)
         {
             return Err(not_ours("is of another file system"));
         }
+        let (was, is) = (state.of.size_bytes, self.of.size_bytes);
+        if was != is {
+            let (was, is) = (units::bytes(was), units::bytes(is));
+            let why = format!("it had {was} when it was interrupted and has {is} now");
+            return Ok(Left::Outdated(why));
+        }
         if state.of != self.of {
-            return Err(not_ours(
-                "is of a trim with another --offset, --length or --minimum",
-            ));
+            let why = "it was interrupted with another --offset, --length or --minimum";
+            return Ok(Left::Outdated(why.to_owned()));
         }
         if state.position < self.of.start
             || state.position > self.of.start.saturating_add(self.of.length)
@@ -332,6 +329,28 @@ mod tests {
     }
 
     #[test]
+    fn of_another_size_or_part_it_is_outdated_whatever_its_position() {
+        let directory = tempfile::tempdir().unwrap();
+        let cursor = Cursor::of(directory.path(), of());
+        let mut was = of();
+        let mut outdated = |change: &dyn Fn(&mut Of), said: &str| {
+            change(&mut was);
+            let last = Cursor::of(directory.path(), was.clone());
+            last.write(1 << 30, 7).unwrap();
+            match cursor.read().unwrap() {
+                Left::Outdated(why) => assert!(why.contains(said), "{said}: {why}"),
+                other => panic!("{said}: {other:?}"),
+            }
+        };
+        outdated(&|was| was.minimum = 1, "--minimum");
+        outdated(
+            &|was| (was.start, was.length) = (1 << 20, 1 << 21),
+            "--length",
+        );
+        outdated(&|was| was.size_bytes *= 2, "it had 2.0 TiB");
+    }
+
+    #[test]
     fn what_cannot_be_ours_is_not_believed() {
         let directory = tempfile::tempdir().unwrap();
         let cursor = Cursor::of(directory.path(), of());
@@ -358,11 +377,6 @@ mod tests {
         refused("form");
         put(&good.replace("\"ext4\"", "\"xfs\""));
         refused("another file system");
-        put(&good.replace("\"minimum\":0", "\"minimum\":1"));
-        refused("--minimum");
-        put(&good.replace("1099511627776", "1099511627777"));
-        let (was, is) = ((1 << 40) + 1, 1 << 40);
-        assert_eq!(cursor.read().unwrap(), Left::Resized { was, is });
         put(&"x".repeat(100_000));
         refused("no state of a trim");
         put(&good);

@@ -102,8 +102,20 @@ fn a_note_that_is_not_ours_is_refused_and_replaced_only_without_resume() {
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
     trimmed(states.path(), &["--resume", &at]).fails_with(1, &["symbolic link"]);
-    // The file system grows between both.
+    // Only some of it was asked for: whoever asks for all begins anew.
     fs::remove_file(&path).unwrap();
+    let part = good.replace("\"minimum\":0", "\"minimum\":4096");
+    assert_ne!(part, good);
+    fs::write(&path, &part).unwrap();
+    let done = trimmed(states.path(), &["--resume", "--slowdown", "50%", &at]);
+    let said = &done.succeeds().stderr;
+    assert!(
+        said.contains("--minimum: it begins anew"),
+        "{}",
+        done.text()
+    );
+    assert!(!path.exists(), "it is done");
+    // The file system grows between both.
     fs::write(&path, &good).unwrap();
     let device = made.device().path().to_string_lossy().into_owned();
     must("umount", &[&at]);
