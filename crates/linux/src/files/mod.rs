@@ -5,12 +5,14 @@ mod elsewhere;
 mod extents;
 mod limit;
 mod map;
+mod replace;
 
 pub use direct::{DirectAlignment, DirectIo, direct_alignment, probe_direct};
 pub use elsewhere::open_elsewhere;
 pub use extents::extents;
 pub use limit::allow_most_open;
 pub use map::{FileExtent, extents_within};
+pub use replace::replace;
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -5,7 +5,7 @@
 //! there is always a whole one, and what can't be what we wrote isn't believed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -227,21 +227,7 @@ impl Cursor {
             .recursive(true)
             .mode(0o700)
             .create(&self.directory)?;
-        let aside = self.path.with_extension("new");
-        // What was left by one that was killed in the middle.
-        match fs::remove_file(&aside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&aside)?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        fs::rename(&aside, &self.path)?;
-        File::open(&self.directory)?.sync_all()
+        linux::files::replace(&self.path, text, 0o600)
     }
 
     /// It is done.

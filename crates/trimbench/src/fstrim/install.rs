@@ -1,7 +1,7 @@
 //! Writes the service and the timer.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use timeline::units::{duration_exact, percent};
@@ -40,7 +40,8 @@ pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
         }
     }
     for (path, text) in &units {
-        put(path, text).map_err(|source| Error::OutputWrite {
+        let put = linux::files::replace(path, text.as_bytes(), 0o644);
+        put.map_err(|source| Error::OutputWrite {
             path: path.clone(),
             source,
         })?;
@@ -79,23 +80,6 @@ fn is_free(path: &Path) -> Result<bool, Error> {
             Ok(text.starts_with(MARK.as_bytes()))
         }
     }
-}
-
-/// There is always a whole one.
-fn put(path: &Path, text: &str) -> io::Result<()> {
-    let aside = path.with_extension("new");
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&aside)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&aside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&aside);
-    }
-    written
 }
 
 /// The same as was asked for, but gone on with where the last one was stopped.

@@ -294,6 +294,8 @@ fn the_timer_is_written_and_what_is_others_is_left() {
         shown.text()
     );
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    // One that was killed in the middle has left this.
+    fs::write(place.path().join("trimbench-fstrim.new"), "[Unit]\n").unwrap();
     let done = install(&["--slowdown", "5%", "--max-latency", "20ms", "/with space"]);
     for said in [
         "systemctl enable --now trimbench-fstrim.timer",
@@ -318,6 +320,7 @@ fn the_timer_is_written_and_what_is_others_is_left() {
     ] {
         assert!(timer.contains(part), "{part}: {timer}");
     }
+    assert!(read("new").is_err());
     verify(place.path());
     install(&["--rate", "1G"]).succeeds();
     assert!(read("service").unwrap().contains("--rate=1073741824"));
