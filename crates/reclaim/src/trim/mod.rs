@@ -114,8 +114,9 @@ impl Trim {
     /// What was surveyed; with `resume` from where it was interrupted.
     ///
     /// # Errors
-    /// If the goal can't be met by what a card says, what was noted of an interrupted
-    /// one can't be gone on with, or somebody else trims it now.
+    /// [`TrimError::Unsupported`] where nothing can be trimmed; if the goal can't be met by
+    /// what a card says, what was noted of an interrupted one can't be gone on with, or
+    /// somebody else trims it now.
     pub fn new(
         survey: Survey,
         policy: Policy,
@@ -123,6 +124,7 @@ impl Trim {
         options: &FreerOptions,
         resume: bool,
     ) -> Result<Trim, TrimError> {
+        survey.probe()?;
         let mut notes = survey.notes();
         let mut cursor = survey.cursor();
         let mut turn = None;

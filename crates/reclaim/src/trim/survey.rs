@@ -57,6 +57,8 @@ pub struct Survey {
     ground: Ground,
     states: Option<PathBuf>,
     over_file: bool,
+    /// Whether a device that it lies on does.
+    takes_discards: bool,
 }
 
 impl Survey {
@@ -64,7 +66,7 @@ impl Survey {
     /// far a trim came.
     ///
     /// # Errors
-    /// [`TrimError::Unsupported`] where nothing can be trimmed.
+    /// If it is no directory, or can't be examined.
     pub fn of(path: &Path, asked: Asked, states: Option<PathBuf>) -> Result<Survey, TrimError> {
         let failed = |action| {
             let path = path.to_owned();
@@ -80,22 +82,11 @@ impl Survey {
         }
         let directory = File::open(path).map_err(failed("open"))?;
         let found = linux::target::describe(path)?;
-        // A range without length: refused, but last, for what is missing is told first.
-        let nothing = Range {
-            start: 0,
-            length: 0,
-            minimum: 0,
-        };
-        match fitrim(&directory, nothing) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
-            Err(error) => return Err(explained(path, error)),
-        }
         let sys = SysRoot::host();
         let stat = rustix::fs::fstatvfs(&directory)
             .map_err(|errno| failed("tell the space of")(errno.into()))?;
         let fs = FileSystem::of(&sys, &directory, &found);
-        let top = found.devices.iter().find(|device| device.level == 0);
+        let tops = || found.devices.iter().filter(|device| device.level == 0);
         Ok(Survey {
             ground: Ground::trimmed(&sys, &found, stat.f_frsize.max(512)),
             path: path.to_owned(),
@@ -106,15 +97,38 @@ impl Survey {
             free: stat.f_bfree.saturating_mul(stat.f_frsize),
             size: stat.f_blocks.saturating_mul(stat.f_frsize),
             kind: found.target.fs.clone().unwrap_or_default(),
-            device: top.map(|top| top.name.clone()),
+            device: tops().next().map(|top| top.name.clone()),
             source: source(&found),
             over_file: found.devices.iter().any(is_over_file),
+            takes_discards: tops().any(|top| top.discard.max_bytes > 0),
             states,
         })
     }
 
-    /// What it would do, in a sentence.
-    pub fn intention(&self) -> String {
+    /// Whether the kernel would trim it, asked for nothing: only who may trim may ask.
+    pub(super) fn probe(&self) -> Result<(), TrimError> {
+        // A range without length: refused, but last, for what is missing is told first.
+        let nothing = Range {
+            start: 0,
+            length: 0,
+            minimum: 0,
+        };
+        match fitrim(&self.directory, nothing) {
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => {
+                Err(explained(&self.path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What it would do, in a sentence. The kernel isn't asked.
+    ///
+    /// # Errors
+    /// [`TrimError::Unsupported`] where nothing can be trimmed, as far as the devices tell.
+    pub fn intention(&self) -> Result<String, TrimError> {
+        if !self.takes_discards {
+            return Err(unsupported(&self.path));
+        }
         let windows = self.windows();
         let way = match &self.fs.layout {
             Layout::Groups { group, .. } => {
@@ -127,12 +141,12 @@ impl Survey {
             Layout::Anywhere => "in windows".to_owned(),
             Layout::Whole => "in one call".to_owned(),
         };
-        format!(
+        Ok(format!(
             "would look at {} of {} for up to {} that are free, {way}",
             units::bytes(windows.all()),
             self.kind,
             units::bytes(self.free.min(windows.all())),
-        )
+        ))
     }
 
     /// What is mounted there, e.g. `/dev/sda2`.
@@ -240,25 +254,30 @@ fn source(found: &Description) -> Option<String> {
     found.target.source.clone()
 }
 
+fn unsupported(path: &Path) -> TrimError {
+    let why = match linux::target::describe(path) {
+        Ok(found) if found.devices.iter().any(|d| d.discard.max_bytes == 0) => {
+            let stops = found.devices.iter().find(|d| d.discard.max_bytes == 0);
+            stops.map_or(String::new(), |device| {
+                format!(" ({} takes no discards)", device.name)
+            })
+        }
+        Ok(found) => {
+            let kind = found.target.fs.unwrap_or_default();
+            format!(" ({kind} can't be trimmed)")
+        }
+        Err(_) => String::new(),
+    };
+    let path = path.to_owned();
+    TrimError::Unsupported { path, why }
+}
+
 /// What the kernel said, and what to do.
 pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
-    let path = path.to_owned();
     if is_unsupported(&error) {
-        let why = match linux::target::describe(&path) {
-            Ok(found) if found.devices.iter().any(|d| d.discard.max_bytes == 0) => {
-                let stops = found.devices.iter().find(|d| d.discard.max_bytes == 0);
-                stops.map_or(String::new(), |device| {
-                    format!(" ({} takes no discards)", device.name)
-                })
-            }
-            Ok(found) => {
-                let kind = found.target.fs.unwrap_or_default();
-                format!(" ({kind} can't be trimmed)")
-            }
-            Err(_) => String::new(),
-        };
-        return TrimError::Unsupported { path, why };
+        return unsupported(path);
     }
+    let path = path.to_owned();
     match error.kind() {
         io::ErrorKind::PermissionDenied => TrimError::NotPermitted { path },
         io::ErrorKind::ReadOnlyFilesystem => TrimError::ReadOnly { path },
@@ -288,4 +307,29 @@ pub fn state_directory() -> Option<PathBuf> {
     let state =
         absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     Some(state.join("trimbench/fstrim"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_trim_may_look() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let looked = std::thread::spawn(|| {
+            let nobody = rustix::process::Uid::from_raw(65534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            Survey::of(Path::new("/"), Asked::default(), None).map(|survey| survey.probe())
+        });
+        let probed = looked.join().unwrap().unwrap();
+        assert!(
+            matches!(
+                probed,
+                Err(TrimError::NotPermitted { .. } | TrimError::Unsupported { .. })
+            ),
+            "{probed:?}"
+        );
+    }
 }

@@ -145,7 +145,7 @@ fn trimmed(
     };
     let survey = Survey::of(&one.path, asked, state_directory())?;
     if args.dry_run {
-        let text = format!("{}: {}\n", one.path.display(), survey.intention());
+        let text = format!("{}: {}\n", one.path.display(), survey.intention()?);
         Stream::Out.print(&text);
         return Ok(None);
     }

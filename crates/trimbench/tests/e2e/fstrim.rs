@@ -271,6 +271,7 @@ fn what_cannot_be_trimmed_is_told() {
     );
     fails(1, &["/nothing"], "/nothing");
     fails(1, &["/etc/passwd"], "not a directory");
+    fails(1, &["--dry-run", &at], "discard operation is not supported");
     if !rustix::process::geteuid().is_root() {
         return;
     }
