@@ -16,6 +16,10 @@ const ASSUMED: f64 = 1e-3 / (1 << 20) as f64;
 /// Bytes for each second at most, whatever nothing costs.
 const FASTEST: f64 = 64e9;
 
+/// It is asked all the time while nothing comes. Where it wasn't for so long, discards
+/// came: then two debts were given up anew, which takes longer than this.
+const CAME: Duration = Duration::from_secs(3);
+
 /// Frees at the rate at which discards, whenever they come, take no more than
 /// the share that they may.
 #[derive(Debug, Clone, Default)]
@@ -23,13 +27,14 @@ pub(crate) struct Later {
     rate: Option<Rate>,
     busy: f64,
     bytes: f64,
-    since: Option<Time>,
+    /// Since when nothing has come, and when it was last asked.
+    silent: Option<(Time, Time)>,
 }
 
 impl Later {
     /// `per_byte`: what a card says that a byte costs. `expected`: the discards
-    /// will come; otherwise nothing was ever seen of them, and the rate doubles
-    /// every second.
+    /// will come; otherwise nothing is seen of them, and the rate doubles every
+    /// second.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn advise(
         &mut self,
@@ -50,7 +55,11 @@ impl Later {
         let seen = (self.bytes > 64e6).then(|| (self.busy + 0.001) / self.bytes);
         let cost = seen.or(per_byte).unwrap_or(ASSUMED).max(1e-15);
         let mut bytes_per_s = share / cost;
-        let since = *self.since.get_or_insert(now);
+        let (since, _) = self
+            .silent
+            .filter(|(_, asked)| now.since(*asked) < CAME)
+            .unwrap_or((now, now));
+        self.silent = Some((since, now));
         if !expected {
             bytes_per_s *= now.since(since).as_secs_f64().min(40.0).exp2();
         }
@@ -65,5 +74,29 @@ impl Later {
         let mut advice = rate.advise(now, freed, why);
         advice.ask_again = advice.ask_again.min(Duration::from_secs(1));
         advice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::Goal;
+    use crate::work::Work;
+
+    #[test]
+    fn what_came_meanwhile_ends_the_doubling() {
+        let sizes = Sizes::new(&Work::new(1 << 40, 1 << 12), &Goal::default(), None);
+        let mut later = Later::default();
+        let mut rate = |second: u64| {
+            let now = Time::from_nanos(second * 1_000_000_000);
+            later.advise(now, 0, &Tick::default(), 0.1, None, false, &sizes);
+            later.rate.as_ref().unwrap().bytes_per_s
+        };
+        let first = rate(1);
+        let last = (2..8).map(&mut rate).last().unwrap();
+        assert!(last > 60.0 * first, "{first} {last}");
+        // Discards came, and then no more.
+        let again = rate(20);
+        assert!(again < 1.1 * first, "{first} {again}");
     }
 }
