@@ -227,10 +227,12 @@ impl Trim {
         let outcome = self.all(tick, begun);
         let interrupted = matches!(outcome, Err(TrimError::Reclaim(ReclaimError::Interrupted)));
         let done = self.windows.is_done();
+        let mut kept = None;
         if done {
-            if let Some(cursor) = &self.cursor {
-                cursor.remove()?;
-            }
+            kept = self
+                .cursor
+                .as_ref()
+                .and_then(|cursor| cursor.remove().err());
         } else if self.progress.windows > 0 {
             self.note(true);
         }
@@ -255,6 +257,7 @@ impl Trim {
             felt,
             stopped,
             noted,
+            kept,
         })
     }
 

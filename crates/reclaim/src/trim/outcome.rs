@@ -58,7 +58,7 @@ pub struct TrimProgress {
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug)]
 pub struct Trimmed {
     /// Bytes that were free and are trimmed, those of a run that it went on with
     /// included.
@@ -71,4 +71,6 @@ pub struct Trimmed {
     pub stopped: Option<u64>,
     /// Whether how far it came is written down.
     pub noted: bool,
+    /// It is done; why how far it had come is written down still.
+    pub kept: Option<StateError>,
 }

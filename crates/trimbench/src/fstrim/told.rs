@@ -71,6 +71,13 @@ impl Told {
         if !args.quiet {
             self.note(&format!("{}: {}", one.path.display(), felt(trimmed)));
         }
+        if let Some(kept) = &trimmed.kept {
+            self.note(&format!(
+                "{}: it is done, but what was noted stays: {kept}; remove it, or the next --resume \
+                 goes on there",
+                one.path.display()
+            ));
+        }
         if trimmed.stopped.is_some() {
             self.failed(&stopped(&one.path, trimmed));
         }

@@ -130,6 +130,31 @@ fn a_note_that_is_not_ours_is_refused_and_replaced_only_without_resume() {
     is_remembered(made.path(), &grown);
 }
 
+/// What was noted can't be removed: a directory has taken its place.
+#[test]
+fn one_that_is_done_is_done_whatever_stays_noted() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = beside();
+    let states = tempfile::tempdir().unwrap();
+    let made = used(Fs::Ext4);
+    let at = made.path().to_string_lossy().into_owned();
+    let mut slow = start(fstrim(states.path(), &["-v", "--rate", "500M", &at]));
+    slow.until("it is noted", || position(states.path()) > 0);
+    let path = note(states.path()).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let done = slow.wait();
+    assert!(
+        done.succeeds().stdout.contains("trimmed"),
+        "{}",
+        done.text()
+    );
+    let said = &done.stderr;
+    assert!(said.contains("what was noted stays"), "{}", done.text());
+}
+
 /// Nothing is left behind by a wait that is never met.
 #[test]
 fn it_stops_at_once() {
