@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use linux::files::{FileError, extents_within};
+use linux::files::{FileError, FileExtent, extents_within};
 
 use super::pieces::{Cutting, Piece, Tail};
 
@@ -24,8 +24,14 @@ pub(super) struct Remains {
 }
 
 impl Remains {
-    /// Of a file of that length. What is allocated beyond it comes first.
-    pub(super) fn of(file: &File, length: u64, cutting: Cutting) -> Result<Remains, FileError> {
+    /// Of a file of that length, with so many bytes allocated. What is allocated beyond
+    /// it comes first.
+    pub(super) fn of(
+        file: &File,
+        length: u64,
+        allocated: u64,
+        cutting: Cutting,
+    ) -> Result<Remains, FileError> {
         let mut remains = Remains {
             tail: Tail::default(),
             floor: length.next_multiple_of(cutting.block),
@@ -33,8 +39,23 @@ impl Remains {
             cutting,
         };
         // The kernel refuses offsets that no file can have.
-        let beyond = extents_within(file, remains.floor, i64::MAX as u64)?;
-        remains.tail.prepend(&beyond, remains.floor, &cutting);
+        match extents_within(file, remains.floor, i64::MAX as u64) {
+            Ok(beyond) => remains.tail.prepend(&beyond, remains.floor, &cutting),
+            // Where extents can't be told (FAT), it is taken to be one.
+            Err(FileError::Extents(_)) => {
+                let one = FileExtent {
+                    start: 0,
+                    length: remains.floor.min(allocated),
+                    physical: 0,
+                    shared: false,
+                    on_disk: true,
+                    unwritten: false,
+                };
+                remains.tail.prepend(&[one], 0, &cutting);
+                remains.floor = 0;
+            }
+            Err(error) => return Err(error),
+        }
         Ok(remains)
     }
 

@@ -169,14 +169,9 @@ impl Freer {
         if !self.is_paced() {
             self.empty_unpaced(&own, metadata.len(), &mut done, watch)?;
         } else if allocated >= SMALL {
-            match Remains::of(&own, metadata.len(), self.ground.cutting) {
-                Ok(remains) => self.empty_paced(&own, remains, allocated, &mut done, watch)?,
-                // Where extents can't be told, all at once is what is left.
-                Err(FileError::Extents(_)) => {
-                    self.grant(allocated, watch)?;
-                }
-                Err(error) => return Err(failed(io::Error::other(error))),
-            }
+            let remains = Remains::of(&own, metadata.len(), allocated, self.ground.cutting)
+                .map_err(|error| failed(io::Error::other(error)))?;
+            self.empty_paced(&own, remains, allocated, &mut done, watch)?;
         } else if allocated > 0 {
             self.grant(allocated, watch)?;
         }

@@ -175,6 +175,31 @@ fn btrfs_sync_and_async() {
     );
 }
 
+/// A file of a tmpfs stands for one of a FAT.
+#[test]
+fn where_extents_cannot_be_told_it_is_freed_in_pieces_all_the_same() {
+    if lacks("mkfs.ext4") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&EXT4, "discard");
+    let file = tempfile::tempfile_in("/dev/shm").unwrap();
+    file.write_all_at(&vec![7; 16 * MIB as usize], 0).unwrap();
+    let allocated = file.metadata().unwrap().blocks() * 512;
+    let on = File::open(fs.path()).unwrap();
+    let policy = Policy::Rate {
+        bytes_per_s: 1e9,
+        piece: 4 * MIB,
+    };
+    let work = Work::new(allocated, 1);
+    let options = FreerOptions::default();
+    let mut freer = Freer::new(on.as_fd(), policy, None, &work, &options).unwrap();
+    let emptied = freer.empty(&file, &mut Unwatched).unwrap();
+    assert_eq!(emptied.bytes, allocated);
+    assert!(emptied.calls >= 4, "{emptied:?}");
+    assert_eq!(file.metadata().unwrap().blocks(), 0);
+}
+
 #[test]
 fn nothing_is_paced_where_no_discards_are_sent() {
     if lacks("mkfs.ext4") {
