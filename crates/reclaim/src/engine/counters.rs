@@ -68,27 +68,42 @@ impl Leaves {
     /// most so long: their waits add up to more where several are in flight.
     pub(super) fn read_within(&mut self, busy: Duration) -> Result<(), StatsError> {
         let busy_ms = u64::try_from(busy.as_millis().saturating_add(1)).unwrap_or(u64::MAX);
-        for (stats, before) in &mut self.leaves {
-            let now = stats.read()?;
+        let (all, sums) = (self.leaves.len(), &mut self.sums);
+        each(&mut self.leaves, |now, before| {
             let did = now.since(before);
-            *before = now;
-            self.sums.commands += did.discards;
-            self.sums.bytes += did.discard_bytes;
-            self.sums.discard_ms += did.discard_ms.min(busy_ms);
-        }
-        for (stats, before) in &mut self.drives {
-            let now = stats.read()?;
+            sums.commands += did.discards;
+            sums.bytes += did.discard_bytes;
+            sums.discard_ms += did.discard_ms.min(busy_ms);
+        })?;
+        each(&mut self.drives, |now, before| {
             let did = now.since(before);
             let (flushes, flush_ms) = now.flushes_since(before);
-            *before = now;
-            self.sums.reads += did.reads;
-            self.sums.read_ms += did.read_ms;
-            self.sums.writes += did.writes;
-            self.sums.write_ms += did.write_ms;
-            self.sums.flushes += flushes;
-            self.sums.flush_ms += flush_ms;
+            sums.reads += did.reads;
+            sums.read_ms += did.read_ms;
+            sums.writes += did.writes;
+            sums.write_ms += did.write_ms;
+            sums.flushes += flushes;
+            sums.flush_ms += flush_ms;
+        })?;
+        if self.leaves.len() < all {
+            self.keep_copies(self.leaves.len() as f64 / all as f64);
         }
         Ok(())
+    }
+
+    /// This share of the leaves is left: each byte is kept less often from now on, and what
+    /// was discarded so far stays as much as it was.
+    fn keep_copies(&mut self, share: f64) {
+        let before = self.copies;
+        self.copies = (before * share).max(1.0);
+        let now = self.copies / before;
+        for sum in [
+            &mut self.sums.commands,
+            &mut self.sums.bytes,
+            &mut self.sums.discard_ms,
+        ] {
+            *sum = (*sum as f64 * now).ceil() as u64;
+        }
     }
 
     /// Flushes since the beginning.
@@ -140,6 +155,31 @@ impl Leaves {
     }
 }
 
+/// Tells of each device what its counters say now and said last. One that is gone, as a
+/// mirror's leg that was unplugged, tells nothing any more; the last may not go.
+fn each(
+    devices: &mut Vec<(DeviceStats, Counters)>,
+    mut did: impl FnMut(&Counters, &Counters),
+) -> Result<(), StatsError> {
+    let mut failed = None;
+    devices.retain_mut(|(stats, before)| match stats.read() {
+        Ok(now) => {
+            did(&now, before);
+            *before = now;
+            true
+        }
+        Err(error) => {
+            failed = Some(error);
+            false
+        }
+    });
+    match failed {
+        Some(StatsError::Read { .. }) if !devices.is_empty() => Ok(()),
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -184,6 +224,40 @@ mod tests {
         assert_eq!(mirror.others(ahead).reads.ops, 120);
         let none = Leaves::open(&sys, &["c".to_owned()], 1.0);
         assert!(none.unwrap_err().to_string().contains('c'));
+    }
+
+    #[test]
+    fn a_mirrors_leg_may_go_but_not_the_last() {
+        let root = tempfile::tempdir().unwrap();
+        let sys = SysRoot::at(root.path());
+        let names = ["a".to_owned(), "b".to_owned()];
+        for name in &names {
+            stat(root.path(), name, 0, [0, 0, 0]);
+        }
+        let mut mirror = Leaves::open(&sys, &names, 2.0).unwrap();
+        for name in &names {
+            stat(root.path(), name, 10, [3, 2048, 30]);
+        }
+        mirror.read().unwrap();
+        let before = mirror.discards();
+        assert_eq!((before.commands, before.bytes), (3, 1 << 20));
+        // What can be opened and not read any more is gone.
+        fs::create_dir_all(root.path().join("sys/class/block/gone/stat")).unwrap();
+        let unplug = |mirror: &mut Leaves, at: usize| {
+            for devices in [&mut mirror.leaves, &mut mirror.drives] {
+                devices[at].0 = DeviceStats::open(&sys, "gone").unwrap();
+            }
+        };
+        unplug(&mut mirror, 1);
+        mirror.read().unwrap();
+        assert_eq!(mirror.discards(), before, "what was is what it was");
+        stat(root.path(), "a", 15, [5, 2048 + 4096, 70]);
+        mirror.read().unwrap();
+        let now = mirror.discards();
+        assert_eq!((now.commands, now.bytes), (5, 3 << 20));
+        assert_eq!(mirror.others(Own::default()).reads.ops, 25);
+        unplug(&mut mirror, 0);
+        assert!(matches!(mirror.read(), Err(StatsError::Read { .. })));
     }
 
     /// Two partitions of one drive.
