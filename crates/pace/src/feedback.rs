@@ -72,7 +72,8 @@ pub struct Canary {
     pub latency: Duration,
 }
 
-/// What others do on the device: fields 1, 4, 5 and 8 of its statistics.
+/// What others do on the device: fields 1, 4 and 5 of its statistics (of the drive, for who
+/// uses another partition of it is held up, too).
 ///
 /// The reads tell what discards do to them. Writes are the commits of our own
 /// deletion too, and nothing tells them apart: they only say that somebody is
@@ -81,11 +82,11 @@ pub struct Canary {
 pub struct Others {
     /// Their reads, without the canary's.
     pub reads: Io,
-    /// Writes.
-    pub writes: Io,
+    /// Writes completed.
+    pub writes: u64,
 }
 
-/// One kind of I/O.
+/// Reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Io {
     /// How many completed.

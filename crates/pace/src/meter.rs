@@ -77,7 +77,7 @@ impl Meter {
             (Some(then), Some(now)) => Some(OthersTick {
                 ops: now.reads.ops.saturating_sub(then.reads.ops) as f64,
                 wait: now.reads.wait.saturating_sub(then.reads.wait).as_secs_f64(),
-                writes: now.writes.ops.saturating_sub(then.writes.ops) as f64,
+                writes: now.writes.saturating_sub(then.writes) as f64,
             }),
             _ => None,
         };

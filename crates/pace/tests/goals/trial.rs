@@ -241,7 +241,7 @@ impl Deleter {
         }
         if advice.allow > 0 {
             // What a commit writes is in the device's statistics too.
-            self.others.writes.ops += 12;
+            self.others.writes += 12;
             for i in 0..self.sight.beside {
                 let tree = (1 << 40) - (((self.freed >> 20) + i + 1) << 14);
                 self.pending.push_back(tree..tree + (16 << 10));

@@ -109,7 +109,7 @@ proptest! {
                         ops: u64::from(ops),
                         wait: Duration::from_micros(u64::from(ops)),
                     },
-                    writes: Io::default(),
+                    writes: 0,
                 }),
                 space: None,
             };

@@ -29,7 +29,6 @@ struct Sums {
     reads: u64,
     read_ms: u64,
     writes: u64,
-    write_ms: u64,
     flushes: u64,
     flush_ms: u64,
 }
@@ -81,7 +80,6 @@ impl Leaves {
             sums.reads += did.reads;
             sums.read_ms += did.read_ms;
             sums.writes += did.writes;
-            sums.write_ms += did.write_ms;
             sums.flushes += flushes;
             sums.flush_ms += flush_ms;
         })?;
@@ -146,10 +144,7 @@ impl Leaves {
                 ops: reads.ops.max(self.sums.reads.saturating_sub(own.ops)),
                 wait: reads.wait.max(wait),
             },
-            writes: Io {
-                ops: self.sums.writes,
-                wait: Duration::from_millis(self.sums.write_ms),
-            },
+            writes: self.sums.writes,
         };
         self.others
     }
