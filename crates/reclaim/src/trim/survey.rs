@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
-use linux::target::Description;
 use linux::trim::{FileSystem, Layout, Range, fitrim, is_unsupported};
 use pace::{DebtMode, Policy, Work};
 use timeline::record::{DeviceInfo, DeviceKind};
@@ -98,7 +97,7 @@ impl Survey {
             size: stat.f_blocks.saturating_mul(stat.f_frsize),
             kind: found.target.fs.clone().unwrap_or_default(),
             device: tops().next().map(|top| top.name.clone()),
-            source: source(&found),
+            source: found.target.source.clone(),
             over_file: found.devices.iter().any(is_over_file),
             takes_discards: tops().any(|top| top.discard.max_bytes > 0),
             states,
@@ -248,10 +247,6 @@ impl Survey {
 
 fn is_over_file(device: &DeviceInfo) -> bool {
     device.kind == DeviceKind::Loop && !device.leaf
-}
-
-fn source(found: &Description) -> Option<String> {
-    found.target.source.clone()
 }
 
 fn unsupported(path: &Path) -> TrimError {
