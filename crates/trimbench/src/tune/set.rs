@@ -131,25 +131,18 @@ fn write_rule(ground: &Ground, limit_bytes: u64, path: &Path) -> Result<Vec<Stri
             path.display()
         ))
     })?;
-    whole(path, &rules).map_err(|source| Error::OutputWrite {
-        path: path.to_path_buf(),
-        source,
-    })?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)
+        .and_then(|()| linux::files::replace(path, rules.as_bytes(), 0o644))
+        .map_err(|source| Error::OutputWrite {
+            path: path.to_path_buf(),
+            source,
+        })?;
     let by_name = drives.into_iter().filter_map(|drive| match drive {
         persist::Identity::Name(name) => Some(name),
         persist::Identity::Serial(_) => None,
     });
     Ok(by_name.collect())
-}
-
-/// Puts a file into place whole.
-fn whole(path: &Path, text: &str) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    let new = path.with_extension("rules.new");
-    fs::write(&new, text)?;
-    fs::File::open(&new)?.sync_all()?;
-    fs::rename(&new, path)
 }
 
 /// The line that somebody has to change, if one has to be.
