@@ -63,7 +63,7 @@ impl Course {
         let log = Actor {
             name: SYNCER.into(),
             work: Work::Task {
-                kind: "append-fsync".into(),
+                kind: "overwrite-fsync".into(),
                 block_bytes: 4096,
                 size_bytes: LOG,
             },

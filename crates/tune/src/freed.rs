@@ -11,8 +11,8 @@ use linux::files::{self, FileError};
 
 /// Commits after the deletion's own, for the block groups that it emptied and for those
 /// that were not removed in time; and how long removing them is waited for.
-const ROUNDS: usize = 2;
-const CLEANING: Duration = Duration::from_millis(100);
+const ROUNDS: usize = 4;
+const CLEANING: Duration = Duration::from_millis(50);
 
 /// Why a file was not freed.
 #[derive(Debug, thiserror::Error)]

@@ -115,10 +115,11 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
 /// run must have seen that, or online discard would look half as dear as `trimbench rm`.
 #[test]
 fn a_run_sees_what_btrfs_discards_again() {
-    let _turn = beside();
     if lacks(LOOP_EXT4) || lacks(&[Need::Tool("mkfs.btrfs")]) {
         return;
     }
+    // Block groups are removed by a thread of the kernel's, when it has its turn.
+    let _turn = alone();
     let fs = LoopFs::new(Fs::Btrfs, "discard=sync", 4096, On::Tmpfs);
     let file = fs.path().join("file");
     let size = 2 << 30;
@@ -343,7 +344,6 @@ fn what_is_trimmed_later_gets_a_timer() {
         assert!(service.contains(part), "{part}: {service}");
     }
     assert!(unit("timer").contains("OnCalendar="));
-    assert!(!etc.path().join("udev").exists());
 }
 
 #[test]
