@@ -417,7 +417,7 @@ fn take(
 }
 
 /// Gives what isn't what was looked at its name back, or keeps it where no resume takes
-/// it for the argument. Returns whether that has to be told as a failure.
+/// it for the argument, and tells so. Returns how many failures that is: 0 or 1.
 fn give_back(trash: &Trash, number: u32, argument: &Argument, talk: &mut dyn Talk) -> u64 {
     let Err(errno) = trash.put_back(number, &argument.name) else {
         return 0;
