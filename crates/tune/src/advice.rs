@@ -39,9 +39,9 @@ pub struct Goal {
 pub enum Finding {
     /// Online discard holds nobody up.
     NothingStalls,
-    /// It does, but for so short a time that it may be nothing: more must be deleted.
+    /// It holds others up, but for so short a time that it may be nothing: more must be deleted.
     TooLittle,
-    /// It does, and what was tried instead can't be told from it.
+    /// It holds others up, and what was tried instead can't be told from it.
     WithinNoise,
     /// Another `discard_max_bytes` is better.
     Limit,
@@ -79,10 +79,10 @@ pub struct Advice {
 pub fn advise(points: &[Point], goal: &Goal) -> Advice {
     let (mut finding, mut set, mut text) = found(points, goal);
     let few = |p: &Point| p.runs < goal.least_runs;
-    let rests_on = points
+    let mut rests_on = points
         .iter()
         .filter(|p| Some(p.trial) == set || p.is_now(goal));
-    if set.is_some() && rests_on.into_iter().any(few) {
+    if set.is_some() && rests_on.any(few) {
         (finding, set) = (Finding::TooFewRuns, None);
         text += " That rests on a single run, so nothing is set: give more --time.";
     }

@@ -114,6 +114,13 @@ impl Ground {
             }
             DiscardSetting::Async => return Err(late(&mount.fs)),
             DiscardSetting::Off if mount.fs == "btrfs" => return Err(late(&mount.fs)),
+            DiscardSetting::Off if mount.fs == "xfs" => {
+                return Err(format!(
+                    "XFS takes discard only when it is mounted, and all is compared with that: mount \
+                     {} with discard to try anything there",
+                    mount.mount_point.display()
+                ));
+            }
             DiscardSetting::On | DiscardSetting::Off => {}
         }
         let least = |figure: fn(&DeviceInfo) -> u64| drives.iter().map(|d| figure(d)).min();

@@ -109,6 +109,8 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     refused(small.path(), none, &["too little room"]);
     let btrfs = LoopFs::new(Fs::Btrfs, "discard=async", SMALL, On::Tmpfs);
     refused(btrfs.path(), none, &["discard=async", "two minutes"]);
+    let xfs = LoopFs::new(Fs::Xfs, "nodiscard", SMALL, On::Tmpfs);
+    refused(xfs.path(), none, &["XFS", "with discard"]);
 }
 
 /// btrfs discards a block group that a file has left empty once more, up to a minute later: a
