@@ -250,19 +250,15 @@ fn is_over_file(device: &DeviceInfo) -> bool {
 }
 
 fn unsupported(path: &Path) -> TrimError {
-    let why = match linux::target::describe(path) {
-        Ok(found) if found.devices.iter().any(|d| d.discard.max_bytes == 0) => {
-            let stops = found.devices.iter().find(|d| d.discard.max_bytes == 0);
-            stops.map_or(String::new(), |device| {
-                format!(" ({} takes no discards)", device.name)
-            })
+    let why = linux::target::describe(path).map_or(String::new(), |found| {
+        match found.devices.iter().find(|d| d.discard.max_bytes == 0) {
+            Some(device) => format!(" ({} takes no discards)", device.name),
+            None => format!(
+                " ({} can't be trimmed)",
+                found.target.fs.unwrap_or_default()
+            ),
         }
-        Ok(found) => {
-            let kind = found.target.fs.unwrap_or_default();
-            format!(" ({kind} can't be trimmed)")
-        }
-        Err(_) => String::new(),
-    };
+    });
     let path = path.to_owned();
     TrimError::Unsupported { path, why }
 }
