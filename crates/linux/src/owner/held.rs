@@ -19,8 +19,8 @@ use super::names::{self, OWNER, OWNER_NEW};
 pub struct Held {
     directory: OwnedFd,
     name: String,
-    /// Holds the lock on `owner`.
-    _lock: OwnedFd,
+    /// Holds the lock on `owner`; none once that is removed.
+    _lock: Option<OwnedFd>,
 }
 
 /// What became of an attempt to hold a directory that bears a name like ours.
@@ -50,7 +50,7 @@ impl Held {
         Ok(Held {
             directory,
             name,
-            _lock: lock,
+            _lock: Some(lock),
         })
     }
 
@@ -73,7 +73,7 @@ impl Held {
             } => Found::Held(Held {
                 directory,
                 name: name.to_owned(),
-                _lock: lock,
+                _lock: Some(lock),
             }),
         }
     }
@@ -88,11 +88,11 @@ impl Held {
         &self.name
     }
 
-    /// Removes the owner file; the directory must hold nothing else.
+    /// Removes the owner file, and frees its block; the directory must hold nothing else.
     ///
     /// # Errors
     /// When something else is in it: then it stays, and is still ours.
-    pub fn disown(&self) -> Result<(), Errno> {
+    pub fn disown(&mut self) -> Result<(), Errno> {
         let others = entries(&self.directory)?;
         if others.iter().any(|name| name != OWNER && name != OWNER_NEW) {
             return Err(Errno::NOTEMPTY);
@@ -103,6 +103,8 @@ impl Held {
                 Err(errno) => return Err(errno),
             }
         }
+        // A block is freed when nobody has its file open any more.
+        self._lock = None;
         Ok(())
     }
 
@@ -110,7 +112,7 @@ impl Held {
     ///
     /// # Errors
     /// When something else is in it: then all stays, and is still ours.
-    pub fn remove(self, parent: &OwnedFd) -> Result<(), Errno> {
+    pub fn remove(mut self, parent: &OwnedFd) -> Result<(), Errno> {
         self.disown()?;
         match rustix::fs::unlinkat(parent, &self.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),

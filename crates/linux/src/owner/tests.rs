@@ -417,3 +417,20 @@ fn makers_and_sweepers_race_without_harm() {
     });
     assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn what_is_disowned_holds_no_block_any_more() {
+    let parent = parent();
+    let open = OwnedFd::from(fs::File::open(parent.path()).unwrap());
+    let mut held = Held::create(&open, parent.path(), ".held-").unwrap();
+    let directory = parent.path().join(held.name());
+    let is_any_open = || {
+        let all = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        all.filter_map(|fd| fs::read_link(fd.path()).ok())
+            .any(|file| file.parent() == Some(&directory))
+    };
+    assert!(is_any_open());
+    held.disown().unwrap();
+    assert!(!is_any_open());
+    held.remove(&open).unwrap();
+}

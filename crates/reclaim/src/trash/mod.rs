@@ -189,7 +189,7 @@ impl Trash {
     ///
     /// Each frees a block, for whose discard a slow drive can take as long as for a
     /// large one: they go one by one, with a rest after each.
-    pub(crate) fn close(self, rests: &mut Rests<'_>) -> bool {
+    pub(crate) fn close(mut self, rests: &mut Rests<'_>) -> bool {
         if !self.is_gone()
             && let Some(to_be_removed) = self.others()
         {
