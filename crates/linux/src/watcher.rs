@@ -34,18 +34,23 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Forks the child, which puts back through `on`.
+    /// Forks the child, which puts back through `on`, and waits until signals to this
+    /// process's group pass it by: only then may anything be changed.
     pub(crate) fn start(on: impl AsFd, undo: &impl Undo) -> io::Result<Watcher> {
         let (from_parent, to_child) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         // Above the numbers that the child gives them, so that none is overwritten.
         let from_parent = rustix::io::fcntl_dupfd_cloexec(&from_parent, 3)?;
         let on = rustix::io::fcntl_dupfd_cloexec(on, 3)?;
+        let (apart, is_apart) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let before = block_signals()?;
         // SAFETY: the child of a process with threads may only make calls that
-        // are async-signal-safe. `watch` makes system calls on what was
-        // prepared here, allocates nothing, takes no lock and never returns.
+        // are async-signal-safe. What follows and `watch` make system calls on what
+        // was prepared here, allocate nothing and take no lock; `watch` never returns.
         let forked = unsafe { libc::fork() };
         if forked == 0 {
+            // A group of its own: what is sent to the parent's group or terminal passes by.
+            let _ = rustix::process::setsid();
+            let _ = rustix::io::write(&is_apart, &[0]);
             watch(from_parent.as_raw_fd(), on.as_raw_fd(), undo);
         }
         let failure = io::Error::last_os_error();
@@ -53,6 +58,9 @@ impl Watcher {
         let child = Pid::from_raw(forked)
             .filter(|_| forked > 0)
             .ok_or(failure)?;
+        drop(is_apart);
+        // Its byte; or the pipe's end, should it have been killed before.
+        let _ = rustix::io::retry_on_intr(|| rustix::io::read(&apart, &mut [0u8; 1]));
         Ok(Watcher {
             to_child: Some(to_child),
             child: Some(child),
@@ -96,8 +104,6 @@ impl Drop for Watcher {
 
 /// The child: waits for the pipe's end, restores, and ends.
 fn watch(from_parent: RawFd, on: RawFd, undo: &impl Undo) -> ! {
-    // A group of its own: what is sent to the parent's group or terminal passes by.
-    let _ = rustix::process::setsid();
     let _ = rustix::process::chdir(c"/");
     // SAFETY: dup2, close_range and close are async-signal-safe and take
     // numbers; nothing of the parent's is used through them afterwards.
