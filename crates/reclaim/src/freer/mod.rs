@@ -294,7 +294,7 @@ impl Freer {
                 done.bytes += piece.frees;
                 done.exempt += piece.exempt;
                 done.calls += 1;
-                allowed = allowed.saturating_sub(piece.frees - piece.exempt);
+                allowed = allowed.saturating_sub(piece.weight);
                 first = false;
                 // Parts of one extent would be discarded together again.
                 if piece.cuts {

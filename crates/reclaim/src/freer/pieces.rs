@@ -39,10 +39,12 @@ struct Part {
 pub(super) struct Tail {
     parts: Vec<Part>,
     bytes: u64,
+    /// Kept, for there can be millions of parts, and each piece asks.
+    usual: Option<u64>,
 }
 
 /// One truncation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The file's length afterwards.
     pub(super) length: u64,
@@ -50,6 +52,9 @@ pub(super) struct Piece {
     pub(super) frees: u64,
     /// Of them, those for which no discard comes.
     pub(super) exempt: u64,
+    /// Of what is allowed it takes so many bytes: those for which discards come, or as
+    /// many as so many discards usually have, if that is more.
+    pub(super) weight: u64,
     /// Whether it cuts an extent.
     pub(super) cuts: bool,
 }
@@ -100,15 +105,17 @@ impl Tail {
         self.bytes += before.iter().map(|part| part.length).sum::<u64>();
         before.append(&mut self.parts);
         self.parts = before;
-    }
-
-    /// The mean size of those for which discards come; `None`: there are none.
-    pub(super) fn usual_part(&self) -> Option<u64> {
         let costly = self.parts.iter().filter(|part| !part.exempt);
         let (count, bytes) = costly.fold((0, 0_u64), |(count, bytes), part| {
             (count + 1, bytes.saturating_add(part.length))
         });
-        bytes.checked_div(count)
+        self.usual = bytes.checked_div(count);
+    }
+
+    /// The mean size of those for which discards come, when some were last added;
+    /// `None`: there were none.
+    pub(super) fn usual_part(&self) -> Option<u64> {
+        self.usual
     }
 
     /// Allocated bytes known and not taken.
@@ -125,51 +132,64 @@ impl Tail {
         piece
     }
 
+    /// Where each discard takes its time, one that is short holds others up as long as
+    /// one that is long: it weighs as much as a usual one. A commit of btrfs has more
+    /// discards than those of the file, its trees' own: there only bytes count.
+    fn least_weight(&self, cutting: &Cutting) -> u64 {
+        match cutting.indivisible {
+            0 => self.usual.unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     fn next(&mut self, most: u64, may_cut: bool, cutting: &Cutting) -> Option<Piece> {
+        let least = self.least_weight(cutting);
         let mut piece: Option<Piece> = None;
         while let Some(part) = self.parts.last_mut() {
-            let (taken, costs) = piece.map_or((0, 0), |p| (p.frees, p.frees - p.exempt));
-            let exempt = piece.map_or(0, |p| p.exempt);
-            let mut room = most.saturating_sub(costs);
-            if costs == 0 {
-                room = room.saturating_add((room as f64 * cutting.rest) as u64);
-            }
-            if part.exempt
-                || part.length <= room
-                || (costs == 0 && may_cut && cutting.indivisible > 0)
-            {
+            let so_far = piece.unwrap_or_default();
+            let whole = Piece {
+                length: part.start,
+                frees: so_far.frees.saturating_add(part.length),
+                ..so_far
+            };
+            if part.exempt {
                 piece = Some(Piece {
-                    length: part.start,
-                    frees: taken.saturating_add(part.length),
-                    exempt: exempt + if part.exempt { part.length } else { 0 },
-                    cuts: false,
+                    exempt: so_far.exempt + part.length,
+                    ..whole
                 });
                 self.parts.pop();
                 continue;
             }
-            if costs > 0 || !may_cut {
-                break;
-            }
+            let weight = part.length.max(least);
+            let fits = match so_far.weight {
+                0 => {
+                    let rest = (most as f64 * cutting.rest) as u64;
+                    part.length <= most.saturating_add(rest) || (may_cut && cutting.indivisible > 0)
+                }
+                taken => weight <= most.saturating_sub(taken),
+            };
             // Part of an extent, up to a block's boundary; at least one block.
-            let cut = part.start + part.length - most.min(room).max(1);
+            let cut = (part.start + part.length).saturating_sub(most.max(1));
             let cut = cut - cut % cutting.block.max(1);
-            if cut <= part.start {
+            if fits || (so_far.weight == 0 && may_cut && cut <= part.start) {
                 piece = Some(Piece {
-                    length: part.start,
-                    frees: taken.saturating_add(part.length),
-                    exempt,
-                    cuts: false,
+                    weight: so_far.weight.saturating_add(weight),
+                    ..whole
                 });
                 self.parts.pop();
+                continue;
+            }
+            if so_far.weight > 0 || !may_cut {
                 break;
             }
             let frees = part.start + part.length - cut;
             part.length -= frees;
             return Some(Piece {
                 length: cut,
-                frees: taken + frees,
-                exempt,
+                frees: so_far.frees + frees,
+                weight: frees,
                 cuts: true,
+                ..so_far
             });
         }
         piece
@@ -260,6 +280,28 @@ mod tests {
     }
 
     #[test]
+    fn two_short_parts_are_two_discards() {
+        let extents = [
+            extent(0, 128 * MIB),
+            extent(200 * MIB, 8 * MIB),
+            extent(300 * MIB, 120 * MIB),
+            extent(500 * MIB, 128 * MIB),
+        ];
+        let cut = |cutting: &Cutting| -> Vec<u64> {
+            let mut tail = tail(&extents, cutting);
+            std::iter::from_fn(|| tail.take(128 * MIB, true, cutting))
+                .map(|piece| piece.frees / MIB)
+                .collect()
+        };
+        assert_eq!(cut(&PLAIN), [128, 120, 8, 128]);
+        let btrfs = Cutting {
+            indivisible: 128 * MIB,
+            ..PLAIN
+        };
+        assert_eq!(cut(&btrfs), [128, 128, 128]);
+    }
+
+    #[test]
     fn what_cant_be_divided_goes_whole() {
         let cutting = Cutting {
             indivisible: 128 * MIB,
@@ -335,6 +377,7 @@ mod tests {
             let mut asks = asks.iter().cycle();
             while let Some(piece) = tail.take(asks.next().unwrap() * 2048, true, &cutting) {
                 prop_assert!(piece.length < end && piece.length % 4096 == 0);
+                prop_assert!(piece.weight >= piece.frees - piece.exempt);
                 end = piece.length;
                 freed += piece.frees;
                 exempt += piece.exempt;
