@@ -5,7 +5,9 @@
 //! `kill -9`, and puts the value back. The kernel takes multiples of the
 //! granularity only (Linux 6.12, block/blk-sysfs.c) and cuts what is above the
 //! hardware's limit to it; so a driver's own odd limit comes back by asking for the
-//! next multiple above it.
+//! next multiple above it. And it takes no number above 4 GiB − 1 (`queue_var_store`
+//! there, Linux 4.2 to 6.18), though NVMe drives start with 2 TiB: such a limit, once
+//! it was changed, comes back with the next start only. [`back`] tells.
 //!
 //! ```no_run
 //! use linux::{SysRoot, limit::LimitGuard};
@@ -34,6 +36,9 @@ use crate::watcher::{Undo, Watcher};
 /// For so long another process may hold the limit: one that was just killed is
 /// about to put it back.
 const BUSY_FOR: Duration = Duration::from_secs(2);
+
+/// The largest number that the kernel takes for a limit.
+const MOST: u64 = u32::MAX as u64;
 
 /// Why a limit was not set, or not put back.
 #[derive(Debug, thiserror::Error)]
@@ -77,8 +82,8 @@ fn root_needed(source: &io::Error) -> &'static str {
     }
 }
 
-/// A device's limit, ours to change. It is again what it was when this is dropped,
-/// and when this process ends in any way.
+/// A device's limit, ours to change. It is again what it was, or as near to it as the
+/// kernel lets it, when this is dropped, and when this process ends in any way.
 #[derive(Debug)]
 pub struct LimitGuard {
     /// Kernel name of the whole device.
@@ -87,6 +92,8 @@ pub struct LimitGuard {
     /// Open for writing, and locked (by the watcher too) until the value is back.
     file: File,
     before_bytes: u64,
+    /// What it becomes when it is put back.
+    back_bytes: u64,
     back: Back,
     /// `None` once it is back.
     watcher: Option<Watcher>,
@@ -140,7 +147,12 @@ impl LimitGuard {
             .ok()
             .and_then(|text| text.trim().parse().ok())
             .unwrap_or(1);
-        let back = Back(whole_granules(before_bytes, granularity).to_string());
+        let most = most(before_bytes, granularity);
+        let (back, back_bytes) = match back(before_bytes, granularity) {
+            Some(back) => (back, before_bytes),
+            None => (most, most),
+        };
+        let back = Back(back.to_string());
         let watcher = Watcher::start(&file, &back).map_err(|source| LimitError::Watcher {
             file: path.clone(),
             source,
@@ -150,6 +162,7 @@ impl LimitGuard {
             path,
             file,
             before_bytes,
+            back_bytes,
             back,
             watcher: Some(watcher),
         })
@@ -184,7 +197,7 @@ impl LimitGuard {
         }
     }
 
-    /// Puts the old value back.
+    /// Puts the old value back, or the one nearest to it that the kernel takes.
     ///
     /// # Errors
     /// When that can't be done. It says how.
@@ -213,14 +226,15 @@ impl LimitGuard {
     }
 
     fn put_back(&self) -> Result<(), LimitError> {
-        if self.now()? != self.before_bytes {
-            self.write(&self.back.0, self.before_bytes)?;
+        let is_back = |now| now == self.before_bytes || now == self.back_bytes;
+        if !is_back(self.now()?) {
+            self.write(&self.back.0, self.back_bytes)?;
         }
         match self.now()? {
-            now if now == self.before_bytes => Ok(()),
+            now if is_back(now) => Ok(()),
             now => Err(LimitError::NotRestored {
                 file: self.path.clone(),
-                before: self.before_bytes,
+                before: self.back_bytes,
                 now,
             }),
         }
@@ -262,11 +276,19 @@ pub fn whole(sys: &SysRoot, device: &str) -> Option<String> {
     whole.join("queue").is_dir().then(|| name.to_owned())
 }
 
-/// The least multiple of the granularity that isn't below.
-fn whole_granules(bytes: u64, granularity: u64) -> u64 {
+/// The largest limit that can be set for discards of up to `hw_bytes`: whole granules,
+/// and no more than the kernel takes.
+pub fn most(hw_bytes: u64, granularity: u64) -> u64 {
+    let granularity = granularity.max(1);
+    hw_bytes.min(MOST) / granularity * granularity
+}
+
+/// What is to be written for a limit to become `bytes` again, which it is now: the least
+/// multiple of the granularity that isn't below. `None`: the kernel takes none such.
+pub fn back(bytes: u64, granularity: u64) -> Option<u64> {
     bytes
         .checked_next_multiple_of(granularity.max(1))
-        .unwrap_or(bytes)
+        .filter(|&back| back <= MOST)
 }
 
 fn read(file: &File) -> io::Result<u64> {
@@ -283,10 +305,21 @@ mod tests {
 
     #[test]
     fn an_odd_limit_is_asked_for_by_the_granule_above_it() {
-        assert_eq!(whole_granules(4_294_966_784, 4096), 4_294_967_296);
-        assert_eq!(whole_granules(1 << 30, 4096), 1 << 30);
-        assert_eq!(whole_granules(1 << 30, 0), 1 << 30);
-        assert_eq!(whole_granules(u64::MAX, 4096), u64::MAX);
+        assert_eq!(back((1 << 30) - 512, 4096), Some(1 << 30));
+        assert_eq!(back(1 << 30, 4096), Some(1 << 30));
+        assert_eq!(back(1 << 30, 0), Some(1 << 30));
+        assert_eq!(back(u64::MAX, 4096), None);
+    }
+
+    #[test]
+    fn what_the_kernel_takes_no_more_is_told() {
+        // An NVMe drive's, and a loop device's.
+        assert_eq!(back((1 << 41) - 512, 512), None);
+        assert_eq!(back(4_294_966_784, 4096), None);
+        assert_eq!(back(4_294_963_200, 4096), Some(4_294_963_200));
+        assert_eq!(most((1 << 41) - 512, 512), 4_294_966_784);
+        assert_eq!(most(4_294_966_784, 4096), 4_294_963_200);
+        assert_eq!(most(1 << 30, 0), 1 << 30);
     }
 
     #[test]
@@ -311,5 +344,22 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap().trim(), "1234567890");
         guard.restore().unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap().trim(), "1073741824");
+    }
+    #[test]
+    fn what_cannot_come_back_comes_as_near_as_it_can() {
+        let fake = Fake::new("");
+        fake.device("pci/nvme0n1", "259:0", Some(8 << 30));
+        let file = fake.sys().class("nvme0n1").join("queue/discard_max_bytes");
+        let guard = LimitGuard::take(&fake.sys(), "nvme0n1").unwrap();
+        guard.set(guard.before_bytes()).unwrap();
+        assert_eq!(number(&file), 8 << 30);
+        guard.set(1 << 30).unwrap();
+        guard.set(guard.before_bytes()).unwrap();
+        guard.restore().unwrap();
+        assert_eq!(number(&file), (1 << 32) - 512);
+    }
+
+    fn number(file: &std::path::Path) -> u64 {
+        fs::read_to_string(file).unwrap().trim().parse().unwrap()
     }
 }

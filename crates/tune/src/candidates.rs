@@ -1,5 +1,7 @@
 //! Which values of `discard_max_bytes` are worth trying.
 
+use linux::limit;
+
 /// From one value to the next: a handful covers the sizes at which drives differ.
 const STEP: u64 = 4;
 /// Smaller discards cost each drive that was measured more than they spare
@@ -17,6 +19,13 @@ pub struct Range {
     pub granularity_bytes: u64,
 }
 
+impl Range {
+    /// The largest limit that can be set.
+    pub fn most_bytes(&self) -> u64 {
+        limit::most(self.hw_bytes, self.granularity_bytes)
+    }
+}
+
 /// The largest discard that a file system sends in one piece, where it is known:
 /// above it the limit changes nothing. ext4 works a block group at a time (as many
 /// blocks as a block has bits), btrfs cuts at 1 GiB.
@@ -29,8 +38,8 @@ pub fn fs_unit_bytes(fs: &str, block_bytes: u64) -> Option<u64> {
 }
 
 /// At most `count` values, the largest first, the present one among them. All are
-/// multiples of the granularity (the present one as it is), none is above the
-/// hardware's limit, and no two above `most_bytes`, beyond which they would do the same: the
+/// multiples of the granularity (the present one as it is), none is above what the
+/// hardware and the kernel take, and no two above `most_bytes`, beyond which they would do the same: the
 /// file system's unit or the size of what is deleted, whichever is less.
 pub fn limits(range: &Range, most_bytes: u64, count: usize) -> Vec<u64> {
     let granularity = range.granularity_bytes.max(1);
@@ -38,10 +47,11 @@ pub fn limits(range: &Range, most_bytes: u64, count: usize) -> Vec<u64> {
     let now = range.now_bytes;
     let alike = |a: u64, b: u64| a.min(most_bytes) == b.min(most_bytes);
     let mut all = vec![now];
-    if !alike(range.hw_bytes, now) && whole(range.hw_bytes) > now {
-        all.push(whole(range.hw_bytes));
+    let settable = range.most_bytes();
+    if !alike(settable, now) && settable > now {
+        all.push(settable);
     }
-    let mut next = whole(range.hw_bytes.min(most_bytes) / STEP);
+    let mut next = whole(settable.min(most_bytes) / STEP);
     while all.len() < count && next >= LEAST.max(granularity) {
         // Too near to the present one, it would tell nothing new.
         if next > now.saturating_mul(2) || next < now / 2 {
@@ -79,6 +89,9 @@ mod tests {
         let all = limits(&range(16 * MIB, 2 * GIB), unit, 4);
         assert_eq!(all, [2 * GIB, 16 * MIB, 2 * MIB]);
         assert_eq!(limits(&range(4096, 4096), unit, 4), [4096]);
+        // Of an NVMe drive's 2 TiB the kernel takes less than 4 GiB.
+        let all = limits(&range(GIB, 2048 * GIB), 8 * GIB, 2);
+        assert_eq!(all, [4 * GIB - 4096, GIB]);
     }
 
     proptest! {

@@ -33,6 +33,8 @@ pub struct Ground {
     pub drives: Vec<String>,
     /// Whether it is the same for all of them now.
     pub alike: bool,
+    /// Those among them whose limit, once changed, comes back with the next start only.
+    pub irreversible: Vec<String>,
     /// What they take, all together.
     pub range: Range,
     /// How it discards now.
@@ -97,7 +99,9 @@ impl Ground {
                 _ => format!(
                     "discards of {} are switched off (discard_max_bytes is 0); switch them on \
                      first: echo {} > /sys/block/{}/queue/discard_max_bytes",
-                    drive.name, drive.discard.max_hw_bytes, drive.name
+                    drive.name,
+                    limit::most(drive.discard.max_hw_bytes, drive.discard.granularity_bytes),
+                    drive.name
                 ),
             });
         }
@@ -134,15 +138,22 @@ impl Ground {
                 .unwrap_or(0),
         };
         let mut names: Vec<String> = Vec::new();
+        let mut irreversible: Vec<String> = Vec::new();
         for drive in &drives {
             let whole = limit::whole(sys, &drive.name)
                 .ok_or_else(|| format!("{} has no queue whose limit could be set", drive.name))?;
-            if !names.contains(&whole) {
-                names.push(whole);
+            if names.contains(&whole) {
+                continue;
             }
+            let discard = &drive.discard;
+            if limit::back(discard.max_bytes, discard.granularity_bytes).is_none() {
+                irreversible.push(whole.clone());
+            }
+            names.push(whole);
         }
         Ok(Ground {
             directory,
+            irreversible,
             setting: found.target.discard,
             mount,
             drives: names,

@@ -73,10 +73,9 @@ pub(super) fn persist(
         _ => Some(ground.range.now_bytes).filter(|_| ground.alike),
     };
     // A drive starts with the most that it can; an older rule of ours may say otherwise.
-    let granularity = ground.range.granularity_bytes.max(1);
-    let most = ground.range.hw_bytes / granularity * granularity;
+    let most = ground.range.most_bytes();
     let needed = |&bytes: &u64| bytes < most || rule.exists();
-    if let Some(limit_bytes) = limit_bytes.filter(needed) {
+    if let Some(limit_bytes) = limit_bytes.filter(needed).map(|bytes| bytes.min(most)) {
         let by_name = write_rule(ground, limit_bytes, &rule)?;
         people.print(&format!("Written: {}\n", rule.display()));
         for name in by_name {

@@ -68,6 +68,8 @@ impl Trials {
         let unit_bytes = fs_unit_bytes(&ground.mount.fs, survey.space.block_bytes);
         let most = unit_bytes.unwrap_or(u64::MAX).min(course.size_bytes);
         let sizes = match args.limits.is_empty() {
+            // What can't be put back is changed for those alone who ask for it.
+            true if !ground.irreversible.is_empty() => vec![ground.range.now_bytes],
             true => limits(&ground.range, most, LIMITS),
             false => given(args, ground)?,
         };
@@ -142,7 +144,7 @@ impl Trials {
         text += &format!(
             "\n{runs} runs{}, each beside 8 readers and an fsync 20 times a second. Each writes {}, \
              {} in all (at most {}), and deletes it again. At least {}, and never longer than {}.\n\
-             What it sets is put back at the end, whatever the end is{}.\n\n",
+             What it sets is put back at the end, whatever the end is{}.\n{}\n",
             match self.spare() {
                 0 => String::new(),
                 spare => format!(" (up to {spare} more where something disturbs one)"),
@@ -157,8 +159,31 @@ impl Trials {
             } else {
                 ""
             },
+            self.irreversible(args, ground),
         );
         text
+    }
+
+    /// What is said where a limit doesn't come back.
+    fn irreversible(&self, args: &TuneArgs, ground: &Ground) -> String {
+        let range = ground.range;
+        let changes = |trial: &Trial| trial.limit_bytes != range.now_bytes;
+        let drives = ground.irreversible.join(", ");
+        if drives.is_empty() || !args.policies.contains(&PolicyArg::Online) {
+            String::new()
+        } else if self.all.iter().any(changes) {
+            format!(
+                "But the limit of {drives} will be {} until the next start: Linux takes no more for \
+                 it by hand.\n",
+                range.most_bytes()
+            )
+        } else {
+            format!(
+                "No other limit is tried: that of {drives} would come back with the next start only, \
+                 for Linux takes no more than {} by hand; --limits tries others all the same.\n",
+                range.most_bytes()
+            )
+        }
     }
 }
 
@@ -167,13 +192,15 @@ fn given(args: &TuneArgs, ground: &Ground) -> Result<Vec<u64>, Error> {
     let range = ground.range;
     let granularity = range.granularity_bytes.max(1);
     for &limit in &args.limits {
-        if limit == 0 || limit > range.hw_bytes || !limit.is_multiple_of(granularity) {
+        let now = limit == range.now_bytes;
+        if !now && (limit == 0 || limit > range.most_bytes() || !limit.is_multiple_of(granularity))
+        {
             return Err(Error::Usage(format!(
                 "--limits {}: {} takes multiples of {} up to {}",
                 units::bytes_exact(limit),
                 ground.drives.join(", "),
                 units::bytes_exact(granularity),
-                units::bytes_exact(range.hw_bytes),
+                units::bytes_exact(range.most_bytes()),
             )));
         }
     }

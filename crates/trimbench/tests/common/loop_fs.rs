@@ -36,6 +36,11 @@ pub struct LoopDevice {
 impl LoopDevice {
     /// A device of `mib` MiB that reads as zeroes.
     pub fn new(mib: u64, on: On) -> Self {
+        Self::at("-f", mib, on)
+    }
+
+    /// The same, by its name, or the first that is free (`-f`).
+    fn at(which: &str, mib: u64, on: On) -> Self {
         sweep::sweep();
         let place = match on {
             On::Tmpfs => PathBuf::from("/dev/shm"),
@@ -48,7 +53,7 @@ impl LoopDevice {
             image,
             device: PathBuf::new(),
         };
-        let device = must("losetup", &["-f", "--show", &new.image.to_string_lossy()]);
+        let device = must("losetup", &["--show", which, &new.image.to_string_lossy()]);
         new.device = device.trim().into();
         new
     }
@@ -116,7 +121,16 @@ pub struct LoopFs {
 impl LoopFs {
     /// Makes a file system of `mib` MiB and mounts it with `options` (as `mount -o`).
     pub fn new(fs: Fs, options: &str, mib: u64, on: On) -> Self {
-        let loop_device = LoopDevice::new(mib, on);
+        Self::over(LoopDevice::new(mib, on), fs, options)
+    }
+
+    /// The same in memory, on the loop device of this name.
+    pub fn on(device: &Path, fs: Fs, options: &str, mib: u64) -> Self {
+        let device = LoopDevice::at(&device.to_string_lossy(), mib, On::Tmpfs);
+        Self::over(device, fs, options)
+    }
+
+    fn over(loop_device: LoopDevice, fs: Fs, options: &str) -> Self {
         let device = loop_device.path().to_string_lossy().into_owned();
         match fs {
             // No lazy initialization: its writes would run beside the test.

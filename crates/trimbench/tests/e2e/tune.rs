@@ -359,6 +359,70 @@ fn what_is_trimmed_later_gets_a_timer() {
     assert!(unit("timer").contains("OnCalendar="));
 }
 
+/// A loop device that nobody had before, so with the driver's own limit: almost 4 GiB, and odd.
+struct NewLoop(String);
+
+impl NewLoop {
+    /// Asks the loop driver for one (0x4c80), or to take one away (0x4c81).
+    fn control(order: &str, number: &str) {
+        let ask = format!(
+            "import fcntl; fcntl.ioctl(open('/dev/loop-control', 'rb'), {order}, {number})"
+        );
+        must("python3", &["-c", &ask]);
+    }
+
+    fn new() -> NewLoop {
+        let free = |n: &u32| !Path::new(&format!("/sys/block/loop{n}")).exists();
+        let number = (100..).find(free).unwrap().to_string();
+        NewLoop::control("0x4c80", &number);
+        NewLoop(number)
+    }
+}
+
+impl Drop for NewLoop {
+    fn drop(&mut self) {
+        NewLoop::control("0x4c81", &self.0);
+    }
+}
+
+#[test]
+fn a_limit_that_does_not_come_back_is_changed_on_demand_alone() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = beside();
+    let new = NewLoop::new();
+    let name = format!("loop{}", new.0);
+    let fs = LoopFs::on(&Path::new("/dev").join(&name), Fs::Ext4, "discard", SMALL);
+    let file = limit(fs.device().path());
+    let usual = number(&file);
+    assert!(!usual.is_multiple_of(4096), "{usual}");
+    let told = run(tune(fs.path(), &["--dry-run"]));
+    let text = &told.succeeds().stdout;
+    assert!(
+        text.contains(&format!("No other limit is tried: that of {name}")),
+        "{text}"
+    );
+    assert!(!text.contains("at most 32.0 MiB"), "{text}");
+    let few = ["--size", "64M", "--repeats", "1", "--policies", "online"];
+    let told = run(tune(
+        fs.path(),
+        &[&few[..], &["--limits", "32M", "--yes"]].concat(),
+    ));
+    let text = &told.succeeds().stdout;
+    let most = usual / 4096 * 4096;
+    assert!(
+        text.contains(&format!(
+            "the limit of {name} will be {most} until the next start"
+        )),
+        "{text}"
+    );
+    assert!(text.contains("at most 32.0 MiB"), "{text}");
+    assert_eq!(number(&file), most);
+    let above = run(tune(fs.path(), &["--dry-run", "--limits", "4G"]));
+    above.fails_with(2, &["up to"]);
+}
+
 #[test]
 fn discards_that_cost_nothing_are_switched_on() {
     if lacks(LOOP_EXT4) {
@@ -402,10 +466,9 @@ fn ends_early(signal: Signal) {
     // What a kill leaves is put back by those who watched it.
     for _ in 0..2000 {
         if number(&file) == 8 << 20 && fs.options() == options {
-            // A loop device keeps it for whoever has it next. It takes whole blocks only, and
-            // cuts them to its own limit, which isn't one.
-            fs::write(&file, usual.next_multiple_of(4096).to_string()).unwrap();
-            assert_eq!(number(&file), usual);
+            // A loop device keeps it for whoever has it next. It takes whole blocks only, which
+            // its own limit isn't.
+            fs::write(&file, (usual / 4096 * 4096).to_string()).unwrap();
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
