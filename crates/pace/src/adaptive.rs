@@ -41,9 +41,14 @@ const LUMP_SLACK: f64 = 0.030;
 /// So much of the goal is enough: for the rest no piece more is let into a window.
 const NEARLY: f64 = 0.9;
 
-/// No judge's interval of 100 ms may lose half: at most this share of it.
+/// Pieces of one size are so much alike.
+const UNLIKE: f64 = 1.05;
+
+/// No judge's interval of 100 ms may lose half: at most this share of it, and so many
+/// times the goal where that is more.
 const INTERVAL: f64 = 0.1;
-const INTERVAL_SHARE: f64 = 0.40;
+const INTERVAL_SHARE: f64 = 0.45;
+const INTERVAL_TIMES: f64 = 1.6;
 
 /// The most that is taken where a latency must be held: it always has to be looked.
 const LATENCY_SHARE: f64 = 0.98;
@@ -66,6 +71,8 @@ struct Flight {
     freed: u64,
     commands: u64,
     bytes: u64,
+    /// Of them, those that were discarded before.
+    again: u64,
     busy: f64,
     flushes: u64,
     flushing: f64,
@@ -104,6 +111,8 @@ pub(crate) struct Adaptive {
     /// many bytes it is believed before it was seen.
     again: u64,
     believed_again: Option<u64>,
+    /// Bytes of the last piece: its groups come with the next commit.
+    last_freed: u64,
     refusal: Option<Refusal>,
 }
 
@@ -146,7 +155,8 @@ impl Adaptive {
             waited: false,
             lost: 0.0,
             again: 0,
-            believed_again: work.again.then_some((work.bytes / 8).min(GROUP)),
+            believed_again: work.again.then_some((work.bytes / 8).min(4 * GROUP)),
+            last_freed: 0,
             refusal: None,
         }
     }
@@ -247,8 +257,8 @@ impl Adaptive {
         if self.flight.is_none() && is_ours {
             self.late += tick.commands;
         }
+        let again = self.came_again(tick.bytes.saturating_sub(paid), seen.freed);
         let ours = if tick.bytes > 0 && !is_ours {
-            let again = self.came_again(tick.bytes.saturating_sub(paid), seen.freed);
             ((paid + again) as f64 / tick.bytes as f64).min(1.0)
         } else {
             1.0
@@ -265,6 +275,7 @@ impl Adaptive {
             flight.freed += new;
             flight.commands += tick.commands;
             flight.bytes += tick.bytes;
+            flight.again += again;
             flight.busy += tick.busy;
             flight.flushes += tick.flushes;
             flight.flushing += tick.flushing;
@@ -302,7 +313,8 @@ impl Adaptive {
     /// How many times each byte is discarded, on average: 1 to 2.
     fn times(&self) -> f64 {
         let believed = self.believed_again.unwrap_or(0);
-        1.0 + (self.again + believed) as f64 / (self.freed + believed).max(1) as f64
+        let freed = self.freed.saturating_sub(self.last_freed).max(self.again);
+        1.0 + (self.again + believed) as f64 / (freed + believed).max(1) as f64
     }
 
     /// Whether all discards of a tick are taken to be our own, whatever was owed.
@@ -330,6 +342,7 @@ impl Adaptive {
         };
         self.budget.release();
         self.hurt.landed();
+        self.last_freed = flight.freed;
         if self.debt.bytes() > flight.freed / 2 {
             // Held by an extent of which more is to be freed: it tells nothing of sizes.
             return;
@@ -338,7 +351,7 @@ impl Adaptive {
         let bytes = flight.bytes.max(flight.freed);
         let commands = flight.commands + std::mem::take(&mut self.late);
         self.sizes
-            .landed(flight.freed, commands, bytes, flight.busy);
+            .landed(flight.freed, flight.again, commands, bytes, flight.busy);
         self.sizes.flushed(flight.flushes, flight.flushing);
         // A commit's own discards tell nothing of what an extent's takes.
         let beside = self.sizes.beside().round() as u64;
@@ -403,8 +416,12 @@ impl Adaptive {
 
     /// What the rest will cost the others, in seconds.
     fn rest(&self, left: u64) -> Option<f64> {
-        let one = self.cost.predict(self.sizes.whole())?;
         let pieces = (left as f64 / self.sizes.current() as f64).ceil();
+        if let Some((commit, per_byte)) = self.sizes.line(&self.cost) {
+            let bytes = left as f64 * self.times();
+            return Some(self.hurt.phi() * (commit * pieces + per_byte * bytes));
+        }
+        let one = self.cost.predict(self.sizes.whole())?;
         let extents = (left as f64 / self.sizes.whole()).ceil();
         Some(self.hurt.phi() * (one * extents * self.times() + self.sizes.commit() * pieces))
     }
@@ -429,6 +446,9 @@ impl Adaptive {
 
     /// What a piece of so many bytes costs the others at most, in seconds.
     fn need(&self, piece: u64) -> f64 {
+        if let Some((commit, per_byte)) = self.sizes.line(&self.cost) {
+            return self.hurt.phi() * (commit + per_byte * self.times() * piece as f64);
+        }
         let command = self.sizes.whole().min(piece as f64);
         let one = self.cost.predict(command).unwrap_or(DEPTH);
         let discards = (piece as f64 / command).max(1.0) * self.times();
@@ -468,7 +488,7 @@ impl Adaptive {
         let one = self.need(self.sizes.known_command() as u64);
         let lump = one.max(self.need(self.sizes.current()));
         // As many whole ones as the goal has room for, or one more.
-        let fit = (NEARLY * share.share * window / lump.max(1e-9)).ceil() * lump;
+        let fit = (NEARLY * share.share * window / lump.max(1e-9)).ceil() * lump * UNLIKE;
         let slack = (fit / window - share.share).clamp(SLACK, LUMP_SLACK);
         // Somebody else's piece may be under way, unseen until it is done.
         let unseen = if self.budget.is_shared(share.share) {
@@ -504,7 +524,7 @@ impl Adaptive {
             // A loss is told when it is over, and began before.
             let interval = INTERVAL.max(3.0 * one);
             let lump = one.max(need.min(COMMIT_LOSS));
-            let within = (INTERVAL_SHARE * INTERVAL).max(lump + share.share * interval);
+            let within = lump.max(interval * INTERVAL_SHARE.max(INTERVAL_TIMES * share.share));
             wait = wait
                 .max(
                     self.budget

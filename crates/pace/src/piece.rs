@@ -8,7 +8,7 @@ use crate::cost::Cost;
 use crate::goal::Goal;
 use crate::plan::{PIECE_LOSS, cuts};
 use crate::shape::{Shape, is_beside};
-use crate::work::Work;
+use crate::work::{GROUP, Work};
 
 /// The first piece, if nothing is known.
 const FIRST: u64 = 1 << 20;
@@ -33,7 +33,11 @@ const PROBED: f64 = 1.5;
 const COMMITS: f64 = 0.10;
 
 /// And these lose the others so much at most, in seconds.
-pub(crate) const COMMIT_LOSS: f64 = 0.035;
+pub(crate) const COMMIT_LOSS: f64 = 0.041;
+
+/// From this share of a group on pieces are made of whole ones: each commit then brings
+/// as many emptied groups as any other, and of pieces that are alike more fit into a window.
+const NEARLY_A_GROUP: f64 = 0.7;
 
 /// A commit's block in the journal has a flush before it and one behind it.
 const FLUSHES: f64 = 2.0;
@@ -74,6 +78,9 @@ pub(crate) struct Sizes {
     times: f64,
     /// What one discard may take, in seconds.
     max_latency: Option<f64>,
+    /// Whether a commit's discards are no extents': btrfs joins those that are
+    /// neighbours, adds its trees', and sends those of emptied groups a commit later.
+    by_commit: bool,
     shape: Shape,
 }
 
@@ -102,6 +109,7 @@ impl Sizes {
             flushing: 0.0,
             times: 1.0,
             max_latency: goal.max_latency.map(|l| l.as_secs_f64()),
+            by_commit: work.again,
             shape: Shape::default(),
         }
     }
@@ -146,14 +154,21 @@ impl Sizes {
         self.eager = (self.eager * change).clamp(1.0, 64.0);
     }
 
-    /// A piece was acknowledged: so many bytes that were freed became so many
-    /// discards, of so many bytes, which took so many seconds.
-    pub(crate) fn landed(&mut self, freed: u64, commands: u64, bytes: u64, busy: f64) {
+    /// A piece was acknowledged: so many bytes that were freed, and others beside them that
+    /// were discarded `again`, which is as good as freed again, became so many discards, of
+    /// so many bytes in all, which took so many seconds.
+    pub(crate) fn landed(&mut self, freed: u64, again: u64, commands: u64, bytes: u64, busy: f64) {
+        let is_first = self.landed <= 0.0;
         self.landed = self.landed.max(freed as f64);
-        if commands == 0 {
+        // What was changed before is committed with the first: more of the trees than later.
+        if commands == 0 || is_first && self.by_commit {
             return;
         }
-        let more = commands as f64 - freed as f64 / self.whole;
+        let freed = freed + again;
+        let more = match self.by_commit {
+            true => commands as f64,
+            false => commands as f64 - freed as f64 / self.whole,
+        };
         if is_beside(bytes.saturating_sub(freed), more) {
             self.shape
                 .learn(freed as f64, commands as f64, busy, self.whole);
@@ -161,7 +176,12 @@ impl Sizes {
         // Extents can be shorter than was thought; a rest that was cut off isn't one.
         let mean = self.shape.extent().unwrap_or(self.whole);
         let no_shorter = bytes as f64 >= self.whole * 0.99 * commands as f64;
-        if mean < self.whole / 2.5 || mean > self.whole * 2.5 {
+        let are_shorter = mean < self.whole / 2.5;
+        if self.by_commit && !are_shorter {
+            // How many of them a discard joins is no matter.
+            return;
+        }
+        if are_shorter || mean > self.whole * 2.5 {
             self.whole = mean.clamp(self.smallest as f64, self.longest);
         } else if self.shape.is_together(self.whole) {
             self.whole = self.landed.clamp(self.whole, self.longest);
@@ -193,6 +213,17 @@ impl Sizes {
         self.shape.commit()
     }
 
+    /// The seconds that the device takes for a commit, and for each byte that is discarded,
+    /// where the commit is what is paced.
+    pub(crate) fn line(&self, cost: &Cost) -> Option<(f64, f64)> {
+        if !self.by_commit || self.max_latency.is_some() {
+            return None;
+        }
+        // No more than if none of the extents were joined.
+        let most = cost.predict(self.whole)? / self.whole;
+        self.shape.line(most).filter(|&(_, slope)| slope > 0.0)
+    }
+
     /// The next piece in bytes, for a share of the time that may be lost
     /// (infinite: nothing to hold), with so many seconds around each piece.
     pub(crate) fn choose(
@@ -216,7 +247,12 @@ impl Sizes {
             .map_or(f64::INFINITY, |l| l * margin * scale);
         let (command, cut) = self.command_size(cost, phi, limit, margin);
         let mut piece = command;
-        let one = cost.predict(command).unwrap_or(PIECE_LOSS).max(1e-7) * self.times;
+        let line = self.line(cost);
+        let (one, beside) = match line {
+            Some((commit, per_byte)) => (per_byte * command, commit),
+            None => (cost.predict(command).unwrap_or(PIECE_LOSS), self.commit()),
+        };
+        let one = one.max(1e-7) * self.times;
         if !cut {
             // So long that what is around it doesn't make it late.
             let room = phi / share.min(phi) - 1.5;
@@ -227,7 +263,6 @@ impl Sizes {
             } else {
                 f64::INFINITY
             };
-            let beside = self.commit();
             let commits = ((beside + self.flushing) / (COMMITS * one)).ceil();
             let loss = |most: f64| ((most / phi.max(0.05) - beside) / one).floor();
             // At least half of what is lost is for what is freed.
@@ -244,7 +279,12 @@ impl Sizes {
         }
         // Larger than any before only as far as the worst case is bearable.
         let known = self.landed.max(1.0);
-        if piece > known {
+        if line.is_some() {
+            piece = piece.min(known * GROWTH);
+            if piece >= NEARLY_A_GROUP * GROUP as f64 {
+                piece = (piece / GROUP as f64).round() * GROUP as f64;
+            }
+        } else if piece > known {
             let now =
                 cost.predict(known.min(self.whole)).unwrap_or(0.0) * (known / self.whole).max(1.0);
             // A latency may be missed by a piece: that is far less than a

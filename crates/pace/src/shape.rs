@@ -16,6 +16,8 @@ pub(crate) struct Shape {
     command_squares: f64,
     busy_products: f64,
     beside: f64,
+    /// Seconds for each byte, when pieces last differed enough to tell.
+    slope: Option<f64>,
 }
 
 /// A block of a tree that a commit rewrites, and what may lie beside it, in bytes.
@@ -70,6 +72,10 @@ impl Shape {
         let beside = (self.commands - extents) / self.pieces;
         // Now and then an extent is cut: that is no commit's.
         self.beside = (beside - 0.5).clamp(0.0, MOST_BESIDE);
+        if let Some(spread) = self.spread() {
+            let both = self.busy_products - self.bytes * self.busy / self.pieces;
+            self.slope = Some((both / self.pieces / spread).max(0.0));
+        }
     }
 
     /// How many seconds a commit's own discards take.
@@ -80,13 +86,26 @@ impl Shape {
         if self.beside <= 0.0 {
             return 0.0;
         }
+        let most = self.busy * self.beside / self.commands;
+        match (self.spread(), self.line(f64::INFINITY)) {
+            (Some(_), Some((commit, _))) => commit.min(most),
+            _ => most,
+        }
+    }
+
+    /// How many seconds a piece takes whatever is freed, and how many for each byte, at most
+    /// so many. Until pieces have differed enough to tell, half of a piece's time, and all of
+    /// it, so that it is never less. `None`: none was seen.
+    pub(crate) fn line(&self, most: f64) -> Option<(f64, f64)> {
+        if self.bytes <= 0.0 {
+            return None;
+        }
         let (mean, took) = (self.bytes / self.pieces, self.busy / self.pieces);
-        let most = took * self.beside * self.pieces / self.commands;
-        let Some(spread) = self.spread() else {
-            return most;
-        };
-        let slope = (self.busy_products / self.pieces - mean * took) / spread;
-        (took - slope * mean).clamp(0.0, most)
+        let all = (took / mean).min(most);
+        let (slope, least) = self
+            .slope
+            .map_or((all, 0.5 * took), |slope| (slope.min(all), 0.0));
+        Some(((took - slope * mean).max(least), slope))
     }
 
     /// Whether pieces of several extents have no more discards than those of one:

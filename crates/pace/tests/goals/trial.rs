@@ -85,8 +85,9 @@ pub(crate) struct Deleter {
     /// discarded once more.
     of_group: u64,
     emptied: Vec<Range<u64>>,
-    /// Committed or not, not issued yet.
+    /// Committed or not, not issued yet; and bytes that were issued.
     pending: VecDeque<Range<u64>>,
+    issued: u64,
     ready: Time,
     /// Flushes that the commit has still to send.
     to_flush: u32,
@@ -125,6 +126,7 @@ impl Deleter {
             of_group: 0,
             emptied: Vec::new(),
             pending: VecDeque::new(),
+            issued: 0,
             ready: Time::ZERO,
             to_flush: 0,
             flushed: 0,
@@ -196,6 +198,11 @@ impl Deleter {
         }
     }
 
+    /// Whether the call that commits returns when its discards are done, as on btrfs.
+    fn commit_returns_late(&self) -> bool {
+        self.sight.group > 0 && self.freed > 0
+    }
+
     fn ask(&mut self, now: Time, seen: &Seen<'_>) {
         // The kernel's statistics are in milliseconds.
         let busy = Duration::from_millis(seen.counters.busy.as_millis() as u64);
@@ -215,6 +222,7 @@ impl Deleter {
             },
             canary: if self.sight.canary { &self.canary } else { &[] },
             others: self.sight.others.then_some(self.others),
+            settled: self.commit_returns_late(),
             ..Feedback::default()
         };
         let advice = self.pacer.advise(&feedback);
@@ -285,6 +293,10 @@ impl DiscardSource for Deleter {
             self.flushed += 1;
             return Next::Flush;
         }
+        let is_under_way = !self.pending.is_empty() || seen.counters.bytes < self.issued;
+        if self.commit_returns_late() && is_under_way {
+            self.ask_at = self.ask_at.max(now + Duration::from_micros(100));
+        }
         while now >= self.ask_at && self.told.borrow().done.is_none() {
             let before = self.freed;
             self.ask(now, seen);
@@ -295,6 +307,7 @@ impl DiscardSource for Deleter {
         if now >= self.ready
             && let Some(range) = self.pending.pop_front()
         {
+            self.issued += range.end - range.start;
             return Next::Discard(vec![range]);
         }
         let waits = (!self.pending.is_empty()).then_some(self.ready);

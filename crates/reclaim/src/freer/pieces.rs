@@ -166,6 +166,8 @@ impl Tail {
                     let rest = (most as f64 * cutting.rest) as u64;
                     part.length <= most.saturating_add(rest) || (may_cut && cutting.indivisible > 0)
                 }
+                // What can't be divided is taken where more of it fits than not.
+                taken if cutting.indivisible > 0 => weight / 2 < most.saturating_sub(taken),
                 taken => weight <= most.saturating_sub(taken),
             };
             // Part of an extent, up to a block's boundary; at least one block.
@@ -299,6 +301,20 @@ mod tests {
             ..PLAIN
         };
         assert_eq!(cut(&btrfs), [128, 128, 128]);
+    }
+
+    #[test]
+    fn what_cant_be_divided_is_taken_if_more_of_it_fits_than_not() {
+        let btrfs = Cutting {
+            indivisible: 128 * MIB,
+            ..PLAIN
+        };
+        let extents = [0, 1, 2, 3].map(|i| extent(i * 200 * MIB, 128 * MIB));
+        let freed = |most: u64| {
+            let mut tail = tail(&extents, &btrfs);
+            tail.take(most * MIB, true, &btrfs).unwrap().frees / MIB
+        };
+        assert_eq!([180, 200, 256, 321].map(freed), [128, 256, 256, 384]);
     }
 
     #[test]
