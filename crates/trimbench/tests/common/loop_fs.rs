@@ -55,7 +55,21 @@ impl LoopDevice {
         };
         let device = must("losetup", &["--show", which, &new.image.to_string_lossy()]);
         new.device = device.trim().into();
+        new.lift_limit();
         new
+    }
+
+    /// A limit of discards outlives whoever had the device's number before, such as a drive
+    /// of the laboratory that a test killed.
+    fn lift_limit(&self) {
+        let number = |file| {
+            let text = fs::read_to_string(self.queue(file)).unwrap();
+            text.trim().parse::<u64>().unwrap()
+        };
+        let most = number("discard_max_hw_bytes") / 4096 * 4096;
+        if number("discard_max_bytes") < most {
+            fs::write(self.queue("discard_max_bytes"), most.to_string()).unwrap();
+        }
     }
 
     /// A second loop device, over this one, which it keeps in use.
