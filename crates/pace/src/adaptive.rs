@@ -525,15 +525,14 @@ impl Adaptive {
             let interval = INTERVAL.max(3.0 * one);
             let lump = one.max(need.min(COMMIT_LOSS));
             let within = lump.max(interval * INTERVAL_SHARE.max(INTERVAL_TIMES * share.share));
+            // A piece that others feel little is long for what it costs.
+            let before = (interval - lump / phi.min(1.0)).max(0.0);
             wait = wait
                 .max(
                     self.budget
                         .until_window(need, window - lump, most, share.share),
                 )
-                .max(
-                    self.budget
-                        .until_window(need, interval - lump, within, share.share),
-                );
+                .max(self.budget.until_window(need, before, within, share.share));
         }
         let why = match share.why {
             Some(why) => why,
