@@ -345,6 +345,7 @@ mod tests {
         guard.restore().unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap().trim(), "1073741824");
     }
+
     #[test]
     fn what_cannot_come_back_comes_as_near_as_it_can() {
         let fake = Fake::new("");

@@ -39,8 +39,8 @@ pub fn fs_unit_bytes(fs: &str, block_bytes: u64) -> Option<u64> {
 
 /// At most `count` values, the largest first, the present one among them. All are
 /// multiples of the granularity (the present one as it is), none is above what the
-/// hardware and the kernel take, and no two above `most_bytes`, beyond which they would do the same: the
-/// file system's unit or the size of what is deleted, whichever is less.
+/// hardware and the kernel take, and no two above `most_bytes`, beyond which they would
+/// do the same: the file system's unit or the size of what is deleted, whichever is less.
 pub fn limits(range: &Range, most_bytes: u64, count: usize) -> Vec<u64> {
     let granularity = range.granularity_bytes.max(1);
     let whole = |bytes: u64| bytes / granularity * granularity;

@@ -112,6 +112,14 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     }
     let kept = kept?;
     people.print(&set::told(&ground, &advice, kept, args));
+    let left = trials.left_changed(&ground);
+    if !left.is_empty() && kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
+        people.print(&format!(
+            "But the limit of {} is {} until the next start.\n",
+            left.join(", "),
+            ground.range.most_bytes()
+        ));
+    }
     if args.persist {
         set::persist(&ground, &advice, kept, args, people)?;
     }

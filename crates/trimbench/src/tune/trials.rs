@@ -164,25 +164,33 @@ impl Trials {
         text
     }
 
+    /// The drives whose limit is changed and doesn't come back.
+    pub(super) fn left_changed<'a>(&self, ground: &'a Ground) -> &'a [String] {
+        let mut limits = self.all.iter().map(|trial| trial.limit_bytes);
+        match limits.any(|bytes| bytes != self.now_bytes) {
+            true => &ground.irreversible,
+            false => &[],
+        }
+    }
+
     /// What is said where a limit doesn't come back.
     fn irreversible(&self, args: &TuneArgs, ground: &Ground) -> String {
-        let range = ground.range;
-        let changes = |trial: &Trial| trial.limit_bytes != range.now_bytes;
-        let drives = ground.irreversible.join(", ");
-        if drives.is_empty() || !args.policies.contains(&PolicyArg::Online) {
-            String::new()
-        } else if self.all.iter().any(changes) {
+        let most = ground.range.most_bytes();
+        let left = self.left_changed(ground);
+        if !left.is_empty() {
             format!(
-                "But the limit of {drives} will be {} until the next start: Linux takes no more for \
+                "But the limit of {} will be {most} until the next start: Linux takes no more for \
                  it by hand.\n",
-                range.most_bytes()
+                left.join(", ")
+            )
+        } else if !ground.irreversible.is_empty() && args.policies.contains(&PolicyArg::Online) {
+            format!(
+                "No other limit is tried: that of {} would come back with the next start only, for \
+                 Linux takes no more than {most} by hand; --limits tries others all the same.\n",
+                ground.irreversible.join(", ")
             )
         } else {
-            format!(
-                "No other limit is tried: that of {drives} would come back with the next start only, \
-                 for Linux takes no more than {} by hand; --limits tries others all the same.\n",
-                range.most_bytes()
-            )
+            String::new()
         }
     }
 }

@@ -418,6 +418,10 @@ fn a_limit_that_does_not_come_back_is_changed_on_demand_alone() {
         "{text}"
     );
     assert!(text.contains("at most 32.0 MiB"), "{text}");
+    assert!(
+        text.contains(&format!("the limit of {name} is {most} until")),
+        "{text}"
+    );
     assert_eq!(number(&file), most);
     let above = run(tune(fs.path(), &["--dry-run", "--limits", "4G"]));
     above.fails_with(2, &["up to"]);
