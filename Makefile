@@ -36,7 +36,7 @@ test: ## Install what the tests need, then check and run every test
 
 soak: ## The long counts (kills, races, repeats) that `make test` only samples
 	scripts/setup test
-	TRIMBENCH_SOAK=1 $(CARGO) test --release --workspace --locked --no-fail-fast
+	TRIMBENCH_SOAK=1 $(CARGO) test --profile soak --workspace --locked --no-fail-fast
 
 bench: ## CPU per I/O of the engine beside fio, and a simulated drive beside nbdkit's memory; figures in target/bench
 	scripts/setup test
