@@ -147,8 +147,10 @@ impl Budget {
     }
 
     /// How long until `need` more keeps the loss of the last `window` seconds
-    /// within `most`, where `share` of the time may be lost in the long run.
+    /// within `most` (nothing, if that is negative), where `share` of the time may be lost
+    /// in the long run.
     pub(crate) fn until_window(&self, need: f64, window: f64, most: f64, share: f64) -> Duration {
+        let most = most.max(0.0);
         let within = |then: &Time| self.now.since(*then).as_secs_f64() < window;
         let losses = || self.lost.iter().filter(|(then, ..)| within(then));
         let theirs: f64 = losses().map(|(.., theirs)| theirs).sum();

@@ -122,6 +122,33 @@ proptest! {
         }
     }
 
+    /// Nor does a drive that takes long for each discard, which others use for theirs, too.
+    #[test]
+    fn slow_drives_that_others_discard_on_break_nothing(
+        goal in goals(), again in any::<bool>(), extents in 1_u64..512, service_ms in 1_u64..400,
+        steps in prop::collection::vec((0_u64..700, 0_u64..5, 0_u64..40, any::<bool>()), 1..200)) {
+        let work = Work { again, ..Work::new(64 << 30, extents) };
+        let mut pacer = Pacer::new(Policy::Adaptive(goal), &work, None).unwrap();
+        let (mut now, mut freed, mut commits, mut discards) = (Time::ZERO, 0, 0, Discards::default());
+        let mut busy = Duration::ZERO;
+        for (ms, times, theirs, pays) in steps {
+            let seen = Feedback {
+                now, freed, commits, discards: Discards { busy: Some(busy), ..discards },
+                left: Some(work.bytes - freed), ..Feedback::default()
+            };
+            let advice = pacer.advise(&seen);
+            prop_assert!(advice.piece >= 1);
+            let piece = advice.allow.min(work.bytes - freed).min(1 << 30);
+            freed += piece;
+            commits += u64::from(advice.commit);
+            let commands = theirs + u64::from(pays) * 3;
+            discards.commands += commands;
+            discards.bytes += (theirs << 20) + if pays { times * piece.max(16 << 20) } else { 0 };
+            busy += Duration::from_millis(service_ms * commands);
+            now += Duration::from_millis(ms);
+        }
+    }
+
     /// A higher goal is never slower by more than chance.
     #[test]
     fn more_may_be_lost_so_less_time_is_taken(low in 0.02..0.4_f64, more in 1.5..3.0_f64) {
