@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::debt::{Debt, DebtMode, Duty};
 use crate::feedback::Feedback;
-use crate::goal::Goal;
+use crate::goal::{Goal, TOLERANCE};
 use crate::hurt::Hurt;
 use crate::latency::Latency;
 use crate::later::Later;
@@ -31,12 +31,9 @@ use crate::work::{GROUP, SMALLEST_GROUP, Work};
 /// with, no more.
 const DEPTH: f64 = 0.01;
 
-/// What a window may lose beyond the goal, as a share of it.
+/// What a window may lose beyond the goal, as a share of it: up to [`TOLERANCE`] where
+/// single discards are so long that whole ones don't fit.
 const SLACK: f64 = 0.015;
-
-/// The same where single discards are so long that whole ones don't fit: three
-/// points are a goal's tolerance.
-const LUMP_SLACK: f64 = 0.030;
 
 /// So much of the goal is enough: for the rest no piece more is let into a window.
 const NEARLY: f64 = 0.9;
@@ -489,7 +486,7 @@ impl Adaptive {
         let lump = one.max(self.need(self.sizes.current()));
         // As many whole ones as the goal has room for, or one more.
         let fit = (NEARLY * share.share * window / lump.max(1e-9)).ceil() * lump * UNLIKE;
-        let slack = (fit / window - share.share).clamp(SLACK, LUMP_SLACK);
+        let slack = (fit / window - share.share).clamp(SLACK, TOLERANCE);
         // Somebody else's piece may be under way, unseen until it is done.
         let unseen = if self.budget.is_shared(share.share) {
             one

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// What a window may lose beyond its goal, as a share of it.
+pub(crate) const TOLERANCE: f64 = 0.030;
+
 /// What the others may be made to feel, and by when it must be done.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {

@@ -5,7 +5,7 @@
 //! hearing of it would take longer than the pause that the goal asks for.
 
 use crate::cost::Cost;
-use crate::goal::Goal;
+use crate::goal::{Goal, TOLERANCE};
 use crate::plan::{PIECE_LOSS, cuts};
 use crate::shape::{Shape, is_beside};
 use crate::work::{GROUP, Work};
@@ -81,6 +81,8 @@ pub(crate) struct Sizes {
     /// Whether a commit's discards are no extents': btrfs joins those that are
     /// neighbours, adds its trees', and sends those of emptied groups a commit later.
     by_commit: bool,
+    /// The seconds that the cheapest piece took, the first aside.
+    cheapest: f64,
     shape: Shape,
 }
 
@@ -110,6 +112,7 @@ impl Sizes {
             times: 1.0,
             max_latency: goal.max_latency.map(|l| l.as_secs_f64()),
             by_commit: work.again,
+            cheapest: f64::INFINITY,
             shape: Shape::default(),
         }
     }
@@ -164,6 +167,7 @@ impl Sizes {
         if commands == 0 || is_first && self.by_commit {
             return;
         }
+        self.cheapest = self.cheapest.min(busy);
         let freed = freed + again;
         let more = match self.by_commit {
             true => commands as f64,
@@ -267,9 +271,12 @@ impl Sizes {
             let loss = |most: f64| ((most / phi.max(0.05) - beside) / one).floor();
             // At least half of what is lost is for what is freed.
             let half = (beside / one).ceil();
-            let most = loss(PIECE_LOSS)
+            let mut most = loss(PIECE_LOSS)
                 .max(loss(COMMIT_LOSS).min(commits))
                 .max(half);
+            if line.is_some_and(|(_, per_byte)| self.holds_nothing(per_byte, phi, share)) {
+                most = most.max(commits.min((GROUP as f64 / command).ceil()));
+            }
             piece = command
                 * (long / one)
                     .ceil()
@@ -307,6 +314,14 @@ impl Sizes {
         self.current = (piece as u64).max(smallest);
         self.command = (piece.min(command) as u64).max(smallest);
         self.current
+    }
+
+    /// Whether neither an interval bears the cheapest commit, nor a window of a second the
+    /// one that empties a group: then no pace holds the goal at every moment, and the fewer
+    /// commits there are the less is lost.
+    fn holds_nothing(&self, per_byte: f64, phi: f64, share: f64) -> bool {
+        let with_a_group = self.cheapest + per_byte * GROUP as f64;
+        phi * self.cheapest > COMMIT_LOSS && phi * with_a_group > share + TOLERANCE
     }
 
     /// The size of a discard, and whether that is less than a whole one.
