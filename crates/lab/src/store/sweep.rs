@@ -30,14 +30,16 @@ impl Store {
             over.punching = Some(piece.clone());
             drop(over);
             let done = self.punch(&piece).is_ok() || self.overwrite_with_zeros(&piece).is_ok();
-            // Freeing memory takes as long as the drive's small discards: unless it
-            // gives way, reads wait up to 4 ms more whenever it has this processor.
-            std::thread::yield_now();
             over = self.lock();
             over.punching = None;
             self.punched.notify_all();
             if done {
                 over.freed.remove(piece);
+                // Who waited for the piece goes on, and whoever needs this processor: else
+                // the drive's time is kept up to 4 ms late, and reads wait as long.
+                drop(over);
+                std::thread::yield_now();
+                over = self.lock();
             } else {
                 // A store that can do neither keeps reading as zeros.
                 over = self.work.wait(over).unwrap_or_else(PoisonError::into_inner);
