@@ -424,6 +424,34 @@ fn what_is_discarded_twice_is_paced_twice() {
     }
 }
 
+/// A Vertex 2 takes 50 ms for each block of a tree: no pace holds an interval beside these,
+/// nor a second beside an emptied group, so that each commit more is only lost.
+#[test]
+fn where_nothing_holds_whole_groups_are_freed() {
+    for goal in [0.10, 0.30] {
+        let mut case = case("Vertex 2");
+        (case.work.again, case.work.unit) = (true, 1 << 30);
+        let sight = Sight {
+            beside: 2,
+            whole: true,
+            group: 1 << 30,
+            ..Sight::default()
+        };
+        let plain = case.plain();
+        let (outcome, told) = delete(&case, goal, sight, plain.lost / goal * 8.0 + 2.0);
+        let judged = judge(&outcome, START, case.baseline(), 1.0, case.service());
+        let what = format!(
+            "{goal}: {:.2} of plain's loss, {judged:?}",
+            judged.lost / plain.lost
+        );
+        println!("{what}");
+        assert!(told.done.is_some(), "{what}");
+        assert!(judged.mean <= goal + 0.02, "{what}");
+        // With pieces of two extents, twice as much.
+        assert!(judged.lost <= 0.6 * plain.lost, "{what}");
+    }
+}
+
 #[test]
 fn commits_that_cost_more_than_what_they_free_end_all_the_same() {
     let case = case("T500 1M");
