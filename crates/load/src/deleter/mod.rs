@@ -12,6 +12,7 @@ use crate::error::LoadError;
 
 mod command;
 mod discard;
+mod emptied;
 mod fstrim;
 mod lsm;
 mod progress;

@@ -9,9 +9,10 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-use super::progress::{Call, Progress};
-use super::victim::{Failed, Victim, total_bytes};
-use super::{End, Method, refuse, spawn};
+use super::emptied::{self, Emptied};
+use super::progress::Progress;
+use super::victim::{Failed, Victim};
+use super::{End, Method, refuse};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
@@ -49,53 +50,28 @@ pub(super) fn start(
     way: Way,
     clock: Clock,
 ) -> Result<Arc<Progress>, LoadError> {
-    let progress = Progress::new(clock, 1, total_bytes(&victims), victims.len() as u64);
-    spawn(&progress, move |progress, call| {
-        for victim in &victims {
-            if progress.stopping() {
-                return;
-            }
-            if let Err((what, error)) = empty(victim, way, progress, call) {
-                progress.fail(&victim.path, what, &error);
-            }
-        }
-    })?;
-    Ok(progress)
+    emptied::start(victims, way.sleep, clock, move |file| empty(file, way))
 }
 
-fn empty(victim: &Victim, way: Way, progress: &Progress, call: Call<'_>) -> Result<(), Failed> {
-    let mut left_bytes = victim.bytes;
-    // A name beside which others stay: the file must keep its content.
-    if victim.bytes > 0 {
-        let (file, len) = victim.open()?;
-        let chunk = way.chunk_bytes.get();
-        let chunks = len.div_ceil(chunk);
-        for n in 1..=chunks {
-            if progress.stopping() {
-                return Ok(());
-            }
-            // On the same grid from either end, so that no block is in two holes.
-            let (index, still_there) = match way.from {
-                End::Head => (n - 1, len.saturating_sub(n * chunk)),
-                End::Tail => (chunks - n, (chunks - n) * chunk),
-            };
-            let keep = victim.allocated_in(still_there, len);
-            let frees = left_bytes.saturating_sub(keep);
-            left_bytes -= frees;
-            // Beyond the end, so that the file's last block goes with it.
-            let offset = index * chunk;
-            let hole = chunk.min((len - offset).next_multiple_of(LAST));
-            call.make(frees, || punch(&file, offset, hole))
-                .map_err(|error| ("punch a hole into it", error))?;
-            progress.pause(way.sleep);
+fn empty(emptied: &mut Emptied<'_>, way: Way) -> Result<(), Failed> {
+    let (len, chunk) = (emptied.len, way.chunk_bytes.get());
+    let chunks = len.div_ceil(chunk);
+    for n in 1..=chunks {
+        if emptied.stopping() {
+            break;
         }
+        // On the same grid from either end, so that no block is in two holes.
+        let (index, still_there) = match way.from {
+            End::Head => (n - 1, len.saturating_sub(n * chunk)),
+            End::Tail => (chunks - n, (chunks - n) * chunk),
+        };
+        // Beyond the end, so that the file's last block goes with it.
+        let offset = index * chunk;
+        let hole = chunk.min((len - offset).next_multiple_of(LAST));
+        emptied.chunk(still_there, |file| {
+            punch(file, offset, hole).map_err(|error| ("punch a hole into it", error))
+        })?;
     }
-    if progress.stopping() {
-        return Ok(());
-    }
-    call.make(left_bytes, || std::fs::remove_file(&victim.path))
-        .map_err(|error| ("unlink it", error))?;
-    progress.file_done();
     Ok(())
 }
 

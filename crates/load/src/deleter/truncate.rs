@@ -4,9 +4,10 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::progress::{Call, Progress};
-use super::victim::{Failed, Victim, total_bytes};
-use super::{Method, spawn};
+use super::Method;
+use super::emptied::{self, Emptied};
+use super::progress::Progress;
+use super::victim::{Failed, Victim};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
@@ -29,50 +30,20 @@ pub(super) fn start(
     way: Way,
     clock: Clock,
 ) -> Result<Arc<Progress>, LoadError> {
-    let progress = Progress::new(clock, 1, total_bytes(&victims), victims.len() as u64);
-    spawn(&progress, move |progress, call| {
-        for victim in &victims {
-            if progress.stopping() {
-                return;
-            }
-            if let Err((what, error)) = cut(victim, way, progress, call) {
-                progress.fail(&victim.path, what, &error);
-            }
-        }
-    })?;
-    Ok(progress)
+    emptied::start(victims, way.sleep, clock, move |file| cut(file, way))
 }
 
-fn cut(victim: &Victim, way: Way, progress: &Progress, call: Call<'_>) -> Result<(), Failed> {
-    let mut left_bytes = victim.bytes;
-    // A name beside which others stay: the file must keep its content.
-    if victim.bytes > 0 {
-        let (file, full_len) = victim.open()?;
-        let mut len = full_len;
-        while len > 0 {
-            if progress.stopping() {
-                return Ok(());
+fn cut(emptied: &mut Emptied<'_>, way: Way) -> Result<(), Failed> {
+    let mut len = emptied.len;
+    while len > 0 && !emptied.stopping() {
+        len = len.saturating_sub(way.chunk_bytes.get());
+        emptied.chunk(len, |file| {
+            file.set_len(len).map_err(|error| ("truncate it", error))?;
+            if way.fsync {
+                file.sync_all().map_err(|error| ("sync it", error))?;
             }
-            len = len.saturating_sub(way.chunk_bytes.get());
-            let keep = victim.allocated_in(len, full_len);
-            let frees = left_bytes.saturating_sub(keep);
-            left_bytes -= frees;
-            let done = call.make(frees, || {
-                file.set_len(len).map_err(|error| ("truncate it", error))?;
-                if way.fsync {
-                    file.sync_all().map_err(|error| ("sync it", error))?;
-                }
-                Ok(())
-            });
-            done?;
-            progress.pause(way.sleep);
-        }
+            Ok(())
+        })?;
     }
-    if progress.stopping() {
-        return Ok(());
-    }
-    call.make(left_bytes, || std::fs::remove_file(&victim.path))
-        .map_err(|error| ("unlink it", error))?;
-    progress.file_done();
     Ok(())
 }
