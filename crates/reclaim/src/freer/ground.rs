@@ -196,7 +196,7 @@ fn md_copies(sys: &SysRoot, device: &DeviceInfo) -> f64 {
     let disks = number("raid_disks")
         .unwrap_or(device.below.len() as f64)
         .max(1.0);
-    match text(directory.join("level")).as_deref() {
+    let whole = match text(directory.join("level")).as_deref() {
         Some("raid1") => disks,
         Some("raid10") => {
             // Near and far copies: the low two bytes of the layout.
@@ -206,7 +206,10 @@ fn md_copies(sys: &SysRoot, device: &DeviceInfo) -> f64 {
         Some("raid4" | "raid5") if disks > 1.0 => disks / (disks - 1.0),
         Some("raid6") if disks > 2.0 => disks / (disks - 2.0),
         _ => 1.0,
-    }
+    };
+    // A disk that is missing discards nothing.
+    let missing = number("degraded").unwrap_or(0.0).clamp(0.0, disks - 1.0);
+    whole * (disks - missing) / disks
 }
 
 /// By the profile in which a btrfs keeps its data.
@@ -344,19 +347,24 @@ mod tests {
 
     #[test]
     fn mirrors_discard_each() {
-        let md = |level: &str, layout: &str| {
+        let degraded = |level: &str, layout: &str, missing: &str| {
             let more = [
                 ("/sys/class/block/sdx/md/level", level),
                 ("/sys/class/block/sdx/md/raid_disks", "4\n"),
                 ("/sys/class/block/sdx/md/layout", layout),
+                ("/sys/class/block/sdx/md/degraded", missing),
             ];
             let files: Vec<(&str, &str)> = SDX.iter().copied().chain(more).collect();
             ground(EXT4, &files).copies
         };
+        let md = |level: &str, layout: &str| degraded(level, layout, "0\n");
         assert_eq!(md("raid1\n", "0\n"), 4.0);
         assert_eq!(md("raid10\n", "258\n"), 2.0);
         assert_eq!(md("raid0\n", "0\n"), 1.0);
         assert!((md("raid5\n", "2\n") - 4.0 / 3.0).abs() < 1e-9);
+        assert_eq!(degraded("raid1\n", "0\n", "1\n"), 3.0);
+        assert_eq!(degraded("raid10\n", "258\n", "2\n"), 1.0);
+        assert!((degraded("raid5\n", "2\n", "1\n") - 1.0).abs() < 1e-9);
         let dup = [
             ("/sys/fs/btrfs/uuid/devices/sdx/x", ""),
             ("/sys/fs/btrfs/uuid/allocation/data/raid1/total_bytes", "0"),
