@@ -43,11 +43,12 @@ bench: ## CPU per I/O of the engine beside fio, and a simulated drive beside nbd
 	$(CARGO) bench --locked -p trimbench-load --bench engine
 	$(CARGO) bench --locked -p trimbench-lab --bench drive
 
-bench-rm: ## What readers lose beside `trimbench rm` and `fstrim` at goals from 5 to 50 %, beside rm, a chunk with a sleep, and util-linux's fstrim, on PATH_TO_TEST and on simulated drives; with two deleters, a drive that slows down, readers that come and go (45 minutes, nothing else running; BENCH_RM=--all: every drive and file system, three hours)
+bench-rm: ## What readers lose beside `trimbench rm` and `fstrim` at goals from 5 to 50 %, beside rm, a chunk with a sleep, and util-linux's fstrim, on PATH_TO_TEST and on simulated drives; with a limit for the latency; with two deleters, a drive that slows down, readers that come and go (50 minutes, nothing else running; BENCH_RM=--all: every drive and file system, three hours)
 	scripts/setup test
 	$(CARGO) build --release --locked -p trimbench
 	scripts/bench-rm --path $(PATH_TO_TEST)
 	scripts/bench-rm-lab $(BENCH_RM)
+	scripts/bench-rm-latency
 	scripts/bench-rm-luck
 	scripts/bench-fstrim --path $(PATH_TO_TEST) $(BENCH_RM)
 
