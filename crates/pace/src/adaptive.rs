@@ -18,7 +18,7 @@ use crate::feedback::Feedback;
 use crate::goal::{Goal, TOLERANCE};
 use crate::hurt::Hurt;
 use crate::latency::Latency;
-use crate::later::Later;
+use crate::later::{Later, Terms};
 use crate::meter::{Meter, Tick};
 use crate::pacer::State;
 use crate::piece::{COMMIT_LOSS, Sizes};
@@ -46,6 +46,9 @@ const UNLIKE: f64 = 1.05;
 const INTERVAL: f64 = 0.1;
 const INTERVAL_SHARE: f64 = 0.45;
 const INTERVAL_TIMES: f64 = 1.6;
+
+/// By how much faster it is freed than a deadline asks for.
+const HASTE: f64 = 1.05;
 
 /// The most that is taken where a latency must be held: it always has to be looked.
 const LATENCY_SHARE: f64 = 0.98;
@@ -220,21 +223,16 @@ impl Adaptive {
             return Advice::wait(LONGEST_WAIT, piece, Why::Refused);
         }
         if self.mode == DebtMode::Later || !self.debt.is_answered() {
-            let per_byte = self
-                .cost
-                .predict(self.sizes.whole())
-                .map(|s| s / self.sizes.whole());
-            let expected = self.mode == DebtMode::Later;
-            let costs = self.hurt.phi();
-            return self.later.advise(
-                now,
-                seen.freed,
-                &tick,
-                share.share / costs,
-                per_byte,
-                expected,
-                &self.sizes,
-            );
+            let whole = self.sizes.whole();
+            let terms = Terms {
+                share: share.share / self.hurt.phi(),
+                per_byte: self.cost.predict(whole).map(|seconds| seconds / whole),
+                at_least: self.by_deadline(now, seen),
+                expected: self.mode == DebtMode::Later,
+            };
+            return self
+                .later
+                .advise(now, seen.freed, &tick, terms, &self.sizes);
         }
         self.next(now, seen, share)
     }
@@ -392,11 +390,8 @@ impl Adaptive {
                 why: Some(Why::Urgent),
             };
         }
-        if let (Some(deadline), Some(left), Some(start)) =
-            (self.goal.deadline, seen.left, self.start)
-        {
-            let remains = deadline.saturating_sub(now.since(start)).as_secs_f64();
-            let needed = self.rest(left).unwrap_or(0.0) * 1.05 / remains.max(1e-3);
+        if let (Some(left), Some(remains)) = (seen.left, self.remains(now)) {
+            let needed = self.rest(left).unwrap_or(0.0) * HASTE / remains;
             if needed > share.share {
                 let most = match self.goal.max_latency {
                     Some(_) => LATENCY_SHARE,
@@ -409,6 +404,20 @@ impl Adaptive {
             }
         }
         share
+    }
+
+    /// How long until the deadline, in seconds.
+    fn remains(&self, now: Time) -> Option<f64> {
+        let remains = self.goal.deadline?.saturating_sub(now.since(self.start?));
+        Some(remains.as_secs_f64().max(1e-3))
+    }
+
+    /// Bytes for each second that the deadline asks for.
+    fn by_deadline(&self, now: Time, seen: &Feedback<'_>) -> f64 {
+        match (seen.left, self.remains(now)) {
+            (Some(left), Some(remains)) => left as f64 * HASTE / remains,
+            _ => 0.0,
+        }
     }
 
     /// What the rest will cost the others, in seconds.

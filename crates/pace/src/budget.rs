@@ -14,6 +14,10 @@ const MEMORY: f64 = 30.0;
 /// What other people's discards may take of the goal at most.
 const YIELD: f64 = 0.8;
 
+/// Whoever was kept out by other people's discards for so long, in seconds, or for as long as
+/// it takes to get a piece of what they leave at least, lets one in.
+const STARVED: f64 = 2.0;
+
 /// How long other people's discards are remembered, in seconds.
 const THEIRS: f64 = 1.0;
 
@@ -41,6 +45,8 @@ pub(crate) struct Budget {
     theirs: f64,
     watched: f64,
     now: Time,
+    /// When a piece last went, or all began.
+    went: Option<Time>,
     /// What was lost when, in seconds: to ours, and to theirs.
     lost: VecDeque<(Time, f64, f64)>,
 }
@@ -60,6 +66,7 @@ impl Budget {
     pub(crate) fn refill(&mut self, now: Time, share: f64, depth: f64) {
         let passed = now.since(self.now).as_secs_f64();
         self.now = self.now.max(now);
+        self.went.get_or_insert(now);
         let fade = (-passed / THEIRS).exp();
         self.ours *= fade;
         self.theirs *= fade;
@@ -114,6 +121,7 @@ impl Budget {
     pub(crate) fn reserve(&mut self, need: f64) {
         self.tokens -= need;
         self.reserved += need;
+        self.went = Some(self.now);
     }
 
     /// The piece is done: what it didn't use comes back.
@@ -146,6 +154,13 @@ impl Budget {
         Duration::from_secs_f64((short / self.own(share).max(1e-6)).min(3600.0))
     }
 
+    /// Whether one would have gone long ago if others took all but what they leave at least.
+    fn is_starved(&self, need: f64, share: f64) -> bool {
+        let due = (need / (share * (1.0 - YIELD))).max(STARVED);
+        self.went
+            .is_some_and(|went| self.now.since(went).as_secs_f64() > due)
+    }
+
     /// How long until `need` more keeps the loss of the last `window` seconds
     /// within `most` (nothing, if that is negative), where `share` of the time may be lost
     /// in the long run.
@@ -154,9 +169,10 @@ impl Budget {
         let within = |then: &Time| self.now.since(*then).as_secs_f64() < window;
         let losses = || self.lost.iter().filter(|(then, ..)| within(then));
         let theirs: f64 = losses().map(|(.., theirs)| theirs).sum();
-        // Of theirs, no more counts than they may take; and who discards without any
-        // regard doesn't keep out a piece that is larger than what is left to us.
-        let regardless = self.own(share) <= share * (1.0 - YIELD);
+        // Of theirs, no more counts than they may take; and who discards without any regard, or
+        // so steadily that nothing has gone for long, doesn't keep out a piece that is larger
+        // than what is left to us.
+        let regardless = self.own(share) <= share * (1.0 - YIELD) || self.is_starved(need, share);
         let room = if regardless { most - need } else { most };
         let counts = if theirs > 0.0 {
             (room.clamp(0.0, most * YIELD) / theirs).min(1.0)
@@ -168,6 +184,9 @@ impl Budget {
         for (then, ours, theirs) in losses() {
             if over <= 1e-9 {
                 break;
+            }
+            if ours + theirs * counts <= 0.0 {
+                continue;
             }
             // If it alone is too much, it goes when nothing else is in the window.
             wait = Duration::from_secs_f64(window).saturating_sub(self.now.since(*then));
@@ -200,6 +219,48 @@ mod tests {
         assert!((wait - 0.5).abs() < 1e-6, "{wait}");
         let all = budget.until_window(9.0, 1.0, 0.125, 0.1).as_secs_f64();
         assert!((all - 0.9).abs() < 1e-6, "{all}");
+    }
+
+    /// How many pieces that cost `need` go within a minute, while somebody else's discard
+    /// takes `theirs` seconds every so many milliseconds.
+    fn went_beside(theirs: f64, every_ms: u64, need: f64) -> usize {
+        let (mut budget, mut went) = (Budget::new(0.0), 0);
+        for ms in 0..60_000 {
+            budget.refill(at(ms as f64 / 1e3), 0.1, need);
+            if ms % every_ms == 0 {
+                budget.charge(0.0, theirs);
+            }
+            let window = budget.until_window(need, 1.0 - need, 0.115 - need, 0.1);
+            if budget.until(need, 0.1).is_zero() && window.is_zero() {
+                budget.reserve(need);
+                budget.charge(need, 0.0);
+                budget.release();
+                went += 1;
+            }
+        }
+        went
+    }
+
+    #[test]
+    fn who_discards_steadily_stops_nobody_for_ever() {
+        for (theirs, every_ms, need) in [
+            (0.0041, 66, 0.034),
+            (0.004, 80, 0.05),
+            (0.001, 900, 0.3),
+            (0.05, 800, 0.05),
+            (0.09, 100, 0.01),
+        ] {
+            let due = 60.0 / (need / 0.02_f64).max(STARVED);
+            let went = went_beside(theirs, every_ms, need) as f64;
+            assert!(
+                went > 0.5 * due - 1.0,
+                "{theirs} every {every_ms} ms: {went} of {due}"
+            );
+            assert!(
+                went * need < 0.11 * 60.0,
+                "{theirs} every {every_ms} ms: {went}"
+            );
+        }
     }
 
     #[test]

@@ -20,6 +20,20 @@ const FASTEST: f64 = 64e9;
 /// came: then two debts were given up anew, which takes longer than this.
 const CAME: Duration = Duration::from_secs(3);
 
+/// On which terms it is freed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    /// The share of the time that discards may take.
+    pub(crate) share: f64,
+    /// What a card says that a byte costs, in seconds.
+    pub(crate) per_byte: Option<f64>,
+    /// Bytes for each second that a deadline asks for, whatever they cost.
+    pub(crate) at_least: f64,
+    /// The discards will come; otherwise nothing is seen of them, and the rate doubles
+    /// every second.
+    pub(crate) expected: bool,
+}
+
 /// Frees at the rate at which discards, whenever they come, take no more than
 /// the share that they may.
 #[derive(Debug, Clone, Default)]
@@ -32,18 +46,13 @@ pub(crate) struct Later {
 }
 
 impl Later {
-    /// `per_byte`: what a card says that a byte costs. `expected`: the discards
-    /// will come; otherwise nothing is seen of them, and the rate doubles every
-    /// second.
-    #[allow(clippy::too_many_arguments)]
+    /// How much may go now.
     pub(crate) fn advise(
         &mut self,
         now: Time,
         freed: u64,
         tick: &Tick,
-        share: f64,
-        per_byte: Option<f64>,
-        expected: bool,
+        terms: Terms,
         sizes: &Sizes,
     ) -> Advice {
         self.busy += tick.busy;
@@ -53,24 +62,29 @@ impl Later {
         }
         // A few small discards of a journal tell nothing about a byte.
         let seen = (self.bytes > 64e6).then(|| (self.busy + 0.001) / self.bytes);
-        let cost = seen.or(per_byte).unwrap_or(ASSUMED).max(1e-15);
-        let mut bytes_per_s = share / cost;
+        let cost = seen.or(terms.per_byte).unwrap_or(ASSUMED).max(1e-15);
+        let mut bytes_per_s = terms.share / cost;
         let (since, _) = self
             .silent
             .filter(|(_, asked)| now.since(*asked) < CAME)
             .unwrap_or((now, now));
         self.silent = Some((since, now));
-        if !expected {
+        if !terms.expected {
             bytes_per_s *= now.since(since).as_secs_f64().min(40.0).exp2();
         }
-        let bytes_per_s = bytes_per_s.min(FASTEST);
+        let is_late = terms.at_least > bytes_per_s;
+        let bytes_per_s = bytes_per_s.max(terms.at_least).min(FASTEST);
         // Ten pieces a second, but no extent is cut for that.
         let piece = ((bytes_per_s / 10.0) as u64).clamp(sizes.whole() as u64, u64::MAX >> 1);
         let rate = self
             .rate
             .get_or_insert_with(|| Rate::new(bytes_per_s, piece));
         rate.set(now, freed, bytes_per_s, piece);
-        let why = if expected { Why::Holding } else { Why::Unpaced };
+        let why = match terms.expected {
+            _ if is_late => Why::Deadline,
+            true => Why::Holding,
+            false => Why::Unpaced,
+        };
         let mut advice = rate.advise(now, freed, why);
         advice.ask_again = advice.ask_again.min(Duration::from_secs(1));
         advice
@@ -89,7 +103,13 @@ mod tests {
         let mut later = Later::default();
         let mut rate = |second: u64| {
             let now = Time::from_nanos(second * 1_000_000_000);
-            later.advise(now, 0, &Tick::default(), 0.1, None, false, &sizes);
+            let terms = Terms {
+                share: 0.1,
+                per_byte: None,
+                at_least: 0.0,
+                expected: false,
+            };
+            later.advise(now, 0, &Tick::default(), terms, &sizes);
             later.rate.as_ref().unwrap().bytes_per_s
         };
         let first = rate(1);

@@ -234,6 +234,21 @@ fn a_deadline_lifts_the_pace_and_says_so() {
 }
 
 #[test]
+fn a_deadline_is_kept_where_discards_come_two_minutes_later() {
+    let mut work = Work::new(64 * GIB, 512);
+    work.mode = DebtMode::Later;
+    let goal = Goal {
+        deadline: Some(Duration::from_secs(60)),
+        ..Goal::default()
+    };
+    let mut pacer = Pacer::new(Policy::Adaptive(goal), &work, None).unwrap();
+    let mut world = World::new(work.bytes, Some(120.0));
+    assert!(world.run(&mut pacer, 200_000));
+    assert!((50.0..64.0).contains(&world.now), "{} s", world.now);
+    assert!(world.said.iter().any(|(_, a)| a.why == Why::Deadline));
+}
+
+#[test]
 fn a_latency_is_held_even_if_all_throughput_may_be_lost() {
     let work = Work::new(8 * GIB, 64);
     let goal = Goal {
