@@ -3,7 +3,7 @@ use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::*;
@@ -12,6 +12,8 @@ use crate::ReclaimError;
 /// Removes a few names each time a directory is read, as if the others couldn't be found.
 struct Finds {
     each_time: u64,
+    /// Somebody makes another name whenever the directory is about to be left.
+    refilled: bool,
     /// Since the directory was last left.
     found: u64,
     visited: u64,
@@ -42,6 +44,11 @@ impl Visit for Finds {
         _: &Trail,
     ) -> Result<Left, ReclaimError> {
         self.found = 0;
+        if self.refilled {
+            let directory = rustix::fs::openat(parent, name, OFlags::PATH, Mode::empty()).unwrap();
+            let access = OFlags::CREATE | OFlags::WRONLY;
+            rustix::fs::openat(&directory, "another", access, Mode::RUSR).unwrap();
+        }
         Ok(
             match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
                 Ok(()) => Left::Done,
@@ -71,7 +78,7 @@ impl Visit for Finds {
 }
 
 /// Walks a directory of three names; whether it is gone, and what failed.
-fn walked(each_time: u64) -> (bool, Vec<Errno>) {
+fn walked(each_time: u64, refilled: bool) -> (bool, Vec<Errno>) {
     let outer = tempfile::tempdir().unwrap();
     let tree = outer.path().join("t");
     fs::create_dir(&tree).unwrap();
@@ -86,6 +93,7 @@ fn walked(each_time: u64) -> (bool, Vec<Errno>) {
     };
     let mut visit = Finds {
         each_time,
+        refilled,
         found: 0,
         visited: 0,
         removed: 0,
@@ -98,10 +106,15 @@ fn walked(each_time: u64) -> (bool, Vec<Errno>) {
 
 #[test]
 fn names_left_out_at_first_are_met_later() {
-    assert_eq!(walked(2), (true, vec![]));
+    assert_eq!(walked(2, false), (true, vec![]));
+}
+
+#[test]
+fn who_makes_names_for_ever_is_not_outwaited() {
+    assert_eq!(walked(9, true), (false, vec![Errno::NOTEMPTY]));
 }
 
 #[test]
 fn names_that_cannot_be_found_are_not_looked_for_for_ever() {
-    assert_eq!(walked(0), (false, vec![Errno::NOTEMPTY]));
+    assert_eq!(walked(0, false), (false, vec![Errno::NOTEMPTY]));
 }

@@ -13,6 +13,9 @@ use crate::ReclaimError;
 
 /// Directories that are open at a time.
 pub(crate) const MOST_OPEN: usize = 48;
+/// A directory in which something was left is looked at so often from the start: each time
+/// some names went, but who is making others there goes on for ever.
+const MOST_ROUNDS: u32 = 32;
 /// Names are read into so much; one call brings some 8,000 of them.
 const BUFFER: usize = 256 << 10;
 
@@ -133,8 +136,9 @@ struct Level {
     trail: usize,
     /// Something in it stays.
     stays: bool,
-    /// What was removed in all when it was last looked at from the start.
+    /// What was removed in all when it was last looked at from the start, and how often it was.
     removed: u64,
+    rounds: u32,
 }
 
 /// Walks a directory tree, the deepest first. Returns whether nothing stays.
@@ -322,7 +326,8 @@ impl Walk<'_> {
         if left == Left::NotEmpty {
             // Some file systems leave names out while others are being removed. Others list
             // names that can't be found: where none went, none will.
-            if visit.removed() > level.removed && level.rewind(visit.removed()).is_ok() {
+            let again = visit.removed() > level.removed && level.rounds < MOST_ROUNDS;
+            if again && level.rewind(visit.removed()).is_ok() {
                 self.levels.push(level);
                 return Ok(None);
             }
@@ -361,6 +366,7 @@ impl Level {
             trail,
             stays: false,
             removed,
+            rounds: 1,
         }
     }
 
@@ -394,6 +400,7 @@ impl Level {
             rustix::fs::seek(directory, SeekFrom::Start(0))?;
         }
         (self.removed, self.cookie) = (removed, 0);
+        self.rounds += 1;
         self.batch = Batch::default();
         Ok(())
     }
