@@ -1,5 +1,6 @@
 //! Goes on with what was interrupted.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -32,44 +33,61 @@ pub fn resume(
     // All trashes stay open.
     linux::files::allow_most_open();
     let (mut trashes, mut failures) = (Vec::new(), 0);
-    let mut add = |directory: &Path, name: &str, talk: &mut dyn Talk| {
-        let parent = open(directory)?;
-        match Trash::find(&Rc::new(parent), directory, name) {
-            Ok(Some(trash)) => trashes.push(trash),
-            Ok(None) => {}
+    let mut add =
+        |parent: OwnedFd, directory: &Path, name: &str, talk: &mut dyn Talk| match Trash::find(
+            &Rc::new(parent),
+            directory,
+            name,
+        ) {
+            Ok(Some(trash)) => {
+                trashes.push(trash);
+                Added::Held
+            }
+            Ok(None) => Added::Gone,
             Err(Unusable(because)) => {
                 failures += 1;
                 let path = directory.join(name);
                 let problem = format!("it is left alone, because {because}");
                 talk.failed(&path, &crate::rm::Problem::Words(problem));
+                Added::LeftAlone
             }
-        }
-        Ok::<(), ReclaimError>(())
-    };
+        };
     match place {
         Where::Directory(directory) => {
             let named = directory.file_name().and_then(|name| name.to_str());
             let parent = directory.parent();
             match (named, parent) {
                 (Some(name), Some(parent)) if linux::owner::is_named(name, PREFIX) => {
-                    add(or_here(parent), name, talk)?;
+                    let parent = or_here(parent);
+                    add(open(parent)?, parent, name, talk);
                 }
                 _ => {
                     for name in names(directory)? {
-                        add(directory, &name, talk)?;
+                        add(open(directory)?, directory, &name, talk);
                     }
                 }
             }
         }
         Where::All => {
-            for (directory, name, note) in remember::all() {
-                match add(&directory, &name, talk) {
-                    Ok(()) if !directory.join(&name).exists() => {
-                        let _ = std::fs::remove_file(note);
+            for noted in remember::all() {
+                let (directory, name) = (&noted.directory, &noted.name);
+                let parent = match open(directory) {
+                    Ok(parent) => parent,
+                    Err(error) => {
+                        talk.note(&format!("{error}; what lies there waits"));
+                        continue;
                     }
-                    Ok(()) => {}
-                    // Its file system isn't mounted now: the note stays.
-                    Err(error) => talk.note(&format!("{error}; what lies there waits")),
+                };
+                let same = noted.is_on(parent.as_fd());
+                match add(parent, directory, name, talk) {
+                    Added::Gone if !same => talk.note(&format!(
+                        "{} is on a file system that isn't mounted there now: it waits",
+                        crate::words::quoted(&directory.join(name))
+                    )),
+                    // The number has changed: it is noted anew.
+                    Added::Held if !same => noted.link.forget(),
+                    Added::Gone => noted.link.forget(),
+                    Added::Held | Added::LeftAlone => {}
                 }
             }
         }
@@ -78,6 +96,14 @@ pub fn resume(
     let mut outcome = go_on(trashes, freers, talk);
     outcome.failures += failures;
     Ok((outcome, count))
+}
+
+/// What became of one that was looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Added {
+    Held,
+    Gone,
+    LeftAlone,
 }
 
 fn or_here(path: &Path) -> &Path {
@@ -95,7 +121,7 @@ fn failed(path: &Path, errno: rustix::io::Errno) -> ReclaimError {
     }
 }
 
-fn open(path: &Path) -> Result<std::os::fd::OwnedFd, ReclaimError> {
+fn open(path: &Path) -> Result<OwnedFd, ReclaimError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| failed(path, errno))
 }

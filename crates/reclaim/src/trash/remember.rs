@@ -1,19 +1,51 @@
 //! Where trashes lie that aren't empty yet, so that all can be resumed at once.
 //!
 //! A symbolic link for each, in a directory of this user's: `$XDG_STATE_HOME`
-//! (or `~/.local/state`) `/trimbench/trash`. Where there is no place for it,
-//! the trash is found by its directory alone.
+//! (or `~/.local/state`) `/trimbench/trash`. Its name ends with the number of the
+//! file system: where that isn't mounted now, what lies there isn't gone. Where there is
+//! no place for it, the trash is found by its directory alone.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Between the trash's name and its file system.
+const ON: &str = "@";
 
 /// The note of one trash.
 #[derive(Debug)]
-pub(super) struct Link(PathBuf);
+pub(crate) struct Link {
+    notes: OwnedFd,
+    name: OsString,
+}
 
 impl Link {
-    pub(super) fn forget(self) {
-        let _ = std::fs::remove_file(self.0);
+    pub(crate) fn forget(self) {
+        let _ = rustix::fs::unlinkat(&self.notes, &self.name, AtFlags::empty());
+    }
+}
+
+/// A trash that was noted.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    /// The directory it was in.
+    pub(crate) directory: PathBuf,
+    pub(crate) name: String,
+    pub(crate) link: Link,
+}
+
+impl Noted {
+    /// Whether an open directory is on the file system on which the trash was.
+    pub(crate) fn is_on(&self, directory: BorrowedFd<'_>) -> bool {
+        let here = file_system(directory);
+        let name = self.link.name.to_str().and_then(|name| name.split_once(ON));
+        name.is_some_and(|(_, there)| here.is_some_and(|here| here == there))
     }
 }
 
@@ -30,32 +62,82 @@ pub(crate) fn place() -> Option<PathBuf> {
 }
 
 /// Notes where a trash lies now; `None` where that isn't possible.
-pub(super) fn remember(trash: BorrowedFd<'_>, name: &str) -> Option<Link> {
+pub(crate) fn remember(trash: BorrowedFd<'_>, name: &str) -> Option<Link> {
     let place = place()?;
     let path = std::fs::read_link(format!("/proc/self/fd/{}", trash.as_raw_fd())).ok()?;
-    std::fs::create_dir_all(&place).ok()?;
-    let link = place.join(name.trim_start_matches('.'));
-    match std::os::unix::fs::symlink(path, &link) {
-        Ok(()) => Some(Link(link)),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Some(Link(link)),
+    // Nothing is made in another user's home: `sudo` may leave HOME as it was.
+    let there = place.ancestors().find_map(|path| path.metadata().ok())?;
+    if there.uid() != rustix::process::geteuid().as_raw() {
+        return None;
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&place)
+        .ok()?;
+    let notes = open(&place)?;
+    let name = format!(
+        "{}{ON}{}",
+        name.trim_start_matches('.'),
+        file_system(trash)?
+    );
+    match rustix::fs::symlinkat(path, &notes, &name) {
+        Ok(()) | Err(Errno::EXIST) => Some(Link {
+            notes,
+            name: name.into(),
+        }),
         Err(_) => None,
     }
 }
 
-/// All that were noted: the directory each was in, its name, and its note.
-pub(crate) fn all() -> Vec<(PathBuf, String, PathBuf)> {
-    let Some(notes) = place().and_then(|place| std::fs::read_dir(place).ok()) else {
+/// All that were noted.
+pub(crate) fn all() -> Vec<Noted> {
+    let Some(notes) = place().and_then(|place| open(&place)) else {
         return Vec::new();
     };
-    let mut found: Vec<_> = notes
-        .filter_map(|note| {
-            let note = note.ok()?.path();
-            let path = std::fs::read_link(&note).ok()?;
+    let Ok(entries) = rustix::fs::Dir::read_from(&notes) else {
+        return Vec::new();
+    };
+    let mut found: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let path = rustix::fs::readlinkat(&notes, entry.file_name(), Vec::new()).ok()?;
+            let path = PathBuf::from(OsString::from_vec(path.into_bytes()));
             let name = path.file_name()?.to_str()?.to_owned();
-            let parent: &Path = path.parent()?;
-            linux::owner::is_named(&name, super::PREFIX).then(|| (parent.to_owned(), name, note))
+            let note = entry.file_name().to_str().ok()?;
+            let is_ours = linux::owner::is_named(&name, super::PREFIX)
+                && note.starts_with(name.trim_start_matches('.'));
+            is_ours.then_some(Noted {
+                directory: path.parent().map(Path::to_owned)?,
+                name,
+                link: Link {
+                    notes: notes.try_clone().ok()?,
+                    name: std::ffi::OsStr::from_bytes(note.as_bytes()).to_owned(),
+                },
+            })
         })
         .collect();
-    found.sort();
+    found.sort_by(|one, other| {
+        (&one.directory, &one.name, &one.link.name).cmp(&(
+            &other.directory,
+            &other.name,
+            &other.link.name,
+        ))
+    });
     found
+}
+
+/// Opens the directory of the notes, which must be this user's: what is in it is removed by name.
+fn open(place: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let notes = rustix::fs::open(place, flags, Mode::empty()).ok()?;
+    let stat = rustix::fs::fstat(&notes).ok()?;
+    let ours = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o002 == 0;
+    ours.then_some(notes)
+}
+
+/// A file system's number, which it keeps when it is mounted again, on most.
+fn file_system(at: BorrowedFd<'_>) -> Option<String> {
+    let found = rustix::fs::fstatvfs(at).ok()?;
+    Some(format!("{:016x}", found.f_fsid))
 }
