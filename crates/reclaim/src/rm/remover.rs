@@ -382,13 +382,22 @@ impl<'a> Remover<'a> {
         let emptied = match place.open() {
             Large::Alone(file) if place.unlink_first => {
                 let gone = self.unlink(place.at, &place.name, path)?;
-                // Only what has no name any more is emptied: else it was another file.
+                // Only what has no name any more is emptied, else it was another file; and what
+                // nobody has opened before it went.
                 let nameless = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
-                match (gone && nameless, self.free(at.device)) {
+                let ours =
+                    gone && nameless && linux::files::open_elsewhere(&file).is_ok_and(|is| !is);
+                let emptied = match (ours, self.free(at.device)) {
                     (true, Some((free, mut relay))) => free.empty(&file, &mut relay),
                     _ => Ok(()),
-                }?;
-                return Ok(gone);
+                };
+                return match emptied {
+                    Err(ReclaimError::Free { source, .. }) => {
+                        self.all_at_once(path, &source);
+                        Ok(gone)
+                    }
+                    emptied => emptied.map(|()| gone),
+                };
             }
             Large::Alone(file) => {
                 self.begun = true;
@@ -412,14 +421,16 @@ impl<'a> Remover<'a> {
         };
         match emptied {
             Ok(()) => {}
-            Err(ReclaimError::Free { source, .. }) => {
+            // Nothing can be removed there.
+            Err(ReclaimError::Free { source, .. })
+                if matches!(Errno::from_io_error(&source), Some(Errno::ROFS | Errno::IO)) =>
+            {
                 place.put_back();
-                let problem = match Errno::from_io_error(&source) {
-                    Some(errno) => Problem::System(errno),
-                    None => Problem::Words(crate::words::of_io(&source)),
-                };
-                return self.stays(path, problem);
+                let errno = Errno::from_io_error(&source).unwrap_or(Errno::IO);
+                return self.stays(path, Problem::System(errno));
             }
+            // rm would remove it.
+            Err(ReclaimError::Free { source, .. }) => self.all_at_once(path, &source),
             Err(error) => return Err(error),
         }
         let gone = self.unlink(place.at, &place.name, path)?;
@@ -427,6 +438,13 @@ impl<'a> Remover<'a> {
             place.put_back();
         }
         Ok(gone)
+    }
+
+    /// Says that a file's space comes free with its name.
+    fn all_at_once(&mut self, path: &Path, why: &std::io::Error) {
+        let (name, why) = (crate::words::quoted(path), crate::words::of_io(why));
+        let what = format!("{name} is removed all at once: it can't be emptied: {why}");
+        self.talk.note(&what);
     }
 
     fn unlink(

@@ -167,3 +167,31 @@ fn subvolumes_go_in_place_and_snapshots_keep_what_they_have() {
     quickly(here, &["-r", "snap"]).succeeds();
     assert_eq!(seen(here), [""; 0]);
 }
+
+/// A truncation takes new metadata, which a used-up quota refuses; unlinking doesn't.
+#[test]
+fn a_used_up_quota_is_no_obstacle() {
+    let Some(fs) = ground(Fs::Btrfs, "discard=sync", 1024) else {
+        return;
+    };
+    let at = fs.path().to_string_lossy().into_owned();
+    let volume = fs.path().join("volume");
+    let path = volume.to_string_lossy().into_owned();
+    must("btrfs", &["subvolume", "create", &path]);
+    must("btrfs", &["quota", "enable", &at]);
+    file(&volume.join("big"), 64);
+    must("btrfs", &["quota", "rescan", "-w", &at]);
+    must("btrfs", &["qgroup", "limit", "8M", &path]);
+    must("sync", &["-f", &at]);
+    let big = File::options()
+        .write(true)
+        .open(volume.join("big"))
+        .unwrap();
+    let refused = big.set_len(1 << 20).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::QuotaExceeded);
+    drop(big);
+    let done = removed(&volume, &["big", "missing"]);
+    let said = "'big' is removed all at once: it can't be emptied: Disk quota exceeded";
+    done.fails_with(1, &[said, "missing"]);
+    assert_eq!(seen(&volume), [""; 0]);
+}
