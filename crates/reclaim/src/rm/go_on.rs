@@ -20,7 +20,8 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
             .entries
             .iter()
             .map(|entry| (Some(entry), Trash::name(entry.number)));
-        for (entry, name) in entries.chain([(None, FILE.to_owned())]) {
+        // The half-emptied file first: it has the place where others like it are emptied.
+        for (entry, name) in [(None, FILE.to_owned())].into_iter().chain(entries) {
             if !trash.has(&name) {
                 continue;
             }

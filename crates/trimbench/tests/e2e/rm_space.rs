@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::common::gate::times;
 use crate::common::loop_fs::{must, names};
-use crate::common::run::start;
+use crate::common::run::{run, start};
 use crate::rm_place::{MIB, SLOW, ext4, file, place, removed, rm, seen};
 
 #[test]
@@ -222,6 +222,77 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
         "{}",
         done.text()
     );
+}
+
+#[test]
+fn what_is_not_mounted_just_now_is_not_forgotten() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let (here, state) = (fs.path(), tempfile::tempdir().unwrap());
+    let noted = |command: &mut Command| {
+        command.env("XDG_STATE_HOME", state.path());
+    };
+    file(&here.join("big"), 64);
+    let mut slow = rm(here, &["big", "--chunk", "4", "--sleep", "300ms"]);
+    noted(&mut slow);
+    let mut running = start(slow);
+    running.until("the trash", || seen(here) == ["trash"]);
+    running.signal(Signal::INT);
+    running.wait().fails_with(130, &["--resume"]);
+
+    let all = || {
+        let mut command = rm(state.path(), &["--resume", "--all", "--slowdown", "100%"]);
+        noted(&mut command);
+        run(command)
+    };
+    let (device, at) = (fs.device().path().to_string_lossy(), here.to_string_lossy());
+    must("umount", &[&at]);
+    let done = all();
+    assert!(
+        done.succeeds().stderr.contains("it waits"),
+        "{}",
+        done.text()
+    );
+    must("mount", &["-o", "discard", &device, &at]);
+    all().succeeds();
+    assert_eq!(seen(here), [""; 0]);
+    assert_eq!(names(&state.path().join("trimbench/trash")), [""; 0]);
+}
+
+#[test]
+fn what_is_half_emptied_is_gone_on_with_first() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    // Others can write there: each is emptied in the trash, under the same name.
+    fs::create_dir(here.join("t")).unwrap();
+    must("chmod", &["777", &here.join("t").to_string_lossy()]);
+    for name in ["one", "two"] {
+        file(&here.join("t").join(name), 32);
+    }
+    let emptied = |below: u64| {
+        let trash = names(here).into_iter().find(|name| name.starts_with('.'));
+        let trash = here.join(trash.unwrap_or_default());
+        let length = fs::metadata(trash.join("file")).map(|found| found.len());
+        length.is_ok_and(|length| length < below).then_some(trash)
+    };
+    let arguments = [&["-r", "t"], &SLOW[..]].concat();
+    let mut running = start(rm(here, &arguments));
+    running.until("one is half emptied", || emptied(24 << 20).is_some());
+    running.signal(Signal::TERM);
+    running.wait().fails_with(130, &["--resume"]);
+    let trash = emptied(24 << 20).unwrap();
+    let left = fs::metadata(trash.join("file")).unwrap().len();
+
+    let mut running = start(rm(here, &[&["--resume"], &SLOW[..]].concat()));
+    running.until("it is gone on with", || emptied(left).is_some());
+    assert_eq!(names(&trash.join("000001")).len(), 1, "the other waits");
+    running.signal(Signal::TERM);
+    running.wait().fails_with(130, &["--resume"]);
+    removed(here, &["--resume", "--slowdown", "100%"]).succeeds();
+    assert_eq!(seen(here), [""; 0]);
 }
 
 #[test]
