@@ -99,7 +99,7 @@ fn policy(args: &RmArgs) -> Policy {
 fn options(args: &RmArgs) -> Options {
     let asking = match () {
         () if args.each || args.interactive == Some(Interactive::Always) => Asking::Always,
-        () if args.force || args.interactive.is_some() || args.once => Asking::Never,
+        () if args.force || args.interactive == Some(Interactive::Never) => Asking::Never,
         // Root may write to everything.
         () if std::io::stdin().is_terminal() && !rustix::process::geteuid().is_root() => {
             Asking::Protected

@@ -120,11 +120,13 @@ fn what_may_not_be_written_to_is_asked_about() {
     let path = |name: &str| place.join(name).to_string_lossy().into_owned();
     fs::create_dir(place.join("d")).unwrap();
     fs::write(place.join("f"), "1").unwrap();
-    must("chmod", &["555", &path("d"), &path("f")]);
+    fs::write(place.join("g"), "1").unwrap();
+    must("chmod", &["555", &path("d"), &path("f"), &path("g")]);
     must("chown", &["-R", "65534", &place.to_string_lossy()]);
     for (arguments, what) in [
         (&["-d", "d"][..], "remove write-protected directory 'd'?"),
         (&["f"], "remove write-protected regular file 'f'?"),
+        (&["-I", "g"], "remove write-protected regular file 'g'?"),
     ] {
         let name = arguments[arguments.len() - 1];
         for answer in ["n\n", "y\n"] {
