@@ -135,9 +135,16 @@ fn claim(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno> {
         Err(errno) => return Err(errno),
     }
     let exclusive = access | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-    let lock = write_owner(rustix::fs::openat(&directory, OWNER_NEW, exclusive, mode)?)?;
-    rustix::fs::renameat(&directory, OWNER_NEW, &directory, OWNER)?;
-    Ok((directory, lock))
+    let owner = rustix::fs::openat(&directory, OWNER_NEW, exclusive, mode)?;
+    let named = write_owner(owner).and_then(|lock| {
+        rustix::fs::renameat(&directory, OWNER_NEW, &directory, OWNER)?;
+        Ok(lock)
+    });
+    if named.is_err() {
+        // A full disk: what is left must be empty, or nobody knows whose it is.
+        let _ = rustix::fs::unlinkat(&directory, OWNER_NEW, AtFlags::empty());
+    }
+    named.map(|lock| (directory, lock))
 }
 
 fn write_owner(fd: OwnedFd) -> Result<OwnedFd, Errno> {

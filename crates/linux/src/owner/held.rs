@@ -2,6 +2,7 @@
 //! a locked owner file in it.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -12,6 +13,9 @@ use super::OwnerError;
 use super::claim::{Owner, create_in};
 use super::clear::{entries, is_our_file};
 use super::names::{self, OWNER, OWNER_NEW};
+
+const OTHERS: &str = "it belongs to another user";
+const WRITABLE: &str = "others may write to it";
 
 /// A directory that this process alone works in. Dropping it lets go of it and
 /// removes nothing.
@@ -44,14 +48,28 @@ impl Held {
     /// digits, for this user alone. `parent_path` is for messages.
     ///
     /// # Errors
-    /// Where nothing can be created in the parent.
+    /// Where nothing can be created in the parent, or what was created isn't this user's
+    /// alone: whoever may rename it there can have put another in its place.
     pub fn create(parent: &OwnedFd, parent_path: &Path, prefix: &str) -> Result<Held, OwnerError> {
         let (name, directory, lock) = create_in(parent, parent_path, prefix)?;
-        Ok(Held {
+        let path = parent_path.join(&name);
+        let held = Held {
             directory,
             name,
             _lock: Some(lock),
-        })
+        };
+        let because = match rustix::fs::fstat(&held.directory) {
+            Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => OTHERS,
+            Ok(stat) if stat.st_mode & 0o022 != 0 => WRITABLE,
+            Ok(_) => return Ok(held),
+            Err(errno) => return Err(OwnerError::new("examine the directory", path, errno)),
+        };
+        let _ = held.remove(parent);
+        Err(OwnerError::new(
+            "use the directory",
+            path,
+            io::Error::other(because),
+        ))
     }
 
     /// Holds a directory that a process has left which is gone. It must belong to
@@ -61,8 +79,12 @@ impl Held {
             Taken::Gone => Found::Gone,
             Taken::Left(because) => Found::Left(because),
             Taken::InUse { pid } => Found::InUse { pid },
-            Taken::Unclaimed { .. } => {
-                // Killed before it had an owner file: then it is empty.
+            Taken::Unclaimed { directory } => {
+                // Killed before it had an owner file: then it is empty, but for one without its
+                // name yet that nobody is writing.
+                if is_left_alone(&directory) {
+                    let _ = rustix::fs::unlinkat(&directory, OWNER_NEW, AtFlags::empty());
+                }
                 match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
                     Ok(()) | Err(Errno::NOENT) => Found::Gone,
                     Err(_) => Found::Left("it has no owner file that says it is ours".to_owned()),
@@ -144,6 +166,17 @@ pub(super) enum Taken {
     },
 }
 
+/// Whether an owner file without its name yet is all that a directory of ours holds, and whoever
+/// began to write it is gone.
+fn is_left_alone(directory: &OwnedFd) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    entries(directory).is_ok_and(|names| names.iter().all(|name| name == OWNER_NEW))
+        && is_our_file(directory, OWNER_NEW)
+        && rustix::fs::openat(directory, OWNER_NEW, flags, Mode::empty())
+            .and_then(|file| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive))
+            .is_ok()
+}
+
 /// Opens a directory once, looks whose it is, and locks its owner file.
 pub(super) fn take(parent: &OwnedFd, name: &str) -> Taken {
     let left = |because: &str| Taken::Left(because.to_owned());
@@ -157,9 +190,9 @@ pub(super) fn take(parent: &OwnedFd, name: &str) -> Taken {
     match rustix::fs::fstat(&directory) {
         Err(errno) => return left(&format!("it can't be examined: {errno}")),
         Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => {
-            return left("it belongs to another user");
+            return left(OTHERS);
         }
-        Ok(stat) if stat.st_mode & 0o022 != 0 => return left("others may write to it"),
+        Ok(stat) if stat.st_mode & 0o022 != 0 => return left(WRITABLE),
         Ok(_) => {}
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;

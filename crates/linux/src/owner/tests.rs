@@ -434,3 +434,27 @@ fn what_is_disowned_holds_no_block_any_more() {
     assert!(!is_any_open());
     held.remove(&open).unwrap();
 }
+
+#[test]
+fn one_that_was_killed_before_its_owner_file_had_its_name_is_gone() {
+    let parent = parent();
+    let open = OwnedFd::from(fs::File::open(parent.path()).unwrap());
+    let left = parent.path().join(".held-aaaaaaaa");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("owner.new"), "").unwrap();
+    assert!(matches!(Held::find(&open, ".held-aaaaaaaa"), Found::Gone));
+    assert!(!left.exists());
+    // Beside anything else it stays.
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("owner.new"), "").unwrap();
+    fs::write(left.join("data"), "").unwrap();
+    let found = Held::find(&open, ".held-aaaaaaaa");
+    assert!(matches!(found, Found::Left(_)), "{found:?}");
+    assert!(left.join("owner.new").exists() && left.join("data").exists());
+    fs::remove_file(left.join("data")).unwrap();
+    // Nor is one taken away that somebody is writing.
+    let writing = fs::File::open(left.join("owner.new")).unwrap();
+    rustix::fs::flock(&writing, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let found = Held::find(&open, ".held-aaaaaaaa");
+    assert!(matches!(found, Found::Left(_)), "{found:?}");
+}
