@@ -52,7 +52,7 @@ use crate::watch::{Progress, Watch};
 use late::Lateness;
 use looked::Looked;
 use state::{Cursor, Left, Turn};
-use windows::{Came, Limit, Windows};
+use windows::{Came, Limit, Window, Windows};
 
 /// After so long the pacer is asked again, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
@@ -82,8 +82,6 @@ pub struct Trim {
     windows: Windows,
     ahead: Looked,
     minimum: u64,
-    /// Bytes of a block.
-    block: u64,
     /// Whether the file system says how much it trimmed.
     exact: bool,
     /// Whether the devices' statistics count.
@@ -177,13 +175,15 @@ impl Trim {
             true => nameless(survey.directory.as_fd()).ok().map(Arc::new),
             false => None,
         };
-        let unallocated = matches!(survey.fs.layout, Layout::Chunks(_)) && state.is_none();
+        // It comes before the others: one that has trimmed nothing of them may not have
+        // come to its end.
+        let unallocated =
+            matches!(survey.fs.layout, Layout::Chunks(_)) && windows.left() == started_at;
         Ok(Trim {
             engine,
             windows,
             ahead,
             minimum: survey.asked.minimum,
-            block: survey.block,
             exact: survey.is_exact(),
             counted: survey.is_counted(),
             below,
@@ -226,7 +226,7 @@ impl Trim {
         let begun = self.windows.left();
         let outcome = self.all(tick, begun);
         let interrupted = matches!(outcome, Err(TrimError::Reclaim(ReclaimError::Interrupted)));
-        let done = self.windows.is_done();
+        let done = self.is_done();
         let mut kept = None;
         if done {
             kept = self
@@ -263,7 +263,7 @@ impl Trim {
 
     fn all(&mut self, tick: &mut Tick<'_>, begun: u64) -> Result<(), TrimError> {
         self.note(true);
-        while !self.windows.is_done() {
+        while !self.is_done() {
             let left = self.expected();
             let mut looking = Looking {
                 tick,
@@ -281,7 +281,7 @@ impl Trim {
             };
             let mut first = true;
             // What is left of a grant isn't worth a window that would cut an extent.
-            while !self.windows.is_done()
+            while !self.is_done()
                 && limit.bytes > advice.allow / 2
                 && limit.seconds > 0.0
                 && (first || began.elapsed() < LONGEST_GRANT)
@@ -296,6 +296,12 @@ impl Trim {
             self.note(false);
         }
         Ok(())
+    }
+
+    /// Nothing is left. What belongs to no chunk is trimmed even where no chunk is asked
+    /// for: those that a deletion emptied are gone, and what they held belongs to it.
+    fn is_done(&self) -> bool {
+        !self.unallocated && self.windows.is_done()
     }
 
     /// Bytes that will still be trimmed, as far as what was seen goes.
@@ -313,23 +319,20 @@ impl Trim {
 
     /// One window.
     fn window(&mut self, limit: Limit, tick: &mut Tick<'_>) -> Result<Came, TrimError> {
-        let mut window = self.windows.next(limit, &mut self.ahead);
-        let only_unallocated = std::mem::take(&mut self.unallocated);
-        if only_unallocated {
-            // The shortest range there is: the rest of it follows.
-            window.length = SHORTEST;
-            window.spans = 0;
-        }
+        let window = match self.unallocated {
+            true => NO_CHUNK,
+            false => self.windows.next(limit, &mut self.ahead),
+        };
         let before = self.engine.discards();
         let told = Arc::new(AtomicU64::new(0));
         let job = {
             let (told, directory) = (Arc::clone(&told), Arc::clone(&self.directory));
-            let start = self.windows.begins(&window, self.block);
+            let start = self.windows.begins(&window);
             let range = Range {
                 start,
                 length: match window.length {
                     u64::MAX => u64::MAX,
-                    length => length - (start - window.start),
+                    length => window.start + length - start,
                 },
                 minimum: self.minimum,
             };
@@ -345,8 +348,9 @@ impl Trim {
         };
         match self.engine.call(&mut looking, job)? {
             Ok(()) => {}
-            // Its end is known only roughly.
-            Err(error) if is_end(&error) && self.progress.windows > 0 => {
+            // Its end is known only roughly; before it something was trimmed, now or when
+            // this was interrupted.
+            Err(error) if is_end(&error) && self.goes_on_from() > 0 => {
                 self.windows.end();
                 return Ok(Came::default());
             }
@@ -391,8 +395,9 @@ impl Trim {
         };
         self.progress.trimmed_bytes += bytes;
         self.progress.windows += 1;
-        if !only_unallocated {
-            self.windows.landed(&window, came, limit);
+        match self.unallocated {
+            true => self.unallocated = false,
+            false => self.windows.landed(&window, came, limit),
         }
         Ok(came)
     }
@@ -416,9 +421,14 @@ impl Trim {
     }
 }
 
-/// btrfs takes no range shorter than a sector of its own, at most a page of the
-/// largest kind.
-const SHORTEST: u64 = 64 << 10;
+/// The range for what belongs to no chunk, which goes with any: where no chunk is, unless
+/// an old mkfs put one there, and the shortest that btrfs takes, a sector of its own, at
+/// most a page of the largest kind.
+const NO_CHUNK: Window = Window {
+    start: 0,
+    length: 64 << 10,
+    spans: 0,
+};
 
 fn is_end(error: &io::Error) -> bool {
     !is_unsupported(error) && error.kind() == io::ErrorKind::InvalidInput

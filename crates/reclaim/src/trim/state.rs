@@ -1,8 +1,10 @@
 //! How far it came: a small file that survives kills and reboots.
 //!
 //! One for each file system, by its UUID and by the device it lies on: a copy of
-//! a file system has the same UUID. It is written aside and renamed, so that
-//! there is always a whole one, and what can't be what we wrote isn't believed.
+//! a file system has the same UUID. A part of it that was asked for has one of its
+//! own, so that trimming it doesn't end what was interrupted. It is written aside and
+//! renamed, so that there is always a whole one, and what can't be what we wrote isn't
+//! believed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
@@ -89,26 +91,33 @@ impl Drop for Turn {
     }
 }
 
-/// The file of one file system.
+/// The file of one file system, or of a part of it.
 #[derive(Debug)]
 pub(super) struct Cursor {
     directory: PathBuf,
     path: PathBuf,
+    /// The file system's, whatever part of it is trimmed.
+    lock: PathBuf,
     of: Of,
 }
 
 impl Cursor {
     /// In that directory.
     pub(super) fn of(directory: &Path, of: Of) -> Cursor {
-        let name: String = of
+        let uuid: String = of
             .uuid
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
             .collect();
-        let path = directory.join(format!("{name}-{:08x}.json", fnv(of.device.as_bytes())));
+        let name = format!("{uuid}-{:08x}", fnv(of.device.as_bytes()));
+        let part = match (of.start, of.length, of.minimum) {
+            (0, u64::MAX, 0) => String::new(),
+            (start, length, minimum) => format!("-{start}-{length}-{minimum}"),
+        };
         Cursor {
             directory: directory.to_owned(),
-            path,
+            path: directory.join(format!("{name}{part}.json")),
+            lock: directory.join(format!("{name}.lock")),
             of,
         }
     }
@@ -124,7 +133,7 @@ impl Cursor {
             .recursive(true)
             .mode(0o700)
             .create(&self.directory)?;
-        let path = self.path.with_extension("lock");
+        let path = self.lock.clone();
         loop {
             let file = OpenOptions::new()
                 .write(true)
@@ -195,6 +204,7 @@ impl Cursor {
             let why = format!("it had {was} when it was interrupted and has {is} now");
             return Ok(Left::Outdated(why));
         }
+        // Its name says which part: but that of an earlier version doesn't.
         if state.of != self.of {
             let why = "it was interrupted with another --offset, --length or --minimum";
             return Ok(Left::Outdated(why.to_owned()));
@@ -315,6 +325,41 @@ mod tests {
     }
 
     #[test]
+    fn a_part_has_a_note_of_its_own_and_no_turn_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let part = |start, length, minimum| {
+            let of = Of {
+                start,
+                length,
+                minimum,
+                ..of()
+            };
+            Cursor::of(directory.path(), of)
+        };
+        let whole = part(0, u64::MAX, 0);
+        let name = format!("00010203-0405-{:08x}.json", fnv(b"serial x"));
+        assert_eq!(whole.path(), directory.path().join(name));
+        whole.write(1 << 30, 7).unwrap();
+        for part in [
+            part(1 << 20, u64::MAX, 0),
+            part(0, 1 << 21, 0),
+            part(0, u64::MAX, 4096),
+        ] {
+            assert_eq!(part.read().unwrap(), Left::Nothing);
+            part.write(1 << 20, 1).unwrap();
+            assert!(matches!(part.read().unwrap(), Left::Here(_)));
+            let turn = part.turn().unwrap();
+            assert!(turn.is_some() && whole.turn().unwrap().is_none());
+            part.remove().unwrap();
+        }
+        let left = whole.read().unwrap();
+        assert!(
+            matches!(&left, Left::Here(state) if state.position == 1 << 30),
+            "{left:?}"
+        );
+    }
+
+    #[test]
     fn of_another_size_or_part_it_is_outdated_whatever_its_position() {
         let directory = tempfile::tempdir().unwrap();
         let cursor = Cursor::of(directory.path(), of());
@@ -323,6 +368,7 @@ mod tests {
             change(&mut was);
             let last = Cursor::of(directory.path(), was.clone());
             last.write(1 << 30, 7).unwrap();
+            fs::rename(last.path(), cursor.path()).unwrap();
             match cursor.read().unwrap() {
                 Left::Outdated(why) => assert!(why.contains(said), "{said}: {why}"),
                 other => panic!("{said}: {other:?}"),

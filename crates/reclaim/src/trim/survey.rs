@@ -155,7 +155,9 @@ impl Survey {
 
     pub(super) fn windows(&self) -> Windows {
         let asked = self.asked.offset..self.asked.offset.saturating_add(self.asked.length);
-        Windows::new(self.fs.layout.clone(), asked, self.fs.end).at_least(self.asked.minimum)
+        Windows::new(self.fs.layout.clone(), asked, self.fs.end)
+            .at_least(self.asked.minimum)
+            .in_blocks(self.block)
     }
 
     pub(super) fn cursor(&self) -> Option<Cursor> {

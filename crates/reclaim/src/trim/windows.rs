@@ -104,6 +104,8 @@ pub(super) struct Windows {
     position: u64,
     /// Shorter free extents are left alone, and no part may be one.
     minimum: u64,
+    /// Bytes of a block of the file system.
+    block: u64,
     /// How long the next may be for each byte that is allowed, where nothing is told.
     bold: f64,
     /// Of the group that `position` is in, the parts it is cut into.
@@ -120,6 +122,7 @@ impl Windows {
             position: asked.start,
             asked,
             minimum: 0,
+            block: 1,
             bold: 1.0,
             parts: 1,
             overruns: 0,
@@ -134,9 +137,15 @@ impl Windows {
         Windows { minimum, ..self }
     }
 
+    /// The file system allocates blocks of so many bytes.
+    pub(super) fn in_blocks(self, block: u64) -> Windows {
+        let block = block.max(1);
+        Windows { block, ..self }
+    }
+
     /// Where the next begins.
     pub(super) fn position(&self) -> u64 {
-        self.position
+        self.position.min(self.asked.end)
     }
 
     /// Goes on from there.
@@ -210,18 +219,28 @@ impl Windows {
         }
     }
 
-    /// Where the kernel is told to begin with a window, `block` being the file system's:
-    /// of XFS behind the headers that begin each group.
+    /// Where the kernel is told to begin with a window: of XFS behind the headers that
+    /// begin each group.
     ///
     /// Of a whole group XFS takes the free extents by length, and of those that are
     /// equally long it leaves most alone (seen with Linux 6.18: of ten of 128 MiB it
     /// trimmed one); of a part it takes them in order, and none is left.
-    pub(super) fn begins(&self, window: &Window, block: u64) -> u64 {
-        match self.layout {
-            Layout::Allocation { group } if window.start.is_multiple_of(group) => {
-                window.start + block.min(window.length - 1)
+    ///
+    /// A chunk of btrfs goes from its beginning or not at all. Where that lies before
+    /// the offset that was asked for, more is trimmed than was asked for, and told.
+    ///
+    /// Elsewhere at a block: the kernel rounds down the beginning and the length, each
+    /// by itself, so that the last block of a range that begins within one is left out.
+    pub(super) fn begins(&self, window: &Window) -> u64 {
+        match &self.layout {
+            Layout::Allocation { group } if window.start.is_multiple_of(*group) => {
+                window.start + self.block.min(window.length - 1)
             }
-            _ => window.start,
+            Layout::Chunks(chunks) => chunks
+                .iter()
+                .find(|chunk| chunk.contains(&window.start))
+                .map_or(window.start, |chunk| chunk.start),
+            _ => window.start - window.start % self.block,
         }
     }
 
@@ -323,7 +342,10 @@ impl Windows {
         } else {
             match self.foreseen(limit, boundary, told) {
                 Some(end) => return end,
-                None => self.position.saturating_add(self.span_for(limit)) / GRAIN * GRAIN,
+                None => {
+                    let grain = self.grain();
+                    self.position.saturating_add(self.span_for(limit)) / grain * grain
+                }
             }
         };
         if end >= boundary {
@@ -384,7 +406,13 @@ impl Windows {
     }
 
     fn span_for(&self, limit: Limit) -> u64 {
-        ((limit.bytes as f64 * self.bold) as u64).clamp(GRAIN, LONGEST)
+        ((limit.bytes as f64 * self.bold) as u64).clamp(self.grain(), LONGEST)
+    }
+
+    /// Whole blocks: those of exFAT can have 32 MiB, and the kernel takes no range that
+    /// is shorter.
+    fn grain(&self) -> u64 {
+        self.block.next_power_of_two().clamp(GRAIN, LONGEST)
     }
 
     /// A window is trimmed.

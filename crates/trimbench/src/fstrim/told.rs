@@ -79,7 +79,7 @@ impl Told {
             ));
         }
         if trimmed.stopped.is_some() {
-            self.failed(&stopped(&one.path, trimmed));
+            self.failed(&stopped(&one.path, trimmed, args));
         }
     }
 }
@@ -98,11 +98,15 @@ fn as_fstrim(one: &Selected, bytes: u64) -> String {
 }
 
 /// Where it stopped, and how to go on.
-fn stopped(path: &Path, trimmed: &Trimmed) -> String {
+fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     let progress = &trimmed.progress;
     let share = progress.looked_bytes as f64 / progress.total_bytes.max(1) as f64;
     let on = match trimmed.noted {
-        true => format!("go on with: trimbench fstrim --resume {}", quoted(path)),
+        true => format!(
+            "go on with: trimbench fstrim --resume {}{}",
+            part(args),
+            quoted(path)
+        ),
         false => "how far it came could not be kept".to_owned(),
     };
     format!(
@@ -112,6 +116,19 @@ fn stopped(path: &Path, trimmed: &Trimmed) -> String {
         units::bytes(progress.total_bytes),
         units::percent(share),
     )
+}
+
+/// The options of which part was asked for: that alone is gone on with.
+fn part(args: &FstrimArgs) -> String {
+    let given = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
+    let all = [
+        ("offset", given(args.offset)),
+        ("length", args.length),
+        ("minimum", given(args.minimum)),
+    ];
+    all.into_iter()
+        .filter_map(|(name, bytes)| Some(format!("--{name}={} ", bytes?)))
+        .collect()
 }
 
 /// How far it is, in words.

@@ -71,6 +71,10 @@ fn stopped_or_killed_it_goes_on() {
     first.wait();
     let killed = trim.position();
     assert!(killed > 0 && killed < 1 << 30, "{killed}");
+    // A part that is trimmed in between leaves that alone.
+    let part = ["--slowdown", "50%", "--offset", "896M", "--length", "64M"];
+    trim.run(&part).succeeds();
+    assert_eq!(trim.position(), killed);
 
     let mut second = trim.start(&slow);
     second.until("it went on", || trim.position() > killed);

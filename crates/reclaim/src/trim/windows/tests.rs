@@ -225,17 +225,17 @@ fn what_is_told_is_neither_cut_nor_heaped_up() {
 #[test]
 fn an_allocation_group_is_never_asked_for_whole() {
     let layout = Layout::Allocation { group: GIB };
-    let mut windows = Windows::new(layout, 0..u64::MAX, 2 * GIB);
+    let mut windows = Windows::new(layout, 0..u64::MAX, 2 * GIB).in_blocks(4096);
     let limit = limit(4 * GIB);
     for start in [0, GIB] {
         let window = windows.next(limit, &mut Extents(Vec::new()));
         assert_eq!(window.start, start);
-        assert_eq!(windows.begins(&window, 4096), start + 4096);
+        assert_eq!(windows.begins(&window), start + 4096);
         windows.landed(&window, Came::default(), limit);
     }
     let mut groups = ext4(2 * GROUP);
     let window = groups.next(limit, &mut Silent);
-    assert_eq!(groups.begins(&window, 4096), 0);
+    assert_eq!(groups.begins(&window), 0);
 }
 
 #[test]
@@ -280,6 +280,49 @@ fn chunks_and_nothing_between_them() {
     let found = all(windows, limit(u64::MAX), Came::default());
     let starts: Vec<u64> = found.iter().map(|window| window.start).collect();
     assert_eq!(starts, [MIB, GIB]);
+}
+
+#[test]
+fn a_chunk_is_told_from_its_beginning_wherever_it_was_asked_from() {
+    let chunks = vec![MIB..9 * MIB, GIB..2 * GIB, 2 * GIB..3 * GIB];
+    let asked = GIB + 300 * MIB..2 * GIB + 7 * MIB;
+    let mut windows = Windows::new(Layout::Chunks(chunks), asked.clone(), 3 * GIB);
+    assert_eq!(windows.position(), asked.start, "no cursor lies before it");
+    assert_eq!(windows.all(), GIB - 300 * MIB + 7 * MIB);
+    let limit = limit(MIB);
+    let mut told = Vec::new();
+    while !windows.is_done() {
+        let window = windows.next(limit, &mut Silent);
+        told.push(windows.begins(&window)..window.start + window.length);
+        windows.landed(&window, Came::default(), limit);
+    }
+    assert_eq!(told, [GIB..2 * GIB, 2 * GIB..asked.end]);
+    assert_eq!(windows.position(), asked.end, "nor behind its end");
+}
+
+#[test]
+fn no_range_is_shorter_than_a_block() {
+    let block = 32 * MIB;
+    for start in [0, block - 1, 3 * block + MIB] {
+        for allowed in [64 << 10, 40 * MIB] {
+            let windows = Windows::new(Layout::Anywhere, start..u64::MAX, 10 * GIB);
+            let mut windows = windows.in_blocks(block);
+            let limit = limit(allowed);
+            let mut at = start / block * block;
+            while !windows.is_done() {
+                let window = windows.next(limit, &mut Silent);
+                let begins = windows.begins(&window);
+                assert_eq!(begins, at, "a block is left out: {start} {allowed}");
+                at = window.start.saturating_add(window.length);
+                assert!(at - begins >= block, "{start} {allowed}: {window:?}");
+                windows.landed(&window, Came::default(), limit);
+            }
+        }
+    }
+    let whole = Windows::new(Layout::Whole, 4097..u64::MAX, GIB);
+    let mut whole = whole.in_blocks(4096);
+    let window = whole.next(limit(MIB), &mut Silent);
+    assert_eq!(whole.begins(&window), 4096);
 }
 
 proptest! {
