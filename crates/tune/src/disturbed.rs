@@ -9,6 +9,8 @@ use crate::trial::Trial;
 
 /// The readers begin at least at this share of their usual rate.
 const USUAL: f64 = 0.7;
+/// A trim discards at least this share of what was deleted.
+const TRIMMED: f64 = 0.5;
 /// Readers that are held up for this share of the time before anything is deleted.
 const HELD_UP: f64 = 0.1;
 
@@ -42,6 +44,17 @@ pub fn disturbed(
     if trial.policy.is_online() && figures.discards == 0 {
         return found(true, "no discards came");
     }
+    if let Some(deletion) = &verdict.deletion
+        && !trial.policy.is_online()
+        && (figures.discard_bytes as f64) < TRIMMED * deletion.bytes as f64
+    {
+        let why = format!(
+            "only {} were discarded of {} that were deleted",
+            units::bytes(figures.discard_bytes),
+            units::bytes(deletion.bytes),
+        );
+        return found(true, &why);
+    }
     let rates = others.iter().map(|run| run.baseline_reads_per_s);
     if let Some(usual) = Spread::of(rates)
         && figures.baseline_reads_per_s < USUAL * usual.median
@@ -64,6 +77,8 @@ pub fn disturbed(
 
 #[cfg(test)]
 mod tests {
+    use timeline::verdict::Deletion;
+
     use super::*;
     use crate::trial::Policy;
 
@@ -123,5 +138,30 @@ mod tests {
         let mut late = verdict();
         late.reasons.push(Reason::DiscardsDidNotCome);
         assert!(disturbed(&TRIAL, &late, &run(1.0), &[]).unwrap().useless);
+    }
+
+    #[test]
+    fn a_trim_that_passed_over_what_was_deleted_tells_nothing() {
+        let trim = Trial {
+            policy: Policy::PacedFstrim,
+            ..TRIAL
+        };
+        // 1 GiB was discarded.
+        let of = |trial: &Trial, bytes| {
+            let mut verdict = verdict();
+            verdict.deletion = Some(Deletion {
+                bytes,
+                files: 1,
+                seconds: 1.0,
+            });
+            disturbed(trial, &verdict, &run(1000.0), &[])
+        };
+        assert_eq!(of(&trim, 2 << 30), None);
+        let passed_over = of(&trim, 3 << 30).unwrap();
+        assert!(
+            passed_over.useless && passed_over.why.contains("3.0 GiB"),
+            "{passed_over:?}"
+        );
+        assert_eq!(of(&TRIAL, 3 << 30), None);
     }
 }

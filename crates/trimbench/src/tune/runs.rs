@@ -292,7 +292,10 @@ impl<'a> Rounds<'a> {
                 units::bytes(size as u64),
                 units::bytes(most as u64),
                 match self.trials.course.discards_again {
-                    true => "btrfs discards block groups that became empty once more",
+                    true => {
+                        "btrfs discards block groups that became empty once more, and a trim takes \
+                         them whole"
+                    }
                     false => "a trim reaches what is free between the pieces of a file, too",
                 }
             ));

@@ -158,6 +158,35 @@ fn a_run_sees_what_btrfs_discards_again() {
     run(tune(fs.path(), &arguments)).fails_with(1, &["file", "can't remove it"]);
 }
 
+/// btrfs passes over a block group that a trim doesn't begin with: what lies before a file
+/// must not keep it from being trimmed.
+#[test]
+fn a_file_within_a_block_group_of_btrfs_is_trimmed() {
+    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("mkfs.btrfs")]) {
+        return;
+    }
+    let _turn = beside();
+    let fs = LoopFs::new(Fs::Btrfs, "nodiscard", SMALL, On::Tmpfs);
+    let file = |name: &str| fs.path().join(name);
+    for (name, mib) in [("kept", 16), ("gone", 64)] {
+        fs::write(file(name), vec![7u8; mib << 20]).unwrap();
+        fs::File::open(file(name)).unwrap().sync_all().unwrap();
+    }
+    let before = fs.device().allocated();
+    let states = TempDir::new().unwrap();
+    let gone = file("gone");
+    let mut trim = tune(fs.path(), &[OsStr::new("--trim-after"), gone.as_os_str()]);
+    trim.env("STATE_DIRECTORY", states.path());
+    let done = run(trim);
+    done.succeeds();
+    let after = fs.device().allocated();
+    assert!(
+        before > after + (60 << 20),
+        "{before} {after}: {}",
+        done.text()
+    );
+}
+
 /// What was found of a way.
 #[track_caller]
 fn point<'v>(found: &'v Value, policy: &str, limit: u64) -> &'v Value {
