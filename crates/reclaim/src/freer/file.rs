@@ -77,6 +77,11 @@ impl Remains {
         Ok(self.tail.bytes() == 0)
     }
 
+    /// Where what is known ends, but for what no discard comes for.
+    pub(super) fn end(&self) -> u64 {
+        self.tail.end()
+    }
+
     /// The mean of what is known to be left: what a discard will usually have.
     pub(super) fn usual_extent(&self) -> Option<u64> {
         self.tail.usual_part()

@@ -178,8 +178,10 @@ fn has_journal(sys: &SysRoot, device: &str) -> bool {
 fn copies(sys: &SysRoot, found: &Description) -> f64 {
     let mut times = 1.0;
     for device in &found.devices {
-        if device.kind == DeviceKind::Md {
-            times *= md_copies(sys, device);
+        match device.kind {
+            DeviceKind::Md => times *= md_copies(sys, device),
+            DeviceKind::Dm => times *= lvm_copies(sys, device, &found.devices),
+            _ => {}
         }
     }
     if found.target.fs.as_deref() == Some("btrfs")
@@ -210,6 +212,18 @@ fn md_copies(sys: &SysRoot, device: &DeviceInfo) -> f64 {
     // A disk that is missing discards nothing.
     let missing = number("degraded").unwrap_or(0.0).clamp(0.0, disks - 1.0);
     whole * (disks - missing) / disks
+}
+
+/// By how much larger the images of a mirror or RAID of LVM are than the whole.
+fn lvm_copies(sys: &SysRoot, device: &DeviceInfo, all: &[DeviceInfo]) -> f64 {
+    let is_image = |name: &str| {
+        let name = text(class(sys, name).join("dm/name")).unwrap_or_default();
+        name.contains("_rimage_") || name.contains("_mimage_")
+    };
+    let below = all.iter().filter(|one| device.below.contains(&one.name));
+    let images = below.filter(|one| is_image(&one.name));
+    let bytes: u64 = images.map(|one| one.size_bytes).sum();
+    (bytes as f64 / device.size_bytes.max(1) as f64).max(1.0)
 }
 
 /// By the profile in which a btrfs keeps its data.
@@ -343,6 +357,41 @@ mod tests {
             &with(&[("/sys/class/block/sdx/queue/iostats", "0\n")]),
         );
         assert_eq!(blind.mode, DebtMode::Later);
+    }
+
+    #[test]
+    fn so_do_those_of_lvm() {
+        let image = |name: &str| {
+            [
+                (format!("/sys/class/block/{name}/dev"), "253:1\n".to_owned()),
+                (format!("/sys/class/block/{name}/size"), "2048\n".to_owned()),
+                (
+                    format!("/sys/class/block/{name}/dm/name"),
+                    format!("vg-lv_rimage_{name}\n"),
+                ),
+                (
+                    format!("/sys/class/block/sdx/slaves/{name}/x"),
+                    String::new(),
+                ),
+            ]
+        };
+        let own = [
+            ("/sys/class/block/sdx/size".to_owned(), "2048\n".to_owned()),
+            (
+                "/sys/class/block/sdx/dm/name".to_owned(),
+                "vg-lv\n".to_owned(),
+            ),
+        ];
+        let all: Vec<_> = own
+            .into_iter()
+            .chain(image("dm-1"))
+            .chain(image("dm-2"))
+            .collect();
+        let more = all
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()));
+        let files: Vec<_> = SDX.iter().copied().chain(more).collect();
+        assert_eq!(ground(EXT4, &files).copies, 2.0);
     }
 
     #[test]

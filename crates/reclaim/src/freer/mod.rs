@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use linux::SysRoot;
 use linux::files::{FileError, allocated_bytes};
 use pace::{Advice, DebtMode, GROUP, Policy, SMALLEST_GROUP, State, Work};
+use rustix::process::{Resource, getrlimit};
 use ssd::Card;
 
 pub use crate::engine::{CanaryFelt, CanaryFile, Felt, FreerOptions};
@@ -169,8 +170,7 @@ impl Freer {
         if !self.is_paced() {
             self.empty_unpaced(&own, metadata.len(), &mut done, watch)?;
         } else if allocated >= SMALL {
-            let remains = Remains::of(&own, metadata.len(), allocated, self.ground.cutting)
-                .map_err(|error| failed(io::Error::other(error)))?;
+            let remains = self.remains(&own, metadata.len(), allocated, watch)?;
             self.empty_paced(&own, remains, allocated, &mut done, watch)?;
         } else if allocated > 0 {
             self.grant(allocated, watch)?;
@@ -189,6 +189,33 @@ impl Freer {
         }
         self.commit(watch)?;
         Ok(done)
+    }
+
+    /// What is to be freed of a file. What was allocated beyond its end (`fallocate -n`) is
+    /// only freed by a truncation to no more than its length: so it is made as long as that.
+    fn remains(
+        &mut self,
+        file: &Arc<File>,
+        length: u64,
+        allocated: u64,
+        watch: &mut dyn Watch,
+    ) -> Result<Remains, ReclaimError> {
+        let look = |length: u64, cutting| {
+            Remains::of(file, length, allocated, cutting)
+                .map_err(|error| free_failed(file, io::Error::other(error)))
+        };
+        let remains = look(length, self.ground.cutting)?;
+        let end = remains.end();
+        if end <= length {
+            return Ok(remains);
+        }
+        // Beyond the limit of this process the kernel would end it with a signal.
+        let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        if end <= limit && self.cut(file, end, watch).is_ok() {
+            return Ok(remains);
+        }
+        self.cut(file, length, watch)?;
+        look(length, self.ground.cutting)
     }
 
     /// Waits until something may be freed by the caller's own unlinks, and says

@@ -118,6 +118,12 @@ impl Tail {
         self.usual
     }
 
+    /// Where the last of those ends for which discards come; 0 where there is none.
+    pub(super) fn end(&self) -> u64 {
+        let last = self.parts.iter().rfind(|part| !part.exempt);
+        last.map_or(0, |part| part.start + part.length)
+    }
+
     /// Allocated bytes known and not taken.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes

@@ -343,6 +343,26 @@ fn killed_at_any_moment_it_loses_nothing() {
     );
 }
 
+/// As logs of databases are: truncating to more than the length frees nothing of that.
+#[test]
+fn what_is_allocated_beyond_the_end_is_freed_piece_by_piece() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    fs::write(here.join("log"), "begun").unwrap();
+    must(
+        "fallocate",
+        &["-n", "-l", "96M", &here.join("log").to_string_lossy()],
+    );
+    assert_eq!(fs::metadata(here.join("log")).unwrap().len(), 5);
+    let done = removed(here, &["log", "--slowdown", "50%"]);
+    let said = &done.succeeds().stderr;
+    assert!(!said.contains("no discards came"), "{}", done.text());
+    assert!(said.contains("others lost"), "{}", done.text());
+    assert_eq!(seen(here), [""; 0]);
+}
+
 #[test]
 fn a_full_file_system_is_no_obstacle() {
     let Some(fs) = ext4("discard", 64) else {
