@@ -80,9 +80,11 @@ const BESIDE: f64 = 1.05;
 impl Evidence {
     /// How much free space was discarded beside what was deleted, in MiB; `None`: next
     /// to nothing. ext4 trims on to the next block in use (fs/ext4/mballoc.c,
-    /// `ext4_try_to_trim_range`), whether the drive has anything there or not.
+    /// `ext4_try_to_trim_range`), whether the drive has anything there or not. Of several
+    /// drives that can't be told: mirrors discard each.
     pub(super) fn beside_mib(&self) -> Option<f64> {
-        let beside = self.freed_mib > 0.0 && self.all.mib > BESIDE * self.freed_mib;
+        let told = self.devices <= 1 && self.freed_mib > 0.0;
+        let beside = told && self.all.mib > BESIDE * self.freed_mib;
         beside.then_some(self.all.mib - self.freed_mib)
     }
 

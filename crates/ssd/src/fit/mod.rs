@@ -198,12 +198,9 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
         };
         share::of(&seen.record, &seen.verdict, &seen.evidence, own)
     });
-    // Where nothing can be computed with, a bound rests on all.
-    let known = Some(all_cells(&records)).filter(|known| known.discards > 0.0);
-    let known = known.unwrap_or(all);
     let mut fit = Fit {
-        at_mib: known.mib / f64::max(known.discards, 1.0),
-        discards: known.discards as u64,
+        at_mib: costs.of.mib / f64::max(costs.of.discards, 1.0),
+        discards: costs.of.discards as u64,
         share: share::best(shares.collect()),
         ata_trim: ata_trim(seen),
         service_us: costs.service_us,
@@ -275,6 +272,8 @@ fn all_cells(records: &[Vec<Cell>]) -> All {
 
 /// What discards cost.
 struct Costs {
+    /// The discards that tell it: those that can be computed with, or all.
+    of: All,
     service_us: Figure,
     a_us: Figure,
     b_us_per_mib: Figure,
@@ -338,17 +337,20 @@ fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &Reads) -> C
         return Costs {
             service_us: Figure::at_most_for(service_us.high, why.clone()),
             line: apart.then_some(line),
-            ..Costs::unknown(&why)
+            ..Costs::unknown(all_cells(records), &why)
         };
     }
     let known = Costs {
         service_us: Figure::Known(service_us),
         jitter: jitter(records),
-        ..Costs::unknown(&format!(
-            "all discards had about {}: it takes sizes that differ to tell what each discard costs \
-             from what its size costs",
-            last.size()
-        ))
+        ..Costs::unknown(
+            all_cells(records),
+            &format!(
+                "all discards had about {}: it takes sizes that differ to tell what each discard \
+                 costs from what its size costs",
+                last.size()
+            ),
+        )
     };
     if !apart {
         return known;
@@ -424,8 +426,9 @@ fn jitter(records: &[Vec<Cell>]) -> Option<f64> {
 }
 
 impl Costs {
-    fn unknown(why: &str) -> Costs {
+    fn unknown(of: All, why: &str) -> Costs {
         Costs {
+            of,
             service_us: Figure::unknown(why),
             a_us: Figure::unknown(why),
             b_us_per_mib: Figure::unknown(why),
@@ -451,7 +454,7 @@ impl Costs {
                 Some(us) => Figure::at_most_for(us, why),
                 None => Figure::unknown(why),
             },
-            ..Costs::unknown(why)
+            ..Costs::unknown(*all, why)
         }
     }
 }

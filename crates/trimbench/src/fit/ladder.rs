@@ -7,7 +7,7 @@ use bench::{BenchError, Claimed, Outcome, Survey};
 use ssd::fit::{Fit, FitError};
 use timeline::RunRecord;
 use timeline::as_drive::slower;
-use timeline::record::{EndReason, RecordWriter};
+use timeline::record::{DiscardSetting, EndReason, RecordWriter};
 use timeline::units;
 
 use super::plans::{self, Ladder, Rung};
@@ -35,6 +35,13 @@ pub(super) fn climb(place: &Place, args: &FitArgs, people: Stream) -> Result<Cli
         }
     }
     let survey = lab::joined(Survey::of(place)?, args.dry_run);
+    if let DiscardSetting::Off | DiscardSetting::Unsupported = survey.target.discard {
+        let why = match survey.warnings.is_empty() {
+            true => "no discards are sent there".to_owned(),
+            false => survey.warnings.join("; "),
+        };
+        return Err(Error::Usage(format!("there is nothing to fit: {why}")));
+    }
     let times = slower(&survey.devices).map_err(super::no_one_time)?;
     let times = times.map_or(1.0, |slower| slower.times);
     let ladder = plans::of(&survey, &args.sizes, args.space, times)?;

@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::gate::{Need, alone, beside, lacks};
-use crate::common::loop_fs::{LoopDevice, On};
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks};
+use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On};
 use crate::common::recorded::recorded;
 use crate::common::run::{Done, run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
@@ -243,6 +243,22 @@ fn what_can_not_be_fitted_is_refused() {
     fit(&[here, "--sizes", "8M", "--space", "16M"]).fails_with(2, &["no size of the ladder"]);
     fit(&[here, "--sizes", "cake"]).fails_with(2, &["--sizes"]);
     fit(&[]).fails_with(2, &["Usage"]);
+}
+
+/// It would write gigabytes, and then have nothing to fit.
+#[test]
+fn where_nothing_is_discarded_no_ladder_is_climbed() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = beside();
+    let fs = LoopFs::new(Fs::Ext4, "nodiscard", 512, On::Tmpfs);
+    let place = fs.path().to_string_lossy();
+    for more in [&[][..], &["--dry-run"]] {
+        let done = fit(&[&[&*place], more].concat());
+        done.fails_with(2, &["nothing to fit", "discard"]);
+        assert_eq!(fs.names(), [""; 0]);
+    }
 }
 
 #[test]
