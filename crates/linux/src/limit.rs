@@ -89,7 +89,7 @@ pub struct LimitGuard {
     /// Kernel name of the whole device.
     device: String,
     path: PathBuf,
-    /// Open for writing, and locked (by the watcher too) until the value is back.
+    /// Open for reading and writing, and locked (by the watcher too) until the value is back.
     file: File,
     before_bytes: u64,
     /// What it becomes when it is put back.
@@ -101,11 +101,20 @@ pub struct LimitGuard {
 
 /// What is written to get the old value back.
 #[derive(Debug)]
-struct Back(String);
+struct Back {
+    /// The old value.
+    before: String,
+    /// What is asked for.
+    asked: String,
+}
 
 impl Undo for Back {
     fn undo(&self, on: BorrowedFd<'_>) -> bool {
-        rustix::io::pwrite(on, self.0.as_bytes(), 0) == Ok(self.0.len())
+        let mut text = [0u8; 32];
+        let length = rustix::io::pread(on, &mut text, 0).unwrap_or(0);
+        // Where nothing was set, nothing is written: not every value comes back so.
+        text[..length].trim_ascii_end() == self.before.as_bytes()
+            || rustix::io::pwrite(on, self.asked.as_bytes(), 0) == Ok(self.asked.len())
     }
 }
 
@@ -152,7 +161,10 @@ impl LimitGuard {
             Some(back) => (back, before_bytes),
             None => (most, most),
         };
-        let back = Back(back.to_string());
+        let back = Back {
+            before: before_bytes.to_string(),
+            asked: back.to_string(),
+        };
         let watcher = Watcher::start(&file, &back).map_err(|source| LimitError::Watcher {
             file: path.clone(),
             source,
@@ -228,7 +240,7 @@ impl LimitGuard {
     fn put_back(&self) -> Result<(), LimitError> {
         let is_back = |now| now == self.before_bytes || now == self.back_bytes;
         if !is_back(self.now()?) {
-            self.write(&self.back.0, self.back_bytes)?;
+            self.write(&self.back.asked, self.back_bytes)?;
         }
         match self.now()? {
             now if is_back(now) => Ok(()),
@@ -302,6 +314,7 @@ fn read(file: &File) -> io::Result<u64> {
 mod tests {
     use super::*;
     use crate::fake::Fake;
+    use std::os::fd::AsFd;
 
     #[test]
     fn an_odd_limit_is_asked_for_by_the_granule_above_it() {
@@ -358,6 +371,24 @@ mod tests {
         guard.set(guard.before_bytes()).unwrap();
         guard.restore().unwrap();
         assert_eq!(number(&file), (1 << 32) - 512);
+    }
+
+    #[test]
+    fn a_watcher_leaves_alone_what_is_as_it_was() {
+        let fake = Fake::new("");
+        fake.device("pci/nvme0n1", "259:0", Some(8 << 30));
+        let path = fake.sys().class("nvme0n1").join("queue/discard_max_bytes");
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        let file = file.unwrap();
+        let back = Back {
+            before: (8u64 << 30).to_string(),
+            asked: "4294966784".to_owned(),
+        };
+        assert!(back.undo(file.as_fd()));
+        assert_eq!(number(&path), 8 << 30);
+        fs::write(&path, "1073741824\n").unwrap();
+        assert!(back.undo(file.as_fd()));
+        assert_eq!(number(&path), (1 << 32) - 512);
     }
 
     fn number(file: &std::path::Path) -> u64 {

@@ -358,6 +358,16 @@ impl Drop for DiscardGuard {
     }
 }
 
+/// The same mount as it is once nobody has it who will restore its options: a guard, or
+/// what watches for one that was just killed.
+///
+/// # Errors
+/// When somebody goes on having it, or it is gone.
+pub fn settled(mount: &Mount) -> Result<Mount, RemountError> {
+    let _locked = open_locked(mount)?;
+    current(mount)
+}
+
 /// Opens a mount's root and locks it against other guards.
 fn open_locked(mount: &Mount) -> Result<OwnedFd, RemountError> {
     let path = || mount.mount_point.clone();

@@ -4,6 +4,7 @@
 //! the same argument definitions that the program parses.
 #![forbid(unsafe_code)]
 
+mod ask;
 pub mod cli;
 mod compare;
 mod console;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bench::Survey;
 use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing, Work};
+use linux::space::Space;
 use linux::target::{self, TargetError};
 use timeline::units::{MIB, percent};
 
@@ -111,7 +112,7 @@ impl Course {
     }
 }
 
-/// The same place as its settings are now.
+/// The same place as its settings and its free space are now.
 ///
 /// # Errors
 /// When it is gone.
@@ -124,6 +125,7 @@ pub fn surveyed_anew(survey: &Survey) -> Result<Survey, TargetError> {
             device.discard = now.discard;
         }
     }
+    survey.space = Space::of(survey.place.path())?;
     survey.target = found.target;
     survey.mount = found.mount;
     Ok(survey)

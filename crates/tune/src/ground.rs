@@ -31,6 +31,8 @@ pub struct Ground {
     pub mount: Mount,
     /// Kernel names of the drives whose `discard_max_bytes` counts.
     pub drives: Vec<String>,
+    /// What it is now for each of them.
+    pub limits_bytes: Vec<u64>,
     /// Whether it is the same for all of them now.
     pub alike: bool,
     /// Those among them whose limit, once changed, comes back with the next start only.
@@ -47,7 +49,7 @@ impl Ground {
     /// # Errors
     /// When there is none, or one on which nothing can be tried: it isn't mounted, or
     /// in several places of different file systems; it is read-only or in memory;
-    /// nothing below takes discards.
+    /// nothing below takes discards; multipath is below.
     pub fn find(path: &Path) -> Result<Ground, GroundError> {
         let refuse = |why: String| GroundError::Refused {
             path: path.to_path_buf(),
@@ -88,7 +90,15 @@ impl Ground {
                 mount.fs
             ));
         }
-        let drives = shaping(&found.devices);
+        let passed = passed(&found.devices);
+        if let Some(device) = passed.iter().find(|d| is_multipath(sys, &d.name)) {
+            return Err(format!(
+                "{} is a multipath device, so nothing can be tried there: it hands discards on \
+                 whole, and a path whose limit is smaller fails instead of taking them in pieces",
+                device.name
+            ));
+        }
+        let drives = shaping(&passed);
         let unable = drives.iter().find(|drive| drive.discard.max_bytes == 0);
         if let Some(drive) = unable {
             return Err(match drive.discard.max_hw_bytes {
@@ -138,6 +148,7 @@ impl Ground {
                 .unwrap_or(0),
         };
         let mut names: Vec<String> = Vec::new();
+        let mut limits_bytes: Vec<u64> = Vec::new();
         let mut irreversible: Vec<String> = Vec::new();
         for drive in &drives {
             let whole = limit::whole(sys, &drive.name)
@@ -150,6 +161,7 @@ impl Ground {
                 irreversible.push(whole.clone());
             }
             names.push(whole);
+            limits_bytes.push(discard.max_bytes);
         }
         Ok(Ground {
             directory,
@@ -157,6 +169,7 @@ impl Ground {
             setting: found.target.discard,
             mount,
             drives: names,
+            limits_bytes,
             alike: drives
                 .iter()
                 .all(|d| d.discard.max_bytes == range.now_bytes),
@@ -170,10 +183,29 @@ impl Ground {
     }
 }
 
-/// The devices whose limits shape the discards: the leaves, but a loop device rather
-/// than what holds its file, which is everybody's.
-fn shaping(devices: &[DeviceInfo]) -> Vec<&DeviceInfo> {
-    let mut shaping: Vec<&DeviceInfo> = Vec::new();
+/// The devices whose limits shape the discards, of those that they pass.
+fn shaping<'a>(passed: &[&'a DeviceInfo]) -> Vec<&'a DeviceInfo> {
+    let all = passed.iter().copied();
+    all.filter(|device| is_last(device)).collect()
+}
+
+/// Whether discards are followed no further: to the leaves, but to a loop device rather
+/// than to what holds its file, which is everybody's.
+fn is_last(device: &DeviceInfo) -> bool {
+    device.leaf || device.kind == DeviceKind::Loop
+}
+
+/// Whether a device is one of dm-multipath. It cuts its requests to its own limit, and the
+/// kernel fails one that is larger than the path's (`blk_insert_cloned_request`, Linux
+/// 6.12), whereupon multipath takes the path for broken.
+fn is_multipath(sys: &SysRoot, name: &str) -> bool {
+    let uuid = sys.path(format!("/sys/class/block/{name}/dm/uuid"));
+    fs::read_to_string(uuid).is_ok_and(|uuid| uuid.starts_with("mpath-"))
+}
+
+/// The devices that discards pass on their way, with those whose limits shape them.
+fn passed(devices: &[DeviceInfo]) -> Vec<&DeviceInfo> {
+    let mut passed: Vec<&DeviceInfo> = Vec::new();
     let mut names: Vec<&str> = devices
         .iter()
         .filter(|device| device.level == 0)
@@ -187,8 +219,8 @@ fn shaping(devices: &[DeviceInfo]) -> Vec<&DeviceInfo> {
         let Some(device) = devices.iter().find(|device| device.name == name) else {
             continue;
         };
-        if device.leaf || device.kind == DeviceKind::Loop {
-            shaping.push(device);
+        passed.push(device);
+        if is_last(device) {
             continue;
         }
         for below in &device.below {
@@ -197,7 +229,7 @@ fn shaping(devices: &[DeviceInfo]) -> Vec<&DeviceInfo> {
             }
         }
     }
-    shaping
+    passed
 }
 
 /// Discards that a short run doesn't see, and that the file system paces itself.
@@ -290,7 +322,8 @@ mod tests {
     #[test]
     fn limits_are_the_leaves_but_for_a_loop_device() {
         let names = |devices: &[DeviceInfo]| -> Vec<String> {
-            shaping(devices).iter().map(|d| d.name.clone()).collect()
+            let shaping = shaping(&passed(devices));
+            shaping.iter().map(|d| d.name.clone()).collect()
         };
         let raid = [
             device("md0", DeviceKind::Md, 0, &["sda1", "sdb1"]),
@@ -303,6 +336,43 @@ mod tests {
             device("vda", DeviceKind::Disk, 1, &[]),
         ];
         assert_eq!(names(&file), ["loop0"]);
+    }
+
+    #[test]
+    fn paths_of_a_multipath_device_are_left_alone() {
+        let root = std::env::temp_dir().join(format!("trimbench-ground-{}", std::process::id()));
+        let uuid = root.join("sys/class/block/dm-0/dm/uuid");
+        fs::create_dir_all(uuid.parent().unwrap()).unwrap();
+        let line = b"1 0 253:1 / /data rw - ext4 /dev/mapper/data rw,discard\n";
+        let refused = |text: &str, top: DeviceKind| {
+            fs::write(&uuid, text).unwrap();
+            let found = Description {
+                target: timeline::record::Target {
+                    discard: DiscardSetting::On,
+                    ..Default::default()
+                },
+                devices: vec![
+                    device("top", top, 0, &["dm-0"]),
+                    device("dm-0", DeviceKind::Dm, 1, &["sda", "sdb"]),
+                    device("sda", DeviceKind::Disk, 2, &[]),
+                    device("sdb", DeviceKind::Disk, 2, &[]),
+                ],
+                mount: Some(mounts::parse(line).remove(0)),
+                notes: Vec::new(),
+            };
+            Ground::of(&SysRoot::at(&root), "/data".into(), found).unwrap_err()
+        };
+        let multipath = refused("mpath-3600a0b80000f1234\n", DeviceKind::Dm);
+        assert!(
+            multipath.contains("dm-0 is a multipath device"),
+            "{multipath}"
+        );
+        // The others are only refused because this tree has no queues.
+        let volume = refused("LVM-abc\n", DeviceKind::Dm);
+        assert!(volume.contains("sda has no queue"), "{volume}");
+        let file = refused("mpath-3600a0b80000f1234\n", DeviceKind::Loop);
+        assert!(file.contains("top has no queue"), "{file}");
+        fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

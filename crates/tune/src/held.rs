@@ -3,7 +3,7 @@
 use linux::SysRoot;
 use linux::limit::{LimitError, LimitGuard};
 use linux::mounts::Mount;
-use linux::remount::{DiscardGuard, RemountError};
+use linux::remount::{self, DiscardGuard, RemountError};
 
 use crate::ground::Ground;
 use crate::trial::Trial;
@@ -17,6 +17,9 @@ pub enum HeldError {
     /// The mount's option.
     #[error(transparent)]
     Remount(#[from] RemountError),
+    /// It isn't what it was when it was looked at.
+    #[error("something else changed {0} just now: try again")]
+    Changed(String),
 }
 
 /// The limits of the drives and the mount's option. Dropping it puts all back, and
@@ -36,15 +39,27 @@ impl Held {
     /// Takes what is to be changed, and changes nothing yet.
     ///
     /// # Errors
-    /// When it isn't ours to change (root is needed), or another process has it.
+    /// When it isn't ours to change (root is needed), another process has it, or it
+    /// isn't any more what was found.
     pub fn take(ground: &Ground) -> Result<Held, HeldError> {
         let sys = SysRoot::host();
         let limits = ground
             .drives
             .iter()
             .map(|drive| LimitGuard::take(&sys, drive));
+        let limits: Vec<LimitGuard> = limits.collect::<Result<_, _>>()?;
+        // What was found before the locks may be what somebody else had set for a while.
+        let mut pairs = limits.iter().zip(&ground.limits_bytes);
+        if let Some((limit, _)) = pairs.find(|(limit, found)| limit.before_bytes() != **found) {
+            let what = format!("the discard_max_bytes of {}", limit.device());
+            return Err(HeldError::Changed(what));
+        }
+        if remount::settled(&ground.mount)?.super_options != ground.mount.super_options {
+            let what = format!("the options of {}", ground.mount.mount_point.display());
+            return Err(HeldError::Changed(what));
+        }
         Ok(Held {
-            limits: limits.collect::<Result<_, _>>()?,
+            limits,
             now_bytes: ground.range.now_bytes,
             mount: ground.mount.clone(),
             was_online: ground.is_online(),

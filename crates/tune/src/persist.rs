@@ -81,14 +81,9 @@ pub struct FstabLine {
 
 /// The line of a mount point with discards switched on or off; `None` where fstab has
 /// none, or where it says so already.
-pub fn fstab_line(fstab: &str, mount_point: &str, online: bool) -> Option<FstabLine> {
-    let mut lines = fstab
-        .lines()
-        .filter(|line| !line.trim_start().starts_with('#'));
-    let mount_point = escaped(mount_point);
-    let named = |line: &&str| line.split_whitespace().nth(1) == Some(&mount_point);
-    let is = lines.rfind(named)?;
-    let options = is.split_whitespace().nth(3)?;
+pub fn fstab_line(fstab: &str, mount_point: &Path, online: bool) -> Option<FstabLine> {
+    let is = line_of(fstab, mount_point)?;
+    let options = options_of(is)?;
     let mut wanted: Vec<&str> = options
         .split(',')
         .filter(|&option| option != "nodiscard" && option.split('=').next() != Some("discard"))
@@ -104,16 +99,25 @@ pub fn fstab_line(fstab: &str, mount_point: &str, online: bool) -> Option<FstabL
     })
 }
 
-/// A path as a field of fstab (fstab(5)).
-fn escaped(path: &str) -> String {
-    let mut field = String::new();
-    for c in path.chars() {
-        match c {
-            ' ' | '\t' | '\n' | '\\' => field += &format!("\\{:03o}", u32::from(c)),
-            c => field.push(c),
-        }
-    }
-    field
+/// Whether fstab shows there what is mounted elsewhere (a bind mount). Options of the file
+/// system have no effect on such a line.
+pub fn is_bind(fstab: &str, mount_point: &Path) -> bool {
+    let options = line_of(fstab, mount_point).and_then(options_of);
+    let mut options = options.unwrap_or_default().split(',');
+    options.any(|option| option == "bind" || option == "rbind")
+}
+
+/// The line of a mount point: the last one, should there be several.
+fn line_of<'a>(fstab: &'a str, mount_point: &Path) -> Option<&'a str> {
+    fstab.lines().rfind(|line| {
+        let entries = linux::fstab::parse(line.as_bytes());
+        entries.iter().any(|entry| entry.target == mount_point)
+    })
+}
+
+/// The fourth field of a line.
+fn options_of(line: &str) -> Option<&str> {
+    line.split_whitespace().nth(3)
 }
 
 #[cfg(test)]
@@ -153,6 +157,7 @@ mod tests {
     #[test]
     fn one_field_of_fstab_changes() {
         let fstab = "# /dev/x /data ext4 discard 0 0\nUUID=1  /data\text4\tdefaults,discard,noatime 0 2\n/dev/y / ext4 defaults 0 1\n";
+        let fstab_line = |fstab: &str, at: &str, online| fstab_line(fstab, Path::new(at), online);
         let line = fstab_line(fstab, "/data", false).unwrap();
         assert_eq!(
             line.should_be,
@@ -170,5 +175,14 @@ mod tests {
         let spaced =
             fstab_line("/dev/x /my\\040data xfs discard 0 0\n", "/my data", false).unwrap();
         assert_eq!(spaced.should_be, "/dev/x /my\\040data xfs nodiscard 0 0");
+    }
+
+    #[test]
+    fn a_bind_mount_is_told_by_its_line() {
+        let fstab = "/dev/x /data ext4 defaults 0 2\n/data/a\\040b /srv none ro,bind 0 0\n\
+                     /data /all none rbind\n#/data /data none bind 0 0\n/dev/y /half ext4\n";
+        let is = |at: &str| is_bind(fstab, Path::new(at));
+        assert!(is("/srv") && is("/all"));
+        assert!(!is("/data") && !is("/half") && !is("/none"));
     }
 }

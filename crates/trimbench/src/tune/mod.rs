@@ -9,7 +9,8 @@ mod svg;
 mod table;
 mod trials;
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
 
 use ::tune::{Advice, Goal, Ground, Held, Policy, advise, frontier};
 use bench::Survey;
@@ -20,7 +21,7 @@ use crate::cli::TuneArgs;
 use crate::console::{self, Stream};
 use crate::exit::{Error, Exit};
 use crate::output::{self, Sink};
-use crate::{lab, progress, signals};
+use crate::{ask, lab, progress, signals};
 use runs::{Found, Rounds};
 use trials::Trials;
 
@@ -60,13 +61,16 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if let Some(directory) = &args.records {
         output::make_directory(directory)?;
     }
-    // The first thing that needs root, and before anybody is asked.
-    let mut held = Held::take(&ground).map_err(|e| Error::Usage(e.to_string()))?;
-    if !args.yes && std::io::stdin().is_terminal() && !agreed() {
-        return Ok(Exit::Done);
-    }
     let stop =
         signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    // The first thing that needs root, and before anybody is asked.
+    let mut held = Held::take(&ground).map_err(|e| Error::Usage(e.to_string()))?;
+    if !args.yes && std::io::stdin().is_terminal() && !ask::yes("Begin? [y/N] ", &stop) {
+        return Ok(match stop.load(Ordering::Relaxed) {
+            true => Exit::Interrupted,
+            false => Exit::Done,
+        });
+    }
     let performed = Rounds::new(args, &trials, &survey, people, stop).perform(&mut held);
     let found = match performed {
         Ok(found) => found,
@@ -100,17 +104,22 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         None => held.restore().map(|()| None),
     };
     let kept = kept.map_err(|e| Error::Setting(e.to_string()));
-    // What was measured is kept first, whatever else goes wrong.
+    // What was measured is kept first, and what was set is told, whatever else goes wrong.
+    let mut ended = Ok(());
     if let Some(json) = &mut json {
         let applied = matches!(kept, Ok(Some(_)));
         let text = json::of(&ground, &trials, &found, &advice, applied);
-        json.write(|to| to.write_all(text.as_bytes()))?;
+        ended = json.write(|to| to.write_all(text.as_bytes()));
     }
     if let Some(mut svg) = svg {
         let text = svg::of(&ground, &trials, &found.points, &goal);
-        svg.write(|to| to.write_all(text.as_bytes()))?;
+        let drawn = svg.write(|to| to.write_all(text.as_bytes()));
+        ended = set::first_of(ended, drawn);
     }
-    let kept = kept?;
+    let kept = match kept {
+        Ok(kept) => kept,
+        Err(error) => return set::first_of(Err(error), ended).map(|()| Exit::Done),
+    };
     people.print(&set::told(&ground, &advice, kept, args));
     let left = trials.left_changed(&ground);
     if !left.is_empty() && kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
@@ -121,9 +130,10 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         ));
     }
     if args.persist {
-        set::persist(&ground, &advice, kept, args, people)?;
+        let persisted = set::persist(&ground, &advice, kept, args, people);
+        ended = set::first_of(ended, persisted);
     }
-    Ok(Exit::Done)
+    ended.map(|()| Exit::Done)
 }
 
 /// The table, the picture, what follows and what it costs.
@@ -140,14 +150,6 @@ fn tell(people: Stream, found: &Found, advice: &Advice, trials: &Trials) {
         text += &format!("  {}: {}.\n", cost.choice, cost.cost);
     }
     people.print(&text);
-}
-
-/// Whether somebody at the terminal says yes. No answer is a no.
-fn agreed() -> bool {
-    Stream::Err.print("Begin? [y/N] ");
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    read.is_ok() && line.trim_start().starts_with(['y', 'Y'])
 }
 
 /// A trial's name in tables: the way alone, or with the limit.

@@ -68,7 +68,7 @@ pub(super) struct Rounds<'a> {
 /// How a run ended.
 enum Ended {
     Whole(Box<RunRecord>),
-    /// Somebody stopped it, or the time was up.
+    /// Somebody stopped it, the time was up, or there is no room for it.
     Stopped,
 }
 
@@ -125,6 +125,10 @@ impl<'a> Rounds<'a> {
     fn one(&mut self, trial: &Trial, round: u32, held: &mut Held) -> Result<bool, Error> {
         let mut repeated = false;
         loop {
+            // Nothing is set for a run that won't be.
+            if self.is_over() {
+                return Ok(false);
+            }
             if let Err(error) = held.set(trial) {
                 // XFS can't be remounted so; whatever else it is, the others may go on.
                 let note = format!("{} could not be tried: {error}", told(trial));
@@ -183,14 +187,41 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    fn run(&self, trial: &Trial) -> Result<Ended, Error> {
+    /// Whether somebody stopped it, or no run would end in time any more.
+    fn is_over(&self) -> bool {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        if self.stop.load(Ordering::Relaxed) || left < self.trials.course.beside() {
-            return Ok(Ended::Stopped);
+        self.stop.load(Ordering::Relaxed) || left < self.trials.course.beside()
+    }
+
+    /// The place as it is now.
+    fn surveyed(&self) -> Result<Survey, Error> {
+        let anew = || surveyed_anew(self.survey).map_err(|error| Error::Usage(error.to_string()));
+        let survey = anew()?;
+        if survey.space.usable_bytes() >= self.trials.course.written_bytes() {
+            return Ok(survey);
         }
-        let survey = surveyed_anew(self.survey).map_err(|error| Error::Usage(error.to_string()))?;
+        // What the last run deleted may be free only when that is on the disk, too (btrfs).
+        let _ = linux::files::syncfs(survey.place.path());
+        anew()
+    }
+
+    fn run(&mut self, trial: &Trial) -> Result<Ended, Error> {
+        let survey = self.surveyed()?;
         let place = Place::Directory(survey.place.path().to_path_buf());
         let course = &self.trials.course;
+        let usable = survey.space.usable_bytes();
+        if usable < course.written_bytes() {
+            let note = format!(
+                "no more runs: each writes {}, and somebody has left room for {} beyond the {} that \
+                 stay free",
+                units::bytes(course.written_bytes()),
+                units::bytes(usable),
+                units::bytes(survey.space.reserve_bytes()),
+            );
+            self.people.print(&format!("{note}\n"));
+            self.notes.push(note);
+            return Ok(Ended::Stopped);
+        }
         let plan = course.plan(trial, &place, survey.direct.is_ok());
         bench::preflight(&plan, &survey)?;
         let timer = Timer::start(Arc::clone(&self.stop), self.deadline);

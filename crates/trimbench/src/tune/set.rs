@@ -2,13 +2,24 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ::tune::{Advice, Finding, Ground, Trial, persist};
+use linux::SysRoot;
+use linux::mounts::{self, Mount};
+use reclaim::words::quoted;
 
 use crate::cli::TuneArgs;
-use crate::console::Stream;
+use crate::console::{self, Stream};
 use crate::exit::Error;
+
+/// What went wrong first; what did after it is said at once.
+pub(super) fn first_of(first: Result<(), Error>, next: Result<(), Error>) -> Result<(), Error> {
+    if let (Err(_), Err(error)) = (&first, &next) {
+        console::error(error);
+    }
+    first.and(next)
+}
 
 /// What was set, or would have to be.
 pub(super) fn told(
@@ -20,19 +31,28 @@ pub(super) fn told(
     let Some(trial) = kept.or(advice.set) else {
         return "\nAll is as it was.\n".to_owned();
     };
-    let commands = commands(ground, &trial);
+    let commands = commands(ground, &trial, &args.etc);
     match kept {
         _ if commands.is_empty() => "\nAll is as it was, and as it should be.\n".to_owned(),
         Some(_) => format!("\nSet:\n{commands}"),
         None => format!(
             "\nAll is as it was. To set it (or: trimbench tune {} --apply):\n{commands}",
-            args.path.display(),
+            word(&args.path),
         ),
     }
 }
 
+/// A path as a word of a command.
+fn word(path: &Path) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@".contains(c);
+    match path.to_str() {
+        Some(text) if text.chars().all(plain) => text.to_owned(),
+        _ => quoted(path),
+    }
+}
+
 /// What sets a trial's settings, as far as they aren't so already.
-fn commands(ground: &Ground, trial: &Trial) -> String {
+fn commands(ground: &Ground, trial: &Trial, etc: &Path) -> String {
     let mut text = String::new();
     if trial.limit_bytes != ground.range.now_bytes {
         for drive in &ground.drives {
@@ -48,10 +68,10 @@ fn commands(ground: &Ground, trial: &Trial) -> String {
         } else {
             "nodiscard"
         };
-        text += &format!(
-            "  mount -o remount,{option} {}\n",
-            ground.mount.mount_point.display()
-        );
+        // mount(8) would add what a bind mount's line says, and change that mount alone.
+        let own = own_place(&ground.mount, &fstab_text(etc));
+        let at = own.as_ref().unwrap_or(&ground.mount.mount_point);
+        text += &format!("  mount -o remount,{option} {}\n", word(at));
     }
     text
 }
@@ -66,7 +86,37 @@ pub(super) fn persist(
     args: &TuneArgs,
     people: Stream,
 ) -> Result<(), Error> {
-    let mut done = false;
+    // Each is attempted whatever becomes of the others; the timer first, for without it
+    // nodiscard is no discard at all.
+    let timer = match advice.finding {
+        Finding::PacedFstrim => install_timer(args).map(Some),
+        _ => Ok(None),
+    };
+    let rule = keep_limit(ground, kept, args);
+    let online = kept.map_or(ground.is_online(), |trial| trial.policy.is_online());
+    let line = fstab(ground, online, &args.etc);
+    let mut ended = Ok(());
+    let mut nothing = true;
+    for part in [timer, rule, Ok(line)] {
+        match part {
+            Ok(None) => continue,
+            Ok(Some(text)) => people.print(&text),
+            Err(error) => ended = first_of(ended, Err(error)),
+        }
+        nothing = false;
+    }
+    if nothing {
+        people.print("For the next starts nothing has to be written.\n");
+    }
+    ended
+}
+
+/// Writes a rule for the limit, where a drive doesn't start with it; what there is to say.
+fn keep_limit(
+    ground: &Ground,
+    kept: Option<Trial>,
+    args: &TuneArgs,
+) -> Result<Option<String>, Error> {
     let rule = persist::rule_path(&args.etc);
     let limit_bytes = match kept {
         Some(trial) if trial.limit_bytes != ground.range.now_bytes => Some(trial.limit_bytes),
@@ -75,30 +125,18 @@ pub(super) fn persist(
     // A drive starts with the most that it can; an older rule of ours may say otherwise.
     let most = ground.range.most_bytes();
     let needed = |&bytes: &u64| bytes < most || rule.exists();
-    if let Some(limit_bytes) = limit_bytes.filter(needed).map(|bytes| bytes.min(most)) {
-        let by_name = write_rule(ground, limit_bytes, &rule)?;
-        people.print(&format!("Written: {}\n", rule.display()));
-        for name in by_name {
-            people.print(&format!(
-                "udev knows no serial number of {name}, so the rule goes by that name, which another \
-                 drive may have after the next start.\n"
-            ));
-        }
-        done = true;
+    let Some(limit_bytes) = limit_bytes.filter(needed).map(|bytes| bytes.min(most)) else {
+        return Ok(None);
+    };
+    let by_name = write_rule(ground, limit_bytes, &rule)?;
+    let mut text = format!("Written: {}\n", rule.display());
+    for name in by_name {
+        text += &format!(
+            "udev knows no serial number of {name}, so the rule goes by that name, which another \
+             drive may have after the next start.\n"
+        );
     }
-    let online = kept.map_or(ground.is_online(), |trial| trial.policy.is_online());
-    if let Some(text) = fstab(ground, online, &args.etc) {
-        people.print(&text);
-        done = true;
-    }
-    if advice.finding == Finding::PacedFstrim {
-        people.print(&install_timer(args)?);
-        done = true;
-    }
-    if !done {
-        people.print("For the next starts nothing has to be written.\n");
-    }
-    Ok(())
+    Ok(Some(text))
 }
 
 /// Writes the rule; the drives that it knows by their names alone.
@@ -144,28 +182,61 @@ fn write_rule(ground: &Ground, limit_bytes: u64, path: &Path) -> Result<Vec<Stri
     Ok(by_name.collect())
 }
 
+/// What fstab says; nothing where there is none.
+fn fstab_text(etc: &Path) -> String {
+    let text = fs::read(etc.join("fstab")).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Where the file system is mounted by itself, which its options belong to. A bind mount of
+/// it, or of a part, has only its own. `None`: nowhere that can be seen from here.
+fn own_place(mount: &Mount, fstab: &str) -> Option<PathBuf> {
+    let is_own = |mount: &Mount| {
+        // btrfs is mounted by itself with each of its subvolumes.
+        let is_root = mount.root == Path::new("/") || mount.fs == "btrfs";
+        is_root && !persist::is_bind(fstab, &mount.mount_point)
+    };
+    if is_own(mount) {
+        return Some(mount.mount_point.clone());
+    }
+    let all = mounts::list(&SysRoot::host()).unwrap_or_default();
+    all.into_iter()
+        .find(|other| other.device == mount.device && is_own(other))
+        .map(|own| own.mount_point)
+}
+
 /// The line that somebody has to change, if one has to be.
 fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
     let path = etc.join("fstab");
-    let text = fs::read_to_string(&path).unwrap_or_default();
-    let at = ground.mount.mount_point.display();
+    let text = fstab_text(etc);
+    let at = &ground.mount.mount_point;
+    let own = own_place(&ground.mount, &text);
+    let bind = match own.as_ref() == Some(at) {
+        true => String::new(),
+        false => format!(
+            "{} is a bind mount, on whose line that option has no effect: it belongs on the line that \
+             mounts the file system itself.\n",
+            at.display()
+        ),
+    };
     // Where nothing changes now, what isn't said there is as it is.
     let says = |line: &persist::FstabLine| {
         online != ground.is_online() || online || line.is.contains("discard")
     };
-    match persist::fstab_line(&text, &at.to_string(), online) {
+    match own.and_then(|own| persist::fstab_line(&text, &own, online)) {
         Some(line) if !says(&line) => None,
         Some(line) => Some(format!(
-            "In {} change this line by hand (it is not written to):\n- {}\n+ {}\n",
+            "In {} change this line by hand (it is not written to):\n- {}\n+ {}\n{bind}",
             path.display(),
             line.is,
             line.should_be
         )),
         None if online == ground.is_online() => None,
         None => Some(format!(
-            "{} has no line for {at} that would have to change; wherever it is mounted from, add \
-             the option {}.\n",
+            "{} has no line for {} that would have to change; wherever it is mounted from, add \
+             the option {}.\n{bind}",
             path.display(),
+            at.display(),
             if online { "discard" } else { "nodiscard" }
         )),
     }

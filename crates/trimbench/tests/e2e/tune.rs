@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -132,7 +133,7 @@ fn a_run_sees_what_btrfs_discards_again() {
     let file = fs.path().join("file");
     let size = 2 << 30;
     let made = fs::File::create_new(&file).unwrap();
-    rustix::fs::fallocate(&made, rustix::fs::FallocateFlags::empty(), 0, size).unwrap();
+    fallocate(&made, FallocateFlags::empty(), 0, size).unwrap();
     made.sync_all().unwrap();
     drop(made);
     let name = fs.device().path().file_name().unwrap().to_owned();
@@ -434,6 +435,15 @@ fn a_limit_that_does_not_come_back_is_changed_on_demand_alone() {
     );
     assert!(!text.contains("at most 32.0 MiB"), "{text}");
     let few = ["--size", "64M", "--repeats", "1", "--policies", "online"];
+    // Whoever watches for a kill has nothing to put back.
+    let mut killed = start(tune(fs.path(), &[&few[..], &["--yes"]].concat()));
+    killed.until("a run begins", || !fs.names().is_empty());
+    killed.signal(Signal::KILL);
+    killed.wait();
+    let watched = fs::File::open(&file).unwrap();
+    flock(&watched, FlockOperation::LockExclusive).unwrap();
+    assert_eq!(number(&file), usual);
+    drop(watched);
     let told = run(tune(
         fs.path(),
         &[&few[..], &["--limits", "32M", "--yes"]].concat(),
@@ -468,13 +478,58 @@ fn discards_that_cost_nothing_are_switched_on() {
     fs::write(etc.path().join("fstab"), &line).unwrap();
     let arguments = for_good("64M", ["--policies", "online"], etc.path());
     let now = number(&limit(fs.device().path())).to_string();
-    let more = ["--slowdown", "50%", "--limits", &now].map(str::to_owned);
+    let more = ["--slowdown", "50%", "--limits", &now, "--json", "/dev/full"].map(str::to_owned);
     let told = run(tune(fs.path(), &[arguments, more.to_vec()].concat()));
-    let text = &told.succeeds().stdout;
+    // What can't be written keeps nothing else from being done, and told.
+    told.fails_with(1, &["/dev/full"]);
+    let text = &told.stdout;
     assert!(fs.options().contains("discard"), "{text}");
     assert!(text.contains("mount -o remount,discard"), "{text}");
     assert!(text.contains("defaults,discard 0 2"), "{text}");
     assert_eq!(fs::read_to_string(etc.path().join("fstab")).unwrap(), line);
+}
+
+/// What somebody else has set for a while, and puts back just now, isn't how it is.
+#[test]
+fn what_changes_before_it_begins_is_told() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::small();
+    let file = limit(fs.device().path());
+    let usual = number(&file) / 4096 * 4096;
+    let other = fs::File::open(&file).unwrap();
+    flock(&other, FlockOperation::LockExclusive).unwrap();
+    fs::write(&file, (16 << 20).to_string()).unwrap();
+    let arguments = ["--size", "64M", "--json", "-", "--yes"];
+    let mut running = start(tune(fs.path(), &arguments));
+    running.until_said("Will try", 1);
+    fs::write(&file, usual.to_string()).unwrap();
+    drop(other);
+    running
+        .wait()
+        .fails_with(2, &["discard_max_bytes", "just now", "try again"]);
+    assert_eq!(number(&file), usual);
+}
+
+#[test]
+fn where_somebody_takes_the_room_no_more_is_run() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::small();
+    let all_but_the_reserve = fs.free() - (1 << 30);
+    let arguments = ["--size", "64M", "--policies", "online", "--yes"];
+    let mut running = start(tune(fs.path(), &arguments));
+    running.until("a run begins", || !fs.names().is_empty());
+    let hog = fs::File::create_new(fs.path().join("hog")).unwrap();
+    fallocate(&hog, FallocateFlags::empty(), 0, all_but_the_reserve).unwrap();
+    let told = running.wait();
+    let text = &told.succeeds().stdout;
+    assert!(text.contains("no more runs"), "{text}");
+    assert_eq!(fs.names(), ["hog"]);
 }
 
 /// Ends a run while its settings aren't the old ones; they come back.
