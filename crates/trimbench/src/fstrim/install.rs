@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use reclaim::words::quoted;
 use timeline::units::{duration_exact, percent};
 
 use super::units::{MARK, NAME, service, timer};
@@ -87,9 +88,11 @@ fn command(args: &FstrimArgs) -> Result<Vec<String>, Error> {
     let own = std::env::current_exe()
         .map_err(|error| Error::Usage(format!("where trimbench is can't be told: {error}")))?;
     let absolute = |path: &Path| {
-        std::path::absolute(path)
-            .map(|path| path.display().to_string())
-            .map_err(|error| Error::Usage(format!("{}: {error}", path.display())))
+        let refused = |why: &str| Error::Usage(format!("{}: {why}", quoted(path)));
+        let absolute = std::path::absolute(path).map_err(|error| refused(&error.to_string()))?;
+        // Another character in the place of a byte would make another path of it.
+        let text = absolute.to_str().map(str::to_owned);
+        text.ok_or_else(|| refused("not UTF-8, so no unit can name it"))
     };
     let mut words = vec![absolute(&own)?, "fstrim".to_owned()];
     let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
@@ -140,6 +143,14 @@ fn command(args: &FstrimArgs) -> Result<Vec<String>, Error> {
     }
     for mount in &args.mounts {
         words.push(absolute(mount)?);
+    }
+    // The end of a line would be the end of the command, and the rest another setting.
+    let odd = |word: &&String| word.chars().any(char::is_control);
+    if let Some(word) = words.iter().find(odd) {
+        return Err(Error::Usage(format!(
+            "{}: holds a control character, so no unit can name it",
+            quoted(Path::new(word))
+        )));
     }
     Ok(words)
 }

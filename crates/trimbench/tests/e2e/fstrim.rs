@@ -1,6 +1,8 @@
 //! `trimbench fstrim` as fstrim: what it trims, what it says, how it ends.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -324,6 +326,13 @@ fn the_timer_is_written_and_what_is_others_is_left() {
     assert!(read("new").is_err());
     verify(place.path());
     install(&["--rate", "1G"]).succeeds();
+    assert!(read("service").unwrap().contains("--rate=1073741824"));
+    // What would be another path in a unit, or more than one line.
+    for (odd, why) in [(&b"/a\xffb"[..], "not UTF-8"), (b"/a\nb", "control")] {
+        let mut command = fstrim(place.path(), &["--install-timer", "--unit-dir", &at]);
+        command.arg(OsStr::from_bytes(odd));
+        run(command).fails_with(2, &["/a", why]);
+    }
     assert!(read("service").unwrap().contains("--rate=1073741824"));
     fs::write(place.path().join("trimbench-fstrim.timer"), "[Timer]\n").unwrap();
     install(&[]).fails_with(2, &["wasn't written by trimbench"]);
