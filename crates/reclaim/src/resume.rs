@@ -81,11 +81,10 @@ pub fn resume(
                 let same = noted.is_on(parent.as_fd());
                 match add(parent, directory, name, talk) {
                     Added::Gone if !same => talk.note(&format!(
-                        "{} is on a file system that isn't mounted there now: it waits",
-                        crate::words::quoted(&directory.join(name))
+                        "{} is on a file system that isn't mounted there now: it waits (noted in {})",
+                        crate::words::quoted(&directory.join(name)),
+                        crate::words::quoted(&noted.link.path())
                     )),
-                    // The number has changed: it is noted anew.
-                    Added::Held if !same => noted.link.forget(),
                     Added::Gone => noted.link.forget(),
                     Added::Held | Added::LeftAlone => {}
                 }

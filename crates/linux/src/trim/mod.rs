@@ -8,7 +8,7 @@ mod layout;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 pub use free::FreeSpace;
 pub use groups::{Ahead, Groups};
@@ -54,13 +54,15 @@ pub fn fitrim(directory: &File, range: Range) -> io::Result<u64> {
 /// (Linux ≥ 6.9).
 const GETFSUUID: libc::Ioctl = 0x8011_1500;
 
-/// The UUID of a mounted file system, as `blkid` writes it.
-fn uuid(directory: &File) -> Option<String> {
+/// The UUID of a mounted file system, as `blkid` writes it; `None` where the kernel (before
+/// 6.9) or the file system doesn't tell.
+pub fn uuid(directory: impl AsFd) -> Option<String> {
     // The length, then the bytes.
     let mut found = [0u8; 17];
     // SAFETY: the ioctl writes one structure of this size, and keeps no pointer
     // to it.
-    let result = unsafe { libc::ioctl(directory.as_raw_fd(), GETFSUUID, found.as_mut_ptr()) };
+    let result =
+        unsafe { libc::ioctl(directory.as_fd().as_raw_fd(), GETFSUUID, found.as_mut_ptr()) };
     if result < 0 || found[0] != 16 {
         return None;
     }

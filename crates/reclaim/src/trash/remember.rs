@@ -1,8 +1,9 @@
 //! Where trashes lie that aren't empty yet, so that all can be resumed at once.
 //!
 //! A symbolic link for each, in a directory of this user's: `$XDG_STATE_HOME`
-//! (or `~/.local/state`) `/trimbench/trash`. Its name ends with the number of the
-//! file system: where that isn't mounted now, what lies there isn't gone. Where there is
+//! (or `~/.local/state`) `/trimbench/trash`; root's in `/var/lib` where that is another's
+//! (`sudo` may leave `HOME` as it was). Its name ends with the identity of the file
+//! system: where that isn't mounted now, what lies there isn't gone. Where there is
 //! no place for it, the trash is found by its directory alone.
 
 use std::ffi::OsString;
@@ -26,6 +27,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// For messages.
+    pub(crate) fn path(&self) -> PathBuf {
+        let notes = std::fs::read_link(format!("/proc/self/fd/{}", self.notes.as_raw_fd()));
+        notes.unwrap_or_default().join(&self.name)
+    }
+
     pub(crate) fn forget(self) {
         let _ = rustix::fs::unlinkat(&self.notes, &self.name, AtFlags::empty());
     }
@@ -49,8 +56,14 @@ impl Noted {
     }
 }
 
-/// Where notes lie.
-pub(crate) fn place() -> Option<PathBuf> {
+/// Where notes may lie, the first that is ours.
+fn places() -> impl Iterator<Item = PathBuf> {
+    let root = rustix::process::geteuid().is_root();
+    let system = root.then(|| PathBuf::from("/var/lib/trimbench/trash"));
+    own_place().into_iter().chain(system)
+}
+
+fn own_place() -> Option<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)
@@ -63,24 +76,11 @@ pub(crate) fn place() -> Option<PathBuf> {
 
 /// Notes where a trash lies now; `None` where that isn't possible.
 pub(crate) fn remember(trash: BorrowedFd<'_>, name: &str) -> Option<Link> {
-    let place = place()?;
     let path = std::fs::read_link(format!("/proc/self/fd/{}", trash.as_raw_fd())).ok()?;
-    // Nothing is made in another user's home: `sudo` may leave HOME as it was.
-    let there = place.ancestors().find_map(|path| path.metadata().ok())?;
-    if there.uid() != rustix::process::geteuid().as_raw() {
-        return None;
-    }
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&place)
-        .ok()?;
-    let notes = open(&place)?;
-    let name = format!(
-        "{}{ON}{}",
-        name.trim_start_matches('.'),
-        file_system(trash)?
-    );
+    let notes = places().find_map(|place| make(&place))?;
+    let of = name.trim_start_matches('.');
+    let name = format!("{of}{ON}{}", file_system(trash)?);
+    forget_others(&notes, of, &name);
     match rustix::fs::symlinkat(path, &notes, &name) {
         Ok(()) | Err(Errno::EXIST) => Some(Link {
             notes,
@@ -92,7 +92,11 @@ pub(crate) fn remember(trash: BorrowedFd<'_>, name: &str) -> Option<Link> {
 
 /// All that were noted.
 pub(crate) fn all() -> Vec<Noted> {
-    let Some(notes) = place().and_then(|place| open(&place)) else {
+    places().flat_map(|place| all_of(&place)).collect()
+}
+
+fn all_of(place: &Path) -> Vec<Noted> {
+    let Some(notes) = open(place) else {
         return Vec::new();
     };
     let Ok(entries) = rustix::fs::Dir::read_from(&notes) else {
@@ -127,6 +131,30 @@ pub(crate) fn all() -> Vec<Noted> {
     found
 }
 
+/// Makes the directory of the notes, and opens it; nothing is made in another user's home.
+fn make(place: &Path) -> Option<OwnedFd> {
+    let there = place.ancestors().find_map(|path| path.metadata().ok())?;
+    if there.uid() != rustix::process::geteuid().as_raw() {
+        return None;
+    }
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(place).ok()?;
+    open(place)
+}
+
+/// One trash is noted once, by what its file system is called now.
+fn forget_others(notes: &OwnedFd, of: &str, name: &str) {
+    let Ok(entries) = rustix::fs::Dir::read_from(notes) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let other = entry.file_name();
+        if other.to_bytes().starts_with(of.as_bytes()) && other.to_bytes() != name.as_bytes() {
+            let _ = rustix::fs::unlinkat(notes, other, AtFlags::empty());
+        }
+    }
+}
+
 /// Opens the directory of the notes, which must be this user's: what is in it is removed by name.
 fn open(place: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -136,8 +164,12 @@ fn open(place: &Path) -> Option<OwnedFd> {
     ours.then_some(notes)
 }
 
-/// A file system's number, which it keeps when it is mounted again, on most.
+/// What a file system is known by, whatever device it has: its UUID, or its number where
+/// that isn't told.
 fn file_system(at: BorrowedFd<'_>) -> Option<String> {
+    if let Some(uuid) = linux::trim::uuid(at) {
+        return Some(uuid);
+    }
     let found = rustix::fs::fstatvfs(at).ok()?;
     Some(format!("{:016x}", found.f_fsid))
 }
