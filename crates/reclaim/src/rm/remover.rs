@@ -4,6 +4,7 @@ mod in_tree;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -353,17 +354,29 @@ impl<'a> Remover<'a> {
         path: &Path,
         bytes: u64,
     ) -> Result<bool, ReclaimError> {
-        if let Some((free, mut relay)) = self.free(at.device) {
+        self.allow(at.device, bytes)?;
+        let gone = self.unlink(at.fd, name, path)?;
+        if gone {
+            self.freed(at.device, bytes);
+        }
+        Ok(gone)
+    }
+
+    /// Waits until so many bytes may be freed at once.
+    fn allow(&mut self, device: u64, bytes: u64) -> Result<(), ReclaimError> {
+        if let Some((free, mut relay)) = self.free(device) {
             let mut allowed = 0;
             while allowed < bytes {
                 allowed += free.allow(bytes - allowed, &mut relay)?;
             }
         }
-        let gone = self.unlink(at.fd, name, path)?;
-        if let (true, Some((free, _))) = (gone, self.free(at.device)) {
+        Ok(())
+    }
+
+    fn freed(&mut self, device: u64, bytes: u64) {
+        if let Some((free, _)) = self.free(device) {
             free.freed(bytes);
         }
-        Ok(gone)
     }
 
     /// Empties a large file, and removes its name.
@@ -393,6 +406,10 @@ impl<'a> Remover<'a> {
                 };
                 return match emptied {
                     Err(ReclaimError::Free { source, .. }) => {
+                        let bytes = allocated(&file);
+                        self.allow(at.device, bytes)?;
+                        drop(file);
+                        self.freed(at.device, bytes);
                         self.all_at_once(path, &source);
                         Ok(gone)
                     }
@@ -401,9 +418,24 @@ impl<'a> Remover<'a> {
             }
             Large::Alone(file) => {
                 self.begun = true;
-                match self.free(at.device) {
+                let emptied = match self.free(at.device) {
                     Some((free, mut relay)) => free.empty(&file, &mut relay),
                     None => Ok(()),
+                };
+                match emptied {
+                    // rm would remove it.
+                    Err(ReclaimError::Free { source, .. }) if !is_stuck(&source) => {
+                        let bytes = allocated(&file);
+                        drop(file);
+                        let at = At { fd: place.at, ..at };
+                        let gone = self.small(at, &place.name, path, bytes)?;
+                        match gone {
+                            true => self.all_at_once(path, &source),
+                            false => place.put_back(),
+                        }
+                        return Ok(gone);
+                    }
+                    emptied => emptied,
                 }
             }
             Large::Shared(why) => {
@@ -421,16 +453,14 @@ impl<'a> Remover<'a> {
         };
         match emptied {
             Ok(()) => {}
-            // Nothing can be removed there.
-            Err(ReclaimError::Free { source, .. })
-                if matches!(Errno::from_io_error(&source), Some(Errno::ROFS | Errno::IO)) =>
-            {
+            Err(ReclaimError::Free { source, .. }) => {
                 place.put_back();
-                let errno = Errno::from_io_error(&source).unwrap_or(Errno::IO);
-                return self.stays(path, Problem::System(errno));
+                let problem = match Errno::from_io_error(&source) {
+                    Some(errno) => Problem::System(errno),
+                    None => Problem::Words(crate::words::of_io(&source)),
+                };
+                return self.stays(path, problem);
             }
-            // rm would remove it.
-            Err(ReclaimError::Free { source, .. }) => self.all_at_once(path, &source),
             Err(error) => return Err(error),
         }
         let gone = self.unlink(place.at, &place.name, path)?;
@@ -440,10 +470,10 @@ impl<'a> Remover<'a> {
         Ok(gone)
     }
 
-    /// Says that a file's space comes free with its name.
+    /// Says that a file's space came free with its name.
     fn all_at_once(&mut self, path: &Path, why: &std::io::Error) {
         let (name, why) = (crate::words::quoted(path), crate::words::of_io(why));
-        let what = format!("{name} is removed all at once: it can't be emptied: {why}");
+        let what = format!("{name} was removed all at once: it can't be emptied: {why}");
         self.talk.note(&what);
     }
 
@@ -527,4 +557,18 @@ impl<'a> Remover<'a> {
         }
         Ok(Left::Done)
     }
+}
+
+/// Bytes that a file still has on the disk.
+fn allocated(file: &File) -> u64 {
+    file.metadata()
+        .map_or(0, |found| linux::files::allocated_bytes(&found))
+}
+
+/// Whether nothing can be removed where a truncation says that.
+fn is_stuck(error: &std::io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        None | Some(Errno::ROFS | Errno::IO)
+    )
 }
