@@ -209,9 +209,19 @@ fn md_copies(sys: &SysRoot, device: &DeviceInfo) -> f64 {
         Some("raid6") if disks > 2.0 => disks / (disks - 2.0),
         _ => 1.0,
     };
-    // A disk that is missing discards nothing.
-    let missing = number("degraded").unwrap_or(0.0).clamp(0.0, disks - 1.0);
-    whole * (disks - missing) / disks
+    // A disk that is missing discards nothing; one that is being rebuilt does.
+    let slots = fs::read_dir(&directory).into_iter().flatten().flatten();
+    let there = slots.filter(|slot| is_slot(&slot.file_name().to_string_lossy()));
+    match there.count() as f64 {
+        0.0 => whole,
+        there => whole * (there / disks).min(1.0),
+    }
+}
+
+/// `rd0` and so on link to the disks that an array has (Documentation/admin-guide/md.rst).
+fn is_slot(name: &str) -> bool {
+    name.strip_prefix("rd")
+        .is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// By how much larger the images of a mirror or RAID of LVM are than the whole.
@@ -396,24 +406,27 @@ mod tests {
 
     #[test]
     fn mirrors_discard_each() {
-        let degraded = |level: &str, layout: &str, missing: &str| {
+        let with_disks = |level: &str, layout: &str, there: u32| {
             let more = [
                 ("/sys/class/block/sdx/md/level", level),
                 ("/sys/class/block/sdx/md/raid_disks", "4\n"),
                 ("/sys/class/block/sdx/md/layout", layout),
-                ("/sys/class/block/sdx/md/degraded", missing),
             ];
-            let files: Vec<(&str, &str)> = SDX.iter().copied().chain(more).collect();
+            let slots: Vec<_> = (0..there)
+                .map(|n| format!("/sys/class/block/sdx/md/rd{n}/x"))
+                .collect();
+            let slots = slots.iter().map(|slot| (slot.as_str(), ""));
+            let files: Vec<(&str, &str)> = SDX.iter().copied().chain(more).chain(slots).collect();
             ground(EXT4, &files).copies
         };
-        let md = |level: &str, layout: &str| degraded(level, layout, "0\n");
+        let md = |level: &str, layout: &str| with_disks(level, layout, 4);
         assert_eq!(md("raid1\n", "0\n"), 4.0);
         assert_eq!(md("raid10\n", "258\n"), 2.0);
         assert_eq!(md("raid0\n", "0\n"), 1.0);
         assert!((md("raid5\n", "2\n") - 4.0 / 3.0).abs() < 1e-9);
-        assert_eq!(degraded("raid1\n", "0\n", "1\n"), 3.0);
-        assert_eq!(degraded("raid10\n", "258\n", "2\n"), 1.0);
-        assert!((degraded("raid5\n", "2\n", "1\n") - 1.0).abs() < 1e-9);
+        assert_eq!(with_disks("raid1\n", "0\n", 3), 3.0);
+        assert_eq!(with_disks("raid10\n", "258\n", 2), 1.0);
+        assert!((with_disks("raid5\n", "2\n", 3) - 1.0).abs() < 1e-9);
         let dup = [
             ("/sys/fs/btrfs/uuid/devices/sdx/x", ""),
             ("/sys/fs/btrfs/uuid/allocation/data/raid1/total_bytes", "0"),

@@ -211,10 +211,15 @@ impl Freer {
         }
         // Beyond the limit of this process the kernel would end it with a signal.
         let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
-        if end <= limit && self.cut(file, end, watch).is_ok() {
-            return Ok(remains);
+        if end <= limit {
+            match self.cut(file, end, watch) {
+                Err(ReclaimError::Free { .. }) => {}
+                longer => return longer.map(|()| remains),
+            }
         }
+        self.grant(end - length, watch)?;
         self.cut(file, length, watch)?;
+        self.uncommitted = true;
         look(length, self.ground.cutting)
     }
 
