@@ -68,7 +68,7 @@ pub(super) struct Rounds<'a> {
 /// How a run ended.
 enum Ended {
     Whole(Box<RunRecord>),
-    /// Somebody stopped it, the time was up, or there is no room for it.
+    /// Somebody stopped it, or the time was up.
     Stopped,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Rounds<'a> {
         let mut repeated = false;
         loop {
             // Nothing is set for a run that won't be.
-            if self.is_over() {
+            if self.is_over() || !self.has_room()? {
                 return Ok(false);
             }
             if let Err(error) = held.set(trial) {
@@ -195,33 +195,38 @@ impl<'a> Rounds<'a> {
 
     /// The place as it is now.
     fn surveyed(&self) -> Result<Survey, Error> {
-        let anew = || surveyed_anew(self.survey).map_err(|error| Error::Usage(error.to_string()));
-        let survey = anew()?;
-        if survey.space.usable_bytes() >= self.trials.course.written_bytes() {
-            return Ok(survey);
-        }
-        // What the last run deleted may be free only when that is on the disk, too (btrfs).
-        let _ = linux::files::syncfs(survey.place.path());
-        anew()
+        surveyed_anew(self.survey).map_err(|error| Error::Usage(error.to_string()))
     }
 
-    fn run(&mut self, trial: &Trial) -> Result<Ended, Error> {
+    /// Whether another run fits beside what is to stay free; says so where it doesn't.
+    fn has_room(&mut self) -> Result<bool, Error> {
+        let needed = self.trials.course.written_bytes();
+        let mut space = self.surveyed()?.space;
+        if space.usable_bytes() < needed {
+            // What the last run deleted may be free only when that is on the disk, too (btrfs).
+            let _ = linux::files::syncfs(self.survey.place.path());
+            space = self.surveyed()?.space;
+        }
+        let usable = space.usable_bytes();
+        if usable >= needed {
+            return Ok(true);
+        }
+        let note = format!(
+            "no more runs: each writes {}, and somebody has left room for {} beyond the {} that \
+             stay free",
+            units::bytes(needed),
+            units::bytes(usable),
+            units::bytes(space.reserve_bytes()),
+        );
+        self.people.print(&format!("{note}\n"));
+        self.notes.push(note);
+        Ok(false)
+    }
+
+    fn run(&self, trial: &Trial) -> Result<Ended, Error> {
         let survey = self.surveyed()?;
         let place = Place::Directory(survey.place.path().to_path_buf());
         let course = &self.trials.course;
-        let usable = survey.space.usable_bytes();
-        if usable < course.written_bytes() {
-            let note = format!(
-                "no more runs: each writes {}, and somebody has left room for {} beyond the {} that \
-                 stay free",
-                units::bytes(course.written_bytes()),
-                units::bytes(usable),
-                units::bytes(survey.space.reserve_bytes()),
-            );
-            self.people.print(&format!("{note}\n"));
-            self.notes.push(note);
-            return Ok(Ended::Stopped);
-        }
         let plan = course.plan(trial, &place, survey.direct.is_ok());
         bench::preflight(&plan, &survey)?;
         let timer = Timer::start(Arc::clone(&self.stop), self.deadline);

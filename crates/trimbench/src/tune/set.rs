@@ -94,7 +94,10 @@ pub(super) fn persist(
     };
     let rule = keep_limit(ground, kept, args);
     let online = kept.map_or(ground.is_online(), |trial| trial.policy.is_online());
-    let line = fstab(ground, online, &args.etc);
+    let line = match (&timer, online) {
+        (Err(_), false) => None,
+        _ => fstab(ground, online, &args.etc),
+    };
     let mut ended = Ok(());
     let mut nothing = true;
     for part in [timer, rule, Ok(line)] {

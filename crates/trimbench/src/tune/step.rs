@@ -20,7 +20,7 @@ pub(super) fn trim_after(file: &Path, args: &TuneArgs) -> Result<Exit, Error> {
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("fstrim").arg(&args.path).arg("--quiet");
     command.arg(format!("--slowdown={}%", args.slowdown * 100.0));
-    // What else is free there isn't a part of the experiment.
+    // What else is free isn't a part of the experiment, but for the rest of a chunk of btrfs.
     command.arg(format!("--offset={}", taken.start));
     command.arg(format!("--length={}", (taken.end - taken.start).max(1)));
     Err(failed(command.exec()))
