@@ -80,19 +80,26 @@ pub(crate) fn remember(trash: BorrowedFd<'_>, name: &str) -> Option<Link> {
     let notes = places().find_map(|place| make(&place))?;
     let of = name.trim_start_matches('.');
     let name = format!("{of}{ON}{}", file_system(trash)?);
-    forget_others(&notes, of, &name);
     match rustix::fs::symlinkat(path, &notes, &name) {
-        Ok(()) | Err(Errno::EXIST) => Some(Link {
-            notes,
-            name: name.into(),
-        }),
-        Err(_) => None,
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(_) => return None,
     }
+    forget_others(&notes, of, &name);
+    Some(Link {
+        notes,
+        name: name.into(),
+    })
 }
 
-/// All that were noted.
+/// All that were noted, each once.
 pub(crate) fn all() -> Vec<Noted> {
-    places().flat_map(|place| all_of(&place)).collect()
+    let mut found: Vec<Noted> = places().flat_map(|place| all_of(&place)).collect();
+    let order = |one: &Noted, other: &Noted| {
+        (&one.directory, &one.name).cmp(&(&other.directory, &other.name))
+    };
+    found.sort_by(order);
+    found.dedup_by(|one, other| order(one, other).is_eq());
+    found
 }
 
 fn all_of(place: &Path) -> Vec<Noted> {
@@ -102,7 +109,7 @@ fn all_of(place: &Path) -> Vec<Noted> {
     let Ok(entries) = rustix::fs::Dir::read_from(&notes) else {
         return Vec::new();
     };
-    let mut found: Vec<_> = entries
+    entries
         .flatten()
         .filter_map(|entry| {
             let path = rustix::fs::readlinkat(&notes, entry.file_name(), Vec::new()).ok()?;
@@ -120,15 +127,7 @@ fn all_of(place: &Path) -> Vec<Noted> {
                 },
             })
         })
-        .collect();
-    found.sort_by(|one, other| {
-        (&one.directory, &one.name, &one.link.name).cmp(&(
-            &other.directory,
-            &other.name,
-            &other.link.name,
-        ))
-    });
-    found
+        .collect()
 }
 
 /// Makes the directory of the notes, and opens it; nothing is made in another user's home.
