@@ -14,9 +14,6 @@ use super::claim::{Owner, create_in};
 use super::clear::{entries, is_our_file};
 use super::names::{self, OWNER, OWNER_NEW};
 
-const OTHERS: &str = "it belongs to another user";
-const WRITABLE: &str = "others may write to it";
-
 /// A directory that this process alone works in. Dropping it lets go of it and
 /// removes nothing.
 #[derive(Debug)]
@@ -58,18 +55,12 @@ impl Held {
             name,
             _lock: Some(lock),
         };
-        let because = match rustix::fs::fstat(&held.directory) {
-            Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => OTHERS,
-            Ok(stat) if stat.st_mode & 0o022 != 0 => WRITABLE,
-            Ok(_) => return Ok(held),
-            Err(errno) => return Err(OwnerError::new("examine the directory", path, errno)),
+        let Err(because) = is_private(&held.directory) else {
+            return Ok(held);
         };
         let _ = held.remove(parent);
-        Err(OwnerError::new(
-            "use the directory",
-            path,
-            io::Error::other(because),
-        ))
+        let because = io::Error::other(because);
+        Err(OwnerError::new("use the directory", path, because))
     }
 
     /// Holds a directory that a process has left which is gone. It must belong to
@@ -166,6 +157,18 @@ pub(super) enum Taken {
     },
 }
 
+/// Whether a directory is this user's, and nobody else may write to it; else why not.
+fn is_private(directory: &OwnedFd) -> Result<(), String> {
+    match rustix::fs::fstat(directory) {
+        Err(errno) => Err(format!("it can't be examined: {errno}")),
+        Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => {
+            Err("it belongs to another user".to_owned())
+        }
+        Ok(stat) if stat.st_mode & 0o022 != 0 => Err("others may write to it".to_owned()),
+        Ok(_) => Ok(()),
+    }
+}
+
 /// Whether an owner file without its name yet is all that a directory of ours holds, and whoever
 /// began to write it is gone.
 fn is_left_alone(directory: &OwnedFd) -> bool {
@@ -187,13 +190,8 @@ pub(super) fn take(parent: &OwnedFd, name: &str) -> Taken {
         Err(Errno::NOTDIR | Errno::LOOP) => return left("it is not a directory"),
         Err(errno) => return left(&format!("it can't be opened: {errno}")),
     };
-    match rustix::fs::fstat(&directory) {
-        Err(errno) => return left(&format!("it can't be examined: {errno}")),
-        Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => {
-            return left(OTHERS);
-        }
-        Ok(stat) if stat.st_mode & 0o022 != 0 => return left(WRITABLE),
-        Ok(_) => {}
+    if let Err(because) = is_private(&directory) {
+        return Taken::Left(because);
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let owner = match rustix::fs::openat(&directory, OWNER, flags, Mode::empty()) {
