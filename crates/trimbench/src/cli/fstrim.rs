@@ -78,7 +78,7 @@ pub struct FstrimArgs {
     )]
     pub rate: Option<u64>,
 
-    /// Go on where an interrupted trim of the same file system stopped
+    /// Go on where an interrupted trim of the same file system, or the same part of it, stopped
     #[arg(long)]
     pub resume: bool,
     /// Say what would be trimmed, and stop
