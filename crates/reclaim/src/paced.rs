@@ -55,6 +55,11 @@ impl Freers for Kernel<'_> {
         let why = self.known.entry(stat.st_dev).or_insert_with(|| {
             let path = format!("/proc/self/fd/{}", on.as_raw_fd());
             match linux::target::describe(path) {
+                // What lies in a lower layer would be copied, all of it, before it could go.
+                Ok(found) if found.target.fs.as_deref() == Some("overlay") => Some(
+                    "it is an overlay; what is deleted in its upper directory itself is paced"
+                        .to_owned(),
+                ),
                 Ok(found) => match found.target.discard {
                     DiscardSetting::On | DiscardSetting::Async => None,
                     _ if found.notes.is_empty() => Some("no discards are sent".to_owned()),

@@ -1,8 +1,9 @@
 //! What the user named: a name in an open directory, looked at once.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -62,12 +63,15 @@ pub(super) fn share(stat: &Stat) -> u64 {
     blocks.saturating_mul(512) / names
 }
 
-/// The directories of all arguments, each opened once.
+/// The directories of all arguments, each opened once as it is written. Two ways to the
+/// same directory stay two: behind a bind mount other things are mounted in it, or nothing
+/// can be written.
 #[derive(Debug, Default)]
 pub(super) struct Parents {
     all: Vec<Parent>,
     by_path: HashMap<PathBuf, usize>,
-    by_inode: HashMap<(u64, u64), usize>,
+    /// All mount points, sorted.
+    mounts: OnceCell<Vec<PathBuf>>,
 }
 
 impl Parents {
@@ -143,19 +147,47 @@ impl Parents {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(real, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
-        let new = self.all.len();
-        let index = *self
-            .by_inode
-            .entry((stat.st_dev, stat.st_ino))
-            .or_insert(new);
-        if index == new {
-            self.all.push(Parent {
-                fd: Rc::new(fd),
-                path: path.to_owned(),
-                device: stat.st_dev,
-            });
-        }
+        let index = self.all.len();
+        self.all.push(Parent {
+            fd: Rc::new(fd),
+            path: path.to_owned(),
+            device: stat.st_dev,
+        });
         self.by_path.insert(path.to_owned(), index);
         Ok(index)
     }
+
+    /// What leads to another file system than that of the argument's parent, if anything does.
+    pub(super) fn elsewhere(&self, argument: &Argument) -> Option<&'static str> {
+        let parent = self.get(argument.parent);
+        if argument.stat.st_dev != parent.device {
+            return Some("it is a mount point or subvolume");
+        }
+        let mounts = argument.is_directory() && self.has_mounts(argument, parent);
+        mounts.then_some("something is mounted in it")
+    }
+
+    /// Whether anything is mounted at a directory or below it. Only looked at: a mount that
+    /// comes later is met on the way, as rm would meet it.
+    fn has_mounts(&self, argument: &Argument, parent: &Parent) -> bool {
+        let Ok(parent) = std::fs::read_link(format!("/proc/self/fd/{}", parent.fd.as_raw_fd()))
+        else {
+            return false;
+        };
+        let path = parent.join(OsStr::from_bytes(argument.name.as_bytes()));
+        let mounts = self.mounts.get_or_init(mount_points);
+        // What lies below a path comes right after it.
+        let after = mounts.partition_point(|mount| *mount < path);
+        mounts
+            .get(after)
+            .is_some_and(|mount| mount.starts_with(&path))
+    }
+}
+
+/// All mount points, sorted.
+fn mount_points() -> Vec<PathBuf> {
+    let mounts = linux::mounts::list(&linux::SysRoot::host()).unwrap_or_default();
+    let mut all: Vec<PathBuf> = mounts.into_iter().map(|mount| mount.mount_point).collect();
+    all.sort();
+    all
 }

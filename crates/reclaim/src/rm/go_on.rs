@@ -1,10 +1,11 @@
 //! The same from the trash on: what a journal says is to be removed.
 
-use std::collections::HashMap;
+use std::ffi::CString;
 
+use super::amounts::Amounts;
 use super::remover::{Item, Remover};
 use super::survey::survey;
-use super::{Asking, Outcome, Stopped, Talk, close};
+use super::{Asking, Outcome, Stopped, Talk, close, give_back};
 use crate::ReclaimError;
 use crate::free::Freers;
 use crate::trash::{FILE, Trash};
@@ -13,7 +14,7 @@ use crate::words::quoted;
 /// Goes on with trashes, each with what its journal says.
 pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn Talk) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut amounts = HashMap::new();
+    let mut amounts = Amounts::default();
     let mut items = Vec::new();
     for (index, trash) in trashes.iter().enumerate() {
         let entries = trash
@@ -29,6 +30,21 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
                 Some(entry) => entry.path.to_path(),
                 None => trash.path().join("file"),
             };
+            // Somebody had swapped it before it was taken, and it wasn't given back any more.
+            if let Some(entry) = entry
+                && !trash.is_as_seen(entry.number, entry.directory)
+                && let Ok(old) = CString::new(entry.name.as_bytes())
+            {
+                let failures = give_back(trash, entry.number, &old, &path, talk);
+                if failures == 0 {
+                    let path = quoted(&path);
+                    talk.note(&format!(
+                        "{path} isn't what was to be removed: it has its name back"
+                    ));
+                }
+                outcome.failures += failures;
+                continue;
+            }
             items.push((index, entry, name, path));
         }
     }
@@ -52,11 +68,11 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
                     path,
                     trash: Some(trash),
                     one_file_system: entry.is_some_and(|entry| entry.one_file_system),
-                    recursive: true,
+                    recursive: entry.is_some_and(|entry| entry.directory),
                 };
                 let gone = remover.remove(&item)?;
                 if let (false, Some(entry)) = (gone, entry)
-                    && let Ok(old) = std::ffi::CString::new(entry.name.as_bytes())
+                    && let Ok(old) = CString::new(entry.name.as_bytes())
                 {
                     let put = trash.put_back(entry.number, &old);
                     if let Err(errno) = put {
@@ -73,7 +89,7 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
             Ok(())
         })();
         outcome.names = remover.names;
-        outcome.failures = remover.failures;
+        outcome.failures += remover.failures;
         ended
     })();
     let trashes = trashes.into_iter().enumerate().collect();

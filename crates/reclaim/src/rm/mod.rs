@@ -1,6 +1,7 @@
 //! The order of work: look at the arguments, take their names away, free what
 //! they hold, remove the names for good.
 
+mod amounts;
 mod arguments;
 mod fresh;
 mod go_on;
@@ -13,23 +14,24 @@ mod talk;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::ReclaimError;
-use crate::free::{Amount, Freers};
+use crate::free::Freers;
 use crate::freer::Felt;
 use crate::trash::journal::Entry;
 use crate::trash::rests::Rests;
 use crate::trash::{Trash, Unusable};
-use crate::watch::{Progress, tick};
+use crate::watch::{Beat, Progress, tick};
 use crate::words::quoted;
-use arguments::{Argument, Parent, Parents};
+use amounts::Amounts;
+use arguments::{Argument, Parents};
 use remover::{Item, LARGE, Remover};
 use survey::{survey, would_ask};
 
@@ -97,6 +99,8 @@ pub struct Outcome {
 pub struct Stopped {
     /// Somebody asked for it.
     pub interrupted: bool,
+    /// The goal can't be met.
+    pub refused: bool,
     /// Why, in words.
     pub why: String,
 }
@@ -133,6 +137,9 @@ struct Taken {
     way: Way,
 }
 
+/// Why something stays in its place.
+const ASKED_ABOUT: &str = "it holds what is asked about";
+
 /// Looks only: what would be done.
 ///
 /// # Errors
@@ -148,7 +155,7 @@ pub fn intend(
     let mut all = Vec::new();
     for argument in look(paths, options, &mut parents, talk, &mut failures) {
         let parent = parents.get(argument.parent);
-        let mut amounts = HashMap::new();
+        let mut amounts = Amounts::default();
         let names = survey(
             parent.fd.as_fd(),
             &argument.name,
@@ -157,13 +164,19 @@ pub fn intend(
             &mut amounts,
             talk,
         )?;
-        let bytes = amounts.values().map(|amount: &Amount| amount.bytes).sum();
+        let bytes = amounts.each().map(|amount| amount.bytes).sum();
         // Another file system may be mounted there.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own = rustix::fs::openat(&parent.fd, &*argument.name, flags, Mode::empty());
         let on = own.as_ref().unwrap_or(&parent.fd).as_fd();
-        let paced = amounts.values().any(|amount| amount.bytes >= LARGE) && freers.paces(on);
-        let in_place = reason(&argument, options, &parents);
+        let paced = amounts.each().any(|amount| amount.bytes >= LARGE) && freers.paces(on);
+        let mut in_place = reason(&argument, options, &parents);
+        if in_place.is_none()
+            && !goes_at_once(&argument, options, paced)
+            && is_asked_about(&argument, options, parent.fd.as_fd(), talk)?
+        {
+            in_place = Some(ASKED_ABOUT.to_owned());
+        }
         let unpaced = freers.unpaced(on);
         all.push(Intention {
             path: argument.path,
@@ -206,6 +219,7 @@ impl Stopped {
     pub(crate) fn new(error: &ReclaimError) -> Stopped {
         Stopped {
             interrupted: matches!(error, ReclaimError::Interrupted),
+            refused: matches!(error, ReclaimError::Refused(_)),
             why: error.to_string(),
         }
     }
@@ -235,35 +249,30 @@ fn look(
     all
 }
 
+/// Whether one call removes it, and frees little or isn't paced.
+fn goes_at_once(argument: &Argument, options: &Options, paces: bool) -> bool {
+    match argument.is_directory() {
+        true => !options.recursive,
+        false => !paces || argument.bytes() < LARGE,
+    }
+}
+
+/// Whether one will be asked about something in it, and is to see where that is.
+fn is_asked_about(
+    argument: &Argument,
+    options: &Options,
+    parent: BorrowedFd<'_>,
+    talk: &mut dyn Talk,
+) -> Result<bool, ReclaimError> {
+    Ok(options.asking == Asking::Protected && would_ask(argument, parent, talk)?)
+}
+
 /// Why an argument isn't taken away first, as far as that can be told before.
 fn reason(argument: &Argument, options: &Options, parents: &Parents) -> Option<String> {
     if !options.trash || options.asking == Asking::Always {
         return Some("as asked".to_owned());
     }
-    elsewhere(argument, parents.get(argument.parent)).map(str::to_owned)
-}
-
-/// What leads to another file system than that of the parent, if anything does.
-fn elsewhere(argument: &Argument, parent: &Parent) -> Option<&'static str> {
-    if argument.stat.st_dev != parent.device {
-        return Some("it is a mount point or subvolume");
-    }
-    let mounts = argument.is_directory() && mounts_below(argument, parent.fd.as_fd());
-    mounts.then_some("something is mounted in it")
-}
-
-/// Whether anything is mounted below a directory. Only looked at: a mount that
-/// comes later is met on the way, as rm would meet it.
-fn mounts_below(argument: &Argument, parent: BorrowedFd<'_>) -> bool {
-    use std::os::fd::AsRawFd;
-    let Ok(parent) = std::fs::read_link(format!("/proc/self/fd/{}", parent.as_raw_fd())) else {
-        return false;
-    };
-    let path = parent.join(OsStr::from_bytes(argument.name.as_bytes()));
-    let mounts = linux::mounts::list(&linux::SysRoot::host()).unwrap_or_default();
-    mounts
-        .iter()
-        .any(|mount| mount.mount_point.starts_with(&path))
+    parents.elsewhere(argument).map(str::to_owned)
 }
 
 fn begin(
@@ -277,20 +286,17 @@ fn begin(
 ) -> Result<(), ReclaimError> {
     let mut paced: HashMap<u64, bool> = HashMap::new();
     let mut all = Vec::with_capacity(arguments.len());
+    let mut beat = Beat::default();
     for argument in arguments {
+        beat.tick(talk, &Progress::default())?;
         let parent = parents.get(argument.parent);
         let paces = *paced
             .entry(parent.device)
             .or_insert_with(|| freers.paces(parent.fd.as_fd()));
-        let once = match argument.is_directory() {
-            true => !options.recursive,
-            false => !paces || argument.bytes() < LARGE,
-        };
-        let asks = options.asking == Asking::Protected && !once;
-        let way = if once {
+        let way = if goes_at_once(&argument, options, paces) {
             Way::Once
-        } else if asks && would_ask(&argument, parent.fd.as_fd(), talk)? {
-            Way::InPlace(Some("it holds what is asked about".to_owned()))
+        } else if is_asked_about(&argument, options, parent.fd.as_fd(), talk)? {
+            Way::InPlace(Some(ASKED_ABOUT.to_owned()))
         } else {
             match reason(&argument, options, parents) {
                 // Whoever is asked about each name sees where it goes.
@@ -303,14 +309,14 @@ fn begin(
     }
     // The last moment at which nothing has happened.
     tick(talk, &Progress::default())?;
-    outcome.failures += take(&mut all, options, parents, trashes, talk);
-    let mut amounts = HashMap::new();
+    take(&mut all, options, parents, trashes, talk, outcome)?;
+    let mut amounts = Amounts::default();
     for taken in &all {
         let parent = parents.get(taken.argument.parent);
         let paces = paced.get(&parent.device).is_some_and(|&paced| paced);
         // What was taken away is all on the parent's file system.
         let stays_there = || {
-            !matches!(taken.way, Way::InPlace(_)) || elsewhere(&taken.argument, parent).is_none()
+            !matches!(taken.way, Way::InPlace(_)) || parents.elsewhere(&taken.argument).is_none()
         };
         if !paces && stays_there() {
             continue;
@@ -342,6 +348,12 @@ fn begin(
 }
 
 impl Taken {
+    /// Whether it is a file that goes whole, out of the same directory.
+    fn goes_with(&self, other: &Taken) -> bool {
+        let file = matches!(self.way, Way::Once) && !self.argument.is_directory();
+        file && self.argument.parent == other.argument.parent
+    }
+
     /// Where it is now: the directory, and its name there.
     fn place<'a>(
         &self,
@@ -358,16 +370,17 @@ impl Taken {
     }
 }
 
-/// Takes names away, all of a directory into one trash. Returns how many bear another
-/// name now and may not go; each is told.
+/// Takes names away, all of a directory into one trash. What bears another name now and may
+/// not go is told, and a failure.
 fn take(
     all: &mut [Taken],
     options: &Options,
     parents: &Parents,
     trashes: &mut HashMap<usize, Trash>,
     talk: &mut dyn Talk,
-) -> u64 {
-    let mut failures = 0;
+    outcome: &mut Outcome,
+) -> Result<(), ReclaimError> {
+    let mut beat = Beat::default();
     let mut by_parent: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, taken) in all.iter().enumerate() {
         if matches!(taken.way, Way::Trash(_)) {
@@ -378,6 +391,8 @@ fn take(
         }
     }
     for (parent, members) in by_parent {
+        // Each waits for the disk; what was taken so far, its journals name.
+        beat.tick(talk, &Progress::default())?;
         let at = parents.get(parent);
         let entries: Vec<Entry> = (1..)
             .zip(&members)
@@ -402,10 +417,12 @@ fn take(
                     };
                     // Whatever bears the name now is what was taken: somebody may have
                     // swapped it since it was looked at.
+                    let argument = &taken.argument;
                     if let Way::Trash(number) = taken.way
-                        && !is_as_seen(&trash, number, &taken.argument)
+                        && !trash.is_as_seen(number, argument.is_directory())
                     {
-                        failures += give_back(&trash, number, &taken.argument, talk);
+                        outcome.failures +=
+                            give_back(&trash, number, &argument.name, &argument.path, talk);
                         taken.way = Way::InPlace(None);
                     }
                 }
@@ -413,19 +430,19 @@ fn take(
             }
         }
     }
-    failures
+    Ok(())
 }
 
 /// Gives what isn't what was looked at its name back, or keeps it where no resume takes
 /// it for the argument, and tells so. Returns how many failures that is: 0 or 1.
-fn give_back(trash: &Trash, number: u32, argument: &Argument, talk: &mut dyn Talk) -> u64 {
-    let Err(errno) = trash.put_back(number, &argument.name) else {
+fn give_back(trash: &Trash, number: u32, name: &CStr, path: &Path, talk: &mut dyn Talk) -> u64 {
+    let Err(errno) = trash.put_back(number, name) else {
         return 0;
     };
     let kept = trash.keep(number);
     let kept = kept.unwrap_or_else(|_| trash.path().to_owned());
     talk.failed(
-        &argument.path,
+        path,
         &Problem::Words(format!(
             "somebody has swapped it meanwhile; what they put there is kept in {}, for it can't have its name back: {}",
             quoted(&kept),
@@ -435,21 +452,12 @@ fn give_back(trash: &Trash, number: u32, argument: &Argument, talk: &mut dyn Tal
     1
 }
 
-/// Whether what was taken is a directory if, and only if, a directory was looked at.
-fn is_as_seen(trash: &Trash, number: u32, argument: &Argument) -> bool {
-    let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-    rustix::fs::statat(trash.directory(), &*Trash::name(number), flags).is_ok_and(|stat| {
-        let directory =
-            rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
-        directory == argument.is_directory()
-    })
-}
-
 fn entry(number: u32, argument: &Argument, options: &Options) -> Entry {
     Entry {
         number,
         name: argument.name.as_bytes().into(),
         path: argument.path.as_os_str().as_bytes().into(),
+        directory: argument.is_directory(),
         one_file_system: options.one_file_system,
     }
 }
@@ -461,8 +469,18 @@ fn run(
     parents: &Parents,
     trashes: &HashMap<usize, Trash>,
 ) -> Result<(), ReclaimError> {
-    for taken in all {
+    let mut rest = all;
+    while let [taken, after @ ..] = rest {
         let argument = &taken.argument;
+        let together = rest.iter().take_while(|next| next.goes_with(taken)).count();
+        if together > 1 {
+            let (files, after) = rest.split_at(together);
+            let files: Vec<&Argument> = files.iter().map(|taken| &taken.argument).collect();
+            remover.remove_files(parents.get(argument.parent).fd.as_fd(), &files)?;
+            rest = after;
+            continue;
+        }
+        rest = after;
         let trash = trashes.get(&argument.parent);
         let (at, name) = taken.place(parents, trashes);
         let item = Item {
@@ -477,7 +495,9 @@ fn run(
         let gone = match (remover.remove(&item), &taken.way) {
             (Err(error), Way::InPlace(_)) if !matches!(error, ReclaimError::Refused(_)) => {
                 let name = quoted(&argument.path);
-                let said = format!("what is left of {name} is where it was, and can't be resumed");
+                let said = format!(
+                    "what is left of {name}, if anything, is where it was, and can't be resumed"
+                );
                 remover.talk.note(&said);
                 return Err(error);
             }

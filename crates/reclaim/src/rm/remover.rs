@@ -1,9 +1,10 @@
 //! Removes names, and frees what they hold as it is allowed.
 
 mod in_tree;
+mod small;
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,34 +13,32 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::amounts::Amounts;
 use super::arguments::held;
-use super::fresh::{self, Owed};
 use super::large::{self, Large};
 use super::lost;
 use super::survey::is_protected;
 use super::talk::{Problem, Talk, What};
 use super::{Asking, Felt};
-use crate::free::{Amount, Free, Freers};
+use crate::free::{Free, Freers};
 use crate::trash::Trash;
 use crate::tree::{At, Left, Root, Trail, walk};
 use crate::watch::{Beat, tick};
 use crate::{Progress, ReclaimError, Watch};
 use in_tree::InTree;
+use small::Pending;
 
 /// Files from this on are emptied piece by piece; smaller ones go whole.
 pub(super) const LARGE: u64 = 1 << 20;
-/// Small files are removed together until they hold so much.
-const TOGETHER: u64 = 1 << 20;
-const MOST_TOGETHER: usize = 512;
 
 /// Removes names one after the other.
 pub(super) struct Remover<'a> {
     pub(super) talk: &'a mut dyn Talk,
     pub(super) freers: &'a mut dyn Freers,
-    /// By device, as `stat` tells it.
+    /// By file system.
     open: HashMap<u64, Opened>,
-    /// What a survey found, by device.
-    pub(super) amounts: HashMap<u64, Amount>,
+    /// What a survey found.
+    amounts: Amounts,
     pub(super) asking: Asking,
     /// Names gone.
     pub(super) names: u64,
@@ -61,8 +60,8 @@ pub(super) struct Remover<'a> {
     urgent: bool,
     /// Small files that others have open, and the bytes they hold.
     open_elsewhere: (u64, u64),
-    /// Small files that wait for leave.
-    pending: Vec<(CString, u64)>,
+    /// Small files of a directory that wait for leave.
+    pending: Vec<Pending>,
     pending_bytes: u64,
     beat: Beat,
     /// What was told last of what is freed.
@@ -120,7 +119,7 @@ impl<'a> Remover<'a> {
     pub(super) fn new(
         talk: &'a mut dyn Talk,
         freers: &'a mut dyn Freers,
-        amounts: HashMap<u64, Amount>,
+        amounts: Amounts,
         asking: Asking,
     ) -> Remover<'a> {
         Remover {
@@ -147,11 +146,15 @@ impl<'a> Remover<'a> {
 
     /// Removes all that an item is. Returns whether nothing of it stays.
     pub(super) fn remove(&mut self, item: &Item<'_>) -> Result<bool, ReclaimError> {
-        self.argument = item.path.to_owned();
-        let home = item.parent.try_clone_to_owned();
-        self.home = home.ok().map(|home| (home, item.trash.is_some()));
+        self.begin_with(item.parent, item.path, item.trash.is_some());
         self.remove_all(item)
             .map_err(|error| lost::explained(error, item.parent, item.path))
+    }
+
+    fn begin_with(&mut self, parent: BorrowedFd<'_>, path: &Path, is_trash: bool) {
+        self.argument = path.to_owned();
+        let home = parent.try_clone_to_owned();
+        self.home = home.ok().map(|home| (home, is_trash));
     }
 
     fn remove_all(&mut self, item: &Item<'_>) -> Result<bool, ReclaimError> {
@@ -237,15 +240,16 @@ impl<'a> Remover<'a> {
         Ok(all)
     }
 
-    /// Makes what frees on a device, unless it is there.
-    pub(super) fn prepare(&mut self, at: At<'_>) -> Result<(), ReclaimError> {
-        if self.open.contains_key(&at.device) {
+    /// Makes what frees where a device is, unless it is there.
+    fn prepare(&mut self, at: At<'_>) -> Result<(), ReclaimError> {
+        let system = self.amounts.systems().find(at.fd, at.device);
+        if self.open.contains_key(&system) {
             return Ok(());
         }
         let on = self.place_on(at)?;
         let free = match self.freers.paces(on.as_fd()) {
             true => {
-                let amount = self.amounts.get(&at.device).copied().unwrap_or_default();
+                let amount = self.amounts.of(at.device);
                 let (free, notes) = self.freers.freer(on.as_fd(), amount)?;
                 for note in notes {
                     self.talk.note(&note);
@@ -256,17 +260,20 @@ impl<'a> Remover<'a> {
         };
         let argument = self.argument.clone();
         let opened = Opened { free, on, argument };
-        self.open.insert(at.device, opened);
+        self.open.insert(system, opened);
         Ok(())
     }
 
     /// A directory on the same file system that can be kept open: not one that is
     /// about to be removed where there is another, for while it is open the kernel keeps
     /// all that it was in, and each removal above looks through all of those.
-    fn place_on(&self, at: At<'_>) -> Result<OwnedFd, ReclaimError> {
+    fn place_on(&mut self, at: At<'_>) -> Result<OwnedFd, ReclaimError> {
         let home = self.home.as_ref().map(|(home, _)| home.as_fd());
+        let systems = self.amounts.systems();
         let is_there = |home: &BorrowedFd<'_>| {
-            rustix::fs::fstat(home).is_ok_and(|stat| stat.st_dev == at.device)
+            rustix::fs::fstat(home).is_ok_and(|stat| {
+                systems.find(*home, stat.st_dev) == systems.find(at.fd, at.device)
+            })
         };
         let on = home.filter(is_there).unwrap_or(at.fd);
         // One that was opened as a path alone can't be synced.
@@ -287,7 +294,7 @@ impl<'a> Remover<'a> {
             return Ok(paced);
         }
         self.prepare(at)?;
-        let opened = self.open.get(&at.device);
+        let opened = self.open.get(&self.amounts.systems().known(at.device));
         let paced = opened.is_some_and(|opened| opened.free.is_some());
         self.last = Some((at.device, paced));
         Ok(paced)
@@ -302,9 +309,10 @@ impl<'a> Remover<'a> {
         }
     }
 
-    /// What frees on a device, and who looks on.
+    /// What frees where a device is, and who looks on.
     fn free(&mut self, device: u64) -> Option<(&mut Box<dyn Free>, Relay<'_>)> {
-        let free = self.open.get_mut(&device)?.free.as_mut()?;
+        let system = self.amounts.systems().known(device);
+        let free = self.open.get_mut(&system)?.free.as_mut()?;
         let relay = Relay {
             talk: &mut *self.talk,
             names: self.names,
@@ -335,48 +343,6 @@ impl<'a> Remover<'a> {
         }
         let bytes = self.owed(at, name, stat);
         self.small(at, name, path, bytes)
-    }
-
-    /// Bytes of a small file that are discarded when its name goes.
-    fn owed(&mut self, at: At<'_>, name: &CStr, stat: &Stat) -> u64 {
-        let owed = fresh::on_disk(at.fd, name, stat);
-        if let Owed::Later(bytes) = owed {
-            self.open_elsewhere.0 += 1;
-            self.open_elsewhere.1 += bytes;
-        }
-        owed.now()
-    }
-
-    fn small(
-        &mut self,
-        at: At<'_>,
-        name: &CStr,
-        path: &Path,
-        bytes: u64,
-    ) -> Result<bool, ReclaimError> {
-        self.allow(at.device, bytes)?;
-        let gone = self.unlink(at.fd, name, path)?;
-        if gone {
-            self.freed(at.device, bytes);
-        }
-        Ok(gone)
-    }
-
-    /// Waits until so many bytes may be freed at once.
-    fn allow(&mut self, device: u64, bytes: u64) -> Result<(), ReclaimError> {
-        if let Some((free, mut relay)) = self.free(device) {
-            let mut allowed = 0;
-            while allowed < bytes {
-                allowed += free.allow(bytes - allowed, &mut relay)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn freed(&mut self, device: u64, bytes: u64) {
-        if let Some((free, _)) = self.free(device) {
-            free.freed(bytes);
-        }
     }
 
     /// Empties a large file, and removes its name.
@@ -413,7 +379,15 @@ impl<'a> Remover<'a> {
                         self.all_at_once(path, &source);
                         Ok(gone)
                     }
-                    emptied => emptied.map(|()| gone),
+                    Err(error) => {
+                        if ours {
+                            let name = crate::words::quoted(path);
+                            let said = format!("what was left of {name} went all at once");
+                            self.talk.note(&said);
+                        }
+                        Err(error)
+                    }
+                    Ok(()) => Ok(gone),
                 };
             }
             Large::Alone(file) => {

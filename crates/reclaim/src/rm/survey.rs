@@ -1,6 +1,5 @@
 //! How much there is to free, on which file system, before it is freed.
 
-use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -8,21 +7,11 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
+use super::amounts::Amounts;
 use super::arguments::{Argument, share};
-use crate::free::Amount;
 use crate::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
 use crate::watch::Beat;
 use crate::{Progress, ReclaimError, Watch};
-
-/// The longest discard that any file system sends for one file's part.
-const UNIT: u64 = 128 << 20;
-
-impl Amount {
-    pub(super) fn add(&mut self, bytes: u64) {
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.extents = self.extents.saturating_add(bytes.div_ceil(UNIT));
-    }
-}
 
 /// Adds up what a name holds, a directory with all that is in it. Returns how many
 /// names that are. Removes nothing, and fails at nothing: what can't be looked at now
@@ -35,14 +24,14 @@ pub(super) fn survey(
     name: &CStr,
     path: &Path,
     one_file_system: bool,
-    amounts: &mut HashMap<u64, Amount>,
+    amounts: &mut Amounts,
     watch: &mut dyn Watch,
 ) -> Result<u64, ReclaimError> {
     let Ok(stat) = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return Ok(0);
     };
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        amounts.entry(stat.st_dev).or_default().add(share(&stat));
+        amounts.add(parent, stat.st_dev, share(&stat));
         return Ok(1);
     }
     let mut survey = Survey {
@@ -74,7 +63,7 @@ pub(super) fn would_ask(
         return Ok(is_protected(parent, &argument.name));
     }
     let mut survey = Survey {
-        amounts: &mut HashMap::new(),
+        amounts: &mut Amounts::default(),
         watch,
         protected: Some(false),
         names: 0,
@@ -90,7 +79,7 @@ pub(super) fn would_ask(
 }
 
 struct Survey<'a> {
-    amounts: &'a mut HashMap<u64, Amount>,
+    amounts: &'a mut Amounts,
     watch: &'a mut dyn Watch,
     /// Look for names that one would be asked about, and stop at the first.
     protected: Option<bool>,
@@ -115,7 +104,7 @@ impl Survey<'_> {
         if matches!(kind, Kind::File | Kind::Unknown)
             && let Ok(stat) = rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW)
         {
-            self.amounts.entry(at.device).or_default().add(share(&stat));
+            self.amounts.add(at.fd, at.device, share(&stat));
         }
         if let Some(found) = &mut self.protected {
             *found |= kind != Kind::Other && is_protected(at.fd, name);

@@ -1,11 +1,13 @@
+use std::cell::Cell;
 use std::fs;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::rc::Rc;
 
 use super::*;
 use crate::Watch;
-use crate::free::Free;
+use crate::free::{Amount, Free};
 
 /// Paces nothing.
 struct AtOnce;
@@ -25,6 +27,50 @@ impl Freers for AtOnce {
         _: Amount,
     ) -> Result<(Box<dyn Free>, Vec<String>), ReclaimError> {
         Err(ReclaimError::Interrupted)
+    }
+}
+
+/// Allows all that is asked for, and counts how often and for what.
+#[derive(Clone, Default)]
+struct Counted {
+    asked: Rc<Cell<u64>>,
+    freed: Rc<Cell<u64>>,
+}
+
+impl Freers for Counted {
+    fn paces(&mut self, _: BorrowedFd<'_>) -> bool {
+        true
+    }
+
+    fn unpaced(&mut self, _: BorrowedFd<'_>) -> Option<String> {
+        None
+    }
+
+    fn freer(
+        &mut self,
+        _: BorrowedFd<'_>,
+        _: Amount,
+    ) -> Result<(Box<dyn Free>, Vec<String>), ReclaimError> {
+        Ok((Box::new(self.clone()), Vec::new()))
+    }
+}
+
+impl Free for Counted {
+    fn empty(&mut self, _: &fs::File, _: &mut dyn Watch) -> Result<(), ReclaimError> {
+        Ok(())
+    }
+
+    fn allow(&mut self, bytes: u64, _: &mut dyn Watch) -> Result<u64, ReclaimError> {
+        self.asked.set(self.asked.get() + 1);
+        Ok(bytes)
+    }
+
+    fn freed(&mut self, bytes: u64) {
+        self.freed.set(self.freed.get() + bytes);
+    }
+
+    fn finish(self: Box<Self>, _: &mut dyn Watch) -> Result<Option<Felt>, ReclaimError> {
+        Ok(None)
     }
 }
 
@@ -123,10 +169,11 @@ fn what_was_swapped_in_and_cannot_go_back_is_never_removed() {
     let trash = Trash::create(&parent.fd, &parent.path, entries).unwrap();
     let kept = trash.path().join("kept-000001/theirs");
     trash.take(1, &argument.name).unwrap();
-    assert!(!is_as_seen(&trash, 1, &argument));
+    assert!(!trash.is_as_seen(1, argument.is_directory()));
     fs::write(&path, "").unwrap();
     let mut told = Told::default();
-    assert_eq!(give_back(&trash, 1, &argument, &mut told), 1);
+    let failures = give_back(&trash, 1, &argument.name, &path, &mut told);
+    assert_eq!(failures, 1);
     assert!(told.failed[0].contains("File exists"), "{:?}", told.failed);
 
     // Neither now nor later is there anything to go on with.
@@ -137,6 +184,51 @@ fn what_was_swapped_in_and_cannot_go_back_is_never_removed() {
     let (outcome, count) = crate::resume(&place, &mut AtOnce, &mut told).unwrap();
     assert_eq!((count, outcome.names, outcome.left.len()), (1, 0, 0));
     assert_eq!(fs::read_to_string(kept).unwrap(), "precious");
+}
+
+#[test]
+fn small_files_that_are_named_go_together() {
+    let place = tempfile::tempdir().unwrap();
+    let named = |number: u32| place.path().join(number.to_string());
+    let mut paths: Vec<PathBuf> = (0..600).map(named).collect();
+    for path in &paths {
+        fs::write(path, [1; 100]).unwrap();
+        fs::File::open(path).unwrap().sync_all().unwrap();
+    }
+    paths.insert(300, place.path().join("vanished"));
+    let mut counted = Counted::default();
+    let mut told = Told::default();
+    let outcome = remove(&paths, &OPTIONS, &mut counted, &mut told);
+    assert_eq!((outcome.names, outcome.failures), (600, 1));
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    let (asked, freed) = (counted.asked.get(), counted.freed.get());
+    assert!(
+        asked <= 600 / 100 && freed > 0,
+        "{asked} times for {freed} bytes"
+    );
+}
+
+#[test]
+fn what_was_swapped_in_right_before_a_kill_is_given_back() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, theirs) = (place.path().join("t"), place.path().join("t/theirs"));
+    let mut parents = Parents::default();
+    fs::write(&path, "").unwrap();
+    let argument = parents.look(&path, &OPTIONS).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(&theirs, "precious").unwrap();
+    let parent = parents.get(argument.parent);
+    let entries = vec![entry(1, &argument, &OPTIONS)];
+    let trash = Trash::create(&parent.fd, &parent.path, entries).unwrap();
+    trash.take(1, &argument.name).unwrap();
+    drop(trash);
+
+    let place = crate::Where::Directory(place.path().to_owned());
+    let mut told = Told::default();
+    let (outcome, count) = crate::resume(&place, &mut AtOnce, &mut told).unwrap();
+    assert_eq!((count, outcome.names, outcome.left.len()), (1, 0, 0));
+    assert_eq!(fs::read_to_string(theirs).unwrap(), "precious");
 }
 
 #[test]

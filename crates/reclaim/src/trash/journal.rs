@@ -33,6 +33,8 @@ pub(crate) struct Entry {
     pub(crate) name: Bytes,
     /// The path that the user gave, for messages.
     pub(crate) path: Bytes,
+    /// It was a directory; else something else.
+    pub(crate) directory: bool,
     /// Stop where another file system begins.
     #[serde(default)]
     pub(crate) one_file_system: bool,
@@ -195,6 +197,7 @@ mod tests {
             number,
             name: name.into(),
             path: name.into(),
+            directory: false,
             one_file_system: false,
         }
     }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use linux::owner::{Found, Held};
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::watch::Unwatched;
@@ -178,6 +178,13 @@ impl Trash {
         Ok(self.path.join(kept))
     }
 
+    /// Whether an entry is a directory if, and only if, that was looked at.
+    pub(crate) fn is_as_seen(&self, number: u32, directory: bool) -> bool {
+        let name = Trash::name(number);
+        rustix::fs::statat(self.directory(), &*name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| is_directory(&stat) == directory)
+    }
+
     /// Whether a name is in here.
     pub(crate) fn has(&self, name: &std::ffi::CStr) -> bool {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -242,6 +249,10 @@ impl Trash {
             .map(|name| !name.starts_with(KEPT.as_bytes()))
             .reduce(|one, other| one || other)
     }
+}
+
+fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 /// Whether a path leads into a trash: whoever asked for a deletion knows other names.

@@ -277,6 +277,31 @@ fn a_file_mounted_over_another_is_not_emptied() {
 }
 
 #[test]
+fn behind_a_bind_mount_is_another_tree() {
+    let Some(fs) = ext4("nodiscard", 64) else {
+        return;
+    };
+    let here = fs.path();
+    for directory in ["a/data/hidden", "b"] {
+        fs::create_dir_all(here.join(directory)).unwrap();
+    }
+    fs::write(here.join("a/old"), "").unwrap();
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    must("mount", &["-t", "tmpfs", "none", &path("a/data")]);
+    must("mount", &["--bind", &path("a"), &path("b")]);
+    fs::write(here.join("a/data/theirs"), "").unwrap();
+    // The same directory twice; in one of its places something is mounted.
+    let done = removed(here, &["-rf", "a/old", "b/data"]);
+    let (kept, hidden) = (
+        here.join("a/data/theirs").exists(),
+        here.join("b/data/hidden").exists(),
+    );
+    must("umount", &[&path("b")]);
+    must("umount", &[&path("a/data")]);
+    assert!(kept && !hidden, "{}", done.text());
+}
+
+#[test]
 fn swapping_a_directory_for_a_link_leads_nowhere() {
     let (outer, place) = place();
     let outside = outer.path().join("outside");

@@ -168,6 +168,25 @@ fn subvolumes_go_in_place_and_snapshots_keep_what_they_have() {
     assert_eq!(seen(here), [""; 0]);
 }
 
+#[test]
+fn the_subvolumes_of_a_btrfs_are_paced_as_one() {
+    let Some(fs) = ground(Fs::Btrfs, "discard=sync", 2048) else {
+        return;
+    };
+    let here = fs.path();
+    fs::create_dir(here.join("t")).unwrap();
+    drop(file(&here.join("t/own"), 8));
+    for name in ["t/one", "t/two"] {
+        let path = here.join(name).to_string_lossy().into_owned();
+        must("btrfs", &["subvolume", "create", &path]);
+        drop(file(&here.join(name).join("big"), 8));
+    }
+    let done = quickly(here, &["-r", "t"]);
+    let said = &done.succeeds().stderr;
+    assert!(said.contains("freed 24."), "{}", done.text());
+    assert_eq!(said.matches("freed ").count(), 1, "{}", done.text());
+}
+
 /// A truncation takes new metadata, which a used-up quota refuses; unlinking doesn't.
 #[test]
 fn a_used_up_quota_is_no_obstacle() {

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::{LARGE, MOST_TOGETHER, Remover, TOGETHER};
+use super::{LARGE, Remover};
 use crate::ReclaimError;
 use crate::rm::Asking;
 use crate::rm::arguments::held;
@@ -73,40 +73,11 @@ impl Visit for InTree<'_, '_> {
             let path = trail.of(entry.name);
             return remover.paced(at, entry.name, &path, &stat, self.trash);
         }
-        let bytes = remover.owed(at, entry.name, &stat);
-        remover.pending.push((entry.name.to_owned(), bytes));
-        remover.pending_bytes += bytes;
-        if remover.pending_bytes >= TOGETHER || remover.pending.len() >= MOST_TOGETHER {
-            return self.flush(at, trail);
-        }
-        Ok(true)
+        remover.wait_with(at, entry.name, trail.of(entry.name), &stat)
     }
 
-    fn flush(&mut self, at: At<'_>, trail: &Trail) -> Result<bool, ReclaimError> {
-        let remover = &mut *self.remover;
-        let pending = std::mem::take(&mut remover.pending);
-        let mut left = std::mem::take(&mut remover.pending_bytes);
-        let mut allowed = 0;
-        let mut all_gone = true;
-        for (name, bytes) in pending {
-            remover.step()?;
-            while allowed < bytes {
-                let Some((free, mut relay)) = remover.free(at.device) else {
-                    break;
-                };
-                allowed += free.allow(left.max(bytes) - allowed, &mut relay)?;
-            }
-            let gone = remover.unlink(at.fd, &name, &trail.of(&name))?;
-            all_gone &= gone;
-            left = left.saturating_sub(bytes);
-            if gone {
-                allowed = allowed.saturating_sub(bytes);
-                if let Some((free, _)) = remover.free(at.device) {
-                    free.freed(bytes);
-                }
-            }
-        }
-        Ok(all_gone)
+    fn flush(&mut self, at: At<'_>, _: &Trail) -> Result<bool, ReclaimError> {
+        self.remover.flush(at)
     }
 
     fn leave(
