@@ -2,8 +2,9 @@
 
 use timeline::record::DiscardSetting;
 
+use crate::SysRoot;
 use crate::devices::in_memory;
-use crate::mounts::Mount;
+use crate::mounts::{DeviceNumber, Mount};
 
 /// What the mount's type and options say; whether a device below takes the
 /// discards is another question.
@@ -20,16 +21,26 @@ pub(crate) fn setting(mount: &Mount) -> DiscardSetting {
         },
         // f2fs queues them and issues them when idle.
         "f2fs" if option.is_some() => Async,
-        "ext3" | "ext4" | "xfs" | "f2fs" | "vfat" | "exfat" | "ntfs3" | "jfs" | "nilfs2"
-        | "gfs2" | "ocfs2" => match option {
+        // ext2 takes the option where ext4's code mounts it.
+        "ext2" | "ext3" | "ext4" | "xfs" | "f2fs" | "vfat" | "exfat" | "ntfs3" | "jfs"
+        | "nilfs2" | "gfs2" | "ocfs2" => match option {
             Some(_) => On,
             None => Off,
         },
-        "ext2" => Off,
         fs if in_memory(fs) => Unsupported,
         _ if option.is_some() => On,
         _ => Unknown,
     }
+}
+
+/// Whether ext4 sends discards by what its superblock says (`tune2fs -o discard`): then
+/// `mountinfo` lists no option, as it is the default there (Linux 6.12, `_ext4_show_options`
+/// in fs/ext4/super.c); the list of all options of that device does.
+pub(crate) fn is_ext4s_default(sys: &SysRoot, device: DeviceNumber) -> bool {
+    let options = sys
+        .device_name(device)
+        .and_then(|name| sys.text(format!("/proc/fs/ext4/{name}/options")).ok());
+    options.is_some_and(|text| text.lines().any(|option| option == "discard"))
 }
 
 #[cfg(test)]
@@ -48,6 +59,7 @@ mod tests {
         assert_eq!(of("ext4", "rw,discard,errors=remount-ro"), On);
         assert_eq!(of("ext4", "rw,nodiscard"), Off);
         assert_eq!(of("ext4", "rw"), Off);
+        assert_eq!(of("ext2", "rw,discard"), On);
         assert_eq!(of("xfs", "rw,attr2,discard,inode64"), On);
         assert_eq!(of("btrfs", "rw,ssd,discard=async,subvol=/"), Async);
         assert_eq!(of("btrfs", "rw,ssd,discard"), On);

@@ -165,7 +165,7 @@ impl LimitGuard {
             before: before_bytes.to_string(),
             asked: back.to_string(),
         };
-        let watcher = Watcher::start(&file, &back).map_err(|source| LimitError::Watcher {
+        let watcher = Watcher::start(&file, None, &back).map_err(|source| LimitError::Watcher {
             file: path.clone(),
             source,
         })?;

@@ -4,6 +4,7 @@
 //! `st_dev`: btrfs gives every subvolume a device number of its own that
 //! `mountinfo` doesn't show, and a bind mount shares its number with others.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use crate::SysRoot;
+use crate::discard;
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 
@@ -73,7 +75,8 @@ pub struct Mount {
     pub fs: String,
     /// Options of this mount alone, e.g. `noatime`.
     pub mount_options: Vec<String>,
-    /// Options of the file system, the same for all its mounts, e.g. `discard`.
+    /// Options of the file system, the same for all its mounts, e.g. `discard`, which is
+    /// here also where ext4 has it by default.
     pub super_options: Vec<String>,
 }
 
@@ -149,7 +152,23 @@ impl Mount {
 pub fn list(sys: &SysRoot) -> Result<Vec<Mount>, MountError> {
     let path = sys.path(MOUNTINFO);
     let text = std::fs::read(&path).map_err(|source| MountError::List { path, source })?;
-    Ok(parse(&text))
+    let mut mounts = parse(&text);
+    let mut defaults = HashMap::new();
+    for mount in &mut mounts {
+        let says = ["discard", "nodiscard"]
+            .iter()
+            .any(|option| mount.super_option(option).is_some());
+        if !says && matches!(mount.fs.as_str(), "ext2" | "ext3" | "ext4") {
+            let device = mount.device;
+            let by_default = defaults
+                .entry(device)
+                .or_insert_with(|| discard::is_ext4s_default(sys, device));
+            if *by_default {
+                mount.super_options.push("discard".to_owned());
+            }
+        }
+    }
+    Ok(mounts)
 }
 
 /// Parses the text of `mountinfo`. Lines that don't have its form are left out.

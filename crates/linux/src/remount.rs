@@ -37,9 +37,13 @@ use crate::mounts::{self, Mount, MountError};
 use crate::patience;
 use crate::watcher::{Undo, Watcher};
 
-/// For so long another guard may hold the mount: that of a process that was
+/// For so long another guard may hold the file system: that of a process that was
 /// just killed is about to restore it and let go.
 const BUSY_FOR: Duration = Duration::from_secs(2);
+
+/// Where the locks of file systems are: the option is the same for all mounts of one, and
+/// no directory is in all of them.
+const LOCKS: &str = "/run/trimbench";
 
 /// Why discards were not switched off, or not on again.
 #[derive(Debug, thiserror::Error)]
@@ -208,8 +212,9 @@ pub struct DiscardGuard {
     before: Mount,
     to: To,
     restore: FsOption,
-    /// The mount's root, open and locked (by the watcher too) until all is restored.
-    mounted: OwnedFd,
+    /// The mount's root, with the lock of its file system (the watcher has it, too) until
+    /// all is restored.
+    mounted: Locked,
     /// `None` once restored.
     watcher: Option<Watcher>,
 }
@@ -242,11 +247,13 @@ impl DiscardGuard {
         if before.read_only() {
             return Err(RemountError::ReadOnly { path });
         }
-        let watcher =
-            Watcher::start(&mounted, &restore).map_err(|source| RemountError::Watcher {
+        let lock = mounted.lock.as_ref().map(AsFd::as_fd);
+        let watcher = Watcher::start(&mounted.root, lock, &restore).map_err(|source| {
+            RemountError::Watcher {
                 path: path.clone(),
                 source,
-            })?;
+            }
+        })?;
         let guard = DiscardGuard {
             before,
             to,
@@ -256,7 +263,7 @@ impl DiscardGuard {
         };
         // From here on, dropping the guard restores.
         let option = to.option(&guard.before);
-        reconfigure(&guard.mounted, &option, &path)?;
+        reconfigure(&guard.mounted.root, &option, &path)?;
         if !to.holds(&current(&guard.before)?) {
             return Err(RemountError::Kept {
                 path,
@@ -284,7 +291,7 @@ impl DiscardGuard {
         let flags =
             syscalls::FsPickFlags::FSPICK_CLOEXEC | syscalls::FsPickFlags::FSPICK_EMPTY_PATH;
         // Asks for the right to mount, and changes nothing before a reconfiguration.
-        match syscalls::fspick(&mounted, c"", flags) {
+        match syscalls::fspick(&mounted.root, c"", flags) {
             Ok(_) => Ok(()),
             Err(Errno::NOSYS) => Err(RemountError::NoSystemCall { path }),
             Err(Errno::PERM) => Err(RemountError::NotPermitted { path }),
@@ -345,7 +352,7 @@ impl DiscardGuard {
     fn switch_back(&self) -> Result<(), RemountError> {
         // Nothing to do when switching failed, or was ignored.
         if current(&self.before)?.super_options != self.before.super_options {
-            reconfigure(&self.mounted, &self.restore, &self.before.mount_point)?;
+            reconfigure(&self.mounted.root, &self.restore, &self.before.mount_point)?;
         }
         Ok(())
     }
@@ -368,25 +375,56 @@ pub fn settled(mount: &Mount) -> Result<Mount, RemountError> {
     current(mount)
 }
 
-/// Opens a mount's root and locks it against other guards.
-fn open_locked(mount: &Mount) -> Result<OwnedFd, RemountError> {
+/// A mount's root, open, and the lock of its file system.
+#[derive(Debug)]
+struct Locked {
+    root: OwnedFd,
+    /// `None` for who may not change anything.
+    lock: Option<OwnedFd>,
+}
+
+/// Opens a mount's root and locks its file system against other guards.
+fn open_locked(mount: &Mount) -> Result<Locked, RemountError> {
     let path = || mount.mount_point.clone();
     let failed = |errno: Errno| RemountError::Open {
         path: path(),
         source: errno.into(),
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mounted = rustix::fs::open(&mount.mount_point, flags, Mode::empty()).map_err(failed)?;
-    let opened = Mount::of(format!("/proc/self/fd/{}", mounted.as_raw_fd()))?;
+    let root = rustix::fs::open(&mount.mount_point, flags, Mode::empty()).map_err(failed)?;
+    let opened = Mount::of(format!("/proc/self/fd/{}", root.as_raw_fd()))?;
     if opened.id != mount.id {
         return Err(RemountError::Covered { path: path() });
     }
-    let lock = || rustix::fs::flock(&mounted, FlockOperation::NonBlockingLockExclusive);
-    match patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, lock) {
-        Ok(()) => Ok(mounted),
+    let name = PathBuf::from(format!("{LOCKS}/remount-{}", mount.device));
+    let lock = match open_lock(&name) {
+        Ok(lock) => lock,
+        Err(Errno::ACCESS | Errno::PERM) => return Ok(Locked { root, lock: None }),
+        Err(errno) => {
+            return Err(RemountError::Open {
+                path: name,
+                source: errno.into(),
+            });
+        }
+    };
+    let take = || rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+    match patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, take) {
+        Ok(()) => Ok(Locked {
+            root,
+            lock: Some(lock),
+        }),
         Err(Errno::WOULDBLOCK) => Err(RemountError::Busy { path: path() }),
         Err(errno) => Err(failed(errno)),
     }
+}
+
+fn open_lock(name: &Path) -> Result<OwnedFd, Errno> {
+    match rustix::fs::mkdir(LOCKS, Mode::RWXU | Mode::XGRP | Mode::XOTH) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(name, flags, Mode::RUSR | Mode::WUSR)
 }
 
 /// The option that puts a mount's discards back exactly as they are.

@@ -34,13 +34,21 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Forks the child, which puts back through `on`, and waits until signals to this
-    /// process's group pass it by: only then may anything be changed.
-    pub(crate) fn start(on: impl AsFd, undo: &impl Undo) -> io::Result<Watcher> {
+    /// Forks the child, which puts back through `on` and holds `lock` until it ends, and
+    /// waits until signals to this process's group pass it by: only then may anything be
+    /// changed.
+    pub(crate) fn start(
+        on: impl AsFd,
+        lock: Option<BorrowedFd<'_>>,
+        undo: &impl Undo,
+    ) -> io::Result<Watcher> {
         let (from_parent, to_child) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         // Above the numbers that the child gives them, so that none is overwritten.
         let from_parent = rustix::io::fcntl_dupfd_cloexec(&from_parent, 3)?;
         let on = rustix::io::fcntl_dupfd_cloexec(on, 3)?;
+        let lock = lock
+            .map(|lock| rustix::io::fcntl_dupfd_cloexec(lock, 3))
+            .transpose()?;
         let (apart, is_apart) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let before = block_signals()?;
         // SAFETY: the child of a process with threads may only make calls that
@@ -51,7 +59,8 @@ impl Watcher {
             // A group of its own: what is sent to the parent's group or terminal passes by.
             let _ = rustix::process::setsid();
             let _ = rustix::io::write(&is_apart, &[0]);
-            watch(from_parent.as_raw_fd(), on.as_raw_fd(), undo);
+            let lock = lock.as_ref().map(AsRawFd::as_raw_fd);
+            watch(from_parent.as_raw_fd(), on.as_raw_fd(), lock, undo);
         }
         let failure = io::Error::last_os_error();
         unblock_signals(&before);
@@ -103,17 +112,22 @@ impl Drop for Watcher {
 }
 
 /// The child: waits for the pipe's end, restores, and ends.
-fn watch(from_parent: RawFd, on: RawFd, undo: &impl Undo) -> ! {
+fn watch(from_parent: RawFd, on: RawFd, lock: Option<RawFd>, undo: &impl Undo) -> ! {
     let _ = rustix::process::chdir(c"/");
+    let kept = 2 + u16::from(lock.is_some());
     // SAFETY: dup2, close_range and close are async-signal-safe and take
     // numbers; nothing of the parent's is used through them afterwards.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"trimbench-guard".as_ptr());
         libc::dup2(from_parent, 0);
         libc::dup2(on, 1);
-        // Above all the parent's end of this pipe, and its locks.
-        if libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0) == -1 {
-            for number in 2..65536 {
+        if let Some(lock) = lock {
+            libc::dup2(lock, 2);
+        }
+        // Above all the parent's end of this pipe, and its other locks.
+        let first = libc::c_uint::from(kept);
+        if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) == -1 {
+            for number in libc::c_int::from(kept)..65536 {
                 libc::close(number);
             }
         }

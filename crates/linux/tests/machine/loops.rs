@@ -132,6 +132,14 @@ impl Mounted {
         Mounted { point, devices }
     }
 
+    /// The same, mounted as by default, after something is done to its first device.
+    pub(crate) fn again(&self, change: impl FnOnce(&str)) {
+        let at = self.path().to_str().unwrap();
+        run("umount", &[at]);
+        change(self.devices[0].path());
+        run("mount", &[self.devices[0].path(), at]);
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.point.path()
     }

@@ -2,7 +2,7 @@
 
 use linux::files;
 use linux::mounts::Mount;
-use linux::remount::{DiscardGuard, RemountError};
+use linux::remount::{self, DiscardGuard, RemountError};
 use linux::stats::DeviceStats;
 use linux::{SysRoot, target};
 use timeline::record::DiscardSetting;
@@ -73,6 +73,29 @@ fn they_can_be_switched_on_as_well() {
 }
 
 #[test]
+fn what_the_superblock_says_counts() {
+    if !can(TOOLS) {
+        return;
+    }
+    let mounted = Mounted::new("ext4", "nodiscard");
+    mounted.again(|device| _ = run("tune2fs", &["-o", "discard", device]));
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let at = mounted.path().to_str().unwrap();
+    let line = text.lines().find(|line| line.contains(at)).unwrap();
+    assert!(!line.contains("discard"), "{line}");
+    let found = target::describe(mounted.path()).unwrap();
+    assert_eq!(found.target.discard, DiscardSetting::On);
+    let before = Mount::of(mounted.path()).unwrap();
+    let error = DiscardGuard::on(&before).unwrap_err();
+    assert!(matches!(error, RemountError::AlreadyOn { .. }), "{error}");
+    let guard = DiscardGuard::off(&before).unwrap();
+    let during = target::describe(mounted.path()).unwrap();
+    assert_eq!(during.target.discard, DiscardSetting::Off);
+    guard.restore().unwrap();
+    assert_eq!(Mount::of(mounted.path()).unwrap(), before);
+}
+
+#[test]
 fn what_cannot_be_restored_is_told_with_what_to_do() {
     if !can(TOOLS) || !can(&["fsfreeze"]) {
         return;
@@ -131,6 +154,25 @@ fn a_second_one_is_refused() {
     );
     first.restore().unwrap();
     assert_eq!(Mount::of(mounted.path()).unwrap(), before);
+}
+
+#[test]
+fn the_option_belongs_to_all_mounts_of_a_file_system() {
+    if !can(TOOLS) {
+        return;
+    }
+    let mounted = Mounted::new("ext4", "discard");
+    let part = mounted.path().join("part");
+    std::fs::create_dir(&part).unwrap();
+    let other = tempfile::tempdir_in("/dev/shm").unwrap();
+    let at = other.path().to_str().unwrap();
+    run("mount", &["--bind", part.to_str().unwrap(), at]);
+    let guard = DiscardGuard::off(&Mount::of(mounted.path()).unwrap());
+    let second = Mount::of(other.path()).map(|mount| remount::settled(&mount));
+    drop(guard.unwrap());
+    run("umount", &[at]);
+    let refused = second.unwrap().unwrap_err();
+    assert!(matches!(refused, RemountError::Busy { .. }), "{refused}");
 }
 
 #[test]
