@@ -8,7 +8,8 @@ use crate::mounts::{self, Mount};
 /// A line of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is, or would be, mounted.
+    /// Where it is, or would be, mounted: an absolute path, or a word such as `none`
+    /// for what is mounted nowhere, as swap space.
     pub target: PathBuf,
     /// Its type; `auto` where that is found out when it is mounted.
     pub fs: String,
@@ -18,7 +19,8 @@ pub struct Entry {
     pub mount: Option<Mount>,
 }
 
-/// Entries of a table in either form.
+/// Entries of a table in either form, with those that are mounted nowhere: a table
+/// that lists only such isn't empty.
 pub fn parse(text: &[u8]) -> Vec<Entry> {
     let mounted = mounts::parse(text);
     if !mounted.is_empty() {
@@ -52,7 +54,7 @@ fn parse_line(line: &[u8]) -> Option<Entry> {
     let target = mounts::path_from(fields.next()?);
     let fs = String::from_utf8_lossy(fields.next()?).into_owned();
     let options = fields.next().unwrap_or(b"defaults");
-    target.is_absolute().then(|| Entry {
+    Some(Entry {
         target,
         fs,
         options: String::from_utf8_lossy(options)
@@ -93,12 +95,13 @@ mod tests {
             /dev/sdb1\t/with\\040space xfs rw,X-fstrim.notrim\nnone none swap sw 0 0\nhalf\n";
         let entries = parse(fstab);
         let targets: Vec<&Path> = entries.iter().map(|entry| entry.target.as_path()).collect();
-        assert_eq!(targets, [Path::new("/"), Path::new("/with space")]);
+        assert_eq!(targets, ["/", "/with space", "none"].map(Path::new));
         assert_eq!(entries[1].options, ["rw", "X-fstrim.notrim"]);
         let mounted = parse(b"27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n");
         assert_eq!(mounted[0].mount.as_ref().map(|mount| mount.id), Some(27));
         assert!(mounted[0].options.contains(&"discard".to_owned()));
         assert_eq!(parse(b""), []);
+        assert_eq!(parse(b"# none none swap sw 0 0\n\n"), []);
     }
 
     #[test]

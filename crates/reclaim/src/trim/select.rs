@@ -26,30 +26,32 @@ pub const FSTAB: &str = "/etc/fstab";
 /// The table of what is mounted.
 pub const MOUNTED: &str = "/proc/self/mountinfo";
 
-/// Of the entries of a table those that are mounted, writable, on devices that
-/// take discards, not marked `X-fstrim.notrim` and of these types; each file
-/// system once. `files`: tables with colons between them, of which the first counts
-/// that has an entry. `types`: names with commas between them; `no` before the
-/// list or a name excludes.
+/// Of the entries of a table those that are mounted, writable, reached by their
+/// paths, on devices that take discards, not marked `X-fstrim.notrim` and of these
+/// types; each file system once. `files`: tables with colons between them, of which
+/// the first counts that has an entry. `types`: names with commas between them; `no`
+/// before the list or a name excludes.
 ///
 /// # Errors
 /// If it can't be told what is mounted.
 pub fn select(files: &str, types: Option<&str>) -> Result<Vec<Selected>, MountError> {
     let sys = SysRoot::host();
     let mounts = mounts::list(&sys)?;
-    let entries = &listed(files);
+    let entries = &listed(files, &|file| std::fs::read(file).ok());
     let utab = std::fs::read(sys.path("/run/mount/utab")).unwrap_or_default();
     let noted = |target: &PathBuf| noted_options(&utab, target);
     let takes = |mount: &Mount| takes_discards(&sys, mount);
-    Ok(chosen(entries, types, &mounts, &noted, &takes))
+    Ok(chosen(entries, types, &mounts, &noted, &is_visible, &takes))
 }
 
-fn listed(files: &str) -> Vec<Entry> {
+/// The entries of the first table that has any. `read`: what is in a file.
+fn listed(files: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<Entry> {
     for file in files.split(':').filter(|file| !file.is_empty()) {
-        let Ok(text) = std::fs::read(file) else {
+        let Some(text) = read(file) else {
             continue;
         };
         let mut entries = linux::fstab::parse(&text);
+        // One that lists nothing but swap space counts, too.
         if entries.is_empty() {
             continue;
         }
@@ -68,29 +70,33 @@ fn chosen(
     types: Option<&str>,
     mounts: &[Mount],
     noted: &dyn Fn(&PathBuf) -> Vec<String>,
+    visible: &dyn Fn(&Mount) -> bool,
     takes: &dyn Fn(&Mount) -> bool,
 ) -> Vec<Selected> {
     let mut seen = HashSet::new();
     let mut selected = Vec::new();
     for entry in entries {
-        // The latest is on top of the others.
-        let on_top = mounts
-            .iter()
-            .rfind(|mount| mount.mount_point == entry.target);
-        let Some(mount) = on_top else { continue };
-        let hidden = entry.mount.as_ref().is_some_and(|own| own.id != mount.id);
+        let meant = |mount: &&Mount| {
+            mount.mount_point == entry.target
+                && entry.mount.as_ref().is_none_or(|own| own.id == mount.id)
+        };
         let not_this = |options: &[String]| options.iter().any(|option| option == NOT_THIS);
-        let wanted = !hidden
-            && mount.source.starts_with('/')
-            && !mount.source.starts_with("//")
-            && mount.fs != "autofs"
-            && !mount.read_only()
-            && !not_this(&entry.options)
-            && !not_this(&noted(&entry.target))
-            && types.is_none_or(|types| matches(&mount.fs, types))
-            && mount.mount_point.is_dir()
-            && takes(mount);
-        if wanted && seen.insert(mount.device) {
+        let wanted = |mount: &&Mount| {
+            mount.source.starts_with('/')
+                && !mount.source.starts_with("//")
+                && mount.fs != "autofs"
+                && !mount.read_only()
+                && !not_this(&entry.options)
+                && !not_this(&noted(&entry.target))
+                && types.is_none_or(|types| matches(&mount.fs, types))
+                && visible(mount)
+                && takes(mount)
+        };
+        // Of several that lie on one another only one is visible.
+        let Some(mount) = mounts.iter().filter(meant).find(wanted) else {
+            continue;
+        };
+        if seen.insert(mount.device) {
             selected.push(Selected {
                 path: mount.mount_point.clone(),
                 source: mount.source.clone(),
@@ -100,6 +106,13 @@ fn chosen(
     selected
 }
 
+/// Whether its path leads to it: another may be mounted there, or over a directory
+/// above it, and have a directory of the same name.
+fn is_visible(mount: &Mount) -> bool {
+    let path = &mount.mount_point;
+    path.is_dir() && Mount::of(path).is_ok_and(|found| found.id == mount.id)
+}
+
 fn takes_discards(sys: &SysRoot, mount: &Mount) -> bool {
     let tree = devices::under_mount(sys, mount);
     tree.devices
@@ -107,20 +120,22 @@ fn takes_discards(sys: &SysRoot, mount: &Mount) -> bool {
         .any(|device| device.level == 0 && device.discard.max_bytes > 0)
 }
 
-/// As mount(8) reads `-t`.
+/// As mount(8) reads `-t`: `no` before the list excludes all that it names, and
+/// before a name that one, in a list of either kind.
 fn matches(fs: &str, types: &str) -> bool {
     let (no, list) = match types.strip_prefix("no") {
         Some(list) => (true, list),
         None => (false, types),
     };
     for name in list.split(',') {
-        match name.strip_prefix("no") {
-            Some(excluded) if excluded == fs => return no,
-            _ if name == fs => return !no,
-            _ => {}
+        if name == fs {
+            return !no;
+        }
+        if name.strip_prefix("no") == Some(fs) {
+            return false;
         }
     }
-    no || list.split(',').all(|name| name.starts_with("no"))
+    no
 }
 
 #[cfg(test)]
@@ -134,11 +149,14 @@ mod tests {
         assert!(!matches("ext4", "noext4,xfs") && !matches("xfs", "noext4,xfs"));
         assert!(matches("btrfs", "noext4,xfs"));
         assert!(!matches("ext4", "xfs,noext4"));
+        assert!(!matches("ext4", "noext4,noxfs") && !matches("xfs", "noext4,noxfs"));
+        assert!(matches("btrfs", "noext4,noxfs"));
+        assert!(matches("xfs", "noext4,btrfs") && matches("xfs", "xfs,noext4"));
+        assert!(!matches("btrfs", "xfs,noext4"));
     }
 
     #[test]
     fn each_once_and_only_what_can_be_trimmed() {
-        // Directories that every machine has.
         let text = b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
             2 1 8:2 / /usr ro - ext4 /dev/sda2 ro\n\
             3 1 8:1 /etc /etc rw - ext4 /dev/sda1 rw\n\
@@ -150,9 +168,10 @@ mod tests {
         let mounts = mounts::parse(text);
         let entries = linux::fstab::parse(text);
         let none = |_: &PathBuf| Vec::new();
+        let on_top = |mount: &Mount| mount.id != 6;
         let all = |_: &Mount| true;
         let paths = |entries: &[Entry], types, noted: &dyn Fn(&PathBuf) -> Vec<String>| {
-            let found = chosen(entries, types, &mounts, noted, &all);
+            let found = chosen(entries, types, &mounts, noted, &on_top, &all);
             let path = |one: &Selected| one.path.display().to_string();
             found.iter().map(path).collect::<Vec<_>>()
         };
@@ -166,6 +185,84 @@ mod tests {
         assert_eq!(paths(&entries, None, &root), ["/etc", "/dev", "/tmp"]);
         let fstab = linux::fstab::parse(b"/dev/sda1 / ext4 defaults\n/dev/sda9 /boot ext4 ro\n");
         assert_eq!(paths(&fstab, None, &none), ["/"]);
-        assert_eq!(chosen(&entries, None, &mounts, &none, &|_| false), []);
+        let takes_none = chosen(&entries, None, &mounts, &none, &on_top, &|_| false);
+        assert_eq!(takes_none, []);
+    }
+
+    #[test]
+    fn what_its_path_does_not_lead_to_is_left() {
+        let text = b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            2 1 8:17 / /data/x rw - ext4 /dev/sdb1 rw\n\
+            3 1 8:33 / /data rw - xfs /dev/sdc1 rw\n";
+        let mounts = mounts::parse(text);
+        let none = |_: &PathBuf| Vec::new();
+        let all = |_: &Mount| true;
+        let sources = |table: &[u8], visible: &dyn Fn(&Mount) -> bool| {
+            let entries = linux::fstab::parse(table);
+            let found = chosen(&entries, None, &mounts, &none, visible, &all);
+            found.into_iter().map(|one| one.source).collect::<Vec<_>>()
+        };
+        let fstab = b"/dev/sdb1 /data/x ext4 rw\n";
+        // The third is mounted over the directory in which the second is.
+        let not_below = |mount: &Mount| mount.id != 2;
+        assert_eq!(sources(text, &not_below), ["/dev/sda1", "/dev/sdc1"]);
+        assert_eq!(sources(fstab, &not_below), [""; 0]);
+        assert_eq!(sources(fstab, &all), ["/dev/sdb1"]);
+    }
+
+    #[test]
+    fn the_visible_one_counts_whichever_is_listed_last() {
+        let text = b"1 0 8:1 / /a rw - ext4 /dev/sda1 rw\n\
+            2 1 8:2 / /a rw - ext4 /dev/sda2 rw\n";
+        let mounts = mounts::parse(text);
+        let none = |_: &PathBuf| Vec::new();
+        for table in [&text[..], b"/dev/x /a auto rw\n"] {
+            let entries = linux::fstab::parse(table);
+            for (id, source) in [(1, "/dev/sda1"), (2, "/dev/sda2")] {
+                let on_top = |mount: &Mount| mount.id == id;
+                let found = chosen(&entries, None, &mounts, &none, &on_top, &|_| true);
+                let sources: Vec<&str> = found.iter().map(|one| one.source.as_str()).collect();
+                assert_eq!(sources, [source]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mount_is_told_from_what_lies_at_its_path() {
+        let proc = Mount::of("/proc/self").unwrap();
+        assert!(is_visible(&proc));
+        let elsewhere = |path: &str| Mount {
+            mount_point: path.into(),
+            ..proc.clone()
+        };
+        assert!(!is_visible(&elsewhere("/")));
+        assert!(!is_visible(&elsewhere("/no/such")));
+        assert!(!is_visible(&elsewhere("/proc/version")), "no directory");
+    }
+
+    #[test]
+    fn a_table_of_swap_alone_is_the_one_that_counts() {
+        let read = |file: &str| match file {
+            FSTAB | "/swap" => Some(b"UUID=1 none swap sw 0 0\n".to_vec()),
+            "/comments" => Some(b"# nothing\n\n".to_vec()),
+            "/data" => Some(b"/dev/sdb1 /data ext4 rw\n".to_vec()),
+            _ => None,
+        };
+        let targets = |files: &str| {
+            let entries = listed(files, &read);
+            let target = |entry: Entry| entry.target.display().to_string();
+            entries.into_iter().map(target).collect::<Vec<_>>()
+        };
+        assert_eq!(targets("/swap:/data"), ["none"]);
+        assert_eq!(targets("/missing::/comments:/data"), ["/data"]);
+        // Of the machine's table the root file system is a part, if it can be told.
+        let fstab = listed("/etc/fstab:/data", &read);
+        let root = Mount::of("/").ok().map(Entry::from);
+        assert_eq!(fstab[1..], *root.as_slice());
+        // What isn't mounted at a path is never chosen.
+        let mounts = mounts::parse(b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+        let none = |_: &PathBuf| Vec::new();
+        let all = |_: &Mount| true;
+        assert_eq!(chosen(&fstab[..1], None, &mounts, &none, &all, &all), []);
     }
 }

@@ -218,6 +218,47 @@ fn what_is_listed_is_chosen_as_fstrim_chooses() {
     }
 }
 
+/// The path of what lies below another mount leads to a directory of that one.
+#[test]
+fn what_lies_below_another_mount_is_left() {
+    if needs("mkfs.ext4") {
+        return;
+    }
+    let _turn = beside();
+    let states = tempfile::tempdir().unwrap();
+    // The first goes first, and with it what is mounted over it and in it.
+    let all = [(); 3].map(|()| LoopFs::new(Fs::Ext4, "", 256, On::Tmpfs));
+    let [outer, hidden, over] = &all;
+    for made in [outer, over] {
+        fs::create_dir(made.path().join("x")).unwrap();
+    }
+    let mount = |made: &LoopFs, at: &Path| {
+        let device = made.device().path().to_string_lossy();
+        must("mount", &[&device, &at.to_string_lossy()])
+    };
+    let at = outer.path().join("x");
+    mount(hidden, &at);
+    let at = at.to_string_lossy().into_owned();
+    let table = states.path().join("tab");
+    let tables = table.to_string_lossy().into_owned();
+    // Listed as in fstab, and as the kernel lists what is mounted.
+    let listed = || {
+        let mounted = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let own = mounted.lines().find(|l| l.split(' ').nth(4) == Some(&*at));
+        [format!("/dev/x {at} ext4 rw 0 0"), own.unwrap().to_owned()].map(|line| {
+            fs::write(&table, line + "\n").unwrap();
+            trimmed(states.path(), &["--listed-in", &tables, "--dry-run"])
+        })
+    };
+    for done in listed() {
+        assert!(done.succeeds().stdout.contains(&at), "{}", done.text());
+    }
+    mount(over, outer.path());
+    for done in listed() {
+        assert_eq!(done.succeeds().stdout, "", "{}", done.text());
+    }
+}
+
 /// One file system that somebody else is trimming, and one that nobody is.
 #[test]
 fn the_second_is_refused_and_the_exit_code_says_how_many_failed() {
