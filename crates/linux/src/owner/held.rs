@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -13,6 +14,11 @@ use super::OwnerError;
 use super::claim::{Owner, create_in};
 use super::clear::{entries, is_our_file};
 use super::names::{self, OWNER, OWNER_NEW};
+use crate::patience::while_is;
+
+/// So long it may take until a file is gone that was unlinked while it was open, and closed since:
+/// NFS keeps it as `.nfs*`, FUSE as `.fuse_hidden*`.
+const SOON: Duration = Duration::from_millis(100);
 
 /// A directory that this process alone works in. Dropping it lets go of it and
 /// removes nothing.
@@ -21,7 +27,7 @@ pub struct Held {
     directory: OwnedFd,
     name: String,
     /// Holds the lock on `owner`; none once that is removed.
-    _lock: Option<OwnedFd>,
+    lock: Option<OwnedFd>,
 }
 
 /// What became of an attempt to hold a directory that bears a name like ours.
@@ -53,7 +59,7 @@ impl Held {
         let held = Held {
             directory,
             name,
-            _lock: Some(lock),
+            lock: Some(lock),
         };
         let Err(because) = is_private(&held.directory) else {
             return Ok(held);
@@ -86,7 +92,7 @@ impl Held {
             } => Found::Held(Held {
                 directory,
                 name: name.to_owned(),
-                _lock: Some(lock),
+                lock: Some(lock),
             }),
         }
     }
@@ -117,20 +123,31 @@ impl Held {
             }
         }
         // A block is freed when nobody has its file open any more.
-        self._lock = None;
+        self.lock = None;
         Ok(())
     }
 
-    /// Removes the owner file and the directory, which must hold nothing else.
+    /// Removes the owner file, unless that was done before, and the directory, which must hold
+    /// nothing else.
     ///
     /// # Errors
-    /// When something else is in it: then all stays, and is still ours.
+    /// When something else is in it: then all stays, and is still ours if it wasn't disowned.
     pub fn remove(mut self, parent: &OwnedFd) -> Result<(), Errno> {
-        self.disown()?;
-        match rustix::fs::unlinkat(parent, &self.name, AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(errno),
+        if self.lock.is_some() {
+            self.disown()?;
         }
+        remove_empty(parent, &self.name, SOON)
+    }
+}
+
+/// Removes a directory in which nothing is, or nothing but what goes soon: so long it is tried.
+fn remove_empty(parent: &OwnedFd, name: &str, soon: Duration) -> Result<(), Errno> {
+    let removed = while_is(Errno::NOTEMPTY, soon, || {
+        rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+    });
+    match removed {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno),
     }
 }
 
@@ -217,5 +234,55 @@ pub(super) fn take(parent: &OwnedFd, name: &str) -> Taken {
         directory,
         lock,
         pid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A directory that is held, in a parent of its own.
+    fn held() -> (tempfile::TempDir, OwnedFd, Held, PathBuf) {
+        let parent = tempfile::tempdir().unwrap();
+        let open = OwnedFd::from(File::open(parent.path()).unwrap());
+        let held = Held::create(&open, parent.path(), ".held-").unwrap();
+        let path = parent.path().join(held.name());
+        (parent, open, held, path)
+    }
+
+    #[test]
+    fn what_goes_soon_is_waited_for() {
+        let (_parent, open, mut held, path) = held();
+        held.disown().unwrap();
+        // As NFS keeps what was unlinked while it was open.
+        let kept = path.join(".nfs0001");
+        fs::write(&kept, "").unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(Duration::from_millis(30));
+                fs::remove_file(&kept).unwrap();
+            });
+            remove_empty(&open, held.name(), Duration::from_secs(60)).unwrap();
+        });
+        assert!(!path.exists());
+        // Whoever finds it gone has nothing to do.
+        held.remove(&open).unwrap();
+    }
+
+    #[test]
+    fn what_stays_keeps_the_directory() {
+        for disowned in [false, true] {
+            let (_parent, open, mut held, path) = held();
+            if disowned {
+                held.disown().unwrap();
+            }
+            fs::write(path.join("theirs"), "").unwrap();
+            assert_eq!(held.remove(&open), Err(Errno::NOTEMPTY));
+            assert!(path.join("theirs").exists());
+            assert_eq!(path.join(OWNER).exists(), !disowned);
+        }
     }
 }
