@@ -6,13 +6,19 @@ use ssd::Time;
 
 use crate::advice::{Advice, Why};
 
+/// Of a chunk so small a part, or less, isn't freed on its own: it would cost a discard, and a
+/// commit, as a large one does.
+const CRUMB: u64 = 32;
+
 /// Chunk and sleep: what slowrm does.
 #[derive(Debug, Clone)]
 pub(crate) struct Fixed {
     pub(crate) chunk: u64,
     pub(crate) sleep: Duration,
     freed: u64,
-    /// When the next may follow, once something was freed.
+    /// How much of the present chunk is freed.
+    used: u64,
+    /// When the next chunk may follow, once one was freed.
     due: Time,
 }
 
@@ -22,19 +28,24 @@ impl Fixed {
             chunk: chunk.max(1),
             sleep,
             freed: 0,
+            used: 0,
             due: Time::ZERO,
         }
     }
 
     pub(crate) fn advise(&mut self, now: Time, freed: u64) -> Advice {
-        if freed > self.freed {
-            self.freed = freed;
+        let more = freed.saturating_sub(self.freed);
+        self.freed += more;
+        self.used = self.used.saturating_add(more);
+        let mut left = self.chunk.saturating_sub(self.used);
+        if left <= self.chunk / CRUMB {
+            (self.used, left) = (0, self.chunk);
             self.due = now + self.sleep;
         }
         if now < self.due {
-            return Advice::wait(self.due.since(now), self.chunk, Why::Holding);
+            return Advice::wait(self.due.since(now), left, Why::Holding);
         }
-        Advice::free(self.chunk, self.chunk, Why::Holding)
+        Advice::free(left, left, Why::Holding)
     }
 }
 
@@ -85,5 +96,55 @@ impl Rate {
             self.start = Some((now, freed));
         }
         Advice::free(self.piece, self.piece, why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const SLEEP: Duration = Duration::from_millis(100);
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn small_files_share_a_chunk() {
+        let mut fixed = Fixed::new(64 * MIB, SLEEP);
+        // What is left of the chunk at once, until next to nothing is.
+        for mib in 0..62 {
+            let advice = fixed.advise(at(mib), mib * MIB);
+            assert_eq!(advice.allow, (64 - mib) * MIB, "{mib}");
+            assert_eq!(advice.piece, advice.allow);
+        }
+        for (now, left) in [(100, 100), (150, 50), (199, 1)] {
+            let advice = fixed.advise(at(now), 62 * MIB);
+            let wait = Duration::from_millis(left);
+            assert_eq!((advice.allow, advice.ask_again), (0, wait), "{now}");
+        }
+        assert_eq!(fixed.advise(at(200), 62 * MIB).allow, 64 * MIB);
+        assert_eq!(fixed.advise(at(201), 63 * MIB).allow, 63 * MIB);
+    }
+
+    #[test]
+    fn more_than_a_chunk_is_one() {
+        let mut fixed = Fixed::new(MIB, SLEEP);
+        assert_eq!(fixed.advise(at(0), 0).allow, MIB);
+        let advice = fixed.advise(at(5), 7 * MIB);
+        assert_eq!((advice.allow, advice.ask_again), (0, SLEEP));
+        assert_eq!(fixed.advise(at(105), 7 * MIB).allow, MIB);
+        // A counter that falls is none that rises after.
+        assert_eq!(fixed.advise(at(106), 0).allow, MIB);
+        assert_eq!(fixed.advise(at(107), 7 * MIB).allow, MIB);
+    }
+
+    #[test]
+    fn the_smallest_chunk_is_a_byte() {
+        let mut fixed = Fixed::new(0, Duration::ZERO);
+        for freed in 0..10 {
+            assert_eq!(fixed.advise(at(freed), freed).allow, 1);
+        }
     }
 }
