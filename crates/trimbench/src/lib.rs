@@ -11,6 +11,7 @@ mod console;
 mod exit;
 mod fit;
 mod fstrim;
+mod goal;
 mod import;
 mod input;
 mod intentions;
@@ -36,6 +37,7 @@ use cli::{Cli, Command};
 
 /// The program.
 pub fn main() -> ExitCode {
+    signals::outlive_large_files();
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Run(args) => run::run(*args),

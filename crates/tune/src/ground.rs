@@ -49,7 +49,7 @@ impl Ground {
     /// # Errors
     /// When there is none, or one on which nothing can be tried: it isn't mounted, or
     /// in several places of different file systems; it is read-only or in memory;
-    /// nothing below takes discards; multipath is below.
+    /// nothing below takes discards; multipath is below; its mount point isn't UTF-8.
     pub fn find(path: &Path) -> Result<Ground, GroundError> {
         let refuse = |why: String| GroundError::Refused {
             path: path.to_path_buf(),
@@ -80,6 +80,14 @@ impl Ground {
         if mount.read_only() {
             return Err(format!(
                 "{} is mounted read-only; remount it read-write to try anything there",
+                mount.mount_point.display()
+            ));
+        }
+        // It is a word of the commands that the runs call, which are text, in their records too.
+        if mount.mount_point.to_str().is_none() {
+            return Err(format!(
+                "the name of the mount point {} isn't UTF-8; mount the file system elsewhere to \
+                 try anything there",
                 mount.mount_point.display()
             ));
         }
@@ -127,7 +135,14 @@ impl Ground {
                 ));
             }
             DiscardSetting::Async => return Err(late(&mount.fs)),
-            DiscardSetting::Off if mount.fs == "btrfs" => return Err(late(&mount.fs)),
+            DiscardSetting::Off if mount.fs == "btrfs" => {
+                return Err(format!(
+                    "btrfs without discard would be switched on with discard=async, whose discards \
+                     come two minutes late, so there would be nothing to compare with: mount {} with \
+                     discard=sync to try anything there",
+                    mount.mount_point.display()
+                ));
+            }
             DiscardSetting::Off if mount.fs == "xfs" => {
                 return Err(format!(
                     "XFS takes discard only when it is mounted, and all is compared with that: mount \
@@ -373,6 +388,43 @@ mod tests {
         let file = refused("mpath-3600a0b80000f1234\n", DeviceKind::Loop);
         assert!(file.contains("top has no queue"), "{file}");
         fs::remove_dir_all(root).unwrap();
+    }
+
+    /// Why nothing is tried on a drive that is mounted so (a line of mountinfo).
+    fn refused(line: &[u8], discard: DiscardSetting) -> String {
+        let found = Description {
+            target: timeline::record::Target {
+                discard,
+                ..Default::default()
+            },
+            devices: vec![device("sda", DeviceKind::Disk, 0, &[])],
+            mount: Some(mounts::parse(line).remove(0)),
+            notes: Vec::new(),
+        };
+        let nowhere = SysRoot::at("/no/such/tree");
+        Ground::of(&nowhere, "/data".into(), found).unwrap_err()
+    }
+
+    #[test]
+    fn each_file_system_has_its_own_reason() {
+        let btrfs = b"1 0 0:30 / /data rw - btrfs /dev/sda rw\n";
+        let off = refused(btrfs, DiscardSetting::Off);
+        assert!(off.contains("would be switched on"), "{off}");
+        assert!(off.contains("mount /data with discard=sync"), "{off}");
+        let late = refused(btrfs, DiscardSetting::Async);
+        assert!(late.contains("btrfs sends discards"), "{late}");
+        let xfs = refused(
+            b"1 0 8:1 / /data rw - xfs /dev/sda rw\n",
+            DiscardSetting::Off,
+        );
+        assert!(xfs.contains("XFS takes discard only"), "{xfs}");
+    }
+
+    #[test]
+    fn a_mount_point_that_is_no_text_is_refused() {
+        let line = b"1 0 8:1 / /da\xffta rw - ext4 /dev/sda rw,discard\n";
+        let refused = refused(line, DiscardSetting::On);
+        assert!(refused.contains("isn't UTF-8"), "{refused}");
     }
 
     #[test]

@@ -22,6 +22,19 @@ pub enum HeldError {
     Changed(String),
 }
 
+impl HeldError {
+    /// Whether somebody else is the reason, who has the settings or has changed them just now:
+    /// later it may go.
+    pub fn passes(&self) -> bool {
+        matches!(
+            self,
+            HeldError::Changed(_)
+                | HeldError::Limit(LimitError::Busy { .. })
+                | HeldError::Remount(RemountError::Busy { .. })
+        )
+    }
+}
+
 /// The limits of the drives and the mount's option. Dropping it puts all back, and
 /// so does the end of this process, be it by `kill -9`.
 #[derive(Debug)]
@@ -124,5 +137,22 @@ impl Held {
             switched.keep();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_does_passes() {
+        let passes = |error: HeldError| error.passes();
+        let (file, path) = ("/sys/x".into(), "/data".into());
+        assert!(passes(HeldError::Changed("the options of /data".into())));
+        assert!(passes(LimitError::Busy { file }.into()));
+        assert!(passes(RemountError::Busy { path }.into()));
+        let (path, device) = ("/data".into(), "sda".into());
+        assert!(!passes(RemountError::NotPermitted { path }.into()));
+        assert!(!passes(LimitError::NoQueue { device }.into()));
     }
 }

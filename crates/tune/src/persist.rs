@@ -42,18 +42,8 @@ const MARK: &str = "# Written by trimbench tune";
 /// A file of rules: the one there is, without what it says of these drives, and with it
 /// said anew. `None` where the one there is isn't ours.
 pub fn rules(there_is: Option<&str>, drives: &[Identity], limit_bytes: u64) -> Option<String> {
-    let before = there_is.unwrap_or_default();
-    if !before.is_empty() && !before.starts_with(MARK) {
-        return None;
-    }
-    let mut text = format!("{MARK}: the largest discard that suits a drive, in bytes.\n");
     let keys: Vec<String> = drives.iter().map(key).collect();
-    for line in before.lines().filter(|line| !line.starts_with('#')) {
-        if !keys.iter().any(|key| line.contains(key.as_str())) {
-            text += line;
-            text.push('\n');
-        }
-    }
+    let mut text = of_others(there_is.unwrap_or_default(), &keys)?;
     for key in &keys {
         text += &format!(
             "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {key}, \
@@ -61,6 +51,38 @@ pub fn rules(there_is: Option<&str>, drives: &[Identity], limit_bytes: u64) -> O
         );
     }
     Some(text)
+}
+
+/// The file of rules there is, without what it says of these drives: they start as they should
+/// by themselves. `None` where it says nothing of them, or isn't ours.
+pub fn without(there_is: &str, drives: &[Identity]) -> Option<String> {
+    let keys: Vec<String> = drives.iter().map(key).collect();
+    let has = rule_lines(there_is).any(|line| is_of(line, &keys));
+    has.then(|| of_others(there_is, &keys)).flatten()
+}
+
+/// A file of ours with the rules that are there for other drives; `None` where the one there
+/// isn't ours.
+fn of_others(there_is: &str, keys: &[String]) -> Option<String> {
+    if !there_is.is_empty() && !there_is.starts_with(MARK) {
+        return None;
+    }
+    let mut text = format!("{MARK}: the largest discard that suits a drive, in bytes.\n");
+    for line in rule_lines(there_is).filter(|line| !is_of(line, keys)) {
+        text += line;
+        text.push('\n');
+    }
+    Some(text)
+}
+
+/// Its lines but for the comments.
+fn rule_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.starts_with('#'))
+}
+
+/// Whether a rule is one of these drives'.
+fn is_of(line: &str, keys: &[String]) -> bool {
+    keys.iter().any(|key| line.contains(key.as_str()))
 }
 
 fn key(drive: &Identity) -> String {
@@ -152,6 +174,20 @@ mod tests {
         // What could break out of its quotes isn't taken.
         let odd = identity("sda", Some("E:ID_SERIAL=a\",RUN+=\"rm"));
         assert_eq!(odd, Identity::Name("sda".into()));
+    }
+
+    #[test]
+    fn a_drive_is_taken_out_of_the_rules() {
+        let [sda, sdb, sdc] = ["sda", "sdb", "sdc"].map(|name| identity(name, None));
+        let one = rules(None, std::slice::from_ref(&sda), 8 << 20).unwrap();
+        let two = rules(Some(&one), std::slice::from_ref(&sdb), 1 << 20).unwrap();
+        let left = without(&two, std::slice::from_ref(&sda)).unwrap();
+        assert_eq!(left, rules(None, &[sdb], 1 << 20).unwrap());
+        // Nothing is written where nothing has to go.
+        assert_eq!(without(&two, &[sdc]), None);
+        assert_eq!(without("", std::slice::from_ref(&sda)), None);
+        let theirs = "KERNEL==\"sda\", ATTR{queue/discard_max_bytes}=\"1\"\n";
+        assert_eq!(without(theirs, &[sda]), None);
     }
 
     #[test]

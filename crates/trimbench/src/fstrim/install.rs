@@ -5,10 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use reclaim::words::quoted;
-use timeline::units::{duration_exact, percent};
 
 use super::units::{MARK, NAME, service, timer};
-use crate::cli::FstrimArgs;
+use crate::cli::{FstrimArgs, GoalArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 
@@ -103,28 +102,8 @@ fn command(args: &FstrimArgs) -> Result<Vec<String>, Error> {
         _ if args.mounts.is_empty() => add("listed-in", LISTED.to_owned()),
         _ => {}
     }
-    let goal = args.goal.goal();
-    match args.rate {
-        Some(rate) => add("rate", rate.to_string()),
-        None => {
-            add("slowdown", percent_exact(goal.slowdown));
-            for (option, span) in [
-                ("max-latency", goal.max_latency),
-                ("deadline", goal.deadline),
-            ] {
-                if let Some(span) = span {
-                    add(option, duration_exact(span));
-                }
-            }
-        }
-    }
-    if let Some(profile) = &args.goal.profile {
-        let file = profile.contains('/') || profile.ends_with(".toml");
-        let profile = match file {
-            true => absolute(Path::new(profile))?,
-            false => profile.clone(),
-        };
-        add("profile", profile);
+    if let Some(rate) = args.rate {
+        add("rate", rate.to_string());
     }
     if let Some(types) = &args.types {
         add("types", types.clone());
@@ -138,6 +117,20 @@ fn command(args: &FstrimArgs) -> Result<Vec<String>, Error> {
     if args.minimum > 0 {
         add("minimum", args.minimum.to_string());
     }
+    let profile = match &args.goal.profile {
+        Some(name) if name.contains('/') || name.ends_with(".toml") => {
+            Some(absolute(Path::new(name))?)
+        }
+        name => name.clone(),
+    };
+    let goal = GoalArgs {
+        // Also where it is the default, which another version may have another of.
+        slowdown: args.rate.is_none().then(|| args.goal.goal().slowdown),
+        max_latency: args.goal.max_latency,
+        deadline: args.goal.deadline,
+        profile,
+    };
+    words.extend(goal.given());
     for word in ["--resume", "--quiet-unsupported", "--verbose"] {
         words.push(word.to_owned());
     }
@@ -153,27 +146,4 @@ fn command(args: &FstrimArgs) -> Result<Vec<String>, Error> {
         )));
     }
     Ok(words)
-}
-
-/// A share that is read as the same.
-fn percent_exact(share: f64) -> String {
-    let shown = percent(share).replace(' ', "").replace(".0%", "%");
-    match timeline::units::parse_share(&shown) {
-        Ok(read) if (read - share).abs() < 1e-9 => shown,
-        _ => share.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_survive() {
-        for share in [0.001, 0.05, 0.1, 0.123, 1.0 / 3.0, 0.98] {
-            let text = percent_exact(share);
-            let read = timeline::units::parse_share(&text).unwrap();
-            assert!((read - share).abs() < 1e-9, "{share}: {text}");
-        }
-    }
 }

@@ -11,6 +11,7 @@ use timeline::units;
 
 use crate::cli::FstrimArgs;
 use crate::console::Stream;
+use crate::goal;
 use crate::live::Live;
 
 /// Tells, and stops when somebody presses Ctrl-C.
@@ -103,8 +104,8 @@ fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     let share = progress.looked_bytes as f64 / progress.total_bytes.max(1) as f64;
     let on = match trimmed.noted {
         true => format!(
-            "go on with: trimbench fstrim --resume {}{}",
-            part(args),
+            "go on with: trimbench fstrim --resume{} {}",
+            goal::in_shell(&given(args)),
             quoted(path)
         ),
         false => "how far it came could not be kept".to_owned(),
@@ -118,16 +119,18 @@ fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     )
 }
 
-/// The options of which part was asked for: that alone is gone on with.
-fn part(args: &FstrimArgs) -> String {
-    let given = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
+/// The options of which part was asked for, for that alone is gone on with; and of how fast.
+fn given(args: &FstrimArgs) -> Vec<String> {
+    let part = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
     let all = [
-        ("offset", given(args.offset)),
+        ("offset", part(args.offset)),
         ("length", args.length),
-        ("minimum", given(args.minimum)),
+        ("minimum", part(args.minimum)),
+        ("rate", args.rate),
     ];
     all.into_iter()
-        .filter_map(|(name, bytes)| Some(format!("--{name}={} ", bytes?)))
+        .filter_map(|(name, bytes)| Some(format!("--{name}={}", bytes?)))
+        .chain(args.goal.given())
         .collect()
 }
 
@@ -188,7 +191,39 @@ fn felt(trimmed: &Trimmed) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn parsed(words: &[&str]) -> Box<FstrimArgs> {
+        let all = [&["trimbench", "fstrim", "/data"], words].concat();
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Fstrim(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_given_is_read_as_the_same() {
+        for (words, expected) in [
+            (
+                &["--offset", "4k", "--rate", "300M/s"][..],
+                &["--offset=4096", "--rate=314572800"][..],
+            ),
+            (
+                &["--deadline", "20m", "--slowdown", "5%", "--minimum", "1M"],
+                &["--minimum=1048576", "--slowdown=5%", "--deadline=20m"],
+            ),
+            (&["--profile", "870-evo"], &["--profile=870-evo"]),
+            (&["--verbose", "--resume"], &[]),
+        ] {
+            let once = given(&parsed(words));
+            assert_eq!(once, expected, "{words:?}");
+            let again: Vec<&str> = once.iter().map(String::as_str).collect();
+            assert_eq!(given(&parsed(&again)), once);
+        }
+    }
 
     #[test]
     fn it_says_how_far_how_fast_and_how_long() {

@@ -13,11 +13,12 @@ use pace::Policy;
 use reclaim::freer::FreerOptions;
 use reclaim::words::quoted;
 use reclaim::{Asking, Kernel, Options, Outcome, PreserveRoot, Where};
+use timeline::units::duration_exact;
 
 use crate::cli::{Interactive, Preserve, RmArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::{lab, signals};
+use crate::{goal, lab, signals};
 use told::Told;
 
 /// slowrm's.
@@ -66,7 +67,9 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
                 false => Where::Directory(directory.clone()),
             };
             let (outcome, count) = reclaim::resume(&place, &mut freers, &mut told)?;
-            if count == 0 && outcome.failures == 0 && !args.quiet {
+            // Where there is none, all that is noted is which wait for their file systems.
+            let none = count == 0 && outcome.failures == 0 && !told.has_noted();
+            if none && !args.quiet {
                 Stream::Err.print("trimbench rm: nothing to go on with\n");
             }
             outcome
@@ -136,11 +139,20 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
     if let Some(stopped) = &outcome.stopped {
         Stream::Err.print(&format!("trimbench rm: {}\n", stopped.why));
     }
+    // The same again would be refused again.
+    let is_refused = outcome
+        .stopped
+        .as_ref()
+        .is_some_and(|stopped| stopped.refused);
+    let goal = match is_refused {
+        true => String::new(),
+        false => goal::in_shell(&given(args)),
+    };
     for trash in &outcome.left {
         Stream::Err.print(&format!(
-            "What is left is in {}; go on with: trimbench rm --resume={}\n",
+            "What is left is in {}; go on with: trimbench rm --resume={}{goal}\n",
             quoted(trash),
-            quoted(parent(trash))
+            quoted(parent(trash)),
         ));
     }
     match &outcome.stopped {
@@ -152,10 +164,65 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
     }
 }
 
+/// How it was to be paced, in options that are read as the same.
+fn given(args: &RmArgs) -> Vec<String> {
+    let mut words = args.goal.given();
+    let chunk = args.chunk.map(goal::size_exact);
+    words.extend(chunk.map(|size| format!("--chunk={size}")));
+    let sleep = args.sleep.map(duration_exact);
+    words.extend(sleep.map(|time| format!("--sleep={time}")));
+    words.extend(args.skip_fsync.then(|| "--skip-fsync".to_owned()));
+    words
+}
+
 /// The directory of a trash.
 fn parent(trash: &Path) -> &Path {
     trash
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn parsed(words: &[&str]) -> Box<RmArgs> {
+        let all = [&["trimbench", "rm", "--resume=."], words].concat();
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Rm(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_given_is_read_as_the_same() {
+        for (words, expected) in [
+            (
+                &["--slowdown", "0.05", "--max-latency", "5000us"][..],
+                &["--slowdown=5%", "--max-latency=5ms"][..],
+            ),
+            (
+                &["--profile", "my card.toml", "--deadline", "90s"],
+                &["--deadline=90s", "--profile=my card.toml"],
+            ),
+            (
+                &["--chunk", "128", "--sleep", "0.1", "-S"],
+                &["--chunk=128M", "--sleep=100ms", "--skip-fsync"],
+            ),
+            (
+                &["--chunk", "513B", "--sleep", "0"],
+                &["--chunk=513B", "--sleep=0ns"],
+            ),
+            (&[], &[]),
+        ] {
+            let once = given(&parsed(words));
+            assert_eq!(once, expected, "{words:?}");
+            let again: Vec<&str> = once.iter().map(String::as_str).collect();
+            assert_eq!(given(&parsed(&again)), once);
+        }
+    }
 }

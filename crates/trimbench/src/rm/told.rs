@@ -21,6 +21,8 @@ pub(super) struct Told {
     verbose: bool,
     stop: Arc<AtomicBool>,
     shown: Live,
+    /// Something was noted, said or not.
+    noted: bool,
 }
 
 impl Told {
@@ -30,7 +32,13 @@ impl Told {
             verbose,
             stop,
             shown: Live::new("trimbench rm"),
+            noted: false,
         }
+    }
+
+    /// Whether anything was noted so far.
+    pub(super) fn has_noted(&self) -> bool {
+        self.noted
     }
 
     /// Removes the live line.
@@ -66,6 +74,7 @@ impl Talk for Told {
     }
 
     fn note(&mut self, text: &str) {
+        self.noted = true;
         if !self.quiet {
             self.shown
                 .print(Stream::Err, &format!("trimbench rm: {text}\n"));

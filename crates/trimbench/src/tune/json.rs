@@ -35,8 +35,9 @@ pub(super) fn of(
     let value = json!({
         "schema": "trimbench.tune/1",
         "target": {
-            "path": ground.directory,
-            "mount": ground.mount.mount_point,
+            // A path as such would panic here where it isn't UTF-8.
+            "path": ground.directory.display().to_string(),
+            "mount": ground.mount.mount_point.display().to_string(),
             "fs": ground.mount.fs,
             "drives": ground.drives,
             "discard_granularity_bytes": ground.range.granularity_bytes,

@@ -12,7 +12,7 @@ mod trials;
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 
-use ::tune::{Advice, Goal, Ground, Held, Policy, advise, frontier};
+use ::tune::{Advice, Goal, Ground, Held, HeldError, Policy, advise, frontier};
 use bench::Survey;
 use bench::plan::Place;
 use timeline::units;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     let stop =
         signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
     // The first thing that needs root, and before anybody is asked.
-    let mut held = Held::take(&ground).map_err(|e| Error::Usage(e.to_string()))?;
+    let mut held = Held::take(&ground).map_err(not_taken)?;
     if !args.yes && std::io::stdin().is_terminal() && !ask::yes("Begin? [y/N] ", &stop) {
         return Ok(match stop.load(Ordering::Relaxed) {
             true => Exit::Interrupted,
@@ -79,15 +79,12 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
             if let Err(left) = held.restore() {
                 console::error(&Error::Setting(left.to_string()));
             }
+            Stream::Err.print(&set::left_changed(&ground));
             return Err(error);
         }
     };
     if found.interrupted {
-        held.restore().map_err(|e| Error::Setting(e.to_string()))?;
-        Stream::Err.print(
-            "trimbench: interrupted; what it had made is removed, what it had set is put back\n",
-        );
-        return Ok(Exit::Interrupted);
+        return interrupted(held, &ground);
     }
     let goal = Goal {
         slowdown: args.slowdown,
@@ -118,22 +115,43 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     }
     let kept = match kept {
         Ok(kept) => kept,
-        Err(error) => return set::first_of(Err(error), ended).map(|()| Exit::Done),
+        Err(error) => {
+            Stream::Err.print(&set::left_changed(&ground));
+            return set::first_of(Err(error), ended).map(|()| Exit::Done);
+        }
     };
     people.print(&set::told(&ground, &advice, kept, args));
-    let left = trials.left_changed(&ground);
-    if !left.is_empty() && kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
-        people.print(&format!(
-            "But the limit of {} is {} until the next start.\n",
-            left.join(", "),
-            ground.range.most_bytes()
-        ));
+    if kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
+        people.print(&set::left_changed(&ground));
     }
     if args.persist {
         let persisted = set::persist(&ground, &advice, kept, args, people);
         ended = set::first_of(ended, persisted);
     }
     ended.map(|()| Exit::Done)
+}
+
+/// Why the settings could not be taken. Who meets somebody else who has them, or changes them
+/// just now, has asked for nothing wrong.
+fn not_taken(error: HeldError) -> Error {
+    match error.passes() {
+        true => Error::Setting(error.to_string()),
+        false => Error::Usage(error.to_string()),
+    }
+}
+
+/// Puts all back for somebody who wants no more of it.
+fn interrupted(held: Held, ground: &Ground) -> Result<Exit, Error> {
+    let restored = held.restore();
+    if restored.is_ok() {
+        Stream::Err.print(
+            "trimbench: interrupted; what it had made is removed, what it had set is put back\n",
+        );
+    }
+    Stream::Err.print(&set::left_changed(ground));
+    restored
+        .map(|()| Exit::Interrupted)
+        .map_err(|e| Error::Setting(e.to_string()))
 }
 
 /// The table, the picture, what follows and what it costs.

@@ -1,17 +1,21 @@
 //! What is set, now and for the next starts.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ::tune::{Advice, Finding, Ground, Trial, persist};
+use ::tune::persist::{self, Identity};
+use ::tune::{Advice, Finding, Ground, Policy, Trial};
 use linux::SysRoot;
 use linux::mounts::{self, Mount};
 use reclaim::words::quoted;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::retry_on_intr;
 
 use crate::cli::TuneArgs;
 use crate::console::{self, Stream};
 use crate::exit::Error;
+use crate::goal::percent_exact;
 
 /// What went wrong first; what did after it is said at once.
 pub(super) fn first_of(first: Result<(), Error>, next: Result<(), Error>) -> Result<(), Error> {
@@ -32,14 +36,44 @@ pub(super) fn told(
         return "\nAll is as it was.\n".to_owned();
     };
     let commands = commands(ground, &trial, &args.etc);
+    let timer = timer_command(&trial, args);
+    // That isn't among what was set: only --persist writes anything for later.
+    let needs = match timer.is_empty() {
+        true => String::new(),
+        false => format!("It needs a timer, which --persist installs, or:\n{timer}"),
+    };
     match kept {
-        _ if commands.is_empty() => "\nAll is as it was, and as it should be.\n".to_owned(),
-        Some(_) => format!("\nSet:\n{commands}"),
+        _ if commands.is_empty() && timer.is_empty() => {
+            "\nAll is as it was, and as it should be.\n".to_owned()
+        }
+        Some(_) if commands.is_empty() => format!("\nAll is as it was. {needs}"),
+        Some(_) => format!("\nSet:\n{commands}{needs}"),
         None => format!(
-            "\nAll is as it was. To set it (or: trimbench tune {} --apply):\n{commands}",
+            "\nAll is as it was. To set it (or: trimbench tune {} --apply{}):\n{commands}{timer}",
             word(&args.path),
+            if timer.is_empty() { "" } else { " --persist" },
         ),
     }
+}
+
+/// A sentence for each drive whose limit isn't what it was, and is so again with the next start
+/// only. It is looked at: a run that was ended early may have changed none.
+pub(super) fn left_changed(ground: &Ground) -> String {
+    let all = ground.drives.iter().zip(&ground.limits_bytes);
+    let lasting = all.filter(|(drive, _)| ground.irreversible.contains(drive));
+    let sentences = lasting.filter_map(|(drive, before)| {
+        let now = limit_now(drive).filter(|now| now != before)?;
+        Some(format!(
+            "But the limit of {drive} is {now} until the next start.\n"
+        ))
+    });
+    sentences.collect()
+}
+
+/// What `discard_max_bytes` of a drive is.
+fn limit_now(drive: &str) -> Option<u64> {
+    let file = format!("/sys/block/{drive}/queue/discard_max_bytes");
+    fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 /// A path as a word of a command.
@@ -76,6 +110,16 @@ fn commands(ground: &Ground, trial: &Trial, etc: &Path) -> String {
     text
 }
 
+/// The command that installs the timer which a trial's way needs, unless `--persist` does.
+fn timer_command(trial: &Trial, args: &TuneArgs) -> String {
+    match trial.policy {
+        Policy::PacedFstrim if !args.persist => {
+            format!("  trimbench {}\n", timer_words(args.slowdown).join(" "))
+        }
+        _ => String::new(),
+    }
+}
+
 /// Makes what is set outlast a restart, be it since just now or since before: writes a
 /// udev rule and installs a timer. A line of fstab is only shown, for a mistake in it
 /// keeps a machine from starting.
@@ -92,7 +136,7 @@ pub(super) fn persist(
         Finding::PacedFstrim => install_timer(args).map(Some),
         _ => Ok(None),
     };
-    let rule = keep_limit(ground, kept, args);
+    let rule = keep_limit(ground, kept, &args.etc);
     let online = kept.map_or(ground.is_online(), |trial| trial.policy.is_online());
     let line = match (&timer, online) {
         (Err(_), false) => None,
@@ -114,75 +158,113 @@ pub(super) fn persist(
     ended
 }
 
-/// Writes a rule for the limit, where a drive doesn't start with it; what there is to say.
-fn keep_limit(
-    ground: &Ground,
-    kept: Option<Trial>,
-    args: &TuneArgs,
-) -> Result<Option<String>, Error> {
-    let rule = persist::rule_path(&args.etc);
+/// Writes a rule for the limit where drives don't start with it, and takes an older one away
+/// where they do; what there is to say.
+fn keep_limit(ground: &Ground, kept: Option<Trial>, etc: &Path) -> Result<Option<String>, Error> {
     let limit_bytes = match kept {
         Some(trial) if trial.limit_bytes != ground.range.now_bytes => Some(trial.limit_bytes),
         _ => Some(ground.range.now_bytes).filter(|_| ground.alike),
     };
-    // A drive starts with the most that it can; an older rule of ours may say otherwise.
-    let most = ground.range.most_bytes();
-    let needed = |&bytes: &u64| bytes < most || rule.exists();
-    let Some(limit_bytes) = limit_bytes.filter(needed).map(|bytes| bytes.min(most)) else {
+    let Some(limit_bytes) = limit_bytes else {
         return Ok(None);
     };
-    let by_name = write_rule(ground, limit_bytes, &rule)?;
+    let rule = persist::rule_path(etc);
+    let drives = identities(&ground.drives);
+    // A drive starts with the most that it takes, which may be more than a rule can give it.
+    if limit_bytes >= ground.range.most_bytes() {
+        let removed = remove_rule(&drives, &rule)?;
+        return Ok(removed.then(|| {
+            format!(
+                "Taken out of {}: what it said of {}, which needs no rule for that limit.\n",
+                rule.display(),
+                ground.drives.join(", ")
+            )
+        }));
+    }
+    write_rule(&drives, limit_bytes, &rule)?;
     let mut text = format!("Written: {}\n", rule.display());
-    for name in by_name {
-        text += &format!(
-            "udev knows no serial number of {name}, so the rule goes by that name, which another \
-             drive may have after the next start.\n"
-        );
+    for drive in drives {
+        if let Identity::Name(name) = drive {
+            text += &format!(
+                "udev knows no serial number of {name}, so the rule goes by that name, which \
+                 another drive may have after the next start.\n"
+            );
+        }
     }
     Ok(Some(text))
 }
 
-/// Writes the rule; the drives that it knows by their names alone.
-fn write_rule(ground: &Ground, limit_bytes: u64, path: &Path) -> Result<Vec<String>, Error> {
-    let there_is = match fs::read_to_string(path) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(source) => {
-            return Err(Error::OutputOpen {
-                path: path.to_path_buf(),
-                source,
-            });
-        }
+/// How the drives are recognised at the next start.
+fn identities(drives: &[String]) -> Vec<Identity> {
+    let identity = |drive: &String| {
+        let number = fs::read_to_string(format!("/sys/class/block/{drive}/dev"));
+        let data = number
+            .ok()
+            .and_then(|n| fs::read_to_string(format!("/run/udev/data/b{}", n.trim())).ok());
+        persist::identity(drive, data.as_deref())
     };
-    let drives: Vec<persist::Identity> = ground
-        .drives
-        .iter()
-        .map(|drive| {
-            let number = fs::read_to_string(format!("/sys/class/block/{drive}/dev"));
-            let data = number
-                .ok()
-                .and_then(|n| fs::read_to_string(format!("/run/udev/data/b{}", n.trim())).ok());
-            persist::identity(drive, data.as_deref())
-        })
-        .collect();
-    let rules = persist::rules(there_is.as_deref(), &drives, limit_bytes).ok_or_else(|| {
+    drives.iter().map(identity).collect()
+}
+
+/// Writes a rule for the drives.
+fn write_rule(drives: &[Identity], limit_bytes: u64, path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(directory(path)).map_err(not_written(path))?;
+    let _locked = locked(path)?;
+    let there_is = read_rules(path)?;
+    let rules = persist::rules(there_is.as_deref(), drives, limit_bytes).ok_or_else(|| {
         Error::Usage(format!(
             "{}: isn't ours, and was left alone; move it away",
             path.display()
         ))
     })?;
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)
-        .and_then(|()| linux::files::replace(path, rules.as_bytes(), 0o644))
-        .map_err(|source| Error::OutputWrite {
+    linux::files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))
+}
+
+/// Takes the drives' rule away; whether there was one.
+fn remove_rule(drives: &[Identity], path: &Path) -> Result<bool, Error> {
+    // No directory is made to find out that there was nothing in it.
+    if !path.exists() {
+        return Ok(false);
+    }
+    let _locked = locked(path)?;
+    let rules = read_rules(path)?.and_then(|text| persist::without(&text, drives));
+    let Some(rules) = rules else {
+        return Ok(false);
+    };
+    linux::files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))?;
+    Ok(true)
+}
+
+/// Whoever reads the rules to write them again has their directory alone until this is dropped:
+/// the rule of a drive that another process writes meanwhile would be lost.
+fn locked(path: &Path) -> Result<File, Error> {
+    let directory = File::open(directory(path)).map_err(not_written(path))?;
+    retry_on_intr(|| flock(&directory, FlockOperation::LockExclusive))
+        .map_err(|errno| not_written(path)(errno.into()))?;
+    Ok(directory)
+}
+
+/// The rules there are; `None` where there is no such file.
+fn read_rules(path: &Path) -> Result<Option<String>, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::OutputOpen {
             path: path.to_path_buf(),
             source,
-        })?;
-    let by_name = drives.into_iter().filter_map(|drive| match drive {
-        persist::Identity::Name(name) => Some(name),
-        persist::Identity::Serial(_) => None,
-    });
-    Ok(by_name.collect())
+        }),
+    }
+}
+
+/// The directory that the rules lie in.
+fn directory(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// Why the rules were not written.
+fn not_written(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_path_buf();
+    move |source| Error::OutputWrite { path, source }
 }
 
 /// What fstab says; nothing where there is none.
@@ -245,16 +327,21 @@ fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
     }
 }
 
-/// `trimbench fstrim --install-timer`, with the same goal; what it says. It takes the place
-/// of the distribution's timer, so it trims all that is mounted, as that one does.
+/// What follows `trimbench` to install a timer with the same goal. It takes the place of the
+/// distribution's timer, so it trims all that is mounted.
+fn timer_words(slowdown: f64) -> [String; 4] {
+    let slowdown = format!("--slowdown={}", percent_exact(slowdown));
+    ["fstrim", "--all", "--install-timer", &slowdown].map(str::to_owned)
+}
+
+/// Installs the timer; what that says.
 fn install_timer(args: &TuneArgs) -> Result<String, Error> {
     let failed = |why: String| Error::Setting(format!("the timer was not installed: {why}"));
     let units = args.etc.join("systemd/system");
     fs::create_dir_all(&units).map_err(|e| failed(format!("{}: {e}", units.display())))?;
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let mut command = std::process::Command::new(program);
-    command.args(["fstrim", "--all", "--install-timer"]);
-    command.arg(format!("--slowdown={}%", args.slowdown * 100.0));
+    command.args(timer_words(args.slowdown));
     command.arg("--unit-dir").arg(units);
     let done = command
         .output()
@@ -265,3 +352,6 @@ fn install_timer(args: &TuneArgs) -> Result<String, Error> {
         false => Err(failed(text(&done.stderr))),
     }
 }
+
+#[cfg(test)]
+mod tests;

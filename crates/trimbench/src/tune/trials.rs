@@ -164,8 +164,8 @@ impl Trials {
         text
     }
 
-    /// The drives whose limit is changed and doesn't come back.
-    pub(super) fn left_changed<'a>(&self, ground: &'a Ground) -> &'a [String] {
+    /// The drives whose limit will be changed and doesn't come back.
+    fn left_changed<'a>(&self, ground: &'a Ground) -> &'a [String] {
         let mut limits = self.all.iter().map(|trial| trial.limit_bytes);
         match limits.any(|bytes| bytes != self.now_bytes) {
             true => &ground.irreversible,

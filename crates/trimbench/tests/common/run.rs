@@ -5,10 +5,12 @@ use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// No run of a test takes longer, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -77,6 +79,7 @@ pub fn start(command: Command) -> Running {
 pub fn start_with(mut command: Command, input: impl Into<Stdio>) -> Running {
     let stdout = tempfile::tempfile().unwrap();
     let stderr = tempfile::tempfile().unwrap();
+    ignore_no_signal();
     let child = command
         .stdin(input)
         .stdout(stdout.try_clone().unwrap())
@@ -89,6 +92,22 @@ pub fn start_with(mut command: Command, input: impl Into<Stdio>) -> Running {
         stderr,
         started: Instant::now(),
     }
+}
+
+/// A script that runs the tests in the background may have them ignore signals, and what
+/// they start would ignore those, too; one that is caught here does there what it always does.
+fn ignore_no_signal() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            if ignored >> (signal - 1) & 1 == 1 {
+                signal_hook::flag::register(signal, Arc::default()).unwrap();
+            }
+        }
+    });
 }
 
 /// Runs a command to its end.

@@ -85,7 +85,7 @@ fn stopped_or_killed_it_goes_on() {
         &[
             "goes on after",
             "interrupted at",
-            "trimbench fstrim --resume",
+            "trimbench fstrim --resume --rate=314572800 '",
         ],
     );
     let left = trim.position();

@@ -255,8 +255,10 @@ fn the_command_that_goes_on_is_one_for_a_shell() {
     done.fails_with(130, &["What is left is in '"]);
     assert!(!done.stderr.contains('\u{1b}'), "{}", done.text());
     let (_, on) = done.stderr.split_once("go on with: trimbench ").unwrap();
+    // As slowly as it was begun.
+    let line = format!("\"$0\" {}", on.trim_end());
+    assert!(line.ends_with(" --chunk=1M --sleep=200ms"), "{line}");
     let mut shell = Command::new("bash");
-    let line = format!("\"$0\" {} --slowdown 100%", on.trim_end());
     shell.args(["-c", &line, env!("CARGO_BIN_EXE_trimbench")]);
     shell.current_dir(here);
     run(shell).succeeds();

@@ -254,6 +254,7 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
         "{}",
         done.text()
     );
+    assert!(!done.stderr.contains("nothing to go on"), "{}", done.text());
     must("mount", &["-o", "discard", &device, &at]);
     all().succeeds();
     assert_eq!(seen(here), [""; 0]);

@@ -1,0 +1,85 @@
+//! What others may feel, as it was given on the command line: to be given again.
+
+use std::path::Path;
+
+use reclaim::words::quoted;
+use timeline::units::{bytes_exact, duration_exact, parse_share, percent};
+
+use crate::cli::GoalArgs;
+
+impl GoalArgs {
+    /// Those that were given, each as a word that is read as the same.
+    pub(crate) fn given(&self) -> Vec<String> {
+        let all = [
+            ("slowdown", self.slowdown.map(percent_exact)),
+            ("max-latency", self.max_latency.map(duration_exact)),
+            ("deadline", self.deadline.map(duration_exact)),
+            ("profile", self.profile.clone()),
+        ];
+        all.into_iter()
+            .filter_map(|(option, value)| Some(format!("--{option}={}", value?)))
+            .collect()
+    }
+}
+
+/// Words as a shell reads them, with a blank before each.
+pub(crate) fn in_shell(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
+    words
+        .iter()
+        .map(|word| match word.chars().all(plain) {
+            true => format!(" {word}"),
+            false => format!(" {}", quoted(Path::new(word))),
+        })
+        .collect()
+}
+
+/// A size that is read as the same even where a plain number isn't one of bytes.
+pub(crate) fn size_exact(bytes: u64) -> String {
+    let text = bytes_exact(bytes);
+    match text.ends_with(|c: char| c.is_ascii_digit()) {
+        true => format!("{text}B"),
+        false => text,
+    }
+}
+
+/// A share that is read as the same.
+pub(crate) fn percent_exact(share: f64) -> String {
+    let shown = percent(share).replace(' ', "").replace(".0%", "%");
+    match parse_share(&shown) {
+        Ok(read) if (read - share).abs() < 1e-9 => shown,
+        _ => share.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_survive() {
+        for share in [0.001, 0.05, 0.1, 0.123, 1.0 / 3.0, 0.98] {
+            let text = percent_exact(share);
+            let read = parse_share(&text).unwrap();
+            assert!((read - share).abs() < 1e-9, "{share}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_a_shell_would_change_is_quoted() {
+        let words = ["--slowdown=5%", "--profile=my card.toml", "--profile=it's"];
+        assert_eq!(
+            in_shell(&words.map(str::to_owned)),
+            " --slowdown=5% '--profile=my card.toml' \"--profile=it's\""
+        );
+        assert_eq!(in_shell(&[]), "");
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(
+            [1 << 20, 4 << 10, 513].map(size_exact),
+            ["1M", "4k", "513B"]
+        );
+    }
+}
