@@ -19,7 +19,8 @@ pub struct GoalArgs {
     /// How much longer others may wait: the 99.9th percentile of what is added to a read
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
     pub max_latency: Option<Duration>,
-    /// By when it must be done; where that is too soon for --slowdown, it wins
+    /// By when it must be done; where that is too soon for --slowdown, it wins (with --profile it is
+    /// refused before anything is begun)
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
     pub deadline: Option<Duration>,
     /// What is known of the drive: a name that `trimbench lab profiles` lists, or a device card that

@@ -14,7 +14,7 @@ Examples:
   trimbench rm -r /data/old               gone from sight at once, freed without a stall
   trimbench rm big.img --max-latency 5ms  others wait at most 5 ms longer
   trimbench rm -r /data/old --deadline 20m
-                                          as gently as 20 minutes allow
+                                          done by then, even if others lose more
   trimbench rm -r /data/old --dry-run     what it would free, and how
   trimbench rm --resume /data             go on with what was interrupted there
   trimbench rm --resume --all             go on with all that this user has left
@@ -22,6 +22,7 @@ Examples:
 What is named is first renamed, directories whole, into a directory .trimbench-trash-* beside
 it, and freed from there: whatever ends it early, nothing half-deleted is in sight, and --resume goes
 on. Where that can't be done it is removed in place, and said. What can't be removed gets its name back.
+With little space left the goal gives way to freeing, and that is said, too.
 
 Exit codes: 0 done, 1 something stays, 2 usage, 130 interrupted.";
 
@@ -87,7 +88,8 @@ pub struct RmArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
-    /// Free so much at once and then sleep, whatever the drive does, as slowrm; a plain number is in MiB
+    /// Free so much at once and then sleep, whatever the drive does, as slowrm; a plain number is in
+    /// MiB. Where no discards are sent all goes at once
     #[arg(
         short,
         long,

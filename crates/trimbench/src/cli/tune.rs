@@ -87,7 +87,7 @@ pub struct TuneArgs {
     /// Say what would be tried, and stop
     #[arg(long, help_heading = TRIED)]
     pub dry_run: bool,
-    /// Don't ask before it begins
+    /// Don't ask before it begins; without a terminal nothing is asked
     #[arg(short, long, help_heading = TRIED)]
     pub yes: bool,
 
