@@ -100,6 +100,14 @@ impl Evidence {
     }
 }
 
+/// How many times as much was discarded as was deleted, where free space was discarded beside it.
+pub(super) fn thinned(evidence: &[&Evidence]) -> Option<f64> {
+    let found = || evidence.iter().filter(|e| e.beside_mib().is_some());
+    let sum = |of: fn(&Evidence) -> f64| found().map(|e| of(e)).sum::<f64>();
+    let freed = sum(|e| e.freed_mib);
+    (freed > 0.0).then(|| sum(|e| e.all.mib) / freed)
+}
+
 /// All significant discards.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct All {

@@ -71,6 +71,9 @@ const AT_ONCE: &str = "several discards may have been in flight at once, or they
 const TOO_SHORT: &str = "too few discards, too short ones for the kernel's whole milliseconds, or \
                          some that took far longer than others of their size: only a bound is known";
 
+/// Sizes in between that are further off the line than this share of it don't lie on it.
+const BENT: f64 = 0.2;
+
 /// Why there isn't even a bound.
 const BESIDE: &str = "free space was discarded beside what was deleted, and what the drive had \
                       there, if anything, can't be told";
@@ -186,10 +189,15 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
     }
     let reads = reads::Quiet::sum(seen.iter().map(|seen| &seen.quiet)).reads();
     let (records, alone) = undisturbed(&evidence);
-    let points = points::points(&records);
+    let mut points = points::points(&records);
     let mut costs = costs(&records, &points, &all, &reads);
-    if evidence.iter().any(|e| e.beside_mib().is_some()) {
-        costs.trust_no_bounds();
+    if let Some(times) = cells::thinned(&evidence) {
+        costs.thin(times, &points);
+        if costs.service_us.value().is_none() {
+            for point in &mut points {
+                point.service_us.high *= times;
+            }
+        }
     }
     let shares = seen.iter().map(|seen| {
         let own = match &costs.service_us {
@@ -438,11 +446,24 @@ impl Costs {
         }
     }
 
-    /// Some sizes may cost less than others for what the drive had there: a line through
-    /// them is still the best guess where all agree with it, but no bound.
-    fn trust_no_bounds(&mut self) {
+    /// Free space was discarded, too, so many times as much in all as was deleted. It may have
+    /// cost less for what the drive had there, which was nothing perhaps: then what was deleted
+    /// took all of the time. A line through all sizes is the best guess where they agree with it.
+    fn thin(&mut self, times: f64, points: &[Point]) {
+        // Two dozen of two prices scatter so.
+        let scatters = |point: &Point| {
+            let took = &point.service_us;
+            took.half_width() > SURE / 2.0 * took.value
+        };
+        let is_uneven =
+            self.bend.is_some_and(|bend| bend > BENT) || points.last().is_some_and(scatters);
+        self.service_us = match &self.service_us {
+            Figure::Known(known) if is_uneven => Figure::at_most_for(known.high * times, BESIDE),
+            Figure::AtMost { bound, why } => Figure::at_most_for(bound * times, why.clone()),
+            as_it_is => as_it_is.clone(),
+        };
         for figure in [&mut self.a_us, &mut self.b_us_per_mib] {
-            if matches!(figure, Figure::AtMost { .. }) {
+            if is_uneven || matches!(figure, Figure::AtMost { .. }) {
                 *figure = Figure::unknown(BESIDE);
             }
         }
@@ -465,7 +486,11 @@ impl Fit {
     pub fn service_at_most_us(&self, bytes: u64) -> Option<f64> {
         let mib = bytes as f64 / units::MIB as f64;
         let alike = |p: &&Point| (p.mib / mib).max(mib / p.mib) <= points::ALIKE;
-        let point = self.points.iter().find(alike).map(|p| p.service_us.value);
+        let is_known = self.service_us.value().is_some();
+        let point = self.points.iter().find(alike).map(|p| match is_known {
+            true => p.service_us.value,
+            false => p.service_us.high,
+        });
         point.or_else(|| self.service_us.at_most())
     }
 
@@ -532,7 +557,8 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
     if let Some(mib) = beside {
         notes.push(format!(
             "{} of free space were discarded beside what was deleted (ext4 does that). Where the \
-             drive had nothing there they can cost it less, and then the rungs are too low.",
+             drive had nothing there they can cost it less, and then the rungs are too low: XFS on \
+             it, or --device, tells.",
             units::bytes((mib * units::MIB as f64) as u64)
         ));
     }
@@ -543,7 +569,9 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
                 .into(),
         );
     }
-    if let Some(bend) = fit.bend.filter(|&bend| bend > 0.2) {
+    if let Some(bend) = fit.bend.filter(|&bend| bend > BENT)
+        && (beside.is_none() || fit.service_us.value().is_some())
+    {
         notes.push(format!(
             "Sizes in between are up to {} off the line, so it isn't one: trust the rungs.",
             units::percent(bend)

@@ -14,11 +14,14 @@ pub(super) fn of(fit: &Fit, device: &str) -> String {
         "a discard of", "takes", "95 % confidence", "discards"
     );
     for point in &fit.points {
-        let bound = fit.service_us.value().is_none();
+        let takes = match fit.service_us.value() {
+            Some(_) => time(point.service_us.value),
+            None => format!("≤ {}", time(point.service_us.high)),
+        };
         text += &format!(
             "  {:<NAME$}{:>10}  {:<22}{:>10}{}\n",
             point.size(),
-            cell(point.service_us.value, bound),
+            takes,
             range(&point.service_us, time),
             units::count(point.discards),
             if point.queued { "  queued" } else { "" }
@@ -107,11 +110,6 @@ fn row(text: &mut String, name: &str, figure: &Figure, show: fn(f64) -> String) 
         Figure::Unknown { why } => ("–".to_owned(), why.clone()),
     };
     *text += &format!("  {name:<NAME$}{value:>10}  {more}\n");
-}
-
-fn cell(us: f64, bound: bool) -> String {
-    let at_most = if bound { "≤ " } else { "" };
-    format!("{at_most}{}", time(us))
 }
 
 fn range(estimate: &Estimate, show: fn(f64) -> String) -> String {
