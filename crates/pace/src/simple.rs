@@ -37,15 +37,20 @@ impl Fixed {
         let more = freed.saturating_sub(self.freed);
         self.freed += more;
         self.used = self.used.saturating_add(more);
-        let mut left = self.chunk.saturating_sub(self.used);
-        if left <= self.chunk / CRUMB {
-            (self.used, left) = (0, self.chunk);
+        if self.left() <= self.chunk / CRUMB {
+            // A file may be more than what was left of a chunk: that is a part of the next.
+            self.used = self.used.saturating_sub(self.chunk).min(self.chunk - 1);
             self.due = now + self.sleep;
         }
+        let left = self.left();
         if now < self.due {
             return Advice::wait(self.due.since(now), left, Why::Holding);
         }
         Advice::free(left, left, Why::Holding)
+    }
+
+    fn left(&self) -> u64 {
+        self.chunk.saturating_sub(self.used)
     }
 }
 
@@ -129,15 +134,34 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_chunk_is_one() {
+    fn more_than_a_chunk_is_two() {
         let mut fixed = Fixed::new(MIB, SLEEP);
         assert_eq!(fixed.advise(at(0), 0).allow, MIB);
-        let advice = fixed.advise(at(5), 7 * MIB);
-        assert_eq!((advice.allow, advice.ask_again), (0, SLEEP));
-        assert_eq!(fixed.advise(at(105), 7 * MIB).allow, MIB);
+        for now in [5, 105] {
+            let advice = fixed.advise(at(now), 7 * MIB);
+            assert_eq!((advice.allow, advice.ask_again), (0, SLEEP));
+        }
+        assert_eq!(fixed.advise(at(205), 7 * MIB).allow, MIB);
         // A counter that falls is none that rises after.
-        assert_eq!(fixed.advise(at(106), 0).allow, MIB);
-        assert_eq!(fixed.advise(at(107), 7 * MIB).allow, MIB);
+        assert_eq!(fixed.advise(at(206), 0).allow, MIB);
+        assert_eq!(fixed.advise(at(207), 7 * MIB).allow, MIB);
+    }
+
+    #[test]
+    fn files_that_do_not_fit_are_slept_for() {
+        let mut fixed = Fixed::new(MIB, SLEEP);
+        let (mut now, mut freed) = (0, 0);
+        while freed < 90 * MIB {
+            match fixed.advise(at(now), freed) {
+                Advice {
+                    allow: 0,
+                    ask_again,
+                    ..
+                } => now += ask_again.as_millis() as u64,
+                _ => freed += MIB * 9 / 10,
+            }
+        }
+        assert!((8900..=9100).contains(&now), "{now} ms for 90 chunks");
     }
 
     #[test]

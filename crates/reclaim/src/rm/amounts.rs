@@ -58,8 +58,10 @@ impl Systems {
         if let Some(&first) = self.first.get(&device) {
             return first;
         }
-        let may_differ = DeviceNumber::from_raw(device).is_anonymous() && is_on(on, device);
-        let mount = match may_differ {
+        if !is_on(on, device) {
+            return device;
+        }
+        let mount = match DeviceNumber::from_raw(device).is_anonymous() {
             true => Mount::of(format!("/proc/self/fd/{}", on.as_raw_fd())).ok(),
             false => None,
         };

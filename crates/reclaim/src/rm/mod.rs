@@ -309,7 +309,10 @@ fn begin(
     }
     // The last moment at which nothing has happened.
     tick(talk, &Progress::default())?;
-    take(&mut all, options, parents, trashes, talk, outcome)?;
+    if let Err(error) = take(&mut all, options, parents, trashes, talk, outcome) {
+        put_all_back(&all, trashes);
+        return Err(error);
+    }
     let mut amounts = Amounts::default();
     for taken in &all {
         let parent = parents.get(taken.argument.parent);
@@ -331,13 +334,7 @@ fn begin(
         Ok(()) => remover.finish().map(|felt| outcome.felt = felt),
         // A goal that can't be met: as if nothing had been asked for.
         Err(error @ ReclaimError::Refused(_)) if remover.names == 0 && !remover.begun => {
-            for taken in &all {
-                if let (Way::Trash(number), Some(trash)) =
-                    (&taken.way, trashes.get(&taken.argument.parent))
-                {
-                    let _ = trash.put_back(*number, &taken.argument.name);
-                }
-            }
+            put_all_back(&all, trashes);
             Err(error)
         }
         Err(error) => Err(error),
@@ -345,6 +342,16 @@ fn begin(
     outcome.names += remover.names;
     outcome.failures += remover.failures;
     ended
+}
+
+/// As if nothing had been asked for.
+fn put_all_back(all: &[Taken], trashes: &HashMap<usize, Trash>) {
+    for taken in all {
+        if let (Way::Trash(number), Some(trash)) = (&taken.way, trashes.get(&taken.argument.parent))
+        {
+            let _ = trash.put_back(*number, &taken.argument.name);
+        }
+    }
 }
 
 impl Taken {
@@ -391,7 +398,7 @@ fn take(
         }
     }
     for (parent, members) in by_parent {
-        // Each waits for the disk; what was taken so far, its journals name.
+        // Each waits for the disk.
         beat.tick(talk, &Progress::default())?;
         let at = parents.get(parent);
         let entries: Vec<Entry> = (1..)

@@ -370,25 +370,23 @@ impl<'a> Remover<'a> {
                     (true, Some((free, mut relay))) => free.empty(&file, &mut relay),
                     _ => Ok(()),
                 };
-                return match emptied {
+                let emptied = match emptied {
                     Err(ReclaimError::Free { source, .. }) => {
                         let bytes = allocated(&file);
-                        self.allow(at.device, bytes)?;
-                        drop(file);
-                        self.freed(at.device, bytes);
-                        self.all_at_once(path, &source);
-                        Ok(gone)
+                        self.allow(at.device, bytes).map(|()| {
+                            drop(file);
+                            self.freed(at.device, bytes);
+                            self.all_at_once(path, &source);
+                        })
                     }
-                    Err(error) => {
-                        if ours {
-                            let name = crate::words::quoted(path);
-                            let said = format!("what was left of {name} went all at once");
-                            self.talk.note(&said);
-                        }
-                        Err(error)
-                    }
-                    Ok(()) => Ok(gone),
+                    emptied => emptied,
                 };
+                if emptied.is_err() && ours {
+                    let name = crate::words::quoted(path);
+                    let said = format!("what was left of {name} went all at once");
+                    self.talk.note(&said);
+                }
+                return emptied.map(|()| gone);
             }
             Large::Alone(file) => {
                 self.begun = true;

@@ -74,17 +74,18 @@ impl Free for Counted {
     }
 }
 
-/// Somebody who wants it to end, and says so only once.
-#[derive(Default)]
+/// Somebody who wants it to end after so many ticks, and says so only once.
 struct Enough {
-    said: bool,
+    after: u32,
 }
 
 impl Watch for Enough {
     fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
-        match std::mem::replace(&mut self.said, true) {
-            false => ControlFlow::Break(()),
-            true => ControlFlow::Continue(()),
+        let is_now = self.after == 0;
+        self.after = self.after.wrapping_sub(1);
+        match is_now {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
     }
 }
@@ -141,16 +142,20 @@ fn whoever_stops_it_while_it_looks_loses_nothing() {
     for number in 0..3 {
         fs::write(tree.join(number.to_string()), "").unwrap();
     }
-    let outcome = remove(
-        std::slice::from_ref(&tree),
-        &OPTIONS,
-        &mut AtOnce,
-        &mut Enough::default(),
-    );
-    assert!(outcome.stopped.is_some_and(|stopped| stopped.interrupted));
-    assert_eq!((outcome.names, outcome.left.len()), (0, 0));
-    assert_eq!(fs::read_dir(&tree).unwrap().count(), 3);
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    // While it looks at the argument, when it has, and before names are taken away.
+    for after in 0..3 {
+        let outcome = remove(
+            std::slice::from_ref(&tree),
+            &OPTIONS,
+            &mut AtOnce,
+            &mut Enough { after },
+        );
+        let stopped = outcome.stopped.is_some_and(|stopped| stopped.interrupted);
+        assert!(stopped, "{after}");
+        assert_eq!((outcome.names, outcome.left.len()), (0, 0));
+        assert_eq!(fs::read_dir(&tree).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
 }
 
 #[test]

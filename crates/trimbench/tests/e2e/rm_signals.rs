@@ -32,7 +32,7 @@ fn what_it_was_started_to_ignore_does_not_stop_it() {
     for (name, ignored) in [("HUP", Signal::HUP), ("INT", Signal::INT)] {
         let before = format!("trap '' {name}");
         for stopped in [false, true] {
-            drop(file(&here.join("big"), 8));
+            drop(file(&here.join("big"), 16));
             let mut running = start(rm_after(&before, here, &slowly));
             running.until("the trash", || seen(here) == ["trash"]);
             running.signal(ignored);

@@ -69,10 +69,6 @@ impl Remover<'_> {
             if self.asked(parent, &file.name, &file.path, &stat)? {
                 self.one_of_many(at, file, &stat)?;
             }
-            // Who is asked about the next one sees that this one is gone.
-            if self.asking == Asking::Always {
-                self.flush(at)?;
-            }
         }
         self.flush(at).map(|_| ())
     }
@@ -104,7 +100,9 @@ impl Remover<'_> {
         let name = name.to_owned();
         self.pending.push(Pending { name, path, bytes });
         self.pending_bytes += bytes;
-        match self.pending_bytes >= TOGETHER || self.pending.len() >= MOST_TOGETHER {
+        let many = self.pending_bytes >= TOGETHER || self.pending.len() >= MOST_TOGETHER;
+        // Who was asked about one sees it go before the next question.
+        match many || self.asking != Asking::Never {
             true => self.flush(at),
             false => Ok(true),
         }
@@ -112,11 +110,16 @@ impl Remover<'_> {
 
     /// Removes those that wait. Returns whether all are gone.
     pub(super) fn flush(&mut self, at: At<'_>) -> Result<bool, ReclaimError> {
+        self.pending_bytes = 0;
         let pending = std::mem::take(&mut self.pending);
-        let mut left = std::mem::take(&mut self.pending_bytes);
+        self.remove_together(at, pending)
+    }
+
+    fn remove_together(&mut self, at: At<'_>, files: Vec<Pending>) -> Result<bool, ReclaimError> {
+        let mut left: u64 = files.iter().map(|file| file.bytes).sum();
         let mut allowed = 0;
         let mut all_gone = true;
-        for Pending { name, path, bytes } in pending {
+        for Pending { name, path, bytes } in files {
             self.step()?;
             while allowed < bytes {
                 let Some((free, mut relay)) = self.free(at.device) else {
@@ -152,12 +155,12 @@ impl Remover<'_> {
         path: &Path,
         bytes: u64,
     ) -> Result<bool, ReclaimError> {
-        self.allow(at.device, bytes)?;
-        let gone = self.unlink(at.fd, name, path)?;
-        if gone {
-            self.freed(at.device, bytes);
-        }
-        Ok(gone)
+        let one = Pending {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            bytes,
+        };
+        self.remove_together(at, vec![one])
     }
 
     /// Waits until so many bytes may be freed at once.
