@@ -33,7 +33,7 @@ use timeline::record::DiscardSetting;
 
 use crate::SysRoot;
 use crate::discard;
-use crate::mounts::{self, Mount, MountError};
+use crate::mounts::{self, DeviceNumber, Mount, MountError};
 use crate::patience;
 use crate::watcher::{Undo, Watcher};
 
@@ -42,7 +42,8 @@ use crate::watcher::{Undo, Watcher};
 const BUSY_FOR: Duration = Duration::from_secs(2);
 
 /// Where the locks of file systems are: the option is the same for all mounts of one, and
-/// no directory is in all of them.
+/// no directory is in all of them. The mount's root is locked as well, for another container
+/// has another `/run`.
 const LOCKS: &str = "/run/trimbench";
 
 /// Why discards were not switched off, or not on again.
@@ -212,8 +213,8 @@ pub struct DiscardGuard {
     before: Mount,
     to: To,
     restore: FsOption,
-    /// The mount's root, with the lock of its file system (the watcher has it, too) until
-    /// all is restored.
+    /// The mount's root and its file system, locked (the watcher has both, too) until all is
+    /// restored.
     mounted: Locked,
     /// `None` once restored.
     watcher: Option<Watcher>,
@@ -375,11 +376,11 @@ pub fn settled(mount: &Mount) -> Result<Mount, RemountError> {
     current(mount)
 }
 
-/// A mount's root, open, and the lock of its file system.
+/// A mount's root, open and locked, and the lock of its file system.
 #[derive(Debug)]
 struct Locked {
     root: OwnedFd,
-    /// `None` for who may not change anything.
+    /// `None` where there is no place for it.
     lock: Option<OwnedFd>,
 }
 
@@ -396,35 +397,23 @@ fn open_locked(mount: &Mount) -> Result<Locked, RemountError> {
     if opened.id != mount.id {
         return Err(RemountError::Covered { path: path() });
     }
-    let name = PathBuf::from(format!("{LOCKS}/remount-{}", mount.device));
-    let lock = match open_lock(&name) {
-        Ok(lock) => lock,
-        Err(Errno::ACCESS | Errno::PERM) => return Ok(Locked { root, lock: None }),
-        Err(errno) => {
-            return Err(RemountError::Open {
-                path: name,
-                source: errno.into(),
-            });
-        }
-    };
-    let take = || rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
-    match patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, take) {
-        Ok(()) => Ok(Locked {
-            root,
-            lock: Some(lock),
-        }),
-        Err(Errno::WOULDBLOCK) => Err(RemountError::Busy { path: path() }),
-        Err(errno) => Err(failed(errno)),
+    let lock = open_lock(mount.device);
+    for fd in [Some(&root), lock.as_ref()].into_iter().flatten() {
+        let take = || rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive);
+        patience::while_is(Errno::WOULDBLOCK, BUSY_FOR, take).map_err(|errno| match errno {
+            Errno::WOULDBLOCK => RemountError::Busy { path: path() },
+            errno => failed(errno),
+        })?;
     }
+    Ok(Locked { root, lock })
 }
 
-fn open_lock(name: &Path) -> Result<OwnedFd, Errno> {
-    match rustix::fs::mkdir(LOCKS, Mode::RWXU | Mode::XGRP | Mode::XOTH) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(errno),
-    }
+/// The file whose lock is a file system's; `None` where it can't be made, as by who isn't root.
+fn open_lock(device: DeviceNumber) -> Option<OwnedFd> {
+    let _ = rustix::fs::mkdir(LOCKS, Mode::RWXU | Mode::XGRP | Mode::XOTH);
     let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::open(name, flags, Mode::RUSR | Mode::WUSR)
+    let name = format!("{LOCKS}/remount-{device}");
+    rustix::fs::open(name, flags, Mode::RUSR | Mode::WUSR).ok()
 }
 
 /// The option that puts a mount's discards back exactly as they are.

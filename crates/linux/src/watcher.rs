@@ -34,9 +34,9 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Forks the child, which puts back through `on` and holds `lock` until it ends, and
-    /// waits until signals to this process's group pass it by: only then may anything be
-    /// changed.
+    /// Forks the child, which puts back through `on` and holds that and `lock` open until it
+    /// ends, and waits until signals to this process's group pass it by: only then may
+    /// anything be changed.
     pub(crate) fn start(
         on: impl AsFd,
         lock: Option<BorrowedFd<'_>>,
@@ -59,7 +59,7 @@ impl Watcher {
             // A group of its own: what is sent to the parent's group or terminal passes by.
             let _ = rustix::process::setsid();
             let _ = rustix::io::write(&is_apart, &[0]);
-            let lock = lock.as_ref().map(AsRawFd::as_raw_fd);
+            let lock = lock.as_ref().unwrap_or(&on).as_raw_fd();
             watch(from_parent.as_raw_fd(), on.as_raw_fd(), lock, undo);
         }
         let failure = io::Error::last_os_error();
@@ -112,22 +112,18 @@ impl Drop for Watcher {
 }
 
 /// The child: waits for the pipe's end, restores, and ends.
-fn watch(from_parent: RawFd, on: RawFd, lock: Option<RawFd>, undo: &impl Undo) -> ! {
+fn watch(from_parent: RawFd, on: RawFd, lock: RawFd, undo: &impl Undo) -> ! {
     let _ = rustix::process::chdir(c"/");
-    let kept = 2 + u16::from(lock.is_some());
     // SAFETY: dup2, close_range and close are async-signal-safe and take
     // numbers; nothing of the parent's is used through them afterwards.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"trimbench-guard".as_ptr());
         libc::dup2(from_parent, 0);
         libc::dup2(on, 1);
-        if let Some(lock) = lock {
-            libc::dup2(lock, 2);
-        }
+        libc::dup2(lock, 2);
         // Above all the parent's end of this pipe, and its other locks.
-        let first = libc::c_uint::from(kept);
-        if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) == -1 {
-            for number in libc::c_int::from(kept)..65536 {
+        if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) == -1 {
+            for number in 3..65536 {
                 libc::close(number);
             }
         }
