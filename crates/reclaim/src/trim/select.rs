@@ -82,7 +82,8 @@ fn chosen(
         };
         let not_this = |options: &[String]| options.iter().any(|option| option == NOT_THIS);
         let wanted = |mount: &&Mount| {
-            mount.source.starts_with('/')
+            !seen.contains(&mount.device)
+                && mount.source.starts_with('/')
                 && !mount.source.starts_with("//")
                 && mount.fs != "autofs"
                 && !mount.read_only()
@@ -96,12 +97,11 @@ fn chosen(
         let Some(mount) = mounts.iter().filter(meant).find(wanted) else {
             continue;
         };
-        if seen.insert(mount.device) {
-            selected.push(Selected {
-                path: mount.mount_point.clone(),
-                source: mount.source.clone(),
-            });
-        }
+        seen.insert(mount.device);
+        selected.push(Selected {
+            path: mount.mount_point.clone(),
+            source: mount.source.clone(),
+        });
     }
     selected
 }

@@ -110,10 +110,16 @@ fn commands(ground: &Ground, trial: &Trial, etc: &Path) -> String {
     text
 }
 
-/// The command that installs the timer which a trial's way needs, unless `--persist` does.
+/// Whether ours is installed. That somebody enabled it is theirs to know.
+fn has_timer(etc: &Path) -> bool {
+    etc.join("systemd/system/trimbench-fstrim.timer").exists()
+}
+
+/// The command that installs the timer which a trial's way needs, unless it is there or
+/// `--persist` installs it.
 fn timer_command(trial: &Trial, args: &TuneArgs) -> String {
     match trial.policy {
-        Policy::PacedFstrim if !args.persist => {
+        Policy::PacedFstrim if !args.persist && !has_timer(&args.etc) => {
             format!("  trimbench {}\n", timer_words(args.slowdown).join(" "))
         }
         _ => String::new(),
