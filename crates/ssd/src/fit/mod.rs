@@ -194,8 +194,11 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
     if let Some(times) = cells::thinned(&evidence) {
         costs.thin(times, &points);
         if costs.service_us.value().is_none() {
+            // A size of which more was free space than of others costs no less than a smaller one.
+            let mut most = 0.0;
             for point in &mut points {
-                point.service_us.high *= times;
+                most = f64::max(most, point.service_us.high * times);
+                point.service_us.high = most;
             }
         }
     }
