@@ -10,14 +10,16 @@
 //! 3. `line`: a and b, where the sizes differ enough, by robust regression with
 //!    the bootstrap's confidence;
 //! 4. `reads`: what a read takes beside no discards;
-//! 5. `share`: φ and the barrier, from what the judge says that others lost;
-//! 6. `card`: all that as a device card, to be tried out on a simulated drive.
+//! 5. `costs`: which of all that is known, which only bounded, and why;
+//! 6. `share`: φ and the barrier, from what the judge says that others lost;
+//! 7. `card`: all that as a device card, to be tried out on a simulated drive.
 //!
 //! What can't be told is a [`Figure`] that says why, or a bound. It is pure, and
 //! the same records give the same figures.
 
 mod card;
 mod cells;
+mod costs;
 mod figure;
 mod line;
 mod points;
@@ -37,46 +39,8 @@ use timeline::record::{AtaTrim, Slower};
 use timeline::{JudgeOptions, RunRecord, Verdict, as_drive, judge, units, verdict};
 
 use cells::{All, Cell, Evidence};
-use line::{Line, bootstrap};
-
-/// A figure is known from this relative half-width of its confidence on.
-const SURE: f64 = 0.15;
-
-/// It also is where it is off by at most this share of the whole service time:
-/// a cost of nothing can't be known to a share of itself.
-const NEGLIGIBLE: f64 = 0.05;
-
-/// Cells of no more discards than this tell how single ones differ.
-const A_FEW: f64 = 4.0;
-
-/// Sizes must differ by this factor to tell a from b.
-const APART: f64 = 1.5;
-
-/// Sizes that differ by no more than this share are the same.
-const SAME_SIZE: f64 = 0.05;
-
-/// A discard that takes no longer than so many reads is no dearer than the work
-/// of the machine around it: which of both it is can't be told.
-const READS: f64 = 4.0;
-
-/// And what each discard costs can't be told where the smallest takes no longer than
-/// so many: what a busy machine adds to a command is a read's time and more.
-const READS_EACH: f64 = 2.0;
-
-/// Why only a bound is known where nothing can be computed with.
-const AT_ONCE: &str = "several discards may have been in flight at once, or they were over too \
-                       soon: only a bound is known";
-
-/// And where what is computed isn't sure.
-const TOO_SHORT: &str = "too few discards, too short ones for the kernel's whole milliseconds, or \
-                         some that took far longer than others of their size: only a bound is known";
-
-/// Sizes in between that are further off the line than this share of it don't lie on it.
-const BENT: f64 = 0.2;
-
-/// Why there isn't even a bound.
-const BESIDE: &str = "free space was discarded beside what was deleted, and what the drive had \
-                      there, if anything, can't be told";
+use costs::{BENT, SAME_SIZE, SURE, all_cells, costs, service, sizes};
+use line::Line;
 
 /// What the discards of some records cost.
 #[derive(Debug, Clone, PartialEq)]
@@ -271,218 +235,6 @@ fn beside_others(
     Some(Estimate { low, ..own })
 }
 
-/// Sum of cells.
-fn all_cells(records: &[Vec<Cell>]) -> All {
-    let mut all = All::default();
-    for cell in records.iter().flatten() {
-        all.discards += cell.discards;
-        all.mib += cell.mib;
-    }
-    all
-}
-
-/// What discards cost.
-struct Costs {
-    /// The discards that tell it: those that can be computed with, or all.
-    of: All,
-    service_us: Figure,
-    a_us: Figure,
-    b_us_per_mib: Figure,
-    line: Option<Line>,
-    bend: Option<f64>,
-    jitter: Option<f64>,
-}
-
-/// The mean time of a discard, if it is sure. Where sizes differ, it is the
-/// line's at their mean: how many of which size were drawn mustn't count.
-fn service(records: &[Vec<Cell>]) -> Option<Estimate> {
-    let strata: Vec<&[Cell]> = records.iter().map(Vec::as_slice).collect();
-    let sum = all_cells(records);
-    if sum.discards < 1.0 {
-        return None;
-    }
-    let (low, high) = sizes(records);
-    let [service] = bootstrap(&strata, |cells| {
-        [match high < low * APART {
-            true => Line::level(cells),
-            false => Line::through(cells).at(sum.mib / sum.discards),
-        }]
-    });
-    (service.half_width() <= SURE * service.value).then_some(service)
-}
-
-/// The smallest and the largest mean size of a cell's discards, in MiB.
-fn sizes(records: &[Vec<Cell>]) -> (f64, f64) {
-    let sizes = records.iter().flatten().map(points::size);
-    sizes.fold((f64::INFINITY, 0.0), |(low, high), s| {
-        (low.min(s), high.max(s))
-    })
-}
-
-fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &Reads) -> Costs {
-    let Some(service_us) = service(records) else {
-        let cells = records.iter().any(|cells| !cells.is_empty());
-        return Costs::bounded(all, if cells { TOO_SHORT } else { AT_ONCE });
-    };
-    let read = reads.service_us.estimate();
-    let floor = read.map_or(0.0, |read| read.high) * READS;
-    let (Some(first), Some(last)) = (points.first(), points.last()) else {
-        return Costs::bounded(all, AT_ONCE);
-    };
-    let strata: Vec<&[Cell]> = records.iter().map(Vec::as_slice).collect();
-    let [a, b] = bootstrap(&strata, |cells| {
-        let line = Line::through(cells);
-        [line.a_us, line.b_us]
-    });
-    let line = Line {
-        a_us: a.value,
-        b_us: b.value,
-    };
-    let apart = last.mib >= first.mib * APART;
-    if last.service_us.low <= floor {
-        let why = format!(
-            "a discard of {} takes no longer than {READS:.0} reads: its own time can't be told from \
-             the machine's",
-            last.size()
-        );
-        return Costs {
-            service_us: Figure::at_most_for(service_us.high, why.clone()),
-            line: apart.then_some(line),
-            ..Costs::unknown(all_cells(records), &why)
-        };
-    }
-    let known = Costs {
-        service_us: Figure::Known(service_us),
-        jitter: jitter(records),
-        ..Costs::unknown(
-            all_cells(records),
-            &format!(
-                "all discards had about {}: it takes sizes that differ to tell what each discard \
-                 costs from what its size costs",
-                last.size()
-            ),
-        )
-    };
-    if !apart {
-        return known;
-    }
-    let a_us = match first.service_us.low > read.map_or(0.0, |read| read.value) * READS_EACH {
-        true => told(
-            a,
-            line.at(first.mib),
-            "the smallest discards were too large, or too few",
-        ),
-        false => Figure::at_most_for(
-            a.high.min(first.service_us.high),
-            format!("the smallest discards took no longer than {READS_EACH:.0} reads"),
-        ),
-    };
-    Costs {
-        a_us,
-        b_us_per_mib: told_by(b, line.at(last.mib), last.mib),
-        line: Some(line),
-        bend: bend(points, &line),
-        ..known
-    }
-}
-
-/// A cost that is known well enough, or what it is at most.
-fn told(cost: Estimate, whole: f64, why: &str) -> Figure {
-    let sure = cost.half_width() <= SURE * cost.value || cost.half_width() <= NEGLIGIBLE * whole;
-    if sure {
-        Figure::Known(cost)
-    } else {
-        Figure::at_most_for(cost.high, why)
-    }
-}
-
-/// The same of a cost per MiB.
-fn told_by(cost: Estimate, whole: f64, mib: f64) -> Figure {
-    told(
-        cost,
-        whole / mib,
-        "the largest discards were too small, or too few",
-    )
-}
-
-/// The largest distance of a rung from the line, as a share; one whose confidence
-/// holds the line isn't off.
-fn bend(points: &[Point], line: &Line) -> Option<f64> {
-    let middle = points.get(1..points.len().saturating_sub(1))?;
-    let off = |p: &Point| {
-        let expected = f64::max(line.at(p.mib), f64::MIN_POSITIVE);
-        let Estimate { low, high, .. } = p.service_us;
-        (expected.clamp(low, high) / expected - 1.0).abs()
-    };
-    middle.iter().map(off).max_by(f64::total_cmp)
-}
-
-/// The spread of single discards about the line, as a share: that of cells of a few, of
-/// which each is off by its own. In cells of many it is lost in the machine's own drift.
-fn jitter(records: &[Vec<Cell>]) -> Option<f64> {
-    let mut cells: Vec<Cell> = records.concat();
-    cells.retain(|cell| cell.discards <= A_FEW);
-    if cells.len() < 8 {
-        return None;
-    }
-    let line = Line::through(&cells);
-    let off = |c: &Cell| {
-        let expected = line.a_us * c.discards + line.b_us * c.mib;
-        let rounded = c.off_us / f64::max(expected, f64::MIN_POSITIVE);
-        let off = (c.us / f64::max(expected, f64::MIN_POSITIVE) - 1.0).abs() - rounded;
-        off.max(0.0) * c.discards.sqrt()
-    };
-    let spread = 1.4826 * figure::median(cells.iter().map(off).collect());
-    Some(spread.min(0.33))
-}
-
-impl Costs {
-    fn unknown(of: All, why: &str) -> Costs {
-        Costs {
-            of,
-            service_us: Figure::unknown(why),
-            a_us: Figure::unknown(why),
-            b_us_per_mib: Figure::unknown(why),
-            line: None,
-            bend: None,
-            jitter: None,
-        }
-    }
-
-    /// Free space was discarded, too, so many times as much in all as was deleted. It may have
-    /// cost less for what the drive had there, which was nothing perhaps: then what was deleted
-    /// took all of the time. A line through all sizes is the best guess where they agree with it.
-    fn thin(&mut self, times: f64, points: &[Point]) {
-        // Two dozen of two prices scatter so.
-        let scatters = |point: &Point| {
-            let took = &point.service_us;
-            took.half_width() > SURE / 2.0 * took.value
-        };
-        let is_uneven =
-            self.bend.is_some_and(|bend| bend > BENT) || points.last().is_some_and(scatters);
-        self.service_us = match &self.service_us {
-            Figure::Known(known) if is_uneven => Figure::at_most_for(known.high * times, BESIDE),
-            Figure::AtMost { bound, why } => Figure::at_most_for(bound * times, why.clone()),
-            as_it_is => as_it_is.clone(),
-        };
-        for figure in [&mut self.a_us, &mut self.b_us_per_mib] {
-            if is_uneven || matches!(figure, Figure::AtMost { .. }) {
-                *figure = Figure::unknown(BESIDE);
-            }
-        }
-    }
-
-    fn bounded(all: &All, why: &str) -> Costs {
-        Costs {
-            service_us: match all.at_most_us() {
-                Some(us) => Figure::at_most_for(us, why),
-                None => Figure::unknown(why),
-            },
-            ..Costs::unknown(*all, why)
-        }
-    }
-}
-
 impl Fit {
     /// What a discard of so many bytes takes at most, in microseconds, as far as it
     /// is known: what was seen at about that size, else of all.
@@ -603,16 +355,5 @@ fn in_what_time(slower: Slower) -> String {
             "The simulated drive was {times} times {how} than the one it stands for, and all times \
              are as measured."
         ),
-    }
-}
-
-impl All {
-    fn sum<'a>(parts: impl Iterator<Item = &'a All>) -> All {
-        parts.fold(All::default(), |sum, part| All {
-            discards: sum.discards + part.discards,
-            mib: sum.mib + part.mib,
-            wait_us: sum.wait_us + part.wait_us,
-            span_us: sum.span_us + part.span_us,
-        })
     }
 }
