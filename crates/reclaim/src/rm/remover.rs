@@ -63,6 +63,8 @@ pub(super) struct Remover<'a> {
     /// Small files of a directory that wait for leave.
     pending: Vec<Pending>,
     pending_bytes: u64,
+    /// Some of these were removed before a question, and not all of them could be.
+    some_stay: bool,
     beat: Beat,
     /// What was told last of what is freed.
     told: Progress,
@@ -139,6 +141,7 @@ impl<'a> Remover<'a> {
             open_elsewhere: (0, 0),
             pending: Vec::new(),
             pending_bytes: 0,
+            some_stay: false,
             beat: Beat::default(),
             told: Progress::default(),
         }
@@ -508,7 +511,10 @@ impl<'a> Remover<'a> {
         match self.asking {
             Asking::Never => Ok(true),
             Asking::Protected if !protected => Ok(true),
-            _ => self.ask(path, What::Remove(what), protected),
+            _ => {
+                self.flush_first(at)?;
+                self.ask(path, What::Remove(what), protected)
+            }
         }
     }
 

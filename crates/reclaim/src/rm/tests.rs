@@ -99,6 +99,31 @@ impl Talk for Enough {
     }
 }
 
+/// Somebody who says yes, and at the second question wants it to end.
+#[derive(Default)]
+struct YesAndEnough {
+    asked: u32,
+}
+
+impl Watch for YesAndEnough {
+    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
+        match self.asked {
+            0 | 1 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    }
+}
+
+impl Talk for YesAndEnough {
+    fn removed(&mut self, _: &Path, _: bool) {}
+    fn failed(&mut self, _: &Path, _: &Problem) {}
+    fn note(&mut self, _: &str) {}
+    fn ask(&mut self, _: &Path, _: What, _: bool) -> bool {
+        self.asked += 1;
+        true
+    }
+}
+
 /// Somebody who only listens, and says no.
 #[derive(Default)]
 struct Told {
@@ -211,6 +236,23 @@ fn small_files_that_are_named_go_together() {
         asked <= 600 / 100 && freed > 0,
         "{asked} times for {freed} bytes"
     );
+}
+
+#[test]
+fn who_says_yes_to_one_sees_it_go_before_the_next_question() {
+    let place = tempfile::tempdir().unwrap();
+    let paths = ["one", "two"].map(|name| place.path().join(name));
+    for path in &paths {
+        fs::write(path, [1; 100]).unwrap();
+    }
+    let options = Options {
+        asking: Asking::Always,
+        ..OPTIONS
+    };
+    let mut talk = YesAndEnough::default();
+    let outcome = remove(&paths, &options, &mut Counted::default(), &mut talk);
+    assert!(outcome.stopped.is_some_and(|stopped| stopped.interrupted));
+    assert_eq!(paths.map(|path| path.exists()), [false, true]);
 }
 
 #[test]

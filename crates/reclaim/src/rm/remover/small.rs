@@ -9,7 +9,6 @@ use rustix::io::Errno;
 
 use super::{LARGE, Remover};
 use crate::ReclaimError;
-use crate::rm::Asking;
 use crate::rm::arguments::{Argument, held};
 use crate::rm::fresh::{self, Owed};
 use crate::rm::lost;
@@ -100,19 +99,26 @@ impl Remover<'_> {
         let name = name.to_owned();
         self.pending.push(Pending { name, path, bytes });
         self.pending_bytes += bytes;
-        let many = self.pending_bytes >= TOGETHER || self.pending.len() >= MOST_TOGETHER;
-        // Who was asked about one sees it go before the next question.
-        match many || self.asking != Asking::Never {
+        match self.pending_bytes >= TOGETHER || self.pending.len() >= MOST_TOGETHER {
             true => self.flush(at),
             false => Ok(true),
         }
     }
 
-    /// Removes those that wait. Returns whether all are gone.
+    /// Removes those that wait. Returns whether all of their directory's are gone.
     pub(super) fn flush(&mut self, at: At<'_>) -> Result<bool, ReclaimError> {
         self.pending_bytes = 0;
         let pending = std::mem::take(&mut self.pending);
-        self.remove_together(at, pending)
+        let before = std::mem::take(&mut self.some_stay);
+        Ok(self.remove_together(at, pending)? && !before)
+    }
+
+    /// The same before a question: who says yes to one sees it go before the next.
+    pub(super) fn flush_first(&mut self, at: BorrowedFd<'_>) -> Result<(), ReclaimError> {
+        if let Ok(at) = At::of(at) {
+            self.some_stay = !self.flush(at)?;
+        }
+        Ok(())
     }
 
     fn remove_together(&mut self, at: At<'_>, files: Vec<Pending>) -> Result<bool, ReclaimError> {
