@@ -133,10 +133,11 @@ impl Remover<'_> {
                 };
                 allowed += free.allow(left.max(bytes) - allowed, &mut relay)?;
             }
-            let gone = self.unlink(at.fd, &name, &path)?;
-            all_gone &= gone;
+            let names = self.names;
+            all_gone &= self.unlink(at.fd, &name, &path)?;
             left = left.saturating_sub(bytes);
-            if gone {
+            // What was gone before, be it named twice, is freed by nobody here.
+            if self.names > names {
                 allowed = allowed.saturating_sub(bytes);
                 self.freed(at.device, bytes);
             }
