@@ -62,7 +62,7 @@ const fn repeated(
 
 const KIB: u64 = 1024;
 /// All places from the beginning lie in this many bytes, and those from the end as well.
-const WINDOW: u64 = 1024 * KIB;
+const WINDOW: u64 = 2048 * KIB + 512;
 
 const ZFS: &str = "ZFS member";
 const ZFS_LITTLE: &[u8] = &[0x0c, 0xb1, 0xba, 0, 0, 0, 0, 0];
@@ -129,8 +129,9 @@ const MAGICS: &[Magic] = &[
     at("romfs", Start(0), b"-rom1fs-"),
     at("cramfs", Start(0), &[0x45, 0x3d, 0xcd, 0x28]),
     at("MINIX", Start(1024 + 24), &[0x5a, 0x4d]),
-    at("VMFS", Start(1024 * KIB - 4), &[0x0d, 0xd0, 0x01, 0xc0]),
+    at("VMFS", Start(2048 * KIB), &[0x5e, 0xf1, 0xab, 0x2f]),
     // Members of something larger
+    at("VMFS volume member", Start(1024 * KIB), &[0x0d, 0xd0, 0x01, 0xc0]),
     repeated("LVM physical volume", Start(0), b"LABELONE", 4, 512),
     at(MD, Start(0), MD_LITTLE),
     at(MD, Start(4096), MD_LITTLE),
@@ -147,7 +148,10 @@ const MAGICS: &[Magic] = &[
     at("dm-integrity", Start(0), b"integrt\0"),
     at("dm-verity", Start(0), b"verity\0\0"),
     at("VDO", Start(0), b"dmvdo001"),
+    // Of 8, of 8.4 that was not shut down, and of 9.
     at("DRBD", End(4096 - 60), &[0x83, 0x74, 0x02, 0x6b]),
+    at("DRBD", End(4096 - 60), &[0x83, 0x74, 0x02, 0x6c]),
+    at("DRBD", End(4096 - 60), &[0x83, 0x74, 0x02, 0x6d]),
     at("Stratis", Start(512 + 4), b"!Stra0tis\x86\xff\x02^\x41rh"),
     at("Ceph BlueStore", Start(0), b"bluestore block device"),
     at("Oracle ASM", Start(32), b"ORCLDISK"),
@@ -270,9 +274,19 @@ mod tests {
         }
     }
 
+    /// The table can't be wrong about these alone: where `dd bs=1M seek=1` puts it.
+    #[test]
+    fn an_esxi_datastore_is_found() {
+        let file = image(64 << 20);
+        file.write_all_at(&[0x0d, 0xd0, 0x01, 0xc0], 0x10_0000)
+            .unwrap();
+        let found = signatures(&file, 64 << 20).unwrap();
+        assert_eq!(found[0].name, "VMFS volume member");
+    }
+
     proptest! {
         #[test]
-        fn no_size_panics(size in 0u64..3 << 20) {
+        fn no_size_panics(size in 0u64..5 << 20) {
             prop_assert_eq!(signatures(&image(size), size).unwrap(), []);
         }
     }
