@@ -9,7 +9,9 @@
 //!
 //! Only the one option is handed to the kernel (`fspick`, `fsconfig`; Linux ≥
 //! 5.2): nothing else about the mount or the file system is said, so nothing
-//! else can change.
+//! else changes in the file systems that keep what isn't said. Others take
+//! what isn't said for their defaults (ntfs3 gives all files to root and lets
+//! everybody read them), so none but those known to keep it are remounted.
 //!
 //! ```no_run
 //! use linux::{mounts::Mount, remount::DiscardGuard};
@@ -46,6 +48,9 @@ const BUSY_FOR: Duration = Duration::from_secs(2);
 /// has another `/run`.
 const LOCKS: &str = "/run/trimbench";
 
+/// File systems that keep the options which a reconfiguration doesn't name (Linux 6.12).
+const KEEPS: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"];
+
 /// Why discards were not switched off, or not on again.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
@@ -58,6 +63,10 @@ pub enum RemountError {
         "whether {path} ({fs}) sends discards can't be told from its options, so they can't be switched off or on either"
     )]
     Unknown { path: PathBuf, fs: String },
+    #[error(
+        "{fs} at {path} is not remounted: it may take the options that are not named for its defaults; unmount it and mount it with the option that you want"
+    )]
+    Forgetful { path: PathBuf, fs: String },
     #[error("{path} is mounted read-only")]
     ReadOnly { path: PathBuf },
     #[error("something else is mounted over {path}")]
@@ -423,7 +432,18 @@ fn restoring(mount: &Mount, to: To) -> Result<FsOption, RemountError> {
         path: path(),
         fs: mount.fs.clone(),
     };
-    match (discard::setting(mount), to) {
+    let setting = discard::setting(mount);
+    let switches = !matches!(
+        setting,
+        DiscardSetting::Unsupported | DiscardSetting::Unknown
+    );
+    if switches && !KEEPS.contains(&mount.fs.as_str()) {
+        return Err(RemountError::Forgetful {
+            path: path(),
+            fs: mount.fs.clone(),
+        });
+    }
+    match (setting, to) {
         (DiscardSetting::On | DiscardSetting::Async, To::Off) => {
             let value = mount.super_option("discard").unwrap_or("");
             FsOption::new("discard", value).ok_or_else(unknown)
@@ -503,6 +523,10 @@ mod tests {
         assert!(matches!(
             of("nfs4", "rw"),
             Err(RemountError::Unknown { .. })
+        ));
+        assert!(matches!(
+            of("ntfs3", "rw,uid=1000,umask=077,discard"),
+            Err(RemountError::Forgetful { .. })
         ));
     }
 
