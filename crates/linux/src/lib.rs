@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`target`] | what is under this path, and will deleting there send discards? |
 //! | [`mounts`] | which mount is this path on? |
+//! | [`mounted`] | which files are mounted by themselves, here or in a container? |
 //! | [`fstab`] | which file systems does a table list? |
 //! | [`devices`] | which block devices are under it, down to the leaves? |
 //! | [`stats`] | what did a block device do since I last asked? |
@@ -26,6 +27,7 @@
 //! | [`trim`] | tell the device of what is free on a file system, window by window |
 //! | [`cgroup`] | which control group is a thread in? |
 //! | [`memory`] | a process that writing memory back depends on |
+//! | [`clock`] | how long has the machine slept? |
 
 mod discard;
 #[cfg(test)]
@@ -37,6 +39,7 @@ mod watcher;
 pub mod block;
 pub mod btrfs;
 pub mod cgroup;
+pub mod clock;
 pub mod devices;
 pub mod files;
 pub mod fstab;
@@ -44,6 +47,7 @@ pub mod host;
 pub mod limit;
 pub mod loop_device;
 pub mod memory;
+pub mod mounted;
 pub mod mounts;
 pub mod owner;
 pub mod raw;

@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::clear::entries;
 use super::names::{self, OWNER, OWNER_NEW};
 use super::{OwnerError, WorkDir};
 
@@ -117,6 +118,10 @@ pub(super) fn create_in(
 fn claim(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    // Who may rename here can have put another in its place, with what is no business of ours.
+    if !entries(&directory)?.is_empty() {
+        return Err(Errno::EXIST);
+    }
     let mode = Mode::RUSR | Mode::WUSR;
     let access = OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::openat(&directory, c".", access | OFlags::TMPFILE, mode) {
@@ -166,6 +171,18 @@ mod tests {
         let stat = format!("77 (a) b (c) {}", fields.join(" "));
         assert_eq!(started_ticks(&stat), Some(22));
         assert_eq!(started_ticks("77 (x"), None);
+    }
+
+    #[test]
+    fn what_was_put_in_the_place_of_a_new_directory_is_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let backup = parent.path().join(".new-abcdefgh");
+        std::fs::create_dir(&backup).unwrap();
+        std::fs::write(backup.join("journal"), "precious").unwrap();
+        let open = OwnedFd::from(File::open(parent.path()).unwrap());
+        assert_eq!(claim(&open, ".new-abcdefgh").unwrap_err(), Errno::EXIST);
+        let names = std::fs::read_dir(&backup).unwrap().count();
+        assert_eq!(names, 1);
     }
 
     #[test]
