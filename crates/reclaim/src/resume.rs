@@ -78,10 +78,11 @@ pub fn resume(
                         continue;
                     }
                 };
-                let same = noted.is_on(parent.as_fd());
+                let same = noted.was_in(parent.as_fd());
                 match add(parent, directory, name, talk) {
                     Added::Gone if !same => talk.note(&format!(
-                        "{} is on a file system that isn't mounted there now: it waits (noted in {})",
+                        "{} was in another directory than is there now, on a file system that isn't mounted, or \
+                         that was renamed: it waits (noted in {})",
                         crate::words::quoted(&directory.join(name)),
                         crate::words::quoted(&noted.link.path())
                     )),

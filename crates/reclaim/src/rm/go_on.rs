@@ -3,9 +3,11 @@
 use std::ffi::CString;
 
 use super::amounts::Amounts;
+use super::close::{Rested, close};
 use super::remover::{Item, Remover};
 use super::survey::survey;
-use super::{Asking, Outcome, Stopped, Talk, close, give_back};
+use super::taken::give_back;
+use super::{Asking, Outcome, Stopped, Talk};
 use crate::ReclaimError;
 use crate::free::Freers;
 use crate::trash::{FILE, Trash};
@@ -24,6 +26,14 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
         // The half-emptied file first: it has the place where others like it are emptied.
         for (entry, name) in [(None, FILE.to_owned())].into_iter().chain(entries) {
             if !trash.has(&name) {
+                if let Some(entry) = entry
+                    && trash.has_stayed(entry)
+                {
+                    let path = quoted(&entry.path.to_path());
+                    talk.note(&format!(
+                        "{path} is there: it was not taken away, or there is another now"
+                    ));
+                }
                 continue;
             }
             let path = match entry {
@@ -48,6 +58,7 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
             items.push((index, entry, name, path));
         }
     }
+    let mut rested = Rested::new();
     let ended = (|| {
         for (index, entry, name, path) in &items {
             let trash = &trashes[*index];
@@ -85,15 +96,14 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
                     }
                 }
             }
-            outcome.felt = remover.finish()?;
+            (outcome.felt, rested) = remover.finish()?;
             Ok(())
         })();
         outcome.names = remover.names;
         outcome.failures += remover.failures;
         ended
     })();
-    let trashes = trashes.into_iter().enumerate().collect();
-    outcome.left = close(trashes, &outcome, talk);
+    outcome.left = close(trashes, &outcome, &rested, talk);
     outcome.stopped = ended.err().map(|error: ReclaimError| Stopped::new(&error));
     outcome
 }

@@ -8,13 +8,17 @@
 //! file is first renamed into the trash, where nobody else can, and then
 //! counted; which also shows that its name may go, for a file that has to stay
 //! must not lose its content. Where there is no trash, its name goes first unless
-//! both are certain, and a count of none says that nobody needs it any more.
+//! both are certain and nobody else can open it by that name, for it would be found cut
+//! short; and a count of none says that nobody needs it any more. A bind mount of the
+//! file alone needs it without a name, and without having it open: mounts are looked at, too.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
+use linux::mounted::MountedFiles;
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags,
 };
@@ -22,6 +26,35 @@ use rustix::io::Errno;
 
 use crate::trash::{FILE, rename_new};
 use crate::tree::At;
+
+/// Somebody may mount a file while others are removed: who mounts what is looked at again after
+/// so long. It costs some microseconds for each process of the machine.
+const MOUNTS_HOLD: Duration = Duration::from_secs(1);
+
+/// The files of the file system that was looked at last which are mounted by themselves.
+#[derive(Debug, Default)]
+pub(super) struct Mounted(Option<(u64, Instant, MountedFiles)>);
+
+impl Mounted {
+    /// Whether a file is, looked at now; `None` where it can't be told.
+    pub(super) fn has_now(&mut self, file: &File) -> Option<bool> {
+        self.0 = None;
+        self.has(file)
+    }
+
+    /// Whether a file is; `None` where it can't be told.
+    fn has(&mut self, file: &File) -> Option<bool> {
+        let stat = rustix::fs::fstat(file).ok()?;
+        let is_known = |(device, when, _): &(u64, Instant, MountedFiles)| {
+            *device == stat.st_dev && when.elapsed() < MOUNTS_HOLD
+        };
+        if !self.0.as_ref().is_some_and(is_known) {
+            let now = MountedFiles::now(file.as_fd()).ok()?;
+            self.0 = Some((stat.st_dev, Instant::now(), now));
+        }
+        self.0.as_ref().map(|(.., files)| files.has(&stat))
+    }
+}
 
 /// Where a file is emptied.
 pub(super) struct Place<'a> {
@@ -54,7 +87,7 @@ pub(super) fn place<'a>(
         was: None,
     };
     let Some(trash) = trash else {
-        return Ok(here(!is_safe(at, name)));
+        return Ok(here(!is_safe(at)));
     };
     // It was taken there, and so can go.
     if trash.as_raw_fd() == at.fd.as_raw_fd() {
@@ -70,39 +103,26 @@ pub(super) fn place<'a>(
         }),
         Err(Errno::NOENT) => Err(Errno::NOENT),
         // A mount or a subvolume between here and there, or it may not move.
-        Err(_) => Ok(here(!is_safe(at, name))),
+        Err(_) => Ok(here(!is_safe(at))),
     }
 }
 
 /// Whether a file may be emptied under its name: nobody else can change what that
-/// name is, nor give the file another, and it will be possible to remove it. What must
-/// stay must stay whole.
-fn is_safe(at: At<'_>, name: &CStr) -> bool {
+/// name is, nor reach it, to open it while it shrinks or to give it another name; and it will
+/// be possible to remove it. What must stay must stay whole.
+fn is_safe(at: At<'_>) -> bool {
     let may = Access::WRITE_OK | Access::EXEC_OK;
     let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
     at.private
-        && !is_linkable(at.fd, name)
+        && rustix::fs::fstat(at.fd).is_ok_and(|stat| stat.st_mode & 0o011 == 0)
         && rustix::fs::accessat(at.fd, ".", may, AtFlags::EACCESS).is_ok()
         && rustix::fs::statx(at.fd, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE)
             .is_ok_and(|found| !found.stx_attributes.intersects(fixed))
 }
 
-/// Whether others can give a file a second name: they must be able to reach it, and to
-/// own or to write it unless the system lets everybody (proc_sys_fs(5)).
-fn is_linkable(at: BorrowedFd<'_>, name: &CStr) -> bool {
-    if rustix::fs::fstat(at).is_ok_and(|stat| stat.st_mode & 0o011 == 0) {
-        return false;
-    }
-    let own = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| {
-        stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
-    });
-    let only_own = std::fs::read("/proc/sys/fs/protected_hardlinks");
-    !own || !only_own.is_ok_and(|value| value.trim_ascii() == b"1")
-}
-
 impl Place<'_> {
     /// Opens it, and looks whether anybody else has it.
-    pub(super) fn open(&self) -> Large {
+    pub(super) fn open(&self, mounted: &mut Mounted) -> Large {
         let opened = match self.try_open() {
             // Its owner may remove a file that nobody may write to, and nobody needs its mode.
             Err(Errno::ACCESS) if !self.unlink_first => {
@@ -140,6 +160,20 @@ impl Place<'_> {
         });
         if !alone {
             return Large::Shared(None);
+        }
+        match mounted.has(&file) {
+            Some(false) => {}
+            Some(true) => {
+                return Large::Shared(Some(
+                    "is mounted elsewhere: its space comes free when it is unmounted, all at once"
+                        .into(),
+                ));
+            }
+            None => {
+                return Large::Shared(Some(
+                    "was removed all at once: whether it is mounted elsewhere can't be told".into(),
+                ));
+            }
         }
         match linux::files::open_elsewhere(&file) {
             Ok(false) => Large::Alone(file),

@@ -3,21 +3,21 @@
 
 mod amounts;
 mod arguments;
+mod close;
 mod fresh;
 mod go_on;
 mod large;
 mod lost;
 mod remover;
 mod survey;
+mod taken;
 mod talk;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
-use std::ffi::CStr;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -25,15 +25,15 @@ use rustix::io::Errno;
 use crate::ReclaimError;
 use crate::free::Freers;
 use crate::freer::Felt;
-use crate::trash::journal::Entry;
-use crate::trash::rests::Rests;
-use crate::trash::{Trash, Unusable};
+use crate::trash::Trash;
 use crate::watch::{Beat, Progress, tick};
 use crate::words::quoted;
 use amounts::Amounts;
 use arguments::{Argument, Parents};
+use close::{Rested, close};
 use remover::{Item, LARGE, Remover};
 use survey::{survey, would_ask};
+use taken::{Taken, Way, put_all_back, take};
 
 pub(crate) use go_on::go_on;
 pub use talk::{Problem, Talk, What};
@@ -122,21 +122,6 @@ pub struct Intention {
     pub unpaced: Option<String>,
 }
 
-/// How an argument goes.
-enum Way {
-    /// One call removes it, and frees little.
-    Once,
-    /// By way of the trash, under this number.
-    Trash(u32),
-    /// Where it is, for a reason that deserves saying.
-    InPlace(Option<String>),
-}
-
-struct Taken {
-    argument: Argument,
-    way: Way,
-}
-
 /// Why something stays in its place.
 const ASKED_ABOUT: &str = "it holds what is asked about";
 
@@ -210,8 +195,12 @@ pub fn remove(
         talk,
         &mut outcome,
     );
-    outcome.left = close(trashes, &outcome, talk);
-    outcome.stopped = ended.err().map(|error| Stopped::new(&error));
+    let (rested, error) = match ended {
+        Ok(rested) => (rested, None),
+        Err(error) => (Rested::new(), Some(error)),
+    };
+    outcome.left = close(trashes.into_values(), &outcome, &rested, talk);
+    outcome.stopped = error.map(|error| Stopped::new(&error));
     outcome
 }
 
@@ -236,8 +225,17 @@ fn look(
     // Each directory that arguments are in stays open, and so does its trash.
     linux::files::allow_most_open();
     let mut all = Vec::with_capacity(paths.len());
+    let mut named = HashSet::new();
     for path in paths {
-        match parents.look(path, options) {
+        let looked = parents.look(path, options).and_then(|argument| {
+            let first = named.insert((argument.parent, argument.name.clone()));
+            // The first has removed it, unless somebody said no.
+            match first || options.asking == Asking::Always {
+                true => Ok(argument),
+                false => Err(Problem::System(Errno::NOENT)),
+            }
+        });
+        match looked {
             Ok(argument) => all.push(argument),
             Err(Problem::System(Errno::NOENT | Errno::NOTDIR)) if options.force => {}
             Err(problem) => {
@@ -283,7 +281,7 @@ fn begin(
     freers: &mut dyn Freers,
     talk: &mut dyn Talk,
     outcome: &mut Outcome,
-) -> Result<(), ReclaimError> {
+) -> Result<Rested, ReclaimError> {
     let mut paced: HashMap<u64, bool> = HashMap::new();
     let mut all = Vec::with_capacity(arguments.len());
     let mut beat = Beat::default();
@@ -307,6 +305,10 @@ fn begin(
         };
         all.push(Taken { argument, way });
     }
+    // What goes at once isn't kept in sight by what takes long, unless somebody is asked in turn.
+    if options.asking == Asking::Never {
+        all.sort_by_key(|taken| !matches!(taken.way, Way::Once));
+    }
     // The last moment at which nothing has happened.
     tick(talk, &Progress::default())?;
     if let Err(error) = take(&mut all, options, parents, trashes, talk, outcome) {
@@ -329,9 +331,16 @@ fn begin(
         survey(at, &name, path, options.one_file_system, &mut amounts, talk)?;
     }
     let mut remover = Remover::new(talk, freers, amounts, options.asking);
-    let ended = run(&mut remover, &all, options, parents, trashes);
+    let mut done = 0;
+    let ended = run(&mut remover, &all, options, parents, trashes, &mut done);
+    if ended.is_err() {
+        untouched(&all[done..], remover.talk);
+    }
     let ended = match ended {
-        Ok(()) => remover.finish().map(|felt| outcome.felt = felt),
+        Ok(()) => remover.finish().map(|(felt, rested)| {
+            outcome.felt = felt;
+            rested
+        }),
         // A goal that can't be met: as if nothing had been asked for.
         Err(error @ ReclaimError::Refused(_)) if remover.names == 0 && !remover.begun => {
             put_all_back(&all, trashes);
@@ -344,144 +353,22 @@ fn begin(
     ended
 }
 
-/// As if nothing had been asked for.
-fn put_all_back(all: &[Taken], trashes: &HashMap<usize, Trash>) {
-    for taken in all {
-        if let (Way::Trash(number), Some(trash)) = (&taken.way, trashes.get(&taken.argument.parent))
-        {
-            let _ = trash.put_back(*number, &taken.argument.name);
-        }
-    }
-}
-
-impl Taken {
-    /// Whether it is a file that goes whole, out of the same directory.
-    fn goes_with(&self, other: &Taken) -> bool {
-        let file = matches!(self.way, Way::Once) && !self.argument.is_directory();
-        file && self.argument.parent == other.argument.parent
-    }
-
-    /// Where it is now: the directory, and its name there.
-    fn place<'a>(
-        &self,
-        parents: &'a Parents,
-        trashes: &'a HashMap<usize, Trash>,
-    ) -> (BorrowedFd<'a>, std::ffi::CString) {
-        match (&self.way, trashes.get(&self.argument.parent)) {
-            (Way::Trash(number), Some(trash)) => (trash.directory(), Trash::name(*number)),
-            _ => (
-                parents.get(self.argument.parent).fd.as_fd(),
-                self.argument.name.clone(),
-            ),
-        }
-    }
-}
-
-/// Takes names away, all of a directory into one trash. What bears another name now and may
-/// not go is told, and a failure.
-fn take(
-    all: &mut [Taken],
-    options: &Options,
-    parents: &Parents,
-    trashes: &mut HashMap<usize, Trash>,
-    talk: &mut dyn Talk,
-    outcome: &mut Outcome,
-) -> Result<(), ReclaimError> {
-    let mut beat = Beat::default();
-    let mut by_parent: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (index, taken) in all.iter().enumerate() {
-        if matches!(taken.way, Way::Trash(_)) {
-            by_parent
-                .entry(taken.argument.parent)
-                .or_default()
-                .push(index);
-        }
-    }
-    for (parent, members) in by_parent {
-        // Each waits for the disk.
-        beat.tick(talk, &Progress::default())?;
-        let at = parents.get(parent);
-        let entries: Vec<Entry> = (1..)
-            .zip(&members)
-            .map(|(number, &index)| entry(number, &all[index].argument, options))
-            .collect();
-        match Trash::create(&at.fd, &at.path, entries) {
-            Err(Unusable(why)) => {
-                for index in members {
-                    let why = format!("no trash can be made beside it: {why}");
-                    all[index].way = Way::InPlace(Some(why));
-                }
-            }
-            Ok(trash) => {
-                for (number, index) in (1..).zip(members) {
-                    let taken = &mut all[index];
-                    taken.way = match trash.take(number, &taken.argument.name) {
-                        Ok(()) => Way::Trash(number),
-                        Err(errno) => Way::InPlace(Some(format!(
-                            "it can't be renamed: {}",
-                            crate::words::of(errno)
-                        ))),
-                    };
-                    // Whatever bears the name now is what was taken: somebody may have
-                    // swapped it since it was looked at.
-                    let argument = &taken.argument;
-                    if let Way::Trash(number) = taken.way
-                        && !trash.is_as_seen(number, argument.is_directory())
-                    {
-                        outcome.failures +=
-                            give_back(&trash, number, &argument.name, &argument.path, talk);
-                        taken.way = Way::InPlace(None);
-                    }
-                }
-                trashes.insert(parent, trash);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Gives what isn't what was looked at its name back, or keeps it where no resume takes
-/// it for the argument, and tells so. Returns how many failures that is: 0 or 1.
-fn give_back(trash: &Trash, number: u32, name: &CStr, path: &Path, talk: &mut dyn Talk) -> u64 {
-    let Err(errno) = trash.put_back(number, name) else {
-        return 0;
-    };
-    let kept = trash.keep(number);
-    let kept = kept.unwrap_or_else(|_| trash.path().to_owned());
-    talk.failed(
-        path,
-        &Problem::Words(format!(
-            "somebody has swapped it meanwhile; what they put there is kept in {}, for it can't have its name back: {}",
-            quoted(&kept),
-            crate::words::of(errno)
-        )),
-    );
-    1
-}
-
-fn entry(number: u32, argument: &Argument, options: &Options) -> Entry {
-    Entry {
-        number,
-        name: argument.name.as_bytes().into(),
-        path: argument.path.as_os_str().as_bytes().into(),
-        directory: argument.is_directory(),
-        one_file_system: options.one_file_system,
-    }
-}
-
 fn run(
     remover: &mut Remover<'_>,
     all: &[Taken],
     options: &Options,
     parents: &Parents,
     trashes: &HashMap<usize, Trash>,
+    begun: &mut usize,
 ) -> Result<(), ReclaimError> {
     let mut rest = all;
     while let [taken, after @ ..] = rest {
+        *begun = all.len() - after.len();
         let argument = &taken.argument;
         let together = rest.iter().take_while(|next| next.goes_with(taken)).count();
         if together > 1 {
             let (files, after) = rest.split_at(together);
+            *begun = all.len() - after.len();
             let files: Vec<&Argument> = files.iter().map(|taken| &taken.argument).collect();
             remover.remove_files(parents.get(argument.parent).fd.as_fd(), &files)?;
             rest = after;
@@ -527,6 +414,18 @@ fn run(
     Ok(())
 }
 
+/// Says of which arguments, if any, no resume knows.
+fn untouched(rest: &[Taken], talk: &mut dyn Talk) {
+    let in_place = |taken: &&Taken| !matches!(taken.way, Way::Trash(_));
+    let mut stay = rest.iter().filter(in_place);
+    let Some(first) = stay.next() else { return };
+    let name = quoted(&first.argument.path);
+    talk.note(&match stay.count() {
+        0 => format!("{name} was not begun with, and isn't resumed"),
+        more => format!("{name} and {more} more were not begun with, and aren't resumed"),
+    });
+}
+
 fn put_back_told(
     remover: &mut Remover<'_>,
     put: Option<Result<(), Errno>>,
@@ -541,28 +440,4 @@ fn put_back_told(
             crate::words::of(errno)
         ));
     }
-}
-
-/// Removes trashes that are empty; which ones stay. One that somebody else has
-/// removed does not.
-fn close(trashes: HashMap<usize, Trash>, outcome: &Outcome, talk: &mut dyn Talk) -> Vec<PathBuf> {
-    let felt = &outcome.felt;
-    let rest = felt.iter().map(|felt| felt.rest).max().unwrap_or_default();
-    let freed = felt.iter().map(|felt| felt.freed).sum();
-    let done = Progress {
-        total_bytes: freed,
-        freed_bytes: freed,
-        names: outcome.names,
-        ..Progress::default()
-    };
-    let mut rests = Rests::new(rest, done, talk);
-    let mut left: Vec<PathBuf> = trashes
-        .into_values()
-        .filter_map(|trash| {
-            let path = trash.path().to_owned();
-            (!trash.close(&mut rests)).then_some(path)
-        })
-        .collect();
-    left.sort();
-    left
 }

@@ -9,13 +9,15 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::amounts::Amounts;
 use super::arguments::held;
-use super::large::{self, Large};
+use super::close::Rested;
+use super::large::{self, Large, Mounted};
 use super::lost;
 use super::survey::is_protected;
 use super::talk::{Problem, Talk, What};
@@ -58,6 +60,7 @@ pub(super) struct Remover<'a> {
     full_speed: HashSet<u64>,
     /// It was said that space runs low.
     urgent: bool,
+    mounted: Mounted,
     /// Small files that others have open, and the bytes they hold.
     open_elsewhere: (u64, u64),
     /// Small files of a directory that wait for leave.
@@ -138,6 +141,7 @@ impl<'a> Remover<'a> {
             last: None,
             full_speed: HashSet::new(),
             urgent: false,
+            mounted: Mounted::default(),
             open_elsewhere: (0, 0),
             pending: Vec::new(),
             pending_bytes: 0,
@@ -215,8 +219,9 @@ impl<'a> Remover<'a> {
         tick(self.talk, &progress).map(|()| yes)
     }
 
-    /// Waits until all is discarded, on every file system.
-    pub(super) fn finish(&mut self) -> Result<Vec<Felt>, ReclaimError> {
+    /// Waits until all is discarded, on every file system. Returns what others felt, and how
+    /// long they have to rest after each of the last small discards.
+    pub(super) fn finish(&mut self) -> Result<(Vec<Felt>, Rested), ReclaimError> {
         let (files, bytes) = self.open_elsewhere;
         if files > 0 {
             let (plural, verb) = if files == 1 { ("", "is") } else { ("s", "are") };
@@ -225,7 +230,7 @@ impl<'a> Remover<'a> {
                 timeline::units::bytes(bytes)
             ));
         }
-        let mut all = Vec::new();
+        let (mut all, mut rested) = (Vec::new(), Rested::new());
         for (_, opened) in self.open.drain() {
             let mut relay = Relay {
                 talk: self.talk,
@@ -233,14 +238,19 @@ impl<'a> Remover<'a> {
                 urgent: &mut self.urgent,
                 told: &mut self.told,
             };
-            if let Some(free) = opened.free {
-                let felt = free.finish(&mut relay);
-                all.extend(felt.map_err(|error| {
-                    lost::explained(error, opened.on.as_fd(), &opened.argument)
-                })?);
+            let felt = match opened.free {
+                Some(free) => free
+                    .finish(&mut relay)
+                    .map_err(|error| lost::explained(error, opened.on.as_fd(), &opened.argument))?,
+                None => None,
+            };
+            if let Ok(stat) = rustix::fs::fstat(&opened.on) {
+                let rest = felt.as_ref().map_or(Duration::ZERO, |felt| felt.rest);
+                rested.insert(stat.st_dev, rest);
             }
+            all.extend(felt);
         }
-        Ok(all)
+        Ok((all, rested))
     }
 
     /// Makes what frees where a device is, unless it is there.
@@ -361,14 +371,16 @@ impl<'a> Remover<'a> {
             Err(Errno::NOENT) => return Ok(true),
             Err(errno) => return self.stays(path, Problem::System(errno)),
         };
-        let emptied = match place.open() {
+        let emptied = match place.open(&mut self.mounted) {
             Large::Alone(file) if place.unlink_first => {
                 let gone = self.unlink(place.at, &place.name, path)?;
                 // Only what has no name any more is emptied, else it was another file; and what
-                // nobody has opened before it went.
+                // nobody has opened or mounted before it went.
                 let nameless = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
-                let ours =
-                    gone && nameless && linux::files::open_elsewhere(&file).is_ok_and(|is| !is);
+                let ours = gone
+                    && nameless
+                    && self.mounted.has_now(&file) == Some(false)
+                    && linux::files::open_elsewhere(&file).is_ok_and(|is| !is);
                 let emptied = match (ours, self.free(at.device)) {
                     (true, Some((free, mut relay))) => free.empty(&file, &mut relay),
                     _ => Ok(()),

@@ -137,11 +137,14 @@ impl Visit for Survey<'_> {
 
     fn failed(
         &mut self,
-        _: Option<BorrowedFd<'_>>,
-        _: &CStr,
+        parent: Option<BorrowedFd<'_>>,
+        name: &CStr,
         _: &Trail,
         _: Errno,
     ) -> Result<bool, ReclaimError> {
+        if let (Some(found), Some(parent)) = (&mut self.protected, parent) {
+            *found |= is_protected(parent, name);
+        }
         Ok(true)
     }
 

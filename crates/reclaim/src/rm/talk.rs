@@ -57,6 +57,8 @@ pub enum What {
     Descend,
     /// Whether to remove something, called so: `regular file`.
     Remove(&'static str),
+    /// Whether to try to remove a directory that can't be looked into.
+    Attempt,
 }
 
 /// Who is told, is asked, and can stop it.

@@ -155,7 +155,7 @@ pub(super) fn write(directory: BorrowedFd<'_>, name: &str, journal: &Journal) ->
     let mut file = File::from(rustix::fs::openat(directory, NEW, flags, mode)?);
     file.write_all(&text).map_err(as_errno)?;
     rustix::fs::fsync(&file)?;
-    rustix::fs::renameat(directory, NEW, directory, name)?;
+    super::rename_new(directory, NEW, directory, name)?;
     // And its name, before anything is renamed.
     rustix::fs::fsync(directory)
 }

@@ -24,8 +24,9 @@ use std::rc::Rc;
 use linux::owner::{Found, Held};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
-use crate::watch::Unwatched;
+use crate::watch::{Progress, Unwatched};
 use journal::{Entry, Journal};
 use rests::Rests;
 
@@ -36,6 +37,10 @@ const OWNER: &str = "owner";
 /// A large file while it is emptied.
 pub(crate) const FILE: &std::ffi::CStr = c"file";
 const KEPT: &str = "kept-";
+
+/// File systems whose journal or tree is one for all: Linux, include/uapi/linux/magic.h.
+const XFS: u64 = 0x5846_5342;
+const BTRFS: u64 = 0x9123_683e;
 
 /// A trash that this process holds.
 #[derive(Debug)]
@@ -77,11 +82,11 @@ impl Trash {
         let written = journal::write(trash.directory(), JOURNAL, &journal);
         match written.and_then(|()| trash.keep_owner()) {
             Ok(()) => Ok(Trash {
-                link: remember::remember(trash.held.directory(), trash.held.name()),
+                link: remember::remember(&trash.parent, trash.directory(), trash.held.name()),
                 ..trash
             }),
             Err(errno) => {
-                trash.close(&mut Rests::none(&mut Unwatched));
+                trash.close(&mut Rests::new(Progress::default(), &mut Unwatched));
                 Err(Unusable(crate::words::of(errno)))
             }
         }
@@ -121,7 +126,7 @@ impl Trash {
         };
         Ok(Some(Trash {
             parent: Rc::clone(parent),
-            link: remember::remember(held.directory(), held.name()),
+            link: remember::again(parent, held.directory(), held.name()),
             path: parent_path.join(name),
             held,
             entries,
@@ -149,8 +154,30 @@ impl Trash {
     /// # Errors
     /// What the rename says.
     pub(crate) fn take(&self, number: u32, from: &std::ffi::CStr) -> Result<(), Errno> {
-        let (parent, to) = (&*self.parent, Trash::name(number));
-        rustix::fs::renameat(parent, from, self.directory(), &*to)
+        rename_new(
+            self.parent.as_fd(),
+            from,
+            self.directory(),
+            &Trash::name(number),
+        )
+    }
+
+    /// Waits until what was taken is on the disk under its new name, where nothing else makes
+    /// sure that this comes before what is freed then: without a journal a power failure could
+    /// show the old name, and nothing behind it.
+    pub(crate) fn settle(&self) {
+        let orders = rustix::fs::fstatfs(self.directory())
+            .is_ok_and(|found| [XFS, BTRFS].contains(&(found.f_type as u64)));
+        if orders {
+            return;
+        }
+        // The parent may be open as a path alone.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        for directory in [self.directory(), self.parent.as_fd()] {
+            if let Ok(open) = rustix::fs::openat(directory, c".", flags, Mode::empty()) {
+                let _ = rustix::fs::fsync(open);
+            }
+        }
     }
 
     /// Gives an entry its old name back, unless somebody else has taken that.
@@ -189,6 +216,12 @@ impl Trash {
     pub(crate) fn has(&self, name: &std::ffi::CStr) -> bool {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         rustix::fs::statat(self.directory(), name, flags).is_ok()
+    }
+
+    /// Whether there is something where an entry was.
+    pub(crate) fn has_stayed(&self, entry: &Entry) -> bool {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::statat(&*self.parent, entry.name.as_bytes(), flags).is_ok()
     }
 
     /// Removes journal, owner file and directory if nothing else is in it.
@@ -243,8 +276,11 @@ impl Trash {
             JOURNAL.as_bytes(),
         ];
         names
-            .flatten()
-            .map(|entry| entry.file_name().to_bytes().to_owned())
+            .map(|entry| match entry {
+                Ok(entry) => entry.file_name().to_bytes().to_owned(),
+                // It may be anything that is still to be removed.
+                Err(_) => FILE.to_bytes().to_owned(),
+            })
             .filter(|name| !own.contains(&&name[..]) && name != journal::NEW.as_bytes())
             .map(|name| !name.starts_with(KEPT.as_bytes()))
             .reduce(|one, other| one || other)
@@ -264,9 +300,9 @@ pub(crate) fn is_within(path: &Path) -> bool {
 /// Renames without replacing anything.
 pub(crate) fn rename_new(
     from: BorrowedFd<'_>,
-    name: &std::ffi::CStr,
+    name: impl Arg + Copy,
     to: BorrowedFd<'_>,
-    new: &std::ffi::CStr,
+    new: impl Arg + Copy,
 ) -> Result<(), Errno> {
     match rustix::fs::renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
         // A file system that doesn't know how to refuse: look before.

@@ -2,22 +2,28 @@
 //!
 //! A symbolic link for each, in a directory of this user's: `$XDG_STATE_HOME`
 //! (or `~/.local/state`) `/trimbench/trash`; root's in `/var/lib` where that is another's
-//! (`sudo` may leave `HOME` as it was). Its name ends with the identity of the file
-//! system: where that isn't mounted now, what lies there isn't gone. Where there is
-//! no place for it, the trash is found by its directory alone.
+//! (`sudo` may leave `HOME` as it was). Its name ends with the identity of the directory and
+//! its file system: where another is there now, as another is mounted or the directory was
+//! renamed, what lay there isn't gone. Where there is no place for it, the trash is found by
+//! its directory alone.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::Errno;
 
-/// Between the trash's name and its file system.
+/// Between the trash's name and what its directory is known by.
 const ON: &str = "@";
+
+/// Ends the name of a note that is being written.
+const NEW: &str = "~";
+
+/// Linux, include/uapi/linux/magic.h.
+const BTRFS: u64 = 0x9123_683e;
 
 /// The note of one trash.
 #[derive(Debug)]
@@ -48,9 +54,9 @@ pub(crate) struct Noted {
 }
 
 impl Noted {
-    /// Whether an open directory is on the file system on which the trash was.
-    pub(crate) fn is_on(&self, directory: BorrowedFd<'_>) -> bool {
-        let here = file_system(directory);
+    /// Whether an open directory is the one that the trash was in.
+    pub(crate) fn was_in(&self, directory: BorrowedFd<'_>) -> bool {
+        let here = identity(directory);
         let name = self.link.name.to_str().and_then(|name| name.split_once(ON));
         name.is_some_and(|(_, there)| here.is_some_and(|here| here == there))
     }
@@ -74,21 +80,28 @@ fn own_place() -> Option<PathBuf> {
     Some(state.join("trimbench/trash"))
 }
 
-/// Notes where a trash lies now; `None` where that isn't possible.
-pub(crate) fn remember(trash: BorrowedFd<'_>, name: &str) -> Option<Link> {
+/// Notes where a new trash lies; `None` where that isn't possible.
+pub(crate) fn remember(parent: &OwnedFd, trash: BorrowedFd<'_>, name: &str) -> Option<Link> {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", trash.as_raw_fd())).ok()?;
     let notes = places().find_map(|place| make(&place))?;
     let of = name.trim_start_matches('.');
-    let name = format!("{of}{ON}{}", file_system(trash)?);
-    match rustix::fs::symlinkat(path, &notes, &name) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(_) => return None,
-    }
-    forget_others(&notes, of, &name);
+    let name = format!("{of}{ON}{}", identity(parent.as_fd())?);
+    // One of the same name may say where it lay before.
+    let new = format!("{name}{NEW}");
+    let _ = rustix::fs::unlinkat(&notes, &new, AtFlags::empty());
+    rustix::fs::symlinkat(path, &notes, &new).ok()?;
+    rustix::fs::renameat(&notes, &new, &notes, &name).ok()?;
     Some(Link {
         notes,
         name: name.into(),
     })
+}
+
+/// Notes where a trash that may have been noted before lies now, and that alone.
+pub(crate) fn again(parent: &OwnedFd, trash: BorrowedFd<'_>, name: &str) -> Option<Link> {
+    let link = remember(parent, trash, name)?;
+    forget_others(&link, name.trim_start_matches('.'));
+    Some(link)
 }
 
 /// All that were noted, each once.
@@ -141,15 +154,15 @@ fn make(place: &Path) -> Option<OwnedFd> {
     open(place)
 }
 
-/// One trash is noted once, by what its file system is called now.
-fn forget_others(notes: &OwnedFd, of: &str, name: &str) {
-    let Ok(entries) = rustix::fs::Dir::read_from(notes) else {
+/// Removes all other notes of a trash.
+fn forget_others(link: &Link, of: &str) {
+    let Ok(entries) = rustix::fs::Dir::read_from(&link.notes) else {
         return;
     };
     for entry in entries.flatten() {
-        let other = entry.file_name();
-        if other.to_bytes().starts_with(of.as_bytes()) && other.to_bytes() != name.as_bytes() {
-            let _ = rustix::fs::unlinkat(notes, other, AtFlags::empty());
+        let other = entry.file_name().to_bytes();
+        if other.starts_with(of.as_bytes()) && other != link.name.as_bytes() {
+            let _ = rustix::fs::unlinkat(&link.notes, entry.file_name(), AtFlags::empty());
         }
     }
 }
@@ -163,12 +176,16 @@ fn open(place: &Path) -> Option<OwnedFd> {
     ours.then_some(notes)
 }
 
-/// What a file system is known by, whatever device it has: its UUID, or its number where
-/// that isn't told.
-fn file_system(at: BorrowedFd<'_>) -> Option<String> {
-    if let Some(uuid) = linux::trim::uuid(at) {
-        return Some(uuid);
-    }
-    let found = rustix::fs::fstatvfs(at).ok()?;
-    Some(format!("{:016x}", found.f_fsid))
+/// What a directory is known by, whatever device and name it has: its inode, and its file
+/// system's UUID, or its number where that isn't told. The number tells subvolumes of one
+/// btrfs apart, too.
+fn identity(directory: BorrowedFd<'_>) -> Option<String> {
+    let inode = rustix::fs::fstat(directory).ok()?.st_ino;
+    let uuid = linux::trim::uuid(directory);
+    let is_btrfs = rustix::fs::fstatfs(directory).ok()?.f_type as u64 == BTRFS;
+    let system = match uuid.filter(|_| !is_btrfs) {
+        Some(uuid) => uuid,
+        None => format!("{:016x}", rustix::fs::fstatvfs(directory).ok()?.f_fsid),
+    };
+    Some(format!("{system}-{inode:x}"))
 }

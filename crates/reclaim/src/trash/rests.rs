@@ -17,28 +17,32 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long others have to make do with each of the last, small discards.
 pub(crate) struct Rests<'a> {
     each: Duration,
+    /// Somebody has had enough.
+    stopped: bool,
     progress: Progress,
     watch: &'a mut dyn Watch,
 }
 
 impl<'a> Rests<'a> {
-    pub(crate) fn new(each: Duration, progress: Progress, watch: &'a mut dyn Watch) -> Rests<'a> {
+    /// None, until their length is set.
+    pub(crate) fn new(progress: Progress, watch: &'a mut dyn Watch) -> Rests<'a> {
         Rests {
-            each: each.min(LONGEST),
+            each: Duration::ZERO,
+            stopped: false,
             progress,
             watch,
         }
     }
 
-    /// For a trash that freed nothing.
-    pub(super) fn none(watch: &'a mut dyn Watch) -> Rests<'a> {
-        Rests::new(Duration::ZERO, Progress::default(), watch)
+    /// How long each is from now on.
+    pub(crate) fn set(&mut self, each: Duration) {
+        self.each = each.min(LONGEST);
     }
 
     /// Commits what was changed in a directory, and waits, unless that is next to
     /// nothing. Whoever stops it waits no more: all that is left is small.
     pub(super) fn after(&mut self, directory: impl AsFd) {
-        if self.each < FELT {
+        if self.stopped || self.each < FELT {
             return;
         }
         // It may be open as a path alone.
@@ -49,7 +53,7 @@ impl<'a> Rests<'a> {
         let until = Instant::now() + self.each;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             if self.watch.tick(&self.progress).is_break() {
-                self.each = Duration::ZERO;
+                self.stopped = true;
                 return;
             }
             std::thread::sleep(left.min(LOOK));
@@ -83,9 +87,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = std::fs::File::open(directory.path()).unwrap();
         let mut patience = Patience(2);
-        let mut rests = Rests::new(LONGEST, Progress::default(), &mut patience);
+        let mut rests = Rests::new(Progress::default(), &mut patience);
+        rests.set(LONGEST);
         rests.after(&directory);
-        assert_eq!(rests.each, Duration::ZERO);
+        assert!(rests.stopped);
+        rests.set(LONGEST);
         rests.after(&directory);
     }
 
@@ -95,8 +101,9 @@ mod tests {
         let directory = std::fs::File::open(directory.path()).unwrap();
         // It would be stopped at its first look.
         let mut patience = Patience(0);
-        let mut rests = Rests::new(FELT / 2, Progress::default(), &mut patience);
+        let mut rests = Rests::new(Progress::default(), &mut patience);
+        rests.set(FELT / 2);
         rests.after(&directory);
-        assert_eq!(rests.each, FELT / 2);
+        assert!(!rests.stopped);
     }
 }

@@ -21,6 +21,7 @@ pub(super) fn about(path: &Path, what: What, protected: bool, stop: &AtomicBool)
     let protected = if protected { "write-protected " } else { "" };
     let question = match what {
         What::Descend => format!("descend into {protected}directory {name}?"),
+        What::Attempt => format!("attempt removal of inaccessible directory {name}?"),
         What::Remove(kind) => format!("remove {protected}{kind} {name}?"),
     };
     yes(&question, stop)

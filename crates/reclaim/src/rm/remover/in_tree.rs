@@ -103,12 +103,17 @@ impl Visit for InTree<'_, '_> {
         errno: Errno,
     ) -> Result<bool, ReclaimError> {
         let remover = &mut *self.remover;
-        if let (Errno::ACCESS, Some(parent)) = (errno, parent)
-            && rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok()
-        {
-            // It can't be read, and was empty.
-            remover.gone(trail.path(), true);
-            return Ok(true);
+        if let (Errno::ACCESS, Some(parent)) = (errno, parent) {
+            let protected = remover.asking != Asking::Never && is_protected(parent, name);
+            let asks = protected || remover.asking == Asking::Always;
+            if asks && !remover.ask(trail.path(), What::Attempt, protected)? {
+                return Ok(false);
+            }
+            if rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok() {
+                // It can't be read, and was empty.
+                remover.gone(trail.path(), true);
+                return Ok(true);
+            }
         }
         let problem = match errno {
             Errno::XDEV => Problem::OtherDevice,

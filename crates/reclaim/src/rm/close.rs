@@ -1,0 +1,45 @@
+//! The end: trashes that are empty go.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Outcome, Talk};
+use crate::trash::Trash;
+use crate::trash::rests::Rests;
+use crate::watch::Progress;
+
+/// For how long others have to make do with a small discard, by the device number of a directory.
+pub(super) type Rested = HashMap<u64, Duration>;
+
+/// Removes trashes that are empty; which ones stay. One that somebody else has
+/// removed does not.
+pub(super) fn close(
+    trashes: impl IntoIterator<Item = Trash>,
+    outcome: &Outcome,
+    rested: &Rested,
+    talk: &mut dyn Talk,
+) -> Vec<PathBuf> {
+    let freed = outcome.felt.iter().map(|felt| felt.freed).sum();
+    let done = Progress {
+        total_bytes: freed,
+        freed_bytes: freed,
+        names: outcome.names,
+        ..Progress::default()
+    };
+    // Another subvolume than the one that was worked on has another number.
+    let longest = rested.values().copied().max().unwrap_or_default();
+    let mut rests = Rests::new(done, talk);
+    let mut left: Vec<PathBuf> = trashes
+        .into_iter()
+        .filter_map(|trash| {
+            let device = rustix::fs::fstat(trash.directory()).map(|stat| stat.st_dev);
+            let each = device.ok().and_then(|device| rested.get(&device));
+            rests.set(each.copied().unwrap_or(longest));
+            let path = trash.path().to_owned();
+            (!trash.close(&mut rests)).then_some(path)
+        })
+        .collect();
+    left.sort();
+    left
+}
