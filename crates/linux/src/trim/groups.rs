@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
 
 use crate::SysRoot;
 
@@ -44,17 +45,37 @@ impl Groups {
             match self.next {
                 Some(ahead) if ahead.group == group => return Some(ahead),
                 Some(ahead) if ahead.group > group => return None,
-                _ => {}
-            }
-            let mut line = String::new();
-            if self.lines.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            // The title and groups that can't be read aren't groups.
-            if let Some(ahead) = parse(&line) {
-                self.next = Some(ahead);
+                _ => self.read()?,
             }
         }
+    }
+
+    /// Reads on to a group, for at most so long or a line: the kernel may read each
+    /// group's bitmap from the disk. Whether it is there, or no more is told.
+    pub fn skip_to(&mut self, group: u64, at_most: Duration) -> bool {
+        let began = Instant::now();
+        while self.next.is_none_or(|ahead| ahead.group < group) {
+            if self.read().is_none() {
+                return true;
+            }
+            if began.elapsed() >= at_most {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Reads a line; `None` behind the last.
+    fn read(&mut self) -> Option<()> {
+        let mut line = String::new();
+        if self.lines.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        // The title and groups that can't be read aren't groups.
+        if let Some(ahead) = parse(&line) {
+            self.next = Some(ahead);
+        }
+        Some(())
     }
 }
 
@@ -92,5 +113,26 @@ mod tests {
         assert_eq!(groups.ahead(2).unwrap().blocks, 32768);
         assert_eq!(groups.ahead(3), None);
         assert!(Groups::open(&sys, "sdb").is_none());
+    }
+
+    #[test]
+    fn a_group_far_away_is_reached_in_steps() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("proc/fs/ext4/sda1");
+        std::fs::create_dir_all(&directory).unwrap();
+        let line = |group: u64| format!("#{group:<5}: {group} 1 0 [ 0 0 ]\n");
+        let text: String = (0..100).map(line).collect();
+        std::fs::write(directory.join("mb_groups"), text).unwrap();
+        let mut groups = Groups::open(&SysRoot::at(root.path()), "sda1").unwrap();
+        let mut steps = 1;
+        while !groups.skip_to(40, Duration::ZERO) {
+            steps += 1;
+        }
+        assert!(steps > 40, "a line each");
+        assert!(groups.skip_to(39, Duration::ZERO), "it was passed");
+        assert_eq!(groups.ahead(40).unwrap().blocks, 40);
+        assert!(groups.skip_to(90, Duration::MAX));
+        assert_eq!(groups.ahead(90).unwrap().blocks, 90);
+        assert!(groups.skip_to(1000, Duration::MAX), "there is no more");
     }
 }

@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use timeline::record::DiscardSetting;
+
 use super::chunks::chunks;
 use crate::SysRoot;
 use crate::target::Description;
@@ -13,7 +15,7 @@ use crate::target::Description;
 /// Where a file system may be cut into windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
-    /// ext4: in whole block groups, which it then remembers as trimmed. A free
+    /// ext2 to ext4: in whole block groups, which it then remembers as trimmed. A free
     /// extent that begins in a range is trimmed to its end in the group.
     Groups {
         /// Bytes of a group.
@@ -61,7 +63,7 @@ impl FileSystem {
         // The device itself may be out of reach, in a container.
         let uuid = super::uuid(directory).or_else(|| read.as_ref().and_then(|read| read.uuid(fs)));
         let layout = match fs {
-            "ext3" | "ext4" => match &read {
+            "ext2" | "ext3" | "ext4" => match &read {
                 Some(read) => read.ext4(),
                 None => usual_groups(directory),
             },
@@ -70,6 +72,9 @@ impl FileSystem {
                 Ok(chunks) if !chunks.is_empty() => Some(Layout::Chunks(chunks)),
                 _ => Some(Layout::Whole),
             },
+            // Mounted with `discard`, it queues all that is free at each call, sends that
+            // when it is idle, and trims nothing now (Linux 6.12 `f2fs_trim_fs`).
+            "f2fs" if sends_by_itself(found) => Some(Layout::Whole),
             "f2fs" | "vfat" | "exfat" | "ntfs3" => Some(Layout::Anywhere),
             _ => Some(Layout::Whole),
         };
@@ -80,6 +85,11 @@ impl FileSystem {
         };
         FileSystem { uuid, layout, end }
     }
+}
+
+fn sends_by_itself(found: &Description) -> bool {
+    let setting = found.target.discard;
+    matches!(setting, DiscardSetting::On | DiscardSetting::Async)
 }
 
 /// As mkfs makes them: a group's bitmap is one block.
@@ -141,7 +151,7 @@ impl Superblock {
     /// `include/uapi/linux/btrfs_tree.h`, `include/linux/f2fs_fs.h`).
     fn uuid(&self, fs: &str) -> Option<String> {
         let at = match fs {
-            "ext3" | "ext4" if self.bytes(1024 + 0x38) == [0x53, 0xef] => 1024 + 0x68,
+            "ext2" | "ext3" | "ext4" if self.bytes(1024 + 0x38) == [0x53, 0xef] => 1024 + 0x68,
             "xfs" if self.bytes(0) == *b"XFSB" => 32,
             "btrfs" if self.bytes(BTRFS + 0x40) == *b"_BHRfS_M" => BTRFS + 0x20,
             "f2fs" if self.le32(1024) == 0xf2f5_2010 => 1024 + 108,
@@ -179,7 +189,37 @@ impl Superblock {
 
 #[cfg(test)]
 mod tests {
+    use timeline::record::Target;
+
     use super::*;
+
+    #[test]
+    fn layouts_of_those_without_a_superblock_that_can_be_read() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = File::open(root.path()).unwrap();
+        let layout = |fs: &str, discard| {
+            let found = Description {
+                target: Target {
+                    fs: Some(fs.to_owned()),
+                    discard,
+                    ..Target::default()
+                },
+                devices: Vec::new(),
+                mount: None,
+                notes: Vec::new(),
+            };
+            FileSystem::of(&SysRoot::at(root.path()), &directory, &found).layout
+        };
+        for fs in ["ext2", "ext3", "ext4"] {
+            let found = layout(fs, DiscardSetting::Off);
+            assert!(matches!(found, Layout::Groups { .. }), "{fs}: {found:?}");
+        }
+        assert_eq!(layout("f2fs", DiscardSetting::Off), Layout::Anywhere);
+        for discard in [DiscardSetting::On, DiscardSetting::Async] {
+            assert_eq!(layout("f2fs", discard), Layout::Whole);
+            assert_eq!(layout("vfat", discard), Layout::Anywhere);
+        }
+    }
 
     fn with(parts: &[(usize, &[u8])]) -> Superblock {
         let mut bytes = vec![0; BYTES];
@@ -200,6 +240,7 @@ mod tests {
             (1024 + 0x68, &uuid),
         ]);
         assert_eq!(ext4.uuid("ext4"), text);
+        assert_eq!(ext4.uuid("ext2"), text);
         let expected = Layout::Groups {
             group: 128 << 20,
             first: 0,

@@ -1,10 +1,13 @@
 //! What a file system does about discards when space is freed, and where they
 //! can be counted.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
 use linux::SysRoot;
+use linux::limit::whole;
+use linux::stats::DeviceStats;
 use linux::target::Description;
 use pace::{DebtMode, Work};
 use timeline::record::{DeviceInfo, DeviceKind, DiscardSetting};
@@ -48,7 +51,9 @@ pub(crate) struct Ground {
     pub(crate) leaves: Vec<String>,
     /// How many bytes are discarded, over all leaves, for each byte freed.
     pub(crate) copies: f64,
-    /// Sentences for the user.
+    /// A sentence for the user where a drive's statistics count for a partition.
+    pub(crate) by_drive: Option<String>,
+    /// Sentences for the user, that one included.
     pub(super) notes: Vec<String>,
 }
 
@@ -59,23 +64,25 @@ impl Ground {
         let leaves: Vec<&DeviceInfo> = found.devices.iter().filter(|d| d.leaf).collect();
         let mut notes = found.notes.clone();
         let mode = mode(sys, found, &leaves, &mut notes);
+        let (counted, by_drive) = counted(sys, &leaves);
+        notes.extend(by_drive.clone());
         let top = found.devices.iter().find(|device| device.level == 0);
         let journal = fs == "ext3" || top.is_none_or(|top| has_journal(sys, &top.name));
         let commit = match (mode, fs) {
             (DebtMode::Later | DebtMode::Never, _) => Commit::Within,
-            (_, "ext4") if !journal => Commit::Within,
-            (_, "ext3" | "ext4" | "xfs") => Commit::File,
+            (_, "ext2" | "ext4") if !journal => Commit::Within,
+            (_, "ext2" | "ext3" | "ext4" | "xfs") => Commit::File,
             (_, "vfat" | "exfat") => Commit::Within,
             _ => Commit::Whole,
         };
         let block = block.max(512);
         let group = match fs {
             // A group's bitmap is one block.
-            "ext3" | "ext4" => block * block * 8,
+            "ext2" | "ext3" | "ext4" => block * block * 8,
             _ => 0,
         };
         let own = match fs {
-            "ext3" | "ext4" => group,
+            "ext2" | "ext3" | "ext4" => group,
             "btrfs" if mode == DebtMode::Later => 64 * MIB,
             "btrfs" => GIB,
             _ => 4 * GIB,
@@ -103,7 +110,8 @@ impl Ground {
                 .min(4 * GIB),
             granularity: granularity.unwrap_or(0).max(block),
             copies: copies(sys, found),
-            leaves: leaves.iter().map(|leaf| leaf.name.clone()).collect(),
+            leaves: counted,
+            by_drive,
             notes,
         }
     }
@@ -168,6 +176,40 @@ fn counts(sys: &SysRoot, device: &str) -> bool {
         .is_none_or(|value| value != "0")
 }
 
+/// Names of the devices whose statistics count, each once, and a sentence where they
+/// aren't the leaves' own.
+fn counted(sys: &SysRoot, leaves: &[&DeviceInfo]) -> (Vec<String>, Option<String>) {
+    let (mut names, mut note) = (Vec::new(), None);
+    for leaf in leaves {
+        let drive = counting_drive(sys, &leaf.name);
+        if let Some(drive) = &drive {
+            note.get_or_insert_with(|| {
+                format!(
+                    "{} has no counters of its own: those of {drive} are read, and what others \
+                     discard there counts, too",
+                    leaf.name
+                )
+            });
+        }
+        let name = drive.unwrap_or_else(|| leaf.name.clone());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (names, note)
+}
+
+/// The drive that counts for one of its partitions: of an NVMe drive with several paths
+/// Linux ≥ 6.3 counts everything there (`nvme_mpath_start_request`, `disk->part0`), and
+/// the partition's own `stat` shows not even that it was read to be mounted.
+fn counting_drive(sys: &SysRoot, device: &str) -> Option<String> {
+    let stat = |name: &str| DeviceStats::open(sys, name).ok()?.read().ok();
+    let drive = whole(sys, device).filter(|drive| drive != device)?;
+    let own = stat(device)?;
+    let counts_there = own.reads == 0 && own.writes == 0 && stat(&drive)?.reads > 0;
+    counts_there.then_some(drive)
+}
+
 /// Whether an ext4 has a journal: without one, discards are sent within the call.
 fn has_journal(sys: &SysRoot, device: &str) -> bool {
     let task = sys.path(format!("/sys/fs/ext4/{device}/journal_task"));
@@ -176,20 +218,50 @@ fn has_journal(sys: &SysRoot, device: &str) -> bool {
 
 /// How many bytes are discarded for each that is freed: mirrors discard each.
 fn copies(sys: &SysRoot, found: &Description) -> f64 {
-    let mut times = 1.0;
-    for device in &found.devices {
-        match device.kind {
-            DeviceKind::Md => times *= md_copies(sys, device),
-            DeviceKind::Dm => times *= lvm_copies(sys, device, &found.devices),
-            _ => {}
-        }
-    }
+    let (all, mut known) = (&found.devices, HashMap::new());
+    let tops = all.iter().filter(|device| device.level == 0);
+    let mut times = mean(tops.map(|top| (top.size_bytes, copies_below(sys, top, all, &mut known))));
     if found.target.fs.as_deref() == Some("btrfs")
         && let Some(top) = found.devices.iter().find(|device| device.level == 0)
     {
         times *= btrfs_copies(sys, &top.name);
     }
     times
+}
+
+/// The same of one device: its own, times those of what is below it. `known`: what was
+/// looked at; while a device is looked at it counts as 1, so that a loop of them ends.
+fn copies_below<'a>(
+    sys: &SysRoot,
+    device: &'a DeviceInfo,
+    all: &'a [DeviceInfo],
+    known: &mut HashMap<&'a str, f64>,
+) -> f64 {
+    if let Some(&times) = known.get(device.name.as_str()) {
+        return times;
+    }
+    known.insert(&device.name, 1.0);
+    let own = match device.kind {
+        DeviceKind::Md => md_copies(sys, device),
+        DeviceKind::Dm => lvm_copies(sys, device, all),
+        _ => 1.0,
+    };
+    let below = all.iter().filter(|one| device.below.contains(&one.name));
+    let times = own * mean(below.map(|one| (one.size_bytes, copies_below(sys, one, all, known))));
+    known.insert(&device.name, times);
+    times
+}
+
+/// Of devices' sizes and copies: what a byte has on average. 1 where there are none.
+fn mean(devices: impl Iterator<Item = (u64, f64)>) -> f64 {
+    let (mut bytes, mut copies) = (0.0, 0.0);
+    for (size, times) in devices {
+        // Of a size that isn't told they weigh the same.
+        let size = size.max(1) as f64;
+        bytes += size;
+        copies += size * times;
+    }
+    if bytes > 0.0 { copies / bytes } else { 1.0 }
 }
 
 fn md_copies(sys: &SysRoot, device: &DeviceInfo) -> f64 {
@@ -288,7 +360,12 @@ mod tests {
         let link = root.path().join("sys/dev/block/8:1");
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(&device, link).unwrap();
-        let sys = SysRoot::at(root.path());
+        described(root.path(), mount)
+    }
+
+    /// What is told of a mount there.
+    fn described(root: &Path, mount: &str) -> Ground {
+        let sys = SysRoot::at(root);
         let mount = mounts::parse(mount.as_bytes()).remove(0);
         let space = Space {
             size_bytes: 100 * GIB,
@@ -332,6 +409,10 @@ mod tests {
             (without.commit, without.mode),
             (Commit::Within, DebtMode::Commit)
         );
+        // ext2, as ext4's code mounts it, has none.
+        let ext2 = EXT4.replace("ext4", "ext2");
+        let ext2 = ground(&ext2, &with(&[(task, "<none>\n")]));
+        assert_eq!((ext2.commit, ext2.unit), (Commit::Within, 128 * MIB));
         // Unknown: a needless fsync is the lesser evil.
         assert_eq!(ground(EXT4, &SDX).commit, Commit::File);
     }
@@ -367,6 +448,39 @@ mod tests {
             &with(&[("/sys/class/block/sdx/queue/iostats", "0\n")]),
         );
         assert_eq!(blind.mode, DebtMode::Later);
+    }
+
+    #[test]
+    fn a_drive_counts_for_a_partition_that_does_not() {
+        let root = tempfile::tempdir().unwrap();
+        let drive = root.path().join("sys/devices/d");
+        let part = drive.join("sdx");
+        let link = |place: &Path, name: &str| {
+            let link = root.path().join("sys").join(name);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(place, link).unwrap();
+        };
+        fs::create_dir_all(drive.join("queue")).unwrap();
+        fs::create_dir_all(&part).unwrap();
+        fs::write(part.join("partition"), "1\n").unwrap();
+        link(&drive, "class/block/d");
+        link(&part, "class/block/sdx");
+        link(&part, "dev/block/8:1");
+        let told = |drives: u64, own: u64| {
+            for (place, reads) in [(&drive, drives), (&part, own)] {
+                let text = format!("{reads} 0 8 1 0 0 0 0 0 1 1\n");
+                fs::write(place.join("stat"), text).unwrap();
+            }
+            described(root.path(), EXT4)
+        };
+        let by_drive = told(100, 0);
+        assert_eq!(by_drive.leaves, ["d"]);
+        assert!(by_drive.notes.contains(&by_drive.by_drive.unwrap()));
+        for (drives, own) in [(0, 0), (100, 5)] {
+            let by_itself = told(drives, own);
+            assert_eq!(by_itself.leaves, ["sdx"]);
+            assert_eq!(by_itself.by_drive, None);
+        }
     }
 
     #[test]
@@ -433,5 +547,38 @@ mod tests {
         ];
         let btrfs = "1 1 8:1 / /mnt rw - btrfs /dev/sdx rw,ssd,discard\n";
         assert_eq!(ground(btrfs, &with(&dup)).copies, 2.0);
+    }
+
+    /// What lies beside each other has as many copies as there are along one path.
+    #[test]
+    fn mirrors_beside_each_other_are_not_multiplied() {
+        let copies = |own: &str, level: &str, sizes: [&str; 2], second: &str| {
+            let mut files = vec![
+                (format!("sdx/{own}"), level),
+                // A loop of devices ends.
+                ("md0-a/slaves/sdx/x".to_owned(), ""),
+            ];
+            for (name, size, level) in [("md0", sizes[0], "raid1"), ("md1", sizes[1], second)] {
+                files.extend([
+                    (format!("sdx/slaves/{name}/x"), ""),
+                    (format!("{name}/size"), size),
+                    (format!("{name}/md/level"), level),
+                    (format!("{name}/md/raid_disks"), "2"),
+                    (format!("{name}/slaves/{name}-a/x"), ""),
+                ]);
+            }
+            let place = |(file, text): (String, _)| (format!("/sys/class/block/{file}"), text);
+            let files: Vec<(String, &str)> = files.into_iter().map(place).collect();
+            let more = files.iter().map(|(path, text)| (path.as_str(), *text));
+            let files: Vec<_> = SDX.iter().copied().chain(more).collect();
+            ground(EXT4, &files).copies
+        };
+        let alike = ["2048", "2048"];
+        assert_eq!(copies("dm/name", "vg-lv", alike, "raid1"), 2.0);
+        assert_eq!(copies("md/level", "raid0", alike, "raid1"), 2.0);
+        // One above the other they are.
+        assert_eq!(copies("md/level", "raid1", alike, "raid1"), 4.0);
+        assert_eq!(copies("md/level", "raid1", alike, "raid0"), 3.0);
+        assert_eq!(copies("dm/name", "vg-lv", ["6144", "2048"], "raid0"), 1.75);
     }
 }

@@ -1,6 +1,7 @@
 //! What is free on a file system, looked at before it is trimmed.
 
 use std::fs::File;
+use std::time::Duration;
 
 use linux::SysRoot;
 use linux::trim::{Ahead, FreeSpace, Groups, Layout};
@@ -26,6 +27,12 @@ impl Looked {
             _ => (None, None),
         };
         Looked { groups, free }
+    }
+
+    /// Reads on to a group for at most so long; whether it is there, or nothing is told.
+    pub(super) fn skip_to(&mut self, group: u64, at_most: Duration) -> bool {
+        let skip = |groups: &mut Groups| groups.skip_to(group, at_most);
+        self.groups.as_mut().is_none_or(skip)
     }
 }
 

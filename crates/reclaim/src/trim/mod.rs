@@ -5,15 +5,16 @@
 //! A window is one piece of the pacer's: what it came to is known when the call
 //! returns, from the devices' statistics, for XFS says how long the window was.
 //! What a window will hold is told beforehand by ext4 and XFS; elsewhere windows
-//! learn from one another.
+//! learn from one another. Of what XFS told beforehand the devices may see nothing, as
+//! below a thin volume: that is trimmed all the same, and no discard is waited for.
 //!
 //! | file system | windows |
 //! |---|---|
-//! | ext4 | whole block groups, which it remembers as trimmed; parts of one that is so fragmented that it would hurt |
+//! | ext2, ext3, ext4 | whole block groups, which it remembers as trimmed; parts of one that is so fragmented that it would hurt |
 //! | XFS | free extents, and parts of one, within allocation groups |
 //! | btrfs | whole chunks of its logical address space, for a chunk that a range doesn't begin with is passed over; what belongs to no chunk goes in one call, before the others |
-//! | FAT, exFAT, f2fs, NTFS | anywhere |
-//! | others | one call |
+//! | FAT, exFAT, NTFS, f2fs without `discard` | anywhere |
+//! | f2fs with `discard`, which only queues what it is to trim; others | one call |
 //!
 //! ext4 knows of one `minimum` for all its groups, that of the last call: a group that
 //! was trimmed with a larger one counts as trimmed from our second window on.
@@ -42,7 +43,7 @@ use pace::Policy;
 use ssd::Card;
 
 pub use outcome::{TrimError, TrimProgress, Trimmed};
-pub use select::{FSTAB, MOUNTED, Selected, select};
+pub use select::{FSTAB, MOUNTED, SelectError, Selected, select};
 pub use state::StateError;
 pub use survey::{Asked, Survey, state_directory};
 
@@ -67,6 +68,14 @@ const BUSY: f64 = 0.020;
 const BUSY_SHARE: f64 = 0.2;
 const LEAST_BUSY: f64 = 0.002;
 
+/// Up to where it goes on, what is told of block groups is read in slices of this.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// A call in which the machine slept for so long was cut short: ext4 and XFS return early,
+/// and without an error, when it is to be suspended (Linux 6.12 `ext4_trim_interrupted`,
+/// `xfs_trim_should_stop`).
+const SLEPT: Duration = Duration::from_millis(10);
+
 /// The kernel counts a discard a moment after it tells whoever waits for it.
 const COUNTED: Duration = Duration::from_millis(1);
 
@@ -89,6 +98,8 @@ pub struct Trim {
     /// On a file of another file system, which discards what becomes a hole in it when
     /// it next commits: this file of ours makes it do so.
     below: Option<Arc<File>>,
+    /// Kernel name of the device that it lies on.
+    device: Option<String>,
     late: Lateness,
     /// Bytes that can be free.
     free: u64,
@@ -105,6 +116,8 @@ pub struct Trim {
     progress: TrimProgress,
     /// What belongs to no chunk of a btrfs is still to be trimmed.
     unallocated: bool,
+    /// A window that was cut short.
+    again: Option<Window>,
     notes: Vec<String>,
 }
 
@@ -113,8 +126,8 @@ impl Trim {
     ///
     /// # Errors
     /// [`TrimError::Unsupported`] where nothing can be trimmed; if the goal can't be met by
-    /// what a card says, what was noted of an interrupted one can't be gone on with, or
-    /// somebody else trims it now.
+    /// what a card says, what was noted of an interrupted one can't be read, or somebody
+    /// else trims it now.
     pub fn new(
         survey: Survey,
         policy: Policy,
@@ -187,6 +200,7 @@ impl Trim {
             exact: survey.is_exact(),
             counted: survey.is_counted(),
             below,
+            device: survey.device().map(str::to_owned),
             late: Lateness::default(),
             free: survey.free,
             busy_limit: busy_limit(&policy),
@@ -202,6 +216,7 @@ impl Trim {
                 ..TrimProgress::default()
             },
             unallocated,
+            again: None,
             path: survey.path,
             directory: Arc::new(survey.directory),
             notes,
@@ -263,6 +278,7 @@ impl Trim {
 
     fn all(&mut self, tick: &mut Tick<'_>, begun: u64) -> Result<(), TrimError> {
         self.note(true);
+        self.read_on(tick)?;
         while !self.is_done() {
             let left = self.expected();
             let mut looking = Looking {
@@ -286,14 +302,30 @@ impl Trim {
                 && limit.seconds > 0.0
                 && (first || began.elapsed() < LONGEST_GRANT)
             {
-                let came = self.window(limit, tick)?;
-                limit.bytes = limit.bytes.saturating_sub(came.bytes);
-                limit.seconds -= came.busy;
+                let used = self.window(limit, tick)?;
+                limit.bytes = limit.bytes.saturating_sub(used.bytes);
+                limit.seconds -= used.seconds;
                 self.progress.looked_bytes = self.started_at.saturating_sub(self.windows.left());
                 self.progress.looked_now_bytes = begun.saturating_sub(self.windows.left());
                 first = false;
             }
             self.note(false);
+        }
+        Ok(())
+    }
+
+    /// Reads what is told of block groups up to the first that is to be trimmed: of a large
+    /// file system that takes long.
+    fn read_on(&mut self, tick: &mut Tick<'_>) -> Result<(), TrimError> {
+        let Some(group) = self.windows.number().filter(|_| !self.is_done()) else {
+            return Ok(());
+        };
+        let mut looking = Looking {
+            tick,
+            base: self.progress,
+        };
+        while !self.ahead.skip_to(group, SLICE) {
+            self.engine.tell(&mut looking, true)?;
         }
         Ok(())
     }
@@ -304,7 +336,7 @@ impl Trim {
         !self.unallocated && self.windows.is_done()
     }
 
-    /// Bytes that will still be trimmed, as far as what was seen goes.
+    /// Bytes that will still be trimmed, as far as what was trimmed goes.
     fn expected(&self) -> u64 {
         let left = self.windows.left() as f64;
         let all = self.progress.total_bytes.max(1) as f64;
@@ -312,16 +344,17 @@ impl Trim {
         let looked = self.progress.looked_now_bytes as f64;
         // What is free is believed as if a tenth of it had been seen.
         let weight = all / 10.0;
-        let seen = self.progress.trimmed_bytes as f64;
-        let density = (seen + usual * weight) / (looked + weight);
+        let trimmed = self.engine.freed_bytes() as f64;
+        let density = (trimmed + usual * weight) / (looked + weight);
         ((left * density.min(1.0)) as u64).max(1)
     }
 
-    /// One window.
-    fn window(&mut self, limit: Limit, tick: &mut Tick<'_>) -> Result<Came, TrimError> {
-        let window = match self.unallocated {
-            true => NO_CHUNK,
-            false => self.windows.next(limit, &mut self.ahead),
+    /// One window. What it used of what is allowed.
+    fn window(&mut self, limit: Limit, tick: &mut Tick<'_>) -> Result<Limit, TrimError> {
+        let window = match (self.unallocated, self.again.take()) {
+            (true, _) => NO_CHUNK,
+            (false, Some(window)) => window,
+            (false, None) => self.windows.next(limit, &mut self.ahead),
         };
         let before = self.engine.discards();
         let told = Arc::new(AtomicU64::new(0));
@@ -341,6 +374,7 @@ impl Trim {
                 Ok(())
             }
         };
+        let slept = linux::clock::suspended();
         let began = Instant::now();
         let mut looking = Looking {
             tick,
@@ -352,37 +386,52 @@ impl Trim {
             // this was interrupted.
             Err(error) if is_end(&error) && self.goes_on_from() > 0 => {
                 self.windows.end();
-                return Ok(Came::default());
+                return Ok(Limit {
+                    bytes: 0,
+                    seconds: 0.0,
+                });
             }
             Err(error) => return Err(self.failed(error)),
         }
+        let cut_short = linux::clock::suspended().saturating_sub(slept) > SLEPT;
         let told = told.load(Ordering::Relaxed);
-        if let Some(anchor) = self.below.as_ref().filter(|_| told > 0) {
+        let due = match self.exact {
+            true => told,
+            false => window.holds.unwrap_or(told),
+        };
+        if let Some(anchor) = self.below.as_ref().filter(|_| due > 0) {
+            if let Some(device) = self.device.as_ref().filter(|_| !self.exact) {
+                late::done_by(device, &mut self.engine, &mut looking)?;
+            }
             self.engine.commit(anchor, &mut looking)?;
             let late = &mut self.late;
-            late.wait(&mut self.engine, told, before.bytes, &mut looking)?;
+            late.wait(&mut self.engine, due, before.bytes, &mut looking)?;
         } else if self.counted && !self.exact {
             // XFS sends them and goes on (Linux ≥ 6.6 `xfs_trim_perag_extents`).
             self.engine.settle(&mut looking)?;
         }
         let took = began.elapsed();
         let mut now = self.engine.read_within(took)?;
-        if self.counted && self.exact && now.bytes - before.bytes < told {
+        if self.counted && self.exact && now.bytes.saturating_sub(before.bytes) < told {
             std::thread::sleep(COUNTED);
             now = self.engine.read_within(took)?;
         }
         let seen = now.bytes.saturating_sub(before.bytes);
-        let bytes = if self.exact {
-            told
-        } else {
-            seen.min(window.length)
+        let bytes = match self.counted && !self.exact {
+            true => seen.min(window.length),
+            false => due,
+        };
+        // What was told beforehand is trimmed, whether the devices see it or not.
+        let trimmed = match self.counted && !self.exact {
+            true => bytes.max(window.holds.unwrap_or(0)),
+            false => bytes,
         };
         // All that will come has come.
         let swallowed = match self.counted {
-            true => bytes.saturating_sub(seen),
+            true => trimmed.saturating_sub(seen),
             false => 0,
         };
-        self.engine.freed(bytes, swallowed);
+        self.engine.freed(trimmed, swallowed);
         let busy = match (self.counted, now.busy, before.busy) {
             (true, Some(now), Some(before)) => now.saturating_sub(before).min(took),
             _ if bytes > 0 => took,
@@ -395,11 +444,17 @@ impl Trim {
         };
         self.progress.trimmed_bytes += bytes;
         self.progress.windows += 1;
-        match self.unallocated {
-            true => self.unallocated = false,
-            false => self.windows.landed(&window, came, limit),
+        match (self.unallocated, cut_short) {
+            // It stays as it is: the same call again.
+            (true, true) => {}
+            (true, false) => self.unallocated = false,
+            (false, true) => self.again = Some(window),
+            (false, false) => self.windows.landed(&window, came, limit),
         }
-        Ok(came)
+        Ok(Limit {
+            bytes: trimmed,
+            seconds: came.busy,
+        })
     }
 
     /// Notes how far it came, if it is time. On a disk that is full, or that others
@@ -428,6 +483,7 @@ const NO_CHUNK: Window = Window {
     start: 0,
     length: 64 << 10,
     spans: 0,
+    holds: None,
 };
 
 fn is_end(error: &io::Error) -> bool {

@@ -1,12 +1,15 @@
 //! Which of many file systems are trimmed: as fstrim(8) chooses.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
 use linux::devices;
 use linux::fstab::{Entry, noted_options};
 use linux::mounts::{self, Mount, MountError};
+
+use crate::words::{of_io, quoted};
 
 /// Keeps a file system from being trimmed with others.
 const NOT_THIS: &str = "X-fstrim.notrim";
@@ -18,6 +21,20 @@ pub struct Selected {
     pub path: PathBuf,
     /// From what.
     pub source: String,
+}
+
+/// Why it can't be told what is to be trimmed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum SelectError {
+    #[error("what is mounted can't be told: {0}")]
+    Mounts(#[from] MountError),
+    #[error(
+        "cannot read {}: {}; name a table that can be read",
+        quoted(path),
+        of_io(source)
+    )]
+    Table { path: PathBuf, source: io::Error },
 }
 
 /// The table of what is to be mounted.
@@ -33,11 +50,12 @@ pub const MOUNTED: &str = "/proc/self/mountinfo";
 /// before the list or a name excludes.
 ///
 /// # Errors
-/// If it can't be told what is mounted.
-pub fn select(files: &str, types: Option<&str>) -> Result<Vec<Selected>, MountError> {
+/// If it can't be told what is mounted, or none of the tables can be read. A machine
+/// without an fstab has an empty one.
+pub fn select(files: &str, types: Option<&str>) -> Result<Vec<Selected>, SelectError> {
     let sys = SysRoot::host();
     let mounts = mounts::list(&sys)?;
-    let entries = &listed(files, &|file| std::fs::read(file).ok());
+    let entries = &listed(files, &|file| std::fs::read(file))?;
     let utab = std::fs::read(sys.path("/run/mount/utab")).unwrap_or_default();
     let noted = |target: &PathBuf| noted_options(&utab, target);
     let takes = |mount: &Mount| takes_discards(&sys, mount);
@@ -45,11 +63,24 @@ pub fn select(files: &str, types: Option<&str>) -> Result<Vec<Selected>, MountEr
 }
 
 /// The entries of the first table that has any. `read`: what is in a file.
-fn listed(files: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<Entry> {
+///
+/// What can't be read is passed over, as by fstrim(8), but said where all is.
+fn listed(
+    files: &str,
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
+) -> Result<Vec<Entry>, SelectError> {
+    let (mut readable, mut failed) = (false, None);
     for file in files.split(':').filter(|file| !file.is_empty()) {
-        let Some(text) = read(file) else {
-            continue;
+        let text = match read(file) {
+            Ok(text) => text,
+            Err(error) if file == FSTAB && error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(source) => {
+                let path = PathBuf::from(file);
+                failed.get_or_insert(SelectError::Table { path, source });
+                continue;
+            }
         };
+        readable = true;
         let mut entries = linux::fstab::parse(&text);
         // One that lists nothing but swap space counts, too.
         if entries.is_empty() {
@@ -59,9 +90,12 @@ fn listed(files: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<Entry> {
         if file == FSTAB && !entries.iter().any(|entry| entry.target == Path::new("/")) {
             entries.extend(Mount::of("/").ok().map(Entry::from));
         }
-        return entries;
+        return Ok(entries);
     }
-    Vec::new()
+    match failed {
+        Some(error) if !readable => Err(error),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// The same, of what the machine says.
@@ -243,20 +277,20 @@ mod tests {
     #[test]
     fn a_table_of_swap_alone_is_the_one_that_counts() {
         let read = |file: &str| match file {
-            FSTAB | "/swap" => Some(b"UUID=1 none swap sw 0 0\n".to_vec()),
-            "/comments" => Some(b"# nothing\n\n".to_vec()),
-            "/data" => Some(b"/dev/sdb1 /data ext4 rw\n".to_vec()),
-            _ => None,
+            FSTAB | "/swap" => Ok(b"UUID=1 none swap sw 0 0\n".to_vec()),
+            "/comments" => Ok(b"# nothing\n\n".to_vec()),
+            "/data" => Ok(b"/dev/sdb1 /data ext4 rw\n".to_vec()),
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         };
         let targets = |files: &str| {
-            let entries = listed(files, &read);
+            let entries = listed(files, &read).unwrap();
             let target = |entry: Entry| entry.target.display().to_string();
             entries.into_iter().map(target).collect::<Vec<_>>()
         };
         assert_eq!(targets("/swap:/data"), ["none"]);
         assert_eq!(targets("/missing::/comments:/data"), ["/data"]);
         // Of the machine's table the root file system is a part, if it can be told.
-        let fstab = listed("/etc/fstab:/data", &read);
+        let fstab = listed("/etc/fstab:/data", &read).unwrap();
         let root = Mount::of("/").ok().map(Entry::from);
         assert_eq!(fstab[1..], *root.as_slice());
         // What isn't mounted at a path is never chosen.
@@ -264,5 +298,22 @@ mod tests {
         let none = |_: &PathBuf| Vec::new();
         let all = |_: &Mount| true;
         assert_eq!(chosen(&fstab[..1], None, &mounts, &none, &all, &all), []);
+    }
+
+    #[test]
+    fn it_is_said_where_no_table_can_be_read() {
+        let read = |file: &str| match file {
+            "/comments" => Ok(b"# nothing\n\n".to_vec()),
+            "/mine" => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        for files in ["/none", "/none:/mine", ":/none:"] {
+            let error = listed(files, &read).unwrap_err().to_string();
+            assert!(error.contains("'/none'"), "{files}: {error}");
+        }
+        // One that lists nothing can be read all the same, and no machine needs an fstab.
+        for files in ["", "/comments", "/none:/comments", "/comments:/mine", FSTAB] {
+            assert_eq!(listed(files, &read).unwrap(), [], "{files}");
+        }
     }
 }

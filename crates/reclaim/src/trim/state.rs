@@ -4,7 +4,7 @@
 //! a file system has the same UUID. A part of it that was asked for has one of its
 //! own, so that trimming it doesn't end what was interrupted. It is written aside and
 //! renamed, so that there is always a whole one, and what can't be what we wrote isn't
-//! believed.
+//! believed: then a trim begins anew, and replaces it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
@@ -49,14 +49,10 @@ pub(super) struct State {
     pub(super) trimmed_bytes: u64,
 }
 
-/// Why there is no going on.
+/// Why what is noted can't be read, written or removed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum StateError {
-    #[error(
-        "{path}: {why}; it isn't gone on with: trim without --resume, which begins anew and replaces it"
-    )]
-    NotOurs { path: PathBuf, why: String },
     #[error("{path}: can't {action} it: {source}")]
     Io {
         path: PathBuf,
@@ -70,8 +66,8 @@ pub enum StateError {
 pub(super) enum Left {
     Nothing,
     Here(State),
-    /// Of another size of the file system, or another part of it, why: what of this is
-    /// trimmed can't be told.
+    /// Of another size of the file system or another part of it, or none that can be
+    /// believed, why: what of this is trimmed can't be told.
     Outdated(String),
 }
 
@@ -158,9 +154,8 @@ impl Cursor {
 
     /// What was left of last time.
     pub(super) fn read(&self) -> Result<Left, StateError> {
-        let not_ours = |why: &str| StateError::NotOurs {
-            path: self.path.clone(),
-            why: why.to_owned(),
+        let not_ours = |why: &str| -> Result<Left, StateError> {
+            Ok(Left::Outdated(format!("{}: {why}", self.path.display())))
         };
         let opened = OpenOptions::new()
             .read(true)
@@ -170,7 +165,7 @@ impl Cursor {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Left::Nothing),
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-                return Err(not_ours("is a symbolic link"));
+                return not_ours("is a symbolic link");
             }
             Err(source) => return Err(self.failed("open", source)),
         };
@@ -178,25 +173,27 @@ impl Cursor {
             .metadata()
             .map_err(|source| self.failed("examine", source))?;
         if !found.is_file() {
-            return Err(not_ours("is no regular file"));
+            return not_ours("is no regular file");
         }
         if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o022 != 0 {
-            return Err(not_ours("others could have written it"));
+            return not_ours("others could have written it");
         }
         let mut text = String::new();
         let read = file.take(LONGEST + 1).read_to_string(&mut text);
         if read.is_err() || text.len() as u64 > LONGEST {
-            return Err(not_ours("is no state of a trim"));
+            return not_ours("is no state of a trim");
         }
-        let state: State = serde_json::from_str(&text)
-            .map_err(|error| not_ours(&format!("is no state of a trim ({error})")))?;
+        let state: State = match serde_json::from_str(&text) {
+            Ok(state) => state,
+            Err(error) => return not_ours(&format!("is no state of a trim ({error})")),
+        };
         if state.format != FORMAT {
-            return Err(not_ours("has a form that isn't known"));
+            return not_ours("has a form that isn't known");
         }
         if (&state.of.uuid, &state.of.device, &state.of.fs)
             != (&self.of.uuid, &self.of.device, &self.of.fs)
         {
-            return Err(not_ours("is of another file system"));
+            return not_ours("is of another file system");
         }
         let (was, is) = (state.of.size_bytes, self.of.size_bytes);
         if was != is {
@@ -212,7 +209,7 @@ impl Cursor {
         if state.position < self.of.start
             || state.position > self.of.start.saturating_add(self.of.length)
         {
-            return Err(not_ours("says a position that can't be"));
+            return not_ours("says a position that can't be");
         }
         Ok(Left::Here(state))
     }
@@ -386,10 +383,15 @@ mod tests {
     fn what_cannot_be_ours_is_not_believed() {
         let directory = tempfile::tempdir().unwrap();
         let cursor = Cursor::of(directory.path(), of());
-        let refused = |said: &str| {
-            let error = cursor.read().unwrap_err().to_string();
-            assert!(error.contains(said), "{said}: {error}");
-            assert!(error.contains("without --resume"), "{error}");
+        let place = cursor.path().display().to_string();
+        let refused = |said: &str| match cursor.read().unwrap() {
+            Left::Outdated(why) => {
+                assert!(
+                    why.starts_with(&place) && why.contains(said),
+                    "{said}: {why}"
+                );
+            }
+            other => panic!("{said}: {other:?}"),
         };
         cursor.write(1 << 30, 7).unwrap();
         let good = fs::read_to_string(cursor.path()).unwrap();

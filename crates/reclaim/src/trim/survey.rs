@@ -193,14 +193,14 @@ impl Survey {
         self.ground.mode == DebtMode::Commit
     }
 
-    /// XFS says how long the range was.
+    /// Whether it says how much it trimmed: XFS says how long the range was.
     pub(super) fn is_exact(&self) -> bool {
-        self.kind != "xfs" || !self.is_counted()
+        self.kind != "xfs"
     }
 
     /// Whether its discards are first holes in a file of another file system.
     pub(super) fn is_over_file(&self) -> bool {
-        self.over_file && self.is_counted() && self.is_exact()
+        self.over_file && self.is_counted()
     }
 
     /// All that can be discarded.
@@ -230,12 +230,18 @@ impl Survey {
                     ));
                 }
             }
+            Layout::Whole if self.kind == "f2fs" => notes.push(
+                "f2fs is mounted with discard: it sends by itself, when it is idle, what is \
+                 trimmed, so that nothing is paced or told"
+                    .to_owned(),
+            ),
             Layout::Whole => notes.push(format!(
                 "{} can be trimmed in one call only: it isn't paced, and it can't be gone on with",
                 self.kind
             )),
             _ => {}
         }
+        notes.extend(self.ground.by_drive.clone());
         if self.is_paced() && !self.is_counted() {
             notes.push(
                 "the devices' statistics are off: what is discarded can't be seen, and the rate is \

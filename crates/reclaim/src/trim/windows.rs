@@ -41,6 +41,13 @@ const OVERRUNS: u32 = 2;
 /// Of what is allowed, so much more may be trimmed where that saves a cut.
 const REST: u64 = 8;
 
+/// What is free on a thin volume or a sparse file may be nothing below already. Where
+/// the devices saw nothing of a window, the next may hold twice as many times what is
+/// allowed, and as many extents whose cost isn't known: up to so many bytes, as a group
+/// of ext4's, which is never less, and so many times and extents.
+const UNSEEN: u64 = 128 * MIB;
+const MOST_UNSEEN: u64 = 128;
+
 /// A cut that is nearer than this to the window's beginning needn't be at a
 /// multiple of the grain.
 const FINE: u64 = 64 << 10;
@@ -82,6 +89,9 @@ pub(super) struct Window {
     pub(super) length: u64,
     /// How long it is for progress: what is known to be there.
     pub(super) spans: u64,
+    /// Bytes of the free extents in it that are no shorter than the minimum; `None` where
+    /// that isn't told beforehand.
+    pub(super) holds: Option<u64>,
 }
 
 /// What came of a window.
@@ -110,6 +120,8 @@ pub(super) struct Windows {
     bold: f64,
     /// Of the group that `position` is in, the parts it is cut into.
     parts: u64,
+    /// How many times what is allowed the next may hold: 1 once something was seen.
+    unseen: u64,
     overruns: u32,
     costs: Costs,
 }
@@ -125,6 +137,7 @@ impl Windows {
             block: 1,
             bold: 1.0,
             parts: 1,
+            unseen: 1,
             overruns: 0,
             costs: Costs::default(),
         };
@@ -157,6 +170,16 @@ impl Windows {
     /// Nothing is left.
     pub(super) fn is_done(&self) -> bool {
         self.position >= self.end
+    }
+
+    /// The group that the next begins in, where there are groups.
+    pub(super) fn number(&self) -> Option<u64> {
+        match self.layout {
+            Layout::Groups { group, first, .. } => {
+                Some(self.position.saturating_sub(first) / group)
+            }
+            _ => None,
+        }
     }
 
     /// The group that comes next, if its contents can be looked at before.
@@ -195,13 +218,13 @@ impl Windows {
 
     /// The next window.
     pub(super) fn next(&mut self, limit: Limit, told: &mut dyn Foresight) -> Window {
-        let end = match self.layout.clone() {
-            Layout::Whole => u64::MAX,
+        let (end, holds) = match self.layout.clone() {
+            Layout::Whole => (u64::MAX, None),
             Layout::Groups {
                 group,
                 first,
                 block,
-            } => self.groups(limit, told, group, first, block),
+            } => (self.groups(limit, told, group, first, block), None),
             _ => self.pieces(limit, told),
         };
         let start = self.position;
@@ -216,6 +239,7 @@ impl Windows {
                 end => end - start,
             },
             spans,
+            holds,
         }
     }
 
@@ -322,70 +346,95 @@ impl Windows {
     }
 
     /// As long as is told or, where nothing is, as the last ones teach; and not across
-    /// a boundary.
-    fn pieces(&mut self, limit: Limit, told: &mut dyn Foresight) -> u64 {
+    /// a boundary. Where it ends, and what it holds.
+    fn pieces(&self, limit: Limit, told: &mut dyn Foresight) -> (u64, Option<u64>) {
         let boundary = match &self.layout {
             Layout::Allocation { group } => (self.position / group + 1) * group,
             // A chunk that a range doesn't begin with is passed over (Linux 6.12
             // `btrfs_lookup_first_block_group`).
             Layout::Chunks(chunks) => {
                 let chunk = chunks.iter().find(|chunk| chunk.end > self.position);
-                return chunk.map_or(u64::MAX, |chunk| chunk.end);
+                return (chunk.map_or(u64::MAX, |chunk| chunk.end), None);
             }
             _ => u64::MAX,
         };
         if boundary < u64::MAX && self.overruns >= OVERRUNS {
-            return boundary;
+            return (boundary, self.held(boundary, told));
         }
-        let end = if limit.bytes == u64::MAX {
-            self.position.saturating_add(LONGEST)
-        } else {
-            match self.foreseen(limit, boundary, told) {
-                Some(end) => return end,
-                None => {
-                    let grain = self.grain();
-                    self.position.saturating_add(self.span_for(limit)) / grain * grain
-                }
-            }
-        };
-        if end >= boundary {
-            return boundary;
+        if limit.bytes == u64::MAX {
+            let end = self.position.saturating_add(LONGEST).min(boundary);
+            return (end, self.held(end, told));
         }
-        end.max(self.position + 1)
+        if let Some((end, holds)) = self.foreseen(limit, boundary, told) {
+            return (end, Some(holds));
+        }
+        let grain = self.grain();
+        let end = self.position.saturating_add(self.span_for(limit)) / grain * grain;
+        (end.max(self.position + 1).min(boundary), None)
     }
 
-    /// As many free extents as are allowed, or a part of one that is longer; `None`
-    /// where it isn't told what is free.
-    fn foreseen(&self, limit: Limit, boundary: u64, told: &mut dyn Foresight) -> Option<u64> {
+    /// What is free up to there; `None` where it isn't told.
+    fn held(&self, end: u64, told: &mut dyn Foresight) -> Option<u64> {
+        let end = end.min(self.asked.end);
+        let (mut bytes, mut at) = (0, self.position);
+        while at < end {
+            let extent = match told.behind(at) {
+                Told::Unknown => return None,
+                Told::Nothing => break,
+                Told::Extent(extent) => extent,
+            };
+            let more = extent.end.min(end).saturating_sub(extent.start.max(at));
+            if more >= self.minimum {
+                bytes += more;
+            }
+            at = extent.end;
+        }
+        Some(bytes)
+    }
+
+    /// As many free extents as are allowed, or a part of one that is longer: where they
+    /// end, and their bytes. `None` where it isn't told what is free.
+    fn foreseen(
+        &self,
+        limit: Limit,
+        boundary: u64,
+        told: &mut dyn Foresight,
+    ) -> Option<(u64, u64)> {
+        let boundary = boundary.min(self.asked.end);
+        let unseen = limit.bytes.saturating_mul(self.unseen).min(UNSEEN);
+        let allowed = limit.bytes.max(unseen);
         let (mut bytes, mut extents) = (0, 0);
         let mut at = self.position;
         loop {
             let extent = match told.behind(at) {
                 Told::Unknown => return None,
-                Told::Nothing => return Some(boundary.min(self.asked.end)),
+                Told::Nothing => return Some((boundary, bytes)),
                 Told::Extent(extent) => extent,
             };
             let (start, end) = (extent.start.max(at), extent.end.min(boundary));
             if start >= boundary {
-                return Some(boundary);
+                return Some((boundary, bytes));
             }
             let more = end - start;
             if more < self.minimum {
                 at = end;
                 continue;
             }
-            let dear = self.costs.predict(extents + 1, bytes + more);
-            let most = limit.bytes.max(self.minimum);
+            let most = allowed.max(self.minimum);
             if extents == 0 && more > most.saturating_add(most / REST) {
-                return Some(self.cut(start..end, most));
+                let cut = self.cut(start..end, most);
+                return Some((cut, cut - start));
             }
-            if extents > 0 && (bytes + more > limit.bytes || dear.is_none_or(|s| s > limit.seconds))
-            {
-                return Some(start);
+            let dear = match self.costs.predict(extents + 1, bytes + more) {
+                Some(seconds) => seconds > limit.seconds,
+                None => extents >= self.unseen,
+            };
+            if extents > 0 && (bytes + more > allowed || dear) {
+                return Some((start, bytes));
             }
             (bytes, extents, at) = (bytes + more, extents + 1, end);
             if at >= boundary {
-                return Some(boundary);
+                return Some((boundary, bytes));
             }
         }
     }
@@ -421,6 +470,12 @@ impl Windows {
         if window.length != u64::MAX && came.bytes > 2 * window.length && came.bytes > 64 * MIB {
             self.overruns += 1;
         }
+        self.unseen = match window.holds {
+            // One in which nothing was free tells nothing.
+            Some(0) => self.unseen,
+            Some(_) if came.bytes == 0 => (self.unseen * 2).min(MOST_UNSEEN),
+            _ => 1,
+        };
         let share = |of: f64, limit: f64| if limit > 0.0 { of / limit } else { 1.0 };
         let worst = share(came.bytes.min(window.spans) as f64, limit.bytes as f64)
             .max(share(came.busy, limit.seconds))

@@ -96,7 +96,12 @@ fn command(args: &FstrimArgs) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(&own)?, "fstrim".to_owned()];
     let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
     match (&args.listed_in, args.all, args.fstab) {
-        (Some(files), ..) => add("listed-in", files.clone()),
+        (Some(files), ..) => {
+            let files = files.split(':').filter(|file| !file.is_empty());
+            let files: Result<Vec<String>, Error> =
+                files.map(|file| absolute(Path::new(file))).collect();
+            add("listed-in", files?.join(":"));
+        }
         (_, true, _) => add("listed-in", reclaim::trim::MOUNTED.to_owned()),
         (_, _, true) => add("listed-in", reclaim::trim::FSTAB.to_owned()),
         _ if args.mounts.is_empty() => add("listed-in", LISTED.to_owned()),

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linux::mounts::Mount;
 use pace::Policy;
 use reclaim::freer::FreerOptions;
 use reclaim::trim::{
@@ -54,6 +55,10 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         if stop.load(Ordering::Relaxed) {
             return Ok(Exit::Interrupted);
         }
+        // It is long since it was listed, where many are trimmed.
+        if many && is_gone(&one.path) {
+            continue;
+        }
         match trim(one, args, card.as_ref(), &stop, &mut told) {
             Came::Done => done += 1,
             Came::Unsupported if many || args.quiet_unsupported => done += 1,
@@ -67,6 +72,13 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         (true, 0, _) => Exit::AllFailed,
         (true, ..) => Exit::SomeFailed,
     })
+}
+
+/// Whether nothing is mounted there any more: what is there now is another file system's.
+fn is_gone(path: &Path) -> bool {
+    let place = path.canonicalize().ok();
+    let mount = place.as_ref().and_then(|place| Mount::of(place).ok());
+    mount.is_none_or(|mount| Some(mount.mount_point) != place)
 }
 
 fn named(path: &Path) -> Selected {
@@ -83,8 +95,7 @@ fn listed(args: &FstrimArgs) -> Result<Vec<Selected>, Error> {
         None if args.fstab => FSTAB,
         None => MOUNTED,
     };
-    select(files, args.types.as_deref())
-        .map_err(|error| Error::Usage(format!("what is mounted can't be told: {error}")))
+    select(files, args.types.as_deref()).map_err(|error| Error::Usage(error.to_string()))
 }
 
 fn policy(args: &FstrimArgs) -> Policy {

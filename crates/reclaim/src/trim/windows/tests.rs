@@ -223,6 +223,74 @@ fn what_is_told_is_neither_cut_nor_heaped_up() {
 }
 
 #[test]
+fn what_a_window_holds_is_told_with_it() {
+    let layout = Layout::Allocation { group: 10 * GIB };
+    let asked = 0..GIB + 5 * MIB;
+    let windows = || Windows::new(layout.clone(), asked.clone(), 20 * GIB).at_least(MIB);
+    let extents = vec![
+        MIB..3 * MIB,
+        // Shorter than the minimum.
+        5 * MIB..5 * MIB + 4096,
+        10 * MIB..12 * MIB,
+        // Part of it lies behind what was asked for.
+        GIB..2 * GIB,
+    ];
+    let held = |limit: Limit| {
+        let (mut windows, mut told) = (windows(), Extents(extents.clone()));
+        let mut held = Vec::new();
+        while !windows.is_done() {
+            let window = windows.next(limit, &mut told);
+            held.push(window.holds.map(|bytes| bytes / MIB));
+            let came = Came {
+                bytes: MIB,
+                discards: 1,
+                busy: 0.001,
+            };
+            windows.landed(&window, came, limit);
+        }
+        held
+    };
+    // Of the first nothing is known of its cost.
+    assert_eq!(held(limit(2 * MIB)), [2, 2, 2, 2, 1].map(Some));
+    assert_eq!(held(limit(u64::MAX)), [Some(9)]);
+    let silent = windows().next(limit(MIB), &mut Silent);
+    assert_eq!(silent.holds, None);
+    let unpaced = windows().next(limit(u64::MAX), &mut Silent);
+    assert_eq!(unpaced.holds, None);
+}
+
+/// A thin volume that holds nothing where it is free.
+#[test]
+fn what_swallows_discards_is_done_in_ever_longer_windows() {
+    let layout = Layout::Allocation { group: 100 * GIB };
+    let mut windows = Windows::new(layout, 0..u64::MAX, 100 * GIB);
+    let small = |i: u64| GIB + 2 * i * MIB..GIB + 2 * i * MIB + 4096;
+    let extents = std::iter::once(MIB..GIB);
+    let mut told = Extents(extents.chain((1..400).map(small)).collect());
+    let limit = limit(MIB);
+    let mut held = Vec::new();
+    while windows.position() < GIB {
+        let window = windows.next(limit, &mut told);
+        windows.landed(&window, Came::default(), limit);
+        held.push(window.holds.unwrap() / MIB);
+    }
+    assert_eq!(held[..8], [1, 2, 4, 8, 16, 32, 64, 128]);
+    assert_eq!(held.iter().sum::<u64>(), 1023);
+    assert!(held.iter().all(|&mib| mib <= 128 + 128 / REST), "{held:?}");
+    let many = windows.next(limit, &mut told);
+    assert_eq!(many.holds, Some(128 * 4096));
+    // Once something is seen, it is as careful as ever.
+    let came = Came {
+        bytes: 128 * 4096,
+        discards: 128,
+        busy: 1.0,
+    };
+    windows.landed(&many, came, limit);
+    let next = windows.next(limit, &mut told);
+    assert_eq!(next.holds, Some(2 * 4096), "two at 8 ms");
+}
+
+#[test]
 fn an_allocation_group_is_never_asked_for_whole() {
     let layout = Layout::Allocation { group: GIB };
     let mut windows = Windows::new(layout, 0..u64::MAX, 2 * GIB).in_blocks(4096);
