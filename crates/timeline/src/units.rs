@@ -11,8 +11,8 @@ use std::time::Duration;
 mod show;
 
 pub use show::{
-    byte_rate, bytes, bytes_decimal, bytes_exact, count, duration_exact, latency_us, percent, rate,
-    seconds,
+    byte_rate, bytes, bytes_decimal, bytes_exact, count, duration_exact, latency_us, percent,
+    percent_exact, rate, seconds,
 };
 
 /// One KiB, in bytes.
@@ -384,6 +384,12 @@ mod tests {
         fn shown_shares_come_back(share in 0.0_f64..=1.0) {
             let back = parse_share(&percent(share)).unwrap();
             prop_assert!((back - share).abs() <= 0.005_001, "{}", percent(share));
+        }
+
+        #[test]
+        fn exact_shares_come_back(share in 0.0_f64..=1.0) {
+            let back = parse_share(&percent_exact(share)).unwrap();
+            prop_assert!((back - share).abs() < 1e-9, "{}", percent_exact(share));
         }
 
         #[test]

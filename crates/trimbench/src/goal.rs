@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reclaim::words::quoted;
-use timeline::units::{bytes_exact, duration_exact, parse_share, percent};
+use timeline::units::{bytes_exact, duration_exact, percent_exact};
 
 use crate::cli::GoalArgs;
 
@@ -43,27 +43,9 @@ pub(crate) fn size_exact(bytes: u64) -> String {
     }
 }
 
-/// A share that is read as the same.
-pub(crate) fn percent_exact(share: f64) -> String {
-    let shown = percent(share).replace(' ', "").replace(".0%", "%");
-    match parse_share(&shown) {
-        Ok(read) if (read - share).abs() < 1e-9 => shown,
-        _ => share.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shares_survive() {
-        for share in [0.001, 0.05, 0.1, 0.123, 1.0 / 3.0, 0.98] {
-            let text = percent_exact(share);
-            let read = parse_share(&text).unwrap();
-            assert!((read - share).abs() < 1e-9, "{share}: {text}");
-        }
-    }
 
     #[test]
     fn what_a_shell_would_change_is_quoted() {

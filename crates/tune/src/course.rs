@@ -7,7 +7,7 @@ use bench::Survey;
 use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing, Work};
 use linux::space::Space;
 use linux::target::{self, TargetError};
-use timeline::units::{MIB, percent};
+use timeline::units::{MIB, percent_exact};
 
 use crate::trial::{Policy, Trial};
 
@@ -97,7 +97,7 @@ impl Course {
     fn method(&self, trial: &Trial) -> Method {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         let (program, at) = (text(&self.program), text(&self.mount_point));
-        let slowdown = format!("--slowdown={}", percent(self.slowdown).replace(' ', ""));
+        let slowdown = format!("--slowdown={}", percent_exact(self.slowdown));
         let words = match trial.policy {
             Policy::Online if self.discards_again => vec!["tune", &at, "--free-all", "{}"],
             Policy::Online => return Method::Unlink { parallel: 1 },

@@ -119,7 +119,7 @@ impl Ground {
                      first: echo {} > /sys/block/{}/queue/discard_max_bytes",
                     drive.name,
                     limit::most(drive.discard.max_hw_bytes, drive.discard.granularity_bytes),
-                    drive.name
+                    limit::whole(sys, &drive.name).unwrap_or_else(|| drive.name.clone())
                 ),
             });
         }

@@ -20,6 +20,9 @@ pub enum HeldError {
     /// It isn't what it was when it was looked at.
     #[error("something else changed {0} just now: try again")]
     Changed(String),
+    /// It was switched, and could not be switched back.
+    #[error("{0}")]
+    Left(String),
 }
 
 impl HeldError {
@@ -46,6 +49,8 @@ pub struct Held {
     was_online: bool,
     /// While the mount's option isn't the old one.
     switched: Option<DiscardGuard>,
+    /// What could not be put back: nothing more is tried then.
+    left: Option<String>,
 }
 
 impl Held {
@@ -77,6 +82,7 @@ impl Held {
             mount: ground.mount.clone(),
             was_online: ground.is_online(),
             switched: None,
+            left: None,
         })
     }
 
@@ -84,7 +90,7 @@ impl Held {
     ///
     /// # Errors
     /// When the kernel refuses it: XFS, for one, takes the option only when it is
-    /// mounted.
+    /// mounted. And when something could not be put back since it was taken.
     pub fn set(&mut self, trial: &Trial) -> Result<(), HeldError> {
         for limit in &self.limits {
             // As it is now, each drive has its own: that is put back.
@@ -94,7 +100,7 @@ impl Held {
             }
         }
         let online = trial.policy.is_online();
-        if online == self.was_online {
+        if online == self.was_online || self.is_lost() {
             return self.switch_back();
         }
         if self.switched.is_none() {
@@ -106,9 +112,19 @@ impl Held {
         Ok(())
     }
 
+    /// Whether something could not be put back: all that is tried from now on would be tried
+    /// with another setting than it says.
+    pub fn is_lost(&self) -> bool {
+        self.left.is_some()
+    }
+
     fn switch_back(&mut self) -> Result<(), HeldError> {
-        self.switched.take().map_or(Ok(()), DiscardGuard::restore)?;
-        Ok(())
+        if let Some(switched) = self.switched.take() {
+            self.left = switched.restore().err().map(|error| error.to_string());
+        }
+        self.left
+            .clone()
+            .map_or(Ok(()), |left| Err(HeldError::Left(left)))
     }
 
     /// Puts all back.

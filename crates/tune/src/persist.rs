@@ -101,16 +101,24 @@ pub struct FstabLine {
     pub should_be: String,
 }
 
-/// The line of a mount point with discards switched on or off; `None` where fstab has
-/// none, or where it says so already.
-pub fn fstab_line(fstab: &str, mount_point: &Path, online: bool) -> Option<FstabLine> {
+impl FstabLine {
+    /// Whether it has an option now, whatever value that has.
+    pub fn is_with(&self, option: &str) -> bool {
+        let options = options_of(&self.is).unwrap_or_default();
+        options.split(',').any(|one| name_of(one) == option)
+    }
+}
+
+/// The line of a mount point with `discard`, `discard=sync` or `nodiscard`; `None` where fstab
+/// has none, or where it says so already.
+pub fn fstab_line(fstab: &str, mount_point: &Path, option: &str) -> Option<FstabLine> {
     let is = line_of(fstab, mount_point)?;
     let options = options_of(is)?;
     let mut wanted: Vec<&str> = options
         .split(',')
-        .filter(|&option| option != "nodiscard" && option.split('=').next() != Some("discard"))
+        .filter(|&one| !["nodiscard", "discard"].contains(&name_of(one)))
         .collect();
-    wanted.push(if online { "discard" } else { "nodiscard" });
+    wanted.push(option);
     let wanted = wanted.join(",");
     // The fourth field alone, and the line's own spaces.
     let offset = options.as_ptr() as usize - is.as_ptr() as usize;
@@ -135,6 +143,11 @@ fn line_of<'a>(fstab: &'a str, mount_point: &Path) -> Option<&'a str> {
         let entries = linux::fstab::parse(line.as_bytes());
         entries.iter().any(|entry| entry.target == mount_point)
     })
+}
+
+/// An option without its value.
+fn name_of(option: &str) -> &str {
+    option.split_once('=').map_or(option, |(name, _)| name)
 }
 
 /// The fourth field of a line.
@@ -193,7 +206,10 @@ mod tests {
     #[test]
     fn one_field_of_fstab_changes() {
         let fstab = "# /dev/x /data ext4 discard 0 0\nUUID=1  /data\text4\tdefaults,discard,noatime 0 2\n/dev/y / ext4 defaults 0 1\n";
-        let fstab_line = |fstab: &str, at: &str, online| fstab_line(fstab, Path::new(at), online);
+        let fstab_line = |fstab: &str, at: &str, online| {
+            let option = if online { "discard" } else { "nodiscard" };
+            fstab_line(fstab, Path::new(at), option)
+        };
         let line = fstab_line(fstab, "/data", false).unwrap();
         assert_eq!(
             line.should_be,
@@ -211,6 +227,22 @@ mod tests {
         let spaced =
             fstab_line("/dev/x /my\\040data xfs discard 0 0\n", "/my data", false).unwrap();
         assert_eq!(spaced.should_be, "/dev/x /my\\040data xfs nodiscard 0 0");
+    }
+
+    #[test]
+    fn a_line_has_options_with_and_without_values() {
+        let fstab = "/dev/x /data btrfs compress=zstd,discard=async 0 0\n";
+        let line = fstab_line(fstab, Path::new("/data"), "discard=sync").unwrap();
+        assert_eq!(
+            line.should_be,
+            "/dev/x /data btrfs compress=zstd,discard=sync 0 0"
+        );
+        assert!(line.is_with("discard") && line.is_with("compress"));
+        assert!(!line.is_with("nodiscard"));
+        assert_eq!(
+            fstab_line(&line.should_be, Path::new("/data"), "discard=sync"),
+            None
+        );
     }
 
     #[test]

@@ -130,6 +130,15 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A share that [`parse_share`](super::parse_share) reads back within 1e-9.
+pub fn percent_exact(share: f64) -> String {
+    let shown = percent(share).replace(' ', "").replace(".0%", "%");
+    match super::parse_share(&shown) {
+        Ok(read) if (read - share).abs() < 1e-9 => shown,
+        _ => share.to_string(),
+    }
+}
+
 /// A duration that [`parse_duration`](super::parse_duration) reads back
 /// exactly, in its largest whole unit, e.g. `100ms`, `2m`.
 pub fn duration_exact(duration: Duration) -> String {

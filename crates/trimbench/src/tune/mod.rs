@@ -12,7 +12,7 @@ mod trials;
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 
-use ::tune::{Advice, Goal, Ground, Held, HeldError, Policy, advise, frontier};
+use ::tune::{Advice, Finding, Goal, Ground, Held, HeldError, Policy, advise, frontier};
 use bench::Survey;
 use bench::plan::Place;
 use timeline::units;
@@ -58,6 +58,13 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         None => None,
     };
     let svg = args.svg.as_deref().map(Sink::file).transpose()?;
+    if let (Some(json), Some(path)) = (&json, &args.svg)
+        && json.is(path)
+    {
+        return Err(Error::Usage(
+            "--json and --svg name the same file: give each its own".into(),
+        ));
+    }
     if let Some(directory) = &args.records {
         output::make_directory(directory)?;
     }
@@ -96,17 +103,30 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     };
     let advice = advise(&found.points, &goal);
     tell(people, &found, &advice, &trials);
-    let kept = match advice.set.filter(|_| args.apply) {
+    let wanted = advice.set.filter(|_| args.apply);
+    // First, for without it nodiscard is no discard at all.
+    let timer = match advice.finding {
+        Finding::PacedFstrim if args.persist && wanted.is_some() => {
+            set::install_timer(args).map(Some)
+        }
+        _ => Ok(None),
+    };
+    let (timer, untimed) = match timer {
+        Ok(timer) => (timer, Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    let kept = match wanted.filter(|_| untimed.is_ok()) {
         Some(trial) => held.keep(&trial).map(|()| Some(trial)),
         None => held.restore().map(|()| None),
     };
     let kept = kept.map_err(|e| Error::Setting(e.to_string()));
     // What was measured is kept first, and what was set is told, whatever else goes wrong.
-    let mut ended = Ok(());
+    let mut ended = untimed;
     if let Some(json) = &mut json {
         let applied = matches!(kept, Ok(Some(_)));
         let text = json::of(&ground, &trials, &found, &advice, applied);
-        ended = json.write(|to| to.write_all(text.as_bytes()));
+        let written = json.write(|to| to.write_all(text.as_bytes()));
+        ended = set::first_of(ended, written);
     }
     if let Some(mut svg) = svg {
         let text = svg::of(&ground, &trials, &found.points, &goal);
@@ -125,7 +145,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         people.print(&set::left_changed(&ground));
     }
     if args.persist {
-        let persisted = set::persist(&ground, &advice, kept, args, people);
+        let persisted = set::persist(&ground, &advice, kept, timer, args, people);
         ended = set::first_of(ended, persisted);
     }
     ended.map(|()| Exit::Done)

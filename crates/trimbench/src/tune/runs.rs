@@ -132,7 +132,7 @@ impl<'a> Rounds<'a> {
             if let Err(error) = held.set(trial) {
                 // XFS can't be remounted so; whatever else it is, the others may go on.
                 let note = format!("{} could not be tried: {error}", told(trial));
-                if self.is_now(trial) {
+                if self.is_now(trial) && self.runs.is_empty() {
                     return Err(Error::Setting(format!(
                         "{note}; all else is compared with that, so nothing was tried"
                     )));
@@ -142,7 +142,7 @@ impl<'a> Rounds<'a> {
                 }
                 self.people.print(&format!("{note}\n"));
                 self.notes.push(note);
-                return Ok(true);
+                return Ok(!held.is_lost());
             }
             let record = match self.run(trial)? {
                 Ended::Whole(record) => record,

@@ -11,11 +11,11 @@ use linux::mounts::{self, Mount};
 use reclaim::words::quoted;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
+use timeline::units::percent_exact;
 
 use crate::cli::TuneArgs;
 use crate::console::{self, Stream};
 use crate::exit::Error;
-use crate::goal::percent_exact;
 
 /// What went wrong first; what did after it is said at once.
 pub(super) fn first_of(first: Result<(), Error>, next: Result<(), Error>) -> Result<(), Error> {
@@ -49,8 +49,7 @@ pub(super) fn told(
         Some(_) if commands.is_empty() => format!("\nAll is as it was. {needs}"),
         Some(_) => format!("\nSet:\n{commands}{needs}"),
         None => format!(
-            "\nAll is as it was. To set it (or: trimbench tune {} --apply{}):\n{commands}{timer}",
-            word(&args.path),
+            "\nAll is as it was. To set it (or the same command with --apply{}):\n{commands}{timer}",
             if timer.is_empty() { "" } else { " --persist" },
         ),
     }
@@ -110,47 +109,50 @@ fn commands(ground: &Ground, trial: &Trial, etc: &Path) -> String {
     text
 }
 
-/// Whether ours is installed. That somebody enabled it is theirs to know.
-fn has_timer(etc: &Path) -> bool {
-    etc.join("systemd/system/trimbench-fstrim.timer").exists()
-}
-
-/// The command that installs the timer which a trial's way needs, unless it is there or
-/// `--persist` installs it.
+/// The commands that install and start the timer which a trial's way needs, unless that was
+/// done or `--persist` does it.
 fn timer_command(trial: &Trial, args: &TuneArgs) -> String {
-    match trial.policy {
-        Policy::PacedFstrim if !args.persist && !has_timer(&args.etc) => {
-            format!("  trimbench {}\n", timer_words(args.slowdown).join(" "))
-        }
-        _ => String::new(),
+    if trial.policy != Policy::PacedFstrim || args.persist {
+        return String::new();
+    }
+    let units = args.etc.join("systemd/system");
+    let timer = "trimbench-fstrim.timer";
+    let enable = format!("  systemctl enable --now {timer}\n");
+    match (
+        units.join(timer).exists(),
+        units.join("timers.target.wants").join(timer).exists(),
+    ) {
+        (true, true) => String::new(),
+        (true, false) => enable,
+        (false, _) => format!(
+            "  trimbench {}\n{enable}",
+            timer_words(args.slowdown).join(" ")
+        ),
     }
 }
 
 /// Makes what is set outlast a restart, be it since just now or since before: writes a
-/// udev rule and installs a timer. A line of fstab is only shown, for a mistake in it
-/// keeps a machine from starting.
+/// udev rule, and tells of the timer that was installed. A line of fstab is only shown, for a
+/// mistake in it keeps a machine from starting.
 pub(super) fn persist(
     ground: &Ground,
     advice: &Advice,
     kept: Option<Trial>,
+    timer: Option<String>,
     args: &TuneArgs,
     people: Stream,
 ) -> Result<(), Error> {
-    // Each is attempted whatever becomes of the others; the timer first, for without it
-    // nodiscard is no discard at all.
-    let timer = match advice.finding {
-        Finding::PacedFstrim => install_timer(args).map(Some),
-        _ => Ok(None),
-    };
+    if kept.is_none() && matches!(advice.finding, Finding::TooFewRuns) {
+        people.print("For the next starts nothing is written, for nothing was found out.\n");
+        return Ok(());
+    }
+    // Each is attempted whatever becomes of the others.
     let rule = keep_limit(ground, kept, &args.etc);
     let online = kept.map_or(ground.is_online(), |trial| trial.policy.is_online());
-    let line = match (&timer, online) {
-        (Err(_), false) => None,
-        _ => fstab(ground, online, &args.etc),
-    };
+    let line = fstab(ground, online, &args.etc);
     let mut ended = Ok(());
     let mut nothing = true;
-    for part in [timer, rule, Ok(line)] {
+    for part in [Ok(timer), rule, Ok(line)] {
         match part {
             Ok(None) => continue,
             Ok(Some(text)) => people.print(&text),
@@ -310,11 +312,19 @@ fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
             at.display()
         ),
     };
-    // Where nothing changes now, what isn't said there is as it is.
-    let says = |line: &persist::FstabLine| {
-        online != ground.is_online() || online || line.is.contains("discard")
+    let option = match (online, ground.mount.fs.as_str()) {
+        (false, _) => "nodiscard",
+        // A bare one is the same, but this says so.
+        (true, "btrfs") => "discard=sync",
+        (true, _) => "discard",
     };
-    match own.and_then(|own| persist::fstab_line(&text, &own, online)) {
+    // Where nothing has changed now, what isn't said there is as the file system has it; and
+    // which of its ways of discarding btrfs is to have for good was not compared.
+    let says = |line: &persist::FstabLine| {
+        let contrary = if online { "nodiscard" } else { "discard" };
+        online != ground.is_online() || line.is_with(contrary)
+    };
+    match own.and_then(|own| persist::fstab_line(&text, &own, option)) {
         Some(line) if !says(&line) => None,
         Some(line) => Some(format!(
             "In {} change this line by hand (it is not written to):\n- {}\n+ {}\n{bind}",
@@ -328,7 +338,7 @@ fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
              the option {}.\n{bind}",
             path.display(),
             at.display(),
-            if online { "discard" } else { "nodiscard" }
+            option
         )),
     }
 }
@@ -341,7 +351,7 @@ fn timer_words(slowdown: f64) -> [String; 4] {
 }
 
 /// Installs the timer; what that says.
-fn install_timer(args: &TuneArgs) -> Result<String, Error> {
+pub(super) fn install_timer(args: &TuneArgs) -> Result<String, Error> {
     let failed = |why: String| Error::Setting(format!("the timer was not installed: {why}"));
     let units = args.etc.join("systemd/system");
     fs::create_dir_all(&units).map_err(|e| failed(format!("{}: {e}", units.display())))?;

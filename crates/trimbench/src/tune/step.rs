@@ -4,6 +4,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use timeline::units::percent_exact;
+
 use crate::cli::TuneArgs;
 use crate::exit::{Error, Exit};
 
@@ -19,7 +21,7 @@ pub(super) fn trim_after(file: &Path, args: &TuneArgs) -> Result<Exit, Error> {
     let failed = |e: std::io::Error| Error::Setting(format!("can't run `trimbench fstrim`: {e}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("fstrim").arg(&args.path).arg("--quiet");
-    command.arg(format!("--slowdown={}%", args.slowdown * 100.0));
+    command.arg(format!("--slowdown={}", percent_exact(args.slowdown)));
     // What else is free isn't a part of the experiment, but for the rest of a chunk of btrfs.
     command.arg(format!("--offset={}", taken.start));
     command.arg(format!("--length={}", (taken.end - taken.start).max(1)));

@@ -93,6 +93,15 @@ impl Trials {
                 });
             }
         }
+        let least = course.beside() * all.len() as u32;
+        if args.time < least {
+            return Err(Error::Usage(format!(
+                "--time {}: one run of each takes {} at least: give it that, or fewer --limits or \
+                 --policies",
+                units::duration_exact(args.time),
+                minutes(least),
+            )));
+        }
         Ok(Trials {
             course,
             all,

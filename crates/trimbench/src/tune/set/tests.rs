@@ -93,7 +93,8 @@ fn what_is_trimmed_later_needs_a_timer_that_persist_installs() {
         let args = args(&[&["--slowdown", "7%"][..], more].concat());
         told(&ground, &advice, kept, &args)
     };
-    let timer = "  trimbench fstrim --all --install-timer --slowdown=7%\n";
+    let timer = "  trimbench fstrim --all --install-timer --slowdown=7%\n  \
+                 systemctl enable --now trimbench-fstrim.timer\n";
     let (on, off) = (DiscardSetting::On, DiscardSetting::Off);
 
     let to_set = said(on, None, &[]);
