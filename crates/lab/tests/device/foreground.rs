@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{Bench, NAME, cannot};
-use crate::gate::alone;
+use crate::gate::{alone, thrice};
 
 const DISCARD_S: f64 = 0.05;
 const DEPTH: f64 = 8.0;
@@ -81,17 +81,21 @@ fn reads_of_the_foreground_cgroup_wait_only_for_the_drive() {
     let _alone = alone();
     let slow = ["a=50ms", "b=0us/MiB", "discard.queue=exclusive", "phi=0"];
     let bench = Bench::new("ideal", &slow, 512, |_| {});
-    let undisturbed = reads(&bench, true, false).reads;
-    let inside = reads(&bench, true, true);
-    let outside = reads(&bench, false, true);
-    eprintln!(
-        "φ = 0: {undisturbed} reads in a second without discards; inside {} beside {}, outside {} \
-         beside {}",
-        inside.reads, inside.discards, outside.reads, outside.discards
-    );
-    // Unaffected, but for the work of those who discard on a small machine.
-    assert!(inside.reads > 0.5 * undisturbed);
-    waits(&outside, undisturbed);
+    let undisturbed = thrice(|| {
+        let undisturbed = reads(&bench, true, false).reads;
+        let inside = reads(&bench, true, true);
+        let told = format!(
+            "φ = 0: {undisturbed} reads in a second without discards; inside {} beside {}",
+            inside.reads, inside.discards
+        );
+        eprintln!("{told}");
+        // Unaffected, but for the work of those who discard on a small machine.
+        match inside.reads > 0.5 * undisturbed {
+            true => Ok(undisturbed),
+            false => Err(told),
+        }
+    });
+    waits(&reads(&bench, false, true), undisturbed);
     bench.lab.set(NAME, &["phi=1".to_owned()]).unwrap();
     for in_cgroup in [true, false] {
         waits(&reads(&bench, in_cgroup, true), undisturbed);

@@ -10,7 +10,7 @@ use lab::{Fs, Launcher};
 use crate::common::{Bench, NAME, cannot, launcher};
 
 /// A drive waits for itself for ever; everything else is over in seconds.
-const SECONDS: &str = "60";
+const SECONDS: &str = "180";
 const MIB: u64 = 1 << 20;
 
 #[test]

@@ -69,7 +69,7 @@ fn what_fio_wrote_is_there_beside_trims() {
     ];
     for given in drives {
         let bench = Bench::new(given.0, given.1, 96, |_| {});
-        let end = Instant::now() + soak_or(Duration::from_secs(20)) / drives.len() as u32;
+        let end = Instant::now() + soak_or(Duration::from_secs(8)) / drives.len() as u32;
         let mut rounds = 0;
         while rounds == 0 || Instant::now() < end {
             let output = round(&bench);

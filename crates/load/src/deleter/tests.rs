@@ -198,19 +198,17 @@ fn an_outside_program_that_fails_is_told_with_what_it_said() {
 fn what_an_outside_program_frees_is_seen_while_it_runs() {
     let directory = tempfile::tempdir().expect("directory");
     let paths = files(directory.path(), 2, 1 << 20);
-    let script = "rm \"$1\"; sleep 0.3; rm \"$2\"";
-    let argv = ["sh", "-c", script, "sh"];
+    let go = directory.path().join("go");
+    let script = "rm \"$1\"; until [ -e \"$0\" ]; do sleep 0.02; done; rm \"$2\"";
+    let argv = ["sh", "-c", script, go.to_str().expect("UTF-8")];
     let deletion = Deletion::start(command(&argv, paths), Clock::start()).expect("starts");
-    let begin = Instant::now();
-    let mut half_seen = false;
-    while !deletion.is_done() && begin.elapsed() < LONG {
+    wait_until(|| {
         let progress = deletion.progress();
-        half_seen |= progress.files_done == 1
+        progress.files_done == 1
             && progress.freed_bytes == progress.total_bytes / 2
-            && progress.in_call_since.is_some();
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    assert!(half_seen);
+            && progress.in_call_since.is_some()
+    });
+    std::fs::write(&go, "").expect("write");
     let progress = deletion.finish(LONG).progress;
     assert_eq!(progress.freed_bytes, progress.total_bytes);
 }

@@ -130,10 +130,25 @@ fn btrfs_sync_and_async() {
         return;
     }
     let _turn = gate::beside();
+    gate::thrice(btrfs_sync);
+    // Two minutes of grace: nobody waits for that.
+    let fs = LoopFs::new(&BTRFS, "discard=async");
+    let (_, felt, notes) = empty(&fs, &victim(&fs));
+    assert!(felt.discarded < BYTES / 2, "{felt:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("discard=async")),
+        "{notes:?}"
+    );
+}
+
+/// What is wrong: a thread of the kernel's removes block groups when it has its turn, which on a
+/// busy machine may be too late.
+fn btrfs_sync() -> Result<(), String> {
+    let check = |so: bool, felt: &Felt| so.then_some(()).ok_or_else(|| format!("{felt:?}"));
     let fs = LoopFs::new(&BTRFS, "discard=sync");
     let (emptied, felt, _) = empty(&fs, &victim(&fs));
-    assert!(felt.answered && felt.written_off == 0, "{felt:?}");
-    assert!(felt.discarded >= BYTES / 100 * 98, "{felt:?}");
+    check(felt.answered && felt.written_off == 0, &felt)?;
+    check(felt.discarded >= BYTES / 100 * 98, &felt)?;
     assert!(emptied.calls >= 1);
     // An extent that was allocated before it was written is up to 256 MiB long, and it is
     // discarded when all of it is free: nobody waits for that in between.
@@ -146,33 +161,18 @@ fn btrfs_sync_and_async() {
     }
     file.sync_all().unwrap();
     let (emptied, felt, _) = empty(&fs, &file);
-    assert!(felt.answered && felt.written_off == 0, "{felt:?}");
-    assert!(
-        emptied.exempt == 0 && felt.discarded >= 500 * MIB,
-        "{felt:?}"
-    );
+    assert_eq!(emptied.exempt, 0, "{emptied:?}");
+    check(felt.answered && felt.written_off == 0, &felt)?;
+    check(felt.discarded >= 500 * MIB, &felt)?;
     // Nothing of it comes later: block groups that are empty now were discarded, too.
-    assert!(felt.again >= 200 * MIB, "{felt:?}");
+    check(felt.again >= 200 * MIB, &felt)?;
     let discards = || fs.discarded();
     let ended = discards();
     for _ in 0..3 {
         linux::btrfs::sync_and_clean(File::open(fs.path()).unwrap()).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
-    assert!(
-        discards() < ended + 16 * MIB,
-        "{} after {ended}",
-        discards()
-    );
-    drop((file, fs));
-    // Two minutes of grace: nobody waits for that.
-    let fs = LoopFs::new(&BTRFS, "discard=async");
-    let (_, felt, notes) = empty(&fs, &victim(&fs));
-    assert!(felt.discarded < BYTES / 2, "{felt:?}");
-    assert!(
-        notes.iter().any(|note| note.contains("discard=async")),
-        "{notes:?}"
-    );
+    check(discards() < ended + 16 * MIB, &felt)
 }
 
 /// A file of a tmpfs stands for one of a FAT.

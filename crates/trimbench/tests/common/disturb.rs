@@ -1,6 +1,7 @@
 //! Things that go wrong on purpose.
 
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,24 +13,28 @@ use super::sweep;
 /// A frozen file system, thawed whatever happens.
 pub struct Freezer<'a> {
     fs: &'a LoopFs,
-    since: Instant,
+    /// Before it began to freeze, and when it was frozen.
+    began: Instant,
+    frozen: Instant,
 }
 
 impl<'a> Freezer<'a> {
     /// Freezes it: writes wait until [`Freezer::thaw`].
     pub fn freeze(fs: &'a LoopFs) -> Self {
+        let began = Instant::now();
         must("fsfreeze", &["-f", &fs.path().to_string_lossy()]);
         Self {
             fs,
-            since: Instant::now(),
+            began,
+            frozen: Instant::now(),
         }
     }
 
-    /// Thaws it, and tells how long it was frozen.
-    pub fn thaw(self) -> Duration {
-        let since = self.since;
+    /// Thaws it, and tells how long it was frozen: at least, and at most.
+    pub fn thaw(self) -> Range<Duration> {
+        let (began, least) = (self.began, self.frozen.elapsed());
         drop(self);
-        since.elapsed()
+        least..began.elapsed()
     }
 }
 

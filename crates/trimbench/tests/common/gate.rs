@@ -140,6 +140,18 @@ fn locked(kind: &str, operation: FlockOperation) -> File {
     file
 }
 
+/// What one of three tries gives, each of which may say instead why it tells nothing: on a noisy
+/// machine a single one too often does. What is surely wrong is no reason for another: it panics.
+pub fn thrice<T>(mut once: impl FnMut() -> Result<T, String>) -> T {
+    for _ in 0..2 {
+        match once() {
+            Ok(told) => return told,
+            Err(why) => eprintln!("once more: {why}"),
+        }
+    }
+    once().unwrap_or_else(|why| panic!("three times in vain: {why}"))
+}
+
 /// Whether the long counts are asked for (`make soak`).
 pub fn soak() -> bool {
     std::env::var_os("TRIMBENCH_SOAK").is_some()

@@ -13,7 +13,7 @@ use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// No run of a test takes longer, not even on a loaded machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// The built binary, with nothing of the caller's surroundings that changes what it prints.
 pub fn trimbench() -> Command {
@@ -168,6 +168,16 @@ impl Running {
         self.until(what, || {
             let said = std::fs::read_to_string(&path).unwrap_or_default();
             said.matches(what).count() >= times
+        });
+    }
+
+    /// Waits until it has printed so many whole lines on standard output.
+    #[track_caller]
+    pub fn until_printed(&mut self, lines: usize) {
+        let path = format!("/proc/self/fd/{}", self.stdout.as_raw_fd());
+        self.until("lines on standard output", || {
+            let printed = std::fs::read_to_string(&path).unwrap_or_default();
+            printed.matches('\n').count() >= lines
         });
     }
 

@@ -9,12 +9,14 @@ fn loaded(arguments: &[&str]) -> Option<Measured> {
     loaded_in(beside(), arguments)
 }
 
+/// A run that deletes nothing: only its foregrounds are looked at.
 fn loaded_in(_turn: Turn, arguments: &[&str]) -> Option<Measured> {
     if lacks(LOOP_EXT4) {
         return None;
     }
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", 2 * SMALL, On::Tmpfs);
-    let measured = measure(fs.path(), arguments).succeeds();
+    let arguments = [&["--delete", "none"], arguments].concat();
+    let measured = measure(fs.path(), &arguments).succeeds();
     assert_eq!(fs.names(), [""; 0], "it left something behind");
     Some(measured)
 }

@@ -97,7 +97,7 @@ fn truncation_goes_in_chunks_with_sleep_and_fsync() {
     let freeing = measured
         .lines("interval")
         .filter(|interval| interval["freed_bytes"].as_u64() > Some(0));
-    assert!(freeing.count() >= 3);
+    assert!(freeing.count() >= 2);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
+use rustix::process::Signal;
+
 use crate::common::gate::{LOOP_EXT4, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::common::run::run;
@@ -45,7 +47,7 @@ fn a_deletion_that_goes_on_finds_the_disk_full() {
     let Some(fs) = quiet_fs(LARGE) else { return };
     for how in ["lsm", "spill"] {
         let files = Files::new();
-        let arguments = ["--delete", how, "--size", "512M", "--run-for", "4s"];
+        let arguments = ["--delete", how, "--size", "512M", "--run-for", "2s"];
         let mut running = begin(fs.path(), &files, &arguments);
         running.until("the deletion", || files.in_phase("delete"));
         // Also what it frees meanwhile.
@@ -206,7 +208,7 @@ fn a_verdict_that_cannot_be_written_hides_no_other_ending() {
     run(short(&["--baseline", "300ms", "--fail-on", "p99>1ns"])).fails_with(3, &["No space left"]);
     let mut running = crate::common::run::start(short(&["--baseline", "60s"]));
     running.until("it works", || file_of_run(&fs, "victim-000001").is_some());
-    running.signal(rustix::process::Signal::INT);
+    running.signal(Signal::INT);
     running
         .wait()
         .fails_with(130, &["No space left", "interrupted"]);
@@ -218,11 +220,15 @@ fn a_run_beside_another_leaves_the_others_files_alone() {
     let _turn = beside();
     let Some(fs) = quiet_fs(LARGE) else { return };
     let (first, second) = (Files::new(), Files::new());
-    let mut long = begin(fs.path(), &first, &["--baseline", "6s"]);
+    let mut long = begin(fs.path(), &first, &["--baseline", "1h"]);
     long.until("the baseline", || first.in_phase("baseline"));
     let done = run(command_on(fs.path(), &second, &[]));
     second.read(done).succeeds();
-    assert!(!long.is_over(), "too short to tell");
-    first.read(long.wait()).succeeds();
+    assert!(!long.is_over(), "the other ended it");
+    for name in ["owner", "foreground", "victim-000001"] {
+        assert!(file_of_run(&fs, name).is_some(), "{name}");
+    }
+    long.signal(Signal::INT);
+    long.wait().fails_with(130, &["nterrupted"]);
     assert_eq!(fs.names(), [""; 0]);
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks};
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On};
 use crate::common::recorded::recorded;
 use crate::common::run::{Done, run, trimbench};
@@ -166,16 +166,24 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
     assert!(done.succeeds().stdout.contains("3 runs"), "{}", done.text());
     assert!(!card.exists());
 
-    let done = climb(&["--output", card.to_str().unwrap()]);
-    let text = &done.succeeds().stdout;
-    println!("{text}");
-    near("a", row_us(text, "a, each discard"), 20_000.0, 0.15);
-    near("b", row_us(text, "b, each MiB"), 1000.0, 0.15);
-    let rungs = rungs(text);
-    for &(mib, us) in [rungs.first(), rungs.last()].into_iter().flatten() {
-        near(&format!("{mib} MiB"), us, 20_000.0 + 1000.0 * mib, 0.1);
-    }
-    assert!(rungs.len() >= 2, "{text}");
+    thrice(|| {
+        let done = climb(&["--output", card.to_str().unwrap()]);
+        let text = &done.succeeds().stdout;
+        println!("{text}");
+        let rungs = rungs(text);
+        assert!(rungs.len() >= 2, "{text}");
+        for &(mib, us) in [rungs.first(), rungs.last()].into_iter().flatten() {
+            let expected = 20_000.0 + 1000.0 * mib;
+            // A busy machine adds to what the drive takes, and takes nothing off.
+            if us > 1.1 * expected {
+                return Err(format!("{mib} MiB in {us} µs"));
+            }
+            near(&format!("{mib} MiB"), us, expected, 0.1);
+        }
+        near("a", row_us(text, "a, each discard"), 20_000.0, 0.15);
+        near("b", row_us(text, "b, each MiB"), 1000.0, 0.15);
+        Ok(())
+    });
     let toml = fs::read_to_string(&card).unwrap();
     assert!(
         toml.contains("name = \"mine\"") && toml.contains("measured 20"),
@@ -190,7 +198,7 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
     assert!(left.iter().all(|name| name == "lost+found"), "{left:?}");
     // What deletes there goes by the card.
     let file = Path::new(mount).join("file");
-    fs::write(&file, vec![7; 32 << 20]).unwrap();
+    fs::write(&file, vec![7; 8 << 20]).unwrap();
     let mut remove = trimbench();
     remove.args(["rm", "--slowdown", "50%", "--profile"]);
     remove.arg(&card).arg(&file);

@@ -5,18 +5,21 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::common::gate::{LOOP_EXT4, alone, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::common::run::at_once;
 use crate::quick::{Measured, measure, number};
 
 fn quiet_fs() -> LoopFs {
     LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs)
 }
 
+/// A run that deletes nothing: only its foreground is looked at.
 fn loaded(arguments: &[&str]) -> Option<Measured> {
     let _turn = beside();
     if lacks(LOOP_EXT4) {
         return None;
     }
-    let measured = measure(quiet_fs().path(), arguments).succeeds();
+    let arguments = [&["--delete", "none"], arguments].concat();
+    let measured = measure(quiet_fs().path(), &arguments).succeeds();
     assert!(measured.total(0, "ops") > 0, "the foreground did nothing");
     assert_eq!(measured.total(0, "errors"), 0);
     Some(measured)
@@ -89,18 +92,23 @@ fn rate_is_an_open_loop_of_that_rate() {
     if lacks(LOOP_EXT4) {
         return;
     }
-    for (arrival, poisson) in [("constant", false), ("poisson", true)] {
-        let arguments = [
-            "--rate",
-            "500",
-            "--arrival",
-            arrival,
-            "--baseline",
-            "2s",
-            "--delete",
-            "none",
-        ];
-        let measured = measure(quiet_fs().path(), &arguments).succeeds();
+    let with = |arrival: &'static str| {
+        move || {
+            let arguments = [
+                "--rate",
+                "500",
+                "--arrival",
+                arrival,
+                "--baseline",
+                "2s",
+                "--delete",
+                "none",
+            ];
+            measure(quiet_fs().path(), &arguments).succeeds()
+        }
+    };
+    let both = at_once([&with("constant"), &with("poisson")]);
+    for (measured, poisson) in both.into_iter().zip([false, true]) {
         let kind = measured.actor(0);
         assert_eq!(kind["loop"], "open");
         assert_eq!(number(&kind["rate_per_s"]), 500.0);
@@ -111,7 +119,10 @@ fn rate_is_an_open_loop_of_that_rate() {
             .filter(|i| !i["actors"][0].is_null());
         let seconds: f64 = intervals.map(|interval| number(&interval["seconds"])).sum();
         let rate = measured.total(0, "ops") as f64 / seconds;
-        assert!((400.0..600.0).contains(&rate), "{arrival}: {rate}/s");
+        assert!(
+            (400.0..600.0).contains(&rate),
+            "poisson {poisson}: {rate}/s"
+        );
     }
 }
 

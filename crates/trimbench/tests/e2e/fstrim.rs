@@ -143,6 +143,22 @@ fn xfs_is_trimmed_in_pieces() {
     );
 }
 
+/// As on a thin volume: of what was never written the device sees no discards.
+#[test]
+fn what_is_nothing_below_costs_no_window_for_each_mib() {
+    if needs("mkfs.xfs") {
+        return;
+    }
+    let _turn = beside();
+    let states = tempfile::tempdir().unwrap();
+    let fs = LoopFs::new(Fs::Xfs, "nodiscard", 64 << 10, On::Disk);
+    let at = fs.path().to_string_lossy();
+    // One for each MiB would take longer than any test may.
+    let done = trimmed(states.path(), &["--verbose", &at]);
+    let said = &done.succeeds().stdout;
+    assert!(bytes_in(said) < 1 << 30, "{}", done.text());
+}
+
 #[test]
 fn btrfs_is_trimmed_in_its_own_addresses() {
     if needs("mkfs.btrfs") {
@@ -313,6 +329,7 @@ fn what_cannot_be_trimmed_is_told() {
         "cannot be used with",
     );
     fails(1, &["/nothing"], "/nothing");
+    fails(2, &["--listed-in", "/nothing:/none"], "'/nothing'");
     fails(1, &["/etc/passwd"], "not a directory");
     fails(1, &["--dry-run", &at], "discard operation is not supported");
     if !rustix::process::geteuid().is_root() {
@@ -336,6 +353,14 @@ fn the_timer_is_written_and_what_is_others_is_left() {
         shown.succeeds().stdout.contains("--slowdown=5%%"),
         "{}",
         shown.text()
+    );
+    // A service has another directory than whoever writes it.
+    let listed = install(&["--dry-run", "--listed-in", "tab::/etc/fstab"]);
+    let said = &listed.succeeds().stdout;
+    assert!(
+        said.contains("--listed-in=/") && said.contains("/tab:/etc/fstab"),
+        "{}",
+        listed.text()
     );
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     // One that was killed in the middle has left this.

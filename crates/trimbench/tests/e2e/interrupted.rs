@@ -136,16 +136,15 @@ fn an_outside_program_is_ended_too() {
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     let files = Files::new();
     let program = "sh -c 'echo $$ > /dev/stderr; exec sleep 1000' {}";
+    let theirs = sleepers();
+    let ours = || -> Vec<String> {
+        let new = |pid: &String| !theirs.contains(pid);
+        sleepers().into_iter().filter(new).collect()
+    };
     let mut running = begin(fs.path(), &files, &["--delete-with", program]);
-    running.until("the deletion", || files.in_phase("delete"));
-    let before = sleepers();
-    assert!(!before.is_empty());
+    running.until("the program", || !ours().is_empty());
     ends_cleanly(&fs, &files, running, "delete", Signal::INT);
-    let after = sleepers();
-    assert!(
-        before.iter().any(|pid| !after.contains(pid)),
-        "it still runs: {before:?}"
-    );
+    assert_eq!(ours(), [""; 0], "it still runs");
 }
 
 #[test]
@@ -193,11 +192,15 @@ fn a_second_ctrl_c_ends_it_at_once() {
     }
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     let files = Files::new();
+    let place = tempfile::tempdir().unwrap();
+    let deaf = place.path().join("deaf");
     // It doesn't heed SIGTERM, so that the first Ctrl-C waits until it is killed, 2 s later.
-    let program = "sh -c 'trap \"\" TERM; sleep 20' {}";
-    let mut running = begin(fs.path(), &files, &["--delete-with", program]);
-    running.until("the deletion", || files.in_phase("delete"));
-    std::thread::sleep(Duration::from_millis(200));
+    let program = format!(
+        "sh -c 'trap \"\" TERM; echo > {}; sleep 20' {{}}",
+        deaf.display()
+    );
+    let mut running = begin(fs.path(), &files, &["--delete-with", &program]);
+    running.until("the program", || deaf.exists());
     running.signal(Signal::INT);
     // Far enough apart not to be one signal.
     std::thread::sleep(Duration::from_millis(300));
@@ -212,6 +215,6 @@ fn a_second_ctrl_c_ends_it_at_once() {
         "the first ended it, not the second"
     );
     // Whatever that left, the next start removes.
-    crate::quick::measure(fs.path(), &[]).succeeds();
+    crate::quick::measure(fs.path(), &["--delete", "none"]).succeeds();
     assert_eq!(fs.names(), [""; 0]);
 }

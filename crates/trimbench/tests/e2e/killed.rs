@@ -13,6 +13,9 @@ fn quiet_fs() -> Option<LoopFs> {
     (!lacks(LOOP_EXT4)).then(|| LoopFs::new(Fs::Ext4, "nodiscard", 2 * SMALL, On::Tmpfs))
 }
 
+/// A run that deletes nothing of its own, and clears away what was left.
+const CLEARS: [&str; 2] = ["--delete", "none"];
+
 /// Kills a run once it is in a phase, and reads what it recorded.
 fn kill_in(fs: &LoopFs, phase: &str, arguments: &[&str]) -> timeline::RunRecord {
     let files = Files::new();
@@ -44,7 +47,7 @@ fn the_record_is_readable_and_the_next_start_clears_away() {
                 "a killed run can't have ended its record"
             );
             assert_eq!(fs.names().len(), 1, "{phase}: {:?}", fs.names());
-            let next = measure(fs.path(), &[]).succeeds();
+            let next = measure(fs.path(), &CLEARS).succeeds();
             assert_eq!(fs.names(), [""; 0], "{phase}");
             // It doesn't remove files without a word.
             assert!(
@@ -81,7 +84,7 @@ fn what_deleters_and_tasks_made_for_themselves_is_cleared_away_too() {
         running.signal(Signal::KILL);
         assert_eq!(running.wait().code(), None, "{arguments:?}");
         assert_eq!(fs.names().len(), 1, "{arguments:?}: {:?}", fs.names());
-        let next = measure(fs.path(), &[]).succeeds();
+        let next = measure(fs.path(), &CLEARS).succeeds();
         assert_eq!(fs.names(), [""; 0], "{arguments:?}: {}", next.done.text());
     }
 }
@@ -170,7 +173,7 @@ fn what_is_not_surely_ours_stays() {
     fs::create_dir(root.join(".trimbench-not-of-that-length")).unwrap();
     let before = fs.names();
 
-    measure(root, &[]).succeeds();
+    measure(root, &CLEARS).succeeds();
     assert_eq!(fs.names(), before);
     for path in [
         ".trimbench-abcdefgh/thesis.tex",
@@ -188,7 +191,7 @@ fn of_a_killed_runs_directory_somebody_elses_file_stays() {
     kill_in(&fs, "baseline", &["--baseline", "1h"]);
     let own = fs.path().join(&fs.names()[0]);
     fs::write(own.join("thesis.tex"), "years of work").unwrap();
-    let next = measure(fs.path(), &[]).succeeds();
+    let next = measure(fs.path(), &CLEARS).succeeds();
     assert_eq!(
         fs::read_to_string(own.join("thesis.tex")).unwrap(),
         "years of work"

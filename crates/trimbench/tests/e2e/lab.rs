@@ -1,7 +1,6 @@
 //! `trimbench lab`: drives made, looked at, changed and spoilt.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::common::gate::{Need, beside, lacks};
 use crate::common::run::{run, start, trimbench};
@@ -82,7 +81,7 @@ fn what_it_has_done_is_shown_once_or_again_and_again() {
     let mut command = trimbench();
     command.args(["lab", "stats", "seen", "--watch", "--json"]);
     let mut watching = start(lab.in_here(command));
-    std::thread::sleep(Duration::from_millis(1500));
+    watching.until_printed(2);
     assert!(!watching.is_over(), "it goes on");
     lab.lab(&["stats", "seen", "--watch=0s"])
         .fails_with(2, &["--watch", "more than 0"]);

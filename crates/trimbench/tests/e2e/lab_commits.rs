@@ -2,11 +2,12 @@
 //! `discard`, one TRIM of 42.6 ms after the other in the commit.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::common::gate::{Turn, alone, lacks};
+use crate::common::gate::{alone, lacks, thrice};
+use crate::common::run::at_once;
 use crate::lab_drive::{NEEDS, OwnLab};
 
 /// The drive is so many times faster than it was, for the test's sake.
@@ -16,28 +17,46 @@ const TRIM_S: f64 = 0.0426 / FASTER;
 /// Extents that are freed, none next to another: btrfs joins neighbours.
 const EXTENTS: usize = 165;
 
-/// Two syncs after the extents were freed: their seconds, and the discards of
-/// the first and of both.
-fn syncs(options: &str) -> ([f64; 2], [u64; 2]) {
+/// The machine has one drive of a name.
+fn name(lab: &OwnLab) -> &str {
+    lab.dir().file_name().unwrap().to_str().unwrap()
+}
+
+fn file(lab: &OwnLab, i: usize) -> PathBuf {
+    lab.mount().join(format!("file-{i}"))
+}
+
+/// A drive with files on it, which commits only when it is told to.
+fn filled(options: &str) -> OwnLab {
     let lab = OwnLab::new();
     let mount = lab.mount();
     let mut drive = vec!["--profile", "ocz-agility-2", "--size", "1G"];
     drive.extend(["--faster", "4", "--fs", "btrfs", "--mount"]);
     drive.extend([mount.to_str().unwrap(), "-o", options]);
-    lab.up("agility", &drive);
-    let file = |i: usize| mount.join(format!("file-{i}"));
-    // Too large to be kept in the tree itself.
-    (0..2 * EXTENTS).for_each(|i| fs::write(file(i), [i as u8; 8192]).unwrap());
-    sync(&mount);
-    sync(&mount);
-    lab.lab(&["stats", "agility", "--reset"]).succeeds();
+    lab.up(name(&lab), &drive);
+    fill(&lab);
+    lab
+}
+
+/// Too large to be kept in the tree itself.
+fn fill(lab: &OwnLab) {
+    (0..2 * EXTENTS).for_each(|i| fs::write(file(lab, i), [i as u8; 8192]).unwrap());
+    sync(&lab.mount());
+    sync(&lab.mount());
+}
+
+/// Two syncs after the extents were freed: their seconds, and the discards of
+/// the first and of both.
+fn syncs(lab: &OwnLab) -> ([f64; 2], [u64; 2]) {
+    let mount = lab.mount();
+    lab.lab(&["stats", name(lab), "--reset"]).succeeds();
     let discards = || {
-        let kinds = lab.stats("agility")["kinds"].clone();
+        let kinds = lab.stats(name(lab))["kinds"].clone();
         let discard = kinds.as_array().unwrap().iter();
         let discard = discard.clone().find(|kind| kind["kind"] == "discard");
         discard.unwrap()["commands"].as_u64().unwrap()
     };
-    (0..EXTENTS).for_each(|i| fs::remove_file(file(2 * i)).unwrap());
+    (0..EXTENTS).for_each(|i| fs::remove_file(file(lab, 2 * i)).unwrap());
     let first = (sync(&mount), discards());
     let second = (sync(&mount), discards());
     ([first.0, second.0], [first.1, second.1])
@@ -56,12 +75,14 @@ fn a_sync_waits_for_one_trim_after_the_other() {
     if lacks(NEEDS) {
         return;
     }
-    let _turn: Turn = alone();
-    let (took, sent) = syncs("discard=sync");
-    let (took_without, sent_without) = syncs("nodiscard");
-    let told = format!(
-        "with discards {took:.2?} s for {sent:?}, without {took_without:.3?} s for {sent_without:?}"
-    );
+    let _turn = alone();
+    let with = |options| move || filled(options);
+    let [with, without] = at_once([
+        &with("discard=sync,commit=300"),
+        &with("nodiscard,commit=300"),
+    ]);
+    let (took, sent) = syncs(&with);
+    let told = format!("with discards {took:.2?} s for {sent:?}");
     eprintln!("{told}");
     // The extents, and a few that the trees of metadata gave up.
     let extents = EXTENTS as u64;
@@ -70,8 +91,18 @@ fn a_sync_waits_for_one_trim_after_the_other() {
     // machine adds to each.
     let share = took[0] / (sent[0] as f64 * TRIM_S);
     assert!((0.95..3.0).contains(&share), "{share}: {told}");
-    assert_eq!(sent_without, [0, 0], "{told}");
-    assert!(took_without[0] < took[0] / 10.0, "{told}");
     // Since 2013 a commit sends what it freed once: a second sync has nothing to wait for.
     assert!(sent[1] <= sent[0] + 8 && took[1] < took[0] / 4.0, "{told}");
+    // Without them there is hardly anything to wait for, unless the machine is busy.
+    thrice(|| {
+        let (took_without, sent_without) = syncs(&without);
+        let told = format!("without {took_without:.3?} s for {sent_without:?}; {told}");
+        eprintln!("{told}");
+        assert_eq!(sent_without, [0, 0], "{told}");
+        if took_without[0] < took[0] / 10.0 {
+            return Ok(());
+        }
+        fill(&without);
+        Err(told)
+    });
 }

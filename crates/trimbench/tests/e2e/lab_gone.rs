@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -10,34 +11,56 @@ use crate::common::run::{start, trimbench};
 use crate::common::sweep;
 use crate::lab_drive::{NEEDS, OwnLab};
 
-/// What the kernel knows of a laboratory's drives.
+/// Waits until the kernel knows nothing more of a laboratory's drives.
 #[track_caller]
 fn assert_nothing_left(lab: &OwnLab, servers: &[i32], connection: Option<&str>) {
+    let began = Instant::now();
+    loop {
+        let left = left(lab, servers, connection);
+        if left.is_empty() {
+            break;
+        }
+        assert!(began.elapsed().as_secs() < 60, "{left:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(lab.list().is_empty());
+}
+
+/// What it knows of them.
+fn left(lab: &OwnLab, servers: &[i32], connection: Option<&str>) -> Vec<String> {
     let dir = lab.dir().to_str().unwrap();
+    let mut left = Vec::new();
     // The mount point begins with the laboratory's path, too.
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    assert!(!mounts.contains(dir), "{mounts}");
-    assert!(!lab.mount().exists(), "the mount point");
+    if mounts.contains(dir) {
+        left.push(mounts.clone());
+    }
+    if lab.mount().exists() {
+        left.push("the mount point".to_owned());
+    }
     for entry in fs::read_dir("/sys/block").unwrap().flatten() {
         let file = fs::read_to_string(entry.path().join("loop/backing_file"));
         let file = file.unwrap_or_default();
-        assert!(!file.contains(dir), "{}: {file}", entry.path().display());
+        if file.contains(dir) {
+            left.push(format!("{}: {file}", entry.path().display()));
+        }
     }
     for pid in servers {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).into_owned();
-        assert!(!line.contains(dir), "{pid} runs: {line}");
+        if line.contains(dir) {
+            left.push(format!("{pid} runs: {line}"));
+        }
     }
     if let Some(device) = connection {
         // The number may belong to another file system by now; then that is mounted.
         let minor = device.split(':').nth(1).unwrap();
         let there = Path::new("/sys/fs/fuse/connections").join(minor).exists();
-        assert!(
-            !there || mounts.contains(&format!(" {device} ")),
-            "{device}"
-        );
+        if there && !mounts.contains(&format!(" {device} ")) {
+            left.push(format!("the connection {device}"));
+        }
     }
-    assert!(lab.list().is_empty());
+    left
 }
 
 fn servers(lab: &OwnLab) -> Vec<i32> {
@@ -140,7 +163,7 @@ fn before_tests_make_file_systems_dead_drives_go_and_others_stay() {
     let server = dead_drive(&lab);
     // A killed process takes a moment to go: its connection breaks before its lock does.
     while !sweep::is_dead(&lab.dir().join("dead")) {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     sweep::take_down_dead_drives().unwrap();
     assert_nothing_left(&lab, &[server.as_raw_nonzero().get()], None);
@@ -163,7 +186,7 @@ fn the_next_command_takes_down_what_has_no_guardian_either() {
     let stats = loop {
         match done() {
             Some(stats) => break stats,
-            None => std::thread::sleep(std::time::Duration::from_millis(10)),
+            None => std::thread::sleep(Duration::from_millis(10)),
         }
     };
     stats.fails_with(2, &["`dead` was dead", "is down now", "no drive `dead`"]);
@@ -185,11 +208,12 @@ fn nothing_is_left_of_a_drive_whose_maker_is_killed_at_any_moment() {
         command.arg("lab").args(options.split(' ')).arg(&mount);
         let making = start(lab.in_here(command));
         // From before there is a directory until after it is mounted.
-        let wait = std::time::Duration::from_millis((round as u64 * 7) % 80);
+        let wait = Duration::from_millis((round as u64 * 7) % 80);
         std::thread::sleep(wait);
         making.signal(Signal::KILL);
-        let was_made = lab.dir().join("half/made").exists();
+        // A killed process goes on until it is seen to be dead.
         making.wait();
+        let was_made = lab.dir().join("half/made").exists();
         if was_made {
             made += 1;
             lab.lab(&["down", "half"]).succeeds();
@@ -205,9 +229,9 @@ fn nothing_is_left_of_a_drive_whose_maker_is_killed_at_any_moment() {
 /// Waits for what nobody calls for: a drive that goes by itself.
 #[track_caller]
 fn becomes_nothing(lab: &OwnLab, name: &str) {
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     while lab.dir().join(name).exists() {
         assert!(began.elapsed().as_secs() < 60, "{name} stays");
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
 }

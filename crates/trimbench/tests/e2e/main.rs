@@ -41,6 +41,7 @@ mod report;
 mod rm;
 mod rm_drive;
 mod rm_hostile;
+mod rm_others;
 mod rm_place;
 mod rm_signals;
 mod rm_space;

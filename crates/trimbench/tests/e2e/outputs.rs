@@ -14,13 +14,13 @@ fn quiet_fs() -> Option<LoopFs> {
     (!lacks(LOOP_EXT4)).then(|| LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs))
 }
 
-/// `trimbench run` with sizes that are soon done, and nothing else.
+/// `trimbench run` that is soon done, and nothing else.
 fn short_run() -> Command {
     let mut command = trimbench();
     command.args([
         "run",
-        "--size",
-        "16M",
+        "--delete",
+        "none",
         "--foreground-size",
         "16M",
         "--settle",
@@ -113,7 +113,7 @@ fn quiet_prints_the_sentence_alone() {
     let _turn = beside();
     let Some(fs) = quiet_fs() else { return };
     for flag in ["--quiet", "-q"] {
-        let measured = measure(fs.path(), &[flag]).succeeds();
+        let measured = measure(fs.path(), &["--delete", "none", flag]).succeeds();
         let sentence = measured.verdict["summary"].as_str().unwrap();
         assert_eq!(measured.done.stdout.trim(), sentence);
         assert_eq!(measured.done.stderr, "");

@@ -6,7 +6,7 @@ use crate::quick::{measure, number};
 
 #[test]
 fn phases_come_in_order_and_last_as_told() {
-    let _turn = alone();
+    let _turn = beside();
     if lacks(LOOP_EXT4) {
         return;
     }
@@ -24,10 +24,10 @@ fn phases_come_in_order_and_last_as_told() {
         measured.phases(),
         ["prepare", "settle", "baseline", "delete", "recovery"]
     );
-    // However slow the machine is, a phase isn't shorter; and it ends within a second or two.
-    assert!((1.45..4.0).contains(&measured.phase_s("baseline")));
-    assert!((0.65..3.0).contains(&measured.phase_s("recovery")));
-    assert!(measured.phase_s("settle") < 8.0);
+    // However slow the machine is, a phase isn't shorter; and it ends within a few seconds.
+    assert!((1.45..10.0).contains(&measured.phase_s("baseline")));
+    assert!((0.65..10.0).contains(&measured.phase_s("recovery")));
+    assert!(measured.phase_s("settle") < 10.0);
     assert!(measured.happened("settle-steady") != measured.happened("settle-limit"));
 }
 
@@ -38,8 +38,12 @@ fn intervals_are_as_long_as_told_and_none_is_missing() {
         return;
     }
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
-    for (interval, nominal) in [("10ms", 0.01), ("100ms", 0.1)] {
-        let measured = measure(fs.path(), &["--interval", interval, "--baseline", "1s"]).succeeds();
+    for (interval, nominal, more) in [
+        ("100ms", 0.1, &["--delete", "none"][..]),
+        ("10ms", 0.01, &[]),
+    ] {
+        let arguments = [&["--interval", interval, "--baseline", "1s"], more].concat();
+        let measured = measure(fs.path(), &arguments).succeeds();
         assert_eq!(number(&measured.head()["interval_ms"]), nominal * 1e3);
         let intervals: Vec<_> = measured.lines("interval").collect();
         // Each begins where the one before it ended: no time is left out.

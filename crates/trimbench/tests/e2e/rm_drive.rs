@@ -11,7 +11,7 @@ use crate::common::gate::{Need, beside, lacks};
 use crate::common::loop_fs::{must, names};
 use crate::common::run::start;
 use crate::lab_drive::{NEEDS, OwnLab};
-use crate::rm_place::{MIB, SLOW, file, half_way, removed, rm, seen};
+use crate::rm_place::{MIB, SLOW, half_way, removed, rm, seen, written};
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
@@ -36,10 +36,10 @@ fn power_fails(fs: &str, check: &[&str]) {
         lab.lab(&["fault", &name, "power", word]).succeeds();
     };
     fs::create_dir(mount.join("outside")).unwrap();
-    drop(file(&mount.join("outside/precious"), 2));
+    written(&mount.join("outside/precious"), 2);
     for early in [true, false] {
         fs::create_dir_all(mount.join("t/d")).unwrap();
-        drop(file(&mount.join("t/big"), 32));
+        written(&mount.join("t/big"), 32);
         for number in 0..20 {
             fs::write(mount.join(format!("t/d/{number}")), [1; 10_000]).unwrap();
         }
@@ -98,7 +98,7 @@ fn on_a_slow_drive_the_last_discard_comes_before_the_end() {
     }
     let (lab, _, device) = drive("--profile vertex-2 --size 512M --fs ext4 -o discard");
     let mount = lab.mount();
-    drop(file(&mount.join("big"), 32));
+    written(&mount.join("big"), 32);
     must("sync", &["-f", &text(&mount)]);
     let stat = Path::new("/sys/block").join(device.file_name().unwrap());
     let discards = || {
@@ -127,7 +127,7 @@ fn the_canary_reads_in_the_drives_own_group() {
     }
     let (lab, name, _) = drive("--profile vertex-2 --size 512M --fs ext4 -o discard");
     let mount = lab.mount();
-    drop(file(&mount.join("big"), 32));
+    written(&mount.join("big"), 32);
     // Each discard takes 50 ms, and may take a hundredth of the time.
     let mut running = start(lab.in_here(rm(&mount, &["big", "--slowdown", "1%"])));
     let process = PathBuf::from(format!("/proc/{}", running.pid().as_raw_nonzero()));

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode};
 use crate::common::gate::{Need, lacks, times};
 use crate::common::loop_fs::{must, names};
 use crate::common::run::{run, start};
-use crate::rm_place::{MIB, SLOW, ext4, file, removed, rm, seen};
+use crate::rm_place::{MIB, SLOW, ext4, removed, rm, seen, written};
 
 #[test]
 fn a_file_linked_into_the_tree_and_out_again_is_not_emptied() {
@@ -20,7 +20,7 @@ fn a_file_linked_into_the_tree_and_out_again_is_not_emptied() {
         return;
     };
     let here = fs.path();
-    drop(file(&here.join("precious"), 4));
+    written(&here.join("precious"), 4);
     let (races, mut links) = (times(30, 2000), 0u64);
     for _ in 0..races {
         fs::create_dir_all(here.join("t/d")).unwrap();
@@ -51,21 +51,22 @@ fn a_file_linked_into_the_tree_and_out_again_is_not_emptied() {
 }
 
 #[test]
-fn in_place_a_file_that_others_can_link_loses_its_name_first() {
+fn in_place_a_file_that_others_can_reach_loses_its_name_first() {
     let Some(fs) = ext4("discard", 512) else {
         return;
     };
     let here = fs.path();
     let mode = |bits: u32| fs::set_permissions(here, fs::Permissions::from_mode(bits)).unwrap();
     let path = here.join("big").to_string_lossy().into_owned();
-    // Its owner may link it wherever its directory can be reached; or anybody who may write it.
+    // Others may link it there, or open it while it shrinks.
     for (directory, owner, file_mode, name_first) in [
+        (0o755, "0", "600", true),
         (0o755, "65534", "644", true),
         (0o755, "0", "666", true),
         (0o700, "65534", "644", false),
     ] {
         mode(directory);
-        drop(file(&here.join("big"), 16));
+        written(&here.join("big"), 16);
         must("chown", &[owner, &path]);
         must("chmod", &[file_mode, &path]);
         let mut running = start(rm(here, &[&["--no-trash", "big"], &SLOW[..]].concat()));
@@ -82,7 +83,7 @@ fn in_place_a_file_that_others_can_link_loses_its_name_first() {
 /// What a killed deletion of `t` left, beside what belongs to nobody's deletion.
 fn left_behind(here: &Path) -> String {
     fs::create_dir(here.join("t")).unwrap();
-    drop(file(&here.join("t/big"), 16));
+    written(&here.join("t/big"), 16);
     fs::create_dir(here.join("outside")).unwrap();
     fs::write(here.join("outside/precious"), "years of work").unwrap();
     let slow = ["-r", "t", "--chunk", "1", "--sleep", "300ms"];
@@ -245,7 +246,7 @@ fn the_command_that_goes_on_is_one_for_a_shell() {
     let here = fs.path();
     let odd = here.join(std::ffi::OsStr::from_bytes(b"-o\n\x1b[31m\xff'd"));
     fs::create_dir(&odd).unwrap();
-    drop(file(&odd.join("big"), 16));
+    written(&odd.join("big"), 16);
     let mut command = rm(here, &[&SLOW[..], &["--"]].concat());
     command.arg(odd.strip_prefix(here).unwrap().join("big"));
     let mut running = start(command);

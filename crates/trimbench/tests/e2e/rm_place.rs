@@ -152,6 +152,20 @@ pub fn file(path: &Path, mib: usize) -> File {
     file
 }
 
+/// The same, and nobody has it open. By another process: one of ours that is just being forked
+/// would have it open until it becomes its program.
+pub fn written(path: &Path, mib: usize) {
+    let write = "set -C; head -c \"$1\"M /dev/zero | tr '\\0' '\\1' > \"$0\" && sync \"$0\"";
+    let mut command = Command::new("sh");
+    let output = command
+        .args(["-c", write])
+        .arg(path)
+        .arg(mib.to_string())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}: {output:?}", path.display());
+}
+
 /// Names, with those of a trash told as `trash`.
 pub fn seen(directory: &Path) -> Vec<String> {
     let trash = |name: String| match name.starts_with(".trimbench-trash-") {

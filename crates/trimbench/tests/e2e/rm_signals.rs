@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::run::start;
-use crate::rm_place::{SLOW, ext4, file, removed, seen};
+use crate::rm_place::{SLOW, ext4, removed, seen, written};
 
 /// `trimbench rm` in a directory, by a shell that does something before.
 fn rm_after(before: &str, directory: &Path, arguments: &[&str]) -> Command {
@@ -32,7 +32,8 @@ fn what_it_was_started_to_ignore_does_not_stop_it() {
     for (name, ignored) in [("HUP", Signal::HUP), ("INT", Signal::INT)] {
         let before = format!("trap '' {name}");
         for stopped in [false, true] {
-            drop(file(&here.join("big"), 16));
+            // Long enough to be stopped, or else soon over.
+            written(&here.join("big"), if stopped { 16 } else { 6 });
             let mut running = start(rm_after(&before, here, &slowly));
             running.until("the trash", || seen(here) == ["trash"]);
             running.signal(ignored);
@@ -69,7 +70,7 @@ fn a_limit_of_file_sizes_ends_nothing() {
             "there is no canary (its file can't be made: File too large",
         ),
     ] {
-        drop(file(&here.join("big"), 4));
+        written(&here.join("big"), 4);
         let before = format!("ulimit -f {blocks}");
         let mut command = rm_after(&before, here, &["big", "--slowdown", "50%"]);
         // Its outputs are pipes, which may grow.

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::common::gate::times;
 use crate::common::loop_fs::{must, names};
 use crate::common::run::{run, start};
-use crate::rm_place::{MIB, SLOW, ext4, file, place, removed, rm, seen};
+use crate::rm_place::{MIB, SLOW, ext4, file, place, removed, rm, seen, written};
 
 #[test]
 fn it_ends_when_all_is_discarded() {
@@ -20,16 +20,16 @@ fn it_ends_when_all_is_discarded() {
     let here = fs.path();
     let before = fs.device().allocated();
     fs::create_dir(here.join("t")).unwrap();
-    file(&here.join("t/big"), 64);
+    written(&here.join("t/big"), 64);
     for number in 0..50 {
         fs::write(here.join(format!("t/small{number}")), vec![1; 64 << 10]).unwrap();
     }
     // A sparse file of 4 TiB is as large as what is in it.
-    let sparse = file(&here.join("t/sparse"), 2);
-    sparse.set_len(4 << 40).unwrap();
-    drop(sparse);
+    let sparse = here.join("t/sparse");
+    written(&sparse, 2);
+    must("truncate", &["-s", "4T", &sparse.to_string_lossy()]);
     // What has another name is there after.
-    file(&here.join("linked"), 8);
+    written(&here.join("linked"), 8);
     fs::hard_link(here.join("linked"), here.join("t/linked")).unwrap();
     let done = removed(here, &["-r", "t", "--slowdown", "50%", "--deadline", "1m"]);
     assert!(
@@ -58,7 +58,7 @@ fn what_has_several_names_is_paced_when_the_last_goes() {
         let make = || {
             fs::create_dir_all(here.join("t")).unwrap();
             fs::create_dir_all(here.join("u")).unwrap();
-            drop(file(&here.join(first), 16));
+            written(&here.join(first), 16);
             fs::hard_link(here.join(first), here.join(second)).unwrap();
         };
         make();
@@ -99,7 +99,7 @@ fn what_is_mounted_in_a_tree_is_paced_too() {
     must("mount", &["--bind", &from, &to]);
     let mut all = Vec::new();
     for argument in ["t", "t/mnt"] {
-        drop(file(&mount.join("big"), 16));
+        written(&mount.join("big"), 16);
         let dry = removed(&above, &["-r", "--dry-run", "t/mnt"]);
         all.push((dry, removed(&above, &["-r", argument, "--slowdown", "50%"])));
     }
@@ -157,7 +157,7 @@ fn what_somebody_has_open_stays_theirs() {
             log
         })
         .collect();
-    drop(file(&here.join("t/big"), 2));
+    written(&here.join("t/big"), 2);
     let done = removed(here, &["-r", "t", "--slowdown", "50%"]);
     let said = "3 small files of 1.2 MiB are open elsewhere: their space comes free when closed";
     assert!(done.succeeds().stderr.contains(said), "{}", done.text());
@@ -179,7 +179,7 @@ fn goals_of_all_kinds_are_taken() {
         &["--profile", "870-evo", "--slowdown", "50%"],
         &["--no-trash", "--slowdown", "50%"],
     ] {
-        file(&here.join("big"), 6);
+        written(&here.join("big"), 6);
         let done = removed(here, &[goal, &["big"]].concat());
         done.succeeds();
         assert_eq!(seen(here), [""; 0]);
@@ -187,7 +187,7 @@ fn goals_of_all_kinds_are_taken() {
             assert_eq!(done.stderr, "");
         }
     }
-    file(&here.join("big"), 6);
+    written(&here.join("big"), 6);
     let done = removed(
         here,
         &["big", "--profile", "vertex", "--max-latency", "5ms"],
@@ -204,7 +204,7 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
     };
     let here = fs.path();
     fs::create_dir(here.join("t")).unwrap();
-    file(&here.join("t/big"), 64);
+    written(&here.join("t/big"), 64);
     fs::write(here.join("kept"), "").unwrap();
     let slow = ["-r", "t", "--chunk", "4", "--sleep", "300ms"];
     let mut running = start(rm(here, &slow));
@@ -233,7 +233,7 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
     let noted = |command: &mut Command| {
         command.env("XDG_STATE_HOME", state.path());
     };
-    file(&here.join("big"), 64);
+    written(&here.join("big"), 64);
     let mut slow = rm(here, &["big", "--chunk", "4", "--sleep", "300ms"]);
     noted(&mut slow);
     let mut running = start(slow);
@@ -271,7 +271,7 @@ fn what_is_half_emptied_is_gone_on_with_first() {
     fs::create_dir(here.join("t")).unwrap();
     must("chmod", &["777", &here.join("t").to_string_lossy()]);
     for name in ["one", "two"] {
-        file(&here.join("t").join(name), 32);
+        written(&here.join("t").join(name), 32);
     }
     let emptied = |below: u64| {
         let trash = names(here).into_iter().find(|name| name.starts_with('.'));
@@ -302,15 +302,15 @@ fn killed_at_any_moment_it_loses_nothing() {
         return;
     };
     let here = fs.path();
-    file(&here.join("kept"), 2);
+    written(&here.join("kept"), 2);
     let (kills, mut in_sight, mut resumed) = (times(12, 200), 0, 0);
     for round in 0..kills {
         fs::create_dir(here.join("t")).unwrap();
-        file(&here.join("t/big"), 4);
+        written(&here.join("t/big"), 4);
         for number in 0..20 {
             fs::write(here.join(format!("t/s{number}")), vec![1; 8 << 10]).unwrap();
         }
-        file(&here.join("big"), 4);
+        written(&here.join("big"), 4);
         let running = start(rm(
             here,
             &["-r", "t", "big", "--chunk", "1", "--sleep", "5ms"],

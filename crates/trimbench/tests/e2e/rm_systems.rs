@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::loop_fs::{Fs, must};
 use crate::common::run::Done;
-use crate::rm_place::{Ground, MIB, file, ground, removed, seen};
+use crate::rm_place::{Ground, MIB, ground, removed, seen, written};
 
 const QUICK: [&str; 2] = ["--slowdown", "50%"];
 
@@ -26,14 +26,15 @@ fn is_paid(what: &str, done: &Done) {
 /// Large and small files, fresh and on the disk; a hole of 4 TiB; a second name elsewhere.
 fn fill(here: &Path) {
     fs::create_dir(here.join("t")).unwrap();
-    drop(file(&here.join("t/big"), 24));
+    written(&here.join("t/big"), 24);
     for number in 0..60 {
         fs::write(here.join(format!("t/small{number}")), vec![1; 200_000]).unwrap();
     }
     // Not written yet: no discard ever comes for it.
     fs::write(here.join("t/fresh"), vec![1; 8 * MIB]).unwrap();
-    let sparse = file(&here.join("t/sparse"), 2);
-    sparse.set_len(4 << 40).unwrap();
+    let sparse = here.join("t/sparse");
+    written(&sparse, 2);
+    must("truncate", &["-s", "4T", &sparse.to_string_lossy()]);
     // XFS reserves for a file that grows by appending, beyond its end.
     let grown = File::create(here.join("t/grown")).unwrap();
     for at in 0..20 {
@@ -41,7 +42,7 @@ fn fill(here: &Path) {
             .write_all_at(&vec![1; MIB / 2], (at * MIB / 2) as u64)
             .unwrap();
     }
-    drop(file(&here.join("linked"), 4));
+    written(&here.join("linked"), 4);
     fs::hard_link(here.join("linked"), here.join("t/linked")).unwrap();
 }
 
@@ -106,7 +107,7 @@ fn what_is_shared_is_not_waited_for() {
         };
         let here = fs.path();
         let path = |name: &str| here.join(name).to_string_lossy().into_owned();
-        drop(file(&here.join("big"), 24));
+        written(&here.join("big"), 24);
         must("cp", &["--reflink=always", &path("big"), &path("copy")]);
         let done = quickly(here, &["big"]);
         done.succeeds();
@@ -126,7 +127,7 @@ fn subvolumes_go_in_place_and_snapshots_keep_what_they_have() {
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
     must("btrfs", &["subvolume", "create", &path("sub")]);
     fs::create_dir(here.join("sub/d")).unwrap();
-    drop(file(&here.join("sub/d/big"), 8));
+    written(&here.join("sub/d/big"), 8);
     must(
         "btrfs",
         &["subvolume", "snapshot", "-r", &path("sub"), &path("snap")],
@@ -146,7 +147,7 @@ fn subvolumes_go_in_place_and_snapshots_keep_what_they_have() {
     assert!(here.join("above/below/theirs").exists());
     quickly(here, &["-r", "above"]).succeeds();
     // In place, too, the file system must be committed for its discards.
-    drop(file(&here.join("alone"), 4));
+    written(&here.join("alone"), 4);
     let done = quickly(here, &["--no-trash", "alone"]);
     done.succeeds();
     is_paid("in place", &done);
@@ -175,11 +176,11 @@ fn the_subvolumes_of_a_btrfs_are_paced_as_one() {
     };
     let here = fs.path();
     fs::create_dir(here.join("t")).unwrap();
-    drop(file(&here.join("t/own"), 8));
+    written(&here.join("t/own"), 8);
     for name in ["t/one", "t/two"] {
         let path = here.join(name).to_string_lossy().into_owned();
         must("btrfs", &["subvolume", "create", &path]);
-        drop(file(&here.join(name).join("big"), 8));
+        written(&here.join(name).join("big"), 8);
     }
     let done = quickly(here, &["-r", "t"]);
     let said = &done.succeeds().stderr;
@@ -198,7 +199,7 @@ fn a_used_up_quota_is_no_obstacle() {
     let path = volume.to_string_lossy().into_owned();
     must("btrfs", &["subvolume", "create", &path]);
     must("btrfs", &["quota", "enable", &at]);
-    file(&volume.join("big"), 64);
+    written(&volume.join("big"), 64);
     must("btrfs", &["quota", "rescan", "-w", &at]);
     must("btrfs", &["qgroup", "limit", "8M", &path]);
     must("sync", &["-f", &at]);

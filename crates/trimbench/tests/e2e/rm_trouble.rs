@@ -12,7 +12,7 @@ use crate::common::loop_fs::{must, names};
 use crate::common::run::{run, start};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::rm_place::{
-    MIB, SLOW, USERS, ext4, file, half_way, place, removed, removed_as, rm, seen, tree,
+    MIB, SLOW, USERS, ext4, half_way, place, removed, removed_as, rm, seen, tree, written,
 };
 
 fn text(path: &Path) -> String {
@@ -56,7 +56,7 @@ fn a_drive_that_fails_half_way() {
     );
 
     // Discards that fail are never paid: all goes nevertheless, and it is said.
-    drop(file(&mount.join("big"), 8));
+    written(&mount.join("big"), 8);
     fault(&["discard", "error"]);
     let done = removed(&mount, &["-r", "t", "big", "--slowdown", "100%"]);
     fault(&["--clear"]);
@@ -65,7 +65,7 @@ fn a_drive_that_fails_half_way() {
 
     // The journal can't be written any more: out of sight, and gone on with once it can.
     fs::create_dir(mount.join("t")).unwrap();
-    drop(file(&mount.join("t/big"), 32));
+    written(&mount.join("t/big"), 32);
     let mut running = start(rm(&mount, &[&["-r", "t"], &SLOW[..]].concat()));
     running.until("a piece on the disk", || half_way(&mount));
     fault(&["write", "error"]);
@@ -92,7 +92,7 @@ fn read_only_half_way() {
     };
     let here = fs.path();
     fs::create_dir(here.join("t")).unwrap();
-    drop(file(&here.join("t/big"), 32));
+    written(&here.join("t/big"), 32);
     let mut running = start(rm(here, &[&["-r", "t"], &SLOW[..]].concat()));
     running.until("a piece on the disk", || half_way(here));
     let device = fs.device().path().file_name().unwrap();
@@ -124,7 +124,7 @@ fn little_space_lifts_the_pace() {
         return;
     };
     let here = fs.path();
-    drop(file(&here.join("big"), 64));
+    written(&here.join("big"), 64);
     let hog = File::create(here.join("theirs")).unwrap();
     let (flags, size) = (rustix::fs::FallocateFlags::empty(), fs.free() - (1 << 20));
     rustix::fs::fallocate(&hog, flags, 0, size).unwrap();
@@ -146,7 +146,7 @@ fn what_vanishes_meanwhile_is_no_failure() {
     // Somebody tidies up the trash.
     fs::create_dir(here.join("t")).unwrap();
     for name in ["a", "b", "c"] {
-        drop(file(&here.join("t").join(name), 4));
+        written(&here.join("t").join(name), 4);
     }
     let mut running = start(rm(here, &[&["-r", "t"], &SLOW[..]].concat()));
     running.until("the trash", || seen(here) == ["trash"]);
@@ -190,7 +190,7 @@ fn what_must_not_change_keeps_name_and_content() {
         let (set, clear) = (format!("+{flag}"), format!("-{flag}"));
         fs::create_dir_all(here.join("t/d")).unwrap();
         for name in ["t/big", "t/d/in", "alone"] {
-            drop(file(&here.join(name), 2));
+            written(&here.join(name), 2);
         }
         for name in ["t/big", "t/d", "alone"] {
             attributes(&set, name);
@@ -258,7 +258,7 @@ fn what_has_to_stay_stays_whole() {
     };
     let here = fs.path();
     fs::create_dir_all(here.join("t/locked")).unwrap();
-    drop(file(&here.join("t/locked/big"), 2));
+    written(&here.join("t/locked/big"), 2);
     must("chown", &["-R", "65534:65534", &text(here)]);
     must("chmod", &["555", &text(&here.join("t/locked"))]);
     // Its owner may write to it, and not remove its name.
@@ -286,7 +286,7 @@ fn what_goes_at_once_because_it_cannot_be_written_is_said() {
     must("chown", &["65534:65534", &text(here)]);
     // Theirs is the directory, so that it may go, but not the file.
     for way in [&["-f", "big"][..], &["-f", "--no-trash", "big"]] {
-        drop(file(&here.join("big"), 2));
+        written(&here.join("big"), 2);
         let done = removed_as(65534, here, way);
         let said = "'big' was removed all at once: it can't be opened for writing: ";
         assert!(done.succeeds().stderr.contains(said), "{}", done.text());
@@ -301,7 +301,7 @@ fn in_place_and_full_speed_are_said() {
     };
     let here = fs.path();
     tree(&here.join("t"));
-    drop(file(&here.join("big"), 2));
+    written(&here.join("big"), 2);
     let done = removed(here, &["-r", "t", "big", "--no-trash"]);
     let said = &done.succeeds().stderr;
     assert_eq!(said.matches("at full speed").count(), 1, "{}", done.text());
@@ -317,7 +317,7 @@ fn in_place_and_full_speed_are_said() {
     // Stopped in place: what is left is in sight, and that is said.
     fs.remount("discard");
     must("chmod", &["700", &text(here)]);
-    drop(file(&here.join("big"), 16));
+    written(&here.join("big"), 16);
     let mut running = start(rm(here, &[&["--no-trash", "big"], &SLOW[..]].concat()));
     running.until("it is shorter", || {
         fs::metadata(here.join("big")).unwrap().len() < 16 * MIB as u64

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks};
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
 use crate::common::run::{Running, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
@@ -47,6 +47,23 @@ fn for_good(size: &str, other: [&str; 2], etc: &Path) -> Vec<String> {
     let set = ["--yes", "--apply", "--persist", "--etc"];
     let words = all.iter().chain(&set).map(|word| (*word).to_owned());
     words.chain([etc.to_str().unwrap().to_owned()]).collect()
+}
+
+/// What a run found, as JSON, and what it printed; the latter alone where the finding is one of
+/// those to which a noisy machine leads.
+#[track_caller]
+fn advised(mut command: Command, unclear: &[&str]) -> Result<(Value, String), String> {
+    let files = TempDir::new().unwrap();
+    let json = files.path().join("tune.json");
+    command.arg("--json").arg(&json);
+    let told = run(command);
+    let text = told.succeeds().stdout.clone();
+    let found: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let finding = found["advice"]["finding"].as_str().unwrap();
+    match unclear.contains(&finding) {
+        true => Err(text),
+        false => Ok((found, text)),
+    }
 }
 
 pub fn limit(device: &Path) -> std::path::PathBuf {
@@ -104,6 +121,19 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     refused(fs.path(), &["--slowdown", "0"], &["0.1%"]);
     refused(fs.path(), &["--persist"], &["--apply"]);
     refused(
+        fs.path(),
+        &["--time", "5s"],
+        &["--time 5s", "one run of each"],
+    );
+    let file = TempDir::new().unwrap();
+    let both = file.path().join("both");
+    let both = both.to_str().unwrap();
+    refused(
+        fs.path(),
+        &["--json", both, "--svg", both],
+        &["the same file"],
+    );
+    refused(
         Path::new("/no/such"),
         none,
         &["/no/such", "give a block device"],
@@ -130,8 +160,13 @@ fn a_run_sees_what_btrfs_discards_again() {
     if lacks(LOOP_EXT4) || lacks(&[Need::Tool("mkfs.btrfs")]) {
         return;
     }
-    // Block groups are removed by a thread of the kernel's, when it has its turn.
-    let _turn = alone();
+    let _turn = beside();
+    thrice(discards_again);
+}
+
+/// Block groups are removed by a thread of the kernel's, when it has its turn: on a busy machine
+/// that may be too late to be seen.
+fn discards_again() -> Result<(), String> {
     let fs = LoopFs::new(Fs::Btrfs, "discard=sync", 4096, On::Tmpfs);
     let file = fs.path().join("file");
     let size = 2 << 30;
@@ -151,15 +186,21 @@ fn a_run_sees_what_btrfs_discards_again() {
     run(tune(fs.path(), &arguments)).succeeds();
     let after = discarded();
     assert!(!file.exists());
-    assert!(after - before >= size + (1 << 29), "{}", after - before);
+    if after - before < size + (1 << 29) {
+        return Err(format!("only {} bytes were discarded", after - before));
+    }
     for _ in 0..3 {
         must(
             "btrfs",
             &["filesystem", "sync", fs.path().to_str().unwrap()],
         );
     }
-    assert!(discarded() - after < 64 << 20, "{}", discarded() - after);
+    let late = discarded() - after;
+    if late >= 64 << 20 {
+        return Err(format!("{late} bytes were discarded after it"));
+    }
     run(tune(fs.path(), &arguments)).fails_with(1, &["file", "can't remove it"]);
+    Ok(())
 }
 
 /// btrfs passes over a block group that a trim doesn't begin with: what lies before a file
@@ -223,8 +264,8 @@ fn what_stalls_is_told_with_what_each_choice_costs() {
     }
     let _turn = alone();
     let lab = OwnLab::new();
-    // Discards of 128 MiB, each of which takes 0.1 s.
-    let device = drive(&lab, "870-evo", "a=100ms", "discard");
+    // Discards of 128 MiB at most, each of which takes 0.2 s.
+    let device = drive(&lab, "870-evo", "a=200ms", "discard");
     let before = number(&limit(&device));
     let files = TempDir::new().unwrap();
     let file = |name: &str| files.path().join(name);
@@ -233,7 +274,7 @@ fn what_stalls_is_told_with_what_each_choice_costs() {
         &device,
         &[
             "--size",
-            "512M",
+            "256M",
             "--policies",
             "online,rm",
             "--repeats",
@@ -268,19 +309,24 @@ fn what_stalls_is_told_with_what_each_choice_costs() {
     let points = found["points"].as_array().unwrap();
     let now = point(&found, "online", before);
     let half = point(&found, "online", 64 << 20);
-    // Twice as many discards, each as long: so much more is lost.
-    assert!(median(half, "discards") >= 1.5 * median(now, "discards"));
+    // More discards, none larger than it may be, and each as long.
+    let discards = median(half, "discards");
+    let least = median(half, "discard_bytes") / f64::from(64u32 << 20);
     assert!(
-        median(half, "lost_s") >= 1.3 * median(now, "lost_s"),
+        discards >= least && discards > median(now, "discards"),
         "{points:?}"
     );
+    for way in [now, half] {
+        let lost_s = median(way, "lost_s");
+        assert!(lost_s >= 0.6 * 0.2 * median(way, "discards"), "{points:?}");
+    }
     takes_longer_paced(&found, "paced-rm", before);
     let picture = fs::read_to_string(svg).unwrap();
     for part in [
         "goal: 50 %",
         "paced rm",
         "at most 64.0 MiB",
-        "Freeing 512 MiB",
+        "Freeing 256 MiB",
     ] {
         assert!(picture.contains(part), "{part:?} missing in:\n{picture}");
     }
@@ -299,30 +345,35 @@ fn where_nothing_stalls_nothing_changes() {
         return;
     }
     let _turn = alone();
-    let lab = OwnLab::new();
-    let device = drive(&lab, "ideal", "", "discard");
-    let before = number(&limit(&device));
-    let arguments = [
-        "--size",
-        "256M",
-        "--repeats",
-        "1",
-        "--limits",
-        &before.to_string(),
-        "--policies",
-        "online",
-        // Deleting takes some of the processors' time from the readers, too.
-        "--slowdown",
-        "50%",
-        "--apply",
-        "-y",
-    ];
-    let told = run(lab.in_here(tune(&lab.mount(), &arguments)));
-    let text = &told.succeeds().stdout;
-    for part in ["Nothing to change", "All is as it was"] {
-        assert!(text.contains(part), "{part:?} missing in:\n{text}");
-    }
-    assert_eq!(number(&limit(&device)), before);
+    thrice(|| {
+        let lab = OwnLab::new();
+        let device = drive(&lab, "ideal", "", "discard");
+        let before = number(&limit(&device));
+        let arguments = [
+            "--size",
+            "256M",
+            "--repeats",
+            "1",
+            "--limits",
+            &before.to_string(),
+            "--policies",
+            "online",
+            // Deleting takes some of the processors' time from the readers, too.
+            "--slowdown",
+            "50%",
+            "--apply",
+            "-y",
+        ];
+        let command = lab.in_here(tune(&lab.mount(), &arguments));
+        let unclear = ["within-noise", "too-little", "too-few-runs"];
+        let (found, text) = advised(command, &unclear)?;
+        assert_eq!(found["advice"]["finding"], "nothing-stalls", "{text}");
+        for part in ["Nothing to change", "All is as it was"] {
+            assert!(text.contains(part), "{part:?} missing in:\n{text}");
+        }
+        assert_eq!(number(&limit(&device)), before);
+        Ok(())
+    });
 }
 
 #[test]
@@ -331,26 +382,29 @@ fn a_better_limit_is_set_for_good() {
         return;
     }
     let _turn = alone();
-    let lab = OwnLab::new();
-    let device = drive(&lab, "870-evo", "a=60ms", "discard");
-    // Somebody has made discards small on a drive on which that costs a lot.
-    fs::write(limit(&device), (4 << 20).to_string()).unwrap();
-    let etc = TempDir::new().unwrap();
-    let mut arguments = for_good("192M", ["--limits", "128M"], etc.path());
-    arguments.extend(["--policies".into(), "online".into()]);
-    let told = run(lab.in_here(tune(&lab.mount(), &arguments)));
-    let text = &told.succeeds().stdout;
-    assert!(
-        text.contains("set discard_max_bytes to 134217728"),
-        "{text}"
-    );
-    assert_eq!(number(&limit(&device)), 128 << 20);
-    let rules = etc.path().join("udev/rules.d/61-trimbench-discard.rules");
-    let rules = fs::read_to_string(rules).unwrap();
-    assert!(
-        rules.contains("ATTR{queue/discard_max_bytes}=\"134217728\""),
-        "{rules}"
-    );
+    thrice(|| {
+        let lab = OwnLab::new();
+        let device = drive(&lab, "870-evo", "a=60ms", "discard");
+        // Somebody has made discards small on a drive on which that costs a lot.
+        fs::write(limit(&device), (4 << 20).to_string()).unwrap();
+        let etc = TempDir::new().unwrap();
+        let mut arguments = for_good("192M", ["--limits", "128M"], etc.path());
+        arguments.extend(["--policies".into(), "online".into()]);
+        let command = lab.in_here(tune(&lab.mount(), &arguments));
+        let (_, text) = advised(command, &["within-noise", "too-few-runs"])?;
+        assert!(
+            text.contains("set discard_max_bytes to 134217728"),
+            "{text}"
+        );
+        assert_eq!(number(&limit(&device)), 128 << 20);
+        let rules = etc.path().join("udev/rules.d/61-trimbench-discard.rules");
+        let rules = fs::read_to_string(rules).unwrap();
+        assert!(
+            rules.contains("ATTR{queue/discard_max_bytes}=\"134217728\""),
+            "{rules}"
+        );
+        Ok(())
+    });
 }
 
 #[test]
@@ -359,37 +413,37 @@ fn what_is_trimmed_later_gets_a_timer() {
         return;
     }
     let _turn = alone();
-    let lab = OwnLab::new();
-    let device = drive(&lab, "870-evo", "a=90ms", "nodiscard");
-    let now = number(&limit(&device));
-    let etc = TempDir::new().unwrap();
-    let json = etc.path().join("tune.json");
-    let mut arguments = for_good("768M", ["--policies", "fstrim"], etc.path());
-    // So many discards and seconds that the rest that the last one needs no more, and what a
-    // busy machine adds, are little beside them.
-    let more = ["--slowdown", "10%", "--json", json.to_str().unwrap()];
-    arguments.extend(more.map(str::to_owned));
-    let told = run(lab.in_here(tune(&lab.mount(), &arguments)));
-    let text = &told.succeeds().stdout;
-    println!("{text}");
-    let found: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
-    takes_longer_paced(&found, "paced-fstrim", now);
-    assert_eq!(found["advice"]["finding"], "paced-fstrim", "{text}");
-    assert_eq!(found["applied"], true);
-    // It was mounted so, and its discards were as large: nothing but the timer was missing.
-    for part in ["Only with the timer", "as it was, and as it should be"] {
-        assert!(text.contains(part), "{part:?} missing in:\n{text}");
-    }
-    let unit = |kind: &str| {
-        let units = etc.path().join("systemd/system");
-        fs::read_to_string(units.join(format!("trimbench-fstrim.{kind}"))).unwrap()
-    };
-    let service = unit("service");
-    // Of all that is mounted: it takes the place of the distribution's.
-    for part in ["--slowdown=10%%", "--listed-in="] {
-        assert!(service.contains(part), "{part}: {service}");
-    }
-    assert!(unit("timer").contains("OnCalendar="));
+    thrice(|| {
+        let lab = OwnLab::new();
+        let device = drive(&lab, "870-evo", "a=90ms", "nodiscard");
+        let now = number(&limit(&device));
+        let etc = TempDir::new().unwrap();
+        // So many discards and seconds that the rest that the last one needs no more, and what a
+        // busy machine adds, are little beside them.
+        let mut arguments = for_good("768M", ["--policies", "fstrim"], etc.path());
+        arguments.extend(["--slowdown".into(), "10%".into()]);
+        let command = lab.in_here(tune(&lab.mount(), &arguments));
+        let (found, text) = advised(command, &["within-noise", "too-few-runs"])?;
+        println!("{text}");
+        assert_eq!(found["advice"]["finding"], "paced-fstrim", "{text}");
+        takes_longer_paced(&found, "paced-fstrim", now);
+        assert_eq!(found["applied"], true);
+        // It was mounted so, and its discards were as large: nothing but the timer was missing.
+        for part in ["Only with the timer", "as it was, and as it should be"] {
+            assert!(text.contains(part), "{part:?} missing in:\n{text}");
+        }
+        let unit = |kind: &str| {
+            let units = etc.path().join("systemd/system");
+            fs::read_to_string(units.join(format!("trimbench-fstrim.{kind}"))).unwrap()
+        };
+        let service = unit("service");
+        // Of all that is mounted: it takes the place of the distribution's.
+        for part in ["--slowdown=10%%", "--listed-in="] {
+            assert!(service.contains(part), "{part}: {service}");
+        }
+        assert!(unit("timer").contains("OnCalendar="));
+        Ok(())
+    });
 }
 
 #[test]
@@ -398,21 +452,34 @@ fn discards_that_cost_nothing_are_switched_on() {
         return;
     }
     let _turn = alone();
-    let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
-    let etc = TempDir::new().unwrap();
-    let line = format!("/dev/x {} ext4 defaults 0 2\n", fs.path().display());
-    fs::write(etc.path().join("fstab"), &line).unwrap();
-    let arguments = for_good("64M", ["--policies", "online"], etc.path());
-    let now = number(&limit(fs.device().path())).to_string();
-    let more = ["--slowdown", "50%", "--limits", &now, "--json", "/dev/full"].map(str::to_owned);
-    let told = run(tune(fs.path(), &[arguments, more.to_vec()].concat()));
-    // What can't be written keeps nothing else from being done, and told.
-    told.fails_with(1, &["/dev/full"]);
-    let text = &told.stdout;
-    assert!(fs.options().contains("discard"), "{text}");
-    assert!(text.contains("mount -o remount,discard"), "{text}");
-    assert!(text.contains("defaults,discard 0 2"), "{text}");
-    assert_eq!(fs::read_to_string(etc.path().join("fstab")).unwrap(), line);
+    thrice(|| {
+        let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
+        let etc = TempDir::new().unwrap();
+        let line = format!("/dev/x {} ext4 defaults 0 2\n", fs.path().display());
+        fs::write(etc.path().join("fstab"), &line).unwrap();
+        let arguments = for_good("64M", ["--policies", "online"], etc.path());
+        let now = number(&limit(fs.device().path())).to_string();
+        let more = ["--slowdown", "50%", "--limits", &now, "--json", "/dev/full"];
+        let more = more.map(str::to_owned).to_vec();
+        let told = run(tune(fs.path(), &[arguments, more].concat()));
+        // What can't be written keeps nothing else from being done, and told.
+        told.fails_with(1, &["/dev/full"]);
+        let text = told.stdout;
+        let unclear = [
+            "Too little was deleted",
+            "within the noise",
+            "inconclusive",
+            "no run that counts",
+        ];
+        if unclear.iter().any(|said| text.contains(said)) {
+            return Err(text);
+        }
+        assert!(fs.options().contains("discard"), "{text}");
+        assert!(text.contains("mount -o remount,discard"), "{text}");
+        assert!(text.contains("defaults,discard 0 2"), "{text}");
+        assert_eq!(fs::read_to_string(etc.path().join("fstab")).unwrap(), line);
+        Ok(())
+    });
 }
 
 /// What somebody else has set for a while, and puts back just now, isn't how it is.

@@ -1,11 +1,11 @@
 //! What is found is what was there: figures against what the fixtures did.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use timeline::record::{Grain, Latency, Line, PhaseName, decode_histogram};
 
 use crate::common::disturb::Freezer;
-use crate::common::gate::{self, LOOP_EXT4, Need, alone, lacks, times};
+use crate::common::gate::{self, LOOP_EXT4, Need, alone, lacks, thrice, times};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::common::run::at_once;
 use crate::quick::{Files, Measured, begin, measure, number};
@@ -18,7 +18,7 @@ fn freezes() -> bool {
 
 #[test]
 fn without_discards_the_verdict_is_none() {
-    let _turn = alone();
+    let _turn = gate::beside();
     if lacks(LOOP_EXT4) {
         return;
     }
@@ -26,9 +26,9 @@ fn without_discards_the_verdict_is_none() {
     for _ in 0..times(1, 10) {
         let arguments = [
             "--size",
-            "512M",
+            "64M",
             "--settle",
-            "10s",
+            "1s",
             "--baseline",
             "2s",
             "--recovery",
@@ -60,7 +60,8 @@ fn what_is_deleted_is_what_is_discarded() {
     for (fs, options) in [
         (Fs::Ext4, "discard"),
         (Fs::Xfs, "discard"),
-        (Fs::Btrfs, "discard=sync"),
+        // Only by the commit that the run forces, or space would be taken and freed beside it.
+        (Fs::Btrfs, "discard=sync,commit=300"),
     ] {
         let fs = LoopFs::new(fs, options, SMALL, On::Tmpfs);
         let measured = measure(fs.path(), &["--size", "512M"]).succeeds();
@@ -115,12 +116,12 @@ fn a_frozen_second_is_every_request_of_that_second() {
     if !freezes() {
         return;
     }
-    at_once([&|| frozen_for_a_second("io_uring"), &|| {
-        frozen_for_a_second("sync")
-    }]);
+    let with = |engine| move || thrice(|| frozen_for_a_second(engine));
+    at_once([&with("io_uring"), &with("sync")]);
 }
 
-fn frozen_for_a_second(engine: &str) {
+/// Why it tells nothing: beside the freeze, something else made requests slow.
+fn frozen_for_a_second(engine: &str) -> Result<(), String> {
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     let files = Files::new();
     let arguments = [
@@ -142,24 +143,20 @@ fn frozen_for_a_second(engine: &str) {
     std::thread::sleep(Duration::from_secs(1));
     let freezer = Freezer::freeze(&fs);
     std::thread::sleep(Duration::from_secs(1));
-    let frozen = freezer.thaw().as_secs_f64();
+    let frozen = freezer.thaw();
+    let (least, most) = (frozen.start.as_secs_f64(), frozen.end.as_secs_f64());
     let measured = files.read(running.wait()).succeeds();
 
     let response = response_times(&files, PhaseName::Baseline);
     let slow = response.len() - response.count_between(0, 20_000_000);
-    let expected = 1000.0 * frozen;
     assert!(
-        slow as f64 >= 0.9 * expected,
-        "{engine}: {slow} slow of {expected}"
-    );
-    assert!(
-        slow as f64 <= 1.5 * expected,
-        "{engine}: {slow} slow of {expected}"
+        slow as f64 >= 0.9 * 1000.0 * least,
+        "{engine}: {slow} slow in {least} s"
     );
     let p99_s = response.value_at_quantile(0.99) as f64 / 1e9;
     assert!(
-        p99_s >= 0.85 * frozen,
-        "{engine}: p99 {p99_s} s of {frozen} s"
+        p99_s >= 0.85 * least,
+        "{engine}: p99 {p99_s} s of {least} s"
     );
     // Beside it the service time, which is recorded apart.
     let service = histogram(&files, PhaseName::Baseline, Latency::Service);
@@ -171,8 +168,12 @@ fn frozen_for_a_second(engine: &str) {
         .filter(|interval| interval["actors"][0]["ops"] == 0)
         .filter_map(|interval| interval["actors"][0]["oldest_us"].as_f64())
         .fold(0.0, f64::max);
-    assert!(oldest >= 0.7e6 * frozen, "{engine}: oldest {oldest} us");
+    assert!(oldest >= 0.7e6 * least, "{engine}: oldest {oldest} us");
     assert_ne!(measured.verdict["verdict"], "stall");
+    match slow as f64 <= 1.5 * 1000.0 * most {
+        true => Ok(()),
+        false => Err(format!("{engine}: {slow} slow in {most} s")),
+    }
 }
 
 /// A run on a file system that discards, with a second of freeze once the debt is paid.
@@ -183,7 +184,7 @@ fn frozen_after_the_discards() -> Measured {
         "--op",
         "write",
         "--size",
-        "512M",
+        "64M",
         "--baseline",
         "2s",
         "--recovery",
@@ -219,16 +220,19 @@ fn a_hang_without_discards_is_a_dip_and_no_stall() {
 /// Memory for the image's 6 GiB and what runs beside it.
 const MEMORY_GIB: u64 = 10;
 
+/// Waits a while for what others are about to give back.
 fn lacks_memory() -> bool {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
-    let kib: u64 = line
-        .unwrap()
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap();
-    if kib >= MEMORY_GIB << 20 {
+    let enough = |name: &str| {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.unwrap().trim().trim_end_matches(" kB");
+        kib.parse::<u64>().unwrap() >= MEMORY_GIB << 20
+    };
+    let began = Instant::now();
+    while enough("MemTotal:") && !enough("MemAvailable:") && began.elapsed().as_secs() < 60 {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    if enough("MemAvailable:") {
         return false;
     }
     assert!(
@@ -255,7 +259,7 @@ fn a_real_stall_is_found() {
             "--foreground-size",
             "256M",
             "--settle",
-            "10s",
+            "2s",
             "--baseline",
             "3s",
             "--recovery",
@@ -286,9 +290,9 @@ fn beside(trouble: &str) {
             "--delete-with",
             &program,
             "--settle",
-            "5s",
+            "1s",
             "--baseline",
-            "3s",
+            "2s",
             "--recovery",
             "1s",
         ];

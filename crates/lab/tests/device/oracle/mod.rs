@@ -62,7 +62,7 @@ fn random_operations_leave_what_they_leave_in_a_plain_file() {
     let _turn = beside();
     for given in DRIVES {
         let bench = drive(given);
-        let span = soak_or(Duration::from_secs(20)) / DRIVES.len() as u32;
+        let span = soak_or(Duration::from_secs(8)) / DRIVES.len() as u32;
         let outcome = compare(bench.device(), seed(), span);
         let compared = outcome.unwrap_or_else(|difference| panic!("{given:?}: {difference}"));
         eprintln!("{given:?}: {compared:?}");

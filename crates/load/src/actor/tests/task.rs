@@ -146,9 +146,10 @@ fn in_an_open_loop_the_first_part_counts_from_when_it_was_due() {
             let interval = sampler.sample(clock.now()).interval;
             *worst = worst.max(interval.p50_us.unwrap_or(0.0));
         }
-        worst[0] > 100_000.0
+        // What is due waits longer and longer, whatever else the machine does.
+        worst[0] > worst[1].max(100_000.0)
     }));
-    assert!(worst[1] >= 5_000.0 && worst[1] < worst[0], "{worst:?}");
+    assert!(worst[1] >= 5_000.0, "{worst:?}");
 }
 
 #[test]
@@ -163,9 +164,10 @@ fn failures_are_counted_once_and_in_their_series() {
         assert_eq!(meters[1 - series].errors(), 0);
         // It is called again and again, but once it is hopeless, no faster than 100 times a second.
         assert!(soon(|| meters[series].errors() >= 1_000));
-        let before = meters[series].errors();
+        let (begin, before) = (Instant::now(), meters[series].errors());
         std::thread::sleep(Duration::from_millis(200));
-        assert!(meters[series].errors() - before < 100);
+        let more = meters[series].errors() - before;
+        assert!((more as f64) < 500.0 * begin.elapsed().as_secs_f64());
         actor.finish(Duration::from_secs(10));
     }
 }

@@ -44,7 +44,7 @@ fn a_stop_midway_leaves_exactly_the_other_end() {
         let directory = tempfile::tempdir().expect("directory");
         let len = 20 * CHUNK + 5000;
         let path = files(directory.path(), 1, len as usize).remove(0);
-        let spec = punch(vec![path.clone()], from, Duration::from_millis(20));
+        let spec = punch(vec![path.clone()], from, Duration::from_millis(100));
         let deletion = Deletion::start(spec, Clock::start()).expect("starts");
         wait_until(|| deletion.progress().freed_bytes > 3 * CHUNK);
         deletion.stop();
@@ -103,7 +103,7 @@ fn a_file_that_has_another_name_keeps_its_data() {
 fn a_file_that_vanished_is_counted_and_the_others_go() {
     let directory = tempfile::tempdir().expect("directory");
     let paths = files(directory.path(), 3, 2 * CHUNK as usize);
-    let spec = punch(paths.clone(), End::Head, Duration::from_millis(50));
+    let spec = punch(paths.clone(), End::Head, Duration::from_millis(300));
     let deletion = Deletion::start(spec, Clock::start()).expect("starts");
     std::fs::remove_file(&paths[2]).expect("unlink");
     let outcome = deletion.finish(LONG);

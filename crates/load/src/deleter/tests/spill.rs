@@ -15,7 +15,7 @@ fn spill(dir: &Path, file_bytes: u64, parallel: u32, run_for: Duration) -> Delet
 
 #[test]
 fn it_makes_and_drops_until_its_time_is_over() {
-    let directory = tempfile::tempdir().expect("directory");
+    let directory = tempfile::tempdir_in("/dev/shm").expect("directory");
     let file_bytes = (9 << 20) + 1;
     let spec = spill(directory.path(), file_bytes, 2, Duration::from_millis(400));
     assert!(spec.is_continuous());
@@ -33,7 +33,7 @@ fn it_makes_and_drops_until_its_time_is_over() {
 
 #[test]
 fn a_stop_in_the_middle_of_a_file_leaves_nothing() {
-    let directory = tempfile::tempdir().expect("directory");
+    let directory = tempfile::tempdir_in("/dev/shm").expect("directory");
     // Longer than anybody waits.
     let spec = spill(directory.path(), 1 << 40, 2, Duration::MAX);
     let deletion = Deletion::start(spec, Clock::start()).expect("starts");
@@ -48,7 +48,7 @@ fn a_stop_in_the_middle_of_a_file_leaves_nothing() {
 
 #[test]
 fn a_file_that_vanished_is_counted_and_it_goes_on() {
-    let directory = tempfile::tempdir().expect("directory");
+    let directory = tempfile::tempdir_in("/dev/shm").expect("directory");
     let spec = spill(directory.path(), 4 << 20, 1, Duration::MAX);
     let deletion = Deletion::start(spec, Clock::start()).expect("starts");
     wait_until(|| {
@@ -81,7 +81,7 @@ fn a_directory_that_is_not_there_is_counted_without_haste() {
 
 #[test]
 fn files_of_nothing_and_no_time_are_refused() {
-    let directory = tempfile::tempdir().expect("directory");
+    let directory = tempfile::tempdir_in("/dev/shm").expect("directory");
     for (bytes, time) in [(0, LONG), (4096, Duration::ZERO)] {
         let spec = spill(directory.path(), bytes, 1, time);
         Deletion::start(spec, Clock::start()).expect_err("refused");
