@@ -30,8 +30,10 @@ check: ## Format, lints, documentation, floors, licences and advisories of the d
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
 test: ## Install what the tests need, then check and run every test
-	scripts/setup test
-	$(MAKE) --no-print-directory check
+	scripts/setup check
+	@# What only tests need is fetched while the processors are at the checks.
+	scripts/setup test & setup=$$!; $(MAKE) --no-print-directory check; checked=$$?; \
+		wait $$setup && exit $$checked
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 soak: ## The long counts (kills, races, repeats) that `make test` only samples

@@ -13,8 +13,9 @@ use pace::{Discards, Flushes, Io, Others};
 pub(super) struct Leaves {
     /// Of them the discards: those of a drive's other partitions pay for nothing here.
     leaves: Vec<(DeviceStats, Counters)>,
-    /// The whole drives, each once: others are held up in all of a drive's partitions,
-    /// and flushes are counted for the drive alone.
+    /// The whole drives, each once, with all namespaces of an NVMe drive: others are held up
+    /// in all of a drive's partitions and namespaces, and flushes are counted for the drive
+    /// alone.
     drives: Vec<(DeviceStats, Counters)>,
     copies: f64,
     sums: Sums,
@@ -49,9 +50,17 @@ impl Leaves {
         };
         let drive = |name: &String| whole(sys, name).unwrap_or_else(|| name.clone());
         let drives: BTreeSet<String> = names.iter().map(drive).collect();
+        let beside: BTreeSet<String> = drives
+            .iter()
+            .flat_map(|name| namespaces(sys, name))
+            .collect();
+        let beside = beside.difference(&drives);
+        let mut opened: Vec<_> = drives.iter().map(open).collect::<Result<_, _>>()?;
+        // One that can't be read is no reason not to begin.
+        opened.extend(beside.filter_map(|name| open(name).ok()));
         Ok(Leaves {
             leaves: names.iter().map(open).collect::<Result<_, _>>()?,
-            drives: drives.iter().map(open).collect::<Result<_, _>>()?,
+            drives: opened,
             copies: copies.max(1.0),
             sums: Sums::default(),
             others: Others::default(),
@@ -148,6 +157,33 @@ impl Leaves {
         };
         self.others
     }
+}
+
+/// The namespaces of an NVMe drive, as block devices; none of any other. They are directories
+/// beside each other: of the controller, or of the subsystem where it has several paths.
+fn namespaces(sys: &SysRoot, drive: &str) -> Vec<String> {
+    let is_one = |name: &str| {
+        let rest = name
+            .strip_prefix("nvme")
+            .and_then(|rest| rest.split_once('n'));
+        // `nvme0c1n1` is one of the paths, which counts nothing.
+        rest.is_some_and(|(drive, number)| {
+            let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            digits(drive) && digits(number)
+        })
+    };
+    if !is_one(drive) {
+        return Vec::new();
+    }
+    let own = std::fs::canonicalize(sys.path("/sys/class/block").join(drive));
+    let all = own
+        .ok()
+        .and_then(|own| std::fs::read_dir(own.parent()?).ok());
+    let names = all.into_iter().flatten().flatten();
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| is_one(name))
+        .collect()
 }
 
 /// Tells of each device what its counters say now and said last. One that is gone, as a
@@ -253,6 +289,33 @@ mod tests {
         assert_eq!(mirror.others(Own::default()).reads.ops, 25);
         unplug(&mut mirror, 0);
         assert!(matches!(mirror.read(), Err(StatsError::Read { .. })));
+    }
+
+    #[test]
+    fn who_uses_another_namespace_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let (drive, class) = (
+            root.path().join("sys/devices/nvme0"),
+            root.path().join("sys/class/block"),
+        );
+        fs::create_dir_all(&class).unwrap();
+        let put = |name: &str, reads: u64| {
+            fs::create_dir_all(drive.join(name)).unwrap();
+            let text = format!("{reads} 0 8 {reads} 0 0 0 0 0 0 0 0 0 0 0 3 30\n");
+            fs::write(drive.join(name).join("stat"), text).unwrap();
+        };
+        for name in ["nvme0n1", "nvme0n2", "nvme0c1n1", "power"] {
+            put(name, 0);
+            std::os::unix::fs::symlink(drive.join(name), class.join(name)).unwrap();
+        }
+        let sys = SysRoot::at(root.path());
+        let mut leaves = Leaves::open(&sys, &["nvme0n1".to_owned()], 1.0).unwrap();
+        for (name, reads) in [("nvme0n1", 10), ("nvme0n2", 700), ("nvme0c1n1", 5000)] {
+            put(name, reads);
+        }
+        leaves.read().unwrap();
+        assert_eq!(leaves.others(Own::default()).reads.ops, 710);
+        assert_eq!(namespaces(&sys, "sda"), [""; 0]);
     }
 
     /// Two partitions of one drive.

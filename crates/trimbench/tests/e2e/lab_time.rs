@@ -9,12 +9,12 @@ use crate::lab_drive::{NEEDS, OwnLab};
 use crate::quick::{Files, command_on, conforms};
 
 /// A T500 but for a: the few discards of a small deletion make a stall.
-const DRIVE: &str = "--profile t500 --size 3G --slower 4 --set a=150ms --set write.latency=0 \
+const DRIVE: &str = "--profile t500 --size 3G --slower 4 --set a=75ms --set write.latency=0 \
                      --set write.per_mib=0ns/MiB --fs ext4 -o discard";
-const RUN: &str = "--size 512M --foreground-size 64M --depth 4 --canary 0 --settle 2s \
-                   --baseline 2s --recovery 1s --interval 100ms";
+const RUN: &str = "--size 1G --foreground-size 64M --depth 4 --canary 0 --settle 2s --baseline 2s \
+                   --recovery 1s --interval 100ms";
 /// What a discard of 128 MiB takes on it.
-const SERVICE_S: f64 = 0.15 + 128.0 * 8.17e-6;
+const SERVICE_S: f64 = 0.075 + 128.0 * 8.17e-6;
 
 fn stall(verdict: &Value) -> &Value {
     let actors = verdict["foreground"].as_array().unwrap();
