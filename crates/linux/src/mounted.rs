@@ -15,9 +15,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Stat, StatxFlags};
 
 use crate::mounts::{self, Mount, MountError};
 
-/// Of each process at first so much of its mounts is read: the first line, which tells whether
-/// they were read already.
-const FIRST: usize = 4096;
+/// Of each process at first so much of its mounts is read: the number of the first, which tells
+/// whether they were read already. The kernel writes no more lines than it is asked for.
+const FIRST: usize = 16;
 
 /// What the kernel adds to the path of what has no name any more.
 const DELETED: &str = "//deleted";
