@@ -141,6 +141,37 @@ mod tests {
     }
 
     #[test]
+    fn what_may_not_be_looked_at_in_its_place_is_found_by_its_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let stat = rustix::fs::stat(file.path()).unwrap();
+        let own = Mount::of(file.path()).unwrap();
+        let wanted = Some((stat.st_dev, stat.st_ino));
+        assert_eq!(at(file.path(), own.id), wanted);
+        let below = file.path().strip_prefix(&own.mount_point).unwrap();
+        let elsewhere = Mount {
+            id: u64::MAX,
+            root: own.root.join(below),
+            mount_point: "/not/ours/to/see".into(),
+            ..own.clone()
+        };
+        let here = [own.clone()];
+        assert_eq!(by_name(&elsewhere, &here), wanted);
+        let mut files = HashSet::new();
+        add(
+            &mut files,
+            Path::new("/proc/self"),
+            std::slice::from_ref(&elsewhere),
+            &here,
+        );
+        assert_eq!(files.into_iter().next(), wanted);
+        let gone = Mount {
+            root: format!("{}{DELETED}", elsewhere.root.display()).into(),
+            ..elsewhere
+        };
+        assert_eq!(by_name(&gone, &here), None);
+    }
+
+    #[test]
     fn a_file_that_nobody_mounts_is_not_among_them() {
         use std::os::fd::AsFd;
 

@@ -11,7 +11,8 @@
 //! 5.2): nothing else about the mount or the file system is said, so nothing
 //! else changes in the file systems that keep what isn't said. Others take
 //! what isn't said for their defaults (ntfs3 gives all files to root and lets
-//! everybody read them), so none but those known to keep it are remounted.
+//! everybody read them, f2fs syncs less strictly), so none but those known to
+//! keep it are remounted.
 //!
 //! ```no_run
 //! use linux::{mounts::Mount, remount::DiscardGuard};
@@ -49,7 +50,7 @@ const BUSY_FOR: Duration = Duration::from_secs(2);
 const LOCKS: &str = "/run/trimbench";
 
 /// File systems that keep the options which a reconfiguration doesn't name (Linux 6.12).
-const KEEPS: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"];
+const KEEPS: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "btrfs"];
 
 /// Why discards were not switched off, or not on again.
 #[derive(Debug, thiserror::Error)]
@@ -524,10 +525,16 @@ mod tests {
             of("nfs4", "rw"),
             Err(RemountError::Unknown { .. })
         ));
-        assert!(matches!(
-            of("ntfs3", "rw,uid=1000,umask=077,discard"),
-            Err(RemountError::Forgetful { .. })
-        ));
+        for (fs, options) in [
+            ("ntfs3", "rw,uid=1000,umask=077,discard"),
+            ("f2fs", "rw,discard,fsync_mode=strict"),
+        ] {
+            let refused = of(fs, options);
+            assert!(
+                matches!(refused, Err(RemountError::Forgetful { .. })),
+                "{refused:?}"
+            );
+        }
     }
 
     #[test]

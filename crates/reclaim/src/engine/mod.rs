@@ -233,8 +233,9 @@ impl Engine {
         Ok(self.leaves.discards())
     }
 
-    /// Waits until the discards are done that were sent and not waited for.
-    pub(crate) fn settle(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+    /// Waits until the discards are done that were sent and not waited for. Whether they are:
+    /// beside others who write all the time that can't be told.
+    pub(crate) fn settle(&mut self, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
         let usual = self.pacer.state().service_s.unwrap_or(UNKNOWN) * 8.0;
         let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 2.0)));
         let mut before = self.leaves.discards().commands;
@@ -254,7 +255,7 @@ impl Engine {
                 _ => 0,
             };
         }
-        Ok(())
+        Ok(quiet >= 2)
     }
 
     /// Waits until something may be freed. `left`: bytes still to be freed.

@@ -46,7 +46,7 @@ pub(crate) struct Ground {
     /// The largest discard that will be sent.
     pub(crate) unit: u64,
     /// The shortest that will.
-    pub(super) granularity: u64,
+    pub(crate) granularity: u64,
     /// Names of the devices whose statistics count.
     pub(crate) leaves: Vec<String>,
     /// How many bytes are discarded, over all leaves, for each byte freed.

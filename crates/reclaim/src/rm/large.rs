@@ -161,7 +161,12 @@ impl Place<'_> {
         if !alone {
             return Large::Shared(None);
         }
-        match mounted.has(&file) {
+        // Without its name a mount is harder to tell.
+        let elsewhere = match self.unlink_first {
+            true => mounted.has_now(&file),
+            false => mounted.has(&file),
+        };
+        match elsewhere {
             Some(false) => {}
             Some(true) => {
                 return Large::Shared(Some(

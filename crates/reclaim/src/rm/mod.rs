@@ -229,8 +229,8 @@ fn look(
     for path in paths {
         let looked = parents.look(path, options).and_then(|argument| {
             let first = named.insert((argument.parent, argument.name.clone()));
-            // The first has removed it, unless somebody said no.
-            match first || options.asking == Asking::Always {
+            // The first removes it, unless somebody says no.
+            match first || argument.asks(options.asking, parents) {
                 true => Ok(argument),
                 false => Err(Problem::System(Errno::NOENT)),
             }
@@ -306,7 +306,7 @@ fn begin(
         all.push(Taken { argument, way });
     }
     // What goes at once isn't kept in sight by what takes long, unless somebody is asked in turn.
-    if options.asking == Asking::Never {
+    if !all.iter().any(|taken| taken.asks(options.asking, parents)) {
         all.sort_by_key(|taken| !matches!(taken.way, Way::Once));
     }
     // The last moment at which nothing has happened.
@@ -331,12 +331,8 @@ fn begin(
         survey(at, &name, path, options.one_file_system, &mut amounts, talk)?;
     }
     let mut remover = Remover::new(talk, freers, amounts, options.asking);
-    let mut done = 0;
-    let ended = run(&mut remover, &all, options, parents, trashes, &mut done);
-    if ended.is_err() {
-        untouched(&all[done..], remover.talk);
-    }
-    let ended = match ended {
+    let mut at = 0;
+    let ended = match run(&mut remover, &all, options, parents, trashes, &mut at) {
         Ok(()) => remover.finish().map(|(felt, rested)| {
             outcome.felt = felt;
             rested
@@ -346,7 +342,10 @@ fn begin(
             put_all_back(&all, trashes);
             Err(error)
         }
-        Err(error) => Err(error),
+        Err(error) => {
+            untouched(&all[at..], parents, remover.talk);
+            Err(error)
+        }
     };
     outcome.names += remover.names;
     outcome.failures += remover.failures;
@@ -359,16 +358,15 @@ fn run(
     options: &Options,
     parents: &Parents,
     trashes: &HashMap<usize, Trash>,
-    begun: &mut usize,
+    at: &mut usize,
 ) -> Result<(), ReclaimError> {
     let mut rest = all;
     while let [taken, after @ ..] = rest {
-        *begun = all.len() - after.len();
+        *at = all.len() - rest.len();
         let argument = &taken.argument;
         let together = rest.iter().take_while(|next| next.goes_with(taken)).count();
         if together > 1 {
             let (files, after) = rest.split_at(together);
-            *begun = all.len() - after.len();
             let files: Vec<&Argument> = files.iter().map(|taken| &taken.argument).collect();
             remover.remove_files(parents.get(argument.parent).fd.as_fd(), &files)?;
             rest = after;
@@ -376,9 +374,9 @@ fn run(
         }
         rest = after;
         let trash = trashes.get(&argument.parent);
-        let (at, name) = taken.place(parents, trashes);
+        let (parent, name) = taken.place(parents, trashes);
         let item = Item {
-            parent: at,
+            parent,
             name: &name,
             path: &argument.path,
             trash,
@@ -414,10 +412,12 @@ fn run(
     Ok(())
 }
 
-/// Says of which arguments, if any, no resume knows.
-fn untouched(rest: &[Taken], talk: &mut dyn Talk) {
-    let in_place = |taken: &&Taken| !matches!(taken.way, Way::Trash(_));
-    let mut stay = rest.iter().filter(in_place);
+/// Says which arguments, if any, are where they were and known to no resume; of the one that it
+/// ended at, if that is removed in place, it was said.
+fn untouched(rest: &[Taken], parents: &Parents, talk: &mut dyn Talk) {
+    let ended_in_place = matches!(rest, [first, ..] if matches!(first.way, Way::InPlace(_)));
+    let stays = |taken: &&Taken| !matches!(taken.way, Way::Trash(_)) && taken.is_there(parents);
+    let mut stay = rest.iter().skip(usize::from(ended_in_place)).filter(stays);
     let Some(first) = stay.next() else { return };
     let name = quoted(&first.argument.path);
     talk.note(&match stay.count() {

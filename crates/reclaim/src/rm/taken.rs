@@ -6,8 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use rustix::fs::AtFlags;
+
 use super::arguments::{Argument, Parents};
-use super::{Options, Outcome, Problem, Talk};
+use super::survey::is_protected;
+use super::{ASKED_ABOUT, Asking, Options, Outcome, Problem, Talk};
 use crate::ReclaimError;
 use crate::trash::journal::Entry;
 use crate::trash::{Trash, Unusable};
@@ -39,11 +42,35 @@ pub(super) fn put_all_back(all: &[Taken], trashes: &HashMap<usize, Trash>) {
     }
 }
 
+impl Argument {
+    /// Whether somebody is asked about it, whatever is in it.
+    pub(super) fn asks(&self, asking: Asking, parents: &Parents) -> bool {
+        match asking {
+            Asking::Never => false,
+            Asking::Always => true,
+            Asking::Protected => is_protected(parents.get(self.parent).fd.as_fd(), &self.name),
+        }
+    }
+}
+
 impl Taken {
     /// Whether it is a file that goes whole, out of the same directory.
     pub(super) fn goes_with(&self, other: &Taken) -> bool {
         let file = matches!(self.way, Way::Once) && !self.argument.is_directory();
         file && self.argument.parent == other.argument.parent
+    }
+
+    /// Whether somebody is asked about it, or about something in it.
+    pub(super) fn asks(&self, asking: Asking, parents: &Parents) -> bool {
+        let within = matches!(&self.way, Way::InPlace(Some(why)) if why == ASKED_ABOUT);
+        within || self.argument.asks(asking, parents)
+    }
+
+    /// Whether something has its name still.
+    pub(super) fn is_there(&self, parents: &Parents) -> bool {
+        let parent = parents.get(self.argument.parent).fd.as_fd();
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::statat(parent, &*self.argument.name, flags).is_ok()
     }
 
     /// Where it is now: the directory, and its name there.

@@ -24,6 +24,8 @@ const NEW: &str = "~";
 
 /// Linux, include/uapi/linux/magic.h.
 const BTRFS: u64 = 0x9123_683e;
+const MSDOS: u64 = 0x4d44;
+const EXFAT: u64 = 0x2011_bab0;
 
 /// The note of one trash.
 #[derive(Debug)]
@@ -180,10 +182,14 @@ fn open(place: &Path) -> Option<OwnedFd> {
 /// system's UUID, or its number where that isn't told. The number tells subvolumes of one
 /// btrfs apart, too.
 fn identity(directory: BorrowedFd<'_>) -> Option<String> {
-    let inode = rustix::fs::fstat(directory).ok()?.st_ino;
-    let uuid = linux::trim::uuid(directory);
-    let is_btrfs = rustix::fs::fstatfs(directory).ok()?.f_type as u64 == BTRFS;
-    let system = match uuid.filter(|_| !is_btrfs) {
+    let kind = rustix::fs::fstatfs(directory).ok()?.f_type as u64;
+    let inode = match kind {
+        // They number what they meet, anew with each mount.
+        MSDOS | EXFAT => 0,
+        _ => rustix::fs::fstat(directory).ok()?.st_ino,
+    };
+    let uuid = linux::trim::uuid(directory).filter(|_| kind != BTRFS);
+    let system = match uuid {
         Some(uuid) => uuid,
         None => format!("{:016x}", rustix::fs::fstatvfs(directory).ok()?.f_fsid),
     };

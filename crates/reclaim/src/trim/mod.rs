@@ -73,7 +73,7 @@ const SLICE: Duration = Duration::from_millis(50);
 
 /// A call in which the machine slept for so long was cut short: ext4 and XFS return early,
 /// and without an error, when it is to be suspended (Linux 6.12 `ext4_trim_interrupted`,
-/// `xfs_trim_should_stop`).
+/// `xfs_trim_should_stop`). So they do for a freeze without sleep, which doesn't show.
 const SLEPT: Duration = Duration::from_millis(10);
 
 /// The kernel counts a discard a moment after it tells whoever waits for it.
@@ -351,7 +351,7 @@ impl Trim {
 
     /// One window. What it used of what is allowed.
     fn window(&mut self, limit: Limit, tick: &mut Tick<'_>) -> Result<Limit, TrimError> {
-        let window = match (self.unallocated, self.again.take()) {
+        let mut window = match (self.unallocated, self.again.take()) {
             (true, _) => NO_CHUNK,
             (false, Some(window)) => window,
             (false, None) => self.windows.next(limit, &mut self.ahead),
@@ -408,7 +408,10 @@ impl Trim {
             late.wait(&mut self.engine, due, before.bytes, &mut looking)?;
         } else if self.counted && !self.exact {
             // XFS sends them and goes on (Linux ≥ 6.6 `xfs_trim_perag_extents`).
-            self.engine.settle(&mut looking)?;
+            if !self.engine.settle(&mut looking)? {
+                // What wasn't seen may come yet.
+                window.holds = None;
+            }
         }
         let took = began.elapsed();
         let mut now = self.engine.read_within(took)?;

@@ -157,6 +157,7 @@ impl Survey {
         let asked = self.asked.offset..self.asked.offset.saturating_add(self.asked.length);
         Windows::new(self.fs.layout.clone(), asked, self.fs.end)
             .at_least(self.asked.minimum)
+            .discarded_from(self.ground.granularity)
             .in_blocks(self.block)
     }
 

@@ -114,6 +114,8 @@ pub(super) struct Windows {
     position: u64,
     /// Shorter free extents are left alone, and no part may be one.
     minimum: u64,
+    /// Of shorter ones nothing is discarded.
+    granularity: u64,
     /// Bytes of a block of the file system.
     block: u64,
     /// How long the next may be for each byte that is allowed, where nothing is told.
@@ -134,6 +136,7 @@ impl Windows {
             position: asked.start,
             asked,
             minimum: 0,
+            granularity: 0,
             block: 1,
             bold: 1.0,
             parts: 1,
@@ -148,6 +151,14 @@ impl Windows {
     /// Free extents shorter than this are left alone.
     pub(super) fn at_least(self, minimum: u64) -> Windows {
         Windows { minimum, ..self }
+    }
+
+    /// The devices discard nothing that is shorter than this.
+    pub(super) fn discarded_from(self, granularity: u64) -> Windows {
+        Windows {
+            granularity,
+            ..self
+        }
     }
 
     /// The file system allocates blocks of so many bytes.
@@ -384,7 +395,7 @@ impl Windows {
                 Told::Extent(extent) => extent,
             };
             let more = extent.end.min(end).saturating_sub(extent.start.max(at));
-            if more >= self.minimum {
+            if more >= self.minimum.max(self.granularity) {
                 bytes += more;
             }
             at = extent.end;
@@ -416,7 +427,7 @@ impl Windows {
                 return Some((boundary, bytes));
             }
             let more = end - start;
-            if more < self.minimum {
+            if more < self.minimum.max(self.granularity) {
                 at = end;
                 continue;
             }

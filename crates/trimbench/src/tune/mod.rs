@@ -115,7 +115,8 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         Ok(timer) => (timer, Ok(())),
         Err(error) => (None, Err(error)),
     };
-    let kept = match wanted.filter(|_| untimed.is_ok()) {
+    let timed = untimed.is_ok();
+    let kept = match wanted.filter(|_| timed) {
         Some(trial) => held.keep(&trial).map(|()| Some(trial)),
         None => held.restore().map(|()| None),
     };
@@ -136,11 +137,15 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     let kept = match kept {
         Ok(kept) => kept,
         Err(error) => {
+            people.print(&timer.unwrap_or_default());
             Stream::Err.print(&set::left_changed(&ground));
             return set::first_of(Err(error), ended).map(|()| Exit::Done);
         }
     };
-    people.print(&set::told(&ground, &advice, kept, args));
+    match timed {
+        true => people.print(&set::told(&ground, &advice, kept, args)),
+        false => people.print("\nAll is as it was, for what is advised needs the timer.\n"),
+    }
     if kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
         people.print(&set::left_changed(&ground));
     }
