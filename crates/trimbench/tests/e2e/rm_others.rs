@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use rustix::process::Signal;
 
-use crate::common::gate::lacks;
-use crate::common::loop_fs::{must, names};
+use crate::common::gate::{LOOP_EXT4, Need, alone, lacks};
+use crate::common::loop_fs::{Fs, LoopFs, On, must, names};
 use crate::common::run::{run, start};
 use crate::rm_place::{
     MIB, SLOW, USERS, answered_as, ext4, half_way, place, removed, rm, seen, written,
@@ -53,7 +53,7 @@ impl Container {
         container
     }
 
-    fn sees(&self, path: &Path) -> std::path::PathBuf {
+    fn sees(&self, path: &Path) -> PathBuf {
         let root = format!("/proc/{}/root", self.0.id());
         Path::new(&root).join(path.strip_prefix("/").unwrap())
     }
@@ -66,48 +66,56 @@ impl Drop for Container {
     }
 }
 
+/// By way of the trash, in a tree, in place, and in place where nobody else comes.
+const WAYS: [(u32, &[&str]); 4] = [
+    (0o755, &["t/big"]),
+    (0o755, &["-r", "t"]),
+    (0o755, &["--no-trash", "t/big"]),
+    (0o700, &["--no-trash", "t/big"]),
+];
+
+/// Removes a file each way, while somebody has it mounted who sees what is left of it there.
+fn stays_whole<T>(here: &Path, mounts: impl Fn(&Path) -> T, sees: impl Fn(&T) -> PathBuf) {
+    for (mode, arguments) in WAYS {
+        let _ = fs::create_dir(here.join("t"));
+        fs::set_permissions(here.join("t"), fs::Permissions::from_mode(mode)).unwrap();
+        written(&here.join("t/big"), BIG);
+        let mounted = mounts(&here.join("t/big"));
+        let done = removed(here, arguments);
+        let said = &done.succeeds().stderr;
+        assert!(said.contains("is mounted elsewhere"), "{}", done.text());
+        assert!(!here.join("t/big").exists());
+        let content = fs::read(sees(&mounted)).unwrap();
+        assert!(
+            content.len() == BIG * MIB && content.iter().all(|&byte| byte == 1),
+            "{arguments:?}: {} bytes are left",
+            content.len()
+        );
+    }
+}
+
 #[test]
 fn a_file_that_is_mounted_elsewhere_keeps_its_content() {
     let Some(fs) = ext4("discard", 512) else {
         return;
     };
-    let here = fs.path();
     let outside = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
     let on = outside.path();
-    // By way of the trash, in a tree, in place, and in place where nobody else comes.
-    for (mode, arguments) in [
-        (0o755, &["t/big"][..]),
-        (0o755, &["-r", "t"]),
-        (0o755, &["--no-trash", "t/big"]),
-        (0o700, &["--no-trash", "t/big"]),
-    ] {
-        let make = || {
-            let _ = fs::create_dir(here.join("t"));
-            fs::set_permissions(here.join("t"), fs::Permissions::from_mode(mode)).unwrap();
-            written(&here.join("t/big"), BIG);
-        };
-        let whole = |seen: &Path| {
-            assert!(!here.join("t/big").exists());
-            let content = fs::read(seen).unwrap();
-            assert!(
-                content.len() == BIG * MIB && content.iter().all(|&byte| byte == 1),
-                "{arguments:?}: {} bytes are left",
-                content.len()
-            );
-        };
-        make();
-        let bound = Bound::new(&here.join("t/big"), on);
-        let done = removed(here, arguments);
-        let said = &done.succeeds().stderr;
-        assert!(said.contains("is mounted elsewhere"), "{}", done.text());
-        whole(on);
-        drop(bound);
+    stays_whole(fs.path(), |file| Bound::new(file, on), |_| on.to_owned());
+}
 
-        make();
-        let container = Container::new(&here.join("t/big"), on);
-        removed(here, arguments).succeeds();
-        whole(&container.sees(on));
+#[test]
+fn a_file_that_a_container_has_mounted_keeps_its_content() {
+    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("unshare")]) {
+        return;
     }
+    // What other tests have mounted would stay mounted there when they unmount it.
+    let _turn = alone();
+    let fs = LoopFs::new(Fs::Ext4, "discard", 512, On::Tmpfs);
+    let outside = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    let on = outside.path();
+    let mounts = |file: &Path| Container::new(file, on);
+    stays_whole(fs.path(), mounts, |container| container.sees(on));
 }
 
 #[test]
