@@ -22,6 +22,18 @@ pub fn trimbench() -> Command {
     command
 }
 
+/// A copy of the binary in a directory that other users can reach. By another process: one of
+/// ours that is just being forked would have it open for writing, and nobody could execute it.
+pub fn copied_to(directory: &Path) -> std::path::PathBuf {
+    let copy = directory.join("trimbench");
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_trimbench"))
+        .arg(&copy)
+        .status();
+    assert!(copied.unwrap().success());
+    copy
+}
+
 /// What a run left.
 pub struct Done {
     pub status: ExitStatus,

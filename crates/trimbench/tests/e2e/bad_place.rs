@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::common::gate::{LOOP_EXT4, Need, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, names};
-use crate::common::run::run;
+use crate::common::run::{copied_to, run};
 use crate::quick::{Files, Measured, command, command_on, measure};
 
 #[track_caller]
@@ -59,8 +59,7 @@ fn a_directory_that_may_not_be_written() {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // Somewhere that user can reach the program, too.
-    let program = directory.path().join("trimbench");
-    fs::copy(env!("CARGO_BIN_EXE_trimbench"), &program).unwrap();
+    let program = copied_to(directory.path());
     let target = directory.path().join("target");
     fs::create_dir(&target).unwrap();
     let mut command = Command::new("setpriv");

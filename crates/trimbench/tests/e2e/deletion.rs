@@ -231,8 +231,7 @@ fn a_remount_that_cannot_be_had_is_refused_before_anything_is_written() {
     let theirs = on.path().join("theirs");
     std::fs::create_dir(&theirs).unwrap();
     std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
-    let program = on.path().join("trimbench");
-    std::fs::copy(env!("CARGO_BIN_EXE_trimbench"), &program).unwrap();
+    let program = crate::common::run::copied_to(on.path());
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     command.arg(&program).args(["run", "--size", "16M"]);

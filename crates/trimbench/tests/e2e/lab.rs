@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::common::gate::{Need, beside, lacks};
-use crate::common::run::{run, start, trimbench};
+use crate::common::run::{copied_to, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab, dd};
 
 #[test]
@@ -283,8 +283,7 @@ fn without_root_it_says_what_it_needs() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(dir.path(), open).unwrap();
-    let program = dir.path().join("trimbench");
-    std::fs::copy(env!("CARGO_BIN_EXE_trimbench"), &program).unwrap();
+    let program = copied_to(dir.path());
     let as_nobody = |arguments: &[&str]| {
         let mut command = std::process::Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::gate::{LOOP_EXT4, Need, Turn, beside, lacks};
-use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must, names};
-use crate::common::run::{Done, run, start_with, trimbench};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, names};
+use crate::common::run::{Done, copied_to, run, start_with, trimbench};
 
 pub const MIB: usize = 1 << 20;
 
@@ -55,12 +55,7 @@ fn run_as(
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .tempdir_in("/dev/shm")
         .unwrap();
-    let binary = copy.path().join("trimbench");
-    // By another process: one of ours that is just being forked would have it open for writing.
-    must(
-        "cp",
-        &[env!("CARGO_BIN_EXE_trimbench"), &binary.to_string_lossy()],
-    );
+    let binary = copied_to(copy.path());
     let homeless = ["env", "--unset=XDG_STATE_HOME", "HOME=/nonexistent"];
     let before = [within, &homeless].concat();
     let mut command = Command::new(before[0]);
