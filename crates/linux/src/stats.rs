@@ -181,8 +181,54 @@ impl DeviceStats {
     }
 }
 
+/// Writes and discards that a device has under way: the second figure of `inflight` (Linux,
+/// Documentation/ABI/stable/sysfs-block). `None` where it isn't told.
+pub fn writes_in_flight(sys: &SysRoot, device: &str) -> Option<u64> {
+    let class = sys.path("/sys/class/block").join(device.replace('/', "!"));
+    let text = std::fs::read_to_string(class.join("inflight")).ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The namespaces of an NVMe drive, as block devices; none of any other. They are directories
+/// beside each other: of the controller, or of the subsystem where it has several paths.
+pub fn namespaces(sys: &SysRoot, drive: &str) -> Vec<String> {
+    let is_one = |name: &str| {
+        let rest = name
+            .strip_prefix("nvme")
+            .and_then(|rest| rest.split_once('n'));
+        // `nvme0c1n1` is one of the paths, which counts nothing.
+        rest.is_some_and(|(drive, number)| {
+            let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            digits(drive) && digits(number)
+        })
+    };
+    if !is_one(drive) {
+        return Vec::new();
+    }
+    let own = std::fs::canonicalize(sys.path("/sys/class/block").join(drive));
+    let all = own
+        .ok()
+        .and_then(|own| std::fs::read_dir(own.parent()?).ok());
+    let names = all.into_iter().flatten().flatten();
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| is_one(name))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn what_is_under_way_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let class = root.path().join("sys/class/block/sda");
+        std::fs::create_dir_all(&class).unwrap();
+        std::fs::write(class.join("inflight"), "       3        7\n").unwrap();
+        let sys = SysRoot::at(root.path());
+        assert_eq!(writes_in_flight(&sys, "sda"), Some(7));
+        assert_eq!(writes_in_flight(&sys, "sdb"), None);
+    }
+
     use super::*;
     use proptest::prelude::*;
 

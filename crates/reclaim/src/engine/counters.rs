@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linux::SysRoot;
 use linux::limit::whole;
-use linux::stats::{Counters, DeviceStats, StatsError};
+use linux::stats::{Counters, DeviceStats, StatsError, namespaces, writes_in_flight};
 use pace::{Discards, Flushes, Io, Others};
 
 /// The statistics of all leaves, added up since the beginning.
@@ -124,13 +124,10 @@ impl Leaves {
     /// Writes and discards that are in flight now; `None` where nobody tells.
     pub(super) fn writes_in_flight(&self) -> Option<u64> {
         let root = SysRoot::host();
-        let in_flight = |(stats, _): &(DeviceStats, Counters)| -> Option<u64> {
-            let name = stats.device().replace('/', "!");
-            let path = root.path("/sys/class/block").join(name).join("inflight");
-            let text = std::fs::read_to_string(path).ok()?;
-            text.split_whitespace().nth(1)?.parse().ok()
-        };
-        self.leaves.iter().map(in_flight).sum()
+        let leaves = self.leaves.iter();
+        leaves
+            .map(|(stats, _)| writes_in_flight(&root, stats.device()))
+            .sum()
     }
 
     /// Discards since the beginning, so scaled that a freed byte is a discarded
@@ -157,33 +154,6 @@ impl Leaves {
         };
         self.others
     }
-}
-
-/// The namespaces of an NVMe drive, as block devices; none of any other. They are directories
-/// beside each other: of the controller, or of the subsystem where it has several paths.
-fn namespaces(sys: &SysRoot, drive: &str) -> Vec<String> {
-    let is_one = |name: &str| {
-        let rest = name
-            .strip_prefix("nvme")
-            .and_then(|rest| rest.split_once('n'));
-        // `nvme0c1n1` is one of the paths, which counts nothing.
-        rest.is_some_and(|(drive, number)| {
-            let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            digits(drive) && digits(number)
-        })
-    };
-    if !is_one(drive) {
-        return Vec::new();
-    }
-    let own = std::fs::canonicalize(sys.path("/sys/class/block").join(drive));
-    let all = own
-        .ok()
-        .and_then(|own| std::fs::read_dir(own.parent()?).ok());
-    let names = all.into_iter().flatten().flatten();
-    names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| is_one(name))
-        .collect()
 }
 
 /// Tells of each device what its counters say now and said last. One that is gone, as a

@@ -1,9 +1,9 @@
 //! Over a file of another file system: how long to wait for the discards of its holes.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linux::SysRoot;
+use linux::stats::writes_in_flight;
 
 use super::outcome::TrimError;
 use crate::engine::Engine;
@@ -28,25 +28,17 @@ pub(super) fn done_by(
     engine: &mut Engine,
     watch: &mut dyn Watch,
 ) -> Result<(), TrimError> {
-    let class = SysRoot::host().path("/sys/class/block");
-    let path = class.join(device.replace('/', "!")).join("inflight");
+    let sys = SysRoot::host();
     let began = Instant::now();
     let mut quiet = 0;
     while quiet < 2 && began.elapsed() < LATE {
         engine.pause(LOOK, watch)?;
-        quiet = match writes_in_flight(&path) {
+        quiet = match writes_in_flight(&sys, device) {
             Some(0) | None => quiet + 1,
             Some(_) => 0,
         };
     }
     Ok(())
-}
-
-/// Writes and discards that are under way: the second figure of `inflight`
-/// (Linux, Documentation/ABI/stable/sysfs-block).
-fn writes_in_flight(path: &Path) -> Option<u64> {
-    let text = std::fs::read_to_string(path).ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// How long after a commit discards come: from a thread of the kernel's, where the file
@@ -106,13 +98,5 @@ mod tests {
         assert_eq!(patience(3, 0), SOON);
         assert_eq!(patience(3, 10), Duration::from_millis(40));
         assert_eq!(patience(3, 60), LATE);
-    }
-
-    #[test]
-    fn what_is_under_way_is_read() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "       3        7\n").unwrap();
-        assert_eq!(writes_in_flight(file.path()), Some(7));
-        assert_eq!(writes_in_flight(Path::new("/no/such")), None);
     }
 }
