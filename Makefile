@@ -1,19 +1,20 @@
 # `make` alone lists the targets.
 
 CARGO ?= cargo
-# What `make run` tests, and how; these sizes take about a minute on most disks, and a quarter of
-# the free space at most.
+# What `make run` tests, and how; these sizes take some minutes on most disks, and a quarter of
+# the free space at most, and the 1 GiB that is read.
 PATH_TO_TEST ?= .
 RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); print (k < 8388608 ? k : 8388608) "k" }')
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test soak bench bench-rm bench-names lab man clean
+.PHONY: help run build check test soak bench bench-rm bench-names bench-small lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 run: ## Install what is missing, build, and test whether deleting stalls the current directory's disk
+	@scripts/about-run '$(PATH_TO_TEST)' '$(RUN_SIZE)'
 	@scripts/setup run
 	$(CARGO) build --release --locked -p trimbench
 	@$(CARGO) run --quiet --release --locked -p trimbench -- run $(RUN_OPTIONS) $(PATH_TO_TEST)
@@ -58,6 +59,12 @@ bench-names: ## A million small files removed by `trimbench rm -r` beside `rm -r
 	scripts/setup test
 	$(CARGO) build --release --locked -p trimbench
 	scripts/bench-names $(BENCH_NAMES)
+
+bench-small: ## Trees of small files removed by `trimbench rm -r` beside `rm -r` on eight file systems, idle; and what fio loses meanwhile on simulated drives, at 10 and 30 % (an hour; BENCH_SMALL='--repeats 1': a fifth)
+	scripts/setup test
+	$(CARGO) build --release --locked -p trimbench
+	-scripts/bench-small $(BENCH_SMALL)
+	scripts/bench-small-load $(BENCH_SMALL)
 
 lab: ## Drives of `trimbench lab` beside the ones they stand for: stalls by queue depth and file system, syncs, an array, fitted cards
 	scripts/setup test

@@ -40,7 +40,7 @@ impl Discarded {
 
     fn total(&self) -> u64 {
         let counted = counted(&self.devices, &self.bytes);
-        counted.devices.iter().map(|&i| self.bytes[i]).sum()
+        counted.sum(|i| self.bytes[i]) as u64
     }
 }
 
@@ -63,6 +63,8 @@ mod tests {
             scheduler: None,
             discard: DiscardLimits::default(),
             slower: None,
+            counting: Default::default(),
+            drive: None,
         }
     }
 

@@ -5,15 +5,18 @@ use std::time::Duration;
 use timeline::judge::counting::{SIGNIFICANT, UNPAID};
 
 /// Quiet time after the last significant discard before a deletion counts as over.
-const QUIET: Duration = Duration::from_secs(2);
+pub(crate) const QUIET: Duration = Duration::from_secs(2);
 
 /// Follows one deletion.
 #[derive(Debug, Clone)]
 pub(crate) struct Drain {
     limit: Duration,
+    quiet: Duration,
     discards_expected: bool,
     /// Whether what is freed has to be discarded.
     owes: bool,
+    /// Whether all discards are others'.
+    sends_none: bool,
     /// Most that an interval discarded before: the foreground's own doing.
     background_bytes: u64,
     freed_bytes: u64,
@@ -45,8 +48,10 @@ impl Drain {
     pub(crate) fn new(limit: Duration, discards_expected: bool) -> Self {
         Drain {
             limit,
+            quiet: QUIET,
             discards_expected,
             owes: true,
+            sends_none: false,
             background_bytes: 0,
             freed_bytes: 0,
             discarded_bytes: 0,
@@ -67,6 +72,17 @@ impl Drain {
         }
     }
 
+    /// The same, over after so much quiet time.
+    pub(crate) fn quiet_for(mut self, quiet: Duration) -> Self {
+        self.quiet = quiet;
+        self
+    }
+
+    /// Nothing was freed after all, so no discards have to come.
+    pub(crate) fn expect_none(&mut self) {
+        self.discards_expected = false;
+    }
+
     /// Intervals with at most so many discarded bytes are no sign of the deletion:
     /// a foreground that frees space itself (saves, appends to logs) has such
     /// all the time, and would never be quiet.
@@ -75,8 +91,19 @@ impl Drain {
         self
     }
 
+    /// The same for a deletion that sends no discards: those that come are others', and nobody
+    /// waits for their end.
+    pub(crate) fn sending_none(mut self) -> Self {
+        self.sends_none = true;
+        self
+    }
+
     /// Adds an interval that ended at `now`.
     pub(crate) fn interval(&mut self, now: Duration, freed_bytes: u64, discarded_bytes: u64) {
+        if self.sends_none {
+            self.freed_bytes += freed_bytes;
+            return;
+        }
         self.freed_bytes += freed_bytes;
         self.discarded_bytes += discarded_bytes;
         let whole = self.freed_bytes.max(self.discarded_bytes);
@@ -115,7 +142,7 @@ impl Drain {
         let quiet_since = self
             .last_significant
             .map_or(returned, |at| at.max(returned));
-        let quiet = now.saturating_sub(quiet_since) >= QUIET;
+        let quiet = now.saturating_sub(quiet_since) >= self.quiet;
         if self.owes && self.is_paid() && quiet {
             State::Paid
         } else if !self.owes && self.last_significant.is_some() && quiet {
@@ -181,6 +208,17 @@ mod tests {
         drain.returned(S);
         assert_eq!(drain.state(2 * S), State::Waiting);
         assert_eq!(drain.state(3 * S), State::NoneExpected);
+    }
+
+    #[test]
+    fn discards_of_others_keep_nobody_waiting_where_the_mount_sends_none() {
+        let mut drain = Drain::new(60 * S, false).sending_none();
+        drain.interval(S, 8 * GIB, GIB);
+        drain.returned(S);
+        drain.interval(2 * S, 0, GIB);
+        drain.interval(3 * S, 0, GIB);
+        assert_eq!(drain.state(3 * S), State::NoneExpected);
+        assert_eq!(drain.paid_at(), None);
     }
 
     #[test]

@@ -3,13 +3,15 @@
 use std::io;
 use std::path::PathBuf;
 
+use timeline::names;
+
 use crate::sizes::TooLittleSpace;
 
 /// Why a run could not be made or finished. Every message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The path can't be tested as it is.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", names::shown(path))]
     Place {
         /// The directory or device that was named.
         path: PathBuf,
@@ -17,7 +19,7 @@ pub enum BenchError {
         why: String,
     },
     /// The files don't fit.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", names::shown(path))]
     Space {
         /// The directory that was named.
         path: PathBuf,
@@ -27,6 +29,19 @@ pub enum BenchError {
     /// A combination of options that makes no sense.
     #[error("{0}")]
     Plan(String),
+    /// Nobody would know whether discards came.
+    #[error(
+        "the counters of {} are switched off (queue/iostats is 0), so nobody would know whether \
+         discards came: switch them on ({}), let --enable-counters do it for the run, or go on \
+         without them with --blind",
+        .0.join(" and "),
+        .0.iter().map(|device| format!("echo 1 > /sys/class/block/{device}/queue/iostats"))
+            .collect::<Vec<_>>().join("; ")
+    )]
+    CountersOff(Vec<String>),
+    /// A device's counters can't be switched on, or not off again.
+    #[error(transparent)]
+    Counters(#[from] linux::counters::CountersError),
     /// The load could not be made.
     #[error(transparent)]
     Load(#[from] load::LoadError),
@@ -46,7 +61,7 @@ pub enum BenchError {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; and: "))]
     Several(Vec<BenchError>),
     /// A system call failed.
-    #[error("{}: can't {what}: {source}", path.display())]
+    #[error("{}: can't {what}: {source}", names::shown(path))]
     File {
         /// The file or directory.
         path: PathBuf,
@@ -56,7 +71,7 @@ pub enum BenchError {
         source: io::Error,
     },
     /// fio's job file can't be used.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", names::shown(path))]
     Fio {
         /// The job file.
         path: PathBuf,
@@ -64,7 +79,7 @@ pub enum BenchError {
         why: String,
     },
     /// fio took the job and failed, or had to be stopped.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", names::shown(path))]
     FioFailed {
         /// The job file.
         path: PathBuf,
@@ -98,6 +113,7 @@ impl BenchError {
             BenchError::Place { .. }
                 | BenchError::Space { .. }
                 | BenchError::Plan(_)
+                | BenchError::CountersOff(_)
                 | BenchError::Raw(_)
                 | BenchError::Fio { .. }
                 | BenchError::Load(

@@ -27,6 +27,7 @@ pub(crate) fn of(plan: &Plan, survey: &Survey, actors: Vec<ActorInfo>, clock: Cl
     let since_zero = Duration::from_nanos(clock.now().0);
     Head {
         schema: RUN_SCHEMA.into(),
+        run: plan.run.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_s: SystemTime::now()
             .duration_since(UNIX_EPOCH)

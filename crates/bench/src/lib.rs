@@ -31,7 +31,7 @@ mod workplace;
 
 pub use error::BenchError;
 pub use head::preview;
-pub use observer::{Observer, Second};
+pub use observer::{Mark, Observer, Second};
 pub use plan::Plan;
 pub use preflight::preflight;
 pub use run::{Claimed, Outcome};

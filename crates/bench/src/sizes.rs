@@ -34,6 +34,9 @@ pub struct Wanted {
     pub other_bytes: u64,
     /// How the files to delete are fragmented, if they are.
     pub fragments: Option<Fragments>,
+    /// Whether the foreground file may take 16 MiB of the space that else stays free,
+    /// where it has no size of its own: on a full disk an event frees space.
+    pub into_reserve: bool,
 }
 
 /// Fragmenting files on purpose, and the space that takes.
@@ -135,7 +138,9 @@ pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
         .saturating_mul(wanted.deletion_copies)
         .saturating_add(foreground_bytes)
         .saturating_add(other_bytes);
-    if needed > usable {
+    let small = needed == LEAST && wanted.foreground_bytes.is_none();
+    let into_reserve = wanted.into_reserve && small && needed <= space.available_bytes / 4;
+    if needed > usable && !into_reserve {
         return Err(TooLittleSpace {
             needed,
             usable,
@@ -212,6 +217,7 @@ mod tests {
             foreground_bytes,
             other_bytes: 0,
             fragments: None,
+            into_reserve: false,
         }
     }
 
@@ -230,6 +236,18 @@ mod tests {
         let error = choose(&space, wanted).unwrap_err();
         assert_eq!(error.usable, GIB);
         assert!(error.to_string().contains("9216 MiB"), "{error}");
+    }
+
+    #[test]
+    fn an_event_on_a_full_disk_has_a_small_foreground_file() {
+        let event = |into_reserve| Wanted {
+            into_reserve,
+            ..wanted(Some(0), None)
+        };
+        let full = space(100 * GIB, GIB);
+        assert_eq!(choose(&full, event(true)).unwrap().foreground_bytes, LEAST);
+        choose(&full, event(false)).unwrap_err();
+        choose(&space(100 * GIB, 2 * LEAST), event(true)).unwrap_err();
     }
 
     #[test]

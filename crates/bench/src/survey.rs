@@ -2,10 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use linux::SysRoot;
+use linux::counters::CountersGuard;
 use linux::files::{DirectIo, FileError, probe_direct};
+use linux::limit::whole;
 use linux::mounts::Mount;
 pub use linux::owner::Swept;
 use linux::space::Space;
+use timeline::judge::counting;
 use timeline::record::{DeviceInfo, DiscardSetting, Target};
 
 use crate::error::BenchError;
@@ -42,6 +46,8 @@ pub struct Survey {
     /// and no others: where whatever deletes and commits must not share one with
     /// whatever reads. `None`: they run where this process does.
     pub foreground_cgroup: Option<PathBuf>,
+    /// What leaves less space than the file system says, and what to do about it.
+    pub limited: Option<String>,
     /// What is odd, and what follows from it.
     pub warnings: Vec<String>,
 }
@@ -74,7 +80,7 @@ impl Survey {
             ));
         }
         let path = std::fs::canonicalize(path).map_err(|e| refuse(e.to_string()))?;
-        let found = linux::target::describe(&path).map_err(|e| refuse(e.to_string()))?;
+        let found = storage::describe(&path).map_err(|e| refuse(e.to_string()))?;
         if found.mount.as_ref().is_some_and(Mount::read_only) {
             return Err(refuse(
                 "mounted read-only; remount it read-write, or give another directory".into(),
@@ -94,12 +100,13 @@ impl Survey {
             devices: found.devices,
             mount: found.mount,
             foreground_cgroup: None,
+            limited: None,
             warnings,
         })
     }
 
     fn of_device(place: &Place, path: &Path) -> Result<Survey, BenchError> {
-        let found = linux::target::describe_device(path).map_err(|e| BenchError::Place {
+        let found = storage::describe_device(path).map_err(|e| BenchError::Place {
             path: path.to_path_buf(),
             why: e.to_string(),
         })?;
@@ -117,8 +124,47 @@ impl Survey {
             devices: found.devices,
             mount: None,
             foreground_cgroup: None,
+            limited: None,
             warnings: found.notes,
         })
+    }
+
+    /// Leaves the run only so many bytes to write, whatever the file system says; `why` says
+    /// what sets the limit.
+    pub fn limit_space(&mut self, bytes: u64, why: String) {
+        if bytes >= self.space.available_bytes {
+            return;
+        }
+        self.space.size_bytes = bytes;
+        self.space.available_bytes = bytes;
+        if let Some(available) = &mut self.target.available_bytes {
+            *available = bytes;
+        }
+        self.limited = Some(why);
+    }
+
+    /// Switches on the counters without which nobody would know of discards. They are off again
+    /// when what this returns is dropped, and when this process ends in any way.
+    ///
+    /// # Errors
+    /// When they can't be switched on: only root may.
+    pub fn enable_counters(&mut self) -> Result<Vec<CountersGuard>, BenchError> {
+        let names: Vec<String> = counting::blind(&self.devices)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let mut guards: Vec<CountersGuard> = Vec::new();
+        for name in &names {
+            let whole = whole(&SysRoot::host(), name).unwrap_or_else(|| name.clone());
+            // Partitions of one drive share its counters.
+            if guards.iter().all(|guard| guard.device() != whole) {
+                guards.push(CountersGuard::enable(&SysRoot::host(), &whole)?);
+            }
+        }
+        for device in &mut self.devices {
+            device.counting.off &= !names.iter().any(|name| name == device.statistics());
+        }
+        Ok(guards)
     }
 
     /// Whether a plan takes the foreground's file that an earlier run left: it

@@ -9,11 +9,12 @@ use timeline::record::{
     latency_histogram, second_histogram,
 };
 
-/// A series with its sampler and its latencies of the current second and phase.
+/// A series with its sampler and its latencies of the current stretch, second and phase.
 #[derive(Debug)]
 pub(crate) struct Watched {
     series: Series,
     sampler: Sampler,
+    stretch: Latencies,
     second: Latencies,
     phase: Latencies,
 }
@@ -33,6 +34,7 @@ impl Watched {
         Watched {
             series: series.clone(),
             sampler: series.sampler(),
+            stretch: Latencies::new(false, second_histogram),
             second: Latencies::new(open_loop, second_histogram),
             phase: Latencies::new(open_loop, latency_histogram),
         }
@@ -41,7 +43,7 @@ impl Watched {
     /// What happened since the last call.
     pub(crate) fn sample(&mut self, now: Nanos) -> ActorInterval {
         let sample = self.sampler.sample(now);
-        for latencies in [&mut self.second, &mut self.phase] {
+        for latencies in [&mut self.stretch, &mut self.second, &mut self.phase] {
             sample.add_response_to(&mut latencies.response);
             if let Some(service) = &mut latencies.service {
                 sample.add_service_to(service);
@@ -54,6 +56,21 @@ impl Watched {
     pub(crate) fn second_p99_us(&self) -> Option<f64> {
         let response = &self.second.response;
         (!response.is_empty()).then(|| response.value_at_quantile(0.99) as f64 / 1e3)
+    }
+
+    /// The line of a stretch's response times; the next one begins.
+    pub(crate) fn end_stretch(
+        &mut self,
+        actor: usize,
+        over: Grain,
+        part: Part,
+    ) -> Vec<HistogramLine> {
+        self.stretch.drain(actor, over, part)
+    }
+
+    /// Begins the next stretch; this one is not recorded.
+    pub(crate) fn skip_stretch(&mut self) {
+        self.stretch.response.reset();
     }
 
     /// The lines of the second that began at `at_s`; the next one begins.

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod finer;
 pub mod fio;
 pub mod iostat;
 mod lines;

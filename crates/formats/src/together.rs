@@ -3,9 +3,13 @@
 //!
 //! Their clocks need not agree, and iostat without `-t` has none. Then fio's
 //! operations are laid where they fit best to what the devices did.
+//!
+//! Where fio's windows are shorter than iostat's intervals, the record has fio's
+//! resolution, and the devices' figures are spread over it evenly.
 
 use timeline::record::{ActorInterval, Interval, Line, PushError, RunRecord};
 
+use crate::finer;
 use crate::fio::record as fio;
 use crate::fio::{FioSeries, Grid, UNTIMED};
 use crate::iostat::{self, IostatError, Log, Notes};
@@ -14,6 +18,8 @@ use crate::iostat::{self, IostatError, Log, Notes};
 const FARTHEST: usize = 3600;
 /// Operations that agree less than this with the devices' may be others altogether.
 const AGREED: f64 = 0.8;
+/// The device whose operations are fio's but for this share is the one that fio used.
+const FIOS: f64 = 0.1;
 /// Parts of an interval to which the begin is found.
 const PARTS: i32 = 10;
 
@@ -37,7 +43,34 @@ pub fn together(
         Some(true) if told => None,
         _ => align(&base, &mut series, told && log.dated.is_some()),
     };
+    let base = match fios_device(&base, &series) {
+        Some(device) if options.devices.is_empty() => {
+            let devices = vec![device];
+            let options = iostat::Options {
+                devices,
+                ..options.clone()
+            };
+            iostat::record(log, notes, &options)?
+        }
+        _ => base,
+    };
     Ok(joined(&base, &series, warning)?)
+}
+
+/// The device whose operations were fio's, where several were busy.
+fn fios_device(base: &RunRecord, series: &[FioSeries]) -> Option<String> {
+    let fio = summed(series, &Grid::of(base.head.started_unix_s, &base.intervals));
+    let all: f64 = fio.iter().sum();
+    let apart = |i: usize| -> f64 {
+        let ops = base.intervals.actors[i].ops.iter();
+        let both = ops.map(|&ops| f64::from(ops)).zip(&fio);
+        both.map(|(device, fio)| (device - fio).abs()).sum()
+    };
+    let each = (0..base.head.actors.len()).map(|i| (i, apart(i)));
+    let (i, apart) = each.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let name = &base.head.actors[i].name;
+    let device = name.strip_suffix("-write").unwrap_or(name);
+    (base.head.actors.len() > 1 && apart <= FIOS * all).then(|| device.to_owned())
 }
 
 /// iostat's record with other actors.
@@ -46,28 +79,41 @@ fn joined(
     series: &[FioSeries],
     warning: Option<String>,
 ) -> Result<RunRecord, PushError> {
-    let grid = Grid::of(base.head.started_unix_s, &base.intervals);
+    let parts = finer::parts(base, series);
+    let intervals: Vec<Interval> = finer::intervals(base, parts).collect();
+    let at_s: Vec<f64> = intervals.iter().map(|interval| interval.at_s).collect();
+    let seconds: Vec<f32> = intervals.iter().map(|i| i.seconds as f32).collect();
+    let grid = Grid {
+        started_unix_s: base.head.started_unix_s,
+        at_s: &at_s,
+        seconds: &seconds,
+    };
     let columns: Vec<Vec<Option<ActorInterval>>> =
         series.iter().map(|one| one.intervals(&grid)).collect();
     let mut head = base.head.clone();
     head.actors = series.iter().map(|one| one.info.clone()).collect();
     head.scenario["imported_from"] = "iostat and fio".into();
+    if parts > 1 {
+        head.interval_ms /= f64::from(parts);
+        head.spread_devices_over(parts);
+    }
     let mut record = RunRecord::new(head)?;
     fio::warn(&mut record, series)?;
     if let Some(warning) = warning {
         fio::push_warning(&mut record, warning)?;
     }
-    for line in base.lines().skip(1) {
-        record.push(&match line {
-            Line::Interval(interval) => {
-                let i = record.intervals.len();
-                Line::Interval(Interval {
-                    actors: columns.iter().map(|column| column[i]).collect(),
-                    ..interval
-                })
-            }
-            line => line,
-        })?;
+    let others = |line: &Line| !matches!(line, Line::Interval(_) | Line::End(_));
+    for line in base.lines().skip(1).filter(others) {
+        record.push(&line)?;
+    }
+    for (i, interval) in intervals.into_iter().enumerate() {
+        record.push(&Line::Interval(Interval {
+            actors: columns.iter().map(|column| column[i]).collect(),
+            ..interval
+        }))?;
+    }
+    for line in base.lines().filter(|line| matches!(line, Line::End(_))) {
+        record.push(&line)?;
     }
     Ok(record)
 }

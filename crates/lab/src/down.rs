@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use timeline::names;
+
 use crate::control::{self, Order};
 use crate::discards;
 use crate::error::LabError;
@@ -140,7 +142,7 @@ fn gently(place: &Place) -> Result<(), LabError> {
                     place,
                     format!(
                         "{} can't be unmounted ({error}); it is used by {who}",
-                        mount.display()
+                        names::shown(&mount)
                     ),
                 )
             })?;
@@ -226,7 +228,7 @@ fn is_gone(place: &Place, at_most: Duration) -> Result<(), LabError> {
     let who = who.join(", ");
     Err(left(
         place,
-        format!("{} is used by {who}", device.display()),
+        format!("{} is used by {who}", names::shown(&device)),
     ))
 }
 

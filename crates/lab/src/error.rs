@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ssd::CardError;
+use timeline::names;
 
 /// Why the laboratory didn't do something.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +99,7 @@ pub enum LabError {
         by: String,
     },
     /// Every drive is down, and still there is something.
-    #[error("of the laboratory {root} there is still: {}", what.join("; "), root = root.display())]
+    #[error("of the laboratory {root} there is still: {}", what.join("; "), root = names::shown(root))]
     Remains {
         /// The laboratory.
         root: PathBuf,
@@ -106,7 +107,7 @@ pub enum LabError {
         what: Vec<String>,
     },
     /// A system call failed.
-    #[error("{what} {path}: {error}", path = path.display())]
+    #[error("{what} {path}: {error}", path = names::shown(path))]
     Io {
         /// What was tried.
         what: &'static str,

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
 
+use timeline::names;
+
 use crate::group;
 use crate::lab::Lab;
 use crate::place::devices_of;
@@ -18,14 +20,14 @@ impl Lab {
         let root = self.root();
         let devices = devices_of(|file| file.starts_with(root));
         let mut all = mounts(root, &devices);
-        let device = |d: &PathBuf| format!("the loop device {}", d.display());
+        let device = |d: &PathBuf| format!("the loop device {}", names::shown(d));
         all.extend(devices.iter().map(device));
         all.extend(processes(root));
-        let cgroup = |d: PathBuf| format!("the cgroup {}", d.display());
+        let cgroup = |d: PathBuf| format!("the cgroup {}", names::shown(&d));
         all.extend(group::remaining(root).into_iter().map(cgroup));
         all.extend(sockets(root));
         let names = self.names().unwrap_or_default().into_iter();
-        all.extend(names.map(|name| format!("the directory {}", root.join(name).display())));
+        all.extend(names.map(|name| format!("the directory {}", names::shown(root.join(name)))));
         all
     }
 }
@@ -38,7 +40,7 @@ fn mounts(root: &Path, devices: &[PathBuf]) -> Vec<String> {
         mount.mount_point.starts_with(root) && mount.mount_point != root
             || devices.iter().any(of_device)
     });
-    ours.map(|mount| format!("a mount on {}", mount.mount_point.display()))
+    ours.map(|mount| format!("a mount on {}", names::shown(&mount.mount_point)))
         .collect()
 }
 
@@ -52,7 +54,7 @@ fn processes(root: &Path) -> Vec<String> {
             let last = line.strip_suffix(b"\0")?.rsplit(|&b| b == 0).next()?;
             let last = Path::new(std::ffi::OsStr::from_bytes(last));
             let ours = last.parent() == Some(root) && pid != std::process::id();
-            ours.then(|| format!("process {pid} of {}", last.display()))
+            ours.then(|| format!("process {pid} of {}", names::shown(last)))
         })
         .collect()
 }

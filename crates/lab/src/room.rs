@@ -43,6 +43,23 @@ impl Lab {
         (most < spec.size_bytes).then_some(most)
     }
 
+    /// Bytes of data that a drive can still store before writes to it fail. `None`: it has room
+    /// for all of its size.
+    pub fn left(&self, spec: &Spec) -> Option<u64> {
+        let most = self.room(spec)?;
+        Some(most.saturating_sub(self.stored(spec)))
+    }
+
+    /// Bytes of data that a drive stores now.
+    fn stored(&self, spec: &Spec) -> u64 {
+        if let Some(file) = &spec.store {
+            return fs::metadata(file).map_or(0, |found| found.blocks() * 512);
+        }
+        let place = self.new_place(&spec.name).ok();
+        let server = place.and_then(|place| place.server_pid());
+        server.map_or(0, |pid| taken(pid.as_raw_nonzero().get()))
+    }
+
     /// What the drives in memory may still take, beyond what they have taken.
     fn promised(&self) -> u64 {
         let names = self.names().unwrap_or_default();

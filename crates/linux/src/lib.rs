@@ -13,6 +13,8 @@
 //! | [`mounted`] | which files are mounted by themselves, here or in a container? |
 //! | [`fstab`] | which file systems does a table list? |
 //! | [`devices`] | which block devices are under it, down to the leaves? |
+//! | [`deleters`] | how many paced deleters work on the same drive? |
+//! | [`counters`] | a device's own counters, switched on for a while and off again whatever happens |
 //! | [`stats`] | what did a block device do since I last asked? |
 //! | [`space`] | how much may be written here? |
 //! | [`host`] | which machine is this? |
@@ -28,6 +30,7 @@
 //! | [`cgroup`] | which control group is a thread in? |
 //! | [`memory`] | a process that writing memory back depends on |
 //! | [`clock`] | how long has the machine slept? |
+//! | [`vm`] | what does the whole machine read and write? |
 
 mod discard;
 #[cfg(test)]
@@ -40,6 +43,8 @@ pub mod block;
 pub mod btrfs;
 pub mod cgroup;
 pub mod clock;
+pub mod counters;
+pub mod deleters;
 pub mod devices;
 pub mod files;
 pub mod fstab;
@@ -49,6 +54,7 @@ pub mod loop_device;
 pub mod memory;
 pub mod mounted;
 pub mod mounts;
+pub mod opened;
 pub mod owner;
 pub mod raw;
 pub mod remount;
@@ -56,5 +62,6 @@ pub mod space;
 pub mod stats;
 pub mod target;
 pub mod trim;
+pub mod vm;
 
 pub use sysroot::SysRoot;

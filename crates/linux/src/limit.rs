@@ -29,6 +29,8 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+use timeline::names;
+
 use crate::SysRoot;
 use crate::patience;
 use crate::watcher::{Undo, Watcher};
@@ -46,28 +48,35 @@ const MOST: u64 = u32::MAX as u64;
 pub enum LimitError {
     #[error("{device} has no queue that /sys/class/block shows")]
     NoQueue { device: String },
-    #[error("{device} takes no discards ({file} is 0)", file = file.display())]
+    #[error("{device} takes no discards ({file} is 0)", file = names::shown(file))]
     None { device: String, file: PathBuf },
-    #[error("cannot open {}: {source}{}", file.display(), root_needed(source))]
+    #[error("cannot open {}: {source}{}", names::shown(file), root_needed(source))]
     Open { file: PathBuf, source: io::Error },
-    #[error("cannot read {}: {source}", file.display())]
+    #[error("cannot read {}: {source}", names::shown(file))]
     Read { file: PathBuf, source: io::Error },
     #[error(
         "another process has changed {} and will put it back; wait until it has ended",
-        file.display()
+        names::shown(file)
     )]
     Busy { file: PathBuf },
-    #[error("cannot start the process that would put {} back: {source}", file.display())]
+    #[error(
+        "cannot start the process that would put {} back: {source}",
+        names::shown(file)
+    )]
     Watcher { file: PathBuf, source: io::Error },
-    #[error("cannot write {bytes} to {}: {source}", file.display())]
+    #[error("cannot write {bytes} to {}: {source}", names::shown(file))]
     Write {
         file: PathBuf,
         bytes: u64,
         source: io::Error,
     },
-    #[error("{} was to become {asked} and is {now}", file.display())]
+    #[error("{} was to become {asked} and is {now}", names::shown(file))]
     Ignored { file: PathBuf, asked: u64, now: u64 },
-    #[error("{} is {now} and was {before}; put it back with: echo {before} > {}", file.display(), file.display())]
+    #[error(
+        "{} is {now} and was {before}; put it back with: echo {before} > {}",
+        names::shown(file),
+        names::shown(file)
+    )]
     NotRestored {
         file: PathBuf,
         before: u64,

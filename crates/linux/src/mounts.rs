@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::SysRoot;
 use crate::discard;
+use timeline::names;
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 
@@ -84,13 +85,12 @@ pub struct Mount {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum MountError {
-    #[error("cannot open {path}: {source}")]
+    #[error("cannot open {path}: {source}", path = names::shown(path))]
     Path { path: PathBuf, source: io::Error },
-    #[error("cannot read the list of mounts {path}: {source}; is /proc mounted?")]
+    #[error("cannot read the list of mounts {path}: {source}; is /proc mounted?", path = names::shown(path))]
     List { path: PathBuf, source: io::Error },
     #[error(
-        "the mount that holds {path} is not listed in /proc/self/mountinfo; it may lie outside this container"
-    )]
+        "the mount that holds {path} is not listed in /proc/self/mountinfo; it may lie outside this container", path = names::shown(path))]
     NotListed { path: PathBuf },
 }
 

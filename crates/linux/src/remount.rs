@@ -32,6 +32,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount as syscalls;
+use timeline::names;
 use timeline::record::DiscardSetting;
 
 use crate::SysRoot;
@@ -56,57 +57,57 @@ const KEEPS: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "btrfs"];
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RemountError {
-    #[error("{path} is mounted without discard already")]
+    #[error("{path} is mounted without discard already", path = names::shown(path))]
     AlreadyOff { path: PathBuf },
-    #[error("{path} is mounted with discard already")]
+    #[error("{path} is mounted with discard already", path = names::shown(path))]
     AlreadyOn { path: PathBuf },
     #[error(
-        "whether {path} ({fs}) sends discards can't be told from its options, so they can't be switched off or on either"
-    )]
+        "whether {path} ({fs}) sends discards can't be told from its options, so they can't be switched off or on either", path = names::shown(path))]
     Unknown { path: PathBuf, fs: String },
     #[error(
-        "{fs} at {path} is not remounted: it may take the options that are not named for its defaults; unmount it and mount it with the option that you want"
-    )]
+        "{fs} at {path} is not remounted: it may take the options that are not named for its defaults; unmount it and mount it with the option that you want", path = names::shown(path))]
     Forgetful { path: PathBuf, fs: String },
-    #[error("{path} is mounted read-only")]
+    #[error("{path} is mounted read-only", path = names::shown(path))]
     ReadOnly { path: PathBuf },
-    #[error("something else is mounted over {path}")]
+    #[error("something else is mounted over {path}", path = names::shown(path))]
     Covered { path: PathBuf },
-    #[error("cannot remount {path}: it needs root (CAP_SYS_ADMIN)")]
+    #[error("cannot remount {path}: it needs root (CAP_SYS_ADMIN)", path = names::shown(path))]
     NotPermitted { path: PathBuf },
-    #[error("cannot remount {path}: this kernel has no fspick (Linux 5.2) or forbids it here")]
+    #[error("cannot remount {path}: this kernel has no fspick (Linux 5.2) or forbids it here", path = names::shown(path))]
     NoSystemCall { path: PathBuf },
     #[error(
-        "another process has {path} without discards, or with them, and will restore its options; wait until it has ended"
-    )]
+        "another process has {path} without discards, or with them, and will restore its options; wait until it has ended", path = names::shown(path))]
     Busy { path: PathBuf },
     #[error(
-        "{fs} at {path} stays {stays} discard when it is remounted; unmount it and mount it with -o {option} instead"
-    )]
+        "{fs} at {path} stays {stays} discard when it is remounted; unmount it and mount it with -o {option} instead", path = names::shown(path))]
     Kept {
         path: PathBuf,
         fs: String,
         stays: &'static str,
         option: String,
     },
-    #[error("cannot open {path}: {source}")]
+    #[error("cannot open {path}: {source}", path = names::shown(path))]
     Open { path: PathBuf, source: io::Error },
-    #[error("cannot remount {path} with {option}: {source}{said}")]
+    #[error("cannot remount {path} with {option}: {source}{said}", path = names::shown(path))]
     Remount {
         path: PathBuf,
         option: String,
         source: io::Error,
         said: String,
     },
-    #[error("cannot start the process that would restore the options of {path}: {source}")]
+    #[error("cannot start the process that would restore the options of {path}: {source}", path = names::shown(path))]
     Watcher { path: PathBuf, source: io::Error },
-    #[error("the options of {path} were {before} and are now {after}; restore them with: mount -o remount,{before} {}", path.display())]
+    #[error(
+        "the options of {path} were {before} and are now {after}; restore them with: mount -o remount,{before} {}",
+        names::shown(path), path = names::shown(path))]
     Differs {
         path: PathBuf,
         before: String,
         after: String,
     },
-    #[error("{path} is still {how} discard: {why}; restore it with: mount -o remount,{option} {}", path.display())]
+    #[error(
+        "{path} is still {how} discard: {why}; restore it with: mount -o remount,{option} {}",
+        names::shown(path), path = names::shown(path))]
     NotRestored {
         path: PathBuf,
         how: &'static str,

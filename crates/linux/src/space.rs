@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use timeline::names;
 
 const GIB: u64 = 1 << 30;
 
@@ -18,7 +19,7 @@ pub struct Space {
 
 /// Why the space can't be told.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot tell the free space of {path}: {source}")]
+#[error("cannot tell the free space of {path}: {source}", path = names::shown(path))]
 pub struct SpaceError {
     /// Where.
     pub path: PathBuf,

@@ -13,6 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
+use timeline::names;
 use timeline::record::{DeviceInfo, DeviceKind, DiscardSetting, Target};
 
 use crate::SysRoot;
@@ -44,7 +45,7 @@ pub enum TargetError {
     Space(#[from] SpaceError),
     #[error(transparent)]
     Device(#[from] DeviceError),
-    #[error("{0} is not a block device")]
+    #[error("{} is not a block device", names::shown(_0))]
     NotADevice(PathBuf),
 }
 
@@ -70,14 +71,15 @@ pub fn describe_mount(sys: &SysRoot, path: &Path, mount: Mount, space: Space) ->
     notes.extend(tree.notes.iter().cloned());
     Description {
         target: Target {
-            path: path.display().to_string(),
-            mount: Some(mount.mount_point.display().to_string()),
+            path: path.to_string_lossy().into_owned(),
+            mount: Some(mount.mount_point.to_string_lossy().into_owned()),
             source: Some(mount.source.clone()),
             fs: Some(mount.fs.clone()),
             options: mount.options(),
             discard: setting,
             size_bytes: space.size_bytes,
             available_bytes: Some(space.available_bytes),
+            discards_at_most: None,
         },
         devices: tree.devices,
         mount: Some(mount),
@@ -103,7 +105,7 @@ fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, TargetE
     }
     Ok(Description {
         target: Target {
-            path: path.display().to_string(),
+            path: path.to_string_lossy().into_owned(),
             discard: setting,
             size_bytes: own.map_or(0, |device| device.size_bytes),
             ..Target::default()
@@ -133,13 +135,13 @@ fn notes(
     tree: &DeviceTree,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let at = mount.mount_point.display();
+    let at = names::shown(&mount.mount_point);
     if let Some(upper) = upper {
         notes.push(format!(
             "{at} is an overlay; what is written goes to {} ({} at {})",
             upper.source,
             upper.fs,
-            upper.mount_point.display()
+            names::shown(&upper.mount_point)
         ));
     }
     if mount.read_only() {

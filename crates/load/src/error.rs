@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use timeline::names;
 
 /// Why a load could not be made. Failed I/Os of a running actor aren't here:
 /// those are counted in its meter.
@@ -34,7 +35,7 @@ pub enum LoadError {
     /// The file system has no room for the file.
     #[error(
         "{}: no space left after {written_bytes} of {len_bytes} bytes; free some space or choose a smaller size",
-        path.display()
+        names::shown(path)
     )]
     NoSpace {
         /// The file that was being made.
@@ -45,7 +46,10 @@ pub enum LoadError {
         len_bytes: u64,
     },
     /// The file system or device doesn't take direct I/O.
-    #[error("{}: direct I/O isn't possible here ({source}); use buffered I/O", path.display())]
+    #[error(
+        "{}: direct I/O isn't possible here ({source}); use buffered I/O",
+        names::shown(path)
+    )]
     NoDirect {
         /// The file.
         path: PathBuf,
@@ -53,7 +57,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// A system call failed on a file or device.
-    #[error("{}: can't {what}: {source}", path.display())]
+    #[error("{}: can't {what}: {source}", names::shown(path))]
     File {
         /// The file or device.
         path: PathBuf,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use load::deleter::Occasion;
 use load::{Clock, Deletion, DeletionOutcome, DeletionSpec};
 
 mod support;
@@ -350,4 +351,39 @@ fn what_a_file_system_holds_up_is_abandoned_and_cleans_up_when_it_can() {
         drop(frozen);
         wait_until(|| files_in(&dir) == 0);
     }
+}
+
+/// A tiny file system with a file of 4 MiB that isn't the run's, in `old`.
+fn with_old_file() -> Option<TinyFs> {
+    let fs = TinyFs::new(16 * MIB)?;
+    std::fs::write(fs.path().join("old"), vec![7; 4 * MIB as usize]).expect("write");
+    Some(fs)
+}
+
+#[test]
+fn an_event_frees_what_the_free_space_says() {
+    let _alone = alone();
+    let Some(fs) = with_old_file() else { return };
+    let occasion = Occasion::Program(vec!["rm".into(), fs.path().join("old").into()]);
+    let dir = fs.path().to_owned();
+    let event = Deletion::start(DeletionSpec::Event { occasion, dir }, Clock::start());
+    let outcome = event.expect("start").finish(LONG);
+    assert_eq!(outcome.progress.freed_bytes, 4 * MIB);
+    assert_eq!(outcome.command.expect("a command").code, Some(0));
+    assert_eq!(outcome.first_error, None);
+}
+
+#[test]
+fn an_event_of_a_person_lasts_until_it_is_stopped() {
+    let _alone = alone();
+    let Some(fs) = with_old_file() else { return };
+    let (occasion, dir) = (Occasion::Stopped, fs.path().to_owned());
+    let event = Deletion::start(DeletionSpec::Event { occasion, dir }, Clock::start());
+    let event = event.expect("start");
+    std::fs::remove_file(fs.path().join("old")).expect("remove");
+    assert!(!event.is_done());
+    event.stop();
+    let outcome = event.finish(LONG);
+    assert!(!outcome.abandoned);
+    assert_eq!(outcome.progress.freed_bytes, 4 * MIB);
 }

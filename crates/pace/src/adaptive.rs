@@ -20,6 +20,7 @@ use crate::hurt::Hurt;
 use crate::latency::Latency;
 use crate::later::{Later, Terms};
 use crate::meter::{Meter, Tick};
+use crate::ours::Ours;
 use crate::pacer::State;
 use crate::piece::{COMMIT_LOSS, Sizes};
 use crate::plan::plan;
@@ -111,6 +112,8 @@ pub(crate) struct Adaptive {
     /// many bytes it is believed before it was seen.
     again: u64,
     believed_again: Option<u64>,
+    /// How many deleters divide the goal, ourselves included.
+    deleters: f64,
     /// Bytes of the last piece: its groups come with the next commit.
     last_freed: u64,
     refusal: Option<Refusal>,
@@ -156,6 +159,7 @@ impl Adaptive {
             lost: 0.0,
             again: 0,
             believed_again: work.again.then_some((work.bytes / 8).min(4 * GROUP)),
+            deleters: 1.0,
             last_freed: 0,
             refusal: None,
         }
@@ -174,7 +178,8 @@ impl Adaptive {
             piece: self.sizes.current(),
             service_s: self.cost.predict(self.sizes.whole()),
             phi: self.hurt.phi(),
-            lost_s: self.lost,
+            charged_s: Some(self.lost),
+            idle: self.was_idle,
             rest_s: self.rest_s(),
         }
     }
@@ -243,6 +248,7 @@ impl Adaptive {
         let tick = self.meter.tick(seen, freed_at);
         let now = self.meter.now();
         self.start.get_or_insert(now);
+        self.deleters = 1.0 + f64::from(seen.deleters_beside);
         let owed_before = self.debt.bytes() > 0 && !seen.settled;
         let paid = self
             .debt
@@ -253,10 +259,9 @@ impl Adaptive {
             self.late += tick.commands;
         }
         let again = self.came_again(tick.bytes.saturating_sub(paid), seen.freed);
-        let ours = if tick.bytes > 0 && !is_ours {
-            ((paid + again) as f64 / tick.bytes as f64).min(1.0)
-        } else {
-            1.0
+        let ours = match is_ours {
+            true => Ours::all(&tick),
+            false => Ours::of(&tick, paid + again, self.sizes.whole(), &self.cost),
         };
 
         let nothing = tick.busy <= 0.0 && tick.commands == 0 && new == 0;
@@ -268,10 +273,10 @@ impl Adaptive {
         self.latency.hear(seen.canary, &self.hurt, !quiet);
         if let Some(flight) = &mut self.flight {
             flight.freed += new;
-            flight.commands += tick.commands;
-            flight.bytes += tick.bytes;
+            flight.commands += ours.commands;
+            flight.bytes += ours.bytes;
             flight.again += again;
-            flight.busy += tick.busy;
+            flight.busy += ours.busy;
             flight.flushes += tick.flushes;
             flight.flushing += tick.flushing;
         }
@@ -288,9 +293,9 @@ impl Adaptive {
         let share = self.share(now, seen).share;
         self.budget.refill(now, share, self.depth(share));
         if !idle {
-            let loss = tick.busy * self.hurt.phi();
+            let loss = ours.busy * self.hurt.phi();
             self.lost += loss;
-            self.budget.charge(loss * ours, loss * (1.0 - ours));
+            self.budget.charge(loss);
         }
         tick
     }
@@ -374,7 +379,7 @@ impl Adaptive {
 
     /// The share that may be lost: the goal's, or more.
     fn share(&self, now: Time, seen: &Feedback<'_>) -> Share {
-        let mut goal = self.goal.share();
+        let mut goal = self.goal.share() / self.deleters;
         if self.goal.max_latency.is_some() {
             // Whatever throughput may be lost, the latency is held.
             goal = goal.min(LATENCY_SHARE);
@@ -436,7 +441,8 @@ impl Adaptive {
     fn window(&self, share: f64) -> f64 {
         // Of a size that is known: a guess would widen the window.
         let one = self.cost.predict(self.sizes.known_command()).unwrap_or(0.0);
-        (2.0 * one * self.hurt.phi() / share).clamp(1.0, 30.0)
+        let share_of_all = share * self.deleters;
+        (2.0 * one * self.hurt.phi() / share_of_all).clamp(1.0, 30.0)
     }
 
     /// The most that is saved up: a piece, and for whoever asks late what was
@@ -444,7 +450,7 @@ impl Adaptive {
     fn depth(&self, share: f64) -> f64 {
         let need = self.need(self.sizes.current());
         let late = DEPTH * self.window(share);
-        if self.sizes.is_probing(&self.cost) || self.budget.is_shared(share) {
+        if self.sizes.is_probing(&self.cost) || self.deleters > 1.0 {
             return need.max(late);
         }
         need + late
@@ -496,19 +502,13 @@ impl Adaptive {
         // As many whole ones as the goal has room for, or one more.
         let fit = (NEARLY * share.share * window / lump.max(1e-9)).ceil() * lump * UNLIKE;
         let slack = (fit / window - share.share).clamp(SLACK, TOLERANCE);
-        // Somebody else's piece may be under way, unseen until it is done.
-        let unseen = if self.budget.is_shared(share.share) {
-            one
-        } else {
-            0.0
-        };
-        let most = (share.share + slack) * window - unseen;
+        let most = (share.share + slack) * window;
         let finishing = seen
             .left
             .and_then(|left| self.rest(left))
             .is_some_and(|rest| {
                 self.cost.largest() >= self.sizes.whole() / 2.0
-                    && self.budget.lost_in(window) + rest * 1.1 <= share.share * window - unseen
+                    && self.budget.lost_in(window) + rest * 1.1 <= share.share * window
             });
         let hurry = if idle || finishing {
             f64::INFINITY
@@ -534,11 +534,8 @@ impl Adaptive {
             // A piece that others feel little is long for what it costs.
             let before = (interval - lump / phi.min(1.0)).max(0.0);
             wait = wait
-                .max(
-                    self.budget
-                        .until_window(need, window - lump, most, share.share),
-                )
-                .max(self.budget.until_window(need, before, within, share.share));
+                .max(self.budget.until_window(need, window - lump, most))
+                .max(self.budget.until_window(need, before, within));
         }
         let why = match share.why {
             Some(why) => why,

@@ -35,6 +35,8 @@ pub struct Feedback<'a> {
     pub others: Option<Others>,
     /// How full the file system is; `None` if nobody knows.
     pub space: Option<Space>,
+    /// How many paced deleters besides us work on the drive. All of them divide the goal.
+    pub deleters_beside: u32,
 }
 
 /// What a device has discarded: `/sys/block/X/stat` (of the partition, if there

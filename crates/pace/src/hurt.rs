@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::feedback::Canary;
 use crate::meter::{OthersTick, Tick};
+use crate::usual::Usual;
 
 /// How long a quiet second is remembered, in quiet seconds.
 const QUIET_MEMORY: f64 = 0.4;
@@ -38,9 +39,12 @@ const BLUR: f64 = 0.05;
 const BLUR_LENGTH: f64 = 0.002;
 
 /// How long an operation of others is remembered for `is_idle`, in seconds, and
-/// how many at most: after 0.23 quiet seconds without any, nobody is there.
+/// how many at most: after 0.23 quiet seconds without any, nobody is there any more.
 const LATELY: f64 = 0.1;
 const LATELY_MOST: f64 = 10.0;
+/// How many are assumed at the beginning: 0.05 s without any are enough, for the first pieces are
+/// small.
+const FIRST_LATELY: f64 = 1.6;
 
 /// What freeing a piece and committing that reads and writes at most, until the piece is
 /// acknowledged: metadata and the journal.
@@ -69,8 +73,8 @@ pub(crate) struct Hurt {
     loud: Loud,
     /// By how much the quiet rate swings by itself, as a share of it.
     swing: f64,
-    /// The canary's usual latency, in seconds.
-    usual: Option<f64>,
+    /// The canary's usual latency.
+    usual: Usual,
     /// The time between two of the canary's reads.
     period: f64,
     last_canary: Option<ssd::Time>,
@@ -151,12 +155,12 @@ impl Hurt {
             quiet: Sums::default(),
             loud: Loud::default(),
             swing: 0.0,
-            usual: None,
+            usual: Usual::default(),
             period: 0.0,
             last_canary: None,
             our_reads: 0.0,
             our_writes: 0.0,
-            lately: LATELY_MOST,
+            lately: FIRST_LATELY,
             known: false,
             turn: 0.0,
             phi: phi.unwrap_or(1.0).clamp(LEAST, MOST),
@@ -271,7 +275,6 @@ impl Hurt {
     fn hear(&mut self, canary: &[Canary], quiet: bool) -> f64 {
         let mut hits = 0.0;
         for read in canary {
-            let latency = read.latency.as_secs_f64();
             if let Some(last) = self.last_canary {
                 let gap = read.intended.since(last).as_secs_f64();
                 self.period = if self.period > 0.0 {
@@ -281,13 +284,8 @@ impl Hurt {
                 };
             }
             self.last_canary = Some(read.intended);
-            let usual = *self.usual.get_or_insert(latency);
-            if latency > usual * 2.0 + 100e-6 {
+            if self.usual.hear(read.latency, quiet) {
                 hits += 1.0;
-            }
-            if quiet || latency < usual {
-                let step = latency.min(usual * 3.0) - usual;
-                self.usual = Some(usual + 0.05 * step);
             }
         }
         hits
@@ -295,8 +293,7 @@ impl Hurt {
 
     /// How much longer than usual a canary's read took.
     pub(crate) fn added(&self, read: &Canary) -> Duration {
-        let usual = self.usual.unwrap_or(0.0);
-        Duration::from_secs_f64((read.latency.as_secs_f64() - usual).max(0.0))
+        self.usual.added(read.latency)
     }
 
     /// From 0, where each read waits for one before it, to 1, where none does.

@@ -21,7 +21,8 @@ pub(crate) struct Latency {
     scale: f64,
     /// Small discards that took longer than the limit, in a row.
     hopeless: u32,
-    least: f64,
+    /// The longest of these, in seconds.
+    longest: f64,
 }
 
 impl Latency {
@@ -31,7 +32,7 @@ impl Latency {
             over: 0.0,
             scale: 1.0,
             hopeless: 0,
-            least: f64::INFINITY,
+            longest: 0.0,
         }
     }
 
@@ -72,13 +73,13 @@ impl Latency {
         let (bytes, seconds) = size;
         let least = cost.least_of_smallest();
         if least > 0.98 * limit.as_secs_f64() {
-            return Some(refused(limit, least));
+            return Some(Refusal::latency(limit, Duration::from_secs_f64(least)));
         }
         if seconds <= limit.as_secs_f64() {
-            self.hopeless = 0;
+            (self.hopeless, self.longest) = (0, 0.0);
             return None;
         }
-        self.least = self.least.min(seconds);
+        self.longest = self.longest.max(seconds);
         // Far too slow at a small size, or too slow at the smallest.
         let small = bytes <= (sizes.smallest() * 2) as f64
             || seconds > 3.0 * limit.as_secs_f64() && bytes <= 70_000.0;
@@ -86,15 +87,7 @@ impl Latency {
             return None;
         }
         self.hopeless += 1;
-        (self.hopeless >= 2).then(|| refused(limit, self.least))
-    }
-}
-
-/// What the smallest discards take can be had, and a fifth for chance.
-fn refused(asked: Duration, seconds: f64) -> Refusal {
-    Refusal::Latency {
-        asked,
-        smallest: Duration::from_secs_f64(seconds),
-        least: Duration::from_micros((seconds * 1.2e4).ceil() as u64 * 100),
+        let longest = Duration::from_secs_f64(self.longest);
+        (self.hopeless >= 2).then(|| Refusal::latency(limit, longest))
     }
 }

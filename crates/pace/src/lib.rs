@@ -11,6 +11,8 @@
 //!   others, before anything is freed; or a [`Refusal`] that says what can be had;
 //! - [`Pacer`]: the same question, again and again, from [`Feedback`]; with
 //!   `burst`, `fixed` and `rate` to compare with `adaptive`;
+//! - [`Account`]: what a deletion cost others, measured beside every policy, and whether
+//!   its goals were kept;
 //! - [`Debt`]: what was freed and is still to be discarded, and what never will.
 //!
 //! Whoever frees keeps to three rules. An allowance that reaches beyond an
@@ -44,6 +46,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod adaptive;
 mod advice;
 mod budget;
@@ -55,14 +58,20 @@ mod hurt;
 mod latency;
 mod later;
 mod meter;
+mod ours;
 mod pacer;
 mod piece;
 mod plan;
 mod refusal;
 mod shape;
 mod simple;
+mod usual;
 mod work;
 
+pub use account::{
+    Account, Beside, CanaryWaits, Discarded, GoalResult, Kept, LateReads, Limit, Measured,
+    Observed, ReaderLoss, Witness, Worst,
+};
 pub use advice::{Advice, Why};
 pub use debt::{Debt, DebtMode, Duty};
 pub use feedback::{Canary, Discards, Feedback, Flushes, Io, Others, Space};

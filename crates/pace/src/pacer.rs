@@ -79,8 +79,11 @@ pub struct State {
     pub service_s: Option<f64>,
     /// The share of a discard's time that holds the others up, as learned.
     pub phi: f64,
-    /// The time that others have lost so far, in seconds, as estimated.
-    pub lost_s: f64,
+    /// What the discards so far were charged with, in seconds: the most that others may have
+    /// lost by them. `None` where nothing is charged. An [`Account`](crate::Account) measures.
+    pub charged_s: Option<f64>,
+    /// Whether nobody else is taken to use the device.
+    pub idle: bool,
     /// How long one small discard has to make do, for the goal to hold, in seconds;
     /// 0 where nothing is to be held or known.
     pub rest_s: f64,
@@ -179,7 +182,8 @@ impl Pacer {
                 piece: 0,
                 service_s: None,
                 phi: 1.0,
-                lost_s: 0.0,
+                charged_s: None,
+                idle: false,
                 rest_s: 0.0,
             },
         }

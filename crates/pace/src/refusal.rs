@@ -9,16 +9,16 @@ use timeline::units;
 pub enum Refusal {
     /// The smallest discard holds the others up for longer.
     #[error(
-        "a latency of {} can't be held: the smallest discard holds this drive up for {}; \
+        "a latency of {} can't be held: the smallest discards make a read wait up to {} longer; \
          --max-latency {} can be met",
         show(*.asked), show(*.smallest), units::duration_exact(*.least)
     )]
     Latency {
         /// What was asked.
         asked: Duration,
-        /// How long the smallest discard holds the others up.
+        /// How long the smallest discards make a read wait.
         smallest: Duration,
-        /// The least that is accepted, rounded up.
+        /// The least that can be met, with a margin, rounded up.
         least: Duration,
     },
     /// It can't be done by the deadline at that slowdown.
@@ -40,6 +40,35 @@ pub enum Refusal {
     },
 }
 
+/// What a latency must exceed the longest wait by that was seen: another time it may be
+/// longer.
+const MARGIN: f64 = 1.5;
+
+impl Refusal {
+    /// Of a latency: `smallest` is the longest that the smallest discards made a read wait.
+    /// What can be met is that with a margin, in two digits, rounded up.
+    pub fn latency(asked: Duration, smallest: Duration) -> Refusal {
+        Refusal::Latency {
+            asked,
+            smallest,
+            least: two_digits(smallest.as_secs_f64() * MARGIN),
+        }
+    }
+
+    /// The same for a latency that may be met: `None` if it is. It is refused without the margin,
+    /// or an offer could be refused when it is taken up.
+    pub fn of_latency(asked: Duration, smallest: Duration) -> Option<Refusal> {
+        (asked < smallest).then(|| Refusal::latency(asked, smallest))
+    }
+}
+
+/// So many seconds in two digits, rounded up; whole microseconds at least.
+fn two_digits(seconds: f64) -> Duration {
+    let us = (seconds * 1e6).max(1.0);
+    let step = 10_f64.powf((us.log10().floor() - 1.0).max(0.0));
+    Duration::from_micros(((us / step - 1e-9).ceil() * step) as u64)
+}
+
 /// The other way out, if there is one.
 fn or_slowdown(needed: f64) -> String {
     if needed > 1.0 {
@@ -50,4 +79,27 @@ fn or_slowdown(needed: f64) -> String {
 
 fn show(span: Duration) -> String {
     units::latency_us(span.as_secs_f64() * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_is_refused_in_units_that_fit_and_with_a_margin() {
+        let ms = Duration::from_millis;
+        let refusal = Refusal::of_latency(ms(6), Duration::from_micros(8067)).unwrap();
+        assert_eq!(
+            refusal.to_string(),
+            "a latency of 6.0 ms can't be held: the smallest discards make a read wait up to \
+             8.1 ms longer; --max-latency 13ms can be met"
+        );
+        // What it says is accepted.
+        assert_eq!(
+            Refusal::of_latency(ms(13), Duration::from_micros(12_000)),
+            None
+        );
+        assert_eq!(two_digits(0.00121), Duration::from_micros(1300));
+        assert_eq!(two_digits(0.012), ms(12));
+    }
 }

@@ -4,7 +4,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::words::{of_io, quoted};
+use crate::words::of_io;
+use timeline::names::quoted;
 
 /// Why a deletion stopped.
 #[derive(Debug, thiserror::Error)]

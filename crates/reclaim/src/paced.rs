@@ -5,11 +5,12 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use pace::{Policy, Work};
+use rustix::io::Errno;
 use ssd::Card;
 use timeline::record::DiscardSetting;
 
 use crate::free::{Amount, Free, Freers};
-use crate::freer::{Felt, Freer, FreerOptions};
+use crate::freer::{Felt, Freer, FreerOptions, try_latency};
 use crate::{ReclaimError, Watch};
 
 /// Makes a [`Freer`] for each file system.
@@ -21,8 +22,56 @@ pub struct Kernel<'a> {
     pub card: Option<&'a Card>,
     /// What can be chosen.
     pub options: FreerOptions,
-    /// By device: why nothing is paced there, if so.
-    known: HashMap<u64, Option<String>>,
+    /// By device.
+    known: HashMap<u64, Known>,
+}
+
+/// What was found out about a device.
+#[derive(Debug)]
+struct Known {
+    /// Why nothing is paced there, if so.
+    unpaced: Option<String>,
+    /// The file system discards long after, at a rate of its own.
+    discards_later: bool,
+}
+
+impl Known {
+    /// Looks at the file system of an open directory.
+    fn of(on: BorrowedFd<'_>) -> Known {
+        let path = format!("/proc/self/fd/{}", on.as_raw_fd());
+        let found = match linux::target::describe(path) {
+            Ok(found) => found,
+            // What can't be examined is none of the file systems that send discards.
+            Err(error) => return Known::unpaced(error.to_string()),
+        };
+        // What lies in a lower layer would be copied, all of it, before it could go.
+        if found.target.fs.as_deref() == Some("overlay") {
+            return Known::unpaced(
+                "it is an overlay; what is deleted in its upper directory itself is paced"
+                    .to_owned(),
+            );
+        }
+        match found.target.discard {
+            DiscardSetting::On => Known::paced(false),
+            DiscardSetting::Async => Known::paced(true),
+            _ if found.notes.is_empty() => Known::unpaced("no discards are sent".to_owned()),
+            _ => Known::unpaced(found.notes.join("; ")),
+        }
+    }
+
+    fn paced(discards_later: bool) -> Known {
+        Known {
+            unpaced: None,
+            discards_later,
+        }
+    }
+
+    fn unpaced(why: String) -> Known {
+        Known {
+            unpaced: Some(why),
+            discards_later: false,
+        }
+    }
 }
 
 impl<'a> Kernel<'a> {
@@ -37,6 +86,14 @@ impl<'a> Kernel<'a> {
     }
 }
 
+impl Kernel<'_> {
+    fn look(&mut self, on: BorrowedFd<'_>) -> Result<&Known, Errno> {
+        let stat = rustix::fs::fstat(on)?;
+        let known = self.known.entry(stat.st_dev);
+        Ok(known.or_insert_with(|| Known::of(on)))
+    }
+}
+
 impl Freers for Kernel<'_> {
     fn paces(&mut self, on: BorrowedFd<'_>) -> bool {
         self.unpaced(on).is_none()
@@ -46,30 +103,30 @@ impl Freers for Kernel<'_> {
         if self.policy == Policy::Burst {
             return Some("nothing is to be paced".to_owned());
         }
-        let stat = match rustix::fs::fstat(on) {
-            Ok(stat) => stat,
-            Err(errno) => {
-                return Some(format!("it can't be examined: {}", crate::words::of(errno)));
-            }
-        };
-        let why = self.known.entry(stat.st_dev).or_insert_with(|| {
-            let path = format!("/proc/self/fd/{}", on.as_raw_fd());
-            match linux::target::describe(path) {
-                // What lies in a lower layer would be copied, all of it, before it could go.
-                Ok(found) if found.target.fs.as_deref() == Some("overlay") => Some(
-                    "it is an overlay; what is deleted in its upper directory itself is paced"
-                        .to_owned(),
-                ),
-                Ok(found) => match found.target.discard {
-                    DiscardSetting::On | DiscardSetting::Async => None,
-                    _ if found.notes.is_empty() => Some("no discards are sent".to_owned()),
-                    _ => Some(found.notes.join("; ")),
-                },
-                // What can't be examined is none of the file systems that send discards.
-                Err(error) => Some(error.to_string()),
-            }
-        });
-        why.clone()
+        match self.look(on) {
+            Ok(known) => known.unpaced.clone(),
+            Err(errno) => Some(format!("it can't be examined: {}", crate::words::of(errno))),
+        }
+    }
+
+    /// btrfs with `discard=async` discards what small files held minutes later, with everything
+    /// else that has become free beside them: pacing their names would not pace that. A
+    /// chunk or a rate that the user asked for holds for them all the same.
+    fn paces_small(&mut self, on: BorrowedFd<'_>) -> bool {
+        let adapts = matches!(self.policy, Policy::Adaptive(_));
+        let later = self.look(on).is_ok_and(|known| known.discards_later);
+        self.paces(on) && !(adapts && later)
+    }
+
+    fn try_goal(&mut self, on: BorrowedFd<'_>, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        match (self.policy, self.card) {
+            // A card has told already.
+            (Policy::Adaptive(goal), None) if self.paces(on) => match goal.max_latency {
+                Some(asked) => try_latency(on, asked, &self.options, watch),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
     }
 
     fn freer(
@@ -89,7 +146,11 @@ impl Free for Freer {
         Freer::empty(self, file, watch).map(|_| ())
     }
 
-    fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<u64, ReclaimError> {
+    fn fits(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+        Freer::fits(self, bytes, watch)
+    }
+
+    fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
         Freer::allow(self, bytes, watch)
     }
 

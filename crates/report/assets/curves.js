@@ -56,9 +56,10 @@ const costChart = cost => {
   const figure = document.getElementById('cost');
   const node = figure.querySelector('.plot');
   const readout = figure.querySelector('.readout');
-  const most = 1.1 * Math.max(...cost.mib, cost.service ? cost.service[0] : 0, 1e-3);
+  const most = cost.top[0] ?? 1.1 * Math.max(...cost.mib, cost.service ? cost.service[0] : 0, 1e-3);
+  const high = cost.top[1] === null ? Infinity : Math.max(cost.top[1], cost.line ? cost.line[0] + cost.line[1] * most : 0);
   // All x of points, of the line's two ends and of the service time, in order.
-  const rows = cost.mib.map((mib, i) => [mib, cost.us[i], null, null]);
+  const rows = cost.mib.map((mib, i) => [mib, cost.us[i], null, null]).filter(([mib, us]) => mib <= most && us <= high);
   if (cost.line) for (const mib of [0, most]) rows.push([mib, null, cost.line[0] + cost.line[1] * mib, null]);
   if (cost.service) rows.push([cost.service[0], null, null, cost.service[1]]);
   rows.sort((a, b) => a[0] - b[0]);
@@ -70,15 +71,15 @@ const costChart = cost => {
     { stroke: colour(1), width: 2, spanGaps: true, points: { show: false } },
     { stroke: colour(2), paths: none, points: { show: true, size: 11, width: 2, stroke: colour(2), fill: 'transparent' } },
   ];
-  const names = ['mean wait in an interval', 'S = a + b·L', 'service time'];
+  const names = ['mean wait in an interval', 'S = a + b·L', 'S of the verdict'];
   const options = base(node, 260, {
     series: [{}, ...styles.map((style, n) => ({ label: names[n], ...style }))],
     scales: {
       x: { time: false, range: () => [0, most] },
-      y: { range: (u, min, max) => [0, max > 0 ? 1.1 * max : 1] },
+      y: { range: (u, min, max) => [0, Math.min(high, max > 0 ? 1.1 * max : 1)] },
     },
     axes: [
-      axis({ size: 30, values: (u, splits) => splits.map(v => `${plain(v)} MiB`) }),
+      axis({ size: 30, values: (u, splits) => splits.map(v => (v === 0 ? '0' : `${plain(v)}${GAP}MiB`)) }),
       axis({ size: LEFT, values: (u, splits) => splits.map(AXIS.us) }),
     ],
     cursor: { drag: { x: false, y: false } },
@@ -92,6 +93,8 @@ const costChart = cost => {
     },
   });
   const plot = { id: 'cost', node, u: new uPlot(options, [0, 1, 2, 3].map(column), node) };
+  const drawn = [cost.mib.length, cost.line, cost.service];
+  legend(figure, styles.map((style, n) => [names[n], style]).filter((_, n) => drawn[n]));
   plots.push(plot);
   keys(plot, false);
 };

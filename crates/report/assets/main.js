@@ -46,6 +46,17 @@ const start = () => {
     }
   });
   for (const { node } of plots) resized.observe(node);
+  // A table that is wider than its place says so, as long as there is more of it.
+  const hint = table => {
+    const more = table.scrollWidth - table.clientWidth;
+    table.previousElementSibling.hidden = more <= 1;
+    table.classList.toggle('cut', more > 1 && table.scrollLeft < more - 1);
+  };
+  const tables = new ResizeObserver(entries => entries.forEach(({ target }) => hint(target)));
+  for (const table of document.querySelectorAll('.overflow')) {
+    tables.observe(table);
+    table.addEventListener('scroll', () => hint(table), { passive: true });
+  }
   // For tests: what is shown, without having to look at pixels.
   window.trimbench = { data: DATA, plots, showView, view: () => view };
 };

@@ -89,17 +89,77 @@ const shade = (u, spans, actors) => {
       ctx.fillRect(from, bbox.top, wide, 3 * dot);
     }
   }
+  ctx.restore();
+};
+
+// The lines of events, each up to its label: words in a strip above the chart. Events too
+// near to each other share a label; where there is no room, the list above the charts tells.
+const EVENT_ROW = 15;
+const eventRows = () => Math.min(3, DATA.spans.events.length);
+const EVENT_FONT = '11px system-ui, sans-serif';
+
+const placeEvents = (events, x, [left, right], width) => {
+  const groups = [];
+  for (const event of events) {
+    const last = groups.at(-1);
+    if (last && x(event.at) - last.to < 6) {
+      last.words.push(event.word);
+      last.to = x(event.at);
+    } else groups.push({ from: x(event.at), to: x(event.at), words: [event.word] });
+  }
+  const rows = Array.from({ length: eventRows() }, () => []);
+  for (const group of groups) {
+    const [first, ...more] = group.words;
+    const texts = [group.words.join(', '), ...(more.length ? [`${first} +${more.length}`] : [])];
+    const fits = text => {
+      const wide = width(text) + 6;
+      for (const from of [group.from + 2, group.from - 2 - wide]) {
+        if (from < left || from + wide > right) continue;
+        const row = rows.findIndex(taken => taken.every(([a, b]) => from + wide + 4 < a || b + 4 < from));
+        if (row >= 0) return { text, left: from, wide, row };
+      }
+      return null;
+    };
+    group.label = texts.map(fits).find(Boolean) ?? null;
+    if (group.label) rows[group.label.row].push([group.label.left, group.label.left + group.label.wide]);
+  }
+  return groups;
+};
+
+const drawEvents = u => {
+  const { ctx, bbox } = u;
+  const dot = devicePixelRatio;
+  const { min, max } = u.scales.x;
+  const edge = bbox.left / dot;
+  const x = at => u.valToPos(at, 'x') + edge;
+  const seen = DATA.spans.events.filter(({ at }) => min <= at && at <= max);
+  ctx.save();
+  ctx.font = EVENT_FONT;
+  const groups = placeEvents(seen, x, [0, u.width], text => ctx.measureText(text).width);
   ctx.setLineDash([3 * dot, 3 * dot]);
-  ctx.strokeStyle = t.text;
-  ctx.globalAlpha = 0.4;
-  for (const { at } of spans.events) {
-    if (at < u.scales.x.min || at > u.scales.x.max) continue;
+  ctx.strokeStyle = theme().text;
+  ctx.globalAlpha = 0.5;
+  for (const { at } of seen) {
+    const label = groups.find(group => group.from <= x(at) && x(at) <= group.to)?.label;
+    const top = label ? bbox.top - EVENT_ROW * dot * (label.row + 1) : bbox.top;
     ctx.beginPath();
-    ctx.moveTo(x(at), bbox.top);
-    ctx.lineTo(x(at), bbox.top + bbox.height);
+    ctx.moveTo(x(at) * dot, top);
+    ctx.lineTo(x(at) * dot, bbox.top + bbox.height);
     ctx.stroke();
   }
   ctx.restore();
+  const wrap = u.root.querySelector('.u-wrap');
+  for (const old of wrap.querySelectorAll('.event')) old.remove();
+  for (const { label, words } of groups) {
+    if (!label) continue;
+    const node = document.createElement('span');
+    node.className = 'event';
+    node.textContent = label.text;
+    node.title = words.join(', ');
+    node.style.left = `${label.left}px`;
+    node.style.top = `${bbox.top / dot - EVENT_ROW * (label.row + 1)}px`;
+    wrap.append(node);
+  }
 };
 
 // The stalls of runs over each other: a lane for each line above the chart, so that it hides none.
@@ -114,7 +174,7 @@ const drawLanes = (u, chart) => {
   for (const lane of lanesOf(chart)) {
     if (lane.to < u.scales.x.min || lane.from > u.scales.x.max) continue;
     ctx.fillStyle = lines[lane.line % lines.length];
-    const top = bbox.top - LANE * dot * (chart.lines.length - lane.line);
+    const top = bbox.top - dot * (EVENT_ROW * eventRows() + LANE * (chart.lines.length - lane.line));
     ctx.fillRect(x(lane.from), top, Math.max(2 * dot, x(lane.to) - x(lane.from)), (LANE - 1) * dot);
   }
   ctx.restore();
@@ -206,7 +266,7 @@ const timeChart = chart => {
     // Percentiles of one latency: one hue, the median boldest.
     ? [{ width: 2 }, { width: 1, dash: [6, 3] }, { width: 1 }].map(s => ({ ...s, stroke: () => colour(0) }))
     : chart.lines.map((_, n) => ({ width: 1.5, dash: DASHES[n % DASHES.length], stroke: () => colour(n) }));
-  const filled = chart.lines.length === 1 && chart.id !== 'rate-0';
+  const filled = chart.lines.length === 1 && !chart.id.startsWith('rate');
   const series = chart.lines.map((line, n) => ({
     label: line.name,
     points: { show: false },
@@ -215,12 +275,14 @@ const timeChart = chart => {
   }));
   const log = () => chart.log && document.getElementById('log').checked;
   const build = () => {
-    const options = timeOptions(node, chart.bands || chart.id.startsWith('rate') ? 220 : 150, series,
+    const height = (chart.bands || chart.id === 'rate-0' ? 200 : 140) + EVENT_ROW * eventRows();
+    const options = timeOptions(node, height, series,
       { values: (u, splits) => splits.map(v => (v === null ? null : AXIS[chart.unit](v))) },
-      log() ? { distr: 3, log: 10 } : { range: (u, min, max) => [0, max > 0 ? max * 1.08 : 1] },
-      { drawClear: [u => shade(u, DATA.spans, chart.actors)], draw: [u => name(u, DATA.spans), u => drawLanes(u, chart)], setCursor: [u => readTime(readout, chart, u)] });
+      log() ? { distr: 3, log: 10 } : { range: (u, min, max) => [0, chart.top ?? (max > 0 ? max * 1.2 : 1)] },
+      { drawClear: [u => shade(u, DATA.spans, chart.actors)], draw: [u => name(u, DATA.spans), drawEvents, u => drawLanes(u, chart)], setCursor: [u => readTime(readout, chart, u)] });
     if (log()) Object.assign(options.axes[1], logAxis);
-    if (lanesOf(chart).length) options.padding = [8 + LANE * chart.lines.length, ...options.padding.slice(1)];
+    const lanes = lanesOf(chart).length ? LANE * chart.lines.length : 0;
+    options.padding = [8 + EVENT_ROW * eventRows() + lanes, ...options.padding.slice(1)];
     if (chart.unit === 'bytes') options.axes[1].incrs = BINARY_STEPS;
     if (chart.bands) {
       options.bands = [[3, 2], [2, 1]].map(pair => ({ series: pair, fill: () => colour(0) + theme().band }));
@@ -259,8 +321,11 @@ const legend = (figure, entries) => {
       ctx.lineWidth = 2 * (style.width ?? 1);
       ctx.setLineDash((style.dash ?? []).map(d => 2 * d));
       ctx.beginPath();
-      ctx.moveTo(0, 10);
-      ctx.lineTo(64, 10);
+      if (style.points?.show) ctx.arc(32, 10, style.points.size / 1.2, 0, 7);
+      else {
+        ctx.moveTo(0, 10);
+        ctx.lineTo(64, 10);
+      }
       ctx.stroke();
     });
   }

@@ -2,7 +2,9 @@
 
 use ::timeline::Verdict;
 use ::timeline::units;
-use ::timeline::verdict::{Control, Deletion, Discard, Finding, Fit, Foreground};
+use ::timeline::verdict::{
+    Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, OthersDiscards,
+};
 
 use crate::words::Tone;
 
@@ -26,7 +28,10 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     for seen in &verdict.foreground {
         foreground(&mut facts, seen, verdict);
     }
-    discard(&mut facts, &verdict.discard);
+    discard(&mut facts, verdict);
+    if let Some(others) = &verdict.others {
+        self::others(&mut facts, others);
+    }
     if let Some(fit) = &verdict.fit {
         cost(&mut facts, fit);
     }
@@ -37,6 +42,10 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
 }
 
 fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {
+    if deletion.event.is_some() {
+        event(facts, deletion);
+        return;
+    }
     let plural = if deletion.files == 1 { "" } else { "s" };
     let text = format!(
         "{} in {} file{plural}; the calls took {}",
@@ -45,6 +54,23 @@ fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {
         units::seconds(deletion.seconds)
     );
     fact(facts, "deletion", Tone::Plain, &text);
+}
+
+/// What an event freed, how long it took, and how its command ended.
+fn event(facts: &mut Vec<Fact>, deletion: &Deletion) {
+    let took = units::seconds(deletion.seconds);
+    let freed = units::bytes(deletion.bytes);
+    let (tone, ended) = match (deletion.exit_code, deletion.signal) {
+        (Some(0), _) | (None, None) => (Tone::Plain, String::new()),
+        (_, Some(signal)) => (Tone::Bad, format!("; signal {signal} ended its command")),
+        (Some(code), None) => (Tone::Bad, format!("; its command exited with {code}")),
+    };
+    fact(
+        facts,
+        "event",
+        tone,
+        &format!("the free space grew by {freed}; it took {took}{ended}"),
+    );
 }
 
 fn fact(facts: &mut Vec<Fact>, label: &'static str, tone: Tone, text: &str) {
@@ -74,11 +100,18 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         } else {
             format!("in all, the longest {longest}")
         };
-        let mut text = format!(
-            "{whose}{all} {pieces}; {} of the rate was left; {} of work lost",
-            units::percent(stall.depth),
-            units::seconds(stall.lost_s)
-        );
+        let how = match stall.limit_us {
+            // An open loop's rate is given; its waits tell.
+            Some(limit) if seen.loop_kind.is_open() => {
+                format!("waits above {}", units::latency_us(limit))
+            }
+            _ => format!(
+                "{} of the rate was left; {} of work lost",
+                units::percent(stall.depth),
+                units::seconds(stall.lost_s)
+            ),
+        };
+        let mut text = format!("{whose}{all} {pieces}; {how}");
         if let Some(worst) = stall.worst_latency_us {
             text += &format!("; longest wait {}", units::latency_us(worst));
         }
@@ -102,8 +135,26 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         }
         fact(facts, "rate kept", hue, &text);
     }
-    if !seen.dips.is_empty() {
-        fact(facts, "dips", Tone::Plain, &dips(seen, &whose));
+    if let Some(stall) = &seen.stall_by_others {
+        let text = format!(
+            "{whose}{} (to {}), by discards of others",
+            units::seconds(stall.seconds),
+            units::percent(stall.depth)
+        );
+        fact(facts, "stall", Tone::Warn, &text);
+    }
+    let kinds = [
+        None,
+        Some(DipDiscards::Others).filter(|_| seen.stall_by_others.is_none()),
+        Some(DipDiscards::Unsure),
+        Some(DipDiscards::Unknown),
+    ];
+    for (i, kind) in kinds.into_iter().enumerate() {
+        let of_kind = |dip: &&Dip| dip.discards == kind && !kinds[..i].contains(&kind);
+        let some: Vec<&Dip> = seen.dips.iter().filter(of_kind).collect();
+        if !some.is_empty() {
+            fact(facts, "dips", Tone::Plain, &dips(&some, kind, &whose));
+        }
     }
     if let Some(unfinished) = &seen.unfinished {
         let plural = if unfinished.operations == 1 { "" } else { "s" };
@@ -120,9 +171,8 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
     }
 }
 
-fn dips(seen: &Foreground, whose: &str) -> String {
-    let mut parts: Vec<String> = seen
-        .dips
+fn dips(dips: &[&Dip], discards: Option<DipDiscards>, whose: &str) -> String {
+    let mut parts: Vec<String> = dips
         .iter()
         .take(DIPS_SHOWN)
         .map(|dip| {
@@ -134,18 +184,41 @@ fn dips(seen: &Foreground, whose: &str) -> String {
             )
         })
         .collect();
-    if seen.dips.len() > DIPS_SHOWN {
-        parts.push(format!("{} more", seen.dips.len() - DIPS_SHOWN));
+    if dips.len() > DIPS_SHOWN {
+        parts.push(format!("{} more", dips.len() - DIPS_SHOWN));
     }
-    format!(
-        "{whose}{}; without discards, so not TRIM's doing",
-        parts.join(", ")
-    )
+    format!("{whose}{}; {}", parts.join(", "), whose_doing(discards))
 }
 
-fn discard(facts: &mut Vec<Fact>, discard: &Discard) {
+/// What is known of discards in a dip.
+fn whose_doing(discards: Option<DipDiscards>) -> &'static str {
+    match discards {
+        Some(DipDiscards::Unknown) => "whether there were discards isn't known",
+        Some(DipDiscards::Others) => "beside discards of others",
+        Some(DipDiscards::Unsure) => "beside discards that may be this deletion's",
+        None => "without discards, so not TRIM's doing",
+    }
+}
+
+/// Discards that can't be the deletion's.
+fn others(facts: &mut Vec<Fact>, others: &OthersDiscards) {
+    let text = format!(
+        "{} discarded in {}, not this deletion's: {}",
+        units::bytes(others.bytes),
+        units::seconds(others.active_s),
+        others.why.in_words()
+    );
+    fact(facts, "others", Tone::Warn, &text);
+}
+
+fn discard(facts: &mut Vec<Fact>, verdict: &Verdict) {
+    let discard = &verdict.discard;
     if discard.commands == Some(0) || discard.bytes == Some(0) {
-        fact(facts, "TRIM", Tone::Plain, "no discards were seen");
+        let text = match verdict.others {
+            Some(_) => "this deletion sent no discards",
+            None => "no discards were seen",
+        };
+        fact(facts, "TRIM", Tone::Plain, text);
     } else {
         trim(facts, discard);
     }
@@ -228,34 +301,64 @@ fn cost(facts: &mut Vec<Fact>, fit: &Fit) {
         ));
     }
     if let Some(ops) = fit.ops_per_discard.filter(|ops| ops.is_finite()) {
-        parts.push(format!("{ops:.1} operations completed per discard"));
+        let range = range(fit.ops_per_discard_95, |ops| format!("{ops:.1}"));
+        let at = fit
+            .depth
+            .map_or(String::new(), |depth| format!(" at depth {depth}"));
+        parts.push(format!(
+            "{ops:.1}{range} operations completed per discard{at}"
+        ));
     }
     if !parts.is_empty() {
         fact(facts, "cost", Tone::Plain, &parts.join("; "));
     }
-    match (fit.barrier, fit.phi.filter(|phi| phi.is_finite())) {
-        (Some(true), _) => fact(
-            facts,
-            "barrier",
-            Tone::Plain,
-            "yes: nothing else is served during a discard, and one queue depth of the foreground \
-             between two",
-        ),
-        (Some(false), Some(phi)) => fact(
-            facts,
-            "barrier",
-            Tone::Plain,
-            &format!(
-                "no: a discard blocks other I/O for {} of its time",
-                units::percent(phi)
-            ),
-        ),
-        (Some(false), None) => {
-            let text = "no: the drive serves other I/O during a discard";
-            fact(facts, "barrier", Tone::Plain, text);
-        }
-        (None, _) => {}
+    if let Some(text) = barrier(fit) {
+        fact(facts, "barrier", Tone::Plain, &text);
     }
+}
+
+/// Whether discards let others through, and the figures that say so.
+fn barrier(fit: &Fit) -> Option<String> {
+    let phi = fit.phi.map(|phi| (phi, fit.phi_95));
+    let blocked = phi.or(fit.blocked.map(|share| (share, fit.blocked_95)));
+    let (share, bounds) = blocked.filter(|(share, _)| share.is_finite()).unzip();
+    let blocks = share.map(|share| {
+        let range = range(bounds.flatten(), units::percent);
+        format!(
+            "a discard blocks other I/O for {}{range} of its time",
+            units::percent(share)
+        )
+    });
+    let word = match fit.barrier {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unclear",
+    };
+    match (fit.barrier, blocks) {
+        (_, Some(blocks)) => Some(format!("{word}: {blocks}{}", between(fit))),
+        (Some(_), None) => Some(format!("{word}{}", between(fit))),
+        (None, None) => None,
+    }
+}
+
+/// `; about one queue depth (8) completes between two`, where that is so.
+fn between(fit: &Fit) -> String {
+    match (fit.depth, fit.ops_per_discard_95) {
+        (Some(depth), Some([low, high]))
+            if low >= 0.75 * f64::from(depth) && high <= 1.25 * f64::from(depth) =>
+        {
+            format!("; about one queue depth ({depth}) completes between two")
+        }
+        _ => String::new(),
+    }
+}
+
+/// ` (3.1 to 4.2)`, a figure's 95 % confidence interval, where it has one.
+fn range(bounds: Option<[f64; 2]>, show: impl Fn(f64) -> String) -> String {
+    let told = bounds.filter(|bounds| bounds.iter().all(|x| x.is_finite()));
+    told.map_or(String::new(), |[low, high]| {
+        format!(" ({} to {})", show(low), show(high))
+    })
 }
 
 fn control(facts: &mut Vec<Fact>, control: &Control) {

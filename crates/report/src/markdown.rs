@@ -29,7 +29,7 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord) -> String {
             Tone::Note => "ℹ️",
             _ => "⚠️",
         };
-        let told = words::advice(reason, record);
+        let told = words::advice(reason, verdict, record);
         text += &format!("> {sign} {}\n>\n", escaped(&told));
     }
     for warning in &verdict.warnings {

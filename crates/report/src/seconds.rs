@@ -1,5 +1,6 @@
-//! Latency histograms of single seconds, which a [`RunRecord`](timeline::RunRecord)
-//! leaves in its file: the heat map and the HdrHistogram log need them.
+//! Latency histograms of single seconds, and of shorter stretches while data was deleted.
+//! A [`RunRecord`](timeline::RunRecord) leaves them in its file; the heat map and the
+//! HdrHistogram log need them.
 //!
 //! They are kept as the text they were recorded as: decoded, an hour of four
 //! actors would take gigabytes.
@@ -21,7 +22,7 @@ const NEAR: usize = 256;
 /// Longest line that is read, in bytes, as the record's own reader has it.
 const MAX_LINE: u64 = 16 << 20;
 
-/// The latencies of one actor in one second.
+/// The latencies of one actor in one second, or in one stretch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Second {
     /// Index into the head's actors.
@@ -32,6 +33,8 @@ pub struct Second {
     pub part: Part,
     /// Its start, in seconds since the record's zero.
     pub at_s: f64,
+    /// Its length, in seconds.
+    pub seconds: f64,
     /// HdrHistogram V2 (deflate), base64; values in nanoseconds.
     pub v2: String,
 }
@@ -40,6 +43,8 @@ pub struct Second {
 #[derive(Debug, Clone, Default)]
 pub struct Seconds {
     all: Vec<Second>,
+    /// Of the deletion, parts of these seconds.
+    stretches: Vec<Second>,
 }
 
 impl Seconds {
@@ -50,15 +55,19 @@ impl Seconds {
 
     /// Takes what there is to take from a line of a record.
     pub fn push(&mut self, line: Line) {
-        if let Line::Histogram(line) = line
-            && let Grain::SecondAt(at_s) = line.over
-            && at_s.is_finite()
-        {
-            self.all.push(Second {
+        let Line::Histogram(line) = line else { return };
+        let (at_s, seconds, to) = match line.over {
+            Grain::SecondAt(at_s) => (at_s, 1.0, &mut self.all),
+            Grain::Stretch { at_s, seconds } => (at_s, seconds, &mut self.stretches),
+            Grain::Phase(_) => return,
+        };
+        if at_s.is_finite() && seconds.is_finite() && seconds > 0.0 {
+            to.push(Second {
                 actor: line.actor,
                 latency: line.latency,
                 part: line.part,
                 at_s,
+                seconds,
                 v2: line.v2,
             });
         }
@@ -86,37 +95,16 @@ impl Seconds {
     }
 
     /// The same of a record in [the time of the drive](timeline::as_drive())
-    /// behind one `times` slower: what falls into the same second there is
-    /// added up.
+    /// behind one `times` slower: what falls into the same second there, or of the
+    /// stretches into the same tenth of one, is added up.
     pub fn as_drive(&self, times: f64) -> Seconds {
-        let mut places: Vec<(Second, Vec<&str>)> = Vec::new();
-        for second in &self.all {
-            let at_s = (second.at_s / times).floor();
-            // Near the end: they come in order of time.
-            let same = places.iter_mut().rev().take(NEAR).find(|(place, _)| {
-                (place.actor, place.latency, place.part)
-                    == (second.actor, second.latency, second.part)
-                    && place.at_s == at_s
-            });
-            match same {
-                Some((_, texts)) => texts.push(&second.v2),
-                None => {
-                    let place = Second {
-                        at_s,
-                        ..second.clone()
-                    };
-                    places.push((place, vec![&second.v2]));
-                }
-            }
+        Seconds {
+            all: as_drive(&self.all, times, 1.0),
+            stretches: as_drive(&self.stretches, times, 0.1),
         }
-        let all = places.into_iter().map(|(place, texts)| Second {
-            v2: latencies_as_drive(&texts, times),
-            ..place
-        });
-        Seconds { all: all.collect() }
     }
 
-    /// All of them.
+    /// The seconds.
     pub fn iter(&self) -> impl Iterator<Item = &Second> {
         self.all.iter()
     }
@@ -126,12 +114,49 @@ impl Seconds {
         self.all.is_empty()
     }
 
-    /// Those of one actor's latency.
+    /// The seconds of one actor's latency.
     pub(crate) fn of(&self, actor: usize, latency: Latency) -> impl Iterator<Item = &Second> {
-        self.all
-            .iter()
-            .filter(move |second| second.actor == actor && second.latency == latency)
+        of(&self.all, actor, latency)
     }
+
+    /// The stretches of one actor's latency, each within one of its seconds.
+    pub(crate) fn stretches(&self, actor: usize) -> impl Iterator<Item = &Second> {
+        of(&self.stretches, actor, Latency::Response)
+    }
+}
+
+fn of(all: &[Second], actor: usize, latency: Latency) -> impl Iterator<Item = &Second> {
+    all.iter()
+        .filter(move |second| second.actor == actor && second.latency == latency)
+}
+
+/// Times of a drive `times` as fast, in pieces of `grid_s`.
+fn as_drive(all: &[Second], times: f64, grid_s: f64) -> Vec<Second> {
+    let mut places: Vec<(Second, Vec<&str>)> = Vec::new();
+    for second in all {
+        let at_s = (second.at_s / times / grid_s).floor() * grid_s;
+        // Near the end: they come in order of time.
+        let same = places.iter_mut().rev().take(NEAR).find(|(place, _)| {
+            (place.actor, place.latency, place.part) == (second.actor, second.latency, second.part)
+                && place.at_s == at_s
+        });
+        match same {
+            Some((_, texts)) => texts.push(&second.v2),
+            None => {
+                let place = Second {
+                    at_s,
+                    seconds: grid_s,
+                    ..second.clone()
+                };
+                places.push((place, vec![&second.v2]));
+            }
+        }
+    }
+    let all = places.into_iter().map(|(place, texts)| Second {
+        v2: latencies_as_drive(&texts, times),
+        ..place
+    });
+    all.collect()
 }
 
 impl FromIterator<Line> for Seconds {

@@ -1,7 +1,7 @@
 //! What is drawn, per interval: rates, latencies, discards, debt, and where it stalled.
 
 use ::timeline::RunRecord;
-use ::timeline::judge::counting;
+use ::timeline::judge::counting::{self, Counted};
 use ::timeline::verdict::Foreground;
 
 /// Of all bytes discarded; what is far below this share isn't worth a mark.
@@ -10,11 +10,44 @@ pub(crate) const SIGNIFICANT: f64 = counting::SIGNIFICANT;
 /// Operations a baseline must expect in an interval before its rate says something.
 pub(crate) const ENOUGH_OPERATIONS: f64 = 20.0;
 
+/// Operations that an actor completes on average in what its rate is taken over: below,
+/// a line jumps between 0 and 1 operation and shows nothing else.
+const OPERATIONS: f64 = 5.0;
+
+/// Most intervals that a rate is taken over.
+const MOST_TOGETHER: f64 = 50.0;
+
 /// Completed operations per second of an actor; `None` while it isn't running.
 pub(crate) fn rate(record: &RunRecord, actor: usize, interval: usize) -> Option<f64> {
     let columns = record.intervals.actors.get(actor)?;
     let seconds = f64::from(*record.intervals.seconds.get(interval)?);
     (columns.running[interval] && seconds > 0.0).then(|| f64::from(columns.ops[interval]) / seconds)
+}
+
+/// An actor's rate in each interval, over as many of them as it takes to see some
+/// operations, and how many those are.
+pub(crate) fn rates(record: &RunRecord, actor: usize) -> (Vec<f64>, usize) {
+    let seconds = &record.intervals.seconds;
+    let mut rates = vec![f64::NAN; seconds.len()];
+    let Some(columns) = record.intervals.actors.get(actor) else {
+        return (rates, 1);
+    };
+    let runs: Vec<usize> = (0..seconds.len()).filter(|&i| columns.running[i]).collect();
+    let done = |i: &usize| f64::from(columns.ops[*i]);
+    let mean = runs.iter().map(done).sum::<f64>() / runs.len().max(1) as f64;
+    let together = if mean > 0.0 {
+        (OPERATIONS / mean).ceil().clamp(1.0, MOST_TOGETHER) as usize
+    } else {
+        1
+    };
+    for block in runs.chunks(together) {
+        let long: f64 = block.iter().map(|&i| f64::from(seconds[i])).sum();
+        if long > 0.0 {
+            let rate = block.iter().map(done).sum::<f64>() / long;
+            block.iter().for_each(|&i| rates[i] = rate);
+        }
+    }
+    (rates, together)
 }
 
 /// The 99th percentile of an actor's latency, in microseconds, or the age of
@@ -41,16 +74,11 @@ pub(crate) struct Discards {
 
 impl Discards {
     pub(crate) fn of(record: &RunRecord) -> Discards {
-        let devices = counted_devices(record);
+        let counted = counted_devices(record);
         let intervals = &record.intervals;
-        let bytes: Vec<u64> = (0..intervals.len())
-            .map(|i| {
-                devices
-                    .iter()
-                    .map(|&device| intervals.devices[device].discard_bytes[i])
-                    .fold(0, u64::saturating_add)
-            })
-            .collect();
+        let bytes = counted.sums(0..intervals.len(), |device, i| {
+            intervals.devices[device].discard_bytes[i]
+        });
         // Each part owes only what it freed itself: without discards a control
         // run would pass its debt on to the next part.
         let parts: Vec<f64> = record
@@ -77,7 +105,7 @@ impl Discards {
             significant: significant(&bytes),
             bytes,
             debt,
-            devices,
+            devices: counted.devices,
         }
     }
 
@@ -85,6 +113,13 @@ impl Discards {
     pub(crate) fn rate(&self, record: &RunRecord, interval: usize) -> Option<f64> {
         let seconds = f64::from(*record.intervals.seconds.get(interval)?);
         (seconds > 0.0).then(|| self.bytes[interval] as f64 / seconds)
+    }
+
+    /// When the last discards that matter ended, in seconds since the record's zero.
+    pub(crate) fn last_s(&self, record: &RunRecord) -> Option<f64> {
+        let last = self.bytes.iter().rposition(|&n| n >= self.significant)?;
+        let intervals = &record.intervals;
+        Some(intervals.at_s.get(last)? + f64::from(*intervals.seconds.get(last)?))
     }
 
     fn significant_near(&self, interval: usize) -> bool {
@@ -112,7 +147,7 @@ fn significant(bytes: &[u64]) -> u64 {
 }
 
 /// The devices whose discards count, as the judge chooses them.
-fn counted_devices(record: &RunRecord) -> Vec<usize> {
+fn counted_devices(record: &RunRecord) -> Counted {
     let sums: Vec<u64> = record
         .intervals
         .devices
@@ -125,7 +160,7 @@ fn counted_devices(record: &RunRecord) -> Vec<usize> {
         })
         .collect();
     let known = record.head.devices.len().min(sums.len());
-    counting::counted(&record.head.devices[..known], &sums).devices
+    counting::counted(&record.head.devices[..known], &sums)
 }
 
 /// What is marked under an actor's rate.
@@ -224,6 +259,7 @@ mod tests {
             at_s: 70.0,
             seconds: 0.5,
             depth: 0.3,
+            discards: None,
         }];
         let (at_s, count) = marked(&record, &seen, Mark::Stall);
         assert!(

@@ -1,9 +1,15 @@
 //! The record's and verdict's enumerations in words: what each means, and what to do next.
 
-use ::timeline::RunRecord;
+use std::path::Path;
+
+use ::timeline::judge::counting;
 use ::timeline::record::{ActorInfo, DiscardSetting, LoopKind, Part, PhaseName, Target};
 use ::timeline::units;
+pub(crate) use ::timeline::units::utc;
+use ::timeline::verdict::condition::{CheckResult, Checked};
 use ::timeline::verdict::{BaselineFrom, Finding, Reason};
+use ::timeline::{RunRecord, Verdict};
+use storage::FileSystem;
 
 /// How good or bad what is said is; how that looks is up to who shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,30 +41,6 @@ pub(crate) fn part(part: Part) -> &'static str {
     }
 }
 
-/// A moment as ISO 8601 has it, to the second, e.g. `2023-11-14T22:13:20Z`.
-///
-/// From days to a date as in Howard Hinnant's "chrono-compatible low-level date
-/// algorithms" (`civil_from_days`).
-pub(crate) fn utc(unix_s: f64) -> String {
-    let seconds = unix_s.clamp(0.0, 2.5e11) as i64;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    let year = year_of_era + era * 400 + carry;
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 /// A finding as a heading.
 pub(crate) fn finding(finding: Finding) -> (Tone, &'static str) {
     match finding {
@@ -67,6 +49,24 @@ pub(crate) fn finding(finding: Finding) -> (Tone, &'static str) {
         Finding::None => (Tone::Good, "NO STALL"),
         Finding::Inconclusive => (Tone::Warn, "INCONCLUSIVE"),
     }
+}
+
+/// What became of a condition: `stall(wal)>200ms held: wal 0.29 s, limit 200 ms`.
+pub(crate) fn condition(checked: &Checked) -> (Tone, String) {
+    let (tone, result) = match checked.result {
+        CheckResult::Held => (Tone::Bad, "held"),
+        CheckResult::Passed => (Tone::Good, "passed"),
+        CheckResult::Unknown => (Tone::Warn, "unknown"),
+    };
+    let seen = match (&checked.actor, checked.value) {
+        (Some(actor), Some(value)) => format!("{actor} {}", checked.unit.show(value)),
+        _ => "the record has no such figure".to_owned(),
+    };
+    let limit = checked.unit.show(checked.limit);
+    (
+        tone,
+        format!("{} {result}: {seen}, limit {limit}", checked.condition),
+    )
 }
 
 /// Whether deleting will lead to discards, in a sentence.
@@ -161,19 +161,84 @@ pub(crate) fn reason_tone(reason: Reason) -> Tone {
 }
 
 /// What a reason means of this record, and what to do or try next.
-pub(crate) fn advice(why: Reason, record: &RunRecord) -> String {
+pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> String {
     let head = &record.head;
-    if why == Reason::NoDiscards && head.devices.is_empty() && head.target.mount.is_none() {
+    match why {
+        Reason::TooNoisy => return too_noisy(verdict),
+        Reason::TooLittleDeleted => return too_little(verdict),
+        _ => {}
+    }
+    if why == Reason::DevicesUnknown && head.target.mount.is_none() {
         return "What the devices did was not recorded, so a stall can't be told from another dip. Record \
             `iostat -x -y -t 1` beside it, and import both."
             .to_owned();
     }
+    if why == Reason::CountersOff {
+        let off = counting::blind(&head.devices);
+        return counters_off(&off);
+    }
     reason(why, &head.target)
+}
+
+/// How large a loss would have been seen, and what would help.
+fn too_noisy(verdict: &Verdict) -> String {
+    let seen = verdict.foreground.iter().filter_map(|f| f.detectable);
+    let seen = match seen.min_by(f64::total_cmp).filter(|&loss| loss < 1.0) {
+        Some(loss) => format!(
+            "Only a loss of {} or more would have been seen",
+            units::percent(loss)
+        ),
+        None => "No loss would have been seen".to_owned(),
+    };
+    format!(
+        "Without discards the foreground scatters so much that a loss of 10 % can't be told from it. \
+         {seen}. Delete more, so that its discards last longer; make the baseline longer; stop \
+         other load; or compare several runs with several without discards (trimbench compare)."
+    )
+}
+
+/// How much to delete.
+fn too_little(verdict: &Verdict) -> String {
+    let more = verdict
+        .try_bytes
+        .map_or("Delete more.".to_owned(), |bytes| {
+            format!(
+                "Delete {} (--size), which would take seconds.",
+                units::bytes(bytes)
+            )
+        });
+    format!(
+        "The discards were over too soon to tell whether they stall: a stall lasts two intervals \
+         and 200 ms, a slowdown one second. {more}"
+    )
+}
+
+/// What to do where nobody counts.
+fn counters_off(devices: &[&str]) -> String {
+    let commands = devices
+        .iter()
+        .map(|device| format!("echo 1 > /sys/class/block/{device}/queue/iostats"));
+    format!(
+        "The counters of {} are switched off (queue/iostats is 0), so nobody knows whether \
+         discards came, and a dip may be theirs. Switch them on ({}), or run with --enable-counters.",
+        devices.join(" and "),
+        commands.collect::<Vec<_>>().join("; ")
+    )
 }
 
 fn reason(reason: Reason, target: &Target) -> String {
     match reason {
         Reason::NoDiscards => no_discards(target),
+        Reason::ForeignDiscards => "Discards that can't be this deletion's came while it was \
+            measured: an fstrim (`systemctl list-timers fstrim.timer`), another program that \
+            frees space on the same drive, or files deleted below a loop device. Repeat the run \
+            when nobody else discards."
+            .to_owned(),
+        Reason::CountersOff => counters_off(&["the devices"]),
+        Reason::DevicesUnknown => "No block device is known below the target, so nobody counted \
+            discards, and a dip may be theirs. Is /sys mounted? In a container or on a network \
+            file system run on the host or the server."
+            .to_owned(),
         Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded when the \
             wait for it ended (--drain-limit). Background discards (btrfs discard=async, f2fs) can wait for \
             minutes; otherwise a layer between file system and drive may swallow them, e.g. \
@@ -182,6 +247,11 @@ fn reason(reason: Reason, target: &Target) -> String {
         Reason::NoDeletion => "Nothing was deleted, so there is nothing to judge. If the run was \
             stopped early, let it reach its delete phase."
             .to_owned(),
+        Reason::NothingDeleted => "The free space did not grow, so the outside program or the \
+            event deleted nothing: it failed, it moved the files, another name or an open file \
+            kept them, or they lie on another file system. Check the command, and give a PATH \
+            on the file system that it frees."
+            .to_owned(),
         Reason::NoSteadyBaseline => "The foreground never was steady enough to compare with. Stop \
             what else uses the device, or give it longer to settle and a longer baseline; after a \
             big write a drive may work in the background for minutes."
@@ -189,6 +259,8 @@ fn reason(reason: Reason, target: &Target) -> String {
         Reason::TooFewOperations => "Too few operations, or too short a time of discards, to see \
             a loss of 10 %. Delete more, or raise the rate or depth of the foreground."
             .to_owned(),
+        // `advice` has these, with their figures.
+        Reason::TooNoisy | Reason::TooLittleDeleted => String::new(),
         Reason::ControlDipsToo => "The control run, which sent no discards, lost about as much: \
             TRIM isn't proven to be the cause. Deleting itself may be what hurts (the file \
             system's own work, or its journal)."
@@ -225,8 +297,11 @@ fn no_discards(target: &Target) -> String {
     match target.discard {
         DiscardSetting::Off => format!(
             "The devices saw no discards, since {mount} is mounted without them. To see what they \
-             would do: mount -o remount,discard {mount}, then run again. A periodic fstrim can \
-             still stall this system."
+             would do: {}, then run again. A periodic fstrim can still stall this system.",
+            FileSystem::of(target.fs.as_deref().unwrap_or("")).discard_on(
+                target.source.as_deref().unwrap_or("DEVICE"),
+                Path::new(mount)
+            )
         ),
         DiscardSetting::Unsupported => format!(
             "The devices saw no discards, since none below {mount} takes them. The list of \
@@ -302,6 +377,10 @@ mod tests {
             Reason::NoDiscards,
             Reason::DiscardsDidNotCome,
             Reason::NoDeletion,
+            Reason::NothingDeleted,
+            Reason::ForeignDiscards,
+            Reason::CountersOff,
+            Reason::DevicesUnknown,
             Reason::NoSteadyBaseline,
             Reason::TooFewOperations,
             Reason::ControlDipsToo,
@@ -335,6 +414,7 @@ mod tests {
     fn no_discards_says_how_to_get_some() {
         let target = Target {
             mount: Some("/data".into()),
+            fs: Some("ext4".into()),
             discard: DiscardSetting::Off,
             ..Target::default()
         };

@@ -212,22 +212,31 @@ prop_compose! {
             lost_s,
             stall: stall.map(|(seconds, longest_s, depth, lost_s, worst_latency_us)| Stall {
                 seconds, longest_s, depth, lost_s, worst_latency_us,
+                limit_us: worst_latency_us,
             }),
-            dips: dips.into_iter().map(|(at_s, seconds, depth)| Dip { at_s, seconds, depth })
+            detectable: lost_s,
+            dips: dips.into_iter().map(|(at_s, seconds, depth)| Dip { at_s, seconds, depth, discards: None })
                 .collect(),
             unfinished: unfinished.map(|(operations, oldest_us)| UnfinishedFigures {
                 operations, oldest_us,
             }),
-        }
+stall_by_others: None,
+}
     }
 }
 
-const REASONS: [Reason; 9] = [
+const REASONS: [Reason; 15] = [
     Reason::NoDiscards,
     Reason::DiscardsDidNotCome,
     Reason::NoDeletion,
+    Reason::NothingDeleted,
+    Reason::ForeignDiscards,
+    Reason::CountersOff,
+    Reason::DevicesUnknown,
     Reason::NoSteadyBaseline,
     Reason::TooFewOperations,
+    Reason::TooNoisy,
+    Reason::TooLittleDeleted,
     Reason::ControlDipsToo,
     Reason::DipsWithoutDiscards,
     Reason::Interrupted,
@@ -239,7 +248,7 @@ prop_compose! {
         finding in prop::sample::select(vec![
             Finding::Stall, Finding::Slowdown, Finding::None, Finding::Inconclusive,
         ]),
-        reasons in prop::sample::subsequence(REASONS.to_vec(), 0..=9),
+        reasons in prop::sample::subsequence(REASONS.to_vec(), 0..=15),
         summary: String,
         foreground in prop::collection::vec(foreground(), 0..4),
         [rate, wait, lag, drain, service] in prop::array::uniform5(maybe()),
@@ -269,7 +278,9 @@ prop_compose! {
                 bytes,
                 files: bytes,
                 seconds: lag.unwrap_or(0.0),
+                ..Deletion::default()
             }),
+            try_bytes: bytes,
             fit: Some(Fit {
                 a_us: service,
                 b_us_per_mib: wait,
@@ -278,6 +289,11 @@ prop_compose! {
                 at_mib: rate,
                 barrier: Some(lower),
                 ops_per_discard: drain,
+                phi_95: lag.map(|lag| [lag, lag]),
+                ops_per_discard_95: drain.map(|drain| [drain, drain]),
+                depth: Some(8),
+                blocked: wait,
+                blocked_95: wait.map(|wait| [wait, wait]),
             }),
             control: control.then(|| Control {
                 method: Some("nodiscard".into()),
@@ -287,8 +303,12 @@ prop_compose! {
             }),
             foreground,
             slower: None,
+            conditions: Vec::new(),
+            run: Default::default(),
+            target: Default::default(),
             warnings,
-        }
+others: None,
+}
     }
 }
 

@@ -48,10 +48,10 @@ STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
              18.2 s after the first deletion call; paid 34.9 s after the last
              deletion call
-  cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0
-             operations completed per discard
-  barrier    yes: nothing else is served during a discard, and one queue depth
-             of the foreground between two
+  cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0 (7.8 to
+             8.2) operations completed per discard at depth 8
+  barrier    yes: a discard blocks other I/O for 96 % (95 % to 97 %) of its
+             time; about one queue depth (8) completes between two
 ",
     );
 }
@@ -114,6 +114,8 @@ fn a_slowdown() {
         at_mib: Some(3_920.0),
         barrier: Some(false),
         ops_per_discard: Some(686.3),
+        phi_95: Some([0.15, 0.25]),
+        ..Fit::default()
     });
     same(
         &terminal::verdict(&verdict, &record, &STYLE),
@@ -140,7 +142,7 @@ SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
              deletion call
   cost       a discard occupies the drive for 2.4 ms (at 3.8 GiB); 100 µs +
              590 ns per MiB; 686.3 operations completed per discard
-  barrier    no: a discard blocks other I/O for 20 % of its time
+  barrier    no: a discard blocks other I/O for 20 % (15 % to 25 %) of its time
 ",
     );
 }
@@ -247,6 +249,7 @@ fn inconclusive_since_the_control_dips_too() {
         at_s: 190.0,
         seconds: 15.3,
         depth: 0.1,
+        discards: None,
     }];
     verdict.verdict = Finding::Inconclusive;
     verdict.reasons = vec![Reason::ControlDipsToo, Reason::DipsWithoutDiscards];
@@ -262,6 +265,7 @@ fn inconclusive_since_the_control_dips_too() {
             at_s: 62.5 + f64::from(n),
             seconds: 0.3,
             depth: 0.25,
+            discards: None,
         })
         .collect();
     verdict.warnings = vec!["The sampling thread was up to 0.4 s late.".into()];
@@ -290,10 +294,10 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
   debt       up to 1.0 TiB freed and not yet discarded; the first discard came
              18.2 s after the first deletion call; paid 34.9 s after the last
              deletion call
-  cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0
-             operations completed per discard
-  barrier    yes: nothing else is served during a discard, and one queue depth
-             of the foreground between two
+  cost       a discard occupies the drive for 2.1 ms (at 128 MiB); 8.0 (7.8 to
+             8.2) operations completed per discard at depth 8
+  barrier    yes: a discard blocks other I/O for 96 % (95 % to 97 %) of its
+             time; about one queue depth (8) completes between two
   control    without discards (nodiscard): no stall; reader dipped for 15.3 s
 
 - The control run, which sent no discards, lost about as much: TRIM isn't proven

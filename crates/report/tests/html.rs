@@ -127,6 +127,88 @@ fn it_says_what_is_needed_to_repeat_the_run() {
 }
 
 #[test]
+fn the_head_has_drive_firmware_and_size() {
+    let text = page(
+        &common::SHORT.record(),
+        &common::SHORT.verdict(),
+        &Seconds::new(),
+    );
+    let head = &text[text.find("<header>").unwrap()..text.find("</header>").unwrap()];
+    let drive = "<span>CT2000T500SSD8 (nvme0n1), firmware P8CR002, 1.8\u{a0}TiB</span>";
+    assert!(head.contains(drive), "{head}");
+}
+
+#[test]
+fn each_actor_has_a_rate_chart_and_each_event_line_its_words() {
+    let (record, verdict, seconds) = hostile();
+    let text = page(&record, &verdict, &seconds);
+    for told in [
+        "<figure id=\"rate-0\">",
+        "<figure id=\"rate-1\">",
+        "Dashed lines: deletion began at 81.40\u{a0}s; ",
+        "debt paid at 116.50\u{a0}s.",
+        "S is the time for which one discard occupies the drive, and L its size.",
+        "Here S = 200\u{a0}µs + 15.0\u{a0}µs per MiB.",
+        "A column is 1.0\u{a0}s, as fine as this record has it.",
+    ] {
+        assert!(text.contains(told), "{told}");
+    }
+}
+
+#[test]
+fn no_number_stands_apart_from_its_unit() {
+    let (record, verdict, seconds) = hostile();
+    let text = page(&record, &verdict, &seconds);
+    let main = &text[text.find("<header>").unwrap()..text.find("<details").unwrap()];
+    let words: Vec<&str> = main.split(' ').collect();
+    for pair in words.windows(2) {
+        let unit = pair[1]
+            .split([',', ';', '.', ')', '<', '/'])
+            .next()
+            .unwrap();
+        let is_unit = ["s", "ms", "µs", "%", "MiB", "GiB", "TiB", "GB"].contains(&unit);
+        let number = pair[0].ends_with(|c: char| c.is_ascii_digit());
+        assert!(!(number && is_unit), "{pair:?}");
+    }
+}
+
+#[test]
+fn a_comparison_shows_the_overlay_first_and_each_warning_once() {
+    let (mut a, b) = (common::T500.record(), common::SHORT.record());
+    a.events.push(Event {
+        at_s: 70.0,
+        kind: EventKind::Warning,
+        detail: Some("the page cache was not dropped".into()),
+    });
+    let run = |name: &str, record| Run {
+        name: name.to_owned(),
+        record,
+        options: JudgeOptions::default(),
+    };
+    let group = |name: &str, record| Group {
+        name: name.to_owned(),
+        runs: vec![run(name, record), run("again", record)],
+    };
+    let groups = [group("a", &a), group("b", &b)];
+    let comparison = compare(&groups);
+    let text = report::compare::html(&comparison, &groups).unwrap();
+    let main = &text[..text.find("Comparison as JSON").unwrap()];
+    let at = |what: &str| {
+        main.find(what)
+            .unwrap_or_else(|| panic!("{what} is missing"))
+    };
+    assert!(at("id=\"timeline\"") < at("id=\"table-title\""));
+    assert!(at("id=\"table-title\"") < at("id=\"runs-title\""));
+    assert!(at("class=\"more\" hidden") < at("<div class=\"overflow actor\""));
+    let warnings: Vec<_> = comparison.groups.iter().flat_map(|g| &g.runs).collect();
+    assert_eq!(warnings[0].warnings, warnings[1].warnings);
+    assert!(comparison.set_up.iter().any(|d| d.path == "/warnings"));
+    let shown = "<li class=\"warn\">a, again: the page cache was not dropped</li>";
+    assert_eq!(main.matches("page cache was not dropped").count(), 1);
+    assert!(main.contains(shown), "{main}");
+}
+
+#[test]
 fn records_without_anything_have_a_page_too() {
     let mut record = common::empty(common::head(true, 0.1));
     for actors in [2, 0] {
@@ -240,6 +322,12 @@ fn the_browser_notices_what_is_wrong() {
         ),
         ("zoom", "following = true;", "following = true; return;"),
         ("phone", ".note {", ".note { min-width: 40rem;"),
+        (
+            "labels",
+            "taken.every(([a, b]) => from + wide + 4 < a || b + 4 < from)",
+            "taken.every(() => true)",
+        ),
+        ("events", "wrap.append(node);", ""),
     ] {
         assert!(page.contains(right), "{name}");
         if let Some(told) = look(&page.replace(right, wrong), &format!("wrong-{name}")) {

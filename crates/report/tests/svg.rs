@@ -43,6 +43,7 @@ fn each_chart_has_its_picture() {
         names,
         [
             "rate-0",
+            "rate-1",
             "latency-0",
             "latency-1",
             "trim",
@@ -57,7 +58,7 @@ fn each_chart_has_its_picture() {
     assert!(rate.contains("fill=\"#d55e00\""), "the stall is shaded");
     assert!(rate.contains(">baseline<") && rate.contains("a&lt;b&gt;&amp;"));
     assert!(
-        pictures[5].svg.contains("#fee838"),
+        pictures[6].svg.contains("#fee838"),
         "the brightest shade is used"
     );
 }
@@ -67,7 +68,7 @@ fn records_without_anything_have_pictures_too() {
     let mut record = common::empty(common::head(true, 0.1));
     let verdict = timeline::judge(&record, &timeline::JudgeOptions::default());
     let pictures = svg::pictures(&record, &verdict, &Seconds::new());
-    assert_eq!(pictures.len(), 2);
+    assert_eq!(pictures.len(), 3);
     pictures.iter().for_each(assert_well_formed);
     record.intervals.push(&Interval {
         seconds: 0.1,

@@ -182,10 +182,12 @@ mod tests {
             rotational: None,
             scheduler: None,
             discard: DiscardLimits::default(),
+            drive: None,
             slower: slower.map(|times| Slower {
                 times,
                 converted: false,
             }),
+            counting: Default::default(),
         }
     }
 
@@ -193,6 +195,7 @@ mod tests {
     fn record(devices: Vec<DeviceInfo>) -> RunRecord {
         let mut record = RunRecord::new(Head {
             schema: RUN_SCHEMA.into(),
+            run: None,
             version: "0".into(),
             started_unix_s: 1.0,
             host: Host::default(),

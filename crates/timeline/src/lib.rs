@@ -19,6 +19,7 @@
 pub mod as_drive;
 pub mod compare;
 pub mod judge;
+pub mod names;
 pub mod record;
 pub mod typed;
 pub mod units;

@@ -11,8 +11,8 @@ use std::time::Duration;
 mod show;
 
 pub use show::{
-    byte_rate, bytes, bytes_decimal, bytes_exact, count, duration_exact, latency_us, percent,
-    percent_exact, rate, seconds,
+    byte_rate, bytes, bytes_decimal, bytes_exact, count, counted, duration_exact, latency_us,
+    percent, percent_exact, rate, seconds, utc,
 };
 
 /// One KiB, in bytes.

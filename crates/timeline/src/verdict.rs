@@ -1,6 +1,7 @@
 //! The verdict, `trimbench.verdict/1`: what a record means.
 
 pub mod condition;
+pub mod provenance;
 
 #[cfg(test)]
 pub(crate) mod schema;
@@ -26,12 +27,24 @@ pub struct Verdict {
     pub reasons: Vec<Reason>,
     /// One sentence a person can quote.
     pub summary: String,
+    /// What became of each `--fail-on`, in the order given.
+    #[serde(default)]
+    pub conditions: Vec<condition::Checked>,
+    /// Which run this is the verdict of.
+    #[serde(default)]
+    pub run: provenance::Run,
+    /// What the run was made on.
+    #[serde(default)]
+    pub target: provenance::Target,
     /// What the foreground saw, ordered by baseline rate, fastest first.
     pub foreground: Vec<Foreground>,
     /// What the devices did.
     pub discard: Discard,
     /// What was deleted; `None` where the record doesn't tell.
     pub deletion: Option<Deletion>,
+    /// Where too little was deleted to tell: how many bytes would do, at the rate measured.
+    #[serde(default)]
+    pub try_bytes: Option<u64>,
     /// What the discards cost, as far as it can be told.
     pub fit: Option<Fit>,
     /// The same of the control run, where there was one.
@@ -40,6 +53,9 @@ pub struct Verdict {
     /// figures here are those of the drive that it stands for.
     #[serde(default)]
     pub slower: Option<Slower>,
+    /// Discards on the target's devices that can't be this deletion's, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<OthersDiscards>,
     /// Whatever changes how far the figures can be trusted, in words.
     pub warnings: Vec<String>,
 }
@@ -66,12 +82,25 @@ pub enum Reason {
     NoDiscards,
     /// Most of what was freed had not been discarded when the wait for it ended.
     DiscardsDidNotCome,
-    /// Nothing was deleted.
+    /// The record has no deletion.
     NoDeletion,
+    /// The outside program or the event freed nothing.
+    NothingDeleted,
+    /// Discards that can't be this deletion's disturbed the foreground.
+    ForeignDiscards,
+    /// The devices' counters are switched off, so that nobody knows whether there were discards.
+    CountersOff,
+    /// No device is known below the target, so that nobody knows whether there were discards.
+    DevicesUnknown,
     /// No steady stretch to compare with.
     NoSteadyBaseline,
     /// Too few operations, or too short, to see a loss of 10 %.
     TooFewOperations,
+    /// The foreground scatters so much without discards that a loss of 10 % can't be told from it.
+    TooNoisy,
+    /// The discards were over too soon for a stall or a slowdown, though the foreground was
+    /// slower meanwhile, or too soon for it to show.
+    TooLittleDeleted,
     /// The control run, which had no discards, lost about as much.
     ControlDipsToo,
     /// The foreground dipped while no discards were processed.
@@ -119,10 +148,17 @@ pub struct Foreground {
     /// Time lost while discards were in service, in seconds, also where it was too
     /// little for a stall: the sum of 1 − share of the baseline over their intervals.
     pub lost_s: Option<f64>,
+    /// The smallest loss, as a share of the baseline, that would have been told from how the
+    /// foreground scatters by itself; at least the 10 % that make a slowdown.
+    #[serde(default)]
+    pub detectable: Option<f64>,
     /// The stall, where there was one.
     pub stall: Option<Stall>,
-    /// Low stretches without discards: not TRIM's doing.
+    /// Low stretches that this deletion's discards don't explain.
     pub dips: Vec<Dip>,
+    /// What discards that can't be this deletion's cost, where they stalled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_by_others: Option<Stall>,
     /// Operations that never finished, and the age of the oldest in microseconds.
     pub unfinished: Option<UnfinishedFigures>,
 }
@@ -182,9 +218,13 @@ pub struct Stall {
     pub lost_s: f64,
     /// Longest latency, in microseconds.
     pub worst_latency_us: Option<f64>,
+    /// Where waits tell the stall rather than a rate (open loops, and actors with few
+    /// operations): an operation that waits for longer than this is stalled, in microseconds.
+    #[serde(default)]
+    pub limit_us: Option<f64>,
 }
 
-/// A low stretch without discards.
+/// A low stretch that this deletion's discards don't explain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Dip {
     /// Its start, in seconds since the record's zero.
@@ -193,6 +233,68 @@ pub struct Dip {
     pub seconds: f64,
     /// Median share of the baseline that was left, 0 to 1.
     pub depth: f64,
+    /// What is known of discards in it; `None`: there were none, so that it isn't TRIM's doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discards: Option<DipDiscards>,
+}
+
+/// What is known of discards in a low stretch that this deletion's discards don't explain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DipDiscards {
+    /// Discards that can't be this deletion's were in service in it.
+    Others,
+    /// Discards came in it that may be this deletion's and don't count: after its phase, or
+    /// when all that it freed had been discarded.
+    Unsure,
+    /// Nobody counted.
+    Unknown,
+}
+
+/// Discards on the target's devices that can't be this deletion's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OthersDiscards {
+    /// Bytes.
+    pub bytes: u64,
+    /// Of them those in the delete phase.
+    pub during_bytes: u64,
+    /// Time with them in service, in seconds.
+    pub active_s: f64,
+    /// Why most of them can't be this deletion's.
+    pub why: NotTheDeletions,
+}
+
+/// Why discards can't be a deletion's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotTheDeletions {
+    /// The mount sends none.
+    MountSendsNone,
+    /// They came before its first call, or there was no deletion.
+    BeforeIt,
+    /// They are more than its file system discards for what was freed.
+    MoreThanFreed,
+    /// They did not come through the devices above.
+    FromElsewhere,
+}
+
+impl NotTheDeletions {
+    pub(crate) const ALL: [NotTheDeletions; 4] = [
+        NotTheDeletions::MountSendsNone,
+        NotTheDeletions::BeforeIt,
+        NotTheDeletions::MoreThanFreed,
+        NotTheDeletions::FromElsewhere,
+    ];
+
+    /// In words, of a deletion: `the mount sends none`.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            NotTheDeletions::MountSendsNone => "the mount sends none",
+            NotTheDeletions::BeforeIt => "they came before any deletion",
+            NotTheDeletions::MoreThanFreed => "they are more than it freed",
+            NotTheDeletions::FromElsewhere => "the devices above sent fewer",
+        }
+    }
 }
 
 /// Operations that never finished.
@@ -230,7 +332,7 @@ pub struct Discard {
 }
 
 /// What was deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deletion {
     /// Bytes freed.
     pub bytes: u64,
@@ -238,6 +340,21 @@ pub struct Deletion {
     pub files: u64,
     /// From the first call to the last one's return, in seconds.
     pub seconds: f64,
+    /// The event that was watched in place of a deletion of the run's own: its
+    /// command, or `manual`. `bytes` is what the free space grew by then.
+    #[serde(default)]
+    pub event: Option<String>,
+    /// Growth of the file system's free space, in bytes; told of outside programs
+    /// and events. The writes and deletions of others are in it.
+    #[serde(default)]
+    pub space_freed_bytes: Option<u64>,
+    /// Exit code of the outside program or the event's command; of several runs
+    /// the first that is not 0.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default)]
+    pub signal: Option<i32>,
 }
 
 /// What the discards cost: S = a + b·L for a discard of L MiB.
@@ -249,14 +366,31 @@ pub struct Fit {
     pub b_us_per_mib: Option<f64>,
     /// Share of a discard's service time that blocks other I/O, 0 to 1.
     pub phi: Option<f64>,
+    /// Its 95 % confidence interval.
+    #[serde(default)]
+    pub phi_95: Option<[f64; 2]>,
     /// Service time of the discards seen, in microseconds.
     pub service_us: Option<f64>,
     /// The size they had, in MiB.
     pub at_mib: Option<f64>,
-    /// Whether discards are a barrier: one queue depth of reads between two of them.
+    /// Whether discards are a barrier: nothing else completes during one, and one queue
+    /// depth of operations between two. `None` where the intervals below allow both.
     pub barrier: Option<bool>,
     /// Foreground operations completed per discard during the stall.
     pub ops_per_discard: Option<f64>,
+    /// Its 95 % confidence interval.
+    #[serde(default)]
+    pub ops_per_discard_95: Option<[f64; 2]>,
+    /// Operations that this foreground keeps in flight.
+    #[serde(default)]
+    pub depth: Option<u32>,
+    /// Share of the stall in which discards kept its operations from completing: the
+    /// work lost ÷ the work usual in that time, 0 to 1.
+    #[serde(default)]
+    pub blocked: Option<f64>,
+    /// Its 95 % confidence interval.
+    #[serde(default)]
+    pub blocked_95: Option<[f64; 2]>,
 }
 
 /// What the control run showed.

@@ -35,9 +35,12 @@ fn head() -> Head {
         scheduler: None,
         discard: DiscardLimits::default(),
         slower: None,
+        counting: Default::default(),
+        drive: None,
     };
     Head {
         schema: RUN_SCHEMA.into(),
+        run: None,
         version: "0".into(),
         started_unix_s: 1.7e9,
         host: Host::default(),

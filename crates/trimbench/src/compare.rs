@@ -5,6 +5,7 @@ mod groups;
 use report::compare as shown;
 use timeline::compare::condition::{ChangeCondition, Outcome};
 use timeline::compare::{Comparison, Group, Run, compare};
+use timeline::names;
 use timeline::{JudgeOptions, units};
 
 use crate::cli::{CompareArgs, CompareFormat};
@@ -94,7 +95,7 @@ fn sink(args: &CompareArgs, named: &[Named]) -> Result<Sink, Error> {
     match named.iter().flat_map(|g| &g.files).find(|f| sink.is(f)) {
         Some(file) => Err(Error::Usage(format!(
             "{}: is a record and the --output at once; give another file",
-            file.display()
+            names::shown(file)
         ))),
         None => Ok(sink),
     }

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use ::console::Term;
 use report::terminal::Style;
+use timeline::names;
 
 /// Where the text for people goes: to standard output, or to standard error
 /// when standard output carries JSON.
@@ -61,6 +62,7 @@ pub(crate) fn error(error: &crate::exit::Error) {
         true => ("\x1b[1;31m", "\x1b[0m"),
         false => ("", ""),
     };
+    let error = names::harmless(&error.to_string());
     Stream::Err.print(&format!("{on}trimbench:{off} {error}\n"));
 }
 

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use bench::BenchError;
 use bench::scenario::ScenarioError;
 
+use timeline::names;
+
 use crate::import::ImportError;
 use crate::input::InputError;
 
@@ -18,7 +20,7 @@ pub(crate) enum Exit {
     Failed,
     /// What was asked for can't be done.
     Usage,
-    /// A `--fail-on` condition held.
+    /// A `--fail-on` condition held, or a goal that was given was missed.
     ConditionHeld,
     /// Of many file systems none was trimmed.
     AllFailed,
@@ -28,9 +30,10 @@ pub(crate) enum Exit {
     Interrupted,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    /// The exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
@@ -38,8 +41,14 @@ impl From<Exit> for ExitCode {
             // mount(8)'s, which fstrim(8) has, too.
             Exit::AllFailed => 32,
             Exit::SomeFailed => 64,
-            Exit::Interrupted => 130,
-        })
+            Exit::Interrupted => crate::signals::exit_code(),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
     }
 }
 
@@ -77,7 +86,10 @@ pub(crate) enum Error {
     #[error("{0}")]
     Usage(String),
     /// A file that can't be written to at all.
-    #[error("{}: can't write to it: {source}; give another file", path.display())]
+    #[error(
+        "{}: can't write to it: {source}; give another file",
+        names::shown(path)
+    )]
     OutputOpen {
         /// The file.
         path: PathBuf,
@@ -85,7 +97,10 @@ pub(crate) enum Error {
         source: std::io::Error,
     },
     /// A file that could not be written to its end.
-    #[error("{}: could not be written: {source}; free space there or give another file", path.display())]
+    #[error(
+        "{}: could not be written: {source}; free space there or give another file",
+        names::shown(path)
+    )]
     OutputWrite {
         /// The file.
         path: PathBuf,

@@ -1,8 +1,7 @@
 //! What others may feel, as it was given on the command line: to be given again.
 
-use std::path::Path;
-
-use reclaim::words::quoted;
+use pace::Refusal;
+use timeline::names;
 use timeline::units::{bytes_exact, duration_exact, percent_exact};
 
 use crate::cli::GoalArgs;
@@ -10,10 +9,21 @@ use crate::cli::GoalArgs;
 impl GoalArgs {
     /// Those that were given, each as a word that is read as the same.
     pub(crate) fn given(&self) -> Vec<String> {
+        self.given_but(None)
+    }
+
+    /// The same; of one that was refused, what can be met instead.
+    pub(crate) fn given_but(&self, refused: Option<Refusal>) -> Vec<String> {
+        let (mut max_latency, mut deadline) = (self.max_latency, self.deadline);
+        match refused {
+            Some(Refusal::Latency { least, .. }) => max_latency = Some(least),
+            Some(Refusal::Deadline { least, .. }) => deadline = Some(least),
+            None => {}
+        }
         let all = [
             ("slowdown", self.slowdown.map(percent_exact)),
-            ("max-latency", self.max_latency.map(duration_exact)),
-            ("deadline", self.deadline.map(duration_exact)),
+            ("max-latency", max_latency.map(duration_exact)),
+            ("deadline", deadline.map(duration_exact)),
             ("profile", self.profile.clone()),
         ];
         all.into_iter()
@@ -24,13 +34,9 @@ impl GoalArgs {
 
 /// Words as a shell reads them, with a blank before each.
 pub(crate) fn in_shell(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
     words
         .iter()
-        .map(|word| match word.chars().all(plain) {
-            true => format!(" {word}"),
-            false => format!(" {}", quoted(Path::new(word))),
-        })
+        .map(|word| format!(" {}", names::shown(word)))
         .collect()
 }
 

@@ -9,6 +9,7 @@ use formats::Kind;
 use report::seconds::Seconds;
 use rustix::fs::{Mode, OFlags};
 use timeline::RunRecord;
+use timeline::names;
 use timeline::record::{ReadError, RecordReader};
 
 use crate::exit::Error;
@@ -120,7 +121,7 @@ pub(crate) fn read(path: &Path) -> Result<Input, Error> {
 pub(crate) fn name(path: &Path) -> String {
     match path.as_os_str() == "-" {
         true => "standard input".to_owned(),
-        false => path.display().to_string(),
+        false => names::shown(path),
     }
 }
 

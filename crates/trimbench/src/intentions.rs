@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use bench::Survey;
-use bench::plan::{Actor, Control, Deletion, End, Method, Place, Plan, Work};
+use bench::plan::{Actor, Control, Deletion, End, Method, Place, Plan, Trigger, Work};
 use bench::sizes::Fragments;
+use timeline::names;
 use timeline::units;
 
 /// The lines.
 pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
     let mut text = String::new();
     if let Some(fio) = &plan.fio {
-        text += &format!("fio runs {} as the foreground.\n", fio.path.display());
+        text += &format!("fio runs {} as the foreground.\n", names::shown(&fio.path));
     }
     for actor in &plan.actors {
         text += &own_files(actor);
@@ -89,6 +90,24 @@ fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
              system in it.\n",
             writes(bytes)
         ),
+        Method::Event { trigger, quiet } => {
+            let after = match trigger {
+                Trigger::Command { text, .. } => format!(
+                    "After {} undisturbed, run `{text}` as the event",
+                    time(plan.timing.baseline)
+                ),
+                Trigger::Manual => format!(
+                    "The event begins and ends with Enter, or with `kill -USR1 {}`",
+                    std::process::id()
+                ),
+            };
+            format!(
+                "Will write {} for the foreground and delete nothing else.\n{after}; it is over \
+                 when no discards have come for {} after its end.\n",
+                units::bytes(foreground),
+                time(*quiet)
+            )
+        }
         Method::Swap => format!(
             "Will write {}, rename {size}{files} aside and replacements in, and delete the old \
              ones.\n",
@@ -191,6 +210,7 @@ fn how(method: &Method) -> String {
             format!("BLKDISCARD in steps of {}", units::bytes(*step_bytes))
         }
         Method::Fstrim => "fstrim".to_owned(),
+        Method::Event { .. } => "an event".to_owned(),
         Method::Swap => "a swap".to_owned(),
         Method::Lsm { .. } => "compactions".to_owned(),
         Method::Spill { .. } => "spills".to_owned(),

@@ -8,6 +8,7 @@ mod ask;
 pub mod cli;
 mod compare;
 mod console;
+mod cost;
 mod exit;
 mod fit;
 mod fstrim;
@@ -18,6 +19,7 @@ mod intentions;
 mod judging;
 mod lab;
 mod live;
+mod marks;
 mod output;
 mod planning;
 mod progress;
@@ -34,11 +36,26 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
+use timeline::names;
+
+/// The arguments; ends the program if they are wrong.
+fn arguments() -> Cli {
+    let refused = match Cli::try_parse() {
+        Ok(cli) => return cli,
+        Err(refused) => refused,
+    };
+    // clap repeats what was given as it was given. So it is given only what a terminal shows.
+    let given = std::env::args_os().map(|word| names::harmless(&word.to_string_lossy()));
+    match Cli::try_parse_from(given) {
+        Ok(_) => refused.exit(),
+        Err(shown) => shown.exit(),
+    }
+}
 
 /// The program.
 pub fn main() -> ExitCode {
     signals::outlive_large_files();
-    let cli = Cli::parse();
+    let cli = arguments();
     let result = match cli.command {
         Command::Run(args) => run::run(*args),
         Command::Scenarios(args) => scenarios::run(&args),

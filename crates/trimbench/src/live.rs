@@ -57,7 +57,8 @@ impl Live {
         let bar = self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.set_style(
-                ProgressStyle::with_template("{msg}")
+                // Cut to the terminal's width: a line that wraps can't be cleared.
+                ProgressStyle::with_template("{wide_msg}")
                     .unwrap_or_else(|_| ProgressStyle::default_spinner()),
             );
             bar

@@ -90,6 +90,13 @@ impl Output {
             .map_err(|source| self.failed(source))
     }
 
+    /// Replaces what the file holds by a JSON document, with a line end.
+    pub(crate) fn json(mut self, value: &serde_json::Value) -> Result<(), Error> {
+        self.emptied()
+            .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()))
+            .map_err(|source| self.failed(source))
+    }
+
     fn emptied(&mut self) -> io::Result<File> {
         let file = self.file.take().ok_or(io::ErrorKind::NotFound)?;
         // A pipe or a terminal can't be emptied and needn't be.

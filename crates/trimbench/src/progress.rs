@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use bench::{Observer, Second};
+use bench::{Mark, Observer, Second};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use report::terminal::{self, LiveLine, Style};
+use timeline::names;
 use timeline::record::{Event, EventKind, Part, PhaseName};
 use timeline::units;
 
 use crate::console::Stream;
+use crate::marks;
 
 /// Where nobody looks at a terminal, a line is printed only so often.
 const PLAIN_EVERY_S: f64 = 5.0;
@@ -95,7 +97,8 @@ impl Observer for Progress {
         if let Kind::Terminal(bar) = &self.kind {
             bar.set_style(match name {
                 PhaseName::Prepare => bar_style(),
-                _ => ProgressStyle::with_template("{msg}")
+                // Cut to the terminal's width: a line that wraps can't be cleared.
+                _ => ProgressStyle::with_template("{wide_msg}")
                     .unwrap_or_else(|_| ProgressStyle::default_spinner()),
             });
         }
@@ -158,11 +161,18 @@ impl Observer for Progress {
         }
     }
 
+    fn awaits(&mut self, mark: Mark) {
+        self.say(&marks::asked_for(mark));
+    }
+
     fn event(&mut self, event: &Event) {
         let detail = event.detail.as_deref().unwrap_or_default();
         match event.kind {
             EventKind::Warning => self.say(&format!("warning: {detail}")),
             EventKind::Prepared => self.say(detail),
+            EventKind::DeletionBegan if !detail.is_empty() => {
+                self.say(&format!("event: {detail}"));
+            }
             EventKind::SettleLimit => self.say(&format!("warning: the foreground is {detail}")),
             EventKind::DiscardsDidNotCome => self.say(&format!("warning: {detail}")),
             _ => {}
@@ -201,15 +211,15 @@ pub(crate) fn swept(found: &bench::Swept) -> String {
         bench::Swept::Removed { path, bytes, .. } => format!(
             "removed {} that a killed run had left in {}",
             units::bytes(*bytes),
-            path.display()
+            names::shown(path)
         ),
         bench::Swept::InUse { path, pid } => format!(
             "{} belongs to a run that goes on ({}): its load disturbs this one",
-            path.display(),
+            names::shown(path),
             pid.map_or("process unknown".to_owned(), |pid| format!("process {pid}")),
         ),
         bench::Swept::Left { path, because } => {
-            format!("left {} alone, because {because}", path.display())
+            format!("left {} alone, because {because}", names::shown(path))
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use report::csv::Run;
 use report::terminal::Style;
 use timeline::JudgeOptions;
+use timeline::names;
 
 use crate::cli::{Format, ReportArgs};
 use crate::console::{self, Stream};
@@ -134,7 +135,7 @@ impl Destination {
         match self {
             Destination::Sink(sink) if sink.is(run) => Err(Error::Usage(format!(
                 "{}: is the record and the --output at once; give another file",
-                run.display()
+                names::shown(run)
             ))),
             _ => Ok(()),
         }

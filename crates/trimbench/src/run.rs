@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use bench::plan::Place;
+use bench::plan::{Place, Trigger};
 use bench::{BenchError, Claimed, Outcome, Survey};
 use report::terminal;
-use timeline::record::EndReason;
-use timeline::verdict::condition;
+use timeline::record::{EndReason, Head};
+use timeline::verdict::condition::{CheckResult, Condition};
 use timeline::{RunRecord, Verdict};
 
 use crate::cli::{OutputArgs, RunArgs};
@@ -15,7 +15,7 @@ use crate::exit::{Error, Exit};
 use crate::output::{Output, write_verdict};
 use crate::planning::{self, Asked};
 use crate::progress::{self, Progress};
-use crate::{intentions, judging, lab, scenarios, shown, signals};
+use crate::{intentions, judging, lab, marks, scenarios, shown, signals};
 
 /// Carries out the command.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
@@ -46,18 +46,22 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     if !args.output.dry_run {
         sweep(&place, quiet);
     }
-    let survey = lab::joined(Survey::of(&place)?, args.output.dry_run);
+    let mut survey = lab::joined(Survey::of(&place)?, args.output.dry_run);
+    // Given back when the run is over.
+    let counters = match args.counters.enable_counters && !args.output.dry_run {
+        true => survey.enable_counters()?,
+        false => Vec::new(),
+    };
     if args.output.as_drive {
         judging::has_drives_time(&survey.devices)?;
     }
     let plan = planning::plan(&asked, &args, &survey)?;
     bench::preflight(&plan, &survey)?;
+    let head = bench::preview(&plan, &survey);
+    refuse_unknown_actors(&args.output.fail_on, &head)?;
     let (json, record_file) = outputs(&args.output)?;
     if !quiet {
-        people.print(&terminal::set_up(
-            &bench::preview(&plan, &survey),
-            &people.style(),
-        ));
+        people.print(&terminal::set_up(&head, &people.style()));
         if let Some(name) = &asked.name {
             people.print(&scenarios::introduced(name, &asked.scenario));
         }
@@ -68,12 +72,20 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     }
     let stop =
         signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
-    let claimed = Claimed::claim(&plan, &survey)?;
+    let mut claimed = Claimed::claim(&plan, &survey)?;
+    if plan.event() == Some(&Trigger::Manual) {
+        let marks = marks::counter()
+            .map_err(|e| Error::Usage(format!("can't watch for Enter and SIGUSR1: {e}")))?;
+        claimed = claimed.marked_by(marks);
+    }
     // What an earlier run recorded is lost from here on, and not before.
     let writer = record_file.map(Output::record).transpose()?;
     let mut progress = Progress::new(quiet, plan.timing.interval);
     let outcome = claimed.perform(writer, &mut progress, &stop);
     progress.end();
+    for guard in counters {
+        guard.restore().map_err(BenchError::from)?;
+    }
     let Outcome { mut record, error } = outcome?;
     if args.output.as_drive {
         record = judging::in_drives_time(record)?;
@@ -91,10 +103,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         }
         None => Ok(()),
     };
-    match (
-        ending(&record, error, &verdict, &args.output, people),
-        written,
-    ) {
+    match (ending(&record, error, &verdict), written) {
         (Ok(Exit::Done), Err(error)) => Err(error),
         // How the run itself went counts for more.
         (ended, Err(error)) => {
@@ -124,13 +133,7 @@ fn outputs(args: &OutputArgs) -> Result<(Option<Output>, Option<Output>), Error>
 }
 
 /// How a run ended, as the exit code tells it.
-fn ending(
-    record: &RunRecord,
-    error: Option<BenchError>,
-    verdict: &Verdict,
-    args: &OutputArgs,
-    people: Stream,
-) -> Result<Exit, Error> {
+fn ending(record: &RunRecord, error: Option<BenchError>, verdict: &Verdict) -> Result<Exit, Error> {
     let interrupted = record
         .end
         .as_ref()
@@ -148,14 +151,33 @@ fn ending(
         }
         None => {}
     }
-    if let Some(condition) = args.fail_on.iter().find(|c| c.holds(verdict)) {
-        people.print(&format!("--fail-on '{condition}' holds\n"));
+    let any = |outcome| verdict.conditions.iter().find(|c| c.result == outcome);
+    if any(CheckResult::Held).is_some() {
         return Ok(Exit::ConditionHeld);
     }
-    if !args.fail_on.is_empty() && !condition::is_told(verdict) {
-        return Err(Error::Unqualified(verdict.summary.clone()));
+    match any(CheckResult::Unknown) {
+        Some(unknown) => Err(Error::Unqualified(format!(
+            "--fail-on '{}' is unknown. {}",
+            unknown.condition, verdict.summary
+        ))),
+        None => Ok(Exit::Done),
     }
-    Ok(Exit::Done)
+}
+
+/// A condition on an actor that the run does not have would never be tested.
+fn refuse_unknown_actors(conditions: &[Condition], head: &Head) -> Result<(), Error> {
+    let names: Vec<&str> = head.actors.iter().map(|a| a.name.as_str()).collect();
+    let unknown = conditions.iter().find_map(|condition| {
+        let actor = condition.actor.as_deref()?;
+        (!names.contains(&actor)).then_some((condition, actor))
+    });
+    match unknown {
+        Some((condition, actor)) => Err(Error::Usage(format!(
+            "--fail-on '{condition}': this run has no actor '{actor}'; name one of: {}",
+            names.join(", ")
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Removes what killed runs left. What can't be looked through is told by the survey.
@@ -173,6 +195,7 @@ fn sweep(place: &Place, quiet: bool) {
 fn tell(people: Stream, quiet: bool, record: &RunRecord, verdict: &Verdict) {
     if quiet {
         people.print(&format!("{}\n", verdict.summary));
+        people.print(&terminal::conditions(verdict, &people.style()));
         return;
     }
     let style = people.style();

@@ -1,26 +1,43 @@
 //! Ctrl-C and its kin: the first asks a run to end, the second ends it.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
+/// The signal that was caught first.
+static CAUGHT: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
+
+/// The exit code of whoever was stopped: 128 and the number of the signal that was caught,
+/// so 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP; 130 without any.
+pub(crate) fn exit_code() -> u8 {
+    let caught = CAUGHT
+        .get()
+        .map_or(0, |caught| caught.load(Ordering::Relaxed));
+    match u8::try_from(caught) {
+        Ok(signal) if signal > 0 => 128 | signal,
+        _ => 130,
+    }
+}
+
 /// A flag that the first signal sets. The second ends the process at once, with
-/// exit code 130; what that leaves behind the next start removes.
+/// 128 and its number as exit code; what that leaves behind the next start removes.
 ///
 /// What the process was started to ignore it ignores on: `nohup` means SIGHUP to, and a shell
 /// without job control SIGINT of what it starts in the background.
 pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
+    let caught = CAUGHT.get_or_init(Arc::default);
     let ignored = Ignored::now();
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if ignored.has(signal) {
             continue;
         }
         // In this order: the second signal finds the flag that the first has set.
-        flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        flag::register_usize(signal, Arc::clone(caught), signal as usize)?;
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)

@@ -15,8 +15,11 @@ const NOTHING_S: f64 = 0.005;
 const FSYNC_US: f64 = 200_000.0;
 /// The worst 100 ms are bad when they lose so much more than is usual.
 const WORSE: f64 = 0.25;
-/// What is paced may miss the goal by so much and still hold it.
-const MISSED: f64 = 0.05;
+/// A paced way misses the goal by more than this. Windows of a second are let lose so much more
+/// (`pace`), and short runs are measured no better.
+const TOLERANCE: f64 = 0.03;
+/// Unpaced discards that cost so much more than the goal are too much.
+const TOO_MUCH: f64 = 0.05;
 
 /// What was asked for, and how it is now.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +52,8 @@ pub enum Finding {
     PacedRm,
     /// Discards are better sent later, paced.
     PacedFstrim,
+    /// Every paced way cost others more than was asked for.
+    GoalMissed,
     /// Too few runs to say anything.
     TooFewRuns,
 }
@@ -95,6 +100,13 @@ pub fn advise(points: &[Point], goal: &Goal) -> Advice {
 }
 
 impl Point {
+    /// Whether it is a paced way that cost others more than was asked for; `None` of online
+    /// discard, which has no goal. `slowdown` is the goal, 0 to 1.
+    pub fn misses(&self, slowdown: f64) -> Option<bool> {
+        let paced = self.trial.policy != Policy::Online;
+        paced.then(|| self.lost_share() > slowdown + TOLERANCE)
+    }
+
     /// Whether it is online discard with the limit as it is.
     fn is_now(&self, goal: &Goal) -> bool {
         self.trial.policy == Policy::Online && self.trial.limit_bytes == goal.limit_bytes
@@ -115,7 +127,7 @@ fn hurts(point: &Point) -> bool {
 /// Whether a paced way costs others no more than was asked for, and less at once than
 /// the other.
 fn holds(paced: &Point, unpaced: &Point, goal: &Goal) -> bool {
-    paced.lost_share() <= goal.slowdown + MISSED
+    paced.misses(goal.slowdown) == Some(false)
         && (beats(paced, unpaced, Measure::WorstLoss)
             || paced.lost_share() < unpaced.lost_share() / 2.0)
 }
@@ -170,7 +182,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                          fstrim.",
                     None => "",
                 }
-            );
+            ) + &missed(points, goal);
             (Finding::PacedRm, better.map(|better| better.trial), text)
         }
         (_, Some(fstrim)) => {
@@ -179,12 +191,25 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                  then hold nobody up, and the trimming costs {} of others' throughput while it \
                  goes on. Only with the timer, for no discards at all have a price; see below.",
                 units::percent(fstrim.lost_share()),
-            );
+            ) + &missed(points, goal);
             (Finding::PacedFstrim, Some(fstrim.trial), text)
         }
         _ if better.is_some() => {
             let set = better.map(|better| better.trial);
-            (Finding::Limit, set, stall + &limit_text)
+            (
+                Finding::Limit,
+                set,
+                stall + &limit_text + &missed(points, goal),
+            )
+        }
+        _ if all_missed(points, goal) => {
+            let text = format!(
+                "{stall} No paced way held the goal of {}, so nothing is changed.{} Give a larger \
+                 --slowdown, or --size for a longer and surer measurement.",
+                units::percent(goal.slowdown),
+                missed(points, goal)
+            );
+            (Finding::GoalMissed, None, text)
         }
         _ => {
             let text = format!(
@@ -214,11 +239,19 @@ fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
     )
 }
 
+/// Whether there are paced ways, and each cost others more than was asked for.
+fn all_missed(points: &[Point], goal: &Goal) -> bool {
+    let mut paced = points.iter().filter_map(|p| p.misses(goal.slowdown));
+    paced
+        .next()
+        .is_some_and(|first| first && paced.all(|missed| missed))
+}
+
 /// The paced ways that cost others more than was asked for.
 fn missed(points: &[Point], goal: &Goal) -> String {
     let missed = points
         .iter()
-        .filter(|p| p.lost_share() > goal.slowdown + MISSED);
+        .filter(|p| p.misses(goal.slowdown) == Some(true));
     let sentence = |point: &Point| {
         let program = match point.trial.policy {
             Policy::Online => return String::new(),
@@ -226,7 +259,8 @@ fn missed(points: &[Point], goal: &Goal) -> String {
             Policy::PacedFstrim => "trimbench fstrim",
         };
         format!(
-            " Here `{program}` cost others {} of their throughput, where {} were asked for.",
+            " `{program}` missed the goal: it cost others {} of their throughput, and {} were \
+             asked for.",
             units::percent(point.lost_share()),
             units::percent(goal.slowdown),
         )
@@ -243,7 +277,7 @@ fn lost(s: f64) -> String {
 }
 
 fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) {
-    let too_much = now.lost_share() > goal.slowdown + MISSED;
+    let too_much = now.lost_share() > goal.slowdown + TOO_MUCH;
     if too_much && now.inconclusive >= 0.5 {
         let text =
             "Most runs of the present setting were inconclusive, for others were slow before \
@@ -324,9 +358,10 @@ fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
         costs.push(cost(
             "online discard, large things deleted with trimbench rm",
             format!(
-                "{} in all, spread thinly; what databases, containers and log \
+                "{} in all, spread thinly{}; what databases, containers and log \
                  rotation delete themselves isn't paced",
-                per_100_gib(rm, goal)
+                per_100_gib(rm, goal),
+                over_goal(rm, goal)
             ),
         ));
     }
@@ -340,8 +375,9 @@ fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
              the fuller it is; thin storage gets its space back late; a timer that fails is no discard \
              at all",
             fstrim.map_or(String::new(), |fstrim| format!(
-                "the trimming costs others {}, spread thinly; ",
-                per_100_gib(fstrim, goal)
+                "the trimming costs others {}, spread thinly{}; ",
+                per_100_gib(fstrim, goal),
+                over_goal(fstrim, goal)
             ))
         ),
     ));
@@ -352,6 +388,14 @@ fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
             .to_owned(),
     ));
     costs
+}
+
+/// `, and misses the goal`, of a way that does.
+fn over_goal(point: &Point, goal: &Goal) -> &'static str {
+    match point.misses(goal.slowdown) {
+        Some(true) => ", and misses the goal",
+        _ => "",
+    }
 }
 
 /// What deleting 100 GiB costs others, as far as a small deletion tells.

@@ -153,6 +153,7 @@ mod tests {
                 bytes,
                 files: 1,
                 seconds: 1.0,
+                ..Deletion::default()
             });
             disturbed(trial, &verdict, &run(1000.0), &[])
         };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use linux::btrfs;
 use linux::files::{self, FileError};
+use timeline::names;
 
 /// Commits after the deletion's own, for the block groups that it emptied and for those
 /// that were not removed in time; and how long removing them is waited for.
@@ -35,14 +36,14 @@ pub enum FreeError {
 pub fn free_with_groups(path: &Path) -> Result<(), FreeError> {
     let parent = parent(path);
     let failed = |source| FreeError::Commit {
-        path: parent.display().to_string(),
+        path: names::shown(parent),
         source,
     };
     let directory = File::open(parent).map_err(failed)?;
     // What can't be waited for isn't removed.
     btrfs::sync_and_clean(&directory).map_err(failed)?;
     fs::remove_file(path).map_err(|source| FreeError::Remove {
-        path: path.display().to_string(),
+        path: names::shown(path),
         source,
     })?;
     btrfs::sync_and_clean(&directory).map_err(failed)?;
@@ -66,7 +67,7 @@ fn parent(path: &Path) -> &Path {
 /// When the file system doesn't tell, or the file can't be removed.
 pub fn free(path: &Path) -> Result<Range<u64>, FreeError> {
     let remove = |source| FreeError::Remove {
-        path: path.display().to_string(),
+        path: names::shown(path),
         source,
     };
     let file = File::open(path).map_err(remove)?;

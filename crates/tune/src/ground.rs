@@ -8,6 +8,7 @@ use linux::SysRoot;
 use linux::limit;
 use linux::mounts::{self, Mount, MountError};
 use linux::target::{self, Description};
+use timeline::names;
 use timeline::record::{DeviceInfo, DeviceKind, DiscardSetting};
 
 use crate::candidates::Range;
@@ -16,7 +17,7 @@ use crate::candidates::Range;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum GroundError {
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", names::shown(path))]
     Refused { path: PathBuf, why: String },
     #[error(transparent)]
     Mounts(#[from] MountError),
@@ -80,7 +81,7 @@ impl Ground {
         if mount.read_only() {
             return Err(format!(
                 "{} is mounted read-only; remount it read-write to try anything there",
-                mount.mount_point.display()
+                names::shown(&mount.mount_point)
             ));
         }
         // It is a word of the commands that the runs call, which are text, in their records too.
@@ -88,13 +89,13 @@ impl Ground {
             return Err(format!(
                 "the name of the mount point {} isn't UTF-8; mount the file system elsewhere to \
                  try anything there",
-                mount.mount_point.display()
+                names::shown(&mount.mount_point)
             ));
         }
         if found.devices.is_empty() {
             return Err(format!(
                 "no block device is known below {} ({}), so there is nothing to tune",
-                mount.mount_point.display(),
+                names::shown(&mount.mount_point),
                 mount.fs
             ));
         }
@@ -140,14 +141,14 @@ impl Ground {
                     "btrfs without discard would be switched on with discard=async, whose discards \
                      come two minutes late, so there would be nothing to compare with: mount {} with \
                      discard=sync to try anything there",
-                    mount.mount_point.display()
+                    names::shown(&mount.mount_point)
                 ));
             }
             DiscardSetting::Off if mount.fs == "xfs" => {
                 return Err(format!(
                     "XFS takes discard only when it is mounted, and all is compared with that: mount \
                      {} with discard to try anything there",
-                    mount.mount_point.display()
+                    names::shown(&mount.mount_point)
                 ));
             }
             DiscardSetting::On | DiscardSetting::Off => {}
@@ -299,13 +300,13 @@ fn mounted_from(sys: &SysRoot, name: &str) -> Result<PathBuf, String> {
     let others: Vec<String> = found
         .iter()
         .filter(|mount| mount.device != first.device)
-        .map(|mount| mount.mount_point.display().to_string())
+        .map(|mount| names::shown(&mount.mount_point))
         .collect();
     match others.is_empty() {
         true => Ok(first.mount_point.clone()),
         false => Err(format!(
             "several file systems are mounted from it; give the one to try on: {}, {}",
-            first.mount_point.display(),
+            names::shown(&first.mount_point),
             others.join(", ")
         )),
     }
@@ -329,6 +330,8 @@ mod tests {
             scheduler: None,
             discard: timeline::record::DiscardLimits::default(),
             slower: None,
+            counting: Default::default(),
+            drive: None,
         };
         device.discard.max_bytes = 1;
         device

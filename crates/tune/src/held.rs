@@ -5,6 +5,8 @@ use linux::limit::{LimitError, LimitGuard};
 use linux::mounts::Mount;
 use linux::remount::{self, DiscardGuard, RemountError};
 
+use timeline::names;
+
 use crate::ground::Ground;
 use crate::trial::Trial;
 
@@ -73,7 +75,7 @@ impl Held {
             return Err(HeldError::Changed(what));
         }
         if remount::settled(&ground.mount)?.super_options != ground.mount.super_options {
-            let what = format!("the options of {}", ground.mount.mount_point.display());
+            let what = format!("the options of {}", names::shown(&ground.mount.mount_point));
             return Err(HeldError::Changed(what));
         }
         Ok(Held {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use formats::fio::{About, FioSeries, Grid, Input, Output, series};
 use timeline::RunRecord;
+use timeline::names;
 use timeline::record::{
     Grain, HistogramLine, Latency, Line, Phase, SeriesLine, encode_histogram, latency_histogram,
 };
@@ -82,7 +83,7 @@ fn logs(folder: &Path) -> std::io::Result<Vec<Input<BufReader<File>>>> {
     paths.sort();
     let open = |path: &std::path::PathBuf| {
         Ok(Input {
-            name: path.display().to_string(),
+            name: names::shown(path),
             text: BufReader::new(File::open(path)?),
         })
     };

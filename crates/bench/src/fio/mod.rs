@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use linux::space::Space;
 use load::child::{Program, Running, Signal};
+use timeline::names;
 use timeline::record::ActorInfo;
 use timeline::units;
 
@@ -130,7 +131,7 @@ impl Fio {
     /// # Errors
     /// When it can't be started.
     pub(crate) fn run(plan: &Plan, job: &Job, folder: &Path) -> Result<Fio, BenchError> {
-        let output = format!("--output={}", folder.join(OUTPUT).display());
+        let output = format!("--output={}", names::shown(folder.join(OUTPUT)));
         let options = ["--output-format=json", &output];
         Fio::start(plan, folder, "job.fio", &job.endless, &options)
     }

@@ -103,6 +103,14 @@ pub enum Method {
         #[serde(serialize_with = "seconds", rename = "run_for_s")]
         run_for: Duration,
     },
+    /// Somebody else's deletion, which the run only watches.
+    Event {
+        /// What begins and ends it.
+        trigger: Trigger,
+        /// It is over when no significant discard has come for so long.
+        #[serde(serialize_with = "seconds", rename = "quiet_s")]
+        quiet: Duration,
+    },
     /// A sort's temporary files: create, write, unlink, again and again.
     Spill {
         /// Files at a time; together they are as large as the deletion's size.
@@ -127,6 +135,24 @@ impl Method {
         self.run_for().is_some()
     }
 
+    /// The event, where it is one.
+    pub fn event(&self) -> Option<&Trigger> {
+        match self {
+            Method::Event { trigger, .. } => Some(trigger),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody else decides what it frees: an outside program or a person.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self, Method::Command { .. } | Method::Event { .. })
+    }
+
+    /// Whether the run makes the files that it deletes before it begins.
+    pub fn has_files(&self) -> bool {
+        !self.is_continuous() && self.event().is_none()
+    }
+
     /// Whether it works in a folder of its own, where it names the files.
     pub(crate) fn needs_folder(&self) -> bool {
         matches!(
@@ -137,10 +163,10 @@ impl Method {
 
     /// Whether a control of that kind says anything about it. A second name keeps
     /// a file's space only from an unlink, and no option of a mount keeps FITRIM
-    /// or a raw device from discarding.
+    /// or a raw device from discarding. An event happens once.
     pub fn takes(&self, control: Control) -> bool {
         match (self, control) {
-            (Method::Fstrim | Method::Discard { .. }, _) => false,
+            (Method::Fstrim | Method::Discard { .. } | Method::Event { .. }, _) => false,
             (_, Control::Nodiscard) => true,
             (Method::Unlink { .. } | Method::Purge { .. }, Control::SecondName) => true,
             (_, Control::SecondName) => false,
@@ -154,6 +180,21 @@ impl Method {
             _ => None,
         }
     }
+}
+
+/// What begins and ends an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// A command: the run starts it, and it ends by itself.
+    Command {
+        /// As it was given.
+        text: String,
+        /// Program and arguments.
+        argv: Vec<String>,
+    },
+    /// A person marks both (see [`crate::Claimed::marked_by`]).
+    Manual,
 }
 
 /// An end of a file.

@@ -10,6 +10,8 @@ pub(crate) fn example() -> Plan {
     let s = Duration::from_secs(1);
     Plan {
         scenario: None,
+        look_at: None,
+        run: None,
         place: Place::Directory(PathBuf::from("/tmp")),
         actors: vec![Actor {
             name: "reader".into(),
@@ -42,6 +44,7 @@ pub(crate) fn example() -> Plan {
             drain_limit: 5 * s,
         },
         low: None,
+        blind: false,
     }
 }
 

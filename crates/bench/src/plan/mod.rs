@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+use timeline::record::Invocation;
 
 mod actor;
 mod deletion;
@@ -12,7 +13,7 @@ mod deletion;
 mod example;
 
 pub use actor::{Actor, Arrival, Op, Pattern, Work};
-pub use deletion::{Control, Deletion, End, Method};
+pub use deletion::{Control, Deletion, End, Method, Trigger};
 #[cfg(test)]
 pub(crate) use example::{example, example_deletion};
 
@@ -21,6 +22,13 @@ pub(crate) use example::{example, example_deletion};
 pub struct Plan {
     /// Name of the scenario it was made from, if it was made from one.
     pub scenario: Option<String>,
+    /// What the scenario says is worth looking at. The verdict's sentence begins with the
+    /// actors that it names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub look_at: Option<String>,
+    /// How the run was asked for: goes into the record's head.
+    #[serde(skip)]
+    pub run: Option<Invocation>,
     /// Where it runs.
     pub place: Place,
     /// The I/O somebody cares about. The first actor is the one that settling
@@ -47,6 +55,8 @@ pub struct Plan {
     /// for the judge's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
+    /// Go on although the devices' counters are off, so that nobody knows of discards.
+    pub blind: bool,
 }
 
 /// Where a run takes place.
@@ -140,6 +150,8 @@ impl Plan {
     pub fn plain(place: Place, direct: bool, file_bytes: u64, timing: Timing) -> Plan {
         Plan {
             scenario: None,
+            look_at: None,
+            run: None,
             place,
             actors: Vec::new(),
             file: ForegroundFile {
@@ -156,6 +168,7 @@ impl Plan {
             control: None,
             timing,
             low: None,
+            blind: false,
         }
     }
 
@@ -167,10 +180,20 @@ impl Plan {
 
     /// The outside program that deletes, if one does.
     pub(crate) fn program(&self) -> Option<String> {
-        match &self.deletion.as_ref()?.method {
-            Method::Command { argv } => argv.first().cloned(),
-            _ => None,
-        }
+        let (Method::Command { argv }
+        | Method::Event {
+            trigger: Trigger::Command { argv, .. },
+            ..
+        }) = &self.deletion.as_ref()?.method
+        else {
+            return None;
+        };
+        argv.first().cloned()
+    }
+
+    /// What begins and ends the event, where the run watches one.
+    pub fn event(&self) -> Option<&Trigger> {
+        self.deletion.as_ref()?.method.event()
     }
 }
 

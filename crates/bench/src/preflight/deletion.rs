@@ -44,6 +44,9 @@ fn figures(deletion: &Deletion) -> Result<(), BenchError> {
     if matches!(deletion.method, Method::Discard { step_bytes } if step_bytes > 0) {
         return Ok(());
     }
+    if deletion.method.event().is_some() {
+        return Ok(());
+    }
     if deletion.files == 0 && !deletion.method.is_continuous() {
         return refuse("the deletion has 0 files: give at least 1");
     }
@@ -90,6 +93,9 @@ fn may_trim(survey: &Survey) -> Result<(), BenchError> {
 fn check_control(deletion: &Deletion, control: Control, survey: &Survey) -> Result<(), BenchError> {
     if !deletion.method.takes(control) {
         return refuse(match control {
+            _ if deletion.method.event().is_some() => {
+                "--control repeats a deletion, and an event happens only once: leave out --control"
+            }
             Control::SecondName => {
                 "--control without --remount unlinks second names of the files, and this deletion \
                  might cut the files themselves: add --remount, or use --delete unlink"

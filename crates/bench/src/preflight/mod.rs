@@ -5,6 +5,7 @@ use std::path::Path;
 
 use linux::raw::RawDevice;
 use rustix::fs::{Access, AtFlags, CWD};
+use timeline::judge::counting;
 use timeline::units;
 
 use crate::actors::{Lineup, names_differ};
@@ -18,13 +19,18 @@ use crate::workplace::allow_open_files;
 mod deletion;
 
 /// Checks whether a plan can be carried out as far as that can be told without
-/// changing anything: the actors and their engines, the device's guards, the
+/// changing anything: the devices' counters, the actors and their engines, the device's guards, the
 /// deletion's figures and rights, the remount, outside programs, and the place
 /// of a file to be kept.
 ///
 /// # Errors
 /// What the run would be refused with.
 pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
+    let blind = counting::blind(&survey.devices);
+    if !plan.blind && !blind.is_empty() {
+        let names = blind.into_iter().map(str::to_owned);
+        return Err(BenchError::CountersOff(names.collect()));
+    }
     let lineup = Lineup::resolve(plan)?;
     lineup.check()?;
     let mut series = lineup.series();
@@ -46,7 +52,11 @@ pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
         may_keep(directory)?;
     }
     if let Some(program) = plan.program() {
-        has_program(&program, "--delete-with")?;
+        let asked_by = match plan.event() {
+            Some(_) => "--event",
+            None => "--delete-with",
+        };
+        has_program(&program, asked_by)?;
     }
     if plan.fio.is_some() {
         has_program(fio::PROGRAM, "--fio")?;

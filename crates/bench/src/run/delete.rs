@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use load::deleter::CommandOutcome;
+use load::deleter::{CommandOutcome, FreeSpace};
 use load::{Deletion, Nanos};
+use timeline::judge::counting::LEAST_FREED;
 use timeline::record::{DeletionLine, DiscardSetting, EventKind, Line, Part};
 
 use super::{Early, Script};
@@ -19,9 +20,10 @@ impl Script<'_> {
             return Ok(());
         };
         let clock = self.session.clock();
+        let space = self.free_space()?;
         let deletion = Deletion::start(spec, clock)?;
         self.session.set_deletion(deletion);
-        self.session.event(EventKind::DeletionBegan, None);
+        self.deletion_began();
         if self.deletes_continuously() {
             // The deletion's line says so as well, but comes only after it.
             self.session.event(EventKind::ContinuousDeletionBegan, None);
@@ -31,13 +33,27 @@ impl Script<'_> {
         while !self.session.deletion().is_none_or(Deletion::is_done) {
             let tick = self.session.tick()?;
             drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
+            self.end_marked_event();
         }
         let tick = self.session.tick()?;
         drain.interval(tick.now, tick.freed_bytes, tick.discarded_bytes);
-        self.deletion_returned(part)?;
-        if self.plan.deletion.as_ref().is_some_and(|d| d.commit) {
-            self.commit_watched(&mut drain)?;
+        let Some(mut line) = self.deletion_returned(part)? else {
+            return Ok(());
+        };
+        let committed = match &self.plan.deletion {
+            Some(deletion) if deletion.commit => self.commit_watched(&mut drain),
+            _ => Ok(()),
+        };
+        // btrfs counts space as free only when it has committed.
+        line.space_freed_bytes = space.map(|space| space.freed_bytes());
+        if self.plan.event().is_some() {
+            line.bytes = line.bytes.max(line.space_freed_bytes.unwrap_or(0));
+            if line.bytes < LEAST_FREED {
+                drain.expect_none();
+            }
         }
+        self.session.line(Line::Deletion(line));
+        committed?;
 
         let mut now = Duration::from_nanos(clock.now().0);
         drain.returned(now);
@@ -66,10 +82,10 @@ impl Script<'_> {
         }
     }
 
-    /// Records what the deletion did once its last call has returned.
-    fn deletion_returned(&mut self, part: Part) -> Result<(), Early> {
+    /// Ends the deletion once its last call has returned, and says what it did.
+    fn deletion_returned(&mut self, part: Part) -> Result<Option<DeletionLine>, Early> {
         let Some(deletion) = self.session.take_deletion() else {
-            return Ok(());
+            return Ok(None);
         };
         let outcome = deletion.finish(Duration::from_secs(1));
         let progress = outcome.progress;
@@ -79,7 +95,8 @@ impl Script<'_> {
             .unwrap_or_else(|| self.session.clock().now());
         self.session
             .event_at(returned, EventKind::DeletionReturned, None);
-        self.session.line(Line::Deletion(DeletionLine {
+        let command = outcome.command.as_ref();
+        let line = DeletionLine {
             part,
             at_s: began.as_secs_f64(),
             seconds: returned.since(began).as_secs_f64(),
@@ -87,19 +104,39 @@ impl Script<'_> {
             files: progress.files_done,
             errors: progress.errors,
             continuous: self.deletes_continuously(),
-        }));
-        let command = outcome
-            .command
-            .as_ref()
-            .and_then(|command| command_failure(&self.plan.program().unwrap_or_default(), command));
-        if let Some(failure) = command.or(outcome.first_error) {
-            if progress.freed_bytes == 0 && (progress.total_bytes > 0 || !self.owes()) {
-                return Err(Early::Failed(BenchError::Deletion(failure)));
-            }
+            space_freed_bytes: None,
+            exit_code: command.and_then(|command| command.code),
+            signal: command.and_then(|command| command.signal),
+        };
+        let program = self.plan.program().unwrap_or_default();
+        let failure = command.and_then(|command| command_failure(&program, command));
+        let Some(failure) = failure.or(outcome.first_error) else {
+            return Ok(Some(line));
+        };
+        if self.plan.event().is_some() {
             self.session
-                .warn(format!("the deletion had errors: {failure}"));
+                .warn(format!("the event's command failed: {failure}"));
+            return Ok(Some(line));
         }
-        Ok(())
+        if progress.freed_bytes == 0 && (progress.total_bytes > 0 || !self.owes()) {
+            self.session.line(Line::Deletion(line));
+            return Err(Early::Failed(BenchError::Deletion(failure)));
+        }
+        self.session
+            .warn(format!("the deletion had errors: {failure}"));
+        Ok(Some(line))
+    }
+
+    /// The free space before a deletion of which only that tells what it frees.
+    fn free_space(&self) -> Result<Option<FreeSpace>, Early> {
+        let foreign = |deletion: &&crate::plan::Deletion| deletion.method.is_foreign();
+        match (
+            self.plan.deletion.as_ref().filter(foreign),
+            self.workplace.on_file_system(),
+        ) {
+            (Some(_), Some(dir)) => Ok(Some(FreeSpace::of(&dir)?)),
+            _ => Ok(None),
+        }
     }
 
     /// Forces a commit and waits for it, with discards followed meanwhile.
@@ -123,22 +160,34 @@ impl Script<'_> {
     fn drain(&self, part: Part) -> Drain {
         let limit = self.plan.timing.drain_limit;
         if self.owes() {
-            return Drain::new(limit, self.expects_discards(part));
+            let expected = self.expects_discards(part);
+            let drain = Drain::new(limit, expected);
+            // An outside program may trim by itself.
+            return match expected || self.plan.program().is_some() {
+                true => drain,
+                false => drain.sending_none(),
+            };
+        }
+        if let Some(Method::Event { quiet, .. }) = self.method() {
+            return Drain::without_debt(limit, self.expects_discards(part)).quiet_for(*quiet);
         }
         // FITRIM has discarded all it will by the time that it returns.
         let continuous = self.deletes_continuously();
         Drain::without_debt(limit, continuous && self.expects_discards(part))
     }
 
+    fn method(&self) -> Option<&Method> {
+        self.plan.deletion.as_ref().map(|deletion| &deletion.method)
+    }
+
     fn deletes_continuously(&self) -> bool {
-        let deletion = self.plan.deletion.as_ref();
-        deletion.is_some_and(|d| d.method.is_continuous())
+        self.method().is_some_and(Method::is_continuous)
     }
 
     /// Whether all that the deletion frees is to be discarded, as far as can be told.
     fn owes(&self) -> bool {
-        let deletion = self.plan.deletion.as_ref();
-        deletion.is_none_or(|d| !d.method.is_continuous() && d.method != Method::Fstrim)
+        self.method()
+            .is_none_or(|method| method.has_files() && *method != Method::Fstrim)
     }
 
     pub(super) fn expects_discards(&self, part: Part) -> bool {

@@ -3,7 +3,8 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use linux::remount::DiscardGuard;
 use load::Clock;
@@ -22,6 +23,7 @@ use crate::watched::WatchedDevice;
 use crate::workplace::Workplace;
 
 mod delete;
+mod event;
 mod fio;
 mod prepare;
 mod settle;
@@ -64,6 +66,7 @@ pub struct Claimed<'a> {
     head: Head,
     devices: Vec<WatchedDevice>,
     workplace: Workplace,
+    marks: Arc<AtomicU32>,
 }
 
 impl<'a> Claimed<'a> {
@@ -82,7 +85,7 @@ impl<'a> Claimed<'a> {
         let devices = head
             .devices
             .iter()
-            .map(|device| WatchedDevice::open(&device.name))
+            .map(|device| WatchedDevice::open(device.statistics()))
             .collect::<Result<_, _>>()
             .map_err(|e| survey.refuse(e))?;
         let workplace = Workplace::claim(plan, survey)?;
@@ -94,7 +97,14 @@ impl<'a> Claimed<'a> {
             head,
             devices,
             workplace,
+            marks: Arc::default(),
         })
+    }
+
+    /// Has a person mark when the event begins and when it is over
+    /// ([`crate::plan::Trigger::Manual`]): whoever holds the counter adds one for each mark.
+    pub fn marked_by(self, marks: Arc<AtomicU32>) -> Self {
+        Claimed { marks, ..self }
     }
 
     /// Carries out the plan.
@@ -134,6 +144,7 @@ impl<'a> Claimed<'a> {
             workplace: self.workplace,
             spacers: Vec::new(),
             not_restored: None,
+            marks: self.marks,
             session,
         };
         let notes = std::mem::take(&mut script.lineup.notes);
@@ -181,6 +192,8 @@ struct Script<'a> {
     spacers: Vec<File>,
     /// The file system is still as the control had it.
     not_restored: Option<BenchError>,
+    /// Marks of a person that nobody has looked at yet.
+    marks: Arc<AtomicU32>,
     session: Session<'a>,
 }
 
@@ -220,7 +233,7 @@ impl Script<'_> {
         self.session.phase(PhaseName::Settle, part);
         self.settle()?;
         self.session.phase(PhaseName::Baseline, part);
-        self.session.tick_for(timing.baseline)?;
+        self.baseline()?;
         if self.plan.deletion.is_some() {
             let background_bytes = self.session.most_discarded_bytes();
             self.session.phase(PhaseName::Delete, part);

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use load::{Actor, ActorSpec, Deletion, LoadError};
+use timeline::names;
 use timeline::record::{EventKind, Part};
 
 use super::{Early, Script};
@@ -41,10 +42,11 @@ impl Script<'_> {
             let report = report?;
             self.spacers.extend(report.spacer);
             for note in report.notes {
-                self.session.warn(format!("{}: {note}", path.display()));
+                self.session
+                    .warn(format!("{}: {note}", names::shown(&path)));
             }
             if let (true, Some(extents)) = (wants_extents, report.extents) {
-                let text = format!("{} has {extents} extents", path.display());
+                let text = format!("{} has {extents} extents", names::shown(&path));
                 self.session.event(EventKind::Prepared, Some(text));
             }
             done += one.len;
@@ -96,7 +98,7 @@ impl Script<'_> {
             let text = format!(
                 "the foreground couldn't be put into its cgroup {}: {error}; its reads may wait for \
                  the deletion's discards in the block layer already",
-                dir.display()
+                names::shown(dir)
             );
             self.session.warn(text);
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use timeline::names;
 use timeline::typed::{Place, hint};
 
 use super::uses::Need;
@@ -76,7 +77,10 @@ pub enum ScenarioError {
         nearest: Option<String>,
     },
     /// A file that can't be read.
-    #[error("{}: can't be read: {source}; give a readable file of TOML", path.display())]
+    #[error(
+        "{}: can't be read: {source}; give a readable file of TOML",
+        names::shown(path)
+    )]
     Read {
         /// The file.
         path: PathBuf,
@@ -84,7 +88,7 @@ pub enum ScenarioError {
         source: std::io::Error,
     },
     /// Something wrong in a file.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", names::shown(path))]
     In {
         /// The file.
         path: PathBuf,

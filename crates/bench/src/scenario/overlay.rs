@@ -60,6 +60,9 @@ impl Scenario {
             self.general.forget("remount");
         }
         self.foreground.overlay(over.foreground);
+        if over.phases.baseline.is_some() {
+            self.deletion.forget("event-at");
+        }
         self.phases.overlay(over.phases);
         lay_deletion(&mut self.deletion, over.deletion, &mut idle);
 
@@ -90,11 +93,11 @@ impl Scenario {
 
 fn lay_deletion(deletion: &mut Deletion, over: Deletion, idle: &mut Vec<Idle>) {
     let given = over.given();
-    // Either says how, and the later word counts.
-    if over.how.is_some() {
+    // Each says how, and the later word counts.
+    if over.how.is_some() || over.event.is_some() {
         deletion.forget("command");
     }
-    if over.command.is_some() {
+    if over.command.is_some() || over.event.is_some() {
         deletion.forget("how");
     }
     deletion.overlay(over);

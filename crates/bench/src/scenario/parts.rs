@@ -103,6 +103,12 @@ section! {
         "write-rate" write_rate_bytes_per_s: u64 = v::byte_rate;
         /// How long a continuous deleter goes on.
         "run-for" run_for: Duration = v::positive_duration;
+        /// The event's command, or `manual`.
+        "event" event: String = v::text;
+        /// Undisturbed time before the event.
+        "event-at" event_at: Duration = v::positive_duration;
+        /// Time without discards after which the event is over.
+        "event-quiet" event_quiet: Duration = v::positive_duration;
     }
 }
 

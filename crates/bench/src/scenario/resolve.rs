@@ -8,7 +8,8 @@ use timeline::units::{GIB, MIB};
 
 use super::words::{ActorOp, How};
 use super::{Actor, Deletion};
-use crate::plan::{self, Arrival, End, Method, Op, Pattern, Work};
+use crate::drain::QUIET;
+use crate::plan::{self, Arrival, End, Method, Op, Pattern, Trigger, Work};
 
 /// Operations in flight of a closed loop in the shared file.
 const DEPTH: u32 = 8;
@@ -113,14 +114,14 @@ impl Actor {
 }
 
 impl Deletion {
-    /// How the plan deletes with one of our own ways; `None`: not at all.
+    /// How the plan deletes with one of our own ways; `None`: not at all, or by an event.
     /// `size_bytes` is what was chosen for it.
     pub fn planned(&self, how: How, size_bytes: u64) -> Option<Method> {
         let chunk_bytes = self.chunk_bytes.unwrap_or(CHUNK);
         let sleep = self.sleep.unwrap_or(PAUSE);
         let run_for = self.run_for.unwrap_or(Duration::from_secs(30));
         Some(match how {
-            How::None => return None,
+            How::None | How::Event => return None,
             How::Unlink => Method::Unlink {
                 parallel: self.parallel.unwrap_or(1),
             },
@@ -159,6 +160,14 @@ impl Deletion {
         })
     }
 
+    /// How the plan watches an event.
+    pub fn planned_event(&self, trigger: Trigger) -> Method {
+        Method::Event {
+            trigger,
+            quiet: self.event_quiet.unwrap_or(QUIET),
+        }
+    }
+
     /// How the plan clears a raw device.
     pub fn planned_on_device(&self) -> Method {
         Method::Discard {
@@ -170,6 +179,7 @@ impl Deletion {
     pub fn planned_files(&self) -> u32 {
         self.files.unwrap_or(match self.how() {
             Some(How::Purge) => 32,
+            Some(How::Event) => 0,
             _ => 1,
         })
     }

@@ -13,6 +13,8 @@ pub enum Need {
     How(Vec<How>),
     /// Any deletion at all.
     ADeletion,
+    /// A deletion of what the test has made.
+    OurFiles,
     /// One of these operations; a task's stands for all tasks.
     Op(&'static [ActorOp]),
     /// Open loop.
@@ -45,6 +47,7 @@ impl Need {
         match self {
             Need::How(hows) => format!("{how}{}", or(hows.iter().map(|how| how.name()))),
             Need::ADeletion => "a deletion".into(),
+            Need::OurFiles => "a deletion of the test's own files".into(),
             Need::Op(ops) => {
                 let names = ops.iter().map(|op| match *op {
                     A_TASK => "a task such as save",
@@ -143,20 +146,29 @@ impl Deletion {
     pub fn how(&self) -> Option<How> {
         match (&self.command, self.how) {
             (Some(_), _) => None,
-            (None, how) => Some(how.unwrap_or(How::Unlink)),
+            (None, Some(how)) => Some(how),
+            (None, None) if self.event.is_some() => Some(How::Event),
+            (None, None) => Some(How::Unlink),
         }
     }
 
     /// The keys that are given and would do nothing, and what each needs.
     pub fn idle(&self) -> Vec<(&'static str, Need)> {
-        use How::{Fstrim, Lsm, None as Nothing, Punch, Purge, Spill, Swap, Truncate, Unlink};
+        use How::{
+            Event, Fstrim, Lsm, None as Nothing, Punch, Purge, Spill, Swap, Truncate, Unlink,
+        };
         const FILES: &[How] = &[Unlink, Truncate, Punch, Fstrim, Swap, Purge];
         let need = |key| -> Option<Need> {
             let (hows, program): (&[How], bool) = match (key, self.how()) {
                 ("how" | "command", _) => return None,
                 (_, Some(Nothing)) => return Some(Need::ADeletion),
+                ("size", Some(Event)) => return Some(Need::OurFiles),
                 ("size", _) => return None,
-                ("no-sync", _) => (&[Unlink, Truncate, Punch, Swap, Purge, Lsm, Spill], true),
+                ("event" | "event-at" | "event-quiet", _) => (&[Event], false),
+                ("no-sync", _) => (
+                    &[Unlink, Truncate, Punch, Swap, Purge, Lsm, Spill, Event],
+                    true,
+                ),
                 ("files" | "extent-size", _) => (FILES, true),
                 ("parallel", _) => (&[Unlink, Spill], false),
                 ("chunk", _) => (&[Truncate, Punch], false),

@@ -63,6 +63,8 @@ pub enum How {
     Lsm,
     /// Temporary files, made and unlinked again and again.
     Spill,
+    /// Somebody else's deletion, which is only watched.
+    Event,
     /// Nothing is deleted.
     None,
 }
@@ -139,6 +141,11 @@ pub static HOWS: &[Word<How>] = &[
         "spill",
         How::Spill,
         "create, write and unlink temporary files again and again, for a time",
+    ),
+    word(
+        "event",
+        How::Event,
+        "delete nothing of the test's: watch what the command of --event does",
     ),
     word(
         "none",

@@ -26,7 +26,7 @@ mod tick;
 
 pub(crate) use tick::Stopped;
 
-use second::SecondSoFar;
+use second::{SecondSoFar, Stretches};
 
 /// A run under way.
 pub(crate) struct Session<'a> {
@@ -56,6 +56,7 @@ pub(crate) struct Session<'a> {
     part: Part,
     last: Nanos,
     second: SecondSoFar,
+    stretches: Stretches,
 }
 
 impl<'a> Session<'a> {
@@ -96,6 +97,7 @@ impl<'a> Session<'a> {
             part: Part::Main,
             last: now,
             second: SecondSoFar::from(now),
+            stretches: Stretches::from(now),
         })
     }
 

@@ -1,11 +1,35 @@
-//! What is written once a second, and once a phase.
+//! What is written once a second, once a phase, and more often while data is deleted.
 
 use load::Nanos;
-use timeline::record::{Grain, Line};
+use timeline::record::{Grain, Line, PhaseName};
 
 use super::Session;
 use crate::observer::Second;
 use crate::watched::Watched;
+
+/// Shortest stretch that gets a histogram, less what a clock may be early, in seconds.
+const STRETCH_S: f64 = 0.0999;
+
+/// Longest time that is recorded in stretches, in seconds: they take ten times the room
+/// of seconds, and a continuous deletion can last for hours.
+const STRETCHED_S: f64 = 600.0;
+
+/// The current stretch, and how much time all together have covered.
+#[derive(Debug)]
+pub(super) struct Stretches {
+    began: Nanos,
+    recorded_s: f64,
+}
+
+impl Stretches {
+    /// The first stretch begins; none is recorded yet.
+    pub(super) fn from(began: Nanos) -> Self {
+        Stretches {
+            began,
+            recorded_s: 0.0,
+        }
+    }
+}
 
 /// The current second.
 #[derive(Debug, Default)]
@@ -29,7 +53,10 @@ impl SecondSoFar {
 impl Session<'_> {
     pub(super) fn end_second_if_due(&mut self) {
         let elapsed = self.last.since(self.second.began).as_secs_f64();
-        if elapsed < 0.999 {
+        let is_over = elapsed >= 0.999;
+        // No stretch reaches from one second into the next.
+        self.end_stretch_if_due(is_over);
+        if !is_over {
             return;
         }
         let began_s = self.second.began.as_secs_f64();
@@ -57,6 +84,29 @@ impl Session<'_> {
             debt_bytes: self.freed_bytes.saturating_sub(self.discarded.bytes()),
         });
         self.look_after_the_file();
+    }
+
+    /// Ends the stretch if it is long enough, or if it must.
+    fn end_stretch_if_due(&mut self, must: bool) {
+        let seconds = self.last.since(self.stretches.began).as_secs_f64();
+        if seconds < STRETCH_S && !must {
+            return;
+        }
+        if self.phase == PhaseName::Delete && self.stretches.recorded_s < STRETCHED_S {
+            let at_s = self.stretches.began.as_secs_f64();
+            let over = Grain::Stretch { at_s, seconds };
+            let series = self.series.iter_mut().enumerate();
+            let lines: Vec<_> = series
+                .flat_map(|(i, series)| series.end_stretch(i, over, self.part))
+                .collect();
+            for line in lines {
+                self.line(Line::Histogram(line));
+            }
+            self.stretches.recorded_s += seconds;
+        } else {
+            self.series.iter_mut().for_each(Watched::skip_stretch);
+        }
+        self.stretches.began = self.last;
     }
 
     /// Has the file written; should that have failed, tells so while something

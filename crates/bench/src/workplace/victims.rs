@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use linux::owner::Name;
 use load::DeletionSpec;
+use load::deleter::Occasion;
 use timeline::record::Part;
 
 use super::item::Item;
-use crate::plan::{Control, Deletion, End, Method, Plan};
+use crate::plan::{Control, Deletion, End, Method, Plan, Trigger};
 
 /// The files of one part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,9 +34,9 @@ impl Victims {
         let Some(deletion) = &plan.deletion else {
             return Victims::default();
         };
-        let files = match deletion.method.is_continuous() {
-            true => 0,
-            false => deletion.files,
+        let files = match deletion.method.has_files() {
+            true => deletion.files,
+            false => 0,
         };
         let numbered = |numbers: std::ops::RangeInclusive<u32>| match deletion.method {
             Method::Swap => Set {
@@ -130,6 +131,15 @@ pub(super) fn deletion(deletion: &Deletion, files: Files) -> Option<DeletionSpec
         Method::Command { argv } => DeletionSpec::Command {
             argv: argv.iter().map(Into::into).collect(),
             paths,
+        },
+        Method::Event { trigger, .. } => DeletionSpec::Event {
+            occasion: match trigger {
+                Trigger::Command { argv, .. } => {
+                    Occasion::Program(argv.iter().map(Into::into).collect())
+                }
+                Trigger::Manual => Occasion::Stopped,
+            },
+            dir: files.anywhere,
         },
         Method::Punch {
             from,

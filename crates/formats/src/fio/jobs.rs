@@ -92,6 +92,20 @@ impl<'a> Job<'a> {
         })
     }
 
+    /// What a job that did something and has no logs is missing, in words.
+    pub(super) fn without_logs(&self) -> Option<String> {
+        let name = &self.printed.first()?.name;
+        let directions = self.printed.iter().flat_map(|job| &job.directions);
+        let operations: u64 = directions.map(|d| d.operations).sum();
+        (operations > 0).then(|| {
+            format!(
+                "fio's job {name} did {} operations and has no logs among these files, so the record \
+                 lacks it; let fio write them (write_iops_log, write_hist_log).",
+                units::count(operations)
+            )
+        })
+    }
+
     /// What a reader of this direction's figures must know.
     pub(super) fn warnings(
         &self,

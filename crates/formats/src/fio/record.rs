@@ -20,7 +20,7 @@ pub struct RecordOptions {
 }
 
 /// Shortest interval that is chosen, in seconds: of single I/Os, and what a run records.
-const SHORTEST_S: f64 = 0.1;
+pub(crate) const SHORTEST_S: f64 = 0.1;
 
 /// Makes a record of series alone. A gap in the logs is in it as what it was:
 /// intervals in which nothing completed.
@@ -159,6 +159,7 @@ fn sums(direction: &DirectionOutput) -> ActorInterval {
 fn head(all: &[FioSeries], started_unix_s: f64, interval_s: f64) -> Head {
     Head {
         schema: RUN_SCHEMA.to_owned(),
+        run: None,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_s,
         host: Host::default(),

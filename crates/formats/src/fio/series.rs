@@ -194,9 +194,16 @@ pub fn series<R: BufRead>(
     }
     let fixed = about.jobs.is_some();
     let both = jobs.iter().zip(&owned);
-    Ok(both
+    let mut all: Vec<FioSeries> = both
+        .clone()
         .flat_map(|(job, threads)| of_job(job, threads, fixed))
-        .collect())
+        .collect();
+    let without = both.filter(|(_, threads)| threads.is_empty());
+    let without: Vec<String> = without.filter_map(|(job, _)| job.without_logs()).collect();
+    if let Some(first) = all.first_mut() {
+        first.warnings.extend(without);
+    }
+    Ok(all)
 }
 
 fn read_into<R: BufRead>(

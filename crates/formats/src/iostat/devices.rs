@@ -1,13 +1,9 @@
-//! The block devices of a log, as far as they have to do with what was watched.
+//! The block devices of a log, as far as they did something.
 
 use timeline::record::{DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
 
-use super::actors::Actor;
 use super::log::{Log, Sample};
 use super::topology::Made;
-
-/// A device that carried no more than this share of an actor's operations isn't below it.
-const CARRIED: f64 = 0.001;
 
 /// Devices that did something, each with its column's place: wholes first, as in any record.
 pub(super) fn devices(log: &Log, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
@@ -45,41 +41,14 @@ pub(super) fn devices(log: &Log, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
                 scheduler: None,
                 discard: DiscardLimits::default(),
                 slower: None,
+                counting: Default::default(),
+                drive: None,
             };
             (i, info)
         })
         .collect();
     all.sort_by_key(|d| d.1.level);
     all
-}
-
-/// Whether a device has to do with what was watched: it is below an actor, or had
-/// more than a hundredth of the discards and carried some of an actor's operations
-/// (a member that wasn't recognised). A machine has others that are busy, too.
-pub(super) fn matters(
-    log: &Log,
-    rows: &[usize],
-    made: &[Made],
-    actors: &[Actor],
-    i: usize,
-) -> bool {
-    // Itself, and what it is a part of.
-    let mut above = vec![i];
-    for _ in 0..=made.len() {
-        let top = *above.last().unwrap_or(&i);
-        match made.iter().find(|m| m.members.contains(&top)) {
-            Some(made) => above.push(made.whole),
-            None => break,
-        }
-    }
-    let discards = |i: usize| log.sum(rows, i, |s| s.bytes[2]);
-    let all: f64 = (0..log.columns.len()).map(discards).sum();
-    let carries = |actor: &Actor| {
-        let operations = |i: usize| log.sum(rows, i, |s| s.count[actor.kind]);
-        operations(i) > CARRIED * operations(actor.column)
-    };
-    actors.iter().any(|a| above.contains(&a.column))
-        || discards(i) > 0.01 * all && actors.iter().any(carries)
 }
 
 /// What a device with these figures did in an interval.

@@ -23,6 +23,7 @@ mod json;
 mod log;
 mod notes;
 mod number;
+mod own;
 mod record;
 mod stamp;
 mod text;

@@ -112,6 +112,7 @@ impl<'a> Mount<'a> {
             discard,
             size_bytes: 0,
             available_bytes: None,
+            discards_at_most: None,
         }
     }
 }

@@ -6,9 +6,10 @@ use timeline::record::{
 };
 
 use super::actors::{self, Actor, Look};
-use super::devices::{self, matters};
+use super::devices;
 use super::grid::{self, Step};
 use super::log::Log;
+use super::own::Own;
 use super::topology::{self, Made};
 use super::{IostatError, Moment, Notes, Options};
 
@@ -82,10 +83,13 @@ pub fn record(
         // Without their discards they would look as if there had been none.
         devices.clear();
     } else if !actors.is_empty() {
-        devices.retain(|d| matters(log, &kept, &made, &actors, d.0));
+        let own = Own::of(log, &kept, interval_s, &made, &actors);
+        devices.retain(|d| own.has(d.0));
+        warnings.extend(own.others());
     }
     let head = Head {
         schema: RUN_SCHEMA.to_owned(),
+        run: None,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_s: started(log, notes, &steps, interval_s, &mut warnings),
         host: Host {

@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use timeline::names;
 use timeline::record::{DeviceInfo, DiscardSetting};
 
 use crate::SysRoot;
@@ -124,11 +125,6 @@ impl<'a> Walk<'a> {
                 }
                 let below = self.below(&name);
                 next.extend(below.iter().cloned());
-                if below.is_empty() && !read::counts(self.sys, &name) {
-                    self.notes.push(format!(
-                        "{name} has its counters switched off, so that its discards can't be seen; switch them on with: echo 1 > /sys/class/block/{name}/queue/iostats"
-                    ));
-                }
                 devices.push(read::device(self.sys, &name, level, below));
             }
             names = next;
@@ -182,7 +178,7 @@ impl<'a> Walk<'a> {
                 if !below.is_empty() && discard::setting(&mount) == DiscardSetting::Off {
                     self.notes.push(format!(
                         "discards of {name} only punch holes into {file}: {} is mounted without discard and passes none on",
-                        mount.mount_point.display()
+                        names::shown(&mount.mount_point)
                     ));
                 }
                 below
@@ -221,7 +217,7 @@ impl<'a> Walk<'a> {
                 "{} ({}) at {} has no block device that can be told",
                 mount.source,
                 mount.fs,
-                mount.mount_point.display()
+                names::shown(&mount.mount_point)
             ));
         }
         sources
@@ -234,7 +230,7 @@ impl<'a> Walk<'a> {
             None => {
                 self.notes.push(format!(
                     "{} is an overlay whose upper directory can't be seen from here; name a path outside the overlay to have its devices watched",
-                    mount.mount_point.display()
+                    names::shown(&mount.mount_point)
                 ));
                 Vec::new()
             }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use timeline::record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits};
+use timeline::record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, WholeDrive};
 
 use crate::SysRoot;
 
@@ -33,9 +33,7 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
         below,
         model: model(whole),
         firmware: firmware(whole),
-        size_bytes: number(&own.join("size"))
-            .unwrap_or(0)
-            .saturating_mul(SECTOR_BYTES),
+        size_bytes: size_bytes(&own),
         rotational: number(&queue.join("rotational")).map(|value| value != 0),
         scheduler: line(&queue.join("scheduler")).and_then(|text| chosen(&text)),
         discard: DiscardLimits {
@@ -46,17 +44,21 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
             ata_trim: ata_trim(sys, whole),
         },
         slower: None,
+        counting: Default::default(),
+        drive: is_partition.then(|| WholeDrive {
+            name: whole
+                .file_name()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            size_bytes: size_bytes(whole),
+        }),
     }
 }
 
-/// Whether the device keeps the counters that its `stat` shows.
-pub(super) fn counts(sys: &SysRoot, name: &str) -> bool {
-    let own = sys.class(name);
-    let own = fs::canonicalize(&own).unwrap_or(own);
-    [own.as_path(), own.parent().unwrap_or(&own)]
-        .iter()
-        .find_map(|place| number(&place.join("queue/iostats")))
-        .is_none_or(|value| value != 0)
+/// The size of a device, in bytes; 0 if the kernel does not tell.
+fn size_bytes(device: &Path) -> u64 {
+    number(&device.join("size"))
+        .unwrap_or(0)
+        .saturating_mul(SECTOR_BYTES)
 }
 
 fn kind(whole: &Path) -> DeviceKind {

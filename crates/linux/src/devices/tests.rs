@@ -95,17 +95,6 @@ fn an_ata_drive_tells_how_trim_is_sent() {
 }
 
 #[test]
-fn counters_that_are_off_are_said() {
-    let fake = Fake::new("1 0 259:5 / / rw - ext4 /dev/nvme0n1p2 rw,discard\n");
-    let drive = nvme(&fake, 0);
-    fake.device(&format!("{drive}/nvme0n1p2"), "259:5", None);
-    fake.write(&format!("sys/devices/{drive}/queue/iostats"), "1\n");
-    assert_eq!(tree_at(&fake, "/").notes, [] as [&str; 0]);
-    fake.write(&format!("sys/devices/{drive}/queue/iostats"), "0\n");
-    assert!(tree_at(&fake, "/").notes[0].contains("iostats"));
-}
-
-#[test]
 fn raid0_over_two_drives() {
     let fake = Fake::new("1 0 9:0 / / rw - xfs /dev/md0 rw,discard\n");
     let (one, two) = (nvme(&fake, 0), nvme(&fake, 1));

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
+use timeline::names;
 
 /// Whether I/O goes through the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,17 +46,16 @@ impl Caching {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FileError {
-    #[error("cannot open {path}: {source}")]
+    #[error("cannot open {path}: {source}", path = names::shown(path))]
     Open { path: PathBuf, source: io::Error },
-    #[error("cannot create {path}: {source}")]
+    #[error("cannot create {path}: {source}", path = names::shown(path))]
     Create { path: PathBuf, source: io::Error },
     #[error(
-        "{path} takes no direct I/O (O_DIRECT: {source}); use buffered I/O (--buffered) or another file system"
-    )]
+        "{path} takes no direct I/O (O_DIRECT: {source}); use buffered I/O (--buffered) or another file system", path = names::shown(path))]
     Direct { path: PathBuf, source: io::Error },
-    #[error("{path} is not a regular file")]
+    #[error("{path} is not a regular file", path = names::shown(path))]
     NotRegular { path: PathBuf },
-    #[error("cannot sync the file system of {path}: {source}")]
+    #[error("cannot sync the file system of {path}: {source}", path = names::shown(path))]
     Sync { path: PathBuf, source: io::Error },
     #[error("cannot tell the extents of a file: {0}")]
     Extents(io::Error),

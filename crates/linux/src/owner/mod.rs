@@ -48,7 +48,7 @@ use crate::files::{self, Caching, FileError};
 
 /// What failed with our directory.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} {path}: {source}")]
+#[error("cannot {action} {path}: {source}", path = timeline::names::shown(path))]
 pub struct OwnerError {
     /// What was tried, e.g. `create`.
     pub action: &'static str,

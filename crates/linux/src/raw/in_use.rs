@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use timeline::names;
+
 use crate::SysRoot;
 use crate::mounts::{self, DeviceNumber, MountError};
 
@@ -19,13 +21,13 @@ pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountErr
     for mount in mounts::list(sys)? {
         let source = sys.device_at(&mount.source);
         if numbers.contains(&mount.device) || source.as_deref().is_some_and(is_ours) {
-            let at = mount.mount_point.display();
+            let at = names::shown(&mount.mount_point);
             return Ok(Some(format!("{} is mounted at {at}", mount.source)));
         }
     }
     for swap in swaps(&sys.text("/proc/swaps").unwrap_or_default()) {
         if sys.device_at(&swap).as_deref().is_some_and(is_ours) {
-            return Ok(Some(format!("{} is swap space", swap.display())));
+            return Ok(Some(format!("{} is swap space", names::shown(&swap))));
         }
     }
     for name in &names {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use timeline::names;
 use timeline::record::{DeviceInfo, DiscardLimits};
 
 use crate::SysRoot;
@@ -33,30 +34,33 @@ const BUSY_FOR: Duration = Duration::from_millis(500);
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RawError {
-    #[error("cannot examine {path}: {source}")]
+    #[error("cannot examine {path}: {source}", path = names::shown(path))]
     Path { path: PathBuf, source: io::Error },
-    #[error("{path} is not a block device; name one, such as /dev/sdb")]
+    #[error("{path} is not a block device; name one, such as /dev/sdb", path = names::shown(path))]
     NotABlockDevice { path: PathBuf },
-    #[error("{path} is not known in /sys; is /sys mounted?")]
+    #[error("{path} is not known in /sys; is /sys mounted?", path = names::shown(path))]
     NotInSys { path: PathBuf },
-    #[error("{path} is in use: {used}; nothing was touched")]
+    #[error("{path} is in use: {used}; nothing was touched", path = names::shown(path))]
     InUse { path: PathBuf, used: String },
-    #[error("{path} is busy: the kernel says that somebody holds it; see lsblk and fuser {path}")]
+    #[error("{path} is busy: the kernel says that somebody holds it; see lsblk and fuser {path}", path = names::shown(path))]
     Busy { path: PathBuf },
-    #[error("{path} is read-only; see blockdev --setrw {path}")]
+    #[error("{path} is read-only; see blockdev --setrw {path}", path = names::shown(path))]
     ReadOnly { path: PathBuf },
-    #[error("cannot open {path}: it needs root or membership in the device's group")]
+    #[error("cannot open {path}: it needs root or membership in the device's group", path = names::shown(path))]
     NotPermitted { path: PathBuf },
-    #[error("cannot open {path}: {source}")]
+    #[error("cannot open {path}: {source}", path = names::shown(path))]
     Open { path: PathBuf, source: io::Error },
-    #[error("{path} has no size; is there a medium in it?")]
+    #[error("{path} has no size; is there a medium in it?", path = names::shown(path))]
     NoSize { path: PathBuf },
-    #[error("{path} holds data: {}; if that may be destroyed, name it with --overwrite-signature, or wipe it with: wipefs --all {}", names(found), path.display())]
+    #[error(
+        "{path} holds data: {}; if that may be destroyed, name it with --overwrite-signature, or wipe it with: wipefs --all {}",
+        names(found),
+        names::shown(path), path = names::shown(path))]
     Signatures {
         path: PathBuf,
         found: Vec<Signature>,
     },
-    #[error("cannot read {path} to see whether it holds data: {source}")]
+    #[error("cannot read {path} to see whether it holds data: {source}", path = names::shown(path))]
     Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Mounts(#[from] MountError),

@@ -24,8 +24,8 @@ pub(super) static METHOD: Method = Method {
     continuous: false,
 };
 
-/// How often the files are looked at.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often what it frees is looked at.
+pub(super) const LOOK: Duration = Duration::from_millis(5);
 
 /// From SIGTERM to SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -35,13 +35,27 @@ pub(super) fn start(
     victims: Vec<Victim>,
     clock: Clock,
 ) -> Result<Arc<Progress>, LoadError> {
-    let mut runs = expand(&argv, &victims).into_iter();
+    let runs = expand(&argv, &victims);
+    let progress = Progress::new(clock, 2, total_bytes(&victims), victims.len() as u64);
+    let mut files = Files::new(victims);
+    start_watched(runs, progress, move |progress| files.look(progress))
+}
+
+/// Starts the runs of a program, one after the other. `look` updates what they have
+/// freed while they run, and once more when the last has ended.
+///
+/// `progress` has room for two threads.
+pub(super) fn start_watched(
+    runs: Vec<Vec<OsString>>,
+    progress: Arc<Progress>,
+    look: impl FnMut(&Progress) + Send + 'static,
+) -> Result<Arc<Progress>, LoadError> {
+    let mut runs = runs.into_iter();
     // The first is started here, so that a program that isn't there is an error at once.
-    let Some(first) = runs.next() else {
+    let Some(first) = runs.next().filter(|argv| !argv.is_empty()) else {
         return Err(refuse("there is no program to run"));
     };
-    let total = total_bytes(&victims);
-    let progress = Progress::new(clock, 2, total, victims.len() as u64);
+    let program = first[0].to_string_lossy().into_owned();
     let group = Group::default();
     let tail = Arc::new(Mutex::new(Tail::default()));
     let (watched, ours) = (group.clone(), progress.clone());
@@ -77,13 +91,10 @@ pub(super) fn start(
     })?;
     told.recv()
         .unwrap_or_else(|_| Err(io::Error::other("its thread ended at once")))
-        .map_err(|source| LoadError::Command {
-            program: argv[0].to_string_lossy().into_owned(),
-            source,
-        })?;
+        .map_err(|source| LoadError::Command { program, source })?;
     let group = watched.clone();
     let watching = spawn(&progress, move |progress, _| {
-        watch(&victims, &watched, progress)
+        watch(look, &watched, progress)
     });
     if let Err(error) = watching {
         // Nobody else would end it.
@@ -167,30 +178,52 @@ fn note(outcome: &mut CommandOutcome, status: ExitStatus, progress: &Progress, a
     }
 }
 
-/// Looks at the files until the program has ended, and once more then; ends
-/// the program when the deletion is stopped.
-fn watch(victims: &[Victim], group: &Group, progress: &Progress) {
-    let mut alive: Vec<(&Victim, u64)> = victims.iter().map(|victim| (victim, 0)).collect();
-    let mut gone_bytes = 0;
-    let mut stop = Stop::default();
-    loop {
-        let over = progress.is_over();
-        let began = Instant::now();
-        alive.retain_mut(|(victim, freed)| match victim.path.symlink_metadata() {
+/// The files that a program deletes.
+struct Files {
+    /// Those that are there, with the bytes that each has lost.
+    alive: Vec<(Victim, u64)>,
+    all: usize,
+    gone_bytes: u64,
+}
+
+impl Files {
+    fn new(victims: Vec<Victim>) -> Files {
+        Files {
+            all: victims.len(),
+            alive: victims.into_iter().map(|victim| (victim, 0)).collect(),
+            gone_bytes: 0,
+        }
+    }
+
+    fn look(&mut self, progress: &Progress) {
+        let gone_bytes = &mut self.gone_bytes;
+        let look = |(victim, freed): &mut (Victim, u64)| match victim.path.symlink_metadata() {
             Ok(stat) => {
                 *freed = victim.bytes.saturating_sub(stat.blocks() * STAT_BLOCK);
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                gone_bytes += victim.bytes;
+                *gone_bytes += victim.bytes;
                 false
             }
             // Can't be told now; as before.
             Err(_) => true,
-        });
-        let shrunk = alive.iter().map(|(_, freed)| freed).sum::<u64>();
-        progress.set_freed(gone_bytes + shrunk);
-        progress.set_files_done((victims.len() - alive.len()) as u64);
+        };
+        self.alive.retain_mut(look);
+        let shrunk = self.alive.iter().map(|(_, freed)| freed).sum::<u64>();
+        progress.set_freed(self.gone_bytes + shrunk);
+        progress.set_files_done((self.all - self.alive.len()) as u64);
+    }
+}
+
+/// Looks until the program has ended, and once more then; ends the program when
+/// the deletion is stopped.
+fn watch(mut look: impl FnMut(&Progress), group: &Group, progress: &Progress) {
+    let mut stop = Stop::default();
+    loop {
+        let over = progress.is_over();
+        let began = Instant::now();
+        look(progress);
         if over {
             return;
         }

@@ -13,11 +13,13 @@ use crate::error::LoadError;
 mod command;
 mod discard;
 mod emptied;
+mod event;
 mod fstrim;
 mod lsm;
 mod progress;
 mod punch;
 mod purge;
+mod space;
 mod spec;
 mod spill;
 mod swap;
@@ -27,7 +29,8 @@ mod victim;
 mod workshop;
 
 use progress::{Call, Progress};
-pub use spec::{DeletionSpec, End, METHODS, Method};
+pub use space::FreeSpace;
+pub use spec::{DeletionSpec, End, METHODS, Method, Occasion};
 
 /// How far a deletion is; may be asked for at any time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +43,8 @@ pub struct DeletionProgress {
     /// 0 where that isn't known: of a continuous deletion, and of `FITRIM`.
     pub total_bytes: u64,
     /// Bytes handed over to be freed so far. Counted when a call begins;
-    /// for an outside program, when its effect is seen; for `FITRIM`, when it returns.
+    /// for an outside program or an event, when its effect is seen; for `FITRIM`,
+    /// when it returns.
     pub freed_bytes: u64,
     /// Bytes that a continuous deletion has written so far; 0 of the others.
     pub written_bytes: u64,

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use timeline::names;
+
 use super::{CommandOutcome, DeletionOutcome, DeletionProgress};
 use crate::clock::{Clock, Nanos};
 
@@ -170,7 +172,7 @@ impl Progress {
         self.errors.fetch_add(1, Ordering::Relaxed);
         self.story()
             .first_error
-            .get_or_insert_with(|| format!("{}: can't {what}: {error}", path.display()));
+            .get_or_insert_with(|| format!("{}: can't {what}: {error}", names::shown(path)));
     }
 
     pub(super) fn set_command(&self, outcome: CommandOutcome) {

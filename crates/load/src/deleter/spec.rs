@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use super::progress::Progress;
 use super::victim::Victim;
-use super::{command, discard, fstrim, lsm, punch, purge, spill, swap, truncate, unlink, workshop};
+use super::{
+    command, discard, event, fstrim, lsm, punch, purge, spill, swap, truncate, unlink, workshop,
+};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
@@ -40,6 +42,7 @@ pub static METHODS: &[&Method] = &[
     &fstrim::METHOD,
     &discard::METHOD,
     &command::METHOD,
+    &event::METHOD,
 ];
 
 /// What to delete, and how.
@@ -159,6 +162,24 @@ pub enum DeletionSpec {
         /// The files.
         paths: Vec<PathBuf>,
     },
+    /// Somebody else's deletion. What it frees is the growth of the file system's
+    /// free space, whoever's doing that is.
+    Event {
+        /// What begins and ends it.
+        occasion: Occasion,
+        /// Any directory of the file system.
+        dir: PathBuf,
+    },
+}
+
+/// What begins and ends an event.
+#[derive(Debug, Clone)]
+pub enum Occasion {
+    /// An outside program and its arguments, run without a shell in a process group
+    /// of its own. The event is over when it has ended.
+    Program(Vec<OsString>),
+    /// A person: the event goes on until the deletion is stopped.
+    Stopped,
 }
 
 /// One end of a file.
@@ -184,6 +205,7 @@ impl DeletionSpec {
             DeletionSpec::Fstrim { .. } => &fstrim::METHOD,
             DeletionSpec::Discard { .. } => &discard::METHOD,
             DeletionSpec::Command { .. } => &command::METHOD,
+            DeletionSpec::Event { .. } => &event::METHOD,
         }
     }
 
@@ -232,7 +254,8 @@ impl DeletionSpec {
             | DeletionSpec::Swap { .. }
             | DeletionSpec::Purge { .. }
             | DeletionSpec::Fstrim { .. }
-            | DeletionSpec::Command { .. } => Ok(()),
+            | DeletionSpec::Command { .. }
+            | DeletionSpec::Event { .. } => Ok(()),
         }
     }
 
@@ -333,6 +356,7 @@ impl DeletionSpec {
             DeletionSpec::Command { argv, paths } => {
                 command::start(argv, look_at_all(paths)?, clock)
             }
+            DeletionSpec::Event { occasion, dir } => event::start(occasion, dir, clock),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the world does beside a deletion: others who delete, readers who come
 //! and go, drives that change, latencies that must be held.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use pace::{Goal, Pacer, Policy, Work};
@@ -9,7 +10,7 @@ use ssd::harness::{Harness, Outcome, Readers};
 
 use crate::judge::{Judged, added, judge, judge_range};
 use crate::table::{CANARY, Case, START, cases, slow_cases};
-use crate::trial::{Deleter, Sight, Told};
+use crate::trial::{Deleter, LogFiles, Sight, Told};
 
 const GOAL: f64 = 0.10;
 
@@ -47,9 +48,12 @@ fn two_who_delete_hold_one_goal() {
         let case = case(label);
         let baseline = case.baseline();
         let later = START + Duration::from_millis(700);
+        let company = Rc::default();
         let (first, told_first) = Deleter::new(pacer(&case), &case.work, 0, START);
         let (second, told_second) = Deleter::new(pacer(&case), &case.work, 1 << 40, later);
-        let harness = case.harness(first).beside(second);
+        let harness = case
+            .harness(first.sharing(&company))
+            .beside(second.sharing(&company));
         let outcome = harness.run(Duration::from_secs(75)).unwrap();
         let window = (2.0 * case.service() / GOAL).max(1.0);
         let judged = judge(&outcome, START, baseline, window, case.service());
@@ -67,6 +71,46 @@ fn two_who_delete_hold_one_goal() {
             let end = told.borrow().done.map_or(f64::INFINITY, Time::as_secs_f64);
             println!("{label}: one ends at {end:.1} s, both could at {both:.1} s");
             assert!(end < 1.6 * both, "{label}: {end}, at best {both}");
+        }
+    }
+}
+
+/// What a database discards of its own is not charged to the deletion beside it.
+#[test]
+fn a_database_that_drops_log_files_does_not_slow_a_deletion() {
+    for label in ["T500", "root disk", "870 EVO"] {
+        for goal in [0.1, 0.3] {
+            let case = case(label);
+            let run = |files| {
+                let policy = Policy::Adaptive(Goal::slowdown(goal));
+                let pacer = Pacer::new(policy, &case.work, None).unwrap();
+                let (deleter, told) = Deleter::new(pacer, &case.work, 0, START);
+                let harness = match files {
+                    0 => case.harness(deleter),
+                    _ => {
+                        let log = LogFiles::new(Duration::from_secs(2), files);
+                        case.harness(deleter).beside(log)
+                    }
+                };
+                harness.run(Duration::from_secs(60)).unwrap();
+                let told = told.borrow();
+                let end = told.done.map_or(f64::INFINITY, Time::as_secs_f64);
+                (
+                    end - START.as_secs_f64(),
+                    told.state.unwrap().charged_s.unwrap(),
+                )
+            };
+            let (alone, lost_alone) = run(0);
+            for files in [8, 40] {
+                let (beside, lost) = run(files);
+                let what = format!(
+                    "{label} at {goal}, {files} files: {beside:.1} s and {lost:.2} s lost, \
+                     alone {alone:.1} s and {lost_alone:.2} s"
+                );
+                println!("{what}");
+                assert!(beside <= 1.5 * alone, "{what}");
+                assert!(lost <= 1.3 * lost_alone, "{what}");
+            }
         }
     }
 }

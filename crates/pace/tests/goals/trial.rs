@@ -2,7 +2,7 @@
 //! commits and then sends a discard for each extent or part of one, and a pacer
 //! that decides.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
@@ -103,6 +103,9 @@ pub(crate) struct Deleter {
     sight: Sight,
     chance: ssd::Rng,
     told: Rc<RefCell<Told>>,
+    /// How many deleters know of each other now, this one included.
+    company: Rc<Cell<u32>>,
+    is_counted: bool,
 }
 
 impl Deleter {
@@ -139,6 +142,8 @@ impl Deleter {
             sight: Sight::default(),
             chance: ssd::Rng::new(base + 7),
             told: Rc::clone(&told),
+            company: Rc::default(),
+            is_counted: false,
         };
         (deleter, told)
     }
@@ -146,6 +151,12 @@ impl Deleter {
     /// The same, but it sees less.
     pub(crate) fn seeing(mut self, sight: Sight) -> Deleter {
         self.sight = sight;
+        self
+    }
+
+    /// The same, but it shares its goal with all that have the same count.
+    pub(crate) fn sharing(mut self, company: &Rc<Cell<u32>>) -> Deleter {
+        self.company = Rc::clone(company);
         self
     }
 
@@ -204,6 +215,9 @@ impl Deleter {
     }
 
     fn ask(&mut self, now: Time, seen: &Seen<'_>) {
+        if !std::mem::replace(&mut self.is_counted, true) {
+            self.company.set(self.company.get() + 1);
+        }
         // The kernel's statistics are in milliseconds.
         let busy = Duration::from_millis(seen.counters.busy.as_millis() as u64);
         let feedback = Feedback {
@@ -223,6 +237,7 @@ impl Deleter {
             canary: if self.sight.canary { &self.canary } else { &[] },
             others: self.sight.others.then_some(self.others),
             settled: self.commit_returns_late(),
+            deleters_beside: self.company.get().saturating_sub(1),
             ..Feedback::default()
         };
         let advice = self.pacer.advise(&feedback);
@@ -241,6 +256,9 @@ impl Deleter {
                 told.refused = true;
             }
             _ => {}
+        }
+        if told.done.is_some() {
+            self.company.set(self.company.get() - 1);
         }
         drop(told);
         if advice.commit {
@@ -326,4 +344,39 @@ pub(crate) fn card(name: &str, changes: &[&str]) -> ssd::Card {
     changes
         .iter()
         .fold(card, |card, change| card.with(change).unwrap())
+}
+
+/// A database that drops log files with each checkpoint, whatever else happens.
+pub(crate) struct LogFiles {
+    /// From one checkpoint to the next.
+    pub(crate) every: Duration,
+    /// How many log files one drops, and how large they are in bytes.
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    dropped: u64,
+}
+
+impl LogFiles {
+    pub(crate) fn new(every: Duration, files: u64) -> LogFiles {
+        LogFiles {
+            every,
+            files,
+            bytes: 16 << 20,
+            dropped: 0,
+        }
+    }
+}
+
+impl DiscardSource for LogFiles {
+    fn next(&mut self, now: Time, _: &Seen<'_>) -> Next {
+        let checkpoint = self.dropped / self.files + 1;
+        let due = Time::ZERO + self.every * u32::try_from(checkpoint).unwrap();
+        if now < due {
+            return Next::At(due);
+        }
+        let start = (1 << 40) + self.dropped * self.bytes;
+        self.dropped += 1;
+        let range = start..start + self.bytes;
+        Next::Discard(vec![range])
+    }
 }

@@ -112,6 +112,7 @@ proptest! {
                     writes: 0,
                 }),
                 space: None,
+                deleters_beside: u32::from(canary % 4),
             };
             let advice = one.advise(&seen);
             prop_assert_eq!(advice, other.advise(&seen));

@@ -21,6 +21,7 @@ use ssd::Time;
 
 use super::counters::Own;
 use super::felt::Waits;
+use super::options::FreerOptions;
 
 /// Reads each second: few enough to cost nobody anything.
 const RATE: f64 = 40.0;
@@ -44,7 +45,7 @@ pub(super) enum NoCanary {
     File(io::Error),
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("it can't be put into the control group {0}: {1}")]
+    #[error("it can't be put into the control group {group}: {1}", group = timeline::names::shown(_0))]
     Group(PathBuf, io::Error),
 }
 
@@ -61,7 +62,8 @@ pub(super) struct Canary {
 
 impl Canary {
     /// Starts reading a file that is open for direct reads.
-    pub(super) fn start(file: Arc<File>, group: Option<&PathBuf>) -> Result<Canary, NoCanary> {
+    pub(super) fn start(file: Arc<File>, options: &FreerOptions) -> Result<Canary, NoCanary> {
+        let group = options.canary_group.as_ref();
         let len = file.metadata().map_err(NoCanary::File)?.len().min(BYTES);
         // While this lives, threads that are started are in the group.
         let _visit = group
@@ -85,7 +87,7 @@ impl Canary {
                 direct: true,
             }),
             arrival: Arrival::Open {
-                rate_per_s: RATE,
+                rate_per_s: options.reads_per_s.unwrap_or(RATE),
                 poisson: true,
                 depth: DEPTH,
             },
@@ -225,7 +227,7 @@ mod tests {
             }
             Err(error) => panic!("{error}"),
         };
-        let mut canary = Canary::start(Arc::new(file), None).unwrap();
+        let mut canary = Canary::start(Arc::new(file), &FreerOptions::default()).unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         let mut waits = Waits::default();
         let mut heard = 0;

@@ -4,29 +4,46 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use linux::SysRoot;
+use linux::deleters::Deleters;
 use linux::limit::whole;
 use linux::stats::{Counters, DeviceStats, StatsError, namespaces, writes_in_flight};
 use pace::{Discards, Flushes, Io, Others};
+use storage::counter::Source;
 
 /// The statistics of all leaves, added up since the beginning.
 #[derive(Debug)]
 pub(super) struct Leaves {
     /// Of them the discards: those of a drive's other partitions pay for nothing here.
-    leaves: Vec<(DeviceStats, Counters)>,
+    leaves: Vec<Leaf>,
     /// The whole drives, each once, with all namespaces of an NVMe drive: others are held up
     /// in all of a drive's partitions and namespaces, and flushes are counted for the drive
     /// alone.
     drives: Vec<(DeviceStats, Counters)>,
-    copies: f64,
+    /// Whoever else divides the goal with us.
+    deleters: Deleters,
+    discards: Discarded,
     sums: Sums,
     others: Others,
 }
 
+#[derive(Debug)]
+struct Leaf {
+    stats: DeviceStats,
+    before: Counters,
+    /// How often it and its like see a byte that was freed once.
+    copies: f64,
+}
+
+/// What the leaves discarded, so scaled that a freed byte is a discarded byte.
+#[derive(Debug, Clone, Copy, Default)]
+struct Discarded {
+    commands: f64,
+    bytes: f64,
+    ms: f64,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
-    commands: u64,
-    bytes: u64,
-    discard_ms: u64,
     reads: u64,
     read_ms: u64,
     writes: u64,
@@ -42,26 +59,37 @@ pub(super) struct Own {
 }
 
 impl Leaves {
-    pub(super) fn open(sys: &SysRoot, names: &[String], copies: f64) -> Result<Leaves, StatsError> {
+    pub(super) fn open(sys: &SysRoot, sources: &[Source]) -> Result<Leaves, StatsError> {
         let open = |name: &String| {
             let stats = DeviceStats::open(sys, name)?;
             let now = stats.read()?;
             Ok((stats, now))
         };
+        let leaf = |source: &Source| {
+            let (stats, before) = open(&source.device)?;
+            Ok(Leaf {
+                stats,
+                before,
+                // Below 1 where it stands for devices that don't count.
+                copies: source.copies.max(f64::MIN_POSITIVE),
+            })
+        };
         let drive = |name: &String| whole(sys, name).unwrap_or_else(|| name.clone());
-        let drives: BTreeSet<String> = names.iter().map(drive).collect();
+        let drives: BTreeSet<String> = sources.iter().map(|one| drive(&one.device)).collect();
         let beside: BTreeSet<String> = drives
             .iter()
             .flat_map(|name| namespaces(sys, name))
             .collect();
         let beside = beside.difference(&drives);
+        let names: Vec<String> = drives.iter().cloned().collect();
         let mut opened: Vec<_> = drives.iter().map(open).collect::<Result<_, _>>()?;
         // One that can't be read is no reason not to begin.
         opened.extend(beside.filter_map(|name| open(name).ok()));
         Ok(Leaves {
-            leaves: names.iter().map(open).collect::<Result<_, _>>()?,
+            leaves: sources.iter().map(leaf).collect::<Result<_, _>>()?,
             drives: opened,
-            copies: copies.max(1.0),
+            deleters: Deleters::join(sys, &names),
+            discards: Discarded::default(),
             sums: Sums::default(),
             others: Others::default(),
         })
@@ -76,21 +104,27 @@ impl Leaves {
     /// most so long: their waits add up to more where several are in flight.
     pub(super) fn read_within(&mut self, busy: Duration) -> Result<(), StatsError> {
         let busy_ms = u64::try_from(busy.as_millis().saturating_add(1)).unwrap_or(u64::MAX);
-        let (all, sums) = (self.leaves.len(), &mut self.sums);
-        each(&mut self.leaves, |now, before| {
-            let did = now.since(before);
-            sums.commands += did.discards;
-            sums.bytes += did.discard_bytes;
-            sums.discard_ms += did.discard_ms.min(busy_ms);
+        let (all, discards, sums) = (self.leaves.len(), &mut self.discards, &mut self.sums);
+        each(&mut self.leaves, |leaf| {
+            let now = leaf.stats.read()?;
+            let did = now.since(&leaf.before);
+            discards.commands += did.discards as f64 / leaf.copies;
+            discards.bytes += did.discard_bytes as f64 / leaf.copies;
+            discards.ms += did.discard_ms.min(busy_ms) as f64 / leaf.copies;
+            leaf.before = now;
+            Ok(())
         })?;
-        each(&mut self.drives, |now, before| {
+        each(&mut self.drives, |(stats, before)| {
+            let now = stats.read()?;
             let did = now.since(before);
             let (flushes, flush_ms) = now.flushes_since(before);
+            *before = now;
             sums.reads += did.reads;
             sums.read_ms += did.read_ms;
             sums.writes += did.writes;
             sums.flushes += flushes;
             sums.flush_ms += flush_ms;
+            Ok(())
         })?;
         if self.leaves.len() < all {
             self.keep_copies(self.leaves.len() as f64 / all as f64);
@@ -98,18 +132,10 @@ impl Leaves {
         Ok(())
     }
 
-    /// This share of the leaves is left: each byte is kept less often from now on, and what
-    /// was discarded so far stays as much as it was.
+    /// This share of the leaves is left: each byte is kept less often from now on.
     fn keep_copies(&mut self, share: f64) {
-        let before = self.copies;
-        self.copies = (before * share).max(1.0);
-        let now = self.copies / before;
-        for sum in [
-            &mut self.sums.commands,
-            &mut self.sums.bytes,
-            &mut self.sums.discard_ms,
-        ] {
-            *sum = (*sum as f64 * now).ceil() as u64;
+        for leaf in &mut self.leaves {
+            leaf.copies = (leaf.copies * share).max(1.0);
         }
     }
 
@@ -121,23 +147,27 @@ impl Leaves {
         }
     }
 
+    /// How many paced deleters besides us work on these drives.
+    pub(super) fn deleters_beside(&self) -> u32 {
+        self.deleters.beside()
+    }
+
     /// Writes and discards that are in flight now; `None` where nobody tells.
     pub(super) fn writes_in_flight(&self) -> Option<u64> {
         let root = SysRoot::host();
         let leaves = self.leaves.iter();
         leaves
-            .map(|(stats, _)| writes_in_flight(&root, stats.device()))
+            .map(|leaf| writes_in_flight(&root, leaf.stats.device()))
             .sum()
     }
 
     /// Discards since the beginning, so scaled that a freed byte is a discarded
     /// byte; mirrors work at the same time.
     pub(super) fn discards(&self) -> Discards {
-        let busy = Duration::from_millis(self.sums.discard_ms).div_f64(self.copies);
         Discards {
-            commands: (self.sums.commands as f64 / self.copies) as u64,
-            bytes: (self.sums.bytes as f64 / self.copies) as u64,
-            busy: Some(busy),
+            commands: self.discards.commands.round() as u64,
+            bytes: self.discards.bytes.round() as u64,
+            busy: Some(Duration::from_secs_f64(self.discards.ms / 1e3)),
         }
     }
 
@@ -156,19 +186,15 @@ impl Leaves {
     }
 }
 
-/// Tells of each device what its counters say now and said last. One that is gone, as a
-/// mirror's leg that was unplugged, tells nothing any more; the last may not go.
-fn each(
-    devices: &mut Vec<(DeviceStats, Counters)>,
-    mut did: impl FnMut(&Counters, &Counters),
+/// Reads each device. One that is gone, as a mirror's leg that was unplugged, is not read any
+/// more; the last may not go.
+fn each<T>(
+    devices: &mut Vec<T>,
+    mut read: impl FnMut(&mut T) -> Result<(), StatsError>,
 ) -> Result<(), StatsError> {
     let mut failed = None;
-    devices.retain_mut(|(stats, before)| match stats.read() {
-        Ok(now) => {
-            did(&now, before);
-            *before = now;
-            true
-        }
+    devices.retain_mut(|device| match read(device) {
+        Ok(()) => true,
         Err(error) => {
             failed = Some(error);
             false
@@ -195,14 +221,22 @@ mod tests {
         fs::write(directory.join("stat"), text).unwrap();
     }
 
+    /// `a` and `b` hold the same.
+    fn mirror(sys: &SysRoot) -> Leaves {
+        let leg = |name| Source {
+            copies: 2.0,
+            ..Source::single(name)
+        };
+        Leaves::open(sys, &[leg("a"), leg("b")]).unwrap()
+    }
+
     #[test]
     fn sums_over_leaves_and_takes_ourselves_out() {
         let root = tempfile::tempdir().unwrap();
         stat(root.path(), "a", 1000, [7, 4096, 70]);
         stat(root.path(), "b", 0, [0, 0, 0]);
         let sys = SysRoot::at(root.path());
-        let names = ["a".to_owned(), "b".to_owned()];
-        let mut mirror = Leaves::open(&sys, &names, 2.0).unwrap();
+        let mut mirror = mirror(&sys);
         mirror.read().unwrap();
         assert_eq!(mirror.discards().bytes, 0, "what was before doesn't count");
         stat(root.path(), "a", 1100, [9, 4096 + 2048, 90]);
@@ -223,7 +257,7 @@ mod tests {
         // A canary that is seen before its device's counters doesn't turn them back.
         let ahead = Own { ops: 40, ..own };
         assert_eq!(mirror.others(ahead).reads.ops, 120);
-        let none = Leaves::open(&sys, &["c".to_owned()], 1.0);
+        let none = Leaves::open(&sys, &[Source::single("c")]);
         assert!(none.unwrap_err().to_string().contains('c'));
     }
 
@@ -231,12 +265,11 @@ mod tests {
     fn a_mirrors_leg_may_go_but_not_the_last() {
         let root = tempfile::tempdir().unwrap();
         let sys = SysRoot::at(root.path());
-        let names = ["a".to_owned(), "b".to_owned()];
-        for name in &names {
+        for name in ["a", "b"] {
             stat(root.path(), name, 0, [0, 0, 0]);
         }
-        let mut mirror = Leaves::open(&sys, &names, 2.0).unwrap();
-        for name in &names {
+        let mut mirror = mirror(&sys);
+        for name in ["a", "b"] {
             stat(root.path(), name, 10, [3, 2048, 30]);
         }
         mirror.read().unwrap();
@@ -245,9 +278,8 @@ mod tests {
         // What can be opened and not read any more is gone.
         fs::create_dir_all(root.path().join("sys/class/block/gone/stat")).unwrap();
         let unplug = |mirror: &mut Leaves, at: usize| {
-            for devices in [&mut mirror.leaves, &mut mirror.drives] {
-                devices[at].0 = DeviceStats::open(&sys, "gone").unwrap();
-            }
+            mirror.leaves[at].stats = DeviceStats::open(&sys, "gone").unwrap();
+            mirror.drives[at].0 = DeviceStats::open(&sys, "gone").unwrap();
         };
         unplug(&mut mirror, 1);
         mirror.read().unwrap();
@@ -279,7 +311,7 @@ mod tests {
             std::os::unix::fs::symlink(drive.join(name), class.join(name)).unwrap();
         }
         let sys = SysRoot::at(root.path());
-        let mut leaves = Leaves::open(&sys, &["nvme0n1".to_owned()], 1.0).unwrap();
+        let mut leaves = Leaves::open(&sys, &[Source::single("nvme0n1")]).unwrap();
         for (name, reads) in [("nvme0n1", 10), ("nvme0n2", 700), ("nvme0c1n1", 5000)] {
             put(name, reads);
         }
@@ -314,8 +346,8 @@ mod tests {
         }
         let sys = SysRoot::at(root.path());
         let open = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-            Leaves::open(&sys, &names, 1.0).unwrap()
+            let sources: Vec<Source> = names.iter().map(|&name| Source::single(name)).collect();
+            Leaves::open(&sys, &sources).unwrap()
         };
         let (mut one, mut both) = (open(&["d1"]), open(&["d1", "d2"]));
         let mut all = open(&["d"]);

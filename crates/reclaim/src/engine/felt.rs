@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use load::Sampler;
+use pace::{GoalResult, Observed};
+
+use super::decisions::Decisions;
 
 /// What a deletion came to.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Felt {
     /// From the making of the freer until the debt was paid or written off.
     pub elapsed: Duration,
@@ -25,28 +28,21 @@ pub struct Felt {
     pub written_off: u64,
     /// Whether discards came at all.
     pub answered: bool,
-    /// Time that others have lost, as the pacer reckons it.
-    pub lost: Duration,
+    /// Whether the devices count: else `discarded` and `discards` are no measurement.
+    pub counted: bool,
+    /// What the pacer charged its discards with: the most that others may have lost by them,
+    /// not what they lost. `None` where it doesn't charge.
+    pub charged: Option<Duration>,
     /// How long each block that is freed and discarded by itself has to make do, for the
     /// goal to hold; 0 where no commit brings its discard.
     pub rest: Duration,
-    /// What a canary's reads waited; `None` without a canary or reads.
-    pub canary: Option<CanaryFelt>,
-}
-
-/// What small open-loop reads waited while space was freed, from when they were
-/// meant to start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CanaryFelt {
-    /// How many there were.
-    pub reads: u64,
-    /// What is usual: the median.
-    pub usual: Duration,
-    /// The 99.9th percentile of what came on top; of fewer than a thousand
-    /// reads the most.
-    pub p999_added: Duration,
-    /// The most that came on top.
-    pub max_added: Duration,
+    /// What others lost and waited, as far as it was measured; `None` where nothing is
+    /// discarded, and so nobody looked.
+    pub observed: Option<Observed>,
+    /// How the parts of the goal were kept; empty without a goal.
+    pub goals: Vec<GoalResult>,
+    /// What the pacer decided, and why.
+    pub decisions: Decisions,
 }
 
 /// The canary's waits, before anything was freed and since.
@@ -105,17 +101,6 @@ impl Waits {
         let most = self.lately[0].max(self.lately[1]);
         Duration::from_nanos(most.saturating_sub(self.usual()))
     }
-
-    pub(super) fn felt(&self) -> Option<CanaryFelt> {
-        let usual = self.usual();
-        let added = |wait: u64| Duration::from_nanos(wait.saturating_sub(usual));
-        (!self.since.is_empty()).then(|| CanaryFelt {
-            reads: self.since.len(),
-            usual: Duration::from_nanos(usual),
-            p999_added: added(self.since.value_at_quantile(0.999)),
-            max_added: added(self.since.max()),
-        })
-    }
 }
 
 #[cfg(test)]
@@ -125,7 +110,6 @@ mod tests {
     #[test]
     fn what_comes_on_top_of_the_usual() {
         let mut waits = Waits::default();
-        assert_eq!(waits.felt(), None);
         let batch = |values: &[u64]| {
             let mut batch = Sampler::histogram();
             for us in values {
@@ -133,18 +117,10 @@ mod tests {
             }
             batch
         };
+        let near = |span: Duration, ms: f64| (span.as_secs_f64() * 1e3 - ms).abs() < 0.02;
         waits.add(&batch(&[100, 100, 100]));
-        assert_eq!(waits.felt(), None, "nothing was freed yet");
         waits.begin();
         waits.add(&batch(&[100, 2100, 5100]));
-        let felt = waits.felt().unwrap();
-        let near = |span: Duration, ms: f64| (span.as_secs_f64() * 1e3 - ms).abs() < 0.02;
-        assert_eq!(felt.reads, 3);
-        assert!(
-            near(felt.usual, 0.1) && near(felt.max_added, 5.0),
-            "{felt:?}"
-        );
-        assert!(near(felt.p999_added, 5.0), "{felt:?}");
         assert!(near(waits.added_lately(), 5.0));
         waits.add(&batch(&[100]));
         waits.add(&batch(&[100]));

@@ -6,9 +6,12 @@
 //! their drives. Our own canary's reads are taken out of that.
 
 mod canary;
+mod commits;
 mod counters;
+mod decisions;
 mod felt;
 mod options;
+mod unseen;
 mod worker;
 
 use std::fs::File;
@@ -19,10 +22,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linux::SysRoot;
-use pace::{Advice, Discards, Feedback, Pacer, Policy, Space, State, Why, Work};
+use pace::{
+    Account, Advice, Discards, Feedback, Goal, Others, Pacer, Policy, Space, State, Why, Work,
+};
 use ssd::{Card, Time};
+use storage::counter::Source;
 
-pub use felt::{CanaryFelt, Felt};
+pub use decisions::{Decision, Decisions};
+pub use felt::Felt;
 pub use options::{CanaryFile, FreerOptions};
 
 pub(crate) use canary::nameless;
@@ -30,25 +37,26 @@ pub(crate) use canary::nameless;
 use crate::error::ReclaimError;
 use crate::watch::{Progress, Watch};
 use canary::Canary;
+use commits::Again;
 use counters::{Leaves, Own};
+use decisions::Sight;
 use felt::Waits;
+use unseen::Unseen;
 use worker::Worker;
 
-/// So long the others are watched before anything is freed.
+/// So long the others are watched before anything is freed; and for so long if somebody
+/// reads, for what they lose later is measured against that.
 const WARM_UP: Duration = Duration::from_millis(60);
+const BASELINE: Duration = Duration::from_millis(300);
+
+/// So many reads in the first of these are somebody's.
+const SOMEBODY: f64 = 10.0;
 
 /// Whoever watches is told at least this often.
 const TELL: Duration = Duration::from_millis(50);
 
 /// How often it is asked how full the file system is.
 const SPACE_EVERY: Duration = Duration::from_millis(250);
-
-/// A debt that unlinks made and nothing has paid for so long is worth another
-/// commit; then for twice as long, and so on.
-const FIRST_AGAIN: Duration = Duration::from_millis(10);
-
-/// The longest.
-const LAST_AGAIN: Duration = Duration::from_millis(500);
 
 /// How often it is looked whether discards are done, and after how long without
 /// any they are.
@@ -70,10 +78,10 @@ pub(crate) struct Setup<'a> {
     pub(crate) on: BorrowedFd<'a>,
     /// Whether discards are sent at all. Where they aren't, nothing is looked at.
     pub(crate) paced: bool,
-    /// Names of the devices whose statistics count.
-    pub(crate) leaves: &'a [String],
-    /// How many bytes are discarded, over all leaves, for each byte freed.
-    pub(crate) copies: f64,
+    /// The devices whose statistics count.
+    pub(crate) leaves: &'a [Source],
+    /// The devices' counters are off, so that their discards aren't seen.
+    pub(crate) unseen: bool,
     /// All that will be freed, as the file system and its devices shape it.
     pub(crate) work: &'a Work,
     /// How it is paced.
@@ -96,6 +104,14 @@ pub(crate) struct Engine {
     /// Bytes to be freed in all.
     total: u64,
     pacer: Pacer,
+    /// What others lose, as it is measured; `None` where nothing is paced.
+    account: Option<Account>,
+    goal: Option<Goal>,
+    decisions: Decisions,
+    /// What others had done when it was last looked.
+    others: Option<Others>,
+    /// Where the devices' counters are off.
+    unseen: Option<Unseen>,
     leaves: Leaves,
     canary: Option<Canary>,
     worker: Worker,
@@ -116,14 +132,6 @@ pub(crate) struct Engine {
     settled: bool,
 }
 
-/// A commit that is made again until the debt is paid.
-#[derive(Debug)]
-struct Again {
-    anchor: Arc<File>,
-    wait: Duration,
-    at: Instant,
-}
-
 /// An engine, the canary's own file if one was made, and what deserves saying.
 pub(crate) type Started = (Engine, Option<Arc<File>>, Vec<String>);
 
@@ -140,36 +148,51 @@ impl Engine {
             }
         };
         let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
-        let names: &[String] = if setup.paced { setup.leaves } else { &[] };
-        let leaves =
-            Leaves::open(&SysRoot::host(), names, setup.copies).map_err(counters_failed)?;
+        let sources: &[Source] = if setup.paced { setup.leaves } else { &[] };
+        let leaves = Leaves::open(&SysRoot::host(), sources).map_err(counters_failed)?;
         let mut notes = Vec::new();
         let mut made = None;
         let mut canary = None;
-        if setup.paced && matches!(setup.policy, Policy::Adaptive(_)) {
-            let group = setup.options.canary_group.as_ref();
+        if setup.paced {
             let started = match &setup.options.canary {
                 CanaryFile::Without => None,
-                CanaryFile::Given(file) => Some(Canary::start(Arc::clone(file), group)),
+                CanaryFile::Given(file) => Some(Canary::start(Arc::clone(file), setup.options)),
                 CanaryFile::Made => Some(canary::make(setup.on).and_then(|file| {
                     let file = Arc::new(file);
                     made = Some(Arc::clone(&file));
-                    Canary::start(file, group)
+                    Canary::start(file, setup.options)
                 })),
             };
             match started.transpose() {
                 Ok(started) => canary = started,
                 Err(error) => notes.push(format!(
-                    "there is no canary ({error}): what others wait is told by the devices' statistics alone"
+                    "there is no canary ({error}): what a read waits is not measured"
                 )),
             }
         }
+        let file = match &setup.options.canary {
+            CanaryFile::Given(file) => Some(file),
+            _ => made.as_ref(),
+        };
+        let unseen = file.filter(|_| setup.paced && setup.unseen);
+        let unseen = unseen.and_then(|file| Unseen::new(Arc::clone(file)).ok());
+        let goal = match setup.policy {
+            Policy::Adaptive(goal) => Some(goal),
+            _ => None,
+        };
         let on = setup.on.try_clone_to_owned();
         let mut engine = Engine {
             on: on.map_err(failed("keep open the directory"))?,
             paced: setup.paced,
             total: setup.work.bytes,
             pacer,
+            account: setup
+                .paced
+                .then(|| Account::new(goal.as_ref(), setup.work.again)),
+            goal,
+            decisions: Decisions::default(),
+            others: None,
+            unseen,
             leaves,
             canary,
             worker: Worker::start().map_err(failed("start a thread for"))?,
@@ -223,7 +246,10 @@ impl Engine {
 
     /// Discards since the beginning, as they were last read.
     pub(crate) fn discards(&self) -> Discards {
-        self.leaves.discards()
+        match &self.unseen {
+            Some(unseen) => unseen.last(),
+            None => self.leaves.discards(),
+        }
     }
 
     /// Reads what the devices did in a call that took so long and sent all its
@@ -264,13 +290,7 @@ impl Engine {
         left: u64,
         watch: &mut dyn Watch,
     ) -> Result<Advice, ReclaimError> {
-        if !self.waits.has_begun() {
-            while self.since.elapsed() < WARM_UP {
-                self.pause(WARM_UP / 6, watch)?;
-                self.observe()?;
-            }
-            self.waits.begin();
-        }
+        self.warm_up(watch)?;
         loop {
             let advice = self.ask(left.max(1))?;
             self.tell(watch, false)?;
@@ -283,10 +303,29 @@ impl Engine {
             if advice.commit {
                 self.force(watch)?;
             } else if advice.allow > 0 {
+                self.note(&advice);
                 return Ok(advice);
             } else if !self.commit_if_due(watch)? {
                 self.pause(advice.ask_again, watch)?;
             }
+        }
+    }
+
+    /// Watches the others before anything is freed.
+    fn warm_up(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        if self.waits.has_begun() {
+            return Ok(());
+        }
+        let is_alone = |account: &Account| account.reads_before() < SOMEBODY;
+        loop {
+            let elapsed = self.since.elapsed();
+            let alone = self.account.as_ref().is_none_or(is_alone);
+            if elapsed >= BASELINE || elapsed >= WARM_UP && alone {
+                self.waits.begin();
+                return Ok(());
+            }
+            self.pause(WARM_UP / 6, watch)?;
+            self.observe()?;
         }
     }
 
@@ -338,9 +377,14 @@ impl Engine {
     /// Ends it as it is, and says what others felt.
     pub(crate) fn end(mut self) -> Felt {
         let state = self.pacer.state();
-        let discards = self.leaves.discards();
-        let felt = Felt {
-            elapsed: self.since.elapsed(),
+        let discards = self.discards();
+        let elapsed = self.since.elapsed();
+        let goals = match (&self.account, &self.goal) {
+            (Some(account), Some(goal)) => account.judge(goal, elapsed),
+            _ => Vec::new(),
+        };
+        Felt {
+            elapsed,
             freed: self.freed,
             exempt: self.exempt,
             discarded: discards.bytes,
@@ -348,80 +392,15 @@ impl Engine {
             again: state.again,
             written_off: state.written_off,
             answered: state.answered,
-            lost: Duration::from_secs_f64(state.lost_s.clamp(0.0, 1e15)),
+            counted: self.unseen.is_none(),
+            charged: state
+                .charged_s
+                .map(|lost| Duration::from_secs_f64(lost.clamp(0.0, 1e15))),
             rest: Duration::from_secs_f64(state.rest_s.clamp(0.0, 1e15)),
-            canary: self.waits.felt(),
-        };
-        if let Some(canary) = self.canary.take() {
-            canary.end();
+            observed: self.account.as_ref().map(Account::observed),
+            goals,
+            decisions: std::mem::take(&mut self.decisions),
         }
-        felt
-    }
-
-    /// A commit that the pacer asked for.
-    fn force(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        self.commits += 1;
-        self.sync(watch)
-    }
-
-    /// Commits the journal by a file of ours: what came before it goes along, and
-    /// no data of a file that is about to go are written.
-    pub(crate) fn commit(
-        &mut self,
-        anchor: &Arc<File>,
-        watch: &mut dyn Watch,
-    ) -> Result<(), ReclaimError> {
-        let anchor = Arc::clone(anchor);
-        let job = move || {
-            touch(&anchor)?;
-            anchor.sync_all()
-        };
-        self.call(watch, job)?
-            .map_err(|source| self.failed("commit the file system of", source))
-    }
-
-    /// From now on the journal is committed again and again until the debt is paid:
-    /// what was unlinked is freed in the background, after the commit that followed.
-    pub(crate) fn commit_again(&mut self, anchor: &Arc<File>) {
-        self.again = Some(Again {
-            anchor: Arc::clone(anchor),
-            wait: FIRST_AGAIN,
-            at: Instant::now() + FIRST_AGAIN,
-        });
-    }
-
-    fn commit_if_due(&mut self, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
-        let Some(again) = &mut self.again else {
-            return Ok(false);
-        };
-        if self.pacer.state().debt == 0 {
-            self.again = None;
-            return Ok(false);
-        }
-        let now = Instant::now();
-        if now < again.at {
-            return Ok(false);
-        }
-        again.wait = (again.wait * 2).min(LAST_AGAIN);
-        again.at = now + again.wait;
-        let anchor = Arc::clone(&again.anchor);
-        self.commit(&anchor, watch)?;
-        Ok(true)
-    }
-
-    /// Commits the whole file system, and what its cleaner thread has to do comes with the
-    /// next such commit, not half a minute later.
-    pub(crate) fn sync(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        let clone = self.on.try_clone();
-        let on = clone.map_err(|source| self.failed("sync the file system of", source))?;
-        self.call(watch, move || match linux::btrfs::sync_and_clean(&on) {
-            Ok(()) => Ok(()),
-            // No btrfs, as a rule; and what else is wrong this tells again.
-            Err(_) => rustix::fs::syncfs(&on).map_err(io::Error::from),
-        })?
-        .map_err(|source| self.failed("sync the file system of", source))?;
-        self.settled = self.settles;
-        Ok(())
     }
 
     /// Makes a call that can block, and tells whoever watches meanwhile.
@@ -433,10 +412,14 @@ impl Engine {
         self.tell(watch, false)?;
         let progress = self.progress();
         let told = &mut self.told;
-        self.worker.call(job, TELL, || {
+        let ended = self.worker.call(job, TELL, || {
             *told = Instant::now();
             tick(watch, &progress)
-        })
+        });
+        if let Some(unseen) = &mut self.unseen {
+            unseen.called();
+        }
+        ended
     }
 
     /// Shows the pacer what goes on, and asks for nothing.
@@ -449,11 +432,18 @@ impl Engine {
         self.look_at_space();
         let now = self.now();
         let (canary, own) = match &mut self.canary {
-            Some(canary) => {
-                let (reads, own) = canary.hear(now, &mut self.waits);
-                (reads, own)
-            }
+            Some(canary) => canary.hear(now, &mut self.waits),
             None => (&[][..], Own::default()),
+        };
+        let (discards, others) = match &mut self.unseen {
+            Some(unseen) => {
+                let due = self.freed.saturating_sub(self.exempt);
+                (unseen.discards(due), unseen.others(own))
+            }
+            None => {
+                let others = self.paced.then(|| self.leaves.others(own));
+                (self.leaves.discards(), others)
+            }
         };
         let feedback = Feedback {
             now,
@@ -462,15 +452,32 @@ impl Engine {
             left: Some(left),
             settled: self.settled,
             commits: self.commits,
-            discards: self.leaves.discards(),
+            discards,
             flushes: self.leaves.flushes(),
             canary,
-            others: self.paced.then(|| self.leaves.others(own)),
+            others,
             space: self.space,
+            deleters_beside: self.leaves.deleters_beside(),
         };
         let advice = self.pacer.advise(&feedback);
+        if let Some(account) = &mut self.account {
+            account.take_in(&feedback, self.pacer.state().idle);
+        }
+        self.others = feedback.others;
         self.urgent |= advice.why == Why::Urgent;
         Ok(advice)
+    }
+
+    /// Keeps a decision and what was seen when it was made.
+    fn note(&mut self, advice: &Advice) {
+        let sight = Sight {
+            at_s: self.since.elapsed().as_secs_f64(),
+            freed: self.freed,
+            discards: self.discards(),
+            flushes: self.leaves.flushes(),
+            others: self.others,
+        };
+        self.decisions.add(advice, &self.pacer.state(), &sight);
     }
 
     fn look_at_space(&mut self) {
@@ -534,24 +541,20 @@ impl Engine {
     }
 }
 
+impl Drop for Engine {
+    /// Whatever ended it, the canary keeps no file of the file system open.
+    fn drop(&mut self) {
+        if let Some(canary) = self.canary.take() {
+            canary.end();
+        }
+    }
+}
+
 fn tick(watch: &mut dyn Watch, progress: &Progress) -> Result<(), ReclaimError> {
     match watch.tick(progress) {
         std::ops::ControlFlow::Continue(()) => Ok(()),
         std::ops::ControlFlow::Break(()) => Err(ReclaimError::Interrupted),
     }
-}
-
-/// Changes a file's times, so that the running transaction has something of it.
-fn touch(file: &File) -> io::Result<()> {
-    let now = rustix::fs::Timespec {
-        tv_sec: 0,
-        tv_nsec: rustix::fs::UTIME_NOW,
-    };
-    let times = rustix::fs::Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
-    rustix::fs::futimens(file, &times).map_err(io::Error::from)
 }
 
 fn counters_failed(error: linux::stats::StatsError) -> ReclaimError {

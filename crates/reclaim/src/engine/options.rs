@@ -21,6 +21,8 @@ pub enum CanaryFile {
 pub struct FreerOptions {
     /// The canary's file.
     pub canary: CanaryFile,
+    /// The canary's reads each second; `None`: forty.
+    pub reads_per_s: Option<f64>,
     /// A blkio cgroup of version 1 in which the canary reads: that of the
     /// foreground of a simulated drive, whose reads don't wait in the loop
     /// driver behind discards.

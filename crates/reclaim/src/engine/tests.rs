@@ -10,7 +10,7 @@ fn engine(gives_space: bool) -> Engine {
         on: on.as_fd(),
         paced: false,
         leaves: &[],
-        copies: 1.0,
+        unseen: false,
         work: &Work::new(1 << 30, 8),
         policy: Policy::Adaptive(pace::Goal::default()),
         settles: false,
@@ -41,7 +41,7 @@ fn settling_ends_beside_somebody_who_always_discards() {
     put(0);
     let sys = SysRoot::at(root.path());
     let mut engine = engine(false);
-    engine.leaves = Leaves::open(&sys, &["never-quiet".to_owned()], 1.0).unwrap();
+    engine.leaves = Leaves::open(&sys, &[Source::single("never-quiet")]).unwrap();
     let (done, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         engine.settle(&mut Unwatched).unwrap();

@@ -15,6 +15,7 @@
 mod file;
 pub(crate) mod ground;
 mod pieces;
+mod probe;
 
 use std::fs::File;
 use std::io;
@@ -29,13 +30,14 @@ use pace::{Advice, DebtMode, GROUP, Policy, SMALLEST_GROUP, State, Work};
 use rustix::process::{Resource, getrlimit};
 use ssd::Card;
 
-pub use crate::engine::{CanaryFelt, CanaryFile, Felt, FreerOptions};
+pub use crate::engine::{CanaryFile, Decision, Decisions, Felt, FreerOptions};
 
 use crate::engine::{Engine, Setup, nameless, shown};
 use crate::error::ReclaimError;
 use crate::watch::Watch;
 use file::Remains;
 use ground::{Commit, Ground};
+pub(crate) use probe::try_latency;
 
 /// Below this it isn't asked where a file's extents are, and works of no more
 /// aren't paced.
@@ -74,8 +76,18 @@ pub struct Freer {
     uncommitted: bool,
     /// Of it, something by the caller's unlinks.
     unlinked: bool,
+    /// What small files share.
+    piece: SharedPiece,
     skip_commits: bool,
     notes: Vec<String>,
+}
+
+/// A piece that was granted for small files.
+#[derive(Debug)]
+struct SharedPiece {
+    /// Bytes of it that may still be freed.
+    left: u64,
+    granted: Instant,
 }
 
 impl Freer {
@@ -94,7 +106,7 @@ impl Freer {
         options: &FreerOptions,
     ) -> Result<Freer, ReclaimError> {
         let path = PathBuf::from(format!("/proc/self/fd/{}", on.as_raw_fd()));
-        let found = linux::target::describe(&path)?;
+        let found = storage::describe(&path)?;
         let stat = rustix::fs::fstatvfs(on).map_err(|errno| ReclaimError::Io {
             action: "tell the block size of",
             path,
@@ -115,7 +127,7 @@ impl Freer {
             on,
             paced: ground.mode != DebtMode::Never,
             leaves: &ground.leaves,
-            copies: ground.copies,
+            unseen: ground.unseen,
             settles: ground.again,
             gives_space: true,
             work: &work,
@@ -134,6 +146,10 @@ impl Freer {
             anchor,
             uncommitted: false,
             unlinked: false,
+            piece: SharedPiece {
+                left: 0,
+                granted: Instant::now(),
+            },
             skip_commits: options.skip_commits,
             notes,
         })
@@ -223,19 +239,43 @@ impl Freer {
         look(length, self.ground.cutting)
     }
 
-    /// Waits until something may be freed by the caller's own unlinks, and says
-    /// how much of `bytes` at most, at least 1. Then the caller says
-    /// [`freed`](Freer::freed).
+    /// Waits until the caller may unlink a small file that holds `bytes`. Then the caller
+    /// calls [`freed`](Freer::freed).
+    ///
+    /// Small files share a piece: the pacer is asked, and a commit forced, only when the
+    /// next file doesn't fit into what is left of it. A file that is larger than a
+    /// whole piece takes one.
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
-    pub fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<u64, ReclaimError> {
+    pub fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        self.renew(bytes, watch)?;
+        self.piece.left = self.piece.left.saturating_sub(bytes);
+        Ok(())
+    }
+
+    /// Whether a file that holds `bytes` fits into what is left of the present piece, or into
+    /// a new one, for which this waits. Then the caller may remove it as a small one.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
+    pub fn fits(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+        self.renew(bytes, watch)?;
+        Ok(!self.is_paced() || self.piece.left >= bytes)
+    }
+
+    /// Waits for a new piece unless `bytes` fit into the present one.
+    fn renew(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
         self.engine.tell(watch, false)?;
-        if !self.is_paced() || bytes == 0 {
-            return Ok(bytes.max(1));
+        let fits = self.piece.left >= bytes && self.piece.granted.elapsed() < LONGEST_GRANT;
+        if self.is_paced() && bytes > 0 && !fits {
+            let advice = self.grant(bytes, watch)?;
+            self.piece = SharedPiece {
+                left: advice.allow,
+                granted: Instant::now(),
+            };
         }
-        let advice = self.grant(bytes, watch)?;
-        Ok(advice.allow.clamp(1, bytes.max(1)))
+        Ok(())
     }
 
     /// The caller has freed so many bytes.
@@ -391,6 +431,7 @@ impl Freer {
     /// What was freed before is committed first: nobody else would for seconds, and its
     /// debt is waited for.
     fn grant(&mut self, least: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
+        self.piece.left = 0;
         self.commit(watch)?;
         let left = self.work.bytes.saturating_sub(self.engine.freed_bytes());
         self.engine.grant(left.max(least), watch)

@@ -11,7 +11,7 @@ use super::{Asking, Outcome, Stopped, Talk};
 use crate::ReclaimError;
 use crate::free::Freers;
 use crate::trash::{FILE, Trash};
-use crate::words::quoted;
+use timeline::names::quoted;
 
 /// Goes on with trashes, each with what its journal says.
 pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn Talk) -> Outcome {
@@ -29,7 +29,7 @@ pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn
                 if let Some(entry) = entry
                     && trash.has_stayed(entry)
                 {
-                    let path = quoted(&entry.path.to_path());
+                    let path = quoted(entry.path.to_path());
                     talk.note(&format!(
                         "{path} is there: it was not taken away, or there is another now"
                     ));

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use linux::mounted::MountedFiles;
 use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags,
+    Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags,
 };
 use rustix::io::Errno;
 
@@ -39,20 +39,20 @@ impl Mounted {
     /// Whether a file is, looked at now; `None` where it can't be told.
     pub(super) fn has_now(&mut self, file: &File) -> Option<bool> {
         self.0 = None;
-        self.has(file)
+        let stat = rustix::fs::fstat(file).ok()?;
+        self.has(file.as_fd(), &stat)
     }
 
-    /// Whether a file is; `None` where it can't be told.
-    fn has(&mut self, file: &File) -> Option<bool> {
-        let stat = rustix::fs::fstat(file).ok()?;
+    /// Whether a file is, of the file system of `on`; `None` where it can't be told.
+    pub(super) fn has(&mut self, on: BorrowedFd<'_>, stat: &Stat) -> Option<bool> {
         let is_known = |(device, when, _): &(u64, Instant, MountedFiles)| {
             *device == stat.st_dev && when.elapsed() < MOUNTS_HOLD
         };
         if !self.0.as_ref().is_some_and(is_known) {
-            let now = MountedFiles::now(file.as_fd()).ok()?;
+            let now = MountedFiles::now(on).ok()?;
             self.0 = Some((stat.st_dev, Instant::now(), now));
         }
-        self.0.as_ref().map(|(.., files)| files.has(&stat))
+        self.0.as_ref().map(|(.., files)| files.has(stat))
     }
 }
 
@@ -155,16 +155,16 @@ impl Place<'_> {
                 ))));
             }
         };
-        let alone = rustix::fs::fstat(&file).is_ok_and(|stat| {
+        let alone = |stat: &Stat| {
             FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1
-        });
-        if !alone {
+        };
+        let Some(stat) = rustix::fs::fstat(&file).ok().filter(alone) else {
             return Large::Shared(None);
-        }
+        };
         // Without its name a mount is harder to tell.
         let elsewhere = match self.unlink_first {
             true => mounted.has_now(&file),
-            false => mounted.has(&file),
+            false => mounted.has(file.as_fd(), &stat),
         };
         match elsewhere {
             Some(false) => {}

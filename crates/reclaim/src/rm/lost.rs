@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use crate::ReclaimError;
 use crate::trash;
-use crate::words::{of, quoted};
+use crate::words::of;
+use timeline::names::quoted;
 
 /// After an input/output error, so long it is looked whether the file system
 /// becomes read-only: one follows the other at once, but not in one step.

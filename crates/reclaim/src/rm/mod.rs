@@ -4,10 +4,10 @@
 mod amounts;
 mod arguments;
 mod close;
-mod fresh;
 mod go_on;
 mod large;
 mod lost;
+mod on_disk;
 mod remover;
 mod survey;
 mod taken;
@@ -27,13 +27,13 @@ use crate::free::Freers;
 use crate::freer::Felt;
 use crate::trash::Trash;
 use crate::watch::{Beat, Progress, tick};
-use crate::words::quoted;
 use amounts::Amounts;
 use arguments::{Argument, Parents};
 use close::{Rested, close};
 use remover::{Item, LARGE, Remover};
 use survey::{survey, would_ask};
 use taken::{Taken, Way, put_all_back, take};
+use timeline::names::quoted;
 
 pub(crate) use go_on::go_on;
 pub use talk::{Problem, Talk, What};
@@ -99,8 +99,8 @@ pub struct Outcome {
 pub struct Stopped {
     /// Somebody asked for it.
     pub interrupted: bool,
-    /// The goal can't be met.
-    pub refused: bool,
+    /// The goal can't be met: what can be.
+    pub refused: Option<pace::Refusal>,
     /// Why, in words.
     pub why: String,
 }
@@ -208,7 +208,10 @@ impl Stopped {
     pub(crate) fn new(error: &ReclaimError) -> Stopped {
         Stopped {
             interrupted: matches!(error, ReclaimError::Interrupted),
-            refused: matches!(error, ReclaimError::Refused(_)),
+            refused: match error {
+                ReclaimError::Refused(refusal) => Some(*refusal),
+                _ => None,
+            },
             why: error.to_string(),
         }
     }
@@ -308,6 +311,14 @@ fn begin(
     // What goes at once isn't kept in sight by what takes long, unless somebody is asked in turn.
     if !all.iter().any(|taken| taken.asks(options.asking, parents)) {
         all.sort_by_key(|taken| !matches!(taken.way, Way::Once));
+    }
+    let large = all.iter().filter(|taken| !matches!(taken.way, Way::Once));
+    let mut tried = HashSet::new();
+    for taken in large {
+        let parent = parents.get(taken.argument.parent);
+        if tried.insert(parent.device) {
+            freers.try_goal(parent.fd.as_fd(), talk)?;
+        }
     }
     // The last moment at which nothing has happened.
     tick(talk, &Progress::default())?;

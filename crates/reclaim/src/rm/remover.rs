@@ -19,6 +19,7 @@ use super::arguments::held;
 use super::close::Rested;
 use super::large::{self, Large, Mounted};
 use super::lost;
+use super::on_disk::{OnDisk, Owed};
 use super::survey::is_protected;
 use super::talk::{Problem, Talk, What};
 use super::{Asking, Felt};
@@ -28,10 +29,12 @@ use crate::tree::{At, Left, Root, Trail, walk};
 use crate::watch::{Beat, tick};
 use crate::{Progress, ReclaimError, Watch};
 use in_tree::InTree;
-use small::Pending;
 
-/// Files from this on are emptied piece by piece; smaller ones go whole.
+/// Files from this size on are emptied piece by piece; smaller ones go whole.
 pub(super) const LARGE: u64 = 1 << 20;
+
+/// So do files up to this size where one fits into a piece that small files share.
+const MOST_WHOLE: u64 = 32 << 20;
 
 /// Removes names one after the other.
 pub(super) struct Remover<'a> {
@@ -53,30 +56,33 @@ pub(super) struct Remover<'a> {
     home: Option<(OwnedFd, bool)>,
     /// A file was begun: what is in the trash isn't what it was.
     pub(super) begun: bool,
-    /// The device that was looked at last, and whether it is paced: of a million
+    /// The device that was looked at last, and what is paced there: of a million
     /// names all but a few are on the same.
-    last: Option<(u64, bool)>,
+    last: Option<(u64, Paced)>,
     /// Devices of which it was said that nothing is paced there.
     full_speed: HashSet<u64>,
     /// It was said that space runs low.
     urgent: bool,
     mounted: Mounted,
+    on_disk: OnDisk,
     /// Small files that others have open, and the bytes they hold.
     open_elsewhere: (u64, u64),
-    /// Small files of a directory that wait for leave.
-    pending: Vec<Pending>,
-    pending_bytes: u64,
-    /// Some of these were removed before a question, and not all of them could be.
-    some_stay: bool,
     beat: Beat,
     /// What was told last of what is freed.
     told: Progress,
 }
 
-/// A file system that something is removed from.
+/// What is paced on a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Paced {
+    Nothing,
+    LargeFiles,
+    AllFiles,
+}
+
+/// A file system on which something that is paced is removed.
 struct Opened {
-    /// `None` where nothing is paced.
-    free: Option<Box<dyn Free>>,
+    free: Box<dyn Free>,
     /// A directory on it.
     on: OwnedFd,
     /// What the user named there.
@@ -142,10 +148,8 @@ impl<'a> Remover<'a> {
             full_speed: HashSet::new(),
             urgent: false,
             mounted: Mounted::default(),
+            on_disk: OnDisk::default(),
             open_elsewhere: (0, 0),
-            pending: Vec::new(),
-            pending_bytes: 0,
-            some_stay: false,
             beat: Beat::default(),
             told: Progress::default(),
         }
@@ -187,6 +191,8 @@ impl<'a> Remover<'a> {
                 parent: item.parent,
                 name: item.name,
                 one_file_system: item.one_file_system,
+                // Whoever is asked sees them in the directory's own order.
+                files_first: self.asking != Asking::Always,
             };
             let mut visit = InTree {
                 remover: self,
@@ -238,12 +244,10 @@ impl<'a> Remover<'a> {
                 urgent: &mut self.urgent,
                 told: &mut self.told,
             };
-            let felt = match opened.free {
-                Some(free) => free
-                    .finish(&mut relay)
-                    .map_err(|error| lost::explained(error, opened.on.as_fd(), &opened.argument))?,
-                None => None,
-            };
+            let felt = opened
+                .free
+                .finish(&mut relay)
+                .map_err(|error| lost::explained(error, opened.on.as_fd(), &opened.argument))?;
             if let Ok(stat) = rustix::fs::fstat(&opened.on) {
                 let rest = felt.as_ref().map_or(Duration::ZERO, |felt| felt.rest);
                 rested.insert(stat.st_dev, rest);
@@ -260,17 +264,11 @@ impl<'a> Remover<'a> {
             return Ok(());
         }
         let on = self.place_on(at)?;
-        let free = match self.freers.paces(on.as_fd()) {
-            true => {
-                let amount = self.amounts.of(at.device);
-                let (free, notes) = self.freers.freer(on.as_fd(), amount)?;
-                for note in notes {
-                    self.talk.note(&note);
-                }
-                Some(free)
-            }
-            false => None,
-        };
+        let amount = self.amounts.of(at.device);
+        let (free, notes) = self.freers.freer(on.as_fd(), amount)?;
+        for note in notes {
+            self.talk.note(&note);
+        }
         let argument = self.argument.clone();
         let opened = Opened { free, on, argument };
         self.open.insert(system, opened);
@@ -300,17 +298,19 @@ impl<'a> Remover<'a> {
             })
     }
 
-    fn is_paced(&mut self, at: At<'_>) -> Result<bool, ReclaimError> {
+    fn what_is_paced(&mut self, at: At<'_>) -> Paced {
         if let Some((device, paced)) = self.last
             && device == at.device
         {
-            return Ok(paced);
+            return paced;
         }
-        self.prepare(at)?;
-        let opened = self.open.get(&self.amounts.systems().known(at.device));
-        let paced = opened.is_some_and(|opened| opened.free.is_some());
+        let paced = match self.freers.paces(at.fd) {
+            false => Paced::Nothing,
+            true if self.freers.paces_small(at.fd) => Paced::AllFiles,
+            true => Paced::LargeFiles,
+        };
         self.last = Some((at.device, paced));
-        Ok(paced)
+        paced
     }
 
     /// Says that nothing is paced there, if so; once.
@@ -325,7 +325,7 @@ impl<'a> Remover<'a> {
     /// What frees where a device is, and who looks on.
     fn free(&mut self, device: u64) -> Option<(&mut Box<dyn Free>, Relay<'_>)> {
         let system = self.amounts.systems().known(device);
-        let free = self.open.get_mut(&system)?.free.as_mut()?;
+        let free = &mut self.open.get_mut(&system)?.free;
         let relay = Relay {
             talk: &mut *self.talk,
             names: self.names,
@@ -348,14 +348,23 @@ impl<'a> Remover<'a> {
         if bytes >= LARGE {
             self.tell_full_speed(at);
         }
-        if !self.is_paced(at)? {
+        let is_paced = match self.what_is_paced(at) {
+            Paced::Nothing => false,
+            Paced::LargeFiles => bytes >= LARGE,
+            Paced::AllFiles => bytes > 0,
+        };
+        if !is_paced {
             return self.unlink(at.fd, name, path);
         }
-        if bytes >= LARGE {
+        self.prepare(at)?;
+        if bytes > MOST_WHOLE {
             return self.large(at, name, path, trash);
         }
-        let bytes = self.owed(at, name, stat);
-        self.small(at, name, path, bytes)
+        let owed = self.on_disk.of(at.fd, name, stat);
+        if bytes < LARGE || self.goes_whole(at, stat, owed)? {
+            return self.whole(at, name, path, owed);
+        }
+        self.large(at, name, path, trash)
     }
 
     /// Empties a large file, and removes its name.
@@ -397,7 +406,7 @@ impl<'a> Remover<'a> {
                     emptied => emptied,
                 };
                 if emptied.is_err() && ours {
-                    let name = crate::words::quoted(path);
+                    let name = timeline::names::quoted(path);
                     let said = format!("what was left of {name} went all at once");
                     self.talk.note(&said);
                 }
@@ -415,7 +424,7 @@ impl<'a> Remover<'a> {
                         let bytes = allocated(&file);
                         drop(file);
                         let at = At { fd: place.at, ..at };
-                        let gone = self.small(at, &place.name, path, bytes)?;
+                        let gone = self.whole(at, &place.name, path, Owed::Now(bytes))?;
                         match gone {
                             true => self.all_at_once(path, &source),
                             false => place.put_back(),
@@ -429,7 +438,7 @@ impl<'a> Remover<'a> {
                 let gone = self.unlink(place.at, &place.name, path)?;
                 match (gone, why) {
                     (true, Some(why)) => {
-                        let name = crate::words::quoted(path);
+                        let name = timeline::names::quoted(path);
                         self.talk.note(&format!("{name} {why}"));
                     }
                     (true, None) => {}
@@ -459,7 +468,7 @@ impl<'a> Remover<'a> {
 
     /// Says that a file's space came free with its name.
     fn all_at_once(&mut self, path: &Path, why: &std::io::Error) {
-        let (name, why) = (crate::words::quoted(path), crate::words::of_io(why));
+        let (name, why) = (timeline::names::quoted(path), crate::words::of_io(why));
         let what = format!("{name} was removed all at once: it can't be emptied: {why}");
         self.talk.note(&what);
     }
@@ -523,10 +532,7 @@ impl<'a> Remover<'a> {
         match self.asking {
             Asking::Never => Ok(true),
             Asking::Protected if !protected => Ok(true),
-            _ => {
-                self.flush_first(at)?;
-                self.ask(path, What::Remove(what), protected)
-            }
+            _ => self.ask(path, What::Remove(what), protected),
         }
     }
 

@@ -45,6 +45,7 @@ pub(super) fn survey(
         parent,
         name,
         one_file_system,
+        files_first: false,
     };
     walk(&root, &mut Trail::new(path), &mut survey)?;
     Ok(survey.names)
@@ -73,6 +74,7 @@ pub(super) fn would_ask(
         parent,
         name: &argument.name,
         one_file_system: false,
+        files_first: false,
     };
     walk(&root, &mut Trail::new(&argument.path), &mut survey)?;
     Ok(survey.protected == Some(true))
@@ -145,10 +147,6 @@ impl Visit for Survey<'_> {
         if let (Some(found), Some(parent)) = (&mut self.protected, parent) {
             *found |= is_protected(parent, name);
         }
-        Ok(true)
-    }
-
-    fn flush(&mut self, _: At<'_>, _: &Trail) -> Result<bool, ReclaimError> {
         Ok(true)
     }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use rustix::io::Errno;
 
 use crate::Watch;
-use crate::words::{of, quoted};
+use crate::words::of;
+use timeline::names::quoted;
 
 /// Why a name stays.
 #[derive(Debug, Clone, PartialEq, Eq)]

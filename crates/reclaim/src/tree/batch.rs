@@ -48,12 +48,14 @@ pub(super) struct Batch {
     /// Where each begins.
     places: Vec<Place>,
     next: usize,
+    end: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
     begins: u32,
     kind: Kind,
+    inode: u64,
     cookie: u64,
 }
 
@@ -71,10 +73,12 @@ impl Batch {
             // A slash in a name would lead elsewhere. The kernel refuses such names since 5.5.
             let is_self_or_parent = name == b".\0" || name == b"..\0";
             if !is_self_or_parent && !name.contains(&b'/') && name.len() > 1 {
+                batch.end = entry.next_entry_cookie();
                 batch.places.push(Place {
                     // A buffer is far below 4 GiB.
                     begins: u32::try_from(batch.names.len()).unwrap_or(u32::MAX),
                     kind: entry.file_type().into(),
+                    inode: entry.ino(),
                     cookie: entry.next_entry_cookie(),
                 });
                 batch.names.extend_from_slice(name);
@@ -85,6 +89,23 @@ impl Batch {
             }
         }
         Ok(batch)
+    }
+
+    /// Puts what certainly is no directory first, in the order of inodes; the rest follows as
+    /// the directory has it.
+    ///
+    /// Files were made in that order, as a rule, and so lie beside each other on the disk: what
+    /// is freed together is then discarded together, and inodes are read once.
+    pub(super) fn files_first(&mut self) {
+        self.places.sort_by_key(|place| match place.kind {
+            Kind::File | Kind::Other => (false, place.inode),
+            Kind::Directory | Kind::Unknown => (true, 0),
+        });
+    }
+
+    /// The position behind the last of them in the directory's order.
+    pub(super) fn end(&self) -> u64 {
+        self.end
     }
 
     /// Whether names are left.

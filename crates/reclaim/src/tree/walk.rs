@@ -28,6 +28,8 @@ pub(crate) struct Root<'a> {
     pub(crate) name: &'a CStr,
     /// Stop where another file system, or any other mount, begins.
     pub(crate) one_file_system: bool,
+    /// Of the names that one call brings, visit files first and in the order of their inodes.
+    pub(crate) files_first: bool,
 }
 
 /// Whether to walk into a directory.
@@ -103,8 +105,6 @@ pub(crate) trait Visit {
         trail: &Trail,
         errno: Errno,
     ) -> Result<bool, ReclaimError>;
-    /// No more names come for now: what was held back may be done.
-    fn flush(&mut self, at: At<'_>, trail: &Trail) -> Result<bool, ReclaimError>;
     /// How many names it has removed so far, those of directories among them.
     fn removed(&self) -> u64;
 }
@@ -130,7 +130,7 @@ struct Level {
     /// In its parent.
     name: CString,
     batch: Batch,
-    /// Behind the last name that was visited.
+    /// Where to read on if it is closed: behind the last name that was visited.
     cookie: u64,
     /// The trail's length above it.
     trail: usize,
@@ -179,6 +179,8 @@ impl Walk<'_> {
                 let trail = self.trail.path().as_os_str().len();
                 Level::new(directory, &stat, self.root.name, trail, visit.removed())
             }
+            // It was removed by somebody else.
+            Err(Errno::NOENT) => return Ok(true),
             Err(errno) => {
                 let (parent, name) = (self.root.parent, self.root.name);
                 return visit.failed(Some(parent), name, self.trail, errno);
@@ -206,7 +208,7 @@ impl Walk<'_> {
             // What nobody tells is tried as a directory: that fails on all else.
             if matches!(kind, Kind::Directory | Kind::Unknown) {
                 let name = entry.name.to_owned();
-                self.descend(&name, kind, visit)?;
+                self.descend(&name, visit)?;
                 continue;
             }
             if let Some(directory) = &level.directory {
@@ -224,10 +226,13 @@ impl Walk<'_> {
         let Some(directory) = &level.directory else {
             return Ok(false);
         };
-        let at = At::new(directory, level.device, level.private);
-        level.stays |= !visit.flush(at, self.trail)?;
         match Batch::read(directory.as_fd(), &mut self.buffer) {
-            Ok(batch) => level.batch = batch,
+            Ok(mut batch) => {
+                if self.root.files_first {
+                    batch.files_first();
+                }
+                level.batch = batch;
+            }
             // It was removed by somebody else.
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => {
@@ -240,12 +245,7 @@ impl Walk<'_> {
     }
 
     /// Into a directory of the present one.
-    fn descend(
-        &mut self,
-        name: &CStr,
-        kind: Kind,
-        visit: &mut dyn Visit,
-    ) -> Result<(), ReclaimError> {
+    fn descend(&mut self, name: &CStr, visit: &mut dyn Visit) -> Result<(), ReclaimError> {
         let Some(level) = self.levels.last_mut() else {
             return Ok(());
         };
@@ -253,7 +253,6 @@ impl Walk<'_> {
             return Ok(());
         };
         let at = At::new(parent, level.device, level.private);
-        level.stays |= !visit.flush(at, self.trail)?;
         let opened = open(parent.as_fd(), name, self.root.one_file_system)
             .and_then(|fd| Ok((rustix::fs::fstat(&fd)?, fd)))
             .and_then(|(stat, fd)| match stat.st_dev == self.device {
@@ -265,10 +264,7 @@ impl Walk<'_> {
             Err(Errno::NOENT) => return Ok(()),
             // Or it has just been swapped for something else.
             Err(Errno::NOTDIR | Errno::LOOP) => {
-                let kind = match kind {
-                    Kind::Unknown => Kind::Unknown,
-                    _ => Kind::Other,
-                };
+                let kind = Kind::Unknown;
                 let entry = Entry { name, kind };
                 level.stays |= !visit.name(at, entry, self.trail)?;
                 return Ok(());
@@ -376,10 +372,14 @@ impl Level {
         Ok(At::new(directory, self.device, self.private))
     }
 
-    /// Closes it, and forgets the names behind the last visited one.
+    /// Closes it, and forgets the names that were not visited: they are read again. Where
+    /// names stay they are kept: with files first, some that were visited come behind them.
     fn close(&mut self) {
         self.directory = None;
-        self.batch = Batch::default();
+        match self.stays || !self.batch.has_more() {
+            true => self.cookie = self.batch.end(),
+            false => self.batch = Batch::default(),
+        }
     }
 
     /// Opens it again from a directory in it, at the place where it was.

@@ -174,7 +174,7 @@ impl Trim {
             on: survey.directory.as_fd(),
             paced: survey.is_paced(),
             leaves: survey.leaves(),
-            copies: survey.copies(),
+            unseen: false,
             settles: false,
             gives_space: false,
             work: &work,

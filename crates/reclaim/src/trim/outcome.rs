@@ -7,28 +7,29 @@ use std::time::Duration;
 use super::state::StateError;
 use crate::engine::Felt;
 use crate::error::ReclaimError;
+use timeline::names;
 
 /// Why a file system isn't trimmed, or not to its end.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TrimError {
-    #[error("{path}: not a directory")]
+    #[error("{path}: not a directory", path = names::shown(path))]
     NotADirectory { path: PathBuf },
     /// Nothing can be trimmed there, which is no fault.
-    #[error("{path}: the discard operation is not supported{why}")]
+    #[error("{path}: the discard operation is not supported{why}", path = names::shown(path))]
     Unsupported { path: PathBuf, why: String },
-    #[error("cannot {action} {path}: {source}")]
+    #[error("cannot {action} {path}: {source}", path = names::shown(path))]
     Io {
         action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    #[error("{path}: trimming takes CAP_SYS_ADMIN; run as root")]
+    #[error("{path}: trimming takes CAP_SYS_ADMIN; run as root", path = names::shown(path))]
     NotPermitted { path: PathBuf },
-    #[error("{path}: it is read-only; remount it for writing")]
+    #[error("{path}: it is read-only; remount it for writing", path = names::shown(path))]
     ReadOnly { path: PathBuf },
     /// By another process: two would write over each other how far they came.
-    #[error("{path}: it is being trimmed already; wait until that is done, or stop it")]
+    #[error("{path}: it is being trimmed already; wait until that is done, or stop it", path = names::shown(path))]
     Busy { path: PathBuf },
     #[error(transparent)]
     Target(#[from] linux::target::TargetError),

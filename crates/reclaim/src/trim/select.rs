@@ -9,7 +9,8 @@ use linux::devices;
 use linux::fstab::{Entry, noted_options};
 use linux::mounts::{self, Mount, MountError};
 
-use crate::words::{of_io, quoted};
+use crate::words::of_io;
+use timeline::names::quoted;
 
 /// Keeps a file system from being trimmed with others.
 const NOT_THIS: &str = "X-fstrim.notrim";

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
+use timeline::names;
 use timeline::units;
 
 const FORMAT: &str = "trimbench.fstrim/1";
@@ -53,7 +54,7 @@ pub(super) struct State {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum StateError {
-    #[error("{path}: can't {action} it: {source}")]
+    #[error("{path}: can't {action} it: {source}", path = names::shown(path))]
     Io {
         path: PathBuf,
         action: &'static str,
@@ -155,7 +156,10 @@ impl Cursor {
     /// What was left of last time.
     pub(super) fn read(&self) -> Result<Left, StateError> {
         let not_ours = |why: &str| -> Result<Left, StateError> {
-            Ok(Left::Outdated(format!("{}: {why}", self.path.display())))
+            Ok(Left::Outdated(format!(
+                "{}: {why}",
+                names::shown(&self.path)
+            )))
         };
         let opened = OpenOptions::new()
             .read(true)

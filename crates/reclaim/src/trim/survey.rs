@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use linux::SysRoot;
 use linux::trim::{FileSystem, Layout, Range, fitrim, is_unsupported};
 use pace::{DebtMode, Policy, Work};
+use rustix::io::Errno;
+use storage::counter::{self, Source};
 use timeline::record::{DeviceInfo, DeviceKind};
 use timeline::units;
 
@@ -58,6 +60,10 @@ pub struct Survey {
     over_file: bool,
     /// Whether a device that it lies on does.
     takes_discards: bool,
+    /// How many bytes all devices discard for each byte freed.
+    copies: f64,
+    /// A sentence for the user where a drive's statistics count for its partition.
+    by_drive: Option<String>,
 }
 
 impl Survey {
@@ -80,11 +86,15 @@ impl Survey {
             return Err(TrimError::NotADirectory { path });
         }
         let directory = File::open(path).map_err(failed("open"))?;
-        let found = linux::target::describe(path)?;
+        let found = storage::describe(path)?;
         let sys = SysRoot::host();
         let stat = rustix::fs::fstatvfs(&directory)
             .map_err(|errno| failed("tell the space of")(errno.into()))?;
         let fs = FileSystem::of(&sys, &directory, &found);
+        // As the kernel says of it; ours would find nothing to do there.
+        if asked.offset >= fs.end && !matches!(fs.layout, Layout::Chunks(_)) {
+            return Err(failed("trim")(io::Error::from(Errno::INVAL)));
+        }
         let tops = || found.devices.iter().filter(|device| device.level == 0);
         Ok(Survey {
             ground: Ground::trimmed(&sys, &found, stat.f_frsize.max(512)),
@@ -99,6 +109,8 @@ impl Survey {
             device: tops().next().map(|top| top.name.clone()),
             source: found.target.source.clone(),
             over_file: found.devices.iter().any(is_over_file),
+            copies: counter::mean_copies(&found.devices),
+            by_drive: counter::by_drive(&found.devices),
             takes_discards: tops().any(|top| top.discard.max_bytes > 0),
             states,
         })
@@ -178,12 +190,8 @@ impl Survey {
         self.device.as_deref()
     }
 
-    pub(super) fn leaves(&self) -> &[String] {
+    pub(super) fn leaves(&self) -> &[Source] {
         &self.ground.leaves
-    }
-
-    pub(super) fn copies(&self) -> f64 {
-        self.ground.copies
     }
 
     pub(super) fn is_paced(&self) -> bool {
@@ -221,8 +229,7 @@ impl Survey {
         match &self.fs.layout {
             Layout::Chunks(chunks) => {
                 let within: u64 = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
-                let beyond =
-                    (self.size as f64 - within as f64 / self.ground.copies.max(1.0)) as u64;
+                let beyond = (self.size as f64 - within as f64 / self.copies) as u64;
                 if self.size > within && beyond > 1 << 30 {
                     notes.push(format!(
                         "about {} belong to no chunk: btrfs trims them in one call, which can't be \
@@ -242,7 +249,7 @@ impl Survey {
             )),
             _ => {}
         }
-        notes.extend(self.ground.by_drive.clone());
+        notes.extend(self.by_drive.clone());
         if self.is_paced() && !self.is_counted() {
             notes.push(
                 "the devices' statistics are off: what is discarded can't be seen, and the rate is \

@@ -209,7 +209,7 @@ fn nothing_is_paced_where_no_discards_are_sent() {
     let fs = LoopFs::new(&EXT4, "nodiscard");
     let (_, felt, notes) = empty(&fs, &victim(&fs));
     assert!(
-        !felt.answered && felt.discarded == 0 && felt.canary.is_none(),
+        !felt.answered && felt.discarded == 0 && felt.observed.is_none(),
         "{felt:?}"
     );
     assert!(

@@ -1,9 +1,9 @@
 //! What discards of which size cost: the points, and the line S = a + b·L of the verdict.
 
 use serde::Serialize;
-use timeline::{RunRecord, Verdict};
+use timeline::{RunRecord, Verdict, units};
 
-use super::short;
+use super::{far_below_the_most, short};
 use crate::series::Discards;
 use crate::thin;
 
@@ -21,12 +21,28 @@ pub(crate) struct Cost {
     pub(crate) line: Option<[f64; 2]>,
     /// The verdict's service time: its size in MiB, and microseconds.
     pub(crate) service: Option<[f64; 2]>,
+    /// Where the axes end, in MiB and microseconds, if a few points lie far outside.
+    pub(crate) top: [Option<f64>; 2],
+    /// The points beyond these ends: how many, their largest size in MiB and their
+    /// longest wait in microseconds.
+    pub(crate) beyond: Option<(usize, f64, f64)>,
 }
 
 impl Cost {
     /// Whether there is nothing to show.
     pub(crate) fn is_empty(&self) -> bool {
         self.mib.is_empty() && self.line.is_none() && self.service.is_none()
+    }
+
+    /// What the axes leave out, in words; `None` where they show all.
+    pub(crate) fn told_beyond(&self) -> Option<String> {
+        let (count, mib, us) = self.beyond?;
+        let points = if count == 1 { "point is" } else { "points are" };
+        Some(format!(
+            "{count} {points} outside of the picture, up to {} and {}",
+            units::bytes((mib * MIB) as u64),
+            units::latency_us(us)
+        ))
     }
 }
 
@@ -53,12 +69,34 @@ pub(crate) fn cost(record: &RunRecord, verdict: &Verdict) -> Cost {
         let (a, b) = (a?, b?);
         (a.is_finite() && b.is_finite()).then_some([short(a), short(b)])
     };
+    let service = fit.and_then(|fit| both(fit.at_mib, fit.service_us));
+    let mib: Vec<f64> = kept.iter().map(|&i| points[i].0).collect();
+    let us: Vec<f64> = kept.iter().map(|&i| points[i].1).collect();
+    // The fitted service time is always in sight.
+    let least = service.unwrap_or([0.0, 0.0]).map(|value| 1.2 * value);
+    let top = [
+        far_below_the_most(&mib).map(|top| top.max(least[0])),
+        far_below_the_most(&us).map(|top| top.max(least[1])),
+    ];
+    let beyond = beyond(&points, top);
     Cost {
-        mib: kept.iter().map(|&i| points[i].0).collect(),
-        us: kept.iter().map(|&i| points[i].1).collect(),
         line: fit.and_then(|fit| both(fit.a_us, fit.b_us_per_mib)),
-        service: fit.and_then(|fit| both(fit.at_mib, fit.service_us)),
+        service,
+        mib,
+        us,
+        top,
+        beyond,
     }
+}
+
+fn beyond(points: &[(f64, f64)], [mib, us]: [Option<f64>; 2]) -> Option<(usize, f64, f64)> {
+    let outside =
+        |&&(m, u): &&(f64, f64)| mib.is_some_and(|top| m > top) || us.is_some_and(|top| u > top);
+    let those = || points.iter().filter(outside);
+    let largest = those().map(|p| p.0).fold(0.0, f64::max);
+    let longest = those().map(|p| p.1).fold(0.0, f64::max);
+    let count = those().count();
+    (count > 0).then_some((count, largest, longest))
 }
 
 #[cfg(test)]
@@ -76,7 +114,27 @@ mod tests {
         device.discard_ms[i] = 30;
         let cost = cost(&record, &SHORT.verdict());
         assert_eq!((cost.mib, cost.us), (vec![2.0], vec![3000.0]));
-        assert_eq!(cost.line, None);
+        assert_eq!((cost.line, cost.beyond), (None, None));
         assert_eq!(cost.service.map(|at| at[0]), Some(64.0));
+    }
+
+    #[test]
+    fn two_far_points_are_clipped_and_counted() {
+        let mut record = SHORT.record();
+        let device = &mut record.intervals.devices[1];
+        for i in 0..60 {
+            let far = i == 20 || i == 40;
+            device.discards[i] = 10;
+            device.discard_bytes[i] = 640 << 20;
+            device.discard_ms[i] = if far { 9000 } else { 100 };
+        }
+        let cost = cost(&record, &SHORT.verdict());
+        let [mib, us] = cost.top;
+        assert_eq!(mib, None);
+        assert!(
+            us.is_some_and(|us| (12_000.0..200_000.0).contains(&us)),
+            "{us:?}"
+        );
+        assert_eq!(cost.beyond.map(|(n, _, us)| (n, us)), Some((2, 900_000.0)));
     }
 }

@@ -11,7 +11,7 @@ pub(crate) use cost::{Cost, cost};
 pub(crate) use curves::{Curve, Curves, curves, points, response, shares};
 pub(crate) use heat::{Heat, heat};
 pub(crate) use spans::{Kind, Moment, Spans, spans};
-pub(crate) use time::{Chart, Line, Unit, over_time};
+pub(crate) use time::{Chart, Line, Unit, far_below_the_most, over_time};
 
 /// A figure with six significant digits: more were not measured, and would be
 /// most of a report's bytes.

@@ -1,15 +1,16 @@
 //! Charts over time: rates, latencies, discards, debt, queue.
 
 use serde::Serialize;
-use timeline::RunRecord;
 use timeline::record::{Part, PhaseName};
+use timeline::{RunRecord, units};
 
 use super::{moment, short};
+use crate::html::tables;
 use crate::series::{self, Discards};
 use crate::thin::{self, Series};
 
-/// Actors whose rates share a chart: as many as can be told apart.
-const TOGETHER: usize = 4;
+/// So many times what all but one in twenty values stay below is far away.
+const FAR: f64 = 2.5;
 
 /// What a chart's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -34,6 +35,9 @@ pub(crate) struct Chart {
     pub(crate) unit: Unit,
     /// Whether its axis is logarithmic.
     pub(crate) log: bool,
+    /// Where the axis ends, if a few values are so far above the others that they
+    /// would squash them. What lies above it is cut off.
+    pub(crate) top: Option<f64>,
     /// Whether its lines bound bands (percentiles of the same latency).
     pub(crate) bands: bool,
     /// The actors it shows, as indices: whose stalls are shaded.
@@ -60,24 +64,22 @@ pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
     // With hundreds of actors each has fewer points: a report must open.
     let limit = (20 * thin::POINTS / known.max(20)).max(200);
     let mut charts = Vec::new();
-    let groups = known.div_ceil(TOGETHER);
-    for (n, group) in all.chunks(TOGETHER).enumerate() {
-        let title = if groups > 1 {
-            format!("Foreground rate ({} of {groups})", n + 1)
-        } else if let [only] = group {
-            format!("Rate of {}", actors[*only].name)
-        } else {
-            "Foreground rate".to_owned()
+    // A chart each: on one scale a canary beside a fast reader is a line at 0.
+    for &actor in &all {
+        let (rates, together) = series::rates(record, actor);
+        let over = match together {
+            1 => String::new(),
+            n => {
+                let seconds = n as f64 * record.head.interval_ms / 1e3;
+                format!(", means over {}", units::seconds(seconds))
+            }
         };
-        let lines: Vec<(String, Value<'_>)> = group
-            .iter()
-            .map(|&actor| -> (String, Value<'_>) {
-                let rate = move |i| series::rate(record, actor, i).unwrap_or(f64::NAN);
-                (actors[actor].name.clone(), Box::new(rate))
-            })
-            .collect();
-        let chart = Chart::new(&format!("rate-{n}"), title, Unit::PerSecond);
-        charts.push(chart.of(group).filled(record, lines, limit));
+        let title = format!("Rate of {}{over}", actors[actor].name);
+        let mut chart = Chart::new(&format!("rate-{actor}"), title, Unit::PerSecond);
+        chart.top = far_below_the_most(&rates);
+        let rate = move |i: usize| rates[i];
+        let lines: Vec<(String, Value<'_>)> = vec![(actors[actor].name.clone(), Box::new(rate))];
+        charts.push(chart.of(&[actor]).filled(record, lines, limit));
     }
     for &actor in &all {
         let columns = &record.intervals.actors[actor];
@@ -123,6 +125,16 @@ pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
     charts
 }
 
+/// Where an axis is to end so that a few values don't squash all others: the backlog
+/// that an open loop catches up with after a stall comes in one interval.
+pub(crate) fn far_below_the_most(values: &[f64]) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let most = *sorted.last()?;
+    let usual = sorted[(sorted.len() - 1) * 95 / 100];
+    (usual > 0.0 && most > FAR * usual).then(|| short(1.5 * usual))
+}
+
 /// The value of a line in an interval.
 type Value<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
 
@@ -133,6 +145,7 @@ impl Chart {
             title,
             unit,
             log: false,
+            top: None,
             bands: false,
             actors: Vec::new(),
             x: Vec::new(),
@@ -152,6 +165,17 @@ impl Chart {
             "queue" => any(|y| y > 0.0),
             _ => self.unit != Unit::Us || any(f64::is_finite),
         }
+    }
+
+    /// What its axis leaves out, in words; `None` where it shows all.
+    pub(crate) fn cut(&self) -> Option<String> {
+        let top = self.top?;
+        let values = self.lines.iter().flat_map(|line| &line.y);
+        let most = values
+            .copied()
+            .filter(|y| y.is_finite())
+            .fold(0.0, f64::max);
+        (most > top).then(|| format!("cut off; the highest is {}", tables::shown(self.unit, most)))
     }
 
     fn of(mut self, actors: &[usize]) -> Chart {
@@ -207,11 +231,35 @@ mod tests {
     fn each_figure_has_its_chart() {
         let charts = over_time(&T500.record());
         let ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
-        assert_eq!(ids, ["rate-0", "latency-0", "latency-1", "trim", "debt"]);
+        let all = ["rate-0", "rate-1", "latency-0", "latency-1", "trim", "debt"];
+        assert_eq!(ids, all);
         for chart in &charts {
             assert!(chart.lines.iter().all(|line| line.y.len() == chart.x.len()));
             assert!(chart.x.windows(2).all(|pair| pair[0] < pair[1]));
         }
+    }
+
+    #[test]
+    fn a_slow_actor_has_its_own_scale_and_enough_operations_in_each_point() {
+        let mut record = T500.record();
+        let canary = &mut record.intervals.actors[1];
+        for (i, ops) in canary.ops.iter_mut().enumerate() {
+            *ops = u32::from(i % 5 == 0);
+        }
+        let chart = &over_time(&record)[1];
+        assert_eq!(chart.title, "Rate of canary, means over 2.5 s");
+        assert!(chart.lines[0].y.iter().all(|&y| (1.5..2.5).contains(&y)));
+        assert_eq!(chart.top, None);
+    }
+
+    #[test]
+    fn a_backlog_caught_up_with_squashes_nothing() {
+        let mut record = T500.record();
+        record.intervals.actors[1].ops[600] = 1700;
+        let chart = &over_time(&record)[1];
+        assert_eq!(chart.top, Some(150.0));
+        let most = chart.lines[0].y.iter().copied().fold(0.0, f64::max);
+        assert!(most > 16_000.0, "{most}");
     }
 
     #[test]

@@ -34,14 +34,14 @@ pub fn page(comparison: &Comparison, groups: &[Group<'_>]) -> serde_json::Result
         escape::text(&title)
     );
     for summary in &comparison.summaries {
-        html += &format!("<p>{}</p>\n", escape::text(summary));
+        html += &format!("<p class=\"summary\">{}</p>\n", escape::prose(summary));
     }
     html +=
         "<button type=\"button\" id=\"theme\" hidden>Dark or light</button>\n</header>\n<main>\n";
-    runs(&mut html, comparison);
-    figures(&mut html, comparison);
     let drawn = overlay::overlay(groups, comparison);
     timeline(&mut html, &drawn);
+    figures(&mut html, comparison);
+    runs(&mut html, comparison);
     curves(&mut html, &drawn);
     set_up(&mut html, comparison);
     html += &format!(
@@ -74,14 +74,17 @@ fn runs(html: &mut String, comparison: &Comparison) {
                 "<div><span class=\"{}\">{heading}</span>{} {}</div>\n",
                 tables::class(tone),
                 escape::text(&file),
-                escape::text(&run.summary)
+                escape::prose(&run.summary)
             );
         }
         *html += "</dd>\n";
     }
     *html += "</dl>\n<ul class=\"advice\" aria-label=\"What to know\">\n";
     for note in &comparison.notes {
-        *html += &format!("<li class=\"info\">{}</li>\n", escape::text(note));
+        *html += &format!("<li class=\"info\">{}</li>\n", escape::prose(note));
+    }
+    for warning in words::warnings(comparison) {
+        *html += &format!("<li class=\"warn\">{}</li>\n", escape::prose(&warning));
     }
     *html += "</ul>\n</section>\n";
 }
@@ -89,13 +92,15 @@ fn runs(html: &mut String, comparison: &Comparison) {
 fn figures(html: &mut String, comparison: &Comparison) {
     *html += &format!(
         "<section aria-labelledby=\"table-title\">\n<h2 id=\"table-title\">Figures</h2>\n\
-         <p class=\"note\">{}</p>\n",
-        words::LEGEND
+         <p class=\"note\">{}</p>\n<p class=\"note\">{}</p>\n",
+        escape::prose(words::LEGEND),
+        escape::prose(words::COLOURS)
     );
     for table in words::tables(comparison) {
         *html += &format!(
-            "<div class=\"actor overflow\" tabindex=\"0\" role=\"group\" aria-label=\"{0}\">\n<table>\n\
-             <caption><b>{0}</b></caption>\n<thead><tr><td></td>",
+            "{0}<table>\n\
+             <caption><b>{1}</b></caption>\n<thead><tr><td></td>",
+            shell::wide("actor", &table.title),
             escape::text(&table.title)
         );
         for (i, group) in comparison.groups.iter().enumerate() {
@@ -112,13 +117,13 @@ fn figures(html: &mut String, comparison: &Comparison) {
         *html += "</tr></thead>\n<tbody>\n";
         for row in &table.rows {
             *html += &format!("<tr><th scope=\"row\">{}</th>", words::label(row.figure));
-            for (i, side) in row.sides.iter().enumerate() {
-                *html += &format!("<td>{}</td>", words::side(row.unit, side));
+            for (i, side) in words::sides(row).iter().enumerate() {
+                *html += &format!("<td>{}</td>", escape::prose(side));
                 if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {
                     *html += &format!(
                         "<td class=\"change {}\">{}</td>",
                         tables::class(words::tone(row, change)),
-                        escape::text(&words::change(row.unit, change))
+                        bracketed(&words::change(row, change))
                     );
                 }
             }
@@ -129,15 +134,27 @@ fn figures(html: &mut String, comparison: &Comparison) {
     *html += "</section>\n";
 }
 
+/// A change whose interval in brackets stays on one line.
+fn bracketed(change: &str) -> String {
+    match change.split_once(" (") {
+        Some((by, interval)) => {
+            let interval = escape::text(interval).replace(' ', "\u{a0}");
+            format!("{} ({interval}", escape::prose(by))
+        }
+        None => escape::prose(change),
+    }
+}
+
 fn timeline(html: &mut String, drawn: &Overlay) {
     *html += &format!(
         "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n\
          <h2 id=\"timeline-title\">Timeline</h2>\n\
-         <p class=\"note\">Time 0 is each run&#39;s first deletion call; of an imported log, which has none, its first discards. \
-         A point is {} long: the mean rate in it, or the longest latency{}. Drag to zoom, double-click to go back. With the keyboard: Tab to a \
-         chart, arrow keys move the cursor (Shift: faster), Enter zooms in, Backspace out, Esc goes \
-         back.</p>\n<noscript><p>The charts need JavaScript; the tables tell the same.</p></noscript>\n",
-        timeline::units::seconds(drawn.step_s),
+         <p class=\"note\">Time 0 is each run&#39;s first deletion call; of an imported log, which has none, its \
+         first discards. The charts begin with the longest deletion and twice its length on both sides. \
+         A point is {} long: the mean rate in it, or the longest latency{}.</p>\n\
+         <p class=\"note\">Drag to zoom, double-click to go back. With the keyboard: Tab to a chart, arrow keys move \
+         the cursor (Shift: faster), Enter zooms in, Backspace out, Esc goes back.</p>\n<noscript><p>The charts need JavaScript; the tables tell the same.</p></noscript>\n",
+        escape::prose(&timeline::units::seconds(drawn.step_s)),
         if drawn.medians {
             "; of repeats the median"
         } else {
@@ -155,11 +172,8 @@ fn timeline(html: &mut String, drawn: &Overlay) {
         *html += "<p class=\"note\">The bars above a chart show when each line&#39;s foreground stalled, in the \
                   colours and the order of the legend.</p>\n";
     }
-    *html += shell::TOOLS;
-    for chart in &drawn.charts {
-        let about = "Arrow keys move the cursor, Enter zooms in, Escape goes back.";
-        shell::figure(html, &chart.id, &chart.title, about);
-    }
+    *html += &shell::tools("Deletion");
+    shell::charts(html, &drawn.charts);
     *html += "</section>\n";
 }
 
@@ -184,7 +198,7 @@ fn curves(html: &mut String, drawn: &Overlay) {
                 "Latency of {} by percentile, during the deletion",
                 curves.name
             ),
-            "The table above has the figures.",
+            "The tables above have the figures.",
         );
     }
     *html += "</div>\n</section>\n";
@@ -193,17 +207,19 @@ fn curves(html: &mut String, drawn: &Overlay) {
 fn set_up(html: &mut String, comparison: &Comparison) {
     *html += "<section aria-labelledby=\"setup-title\">\n\
               <h2 id=\"setup-title\">What differs in the set-up</h2>\n";
-    if comparison.set_up.is_empty() {
+    // Warnings stand above, each once.
+    let others = || comparison.set_up.iter().filter(|d| d.path != "/warnings");
+    if others().next().is_none() {
         *html += "<p>Nothing that is known.</p>\n</section>\n";
         return;
     }
-    *html += "<div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"What differs in the set-up\">\n\
-              <table class=\"setup\">\n<thead><tr><td></td>";
+    *html += &shell::wide("", "What differs in the set-up");
+    *html += "<table class=\"setup\">\n<thead><tr><td></td>";
     for group in &comparison.groups {
         *html += &format!("<th scope=\"col\">{}</th>", escape::text(&group.name));
     }
     *html += "</tr></thead>\n<tbody>\n";
-    for difference in &comparison.set_up {
+    for difference in others() {
         *html += &format!(
             "<tr><th scope=\"row\">{}</th>",
             escape::text(&difference.name)

@@ -25,10 +25,10 @@ pub fn comparison(comparison: &Comparison) -> String {
         text += &format!("{header}\n|---|{}\n", "--:|".repeat(columns));
         for row in &table.rows {
             text += &format!("| {} |", words::label(row.figure));
-            for (i, side) in row.sides.iter().enumerate() {
-                text += &format!(" {} |", words::side(row.unit, side));
+            for (i, side) in words::sides(row).iter().enumerate() {
+                text += &format!(" {side} |");
                 if let Some(change) = i.checked_sub(1).and_then(|i| row.changes.get(i)) {
-                    let told = words::change(row.unit, change);
+                    let told = words::change(row, change);
                     text += &match words::tone(row, change) {
                         Tone::Bad | Tone::Warn => format!(" **{told}** |"),
                         _ => format!(" {told} |"),

@@ -12,7 +12,8 @@ use timeline::compare::{Comparison, Figure, Group};
 use timeline::record::{EventKind, Part, PhaseName, latency_histogram};
 use timeline::{JudgeOptions, RunRecord, judge};
 
-use crate::charts::{self, Chart, Curve, Curves, Kind, Line, Moment, Spans, Unit, moment, short};
+use crate::charts::{self, Chart, Curve, Curves, Kind, Line, Moment, Spans, Unit};
+use crate::charts::{far_below_the_most, moment, short};
 use crate::series::{self, Discards, SIGNIFICANT};
 
 /// Most points of a line.
@@ -101,10 +102,16 @@ pub(super) fn overlay(groups: &[Group<'_>], comparison: &Comparison) -> Overlay 
         medians,
     };
     let actors = actors(comparison);
+    let lanes = drawn.lanes(&actors);
+    let deletions = all().filter_map(Timed::deletion_s);
+    let deletion_s = deletions
+        .chain(lanes.iter().map(|lane| lane.to))
+        .fold(10.0 * step_s, f64::max);
+    let view = [begin.max(-2.0 * deletion_s), end.min(3.0 * deletion_s)];
     Overlay {
         charts: drawn.charts(&actors),
         curves: drawn.curves(&actors),
-        lanes: drawn.lanes(&actors),
+        lanes,
         spans: Spans {
             phases: Vec::new(),
             marks: Vec::new(),
@@ -112,7 +119,12 @@ pub(super) fn overlay(groups: &[Group<'_>], comparison: &Comparison) -> Overlay 
                 at: 0.0,
                 word: "the deletion begins",
             }],
-            view: [begin, end].map(moment),
+            view: if view[0] < view[1] {
+                view
+            } else {
+                [begin, end]
+            }
+            .map(moment),
         },
         step_s,
         medians,
@@ -164,6 +176,30 @@ impl Timed<'_> {
         let baseline = phases.find(|p| p.part == Part::Main && p.name == PhaseName::Baseline);
         let first = self.record.intervals.at_s.first().copied();
         baseline.map(|p| p.at_s).or(first).unwrap_or(0.0) - self.zero_s
+    }
+
+    /// How long it deleted and discarded what it had deleted; `None` if nothing tells.
+    fn deletion_s(&self) -> Option<f64> {
+        let record = self.record;
+        let ends = record.events.iter().filter(|event| {
+            matches!(
+                event.kind,
+                EventKind::DeletionReturned | EventKind::DebtPaid
+            )
+        });
+        let calls = record.deletions.iter().filter(|d| d.part == Part::Main);
+        let discards = self.discards.last_s(record);
+        let all = calls.map(|d| d.at_s + d.seconds).chain(discards);
+        let main = |at: &f64| *at <= self.main_end_s();
+        let last = all.chain(ends.map(|event| event.at_s)).filter(main);
+        last.reduce(f64::max).map(|at| at - self.zero_s)
+    }
+
+    /// Where the control part begins, or the record ends.
+    fn main_end_s(&self) -> f64 {
+        let mut phases = self.record.phases.iter();
+        let control = phases.find(|p| p.part == Part::Control && p.at_s > self.zero_s);
+        control.map_or(self.record.intervals.end_s(), |p| p.at_s)
     }
 
     fn end_s(&self) -> f64 {
@@ -242,21 +278,33 @@ struct Drawn<'a> {
 impl Drawn<'_> {
     fn charts(&self, actors: &[(&str, &str)]) -> Vec<Chart> {
         let mut charts = Vec::new();
+        let all = |chart: &Chart| -> Vec<f64> {
+            chart
+                .lines
+                .iter()
+                .flat_map(|line| &line.y)
+                .copied()
+                .collect()
+        };
         for (n, &(name, op)) in actors.iter().enumerate() {
             let title = format!("Rate of {name}");
-            let lines = self.lines(Join::Mean, |run, i| {
-                series::rate(run.record, index(run.record, (name, op), actors)?, i)
+            let lines = self.lines(Join::Mean, |run| {
+                let (rates, _) = index(run.record, (name, op), actors)
+                    .map_or((Vec::new(), 1), |actor| series::rates(run.record, actor));
+                move |i| rates.get(i).copied().filter(|rate| rate.is_finite())
             });
             let chart = self.chart(format!("rate-{n}"), title, Unit::PerSecond, lines);
             charts.extend(chart.map(|chart| Chart {
+                top: far_below_the_most(&all(&chart)),
                 actors: vec![n],
                 ..chart
             }));
         }
         for (n, &(name, op)) in actors.iter().enumerate() {
             let title = format!("Latency of {name}: p99, or the wait of the oldest in flight");
-            let lines = self.lines(Join::Most, |run, i| {
-                series::latency_us(run.record, index(run.record, (name, op), actors)?, i)
+            let lines = self.lines(Join::Most, |run| {
+                let actor = index(run.record, (name, op), actors);
+                move |i| series::latency_us(run.record, actor?, i)
             });
             let chart = self.chart(format!("latency-{n}"), title, Unit::Us, lines);
             charts.extend(chart.map(|chart| Chart {
@@ -265,14 +313,14 @@ impl Drawn<'_> {
                 ..chart
             }));
         }
-        let trim = self.lines(Join::Mean, |run, i| run.discards.rate(run.record, i));
+        let trim = self.lines(Join::Mean, |run| |i| run.discards.rate(run.record, i));
         charts.extend(self.chart(
             "trim".into(),
             "Discarded (TRIM)".into(),
             Unit::BytesPerSecond,
             trim,
         ));
-        let debt = self.lines(Join::Most, |run, i| Some(run.discards.debt[i] as f64));
+        let debt = self.lines(Join::Most, |run| |i| Some(run.discards.debt[i] as f64));
         let owes = |line: &Line| line.y.iter().any(|&y| y > 0.0);
         if debt.iter().any(owes) {
             let title = "Discard debt: freed, not yet discarded".to_owned();
@@ -291,6 +339,7 @@ impl Drawn<'_> {
             title,
             unit,
             log: false,
+            top: None,
             bands: false,
             actors: Vec::new(),
             x: self.grid.middles(),
@@ -376,12 +425,15 @@ impl Drawn<'_> {
     }
 
     /// A line for each run, or for each group.
-    fn lines(&self, join: Join, value: impl Fn(&Timed<'_>, usize) -> Option<f64>) -> Vec<Line> {
+    fn lines<'s, V>(&'s self, join: Join, values: impl Fn(&'s Timed<'s>) -> V) -> Vec<Line>
+    where
+        V: Fn(usize) -> Option<f64>,
+    {
         let named = self.named().into_iter();
-        let line = |(name, runs): (String, &[Timed<'_>])| {
+        let line = |(name, runs): (String, &'s [Timed<'s>])| {
             let laid: Vec<Vec<f64>> = runs
                 .iter()
-                .map(|run| self.grid.laid(run, join, |i| value(run, i)))
+                .map(|run| self.grid.laid(run, join, values(run)))
                 .collect();
             let middle = |n: usize| median(laid.iter().map(|run| run[n]));
             let y = (0..self.grid.count).map(|n| short(middle(n))).collect();

@@ -2,12 +2,13 @@
 
 use timeline::JudgeOptions;
 use timeline::RunRecord;
-use timeline::compare::{Comparison, Group, Run, compare};
+use timeline::compare::{Comparison, Figure, Group, Run, compare};
 use timeline::record::{DeletionLine, Latency, Part, PhaseHistogram, PhaseName, latency_histogram};
 
-use super::{html, json, markdown, overlay, terminal};
+use super::{html, json, markdown, overlay, terminal, words};
 use crate::common::{self, READER, SHORT};
 use crate::terminal::Style;
+use crate::words::Tone;
 
 fn record(of: &common::Run) -> RunRecord {
     let mut record = of.record();
@@ -18,8 +19,7 @@ fn record(of: &common::Run) -> RunRecord {
         seconds: 0.21,
         bytes: of.bytes,
         files: 1,
-        errors: 0,
-        continuous: false,
+        ..DeletionLine::default()
     });
     record
 }
@@ -116,11 +116,52 @@ fn overlays_begin_with_the_deletion() {
         assert!((low[0] - 18.2).abs() < 0.15, "{}", low[0]);
         assert!((low[low.len() - 1] - 35.1).abs() < 0.15, "{low:?}");
     }
+    // The deletion takes 35 s: its baselines of 33 and its recoveries of 20 s are shorter than twice that.
+    let [from, to] = drawn.spans.view;
     assert!(
-        (drawn.spans.view[0] + 33.3).abs() < 0.2,
-        "{:?}",
-        drawn.spans.view
+        (from + 33.3).abs() < 0.2 && (to - 55.1).abs() < 0.3,
+        "{from} {to}"
     );
+}
+
+#[test]
+fn the_axis_begins_with_the_deletion_and_twice_its_length_on_both_sides() {
+    let run = record(&SHORT);
+    let groups = groups(&[("a", &[&run]), ("b", &[&run])]);
+    let drawn = overlay::overlay(&groups, &compare(&groups));
+    // 5.0 s until the first discard and 0.2 s of them.
+    let [from, to] = drawn.spans.view;
+    assert!(
+        (from + 10.4).abs() < 0.4 && (to - 15.6).abs() < 0.6,
+        "{from} {to}"
+    );
+    assert!(drawn.charts[0].x[0] < -39.0);
+}
+
+#[test]
+fn a_shorter_and_deeper_stall_is_not_called_worse() {
+    let deep = |left, stall_s| {
+        record(&common::Run {
+            left,
+            stall_s,
+            ..READER
+        })
+    };
+    let (a, b) = (deep(0.4, 16.9), deep(0.001, 8.0));
+    let groups = groups(&[("a", &[&a]), ("b", &[&b])]);
+    let comparison = compare(&groups);
+    let row = |figure| {
+        comparison
+            .figures
+            .iter()
+            .find(|f| f.figure == figure)
+            .unwrap()
+    };
+    let tone = |figure| words::tone(row(figure), &row(figure).changes[0]);
+    assert_eq!(tone(Figure::Stall), Tone::Good);
+    assert!(!matches!(tone(Figure::Depth), Tone::Bad | Tone::Warn));
+    let depth = words::change(row(Figure::Depth), &row(Figure::Depth).changes[0]);
+    assert!(depth.contains(" points"), "{depth}");
 }
 
 #[test]

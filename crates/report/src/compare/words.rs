@@ -1,8 +1,9 @@
 //! Figures and their changes in words.
 
+use timeline::compare::RunTold;
 use timeline::compare::{
-    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, Percentile, Side,
-    Stretch, Unit,
+    Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, Percentile, Stretch,
+    Unit,
 };
 use timeline::units;
 
@@ -10,6 +11,13 @@ use crate::words::Tone;
 
 /// A change of at least this share is worth a colour that stands out.
 const MUCH: f64 = 0.1;
+
+/// An interval to no more than this many times the value, or one part in as many, is
+/// given in per cent.
+const NARROW: f64 = 2.0;
+
+/// A wider one than this says nothing.
+const WIDE: f64 = 10.0;
 
 /// What a figure is called in a table.
 pub(crate) fn label(figure: Figure) -> &'static str {
@@ -42,27 +50,19 @@ pub(crate) fn label(figure: Figure) -> &'static str {
     }
 }
 
-/// A value with its unit.
-pub(crate) fn value(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::OpsPerSecond => units::rate(value),
-        Unit::Seconds if value == 0.0 => "0 s".to_owned(),
-        Unit::Seconds => units::seconds(value),
-        Unit::Microseconds => units::latency_us(value),
-        Unit::BytesPerSecond => format!("{}/s", units::bytes_decimal(value as u64)),
-        Unit::Bytes => units::bytes(value as u64),
-        Unit::Count => units::count(value.round() as u64),
-        Unit::Share => units::percent(value),
-    }
-}
-
-/// A group's value.
-pub(crate) fn side(unit: Unit, side: &Side) -> String {
-    let sign = if side.is_lower_bound { "≥ " } else { "" };
-    match side.value {
-        Some(told) => format!("{sign}{}", value(unit, told)),
-        None => "–".to_owned(),
-    }
+/// A figure in each group, all in one unit.
+pub(crate) fn sides(row: &Compared) -> Vec<String> {
+    let values: Vec<Option<f64>> = row.sides.iter().map(|side| side.value).collect();
+    let shown = row.unit.show(&values).into_iter();
+    shown
+        .zip(&row.sides)
+        .map(
+            |(shown, side)| match side.is_lower_bound && side.value.is_some() {
+                true => format!("≥ {shown}"),
+                false => shown,
+            },
+        )
+        .collect()
 }
 
 /// A share with its sign and no unit, e.g. `+24.8`.
@@ -78,25 +78,40 @@ fn signed(share: f64) -> String {
     }
 }
 
-/// An absolute change, with its sign.
-fn moved(unit: Unit, by: f64) -> String {
+/// An absolute change, with its sign, in the unit of the row.
+fn moved(row: &Compared, by: f64) -> String {
     let sign = if by < 0.0 { "−" } else { "+" };
-    format!("{sign}{}", value(unit, by.abs()))
+    let most = row
+        .sides
+        .iter()
+        .filter_map(|side| side.value)
+        .fold(0.0, f64::max);
+    format!("{sign}{}", row.unit.show(&[Some(by.abs()), Some(most)])[0])
 }
 
-/// What became of a figure, e.g. `+24.8 % (+22.1 to +27.6)`.
-pub(crate) fn change(unit: Unit, change: &Change) -> String {
-    let interval = match (change.relative_low, change.relative_high) {
+/// What became of a figure, e.g. `+24.8 % (+22.1 to +27.6)`; of one that is a share
+/// itself in percentage points, e.g. `−4.2 points (−5.0 to −3.3)`.
+pub(crate) fn change(row: &Compared, change: &Change) -> String {
+    let points = row.unit == Unit::Share;
+    let (low, high) = if points {
+        (change.absolute_low, change.absolute_high)
+    } else {
+        (change.relative_low, change.relative_high)
+    };
+    let interval = match (low, high) {
         (Some(low), Some(high)) if change.basis != Basis::Counted => {
             format!(" ({} to {})", signed(low), signed(high))
         }
         _ => String::new(),
     };
+    let unit = if points { "points" } else { "%" };
     let by = match (change.relative, change.absolute) {
+        (_, Some(absolute)) if points => format!("{} points", signed(absolute)),
         (Some(relative), _) => format!("{} %", signed(relative)),
-        (None, Some(absolute)) => moved(unit, absolute),
+        (None, Some(absolute)) => moved(row, absolute),
         (None, None) => String::new(),
     };
+    let narrow = interval.replace(')', &format!(" {unit})"));
     match (change.finding, change.why) {
         (ChangeFinding::Differs, _) => format!("{by}{interval}"),
         (ChangeFinding::Same, _) => match change.within.filter(|&within| within > 0.0) {
@@ -111,8 +126,27 @@ pub(crate) fn change(unit: Unit, change: &Change) -> String {
             "can't tell: a lower bound".to_owned()
         }
         (ChangeFinding::CannotTell, Some(Doubt::TooNoisy)) => {
-            format!("can't tell{}", interval.replace(')', " %)"))
+            format!("can't tell{}", hidden(change, &narrow))
         }
+        (ChangeFinding::CannotTell, Some(Doubt::TooFew)) => {
+            format!("can't tell from one run{}", hidden(change, &narrow))
+        }
+    }
+}
+
+/// What noise may hide, in brackets: the `narrow` interval, a factor, or nothing where that
+/// says nothing.
+fn hidden(change: &Change, narrow: &str) -> String {
+    let (Some(low), Some(high)) = (change.relative_low, change.relative_high) else {
+        return String::new();
+    };
+    let times = (1.0 + high).max(1.0 / (1.0 + low));
+    if times <= NARROW {
+        narrow.to_owned()
+    } else if times <= WIDE {
+        format!(" (up to {times:.1} times more or less)")
+    } else {
+        String::new()
     }
 }
 
@@ -173,7 +207,33 @@ pub(crate) fn values(values: &[String]) -> String {
     values.join(" / ")
 }
 
-/// What the brackets and colours mean.
+/// What the brackets mean.
 pub(crate) const LEGEND: &str = "In brackets: the 95 % confidence interval, in per cent of the \
-    first. Same: no difference was seen, and 10 % would have been. Once: it happens once in a run, so only \
+    first; of shares, in percentage points. Same: no difference was seen, and 10 % would have been. Once: it happens once in a run, so only \
     repeats tell.";
+
+/// What the colours mean, where there are some.
+pub(crate) const COLOURS: &str = "Green: better for those who use the system. Red: at least 10 % worse. \
+    Amber: a little worse. Blue: neither.";
+
+/// Warnings of all runs, each once, with the runs that have it.
+pub(crate) fn warnings(comparison: &Comparison) -> Vec<String> {
+    let runs: Vec<&RunTold> = comparison.groups.iter().flat_map(|g| &g.runs).collect();
+    let mut seen: Vec<(&str, Vec<&str>)> = Vec::new();
+    for run in &runs {
+        for warning in &run.warnings {
+            match seen.iter_mut().find(|(text, _)| text == warning) {
+                Some((_, names)) if names.contains(&run.name.as_str()) => {}
+                Some((_, names)) => names.push(&run.name),
+                None => seen.push((warning, vec![&run.name])),
+            }
+        }
+    }
+    let whose = |names: &[&str]| match names.len() {
+        n if n == runs.len() => "all runs".to_owned(),
+        _ => names.join(", "),
+    };
+    let seen = seen.iter();
+    seen.map(|(text, names)| format!("{}: {text}", whose(names)))
+        .collect()
+}

@@ -2,6 +2,12 @@
 
 use serde::Serialize;
 
+/// The units that figures are shown with.
+const UNITS: [&str; 18] = [
+    "ns", "µs", "us", "ms", "s", "min", "h", "%", "B", "KiB", "MiB", "GiB", "TiB", "kB", "MB",
+    "GB", "TB", "points",
+];
+
 /// Text that is text wherever it stands in a page, also in a quoted attribute.
 pub(crate) fn text(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len() + 8);
@@ -17,6 +23,23 @@ pub(crate) fn text(raw: &str) -> String {
             '\u{2028}' | '\u{2029}' => safe.push('\n'),
             c if c.is_control() && c != '\n' => safe.push('\u{fffd}'),
             c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// [`text`] for sentences: a number and its unit stay on one line.
+pub(crate) fn prose(raw: &str) -> String {
+    let mut safe = text(raw);
+    for (at, _) in safe.clone().match_indices(' ').rev() {
+        let number = safe[..at].ends_with(|c: char| c.is_ascii_digit());
+        let unit: &str = safe[at + 1..]
+            .split(|c: char| c.is_whitespace() || ",;:.()".contains(c))
+            .next()
+            .unwrap_or_default();
+        let unit = unit.strip_suffix("/s").unwrap_or(unit);
+        if number && UNITS.contains(&unit) {
+            safe.replace_range(at..=at, "\u{a0}");
         }
     }
     safe
@@ -64,6 +87,17 @@ mod tests {
             let markup = ['<', '>', '"', '\'', '\u{1b}', '\0'];
             prop_assert!(!safe.contains(markup));
         }
+    }
+
+    #[test]
+    fn a_number_and_its_unit_stay_together() {
+        assert_eq!(
+            prose("4.0 GiB in 1 file took 0.94 s (49 % of 43,700/s), 1.1 GB/s; 3 min 20 s."),
+            "4.0\u{a0}GiB in 1 file took 0.94\u{a0}s (49\u{a0}% of 43,700/s), 1.1\u{a0}GB/s; \
+             3\u{a0}min 20\u{a0}s."
+        );
+        assert_eq!(prose("depth 8 s <b>"), "depth 8\u{a0}s &lt;b&gt;");
+        assert_eq!(prose("a 4 sided 7"), "a 4 sided 7");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use timeline::units;
 use timeline::{RunRecord, Verdict};
 
 use super::{Data, escape, set_up, shell, tables};
+use crate::charts::{Heat, Moment};
 use crate::words;
 
 pub(super) fn page(
@@ -19,11 +20,11 @@ pub(super) fn page(
     let mut html = shell::begin(&title);
     html += &format!(
         "<a class=\"skip\" href=\"#timeline\">To the timeline</a>\n<header>\n\
-         <p class=\"finding {}\">{heading}</p>\n<h1>{}</h1>\n<p class=\"where\">{}</p>\n\
+         <p class=\"finding {}\">{heading}</p>\n<h1>{}</h1>\n{}\
          <button type=\"button\" id=\"theme\" hidden>Dark or light</button>\n</header>\n<main>\n",
         tables::class(tone),
-        escape::text(&verdict.summary),
-        escape::text(&set_up::line(&record.head)),
+        escape::prose(&verdict.summary),
+        set_up::lines(&record.head),
     );
     html += &tables::before_during_after(verdict, record);
     html += &tables::advice(verdict, record);
@@ -39,13 +40,14 @@ pub(super) fn page(
 fn timeline(html: &mut String, record: &RunRecord, data: &Data) {
     *html += "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n\
               <h2 id=\"timeline-title\">Timeline</h2>\n\
-              <p class=\"note\">Grey: phases. Red with a bar on top: the actor stalled. Yellow: it dipped \
-              without discards. Latencies are response times; the maximum includes the wait of the \
-              oldest operation still in flight. Drag to zoom, double-click to go back. With the \
-              keyboard: Tab to a chart, arrow keys move the cursor (Shift: faster), Enter zooms in, \
-              Backspace out, Esc goes back.</p>\n\
+              <p class=\"note\">Grey bands: phases. Red with a bar on top: the actor stalled. Yellow: it \
+              dipped without discards. Latencies are response times; the maximum includes the wait of the \
+              oldest operation still in flight.</p>\n\
+              <p class=\"note\">Drag to zoom, double-click to go back. With the keyboard: Tab to a chart, arrow \
+              keys move the cursor (Shift: faster), Enter zooms in, Backspace out, Esc goes back.</p>\n\
               <noscript><p>The charts need JavaScript; the tables tell the same.</p></noscript>\n";
-    *html += shell::TOOLS;
+    *html += &events(&data.spans.events);
+    *html += &shell::tools("From baseline");
     let most = data.charts.iter().map(|chart| chart.x.len()).max();
     if let Some(most) = most.filter(|&most| most < record.intervals.len()) {
         *html += &format!(
@@ -56,12 +58,38 @@ fn timeline(html: &mut String, record: &RunRecord, data: &Data) {
             units::count(record.intervals.len() as u64)
         );
     }
-    for chart in &data.charts {
-        let about = "Arrow keys move the cursor, Enter zooms in, Escape goes back.";
-        shell::figure(html, &chart.id, &chart.title, about);
-    }
+    shell::charts(html, &data.charts);
     *html += &tables::over_time(record, &data.charts, &data.spans);
     *html += "</section>\n";
+}
+
+/// The dashed lines in words, with their moments.
+fn events(events: &[Moment]) -> String {
+    if events.is_empty() {
+        return String::new();
+    }
+    let told: Vec<String> = events
+        .iter()
+        .map(|event| format!("{} at {:.2} s", event.word, event.at))
+        .collect();
+    format!(
+        "<p class=\"note events\">Dashed lines: {}.</p>\n",
+        escape::prose(&told.join("; "))
+    )
+}
+
+/// How long the heat maps' columns are.
+fn columns(heat: &[Heat]) -> String {
+    let widths = heat.iter().map(Heat::widths);
+    let [least, most] = widths.fold([f64::INFINITY, 0.0], |[least, most], [a, b]| {
+        [a.min(least), b.max(most)]
+    });
+    let (least, most) = (units::seconds(least), units::seconds(most));
+    if least == most {
+        format!("A column is {most}, as fine as this record has it.")
+    } else {
+        format!("A column is {least} during the deletion, and up to {most} elsewhere.")
+    }
 }
 
 fn heat(html: &mut String, data: &Data) {
@@ -70,8 +98,11 @@ fn heat(html: &mut String, data: &Data) {
     if data.heat.is_empty() {
         *html += "<p class=\"note\">This record has no histograms of single seconds.</p>\n";
     } else {
-        *html += "<p class=\"note\">How many operations completed with which latency; the brighter, the \
-                  more (logarithmic). A stall is a gap with a bright fleck high above its end.</p>\n";
+        *html += &format!(
+            "<p class=\"note\">How many operations completed with which latency. A stall is a gap with a \
+             fleck high above its end. {}</p>\n",
+            escape::prose(&columns(&data.heat))
+        );
     }
     for heat in &data.heat {
         let about = "Operations by time and latency; the percentile curves tell the same in sum.";
@@ -107,19 +138,33 @@ fn cost(html: &mut String, data: &Data) {
         return;
     }
     *html += "<section aria-labelledby=\"cost-title\">\n<h2 id=\"cost-title\">Cost of a discard</h2>\n\
-              <p class=\"note\">A point is an interval: the mean size of its discards and their mean wait, \
-              which includes their queueing, so it lies above what a discard alone takes.</p>\n";
-    let about = match data.cost.line {
+              <p class=\"note\">S is the time for which one discard occupies the drive, and L its size. a is the \
+              fixed time of every discard, b the time for each MiB of it: S = a + b·L. A point is an \
+              interval: the mean size of its discards and their mean wait. The wait includes queueing, so \
+              points lie above the line.</p>\n";
+    let mut about = match data.cost.line {
         Some([a, b]) => format!(
-            "The line is S = {} + {} per MiB.",
-            timeline::units::latency_us(a),
-            timeline::units::latency_us(b)
+            "Here S = {} + {} per MiB.",
+            units::latency_us(a),
+            units::latency_us(b)
         ),
-        None => "This record gives no line S = a + b·L: that takes discards of different sizes, each seen to \
+        None => {
+            "This record gives no a and b: they take discards of different sizes, each seen to \
                  hold up the foreground."
-            .to_owned(),
+                .to_owned()
+        }
     };
-    *html += &format!("<p class=\"note\">{}</p>\n", escape::text(&about));
+    if let Some([mib, us]) = data.cost.service {
+        about += &format!(
+            " The ring marks S as the verdict has it: {} at {}.",
+            units::latency_us(us),
+            units::bytes((mib * units::MIB as f64) as u64)
+        );
+    }
+    if let Some(beyond) = data.cost.told_beyond() {
+        about += &format!(" {beyond}: the axes are cut so that the others can be seen.");
+    }
+    *html += &format!("<p class=\"note\">{}</p>\n", escape::prose(&about));
     shell::figure(html, "cost", "Wait of discards by their size", &about);
     *html += "</section>\n";
 }

@@ -1,14 +1,53 @@
 //! What somebody else needs in order to repeat the run.
 
-use timeline::record::{EndReason, EventKind, Head};
-use timeline::{RunRecord, Verdict};
+use timeline::record::{DeviceInfo, EndReason, EventKind, Head};
+use timeline::{RunRecord, Verdict, units};
 
 use super::escape;
 use crate::terminal::{self, Style};
 use crate::words;
 
-/// Where and when, in a line.
-pub(super) fn line(head: &Head) -> String {
+/// Where and when, and on which drives: what a reader must know to compare it.
+pub(super) fn lines(head: &Head) -> String {
+    // Lines break between the parts, with the comma at the end.
+    let span = |part: &String| format!("<span>{}", escape::prose(part));
+    let lines = [place(head), stack(head)].into_iter();
+    lines
+        .filter(|parts| !parts.is_empty())
+        .map(|parts| parts.iter().map(span).collect::<Vec<_>>().join(",</span> "))
+        .map(|line| format!("<p class=\"where\">{line}</span></p>\n"))
+        .collect()
+}
+
+/// The file system, and the drives below it with their firmware and size.
+fn stack(head: &Head) -> Vec<String> {
+    let fs = head.target.fs.clone().into_iter();
+    fs.chain(head.devices.iter().filter(|d| d.leaf).map(drive))
+        .collect()
+}
+
+fn drive(device: &DeviceInfo) -> String {
+    let told = |text: &Option<String>| {
+        let text = text
+            .as_deref()
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
+        text.map(str::to_owned)
+    };
+    let mut text = match told(&device.model) {
+        Some(model) => format!("{model} ({})", device.name),
+        None => device.name.clone(),
+    };
+    if let Some(firmware) = told(&device.firmware) {
+        text += &format!(", firmware {firmware}");
+    }
+    if device.size_bytes > 0 {
+        text += &format!(", {}", units::bytes(device.size_bytes));
+    }
+    text
+}
+
+fn place(head: &Head) -> Vec<String> {
     let mut parts = Vec::new();
     let on = match head.host.name.as_str() {
         "" => String::new(),
@@ -25,7 +64,7 @@ pub(super) fn line(head: &Head) -> String {
     if head.started_unix_s > 0.0 {
         parts.push(words::utc(head.started_unix_s));
     }
-    parts.join(", ")
+    parts
 }
 
 /// The section with all of it.
@@ -75,7 +114,7 @@ pub(super) fn section(record: &RunRecord, verdict: &Verdict) -> serde_json::Resu
         if value.is_empty() {
             continue;
         }
-        html += &format!("<dt>{name}</dt><dd>{}</dd>\n", escape::text(&value));
+        html += &format!("<dt>{name}</dt><dd>{}</dd>\n", escape::prose(&value));
     }
     html += "</dl>\n";
     let told = record.events.iter().filter(|event| {
@@ -84,7 +123,11 @@ pub(super) fn section(record: &RunRecord, verdict: &Verdict) -> serde_json::Resu
     let notes: Vec<String> = told
         .map(|event| {
             let detail = event.detail.as_deref().unwrap_or_default();
-            format!("<li>{:.1} s: {}</li>\n", event.at_s, escape::text(detail))
+            format!(
+                "<li>{:.1}&nbsp;s: {}</li>\n",
+                event.at_s,
+                escape::prose(detail)
+            )
         })
         .collect();
     if !notes.is_empty() {

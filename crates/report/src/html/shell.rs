@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::escape;
+use crate::charts::Chart;
 
 const UPLOT_CSS: &str = include_str!("../../assets/uplot/uPlot.min.css");
 const UPLOT_JS: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
@@ -25,17 +26,20 @@ const POLICY: &str = concat!(
     "img-src data:; base-uri 'none'; form-action 'none'"
 );
 
-/// Buttons above the charts over time.
-pub(crate) const TOOLS: &str = "<div class=\"tools\" role=\"toolbar\" \
-    aria-label=\"Zoom of all charts over time\" hidden>\n\
-    <button type=\"button\" data-do=\"in\">Zoom in</button>\n\
-    <button type=\"button\" data-do=\"out\">Zoom out</button>\n\
-    <button type=\"button\" data-do=\"left\" aria-label=\"Earlier\">◀</button>\n\
-    <button type=\"button\" data-do=\"right\" aria-label=\"Later\">▶</button>\n\
-    <button type=\"button\" data-do=\"stall\">Stall</button>\n\
-    <button type=\"button\" data-do=\"view\">From baseline</button>\n\
-    <button type=\"button\" data-do=\"all\">All</button>\n\
-    <label><input type=\"checkbox\" id=\"log\" checked> logarithmic latency</label>\n</div>\n";
+/// Buttons above the charts over time; `view` names the stretch that is shown first.
+pub(crate) fn tools(view: &str) -> String {
+    format!(
+        "<div class=\"tools\" role=\"toolbar\" aria-label=\"Zoom of all charts over time\" hidden>\n\
+         <button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n\
+         <button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n\
+         <button type=\"button\" data-do=\"left\" aria-label=\"Earlier\">◀</button>\n\
+         <button type=\"button\" data-do=\"right\" aria-label=\"Later\">▶</button>\n\
+         <button type=\"button\" data-do=\"stall\">Stall</button>\n\
+         <button type=\"button\" data-do=\"view\">{view}</button>\n\
+         <button type=\"button\" data-do=\"all\">All</button>\n\
+         <label><input type=\"checkbox\" id=\"log\" checked> log latency</label>\n</div>\n"
+    )
+}
 
 /// Everything before the body's first element.
 pub(crate) fn begin(title: &str) -> String {
@@ -70,10 +74,34 @@ pub(crate) fn end(mut html: String, data: &impl Serialize) -> serde_json::Result
     Ok(html)
 }
 
+/// The begin of what holds a table that can be wider than a phone, with the hint that
+/// it scrolls: the script shows it where it does.
+pub(crate) fn wide(class: &str, title: &str) -> String {
+    format!(
+        "<p class=\"more\" hidden>Scroll the table sideways to see all of it. →</p>\n\
+         <div class=\"overflow {class}\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">\n",
+        escape::text(title)
+    )
+}
+
+/// Places for charts over time, with what their axes leave out.
+pub(crate) fn charts(html: &mut String, charts: &[Chart]) {
+    for chart in charts {
+        let about = "Arrow keys move the cursor, Enter zooms in, Escape goes back.";
+        figure(html, &chart.id, &chart.title, about);
+        if let Some(cut) = chart.cut() {
+            *html += &format!(
+                "<p class=\"note cut\">The axis is {}.</p>\n",
+                escape::prose(&cut)
+            );
+        }
+    }
+}
+
 /// A place for a chart: the script fills it, a screen reader reads its label.
 pub(crate) fn figure(html: &mut String, id: &str, title: &str, about: &str) {
-    let title = escape::text(title);
-    let about = escape::text(about);
+    let title = escape::prose(title);
+    let about = escape::prose(about);
     *html += &format!(
         "<figure id=\"{id}\">\n<figcaption>{title}</figcaption>\n\
          <div class=\"plot\" tabindex=\"0\" role=\"group\" aria-roledescription=\"chart\" \

@@ -48,12 +48,12 @@ fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
          <th scope=\"col\">{before}</th><th scope=\"col\">{during}</th><th scope=\"col\">{after}</th>\
          </tr></thead>\n<tbody>\n",
         escape::text(&seen.actor),
-        escape::text(&what)
+        escape::prose(&what)
     );
     let service = seen.service.filter(|_| seen.loop_kind.is_open());
     for row in Row::told(seen) {
         let [before, during, after] =
-            [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
+            [seen.baseline, seen.delete, seen.recovery].map(|f| escape::prose(&row.cell(&f)));
         *html += &format!(
             "<tr><th scope=\"row\">{}</th><td>{before}</td><td class=\"{}\">{during}</td>\
              <td>{after}</td></tr>\n",
@@ -61,8 +61,8 @@ fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
             class(row.tone(seen))
         );
         if let Some(service) = service.filter(|_| row != Row::Ops) {
-            let [before, during, after] =
-                [service.baseline, service.delete, service.recovery].map(|f| row.service_cell(&f));
+            let [before, during, after] = [service.baseline, service.delete, service.recovery]
+                .map(|f| escape::prose(&row.service_cell(&f)));
             *html += &format!(
                 "<tr class=\"service\"><th scope=\"row\">{} service</th><td>{before}</td>\
                  <td>{during}</td><td>{after}</td></tr>\n",
@@ -72,7 +72,7 @@ fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
     }
     *html += "</tbody>\n</table>\n";
     for note in figures::notes(seen) {
-        *html += &format!("<p class=\"note\">{}</p>\n", escape::text(&note));
+        *html += &format!("<p class=\"note\">{}</p>\n", escape::prose(&note));
     }
     *html += "</div>\n";
 }
@@ -87,11 +87,11 @@ pub(super) fn advice(verdict: &Verdict, record: &RunRecord) -> String {
         html += &format!(
             "<li class=\"{}\">{}</li>\n",
             class(words::reason_tone(reason)),
-            escape::text(&words::advice(reason, record))
+            escape::prose(&words::advice(reason, verdict, record))
         );
     }
     for warning in &verdict.warnings {
-        html += &format!("<li class=\"warn\">{}</li>\n", escape::text(warning));
+        html += &format!("<li class=\"warn\">{}</li>\n", escape::prose(warning));
     }
     html + "</ul>\n"
 }
@@ -106,7 +106,7 @@ pub(super) fn figures(verdict: &Verdict) -> String {
             "<dt>{}</dt><dd class=\"{}\">{}</dd>\n",
             fact.label,
             class(fact.tone),
-            escape::text(&fact.text)
+            escape::prose(&fact.text)
         );
     }
     html + "</dl>\n</section>\n"
@@ -192,7 +192,7 @@ fn range(unit: Unit, least: f64, most: f64) -> String {
 }
 
 /// A value of a chart, with its unit.
-pub(super) fn shown(unit: Unit, value: f64) -> String {
+pub(crate) fn shown(unit: Unit, value: f64) -> String {
     match unit {
         Unit::PerSecond => units::rate(value),
         Unit::Us => units::latency_us(value),

@@ -36,6 +36,15 @@ impl Axis {
         }
     }
 
+    /// From 0 to a given end.
+    pub(super) fn to(high: f64) -> Axis {
+        Axis {
+            low: 0.0,
+            high,
+            log: false,
+        }
+    }
+
     /// Around all values above 0, logarithmic.
     pub(super) fn log_around(values: impl Iterator<Item = f64>) -> Axis {
         let positive = values.filter(|v| v.is_finite() && *v > 0.0);
@@ -182,6 +191,30 @@ impl Frame {
             text(name)
         ));
         self.legend_x += 54.0 + 7.0 * name.chars().count() as f64;
+    }
+
+    /// A key of colours between two words.
+    pub(super) fn key(&mut self, from: &str, colours: &[&str], to: &str) {
+        let (mut x, y) = (self.legend_x, TOP - 17.0);
+        let begin = 7.0 * from.chars().count() as f64 + 6.0;
+        self.raw(&format!(
+            "<text x=\"{x:.1}\" y=\"{}\">{}</text>",
+            y + 9.0,
+            text(from)
+        ));
+        x += begin;
+        for colour in colours {
+            self.raw(&format!(
+                "<rect x=\"{x:.1}\" y=\"{y}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>"
+            ));
+            x += 14.0;
+        }
+        let x = x + 6.0;
+        self.raw(&format!(
+            "<text x=\"{x:.1}\" y=\"{}\">{}</text>",
+            y + 9.0,
+            text(to)
+        ));
     }
 
     /// The y axis with its grid.

@@ -20,12 +20,13 @@ pub(super) fn over_time(chart: &Chart, spans: &Spans) -> String {
         let lines = chart.lines.iter();
         lines.flat_map(|line| (0..chart.x.len()).filter(shown).map(|i| line.y[i]))
     };
-    let y = if chart.log {
-        Axis::log_around(values())
-    } else {
-        Axis::from_zero(values())
+    let y = match chart.top {
+        _ if chart.log => Axis::log_around(values()),
+        Some(high) => Axis::to(high),
+        None => Axis::from_zero(values()),
     };
-    let mut frame = Frame::new(&chart.title, x, y);
+    let cut = chart.cut().map_or(String::new(), |cut| format!(" ({cut})"));
+    let mut frame = Frame::new(&format!("{}{cut}", chart.title), x, y);
     phases(&mut frame, spans);
     for (kind, colour, opacity) in [(Kind::Stall, "#d55e00", 0.2), (Kind::Dip, "#f0e442", 0.35)] {
         for (from, to) in spans.united(kind, &chart.actors) {
@@ -64,18 +65,15 @@ pub(super) fn heat(heat: &Heat, spans: &Spans) -> String {
         log: true,
     };
     let mut frame = Frame::new(&format!("Latencies of {}", heat.name), x, y);
-    let cells = || heat.cells.iter().flat_map(|column| column.chunks_exact(2));
-    let most = cells().map(|cell| cell[1]).max().unwrap_or(1).max(2) as f64;
     let mut paths = vec![String::new(); HEAT.len()];
     let tall = frame.y(heat.lowest_us) - frame.y(heat.lowest_us * heat.ratio);
-    for (column, cells) in heat.cells.iter().enumerate() {
-        let from = heat.from + column as f64 * heat.column_s;
-        if from + heat.column_s < x.low || from > x.high {
+    for column in &heat.columns {
+        if column.to < x.low || column.from > x.high {
             continue;
         }
-        let (left, right) = (frame.x(from), frame.x(from + heat.column_s));
-        for cell in cells.chunks_exact(2) {
-            let shade = (cell[1] as f64).ln() / most.ln() * (HEAT.len() - 1) as f64;
+        let (left, right) = (frame.x(column.from), frame.x(column.to));
+        for cell in column.cells.chunks_exact(2) {
+            let shade = heat.shade(column, cell[1]) * (HEAT.len() - 1) as f64;
             let bottom = frame.y(heat.lowest_us * heat.ratio.powi(cell[0] as i32));
             paths[(shade.round() as usize).min(HEAT.len() - 1)] += &format!(
                 "M{left:.1} {bottom:.1}h{:.1}v{:.1}H{left:.1}z",
@@ -93,6 +91,12 @@ pub(super) fn heat(heat: &Heat, spans: &Spans) -> String {
     }
     frame.y_axis(Unit::Us);
     seconds(&mut frame, x);
+    let [least, most] = heat.per_s.map(|v| ticks::label(Unit::PerSecond, v));
+    frame.key(
+        &least,
+        &HEAT,
+        &format!("{most} operations per second in a cell"),
+    );
     frame.finish()
 }
 
@@ -136,11 +140,18 @@ pub(super) fn curves(curves: &Curves) -> String {
 /// What discards of which size cost.
 pub(super) fn cost(cost: &Cost, drives: &str) -> String {
     let sizes = cost.mib.iter().copied();
-    let x = Axis::from_zero(sizes.chain(cost.service.map(|at| at[0])));
+    let all = Axis::from_zero(sizes.chain(cost.service.map(|at| at[0])));
+    let x = cost.top[0].map_or(all, Axis::to);
     let line = cost.line.map(|[a, b]| [a, a + b * x.high]);
     let waits = cost.us.iter().copied().chain(cost.service.map(|at| at[1]));
-    let y = Axis::from_zero(waits.chain(line.map(|ends| ends[1])));
+    let all = Axis::from_zero(waits.chain(line.map(|ends| ends[1])));
+    let y = cost.top[1].map_or(all, |high| {
+        Axis::to(line.map_or(high, |ends| high.max(ends[1])))
+    });
     let mut frame = Frame::new(&format!("Wait of discards by their size: {drives}"), x, y);
+    if let Some(beyond) = cost.told_beyond() {
+        frame.captions(&beyond, "");
+    }
     frame.y_axis(Unit::Us);
     let marks: Vec<(f64, String)> = ticks::linear(x.low, x.high, 6, false)
         .into_iter()
@@ -150,7 +161,7 @@ pub(super) fn cost(cost: &Cost, drives: &str) -> String {
     for (&mib, &us) in cost.mib.iter().zip(&cost.us) {
         let (x, y) = (frame.x(mib), frame.y(us));
         frame.raw(&format!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{}\"/>",
+            "<circle clip-path=\"url(#plot)\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{}\"/>",
             COLOURS[0]
         ));
     }

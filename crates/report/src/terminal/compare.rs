@@ -89,10 +89,11 @@ fn rows(page: &mut Page, comparison: &Comparison, rows: &[&Compared]) {
 fn row(page: &mut Page, row: &Compared, i: usize, change: &Change, beside: Option<usize>) {
     let name = format!("  {}", left(words::label(row.figure), NAME));
     let wide = beside.unwrap_or(VALUE);
-    let value = |i: usize| right(&words::side(row.unit, &row.sides[i]), wide);
+    let sides = words::sides(row);
+    let value = |i: usize| right(&sides[i], wide);
     let text = ink(
         Ink::of(words::tone(row, change)),
-        words::change(row.unit, change),
+        words::change(row, change),
     );
     let mut line = vec![ink(Ink::Dim, name), plain(value(0)), plain(value(i))];
     if beside.is_some() {

@@ -12,7 +12,7 @@ mod verdict;
 pub use live::{LiveLine, live};
 pub use set_up::set_up;
 pub use timeline::timeline;
-pub use verdict::verdict;
+pub use verdict::{conditions, verdict};
 
 /// How text is to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,8 +27,24 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord, style: &Style) -> String {
         let label = ink(Ink::Dim, format!("  {}", fact.label));
         page.labelled(label, LABEL, &[ink(Ink::of(fact.tone), fact.text)]);
     }
+    checked(&mut page, verdict);
     advice(&mut page, verdict, record);
     page.finish()
+}
+
+/// What became of each `--fail-on`, a line each; nothing without one.
+pub fn conditions(verdict: &Verdict, style: &Style) -> String {
+    let mut page = Page::new(style);
+    checked(&mut page, verdict);
+    page.finish()
+}
+
+fn checked(page: &mut Page, verdict: &Verdict) {
+    for checked in &verdict.conditions {
+        let (tone, text) = words::condition(checked);
+        let label = ink(Ink::Dim, "  --fail-on");
+        page.labelled(label, LABEL, &[ink(Ink::of(tone), text)]);
+    }
 }
 
 fn advice(page: &mut Page, verdict: &Verdict, record: &RunRecord) {
@@ -37,7 +53,11 @@ fn advice(page: &mut Page, verdict: &Verdict, record: &RunRecord) {
     }
     for &reason in &verdict.reasons {
         let hue = Ink::of(words::reason_tone(reason));
-        page.labelled(ink(hue, "- "), 2, &[plain(words::advice(reason, record))]);
+        page.labelled(
+            ink(hue, "- "),
+            2,
+            &[plain(words::advice(reason, verdict, record))],
+        );
     }
     for warning in &verdict.warnings {
         page.labelled(ink(Ink::Yellow, "! "), 2, &[plain(warning.as_str())]);

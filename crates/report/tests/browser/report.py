@@ -15,7 +15,7 @@ from cdp import Browser, Fault
 
 
 def three(value, unit):
-    return f"{value:.0f} {unit}" if abs(value) >= 99.95 else f"{value:.1f} {unit}"
+    return f"{value:.0f}\u00a0{unit}" if abs(value) >= 99.95 else f"{value:.1f}\u00a0{unit}"
 
 
 def scaled(value, steps):
@@ -37,7 +37,7 @@ def figure(unit, value):
     if unit == "count":
         return f"{int(value + 0.5):,}"
     if unit == "bytes" and value < 1024 or unit == "bytes_per_second" and value < 1000:
-        return f"{int(value + 0.5)} B" + ("/s" if unit == "bytes_per_second" else "")
+        return f"{int(value + 0.5)}\u00a0B" + ("/s" if unit == "bytes_per_second" else "")
     text = {"us": TIME_US, "bytes_per_second": DECIMAL, "bytes": BINARY}[unit]
     return scaled(value, text) + ("/s" if unit == "bytes_per_second" else "")
 
@@ -105,6 +105,30 @@ def drag(browser, chart, start, end):
     browser.run("new Promise(done => setTimeout(done, 50))")
 
 
+def labels(browser, data):
+    """Each chart over time has labels for its event lines: none on another, none outside."""
+    low, high = data["spans"]["view"]
+    seen = browser.run(
+        "trimbench.plots.filter(p => p.chart).map(p => [p.id, p.node.getBoundingClientRect().right,"
+        " [...p.node.querySelectorAll('.event')].map(e => { const r = e.getBoundingClientRect();"
+        " return [r.left, r.top, r.right, r.bottom, e.textContent]; })])")
+    wanted = any(low < event["at"] < high for event in data["spans"]["events"])
+    for name, right, boxes in seen:
+        check(boxes or not wanted, name, "has no label for its events")
+        for i, a in enumerate(boxes):
+            check(a[2] <= right + 1, name, "has a label outside:", a)
+            for b in boxes[i + 1:]:
+                apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+                check(apart, name, "has labels on each other:", a, b)
+
+
+def hints(browser):
+    """A table says that it scrolls where, and only where, it is wider than its place."""
+    for wide, hidden in browser.run("[...document.querySelectorAll('.overflow')].map(t =>"
+                                    " [t.scrollWidth > t.clientWidth + 1, t.previousElementSibling.hidden])"):
+        check(wide != hidden, "a table is", "wider" if wide else "no wider", "and its hint is wrong")
+
+
 def same_view(browser, low, high, slack):
     """All charts over time show the same stretch."""
     for at in browser.run("trimbench.plots.filter(p => p.chart || p.heat).map(p => [p.id, p.u.scales.x.min, p.u.scales.x.max])"):
@@ -139,7 +163,11 @@ def explore(browser, page, data, shots):
         browser.screenshot(shots / "dark.png")
     browser.run("document.querySelector('#theme').click()")
 
+    labels(browser, data)
+    hints(browser)
     browser.size(390, 844, mobile=True)
+    labels(browser, data)
+    hints(browser)
     wide = browser.run("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     check(wide[0] <= wide[1], "on a phone the page is", wide[0], "wide instead of", wide[1])
     for chart in data["charts"][:2]:
@@ -165,10 +193,11 @@ def stalls(browser, data):
         values(browser, first, (middle - lane["from"] + around) / (lane["to"] - lane["from"] + 2 * around))
         name = re.escape(first["lines"][lane["line"]]["name"])
         said = cursor(browser, first["id"])["text"]
-        check(re.search(name + r" \S+(?: \S+)? \(stalled\)", said), "of a stall at", middle, "is said", said)
+        check(re.search(name + r" \S+(?:\u00a0\S+)? \(stalled\)", said), "of a stall at", middle, "is said", said)
         seen = browser.run(
             f"(() => {{ const {{ u, chart }} = trimbench.plots.find(p => p.id === '{first['id']}');"
-            f" const top = u.bbox.top - 4 * devicePixelRatio * (chart.lines.length - {lane['line']}) + devicePixelRatio;"
+            f" const top = u.bbox.top - devicePixelRatio * (15 * Math.min(3, trimbench.data.spans.events.length)"
+            f" + 4 * (chart.lines.length - {lane['line']}) - 1);"
             " const pixel = document.createElement('canvas').getContext('2d', { willReadFrequently: true });"
             " const at = v => { pixel.clearRect(0, 0, 1, 1);"
             " pixel.drawImage(u.ctx.canvas, Math.round(u.valToPos(v, 'x', true)), Math.round(top), 1, 1, 0, 0, 1, 1);"

@@ -107,12 +107,15 @@ pub fn device(name: &str, kind: DeviceKind, level: u32, below: &[&str]) -> Devic
             ata_trim: None,
         },
         slower: None,
+        counting: Default::default(),
+        drive: None,
     }
 }
 
 pub fn head(canary: bool, interval_s: f64) -> Head {
     Head {
         schema: RUN_SCHEMA.into(),
+        run: None,
         version: "0.1.0".into(),
         started_unix_s: 1.7e9,
         host: Host {
@@ -130,6 +133,7 @@ pub fn head(canary: bool, interval_s: f64) -> Head {
             discard: DiscardSetting::On,
             size_bytes: 1862 * GIB,
             available_bytes: Some(1400 * GIB),
+            discards_at_most: None,
         },
         scenario: serde_json::Value::Null,
         interval_ms: interval_s * 1e3,
@@ -268,6 +272,7 @@ impl Run {
             depth: self.left,
             lost_s: self.stall_s * (1.0 - self.left),
             worst_latency_us: Some(1.3 * service),
+            limit_us: None,
         };
         let mut foreground = vec![Foreground {
             actor: "reader".into(),
@@ -281,9 +286,11 @@ impl Run {
             service: None,
             ops_ratio: Some(self.left),
             lost_s: Some(stall.lost_s),
+            detectable: Some(0.1),
             stall: Some(stall),
             dips: Vec::new(),
             unfinished: None,
+            stall_by_others: None,
         }];
         if self.canary {
             let hundred = |figures: Figures| Figures {
@@ -340,17 +347,27 @@ impl Run {
                 bytes: self.bytes,
                 files: 1,
                 seconds: 0.21,
+                ..Deletion::default()
             }),
+            try_bytes: None,
             fit: Some(Fit {
                 service_us: Some(service),
                 at_mib: Some(self.discard_bytes as f64 / 1_048_576.0),
                 barrier: Some(true),
                 ops_per_discard: Some(8.0),
+                ops_per_discard_95: Some([7.8, 8.2]),
+                depth: Some(8),
+                blocked: Some(1.0 - self.left),
+                blocked_95: Some([0.99 - self.left, 1.01 - self.left]),
                 ..Fit::default()
             }),
             control: None,
             slower: None,
+            conditions: Vec::new(),
+            run: Default::default(),
+            target: Default::default(),
             warnings: Vec::new(),
+            others: None,
         }
     }
 }
@@ -396,8 +413,7 @@ pub fn hour() -> (RunRecord, Vec<Line>) {
         seconds: 0.21,
         bytes: run.bytes,
         files: 1,
-        errors: 0,
-        continuous: false,
+        ..DeletionLine::default()
     });
     let mut noise = Noise(7);
     let mut seconds = Vec::new();

@@ -7,8 +7,8 @@ use super::{Card, KEYS};
 impl fmt::Display for Card {
     /// TOML that reads back as the same card.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "name = {}", quoted(&self.name))?;
-        writeln!(f, "about = {}", quoted(&self.about))?;
+        writeln!(f, "name = {}", toml_text(&self.name))?;
+        writeln!(f, "about = {}", toml_text(&self.about))?;
         let mut section = "";
         for key in KEYS {
             let Some(entry) = self.entries.get(key.path) else {
@@ -24,7 +24,7 @@ impl fmt::Display for Card {
                 key.name(),
                 value(&entry.text),
                 entry.note.sure.name(),
-                quoted(&entry.note.source),
+                toml_text(&entry.note.source),
             )?;
         }
         Ok(())
@@ -43,12 +43,12 @@ fn value(text: &str) -> String {
     if number || text == "true" || text == "false" {
         text.to_owned()
     } else {
-        quoted(text)
+        toml_text(text)
     }
 }
 
 /// A basic string of TOML.
-fn quoted(text: &str) -> String {
+fn toml_text(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

@@ -66,7 +66,7 @@ impl Fit {
     }
 
     fn discards(&self, entries: &mut Entries<'_>) {
-        let rests = format!("{} discards", units::count(self.discards));
+        let rests = units::counted(self.discards, "discard");
         let (a, b) = self.costs();
         entries.add(
             "discard.a",
@@ -141,6 +141,13 @@ impl Fit {
             ),
         };
         (phi.value, Sure::Derived, source)
+    }
+
+    /// a in microseconds and b in microseconds per MiB as [`Fit::card`] has them: measured, or
+    /// what it assumes in their place.
+    pub fn costs_in_card(&self) -> (f64, f64) {
+        let (a, b) = self.costs();
+        (a.us, b.us)
     }
 
     /// a and b, or what takes their place.

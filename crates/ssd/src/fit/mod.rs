@@ -269,10 +269,12 @@ impl Fit {
             a_us: self.a_us.value(),
             b_us_per_mib: self.b_us_per_mib.value(),
             phi: self.share.phi.value(),
+            phi_95: self.share.phi.estimate().map(|phi| [phi.low, phi.high]),
             service_us: known,
             at_mib: known.map(|_| self.at_mib),
             barrier: self.share.is_barrier(),
             ops_per_discard: self.share.ops_per_discard,
+            ..self.share.judged
         }
     }
 }

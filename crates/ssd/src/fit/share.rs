@@ -30,6 +30,8 @@ pub struct Share {
     pub depth: Option<u32>,
     /// Time that others lost for each discard, in microseconds.
     pub lost_us: Option<f64>,
+    /// What the judge says of it, with its intervals.
+    pub judged: timeline::verdict::Fit,
 }
 
 /// Whether discards are a barrier, and what says so.
@@ -74,6 +76,7 @@ impl Share {
             ops_per_discard: None,
             depth: None,
             lost_us: None,
+            judged: timeline::verdict::Fit::default(),
         }
     }
 
@@ -119,7 +122,8 @@ pub(super) fn of(
     let judged = verdict.fit.as_ref();
     let mut lost_us = None;
     let mut phi = phi(record, verdict, seen, evidence, service_us, &mut lost_us);
-    let batches = judged.and_then(|f| f.barrier);
+    let told = judged.filter(|f| f.ops_per_discard_95.is_some());
+    let batches = told.map(|f| f.barrier == Some(true));
     let barrier = barrier(batches, &phi, evidence.devices);
     if let (Some(Barrier::Batches | Barrier::TimeLost), Figure::Known(phi)) = (barrier, &mut phi)
         && (phi.value > NO_BARRIER || (barrier == Some(Barrier::Batches) && phi.high >= BARRIER))
@@ -133,6 +137,7 @@ pub(super) fn of(
         ops_per_discard: judged.and_then(|f| f.ops_per_discard),
         depth: Some(seen.loop_kind.depth()),
         lost_us,
+        judged: judged.copied().unwrap_or_default(),
     }
 }
 

@@ -26,6 +26,7 @@ pub fn head(fs: &str, readers: Readers, devices: usize) -> Head {
     };
     Head {
         schema: RUN_SCHEMA.into(),
+        run: None,
         version: "0".into(),
         started_unix_s: 1.7e9,
         host: Host::default(),
@@ -138,8 +139,7 @@ pub fn record(outcome: &Outcome, fs: &str, readers: Readers, deleted: Time) -> R
             seconds: 0.001,
             bytes,
             files: 1,
-            errors: 0,
-            continuous: false,
+            ..DeletionLine::default()
         }],
         histograms: vec![],
         end: Some(End {

@@ -133,6 +133,9 @@ pub enum Doubt {
     LowerBound,
     /// It scatters too much to see a difference of 10 %.
     TooNoisy,
+    /// A single run has fewer than about eight independent intervals of it, and they
+    /// scatter too much: repeat the runs.
+    TooFew,
 }
 
 /// What an interval was made from.

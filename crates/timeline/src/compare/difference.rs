@@ -1,34 +1,34 @@
-//! Whether a figure differs between two groups of runs: the bootstrap over repeats.
+//! Whether a figure differs between two groups of runs.
 //!
-//! Runs are drawn with replacement, and of each drawn run one of its own
-//! resamplings (hierarchical). Two corrections make the spread of the group's
-//! mean what it should be for the few repeats there are:
+//! Repeats tell it best: their means scatter as the runs do, or as the intervals within
+//! them make them, if that is more. A single run is as uncertain as its own intervals
+//! make it, or as the repeats of the other group scatter.
 //!
-//! - runs drawn from `n` scatter less than runs do, by (n − 1)/n (Hesterberg 2015,
-//!   "What teachers should know about the bootstrap"), so they are spread apart;
-//! - that the runs' figures scatter from interval to interval is in their own
-//!   scatter already; it is added only as far as they scatter less than that.
-//!
-//! With repeats the interval is the difference ± t × the spread, t of Student's
-//! distribution with Welch's degrees of freedom: two or three runs can't show
-//! their own tails. With one run of each it is the middle 95 % of the
-//! resamplings, and says nothing about how the next run would come out.
+//! Of two figures above 0 the ratio is looked at, on the log scale: no interval of a
+//! ratio reaches below −100 %. The interval is Student's t wide, with Welch's degrees
+//! of freedom: few runs or intervals can't show their own tails.
 
 use super::comparison::{Basis, Change, ChangeFinding, Doubt, Side};
-use super::replicate::{Noise, SEEDS, Told};
-use crate::judge::stats::{RESAMPLES, Random, middle_95};
+use super::replicate::{Noise, Told};
+use super::spread::Spread;
 
 /// Closer than this share of the reference is `same`; a loss of as much is what
 /// a verdict of `none` would have seen.
 const CLOSE: f64 = 0.1;
+
+/// One run tells little with fewer independent intervals than this.
+const ENOUGH: f64 = 8.0;
+
+/// Wider than by this power of e no interval is told.
+const WIDEST: f64 = 20.0;
 
 /// One group's figure.
 pub(super) struct Sided<'a> {
     /// Of the runs that tell it.
     told: Vec<&'a Told>,
     mean: f64,
-    /// The runs' standard deviation; `None` of a single one.
-    scatter: Option<f64>,
+    /// The runs' variance; `None` of a single one.
+    between: Option<f64>,
     /// Mean variance within the runs.
     within: f64,
 }
@@ -56,14 +56,11 @@ impl<'a> Sided<'a> {
         }
         let mean = told.iter().map(|t| t.value).sum::<f64>() / n;
         let squares = told.iter().map(|t| (t.value - mean).powi(2)).sum::<f64>();
-        let within = told.iter().map(|t| match &t.noise {
-            Noise::Counted | Noise::Once => 0.0,
-            Noise::Deviations(streams) => variance(streams.iter().flatten().copied()),
-        });
+        let within = told.iter().map(|t| t.noise.variance()).sum::<f64>();
         Some(Sided {
             mean,
-            scatter: (told.len() > 1).then(|| (squares / (n - 1.0)).sqrt()),
-            within: within.sum::<f64>() / n,
+            between: (told.len() > 1).then(|| squares / (n - 1.0)),
+            within: within / n,
             told,
         })
     }
@@ -72,38 +69,26 @@ impl<'a> Sided<'a> {
         self.told.iter().any(|t| t.is_lower_bound)
     }
 
-    /// What the group's mean could have been: one of the two streams.
-    fn means(&self, stream: usize, borrowed: Option<f64>) -> Vec<f64> {
-        let mut random = Random(SEEDS[stream].rotate_left(17));
-        let n = self.told.len();
-        let between = self.scatter.or(borrowed);
-        // As far as the runs scatter less than their intervals make them.
-        let share = match between {
-            Some(between) if self.within > 0.0 => {
-                (1.0 - between * between / self.within).max(0.0).sqrt()
+    /// How uncertain the mean is; `None` where nothing tells. A single run scatters as
+    /// much as the runs of the `other` group do.
+    fn spread(&self, other: &Sided<'_>) -> Option<Spread> {
+        let n = self.told.len() as f64;
+        let (between, degrees) = match (self.between, other.between) {
+            (Some(between), _) => (between, n - 1.0),
+            (None, Some(between)) => (between, other.told.len() as f64 - 1.0),
+            (None, None) => {
+                return match self.told[0].noise {
+                    Noise::Counted => Some(Spread::NONE),
+                    Noise::Once => None,
+                    Noise::Within(spread) => Some(spread),
+                };
             }
-            Some(_) => 0.0,
-            None => 1.0,
         };
-        let apart = match n {
-            1 => 0.0,
-            _ => (n as f64 / (n as f64 - 1.0)).sqrt(),
-        };
-        (0..RESAMPLES)
-            .map(|_| {
-                let drawn = (0..n).map(|_| {
-                    let told = self.told[random.below(n)];
-                    let within = match &told.noise {
-                        Noise::Counted | Noise::Once => 0.0,
-                        Noise::Deviations(streams) => *random.pick(&streams[stream]),
-                    };
-                    apart * (told.value - self.mean) + share * within
-                });
-                let moved = drawn.sum::<f64>() / n as f64;
-                let lent = borrowed.map_or(0.0, |scatter| scatter * normal(&mut random));
-                self.mean + moved + lent
-            })
-            .collect()
+        Some(Spread {
+            variance: between.max(self.within) / n,
+            degrees,
+            ..Spread::NONE
+        })
     }
 }
 
@@ -133,15 +118,17 @@ pub(super) fn change(
     let relative = |d: f64| Some(d / reference.mean.abs()).filter(|_| reference.mean != 0.0);
     change.absolute = Some(difference);
     change.relative = relative(difference);
-    let Some((low, high, basis)) = interval(reference, other, difference) else {
+    let (Some(first), Some(second)) = (reference.spread(other), other.spread(reference)) else {
         change.why = Some(Doubt::MeasuredOnce);
         return change;
     };
+    let (low, high) = interval((reference.mean, first), (other.mean, second));
     change.absolute_low = Some(low);
     change.absolute_high = Some(high);
-    change.relative_low = relative(low);
+    // Nothing is less than none at all.
+    change.relative_low = relative(low).map(|low| low.max(-1.0));
     change.relative_high = relative(high);
-    change.basis = basis;
+    change.basis = basis(reference, other);
     let (more, less) = (
         difference > 0.0 && low > 0.0,
         difference < 0.0 && high < 0.0,
@@ -156,76 +143,48 @@ pub(super) fn change(
     let reach = low.abs().max(high.abs());
     let close = relative(reach).filter(|&reach| reach <= CLOSE);
     let close = close.or((reach == 0.0).then_some(0.0));
+    let few = first.independent.min(second.independent) < ENOUGH;
     (change.finding, change.why, change.within) = if bound {
         (ChangeFinding::CannotTell, Some(Doubt::LowerBound), None)
     } else if more || less {
         (ChangeFinding::Differs, None, None)
     } else if close.is_some() {
         (ChangeFinding::Same, None, close)
+    } else if few {
+        (ChangeFinding::CannotTell, Some(Doubt::TooFew), None)
     } else {
         (ChangeFinding::CannotTell, Some(Doubt::TooNoisy), None)
     };
     change
 }
 
-/// The difference's 95 % interval, and what it was made from; `None` where nothing tells it.
-fn interval(
-    reference: &Sided<'_>,
-    other: &Sided<'_>,
-    difference: f64,
-) -> Option<(f64, f64, Basis)> {
-    let sides = [reference, other];
-    let (basis, degrees) = match (reference.scatter, other.scatter) {
-        (None, None) => {
-            let all = || sides.iter().flat_map(|side| &side.told);
-            if all().any(|t| matches!(t.noise, Noise::Once)) {
-                return None;
-            }
-            let sampled = all().any(|t| matches!(t.noise, Noise::Deviations(_)));
-            let basis = if sampled {
-                Basis::Intervals
-            } else {
-                Basis::Counted
-            };
-            (basis, None)
-        }
-        (Some(_), Some(_)) => (Basis::Repeats, None),
-        (Some(_), None) => (Basis::RepeatsOfOne, Some(reference.told.len() as f64 - 1.0)),
-        (None, Some(_)) => (Basis::RepeatsOfOne, Some(other.told.len() as f64 - 1.0)),
-    };
-    let lent = |side: &Sided<'_>, by: &Sided<'_>| match side.scatter {
-        Some(_) => None,
-        None => by.scatter,
-    };
-    let streams =
-        |side: &Sided<'_>, by: &Sided<'_>| [0, 1].map(|stream| side.means(stream, lent(side, by)));
-    let [first, second] = [streams(reference, other), streams(other, reference)];
-    // Each stream of one against the other of the other, both ways round: so the
-    // interval of two groups swapped is the same with its sign turned.
-    let pairs = [(&second[1], &first[0]), (&second[0], &first[1])];
-    let mut differences: Vec<f64> = pairs
-        .iter()
-        .flat_map(|(other, reference)| other.iter().zip(*reference).map(|(o, r)| o - r))
-        .collect();
-    if matches!(basis, Basis::Intervals | Basis::Counted) {
-        let (low, high) = middle_95(&mut differences)?;
-        return Some((low, high, basis));
+/// The 95 % interval of the second value's difference from the first.
+fn interval(first: (f64, Spread), second: (f64, Spread)) -> (f64, f64) {
+    if first.0 > 0.0 && second.0 > 0.0 {
+        let each = [first, second].map(|(value, spread)| spread.times(1.0 / value));
+        let half = half(each[0].and(each[1])).min(WIDEST);
+        let ratio = second.0 / first.0;
+        let at = |moved: f64| first.0 * (ratio * moved.exp() - 1.0);
+        (at(-half), at(half))
+    } else {
+        let half = half(first.1.and(second.1));
+        (second.0 - first.0 - half, second.0 - first.0 + half)
     }
-    let spread = |streams: &[Vec<f64>; 2]| variance(streams.iter().flatten().copied());
-    let variances = [spread(&first), spread(&second)];
-    let half = student_95(degrees.unwrap_or_else(|| welch(&sides, variances)))
-        * (variances[0] + variances[1]).sqrt();
-    Some((difference - half, difference + half, basis))
 }
 
-/// Welch's (1947) degrees of freedom of a difference of two means.
-fn welch(sides: &[&Sided<'_>; 2], variances: [f64; 2]) -> f64 {
-    let parts = sides.iter().zip(variances);
-    let below: f64 = parts
-        .map(|(side, variance)| variance * variance / (side.told.len() as f64 - 1.0).max(1.0))
-        .sum();
-    let above = (variances[0] + variances[1]).powi(2);
-    if below > 0.0 { above / below } else { 1.0 }
+/// Half the length of the 95 % interval.
+fn half(spread: Spread) -> f64 {
+    student_95(spread.degrees) * spread.variance.sqrt()
+}
+
+fn basis(reference: &Sided<'_>, other: &Sided<'_>) -> Basis {
+    let counted = |side: &Sided<'_>| matches!(side.told[0].noise, Noise::Counted);
+    match (reference.between, other.between) {
+        (Some(_), Some(_)) => Basis::Repeats,
+        (None, None) if counted(reference) && counted(other) => Basis::Counted,
+        (None, None) => Basis::Intervals,
+        _ => Basis::RepeatsOfOne,
+    }
 }
 
 /// Student's t that 95 % lie within, by degrees of freedom: a table, and between
@@ -249,22 +208,6 @@ pub fn student_95(degrees: f64) -> f64 {
     );
     let at = (1.0 / below - 1.0 / degrees) / (1.0 / below - 1.0 / (below + 1.0));
     low + (high - low) * at
-}
-
-fn variance(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let (mut n, mut sum) = (0.0, 0.0);
-    for value in values.clone() {
-        n += 1.0;
-        sum += value;
-    }
-    let mean = sum / f64::max(n, 1.0);
-    values.map(|v| (v - mean).powi(2)).sum::<f64>() / f64::max(n, 1.0)
-}
-
-/// A standard normal deviate (Box and Muller 1958).
-fn normal(random: &mut Random) -> f64 {
-    let (u, v) = (random.unit(), random.unit());
-    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
 #[cfg(test)]

@@ -229,15 +229,20 @@ impl Figure {
         }
     }
 
-    /// Which way it gets better.
+    /// Which way it gets better for those who use the system.
+    ///
+    /// A stall's depth is neither: a deeper stall that is shorter can cost less. Its
+    /// length and the lost time, which weighs both, say what it cost. The time with
+    /// discards in service is neither: spread by pauses they take longer and cost less.
     pub fn better(self) -> Better {
         match self {
-            Figure::BaselineRate
-            | Figure::DeleteRate
-            | Figure::OpsRatio
-            | Figure::Depth
-            | Figure::TrimRate => Better::Higher,
-            Figure::DiscardBytes | Figure::DiscardCommands => Better::Neither,
+            Figure::BaselineRate | Figure::DeleteRate | Figure::OpsRatio | Figure::TrimRate => {
+                Better::Higher
+            }
+            Figure::Depth
+            | Figure::DiscardBytes
+            | Figure::DiscardCommands
+            | Figure::DiscardActive => Better::Neither,
             _ => Better::Lower,
         }
     }

@@ -1,25 +1,26 @@
 //! Runs, or groups of repeated runs, against each other: what differs, by how
 //! much, and how sure that is.
 //!
-//! Pure, and always the same for the same records: the resampling has fixed
-//! seeds, and groups that change places change nothing but the signs.
+//! Pure, and always the same for the same records; groups that change places turn
+//! each ratio over and change nothing else.
 //!
-//! 1. `replicate`: each figure of each run, and how it could have come out
-//!    otherwise: the bootstrap over the run's intervals.
-//! 2. `difference`: the groups' means, and the 95 % interval of their difference:
-//!    the bootstrap over repeats.
+//! 1. `replicate`: each figure of each run, and how uncertain the scatter of the
+//!    run's intervals makes it; `spread` knows the statistics of that.
+//! 2. `difference`: the groups' means, and the 95 % interval of their difference.
 //! 3. `set_up`: what else differs, from the heads.
 //!
 //! Each figure is compared for itself: of twenty that are equal one is expected
 //! to be called different.
 
 mod actors;
+mod alike;
 mod comparison;
 pub mod condition;
 mod difference;
 mod figure;
 mod replicate;
 mod set_up;
+mod spread;
 mod summary;
 
 #[cfg(test)]

@@ -1,16 +1,12 @@
-//! How a run's figures could have come out otherwise: the bootstrap over its intervals.
-//!
-//! The intervals of a run are resampled, and each figure computed again from
-//! them. Neighbours resemble each other (a drive works in the background for
-//! seconds), so they are drawn in blocks that follow each other: circular block
-//! bootstrap, Politis and Romano 1992; a block is the cube root of their number
-//! long, after Hall, Horowitz and Jing 1995.
+//! How far a run's figures could be from what they would be on average: from the
+//! scatter of the intervals that each was made of ([`Spread`]).
 
 use crate::judge::samples::{ActorSamples, IntervalLatency, PhaseSamples, Sampled};
-use crate::judge::stats::{MOST, RESAMPLES, Random, mean, median};
-use crate::verdict::{Figures, Foreground};
+use crate::judge::stats::{mean, median};
+use crate::verdict::{Figures, Foreground, Stall};
 
 use super::figure::{Figure, Percentile, Stretch};
+use super::spread::Spread;
 
 /// A figure of one run.
 #[derive(Debug, Clone)]
@@ -21,19 +17,25 @@ pub(super) struct Told {
 }
 
 /// How a figure scatters within its run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Noise {
     /// It is a count: not at all.
     Counted,
     /// It happened once, and nothing within the run tells.
     Once,
-    /// Figures of resampled runs, less its own: two independent streams of them.
-    Deviations([Vec<f64>; 2]),
+    /// As its intervals do.
+    Within(Spread),
 }
 
-/// The streams' seeds: the same for every run and figure, so that which run is the
-/// first of two changes nothing but the sign.
-pub(super) const SEEDS: [u64; 2] = [0x5851_f42d_4c95_7f2d, 0x1405_7b7e_f767_814f];
+impl Noise {
+    /// Its variance within the run; 0 where nothing tells.
+    pub(super) fn variance(self) -> f64 {
+        match self {
+            Noise::Counted | Noise::Once => 0.0,
+            Noise::Within(spread) => spread.variance,
+        }
+    }
+}
 
 /// A figure of an actor; `None` where the run doesn't tell.
 pub(super) fn of_actor(
@@ -44,57 +46,55 @@ pub(super) fn of_actor(
 ) -> Option<Told> {
     let has_baseline = seen.baseline_from.is_some();
     let stall = seen.stall;
-    let none = |value| Some(counted(value)).filter(|_| has_baseline);
     match figure {
         Figure::BaselineRate => {
             let value = seen.baseline.ops_per_s?;
-            Some(around(value, scaled(value, &baseline_factors(samples))))
+            Some(around(value, baseline(value, samples)))
         }
         Figure::DeleteRate => {
             let value = seen.delete.ops_per_s?;
-            Some(around(value, delete_rate(value, samples)))
+            Some(around(value, delete_rate(value, samples, run)))
         }
         Figure::OpsRatio => {
+            let shares: Vec<f64> = samples.covered.iter().map(|c| c.0).collect();
             let value = seen.ops_ratio?;
-            let shares = binned(&samples.covered, |cells| {
-                mean(&cells.iter().map(|c| c.0).collect::<Vec<_>>()).unwrap_or(0.0)
-            });
-            let middle = |picked: &[usize]| median_of(&shares, picked);
-            Some(around(value, against(value, &shares, middle, samples)))
+            Some(around(value, share_left(value, &shares, samples)))
         }
-        Figure::Depth => {
-            let Some(stall) = stall else { return none(1.0) };
-            let full = binned(&samples.full, |cells| mean(cells).unwrap_or(0.0));
-            let middle = |picked: &[usize]| median_of(&full, picked);
-            Some(around(
-                stall.depth,
-                against(stall.depth, &full, middle, samples),
-            ))
+        Figure::Depth => match stall {
+            Some(stall) => {
+                let spread = share_left(stall.depth, &samples.full, samples);
+                Some(around(stall.depth, spread))
+            }
+            // Whether there was none is known unless noise decided it.
+            None if unsure_s(samples, run.low) > 0.0 => once(Some(1.0)),
+            None => Some(counted(1.0)),
         }
+        .filter(|_| has_baseline),
         Figure::Stall | Figure::Longest => {
-            let Some(stall) = stall else { return none(0.0) };
-            let value = if figure == Figure::Stall {
-                stall.seconds
-            } else {
-                stall.longest_s
+            let Some(stall) = stall else {
+                let told = match unsure(samples, run) {
+                    spread if spread.variance > 0.0 => around(0.0, Some(spread)),
+                    _ => counted(0.0),
+                };
+                return has_baseline.then_some(told);
             };
-            // Its intervals are stalled, all of them; where it begins and ends isn't
-            // known closer than one.
-            Some(around(value, resolution(run.interval_s)))
+            let value = match figure {
+                Figure::Stall => stall.seconds,
+                _ => stall.longest_s,
+            };
+            // Where a stall begins and ends isn't known closer than an interval.
+            let spread = Spread::of_ends(run.interval_s).and(unsure(samples, run));
+            Some(around(value, Some(spread)))
         }
-        Figure::Lost => {
-            let Some(value) = seen.lost_s.or(stall.map(|s| s.lost_s)) else {
-                return none(0.0);
-            };
-            let lost = match stall {
-                Some(stall) => {
-                    let edges = resolution(run.interval_s * (1.0 - stall.depth));
-                    added(lost(samples, true), &edges)
-                }
-                None => lost(samples, false),
-            };
-            Some(around(value, lost))
-        }
+        Figure::Lost => match seen.lost_s.or(stall.map(|s| s.lost_s)) {
+            Some(value) => {
+                // Outside a stall only what belongs to it is counted as lost.
+                let counted = unsure(samples, run).times(1.0 - run.low);
+                let lost = lost(samples, stall, run.interval_s).map(|lost| lost.and(counted));
+                Some(around(value, lost))
+            }
+            None => has_baseline.then(|| counted(0.0)),
+        },
         Figure::Worst => once(seen.delete.max_us),
         Figure::Latency(stretch, percentile) => {
             let (figures, i) = match stretch {
@@ -113,10 +113,7 @@ pub(super) fn of_run(run: &Sampled<'_>, figure: Figure) -> Option<Told> {
     let discard = &run.verdict.discard;
     // A run that was watched and had no discards discarded nothing.
     let watched = |n: Option<u64>| n.map(|n| counted(n as f64));
-    let timed = |value: Option<f64>| {
-        let value = value?;
-        Some(around(value, resolution(run.interval_s)))
-    };
+    let timed = |value: Option<f64>| Some(around(value?, Some(Spread::of_ends(run.interval_s))));
     match figure {
         Figure::TrimRate => {
             let value = discard.bytes_per_s?;
@@ -126,29 +123,17 @@ pub(super) fn of_run(run: &Sampled<'_>, figure: Figure) -> Option<Told> {
                     ..counted(value)
                 });
             }
-            let cells = binned(&run.trim, |cells| mean(cells).unwrap_or(0.0));
-            let middle = |picked: &[usize]| median_of(&cells, picked);
-            Some(around(value, ratios(value, cells.len(), middle)))
+            Some(around(value, Spread::of_median(&run.trim, &[])))
         }
         Figure::DiscardBytes => watched(discard.bytes),
         Figure::DiscardCommands => watched(discard.commands),
         Figure::DiscardActive => timed(discard.active_s),
         Figure::Drain => timed(discard.drain_s),
         Figure::Await => {
-            let value = discard.await_us?;
-            let cells = binned(&run.waits, |cells| {
-                let sum = |of: fn(&(f64, f64)) -> f64| cells.iter().map(of).sum::<f64>();
-                (sum(|c| c.0), sum(|c| c.1))
-            });
-            let wait = |picked: &[usize]| {
-                let (ms, commands) = picked.iter().fold((0.0, 0.0), |sum, &i| {
-                    (sum.0 + cells[i].0, sum.1 + cells[i].1)
-                });
-                ms / commands
-            };
-            Some(around(value, ratios(value, cells.len(), wait)))
+            let cells = run.waits.iter().map(|&(ms, commands)| (1e3 * ms, commands));
+            Some(around(discard.await_us?, ratio(cells)))
         }
-        Figure::DeletionSeconds => once(run.verdict.deletion.map(|d| d.seconds)),
+        Figure::DeletionSeconds => once(run.verdict.deletion.as_ref().map(|d| d.seconds)),
         _ => None,
     }
 }
@@ -168,260 +153,162 @@ fn once(value: Option<f64>) -> Option<Told> {
     })
 }
 
-/// A figure that scatters; one whose resampling came to nothing is measured once.
-fn around(value: f64, deviations: [Vec<f64>; 2]) -> Told {
-    let told = |stream: &Vec<f64>| !stream.is_empty() && stream.iter().all(|d| d.is_finite());
-    let noise = if deviations.iter().all(told) {
-        Noise::Deviations(deviations)
-    } else {
-        Noise::Once
-    };
+/// A figure that scatters; one whose intervals don't tell how is measured once.
+fn around(value: f64, spread: Option<Spread>) -> Told {
+    let told = spread.filter(|spread| spread.variance.is_finite());
     Told {
-        noise,
+        noise: told.map_or(Noise::Once, Noise::Within),
         ..counted(value)
     }
 }
 
-/// At most [`MOST`] neighbours taken together: resampling a hundred thousand
-/// intervals would take minutes and say the same.
-fn binned<T: Clone, U>(all: &[T], join: impl Fn(&[T]) -> U) -> Vec<U> {
-    let n = all.len().min(MOST);
-    (0..n)
-        .map(|i| join(&all[i * all.len() / n..(i + 1) * all.len() / n]))
-        .collect()
+/// Spread of what is in proportion to the baseline's rate; `None` of a single cell.
+fn baseline(value: f64, samples: &ActorSamples<'_>) -> Option<Spread> {
+    let rate = median(samples.baseline.iter().copied()).filter(|&rate| rate > 0.0)?;
+    Some(Spread::of_median(&samples.baseline, &samples.quiet)?.times(value / rate))
 }
 
-fn median_of(cells: &[f64], picked: &[usize]) -> f64 {
-    median(picked.iter().map(|&i| cells[i])).unwrap_or(f64::NAN)
+/// Spread of a share of the baseline, the median of these, which scatters as the baseline does.
+fn share_left(value: f64, shares: &[f64], samples: &ActorSamples<'_>) -> Option<Spread> {
+    Some(Spread::of_median(shares, &[])?.and(baseline(value, samples)?))
 }
 
-/// What `statistic` says of each resampling of `0..n`: two streams. Empty for
-/// fewer than two: one interval doesn't tell how it scatters.
-fn resampled(n: usize, statistic: impl Fn(&[usize]) -> f64) -> [Vec<f64>; 2] {
-    if n < 2 {
-        return [Vec::new(), Vec::new()];
+/// Spread of one more cell of the baseline, as a share of its rate.
+fn of_cell(samples: &ActorSamples<'_>) -> Option<Spread> {
+    let rate = mean(&samples.baseline).filter(|&rate| rate > 0.0)?;
+    Some(Spread::of_another(&samples.baseline, &samples.quiet)?.times(1.0 / rate))
+}
+
+/// A cell's share of the baseline is taken to scatter by this much at least: few cells
+/// often show less than they scatter.
+const LEAST_DEVIATION: f64 = 0.1;
+
+/// Seconds that noise alone can have made a part of a stall or not: their share of the
+/// baseline is within two standard deviations of where stalls begin.
+fn unsure_s(samples: &ActorSamples<'_>, low: f64) -> f64 {
+    let share = of_cell(samples).zip(baseline(1.0, samples));
+    let deviation = share.map_or(0.0, |(cell, base)| cell.and(base).variance.sqrt());
+    let deviation = deviation.max(LEAST_DEVIATION);
+    let near = |share: f64| share > 0.0 && (share / low).ln().abs() < 2.0 * deviation;
+    let cells = samples.covered.iter().filter(|cell| near(cell.0));
+    cells.map(|cell| cell.1).sum()
+}
+
+/// Spread of stalled seconds for that reason: neighbours, and the stall's edges with them,
+/// may all fall to the same side.
+fn unsure(samples: &ActorSamples<'_>, run: &Sampled<'_>) -> Spread {
+    let seconds = match unsure_s(samples, run.low) {
+        0.0 => 0.0,
+        seconds => seconds + 2.0 * run.interval_s,
+    };
+    Spread {
+        variance: seconds * seconds / 4.0,
+        ..Spread::NONE
     }
-    let block = (n as f64).cbrt().round().max(1.0) as usize;
-    SEEDS.map(|seed| {
-        let mut random = Random(seed);
-        let mut picked = Vec::with_capacity(n + block);
-        (0..RESAMPLES)
-            .map(|_| {
-                picked.clear();
-                while picked.len() < n {
-                    let first = random.below(n);
-                    picked.extend((first..first + block).map(|i| i % n));
-                }
-                picked.truncate(n);
-                statistic(&picked)
-            })
-            .collect()
-    })
 }
 
-/// Deviations of a value that scatters in proportion to a statistic of its intervals.
-fn ratios(value: f64, n: usize, statistic: impl Fn(&[usize]) -> f64) -> [Vec<f64>; 2] {
-    let all: Vec<usize> = (0..n).collect();
-    let own = statistic(&all);
-    resampled(n, statistic).map(|stream| {
-        let ratio = |again: f64| if own == 0.0 { 1.0 } else { again / own };
-        stream
-            .into_iter()
-            .map(|again| value * (ratio(again) - 1.0))
-            .collect()
-    })
-}
-
-/// By how much the baseline's rate could have been more: factors.
-fn baseline_factors(samples: &ActorSamples<'_>) -> [Vec<f64>; 2] {
-    let cells = binned(&samples.baseline, |cells| mean(cells).unwrap_or(0.0));
-    let own = median(cells.iter().copied()).unwrap_or(0.0);
-    if cells.len() < 2 {
-        return SEEDS.map(|_| vec![1.0; RESAMPLES]);
-    }
-    resampled(cells.len(), |picked| median_of(&cells, picked)).map(|stream| {
-        let factor = |again: f64| if own > 0.0 { again / own } else { 1.0 };
-        stream.into_iter().map(factor).collect()
-    })
-}
-
-fn scaled(value: f64, factors: &[Vec<f64>; 2]) -> [Vec<f64>; 2] {
-    factors
-        .each_ref()
-        .map(|stream| stream.iter().map(|f| value * (f - 1.0)).collect())
-}
-
-/// Deviations of a share of the baseline, which scatters as well.
-fn against(
-    value: f64,
-    shares: &[f64],
-    statistic: impl Fn(&[usize]) -> f64,
-    samples: &ActorSamples<'_>,
-) -> [Vec<f64>; 2] {
-    let all: Vec<usize> = (0..shares.len()).collect();
-    let own = statistic(&all);
-    let [again_0, again_1] = resampled(shares.len(), statistic);
-    // Each with the other's factors: one number must not decide both.
-    let [factors_1, factors_0] = baseline_factors(samples);
-    let both = |again: Vec<f64>, factors: Vec<f64>| {
-        let pairs = again.into_iter().zip(factors);
-        pairs
-            .map(|(again, factor)| again - own - value * (factor - 1.0))
-            .collect()
+/// Spread of the seconds lost in a stall, or else while discards were in service.
+fn lost(samples: &ActorSamples<'_>, stall: Option<Stall>, interval_s: f64) -> Option<Spread> {
+    let shares: Vec<f64> = match stall {
+        Some(_) => samples.full.clone(),
+        None => samples.covered.iter().map(|cell| cell.0).collect(),
     };
-    [both(again_0, factors_0), both(again_1, factors_1)]
+    let seconds = match stall {
+        Some(stall) => stall.seconds,
+        None => samples.covered.iter().map(|cell| cell.1).sum(),
+    };
+    let losses: Vec<f64> = shares.iter().map(|share| (1.0 - share).max(0.0)).collect();
+    let kept = 1.0 - mean(&losses).unwrap_or(0.0);
+    let cells = match (Spread::of_mean(&losses), stall) {
+        (Some(spread), _) => spread,
+        // A stall shorter than two cells scatters as the baseline does.
+        (None, Some(_)) => of_cell(samples)?.times(kept),
+        (None, None) => return None,
+    };
+    let both = cells.and(baseline(kept, samples)?).times(seconds);
+    // Where a stall begins and ends isn't known closer than an interval.
+    let ends = stall.map(|stall| Spread::of_ends(interval_s * (1.0 - stall.depth)));
+    Some(both.and(ends.unwrap_or(Spread::NONE)))
 }
 
-/// Deviations of lost seconds: the intervals' losses, against a baseline that scatters.
-fn lost(samples: &ActorSamples<'_>, stalled: bool) -> [Vec<f64>; 2] {
-    // A stall's edges are no samples of it: only what lies between them is resampled.
-    let of = |edge: bool| -> Vec<(f64, f64)> {
-        let cells = samples.stalled.iter();
-        cells
-            .filter(|c| (c.0 < 0.999 * c.2) == edge)
-            .map(|c| (c.1, c.2))
-            .collect()
-    };
-    let cells = if stalled {
-        of(false)
-    } else {
-        samples.covered.clone()
-    };
-    let cells = binned(&cells, <[(f64, f64)]>::to_vec);
-    let sum = |i: usize, factor: f64| {
-        let of = |&(share, seconds): &(f64, f64)| (1.0 - share / factor).max(0.0) * seconds;
-        cells[i].iter().map(of).sum::<f64>()
-    };
-    let own: f64 = (0..cells.len()).map(|i| sum(i, 1.0)).sum();
-    let mut again = resampled(cells.len(), |picked| {
-        picked.iter().map(|&i| sum(i, 1.0)).sum::<f64>() - own
-    });
-    if stalled && again[0].is_empty() {
-        again = SEEDS.map(|_| vec![0.0; RESAMPLES]);
-    }
-    let [again_0, again_1] = again;
-    let [factors_1, factors_0] = baseline_factors(samples);
-    let against = |again: Vec<f64>, factors: Vec<f64>| {
-        // Factors repeat themselves little, and a hundred cells take no time.
-        let moved = factors.into_iter().map(|factor| {
-            let all: f64 = (0..cells.len()).map(|i| sum(i, factor)).sum();
-            all - own
-        });
-        again.into_iter().zip(moved).map(|(a, b)| a + b).collect()
-    };
-    [against(again_0, factors_0), against(again_1, factors_1)]
-}
-
-/// Deviations of the deletion's rate. Intervals without discards, those with that were
-/// low, and those with that weren't are resampled each for themselves: how many there
-/// are of which isn't chance, and an edge of a stall is no sample of it.
-fn delete_rate(value: f64, samples: &ActorSamples<'_>) -> [Vec<f64>; 2] {
-    let half = mean(&samples.baseline).unwrap_or(0.0) / 2.0;
-    let all: f64 = samples.delete.iter().map(|c| c.1).sum();
-    let mut sum: Option<[Vec<f64>; 2]> = None;
+/// Spread of the deletion's rate. Intervals without discards, those with that were low,
+/// and those with that weren't scatter each around their own mean: how many there are of
+/// which isn't chance, unless noise alone may decide which are low.
+fn delete_rate(value: f64, samples: &ActorSamples<'_>, run: &Sampled<'_>) -> Option<Spread> {
+    let base = mean(&samples.baseline).unwrap_or(0.0);
+    let all_s: f64 = samples.delete.iter().map(|c| c.1).sum();
+    let sure = unsure_s(samples, run.low) == 0.0;
+    let is_low = |ops: f64, seconds: f64| sure && ops < base * run.low * seconds;
+    // Discards begin and end somewhere within an interval: those are no samples, and
+    // scatter as the others do.
+    let first = samples.delete.iter().position(|c| c.2);
+    let last = samples.delete.iter().rposition(|c| c.2);
+    let inner = |i: usize| Some(i) != first && Some(i) != last;
+    let cells = || (samples.delete.iter().enumerate()).filter(|&(i, _)| inner(i));
+    let inner_s: f64 = cells().map(|(_, cell)| cell.1).sum();
+    let mut sum = Spread::of_ends(run.interval_s * (base - value) / all_s);
+    let mut degrees = f64::INFINITY;
     for (discards, low) in [(false, true), (false, false), (true, true), (true, false)] {
-        let cells = samples.delete.iter().copied();
-        let cells: Vec<(f64, f64)> = cells
-            .filter(|&(ops, seconds, covered)| covered == discards && (ops < half * seconds) == low)
-            .map(|(ops, seconds, _)| (ops, seconds))
-            .collect();
-        let rates = binned(&cells, |cells| {
-            let (ops, seconds) = cells.iter().fold((0.0, 0.0), |s, c| (s.0 + c.0, s.1 + c.1));
-            ops / seconds
-        });
-        let own = mean(&rates).unwrap_or(0.0);
-        let weight = cells.iter().map(|c| c.1).sum::<f64>() / all;
-        let again = resampled(rates.len(), |picked| {
-            let sum: f64 = picked.iter().map(|&i| rates[i]).sum();
-            weight * (sum / picked.len() as f64 - own)
-        });
-        // One interval doesn't scatter, and doesn't keep the others from telling.
-        if again[0].is_empty() {
-            continue;
-        }
-        sum = Some(match sum {
-            // The streams change places: one number must not decide both.
-            Some([first, second]) => added(again, &[second, first]),
-            None => again,
-        });
+        let cells = cells().filter(|(_, cell)| cell.2 == discards && is_low(cell.0, cell.1) == low);
+        let (seconds, rates): (Vec<f64>, Vec<f64>) = cells
+            .map(|(_, &(ops, seconds, _))| (seconds, ops / seconds))
+            .unzip();
+        let Some(rate) = mean(&rates) else { continue };
+        // A single interval scatters as the baseline does.
+        let spread = match Spread::of_mean(&rates) {
+            Some(spread) => spread,
+            None => of_cell(samples)?.times(rate),
+        };
+        sum = sum.and(spread.times(seconds.iter().sum::<f64>() / inner_s));
+        degrees = degrees.min(spread.degrees);
     }
-    let streams = sum.unwrap_or_default();
-    streams.map(|stream| stream.into_iter().map(|d| d.max(-value)).collect())
+    // Few intervals often show less than they scatter: the edges must not hide that.
+    let sum = Spread { degrees, ..sum };
+    degrees.is_finite().then_some(sum)
 }
 
-/// Deviations of what begins and ends somewhere within an interval.
-fn resolution(interval_s: f64) -> [Vec<f64>; 2] {
-    SEEDS.map(|seed| {
-        let mut random = Random(!seed);
-        (0..RESAMPLES)
-            .map(|_| (random.unit() - random.unit()) * interval_s)
-            .collect()
-    })
-}
-
-fn added(mut to: [Vec<f64>; 2], more: &[Vec<f64>; 2]) -> [Vec<f64>; 2] {
-    for (stream, more) in to.iter_mut().zip(more) {
-        stream.iter_mut().zip(more).for_each(|(d, m)| *d += m);
-    }
-    to
+/// Spread of a sum over another: how far each part lies from what the ratio makes of it.
+fn ratio(parts: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Spread> {
+    let (above, below) = parts
+        .clone()
+        .fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));
+    let apart: Vec<f64> = parts.map(|p| p.0 - p.1 * above / below).collect();
+    Some(Spread::of_mean(&apart)?.times(apart.len() as f64 / below))
 }
 
 /// A percentile. Which share of the operations took longer than it scatters from
-/// interval to interval; that share, resampled, is looked up among all latencies.
+/// interval to interval; that share is looked up among all latencies.
 fn latency(figures: &Figures, phase: &PhaseSamples<'_>, percentile: Percentile) -> Option<Told> {
     let value = match percentile {
         Percentile::P50 => figures.p50_us,
         Percentile::P99 => figures.p99_us,
         Percentile::P999 => figures.p999_us,
     }?;
-    let told: Vec<IntervalLatency> = phase
-        .intervals
-        .iter()
-        .copied()
-        .filter(|i| i.ops > 0.0)
-        .collect();
+    let told = phase.intervals.iter().filter(|i| i.ops > 0.0);
     let Some(histogram) = phase.histogram else {
         // The value is a mean of the intervals' own, weighed by operations.
         let of = |i: &IntervalLatency| match percentile {
             Percentile::P50 => i.p50_us,
             _ => i.p99_us,
         };
-        let told: Vec<(f64, f64)> = told.iter().map(|i| (i.ops, of(i))).collect();
-        let told: Vec<_> = told.into_iter().filter(|t| !t.1.is_nan()).collect();
-        let cells = binned(&told, |cells| {
-            let weighed: f64 = cells.iter().map(|c| c.0 * c.1).sum();
-            (cells.iter().map(|c| c.0).sum::<f64>(), weighed)
-        });
-        let mean = |picked: &[usize]| {
-            let (ops, weighed) = picked.iter().fold((0.0, 0.0), |sum, &i| {
-                (sum.0 + cells[i].0, sum.1 + cells[i].1)
-            });
-            weighed / ops
-        };
-        return Some(around(value, ratios(value, cells.len(), mean)));
+        let told = told.filter(|i| !of(i).is_nan());
+        return Some(around(value, ratio(told.map(|i| (i.ops * of(i), i.ops)))));
     };
-    let cells = binned(&told, |cells| {
-        let above: f64 = cells.iter().map(|i| i.ops * above(i, value)).sum();
-        (cells.iter().map(|i| i.ops).sum::<f64>(), above)
+    let shares = told.map(|i| (i.ops * above(i, value), i.ops));
+    let (above, all) = shares
+        .clone()
+        .fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));
+    let spread = ratio(shares).filter(|_| above > 0.0).map(|share| {
+        let beyond = 1.0 - percentile.quantile();
+        let deviation = beyond * (share.variance.sqrt() * all / above).min(1.0);
+        let at = |beyond: f64| histogram.value_at_quantile(1.0 - beyond) as f64 / 1e3;
+        let apart = at(beyond - deviation) - at(beyond + deviation);
+        Spread {
+            variance: (apart / 2.0).powi(2),
+            ..share
+        }
     });
-    let share = |picked: &[usize]| {
-        let (ops, above) = picked.iter().fold((0.0, 0.0), |sum, &i| {
-            (sum.0 + cells[i].0, sum.1 + cells[i].1)
-        });
-        above / ops
-    };
-    let all: Vec<usize> = (0..cells.len()).collect();
-    let own = share(&all);
-    let beyond = 1.0 - percentile.quantile();
-    let deviations = resampled(cells.len(), share).map(|stream| {
-        let at = |again: f64| {
-            let factor = if own > 0.0 { again / own } else { 1.0 };
-            let quantile = (1.0 - beyond * factor).clamp(0.0, 1.0);
-            histogram.value_at_quantile(quantile) as f64 / 1e3 - value
-        };
-        stream.into_iter().map(at).collect()
-    });
-    Some(around(value, deviations))
+    Some(around(value, spread))
 }
 
 /// The share of an interval's operations that took longer than `us`: between what it

@@ -1,6 +1,6 @@
 //! A comparison in sentences.
 
-use super::comparison::{Basis, Change, ChangeFinding, Compared, GroupTold};
+use super::comparison::{Basis, Change, ChangeFinding, Compared, Doubt, GroupTold};
 use super::figure::Figure;
 use crate::units;
 
@@ -53,32 +53,26 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
         Figure::BaselineRate => "baseline rate",
         _ => "TRIM rate",
     };
-    let (before, after) = (
-        figure.sides.first()?.value?,
-        figure.sides.get(i + 1)?.value?,
-    );
-    let show = |value: f64| match figure.figure {
-        Figure::BaselineRate => units::rate(value),
-        Figure::TrimRate => format!("{}/s", units::bytes(value.max(0.0) as u64)),
-        _ if value == 0.0 => "0 s".to_owned(),
-        _ => units::seconds(value),
-    };
+    figure.sides.first()?.value?;
+    figure.sides.get(i + 1)?.value?;
+    // The same units as in the table.
+    let values = figure.sides.iter().map(|side| side.value);
+    let shown = figure.unit.show(&values.collect::<Vec<_>>());
+    let (before, after) = (&shown[0], &shown[i + 1]);
     Some(match (change.finding, change.relative) {
         (ChangeFinding::Differs, Some(relative)) => {
             let sign = if relative > 0.0 { "+" } else { "−" };
             let share = units::percent(relative.abs());
-            format!("{what} {} → {} ({sign}{share})", show(before), show(after))
+            format!("{what} {before} → {after} ({sign}{share})")
         }
-        (ChangeFinding::Differs, None) => format!("{what} {} → {}", show(before), show(after)),
+        (ChangeFinding::Differs, None) => format!("{what} {before} → {after}"),
         (ChangeFinding::Same, _) => {
             let within = units::percent(change.within.unwrap_or(0.0));
             format!("{what} the same within {within}")
         }
-        (ChangeFinding::CannotTell, _) => format!(
-            "{what} {} → {}, which can't be told from noise",
-            show(before),
-            show(after)
-        ),
+        (ChangeFinding::CannotTell, _) => {
+            format!("{what} {before} → {after}, which can't be told from noise")
+        }
     })
 }
 
@@ -102,6 +96,15 @@ pub(super) fn notes(groups: &[GroupTold], figures: &[Compared]) -> Vec<String> {
             "{}: a single run, taken to scatter as the repeats of the other group do.",
             single.join(", ")
         ));
+    }
+    let mut changes = figures.iter().flat_map(|figure| &figure.changes);
+    if changes.any(|change| change.why == Some(Doubt::TooFew)) {
+        notes.push(
+            "Where one run can't tell, it has fewer than about eight independent intervals of the \
+             figure, because it is short or neighbouring intervals resemble each other: repeat the \
+             runs."
+                .to_owned(),
+        );
     }
     let few: Vec<&str> = groups
         .iter()
@@ -128,7 +131,7 @@ pub(super) fn notes(groups: &[GroupTold], figures: &[Compared]) -> Vec<String> {
     let sampled = intervals.count();
     if sampled > 1 {
         notes.push(format!(
-            "Each of the {sampled} figures is compared for itself, at 95 %: about one in twenty that \
+            "Each of the {sampled} figures is compared for itself, at 95 %: up to one in twenty that \
              are equal is called different."
         ));
     }

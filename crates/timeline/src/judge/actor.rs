@@ -11,7 +11,6 @@ use super::grid::Grid;
 use super::low::{self, Lows};
 use super::reference::Reference;
 use super::runs::{self, Piece};
-use super::stats::Loss;
 use super::window::Window;
 use crate::record::{PhaseName, RunRecord};
 use crate::verdict::{
@@ -27,8 +26,11 @@ pub(super) struct Judged {
     pub(super) finding: Finding,
     /// Why.
     pub(super) reasons: Vec<Reason>,
-    /// How much slower it was while discarding.
-    pub(super) loss: Option<Loss>,
+    /// How much slower it was while discarding: 1 − mean rate ÷ the baseline's. (Means, because
+    /// the median of twenty scattered values scatters a quarter more.)
+    pub(super) loss: Option<f64>,
+    /// Whether it was low or slower while discarding, though that may prove nothing.
+    pub(super) suffered: bool,
     /// Time lost in low runs of the delete phase, whatever their cause, in seconds.
     pub(super) low_lost_s: f64,
     /// Share of the baseline that was lost in the median cell of the delete phase.
@@ -55,12 +57,7 @@ pub(super) struct Setting<'a> {
 
 /// Judges one actor.
 pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
-    let Setting {
-        record,
-        window,
-        reference,
-        ..
-    } = setting;
+    let Setting { record, window, .. } = setting;
     let columns = &record.intervals.actors[index];
     let seen = Seen::of(setting, index);
     let mut judged = Judged {
@@ -68,6 +65,7 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
         finding: Finding::Inconclusive,
         reasons: Vec::new(),
         loss: None,
+        suffered: false,
         low_lost_s: 0.0,
         delete_loss: 0.0,
         drift: seen.baseline.as_ref().map_or(0.0, |b| b.drift),
@@ -86,17 +84,11 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
         });
         return judged;
     };
-    let view = View {
-        record,
-        window,
-        baseline,
-        grid: &laid.grid,
-        lows: &laid.lows,
-        reference,
-    };
-    view.stalls_and_dips(&mut judged, &laid.pieces);
-    view.losses(&mut judged, laid.cells.clone(), &laid.pieces);
-    view.find(&mut judged, &laid.pieces, laid.by_age, laid.sparse);
+    let view = View::of(setting, baseline, laid);
+    view.stalls_and_dips(&mut judged);
+    view.stalls_by_others(&mut judged);
+    view.losses(&mut judged);
+    view.find(&mut judged);
     judged
 }
 
@@ -117,9 +109,11 @@ pub(super) struct Laid {
     /// The cells in which it had begun and not yet ended.
     pub(super) cells: Range<usize>,
     pub(super) pieces: Vec<Piece>,
-    by_age: bool,
+    /// Runs that discards of others explain.
+    pub(super) by_others: Vec<Piece>,
+    pub(super) by_age: bool,
     /// Too few operations for cells that say something.
-    sparse: bool,
+    pub(super) sparse: bool,
 }
 
 impl Seen {
@@ -201,7 +195,16 @@ fn lay(
     } else {
         runs::pieces(&grid, &lows, cells.clone())
     };
+    let others = &discards.others;
+    let mut by_others = Vec::new();
+    if others.any() && !sparse {
+        let beside = grid.beside(&others.covered, &others.wait_ms);
+        by_others = runs::pieces(&beside, &lows, cells.clone());
+        let own = |cell: usize| pieces.iter().any(|p| p.stall && p.cells.contains(&cell));
+        by_others.retain(|piece| piece.stall && !piece.cells.clone().any(own));
+    }
     Laid {
+        by_others,
         grid,
         lows,
         cells,
@@ -306,9 +309,11 @@ fn foreground(
             }),
         ops_ratio: None,
         lost_s: None,
+        detectable: None,
         stall: None,
         dips: Vec::new(),
         unfinished: unfinished(record, index),
+        stall_by_others: None,
     };
     if let Some(baseline) = baseline {
         foreground.baseline.ops_per_s = Some(baseline.rate);

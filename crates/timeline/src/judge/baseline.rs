@@ -64,7 +64,9 @@ impl Baseline {
             return rates.without_discards(work, discards);
         }
         for phase in [window.baseline.clone(), borrowed].into_iter().flatten() {
-            let made = rates.baseline(BaselineFrom::Phase, phase.into(), discards);
+            let spared = discards.others.spare(&phase, record);
+            let spans = spared.unwrap_or_else(|| phase.into());
+            let made = rates.baseline(BaselineFrom::Phase, spans, discards);
             if made.is_some() {
                 return made;
             }

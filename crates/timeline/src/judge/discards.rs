@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 
-use super::counting::{self, MEANINGFUL, SIGNIFICANT};
+use super::counting::{self, Counted, MEANINGFUL, SIGNIFICANT};
+use super::others::{self, Others};
 use super::stats::{median, total};
 use super::window::Window;
 use crate::record::{DeviceColumns, RunRecord};
 
 /// Where it isn't known what was freed, fewer bytes than this are a trickle
 /// (journals discard a few KiB every few seconds).
-const TRICKLE_BYTES: u64 = 16 << 20;
+pub(super) const TRICKLE_BYTES: u64 = 16 << 20;
 
 /// Where discards are spread over so many intervals that few or none could have
 /// 0.1 % of them, this share of what a typical interval has is significant, too.
@@ -39,11 +40,43 @@ pub(super) struct Discards {
     pub(super) devices: usize,
     /// Whether an upper device's discards were counted, since those below saw (almost) none.
     pub(super) upper: bool,
+    /// Those that can't be the deletion's.
+    pub(super) others: Others,
+}
+
+/// What the devices that count discarded in each interval, whoever sent it.
+pub(super) struct Seen {
+    /// Bytes.
+    pub(super) bytes: Vec<u64>,
+    /// Commands completed.
+    pub(super) commands: Vec<u32>,
+    /// Sum of their waits, in milliseconds.
+    pub(super) wait_ms: Vec<u64>,
+}
+
+impl Seen {
+    /// What these devices did.
+    pub(super) fn of(record: &RunRecord, counted: &Counted) -> Seen {
+        let columns = &record.intervals.devices;
+        let all = 0..record.intervals.len();
+        let sums = |of: &dyn Fn(&DeviceColumns, usize) -> u64| {
+            counted.sums(all.clone(), |device, i| of(&columns[device], i))
+        };
+        let commands = sums(&|d, i| d.discards[i].into()).into_iter();
+        Seen {
+            bytes: sums(&|d, i| d.discard_bytes[i]),
+            commands: commands
+                .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+                .collect(),
+            wait_ms: sums(&|d, i| d.discard_ms[i].into()),
+        }
+    }
 }
 
 impl Discards {
     /// The discards of the window's delete phase. `freed` is what the deletion
-    /// freed, where the record tells; `continuous` if it went on all the time.
+    /// freed, where the record tells; `continuous` if it went on all the time, or if
+    /// it isn't known well enough when all of it was discarded (an event's).
     pub(super) fn of(
         record: &RunRecord,
         window: &Window,
@@ -51,26 +84,33 @@ impl Discards {
         continuous: bool,
     ) -> Discards {
         let n = record.intervals.len();
-        let Some(range) = window.delete.clone() else {
-            return Discards {
-                significant: vec![false; n],
-                covered: vec![false; n],
-                ..no_bytes(n)
-            };
-        };
-        let (devices, upper) = counted(record, &range);
-        let mut it = Discards {
-            devices: devices.len(),
-            upper,
-            ..no_bytes(n)
-        };
-        for columns in devices {
-            for i in range.clone() {
-                it.bytes[i] = it.bytes[i].saturating_add(columns.discard_bytes[i]);
-                it.commands[i] = it.commands[i].saturating_add(columns.discards[i]);
-                it.wait_ms[i] += u64::from(columns.discard_ms[i]);
+        let range = window.delete.clone().unwrap_or(window.all.clone());
+        let counted = counted(record, &range);
+        let seen = Seen::of(record, &counted);
+        let (bytes, others) = others::split(record, window, &counted, &seen, freed, continuous);
+        let Seen {
+            bytes: of_all,
+            mut commands,
+            mut wait_ms,
+        } = seen;
+        for i in 0..n {
+            // Some logs round a small discard's bytes to none.
+            if bytes[i] < of_all[i] {
+                let share = bytes[i] as f64 / of_all[i] as f64;
+                commands[i] = (f64::from(commands[i]) * share).round() as u32;
+                wait_ms[i] = (wait_ms[i] as f64 * share).round() as u64;
             }
         }
+        drop(of_all);
+        let mut it = Discards {
+            devices: counted.devices.len(),
+            upper: counted.upper,
+            commands,
+            wait_ms,
+            bytes,
+            others,
+            ..Discards::default()
+        };
         // What is freed all the time isn't known well enough to tell when it was paid.
         if !continuous {
             it.forget_later(freed);
@@ -82,12 +122,12 @@ impl Discards {
             _ => it.total_bytes >= TRICKLE_BYTES,
         };
         let least = if enough && it.total_bytes > 0 {
-            it.threshold(continuous)
+            threshold(&it.bytes, it.total_bytes, continuous)
         } else {
             u64::MAX
         };
         it.significant = it.bytes.iter().map(|&b| b >= least).collect();
-        it.covered = it.in_service(record);
+        it.covered = in_service(record, &it.significant, &it.commands, &it.wait_ms);
         it
     }
 
@@ -107,6 +147,9 @@ impl Discards {
             sum >= freed
         });
         let after = paid.map_or(self.bytes.len(), |i| i + 1);
+        for i in after..self.bytes.len() {
+            self.others.unsure[i] |= self.bytes[i] as f64 >= SIGNIFICANT * freed as f64;
+        }
         self.bytes[after..].fill(0);
         self.commands[after..].fill(0);
         self.wait_ms[after..].fill(0);
@@ -122,44 +165,6 @@ impl Discards {
         let first = self.significant.iter().position(|&s| s)?;
         let last = self.significant.iter().rposition(|&s| s)?;
         Some((first, last))
-    }
-
-    /// Bytes that make an interval significant: 0.1 % of all, or a tenth of a
-    /// typical interval's, whichever is less. So discards that are spread evenly
-    /// over hours all count, and a journal's never do. Of a continuous deleter, what
-    /// is more than a trickle counts, too: one huge compaction doesn't turn the
-    /// small ones into stretches without discards.
-    fn threshold(&self, continuous: bool) -> u64 {
-        let most = if continuous { TRICKLE_BYTES } else { u64::MAX };
-        let total = self.total_bytes as f64;
-        // Half of all bytes were discarded in intervals with at least `typical` of them.
-        let mut sorted: Vec<u64> = self.bytes.iter().copied().filter(|&b| b > 0).collect();
-        sorted.sort_unstable_by(|a, b| b.cmp(a));
-        let mut sum = 0.0;
-        let typical = sorted.iter().find(|&&bytes| {
-            sum += bytes as f64;
-            sum >= total / 2.0
-        });
-        let typical = typical.map_or(0.0, |&b| b as f64);
-        ((SIGNIFICANT * total)
-            .min(SIGNIFICANT_OF_TYPICAL * typical)
-            .ceil() as u64)
-            .clamp(1, most)
-    }
-
-    fn in_service(&self, record: &RunRecord) -> Vec<bool> {
-        let mut covered = self.significant.clone();
-        let at = &record.intervals.at_s;
-        // From the last to the first: the earliest begin of any discard that is still to complete.
-        let mut begun_s = f64::INFINITY;
-        for i in (0..covered.len()).rev() {
-            covered[i] |= at[i] >= begun_s;
-            if self.significant[i] && self.commands[i] > 0 {
-                let wait_s = self.wait_ms[i] as f64 / 1e3 / f64::from(self.commands[i]);
-                begun_s = begun_s.min(at[i] - wait_s);
-            }
-        }
-        covered
     }
 
     /// The TRIM rate in bytes per second, and whether it is only a lower bound:
@@ -183,6 +188,7 @@ impl Discards {
     /// than three such intervals: none.
     pub(super) fn full_rates(&self, record: &RunRecord) -> Option<Vec<f64>> {
         let (first, last) = self.span()?;
+        let spread = record.head.devices_spread_over();
         let seconds = &record.intervals.seconds;
         let in_use = self.covered[first..=last]
             .iter()
@@ -196,7 +202,9 @@ impl Discards {
         let per_interval = commands as f64 / in_use as f64;
         for least in [64.0, 16.0, 4.0, 1.0] {
             let merge = (least / per_interval.max(1e-9)).ceil().max(1.0) as usize;
-            let merged: Vec<Cell> = (first..=last)
+            // Intervals over which a figure was spread say nothing each.
+            let merge = merge.next_multiple_of(spread);
+            let merged: Vec<Cell> = (first - first % spread..=last)
                 .step_by(merge)
                 .map(|i| {
                     let cell = i..(i + merge).min(last + 1);
@@ -234,12 +242,62 @@ impl Discards {
         of_interval.fold(of_all, f64::max)
     }
 
+    /// The sum of their waits, in seconds; 0 where the record has none.
+    pub(super) fn waits_s(&self) -> f64 {
+        self.wait_ms.iter().map(|&ms| ms as f64 / 1e3).sum()
+    }
+
     /// Time with significant discards in service, in seconds.
     pub(super) fn active_s(&self, record: &RunRecord) -> f64 {
         let both = self.covered.iter().zip(&record.intervals.seconds);
         let covered = both.filter(|&(&covered, _)| covered);
         covered.fold(0.0, |sum, (_, &s)| sum + f64::from(s))
     }
+}
+
+/// Bytes that make an interval significant: 0.1 % of all, or a tenth of a
+/// typical interval's, whichever is less. So discards that are spread evenly
+/// over hours all count, and a journal's never do. Of a continuous deleter, what
+/// is more than a trickle counts, too: one huge compaction doesn't turn the
+/// small ones into stretches without discards.
+pub(super) fn threshold(bytes: &[u64], total_bytes: u64, continuous: bool) -> u64 {
+    let most = if continuous { TRICKLE_BYTES } else { u64::MAX };
+    let total = total_bytes as f64;
+    // Half of all bytes were discarded in intervals with at least `typical` of them.
+    let mut sorted: Vec<u64> = bytes.iter().copied().filter(|&b| b > 0).collect();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sum = 0.0;
+    let typical = sorted.iter().find(|&&bytes| {
+        sum += bytes as f64;
+        sum >= total / 2.0
+    });
+    let typical = typical.map_or(0.0, |&b| b as f64);
+    ((SIGNIFICANT * total)
+        .min(SIGNIFICANT_OF_TYPICAL * typical)
+        .ceil() as u64)
+        .clamp(1, most)
+}
+
+/// The significant intervals, and those before them that a discard which completed in one of
+/// them spans whole by its wait.
+pub(super) fn in_service(
+    record: &RunRecord,
+    significant: &[bool],
+    commands: &[u32],
+    wait_ms: &[u64],
+) -> Vec<bool> {
+    let mut covered = significant.to_vec();
+    let at = &record.intervals.at_s;
+    // From the last to the first: the earliest begin of any discard that is still to complete.
+    let mut begun_s = f64::INFINITY;
+    for i in (0..covered.len()).rev() {
+        covered[i] |= at[i] >= begun_s;
+        if significant[i] && commands[i] > 0 {
+            let wait_s = wait_ms[i] as f64 / 1e3 / f64::from(commands[i]);
+            begun_s = begun_s.min(at[i] - wait_s);
+        }
+    }
+    covered
 }
 
 /// Intervals that are taken together for the TRIM rate.
@@ -252,21 +310,11 @@ struct Cell {
     busy: bool,
 }
 
-fn no_bytes(n: usize) -> Discards {
-    Discards {
-        bytes: vec![0; n],
-        commands: vec![0; n],
-        wait_ms: vec![0; n],
-        ..Discards::default()
-    }
-}
-
-/// The columns of the devices whose discards count, and whether they are upper ones.
-fn counted<'a>(record: &'a RunRecord, range: &Range<usize>) -> (Vec<&'a DeviceColumns>, bool) {
+/// The devices whose discards count.
+fn counted(record: &RunRecord, range: &Range<usize>) -> Counted {
     let columns = &record.intervals.devices;
     let sum = |columns: &DeviceColumns| total(columns.discard_bytes[range.clone()].iter().copied());
     let bytes: Vec<u64> = columns.iter().map(sum).collect();
-    let counted = counting::counted(&record.head.devices, &bytes);
-    let devices = counted.devices.iter().filter_map(|&i| columns.get(i));
-    (devices.collect(), counted.upper)
+    let known = record.head.devices.len().min(columns.len());
+    counting::counted(&record.head.devices[..known], &bytes)
 }

@@ -95,6 +95,18 @@ impl Grid {
         grid
     }
 
+    /// The same cells beside other discards: `covered` tells the intervals with one of those in
+    /// service, `wait_ms` the waits of those that completed in each.
+    pub(super) fn beside(&self, covered: &[bool], wait_ms: &[u64]) -> Grid {
+        let cells = || (0..self.len()).map(|i| self.cell(i));
+        let wait_s = |cell: Range<usize>| wait_ms[cell].iter().sum::<u64>() as f32 / 1e3;
+        Grid {
+            covered: cells().map(|cell| covered[cell].contains(&true)).collect(),
+            wait_s: cells().map(wait_s).collect(),
+            ..self.clone()
+        }
+    }
+
     /// Number of cells.
     pub(super) fn len(&self) -> usize {
         self.starts.len()
@@ -137,6 +149,14 @@ impl Grid {
     /// The cells that lie wholly within one of these spans.
     pub(super) fn among(&self, spans: &Spans) -> impl Iterator<Item = usize> {
         spans.ranges().iter().flat_map(|range| self.within(range))
+    }
+
+    /// Which cells have discards in service, or follow or precede one that has.
+    pub(super) fn near_discards(&self) -> Vec<bool> {
+        let covered = &self.covered;
+        let near =
+            |i: usize| covered[i.saturating_sub(1)..(i + 2).min(covered.len())].contains(&true);
+        (0..covered.len()).map(near).collect()
     }
 
     /// Whether cell `i` follows cell `i - 1` without a gap.

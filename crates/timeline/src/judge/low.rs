@@ -18,12 +18,23 @@ pub(super) struct Lows {
     share: Vec<f32>,
     /// Whether the cell is low.
     pub(super) low: Vec<bool>,
+    /// By age: the wait above which a cell is low, in microseconds.
+    pub(super) limit_us: Option<f64>,
 }
 
 impl Lows {
     /// The share of cell `i`.
     pub(super) fn share(&self, i: usize) -> f64 {
         f64::from(self.share[i])
+    }
+
+    /// The share of the baseline that cell `i` lost, where it is low; else 0.
+    pub(super) fn lost(&self, i: usize) -> f64 {
+        if self.low[i] {
+            (1.0 - self.share(i)).max(0.0)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -40,7 +51,11 @@ pub(super) fn by_rate(grid: &Grid, baseline: &Baseline, low: f64) -> Lows {
         .map(|rate| (rate / baseline.rate) as f32)
         .collect();
     let low = share.iter().map(|&r| f64::from(r) < low).collect();
-    Lows { share, low }
+    Lows {
+        share,
+        low,
+        limit_us: None,
+    }
 }
 
 /// By age: low while the oldest operation in flight is older than both ten
@@ -62,11 +77,9 @@ pub(super) fn by_oldest(
         _ => baseline.rate,
     };
     let oldest = |cell: usize| f64::from(columns.oldest_us[grid.cell(cell).end - 1]);
+    let limit_us = old_us.max(cell_us);
     let cells = 0..grid.len();
-    let low: Vec<bool> = cells
-        .clone()
-        .map(|i| oldest(i) > old_us.max(cell_us))
-        .collect();
+    let low: Vec<bool> = cells.clone().map(|i| oldest(i) > limit_us).collect();
     let share = cells.map(|i| {
         let share = (grid.rate(i) / expected).min(1.0);
         if low[i] || expected * grid.seconds(i) >= COUNTABLE {
@@ -83,5 +96,6 @@ pub(super) fn by_oldest(
     Lows {
         share: share.map(|share| share as f32).collect(),
         low,
+        limit_us: Some(limit_us),
     }
 }

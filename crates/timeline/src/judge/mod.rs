@@ -11,21 +11,25 @@
 //!    that also writes all the time, its own stretches without discards.
 //!    For each actor its `baseline`, a `grid` coarse enough to tell its rate,
 //!    the `low` cells, and their `runs`: stalls and dips.
-//! 4. `effect`, `actor` and `part`: the finding; `debt`: what was freed and not yet discarded.
+//! 4. `yardstick`: how slow it gets without discards; `effect`, `actor` and `part`: the
+//!    finding; `barrier`: whether discards serve others beside them; `debt`: what was freed and not yet discarded.
 //! 5. The control, where there was one; a dip that it shows, too, isn't TRIM's.
 //!
 //! It needs a few numbers per interval and actor beside the record, so that
 //! eight hours at 100 ms stay far below 100 MB.
 
 mod actor;
+mod barrier;
 mod baseline;
 pub mod counting;
 mod debt;
 mod discards;
 mod effect;
+mod event;
 mod figures;
 mod grid;
 mod low;
+mod others;
 mod part;
 mod reference;
 mod runs;
@@ -34,13 +38,17 @@ mod spans;
 pub(crate) mod stats;
 mod summary;
 mod window;
+mod yardstick;
 
 #[cfg(test)]
 mod tests;
 
 use crate::as_drive;
 use crate::record::{DiscardSetting, EventKind, Part, RunRecord, Slower};
-use crate::verdict::{Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict};
+use crate::verdict::condition::{Checked, Condition};
+use crate::verdict::{
+    Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict, provenance,
+};
 use part::{Lent, PartJudged};
 use reference::Reference;
 pub use stats::drift;
@@ -123,6 +131,7 @@ fn with_its_part(
             reasons.push(Reason::ControlDipsToo);
         }
     }
+    let look_at = summary::look_at(record);
     let control = control.map(|control| Control {
         method: record
             .head
@@ -134,19 +143,25 @@ fn with_its_part(
         discard_bytes: control.discard.bytes,
         foreground: foreground(&control),
     });
-    let verdict = Verdict {
+    let mut verdict = Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
         verdict: finding,
-        summary: summary::sentence(&main, finding, &reasons),
+        summary: summary::sentence(&main, finding, &reasons, &look_at),
+        conditions: Vec::new(),
+        run: provenance::Run::of(&record.head),
+        target: provenance::Target::of(&record.head),
         reasons,
         foreground: foreground(&main),
         discard: main.discard,
-        deletion: main.deletion,
+        deletion: main.deletion.clone(),
+        try_bytes: main.try_bytes,
         fit: main.fit,
         control,
         slower: slower(record),
+        others: main.discards.others.figures(record),
         warnings,
     };
+    verdict.conditions = conditions(record, &verdict);
     (verdict, Some((window, main)))
 }
 
@@ -167,7 +182,7 @@ fn lost_as_much(main: &PartJudged, control: &PartJudged) -> bool {
                 Some(stall) => same.low_lost_s >= AS_MUCH * stall.lost_s,
                 None => a
                     .loss
-                    .is_some_and(|loss| same.delete_loss >= AS_MUCH * loss.share),
+                    .is_some_and(|loss| same.delete_loss >= AS_MUCH * loss),
             }
         })
 }
@@ -215,6 +230,14 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    warnings.extend(main.and_then(|main| main.discards.others.warning(record)));
+    let off = counting::blind(&record.head.devices);
+    if !off.is_empty() {
+        warnings.push(format!(
+            "The counters of {} are switched off, so its discards could not be seen.",
+            off.join(" and ")
+        ));
+    }
     let discards = main.is_some_and(|main| main.discards.any());
     if discards && record.head.target.discard == DiscardSetting::Off {
         warnings.push(
@@ -250,17 +273,34 @@ fn nothing(record: &RunRecord) -> Verdict {
     let why = window::cut_short(record);
     let mut reasons = vec![Reason::NoDeletion];
     reasons.extend(why);
-    Verdict {
+    let mut verdict = Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
         verdict: Finding::Inconclusive,
         reasons,
         summary: summary::before_the_deletion(why),
+        conditions: Vec::new(),
+        run: provenance::Run::of(&record.head),
+        target: provenance::Target::of(&record.head),
         foreground: Vec::new(),
         discard: Discard::default(),
         deletion: None,
+        try_bytes: None,
         fit: None,
         control: None,
         slower: slower(record),
+        others: None,
         warnings: warnings(record, None),
-    }
+    };
+    verdict.conditions = conditions(record, &verdict);
+    verdict
+}
+
+/// What the verdict says to each condition that the run was given.
+fn conditions(record: &RunRecord, verdict: &Verdict) -> Vec<Checked> {
+    let given = record.head.run.iter().flat_map(|run| &run.fail_on);
+    given
+        // Text that no version wrote says nothing.
+        .filter_map(|text| text.parse::<Condition>().ok())
+        .map(|condition| condition.check(verdict))
+        .collect()
 }

@@ -4,16 +4,35 @@ use std::ops::Range;
 
 use super::JudgeOptions;
 use super::actor::{self, Judged, Setting};
+use super::barrier;
+use super::counting::{self, LEAST_FREED};
 use super::debt;
 use super::discards::Discards;
+use super::event::{self, Event as Watched};
 use super::reference::Reference;
 use super::stats::total;
 use super::window::Window;
 use crate::record::{DeletionLine, Event, EventKind, RunRecord};
-use crate::verdict::{Deletion, Discard, Finding, Fit, Reason};
+use crate::verdict::{Deletion, DipDiscards, Discard, Finding, Fit, Reason};
+
+/// Discards of others, as a share of the deletion's own, that don't make its finding unsure.
+const FEW_OTHERS: f64 = 0.1;
 
 /// Discards of less than this share of what was freed "did not come".
 const CAME: f64 = 0.5;
+
+/// Discards that last this long, in seconds…
+const LONG_S: f64 = 2.0;
+/// …and so many intervals show whether they stall.
+const LONG_INTERVALS: f64 = 5.0;
+
+/// Why an actor may have seen nothing where another would have.
+const BLIND: [Reason; 4] = [
+    Reason::TooFewOperations,
+    Reason::TooNoisy,
+    Reason::TooLittleDeleted,
+    Reason::ForegroundErrors,
+];
 
 /// What one part showed.
 #[derive(Debug, Clone)]
@@ -34,6 +53,10 @@ pub(super) struct PartJudged {
     pub(super) discard: Discard,
     /// What was deleted.
     pub(super) deletion: Option<Deletion>,
+    /// The event that was watched in place of a deletion of the run's own.
+    pub(super) event: Option<Watched>,
+    /// Where too little was deleted: how much to try, in bytes.
+    pub(super) try_bytes: Option<u64>,
     /// What the discards cost.
     pub(super) fit: Option<Fit>,
     /// How long discards were waited for after the last deletion call, in
@@ -60,10 +83,12 @@ pub(super) fn judge(
     options: &JudgeOptions,
 ) -> PartJudged {
     let deletion = window.deletion(record);
-    let freed = debt::freed(record, window, deletion.as_ref());
+    let event = Watched::of(record);
+    let freed = debt::freed(record, window, deletion.as_ref())
+        .filter(|&bytes| event.is_none() || bytes >= LEAST_FREED);
     let continuous = window.work(record, deletion.as_ref()).is_some();
     let bytes = freed.or(lent.as_ref().and_then(|lent| lent.bytes));
-    let discards = Discards::of(record, window, bytes, continuous);
+    let discards = Discards::of(record, window, bytes, continuous || event.is_some());
     let reference = match &lent {
         Some(lent) => lent.reference.of_control(record, window, deletion.as_ref()),
         None => Reference::of(record, window, deletion.as_ref(), &discards),
@@ -88,11 +113,14 @@ pub(super) fn judge(
         window,
         freed,
         deletion,
+        event: event.as_ref(),
         discards: &discards,
         actors: &actors,
     };
     let (finding, reasons) = case.find();
+    let too_little = reasons.contains(&Reason::TooLittleDeleted);
     PartJudged {
+        try_bytes: too_little.then(|| case.try_bytes()).flatten(),
         finding,
         reasons,
         discard: case.discard(),
@@ -100,6 +128,10 @@ pub(super) fn judge(
             bytes: d.bytes,
             files: d.files,
             seconds: d.seconds,
+            event: event.as_ref().map(Watched::asked),
+            space_freed_bytes: d.space_freed_bytes,
+            exit_code: d.exit_code,
+            signal: d.signal,
         }),
         fit: case.fit(),
         drain_limit_s: record
@@ -111,6 +143,7 @@ pub(super) fn judge(
         reference,
         actors,
         discards,
+        event,
     }
 }
 
@@ -119,6 +152,7 @@ struct Case<'a> {
     window: &'a Window,
     freed: Option<u64>,
     deletion: Option<DeletionLine>,
+    event: Option<&'a Watched>,
     discards: &'a Discards,
     actors: &'a [Judged],
 }
@@ -126,7 +160,10 @@ struct Case<'a> {
 impl Case<'_> {
     fn find(&self) -> (Finding, Vec<Reason>) {
         let mut reasons = Vec::new();
-        let mut finding = if self.discards.any() {
+        let mut finding = if self.freed_nothing() {
+            reasons.push(Reason::NothingDeleted);
+            Finding::Inconclusive
+        } else if self.discards.any() {
             self.with_discards(&mut reasons)
         } else {
             self.without_discards(&mut reasons)
@@ -144,8 +181,13 @@ impl Case<'_> {
                 reasons.push(*reason);
             }
         }
-        if self.actors.iter().any(|a| !a.foreground.dips.is_empty()) {
+        let mut dips = self.actors.iter().flat_map(|a| &a.foreground.dips);
+        if dips.any(|dip| dip.discards.is_none()) {
             reasons.push(Reason::DipsWithoutDiscards);
+        }
+        if self.disturbed_by_others(finding) {
+            reasons.push(Reason::ForeignDiscards);
+            finding = Finding::Inconclusive;
         }
         if let Some(why) = self.window.cut_short
             && finding != Finding::Stall
@@ -162,8 +204,30 @@ impl Case<'_> {
         (finding, once)
     }
 
+    /// Whether discards that can't be the deletion's make its finding unsure.
+    fn disturbed_by_others(&self, finding: Finding) -> bool {
+        let others = &self.discards.others;
+        let baseline = self.window.baseline.as_ref();
+        let spoilt = baseline.is_some_and(|phase| others.spare(phase, self.record).is_none());
+        let disturbed = match finding {
+            Finding::Stall | Finding::Slowdown => {
+                others.during_bytes as f64 > FEW_OTHERS * self.discards.total_bytes as f64
+            }
+            Finding::None | Finding::Inconclusive => self.actors.iter().any(|actor| {
+                let mut dips = actor.foreground.dips.iter();
+                actor.foreground.stall_by_others.is_some()
+                    || dips.any(|dip| dip.discards == Some(DipDiscards::Others))
+            }),
+        };
+        others.any() && (spoilt || disturbed)
+    }
+
     fn with_discards(&self, reasons: &mut Vec<Reason>) -> Finding {
-        let finding = self.worst();
+        let mut finding = self.worst();
+        if finding == Finding::None && !counting::blind(&self.record.head.devices).is_empty() {
+            reasons.push(Reason::CountersOff);
+            finding = Finding::Inconclusive;
+        }
         let few = |freed: u64| (self.discards.total_bytes as f64) < CAME * freed as f64;
         if self.event(EventKind::DiscardsDidNotCome).is_none() || !self.freed.is_some_and(few) {
             return finding;
@@ -182,30 +246,36 @@ impl Case<'_> {
             reasons.push(Reason::NoDeletion);
             return Finding::Inconclusive;
         }
-        reasons.push(Reason::NoDiscards);
+        let head = &self.record.head;
+        if counting::nobody_counts(head) {
+            reasons.push(match head.devices.is_empty() {
+                true => Reason::DevicesUnknown,
+                false => Reason::CountersOff,
+            });
+            return Finding::Inconclusive;
+        }
+        reasons.push(match self.discards.others.any() {
+            true => Reason::ForeignDiscards,
+            false => Reason::NoDiscards,
+        });
         if self.event(EventKind::DiscardsDidNotCome).is_some() {
             reasons.push(Reason::DiscardsDidNotCome);
-        }
-        if self.record.head.devices.is_empty() {
-            return Finding::Inconclusive; // nobody looked
         }
         Finding::None
     }
 
-    /// The worst of the actors. One that saw nothing because it does too little
-    /// doesn't take back what another would have seen.
+    /// The worst of the actors. One that could not see anything, and was no slower
+    /// either, doesn't take back what another would have seen.
     fn worst(&self) -> Finding {
         let found = |finding| self.actors.iter().any(|a| a.finding == finding);
-        let only_sparse = self.actors.iter().all(|a| {
+        let cleared = self.actors.iter().all(|a| {
             a.finding != Finding::Inconclusive
-                || a.reasons
-                    .iter()
-                    .all(|r| matches!(r, Reason::TooFewOperations | Reason::ForegroundErrors))
+                || !a.suffered && a.reasons.iter().all(|r| BLIND.contains(r))
         });
         match () {
             () if found(Finding::Stall) => Finding::Stall,
             () if found(Finding::Slowdown) => Finding::Slowdown,
-            () if found(Finding::None) && only_sparse => Finding::None,
+            () if found(Finding::None) && cleared => Finding::None,
             () => Finding::Inconclusive,
         }
     }
@@ -213,6 +283,12 @@ impl Case<'_> {
     /// Whether a deletion took place of which it isn't known what it freed.
     fn unknown_deletion(&self) -> bool {
         self.deletion.is_some_and(|d| d.files > 0) || self.event(EventKind::DeletionBegan).is_some()
+    }
+
+    /// Whether an outside program or an event freed nothing.
+    fn freed_nothing(&self) -> bool {
+        self.deletion
+            .is_some_and(|d| event::freed_nothing(&d, self.event, self.discards.any()))
     }
 
     /// Whether nobody did anything.
@@ -241,7 +317,7 @@ impl Case<'_> {
     }
 
     fn discard(&self) -> Discard {
-        if self.record.head.devices.is_empty() || self.window.delete.is_none() {
+        if counting::nobody_counts(&self.record.head) || self.window.delete.is_none() {
             return Discard::default();
         }
         let discards = self.discards;
@@ -262,6 +338,21 @@ impl Case<'_> {
             first_discard_lag_s: debt.first_discard_lag_s,
             drain_s: debt.drain_s,
         }
+    }
+
+    /// So much that its discards take long enough: as fast as these were, for [`LONG_S`] and
+    /// [`LONG_INTERVALS`]. Rounded up to a power of two.
+    fn try_bytes(&self) -> Option<u64> {
+        let active_s = self.discards.active_s(self.record);
+        let waits_s = self.discards.waits_s();
+        let took_s = if waits_s > 0.0 {
+            active_s.min(waits_s)
+        } else {
+            active_s
+        };
+        let long_s = LONG_S.max(LONG_INTERVALS * self.record.head.interval_ms / 1e3);
+        let bytes = self.discards.total_bytes as f64 * long_s / took_s;
+        (took_s > 0.0).then(|| (bytes as u64).checked_next_power_of_two())?
     }
 
     /// What a discard cost: over the stall of the fastest stalled closed loop, else over all.
@@ -291,34 +382,8 @@ impl Case<'_> {
             ..Fit::default()
         };
         if let Some(actor) = stalled {
-            let depth = f64::from(actor.foreground.loop_kind.depth());
-            fit.ops_per_discard = self.ops_per_discard(actor);
-            // Several drives take turns; what passes between two discards isn't one depth then.
-            let tellable = self.discards.devices == 1 && commands >= 20;
-            fit.barrier = fit
-                .ops_per_discard
-                .filter(|_| tellable)
-                .map(|per| (per / depth - 1.0).abs() <= 0.25);
+            barrier::tell(&mut fit, self.record, self.discards, actor);
         }
         Some(fit)
-    }
-
-    /// Operations per discard over the full intervals of an actor's stalls: those
-    /// between the first and the last of each, so that what ran before doesn't count.
-    fn ops_per_discard(&self, actor: &Judged) -> Option<f64> {
-        let columns = &self.record.intervals.actors[actor.index];
-        let (mut ops, mut commands) = (0_u64, 0_u64);
-        for range in &actor.stalled {
-            let full = if range.len() > 2 {
-                range.start + 1..range.end - 1
-            } else {
-                range.clone()
-            };
-            for i in full {
-                ops += u64::from(columns.ops[i]);
-                commands += u64::from(self.discards.commands[i]);
-            }
-        }
-        (commands > 0).then(|| ops as f64 / commands as f64)
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Sampled<'a> {
     pub(crate) waits: Vec<(f64, f64)>,
     /// Nominal length of an interval, in seconds.
     pub(crate) interval_s: f64,
+    /// Share of the baseline below which stalls begin.
+    pub(crate) low: f64,
 }
 
 /// What one actor's figures were made of, in order of time.
@@ -29,13 +31,14 @@ pub(crate) struct Sampled<'a> {
 pub(crate) struct ActorSamples<'a> {
     /// Rates of the baseline's cells.
     pub(crate) baseline: Vec<f64>,
+    /// Rates of all cells that aren't low, without discards; the baseline's are among them
+    /// unless it has no cells.
+    pub(crate) quiet: Vec<f64>,
     /// Operations and length in seconds of each interval of the deletion, and whether
     /// discards were in service in it.
     pub(crate) delete: Vec<(f64, f64, bool)>,
     /// Share of the baseline in each cell with discards in service, and its seconds.
     pub(crate) covered: Vec<(f64, f64)>,
-    /// The stalls' cells with their edges: stalled seconds, share of the baseline, seconds.
-    pub(crate) stalled: Vec<(f64, f64, f64)>,
     /// Shares of the baseline in the stalls' full cells.
     pub(crate) full: Vec<f64>,
     /// Latencies of the baseline, the deletion and the recovery.
@@ -71,6 +74,7 @@ pub(crate) fn sample<'a>(record: &'a RunRecord, options: &JudgeOptions) -> Sampl
             trim: Vec::new(),
             waits: Vec::new(),
             interval_s,
+            low: options.low,
         };
     };
     let discards = &main.discards;
@@ -101,6 +105,7 @@ pub(crate) fn sample<'a>(record: &'a RunRecord, options: &JudgeOptions) -> Sampl
             .map(|i| (discards.wait_ms[i] as f64, f64::from(discards.commands[i])))
             .collect(),
         interval_s,
+        low: options.low,
     }
 }
 
@@ -137,28 +142,17 @@ fn actor<'a>(
         let rate = |i: usize| f64::from(columns.ops[i]) / f64::from(record.intervals.seconds[i]);
         samples.baseline = baseline.spans.intervals().map(rate).collect();
     }
+    let quiet = (0..grid.len()).filter(|&i| !grid.covered[i] && !lows.low[i]);
+    samples.quiet = quiet.map(|i| grid.rate(i)).collect();
     let cells = laid.cells.clone();
     samples.covered = cells
         .filter(|&i| grid.covered[i])
         .map(|i| (lows.share(i), grid.seconds(i)))
         .collect();
-    if let Some(stall) = foreground.stall {
+    if foreground.stall.is_some() {
         let stalls: Vec<_> = laid.pieces.iter().filter(|p| p.stall).collect();
         let full = runs::full_cells(lows, &stalls).into_iter();
         samples.full = full.map(|i| lows.share(i)).collect();
-        let mut counted = 0;
-        for piece in stalls {
-            for i in runs::with_edges(grid, lows, &piece.cells) {
-                if i < counted {
-                    continue; // as in their cost
-                }
-                counted = i + 1;
-                let (stalled, _) = runs::stalled(lows, i, stall.depth);
-                let seconds = grid.seconds(i);
-                let part = (stalled * seconds, lows.share(i), seconds);
-                samples.stalled.push(part);
-            }
-        }
     }
     samples
 }

@@ -105,6 +105,7 @@ impl Window {
                 files: sum.files.saturating_add(d.files),
                 errors: sum.errors.saturating_add(d.errors),
                 continuous: sum.continuous || d.continuous,
+                space_freed_bytes: sum.space_freed_bytes.max(d.space_freed_bytes),
                 ..sum
             }
         }))

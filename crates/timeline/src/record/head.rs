@@ -14,6 +14,9 @@ pub struct Head {
     pub version: String,
     /// Wall-clock time of the record's zero, in seconds since 1970 (UTC).
     pub started_unix_s: f64,
+    /// How the run was asked for; `None` of imported logs and of older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Invocation>,
     /// The machine.
     pub host: Host,
     /// What was tested.
@@ -26,6 +29,35 @@ pub struct Head {
     pub actors: Vec<ActorInfo>,
     /// Block devices; the columns of every interval are in this order.
     pub devices: Vec<DeviceInfo>,
+}
+
+/// How a run was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invocation {
+    /// Tells this run from all others.
+    pub id: String,
+    /// The command line, without the program's name.
+    pub arguments: Vec<String>,
+    /// Its `--fail-on` conditions, as [`verdict::condition`](crate::verdict::condition) parses them.
+    #[serde(default)]
+    pub fail_on: Vec<String>,
+}
+
+/// Where a scenario tells over how many intervals each of the devices' figures is spread.
+const SPREAD: &str = "devices_spread_over_intervals";
+
+impl Head {
+    /// Over how many intervals each of the devices' figures is spread evenly: more than 1
+    /// where an outside program looked at the devices less often than at the actors.
+    pub fn devices_spread_over(&self) -> usize {
+        let told = self.scenario.get(SPREAD).and_then(|n| n.as_u64());
+        usize::try_from(told.unwrap_or(1)).map_or(1, |n| n.max(1))
+    }
+
+    /// Notes that each of the devices' figures is spread evenly over so many intervals.
+    pub fn spread_devices_over(&mut self, intervals: u32) {
+        self.scenario[SPREAD] = intervals.into();
+    }
 }
 
 /// The machine a run was made on.
@@ -61,6 +93,26 @@ pub struct Target {
     pub size_bytes: u64,
     /// Space available before the run, in bytes; `None` on a raw device.
     pub available_bytes: Option<u64>,
+    /// The most that the file system discards for what is freed; `None` where that isn't known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discards_at_most: Option<DiscardsAtMost>,
+}
+
+/// The most that a file system discards for what is freed: free space beside it, or some of
+/// it twice. What is beyond is others'.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DiscardsAtMost {
+    /// Bytes for each byte freed.
+    pub per_byte: f64,
+    /// Bytes beside that.
+    pub more_bytes: u64,
+}
+
+impl DiscardsAtMost {
+    /// Bytes that may be discarded for so many that are freed.
+    pub fn of(self, freed_bytes: u64) -> f64 {
+        self.per_byte * freed_bytes as f64 + self.more_bytes as f64
+    }
 }
 
 /// What is known before a run about whether discards will be sent.
@@ -166,6 +218,64 @@ pub struct DeviceInfo {
     /// [`as_drive`](crate::as_drive()).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slower: Option<Slower>,
+    /// The drive that a partition is on; `None` of all else and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<WholeDrive>,
+    /// How its discards are counted.
+    #[serde(default, skip_serializing_if = "Counting::is_plain")]
+    pub counting: Counting,
+}
+
+impl DeviceInfo {
+    /// Kernel name of the device whose statistics tell what this one did.
+    pub fn statistics(&self) -> &str {
+        self.counting.statistics_of.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// How the discards of a device are counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counting {
+    /// Kernel name of the device whose statistics are read for it, where those are not its
+    /// own: of a partition of an NVMe drive with several paths the drive's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics_of: Option<String>,
+    /// How many bytes devices of its level discard for each byte freed, at least 1: 2 below a
+    /// mirror of two.
+    #[serde(default = "one")]
+    pub copies: f64,
+    /// Whether its counters are switched off (`queue/iostats` is 0), so that they stand still.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub off: bool,
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Counting {
+            statistics_of: None,
+            copies: one(),
+            off: false,
+        }
+    }
+}
+
+impl Counting {
+    fn is_plain(&self) -> bool {
+        *self == Counting::default()
+    }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The drive that a partition is on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WholeDrive {
+    /// Kernel name, e.g. `nvme0n1`.
+    pub name: String,
+    /// Size, in bytes; 0 if the kernel does not tell.
+    pub size_bytes: u64,
 }
 
 /// How a simulated drive's time differs from that of the drive it stands for.

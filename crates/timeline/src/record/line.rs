@@ -105,6 +105,14 @@ pub enum Latency {
 pub enum Grain {
     /// The second that starts here, in seconds since the record's zero.
     SecondAt(f64),
+    /// An interval, but at least a tenth of a second, while data is deleted. The second
+    /// that it lies in has a histogram of its own, too.
+    Stretch {
+        /// Its start, in seconds since the record's zero.
+        at_s: f64,
+        /// Its length in seconds.
+        seconds: f64,
+    },
     /// A whole phase.
     Phase(PhaseName),
 }
@@ -122,7 +130,7 @@ pub struct HistogramLine {
     #[serde(default)]
     pub part: Part,
     /// HdrHistogram V2 (deflate), base64; values in nanoseconds, of a phase with
-    /// three significant digits, of a second with two.
+    /// three significant digits, of less with two.
     pub v2: String,
 }
 
@@ -243,8 +251,9 @@ impl SeriesLine {
     }
 }
 
-/// What a deletion freed, written when its last call has returned.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// What a deletion freed, written when its last call has returned and the forced
+/// commit, if any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeletionLine {
     /// Which part it belongs to.
     #[serde(default)]
@@ -264,6 +273,16 @@ pub struct DeletionLine {
     /// stretches with discards are compared with those without.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continuous: bool,
+    /// Bytes by which the file system's free space had grown, recorded of outside
+    /// programs and events. The writes and deletions of others are in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space_freed_bytes: Option<u64>,
+    /// Exit code of the outside program; of several runs the first that is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended the outside program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
 }
 
 /// How a run ended.

@@ -17,8 +17,8 @@ mod tests;
 
 pub use columns::{ActorColumns, DeviceColumns, Intervals};
 pub use head::{
-    ActorInfo, AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting, Head, Host,
-    LoopKind, RUN_SCHEMA, Slower, Target,
+    ActorInfo, AtaTrim, Counting, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting,
+    DiscardsAtMost, Head, Host, Invocation, LoopKind, RUN_SCHEMA, Slower, Target, WholeDrive,
 };
 pub use histogram::{
     HistogramError, LONGEST_NS, decode_histogram, encode_histogram, latency_histogram,

@@ -78,6 +78,12 @@ pub fn rate(per_s: f64) -> String {
     )
 }
 
+/// A number of things, e.g. `1 name`, `20,000 names`; `one` is the word for one of them.
+pub fn counted(n: u64, one: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", count(n))
+}
+
 /// A length of time in seconds, e.g. `16.9 s`, `0.40 s`, `86 ms`, `3 min 20 s`.
 pub fn seconds(s: f64) -> String {
     if !s.is_finite() {
@@ -140,7 +146,8 @@ pub fn percent_exact(share: f64) -> String {
 }
 
 /// A duration that [`parse_duration`](super::parse_duration) reads back
-/// exactly, in its largest whole unit, e.g. `100ms`, `2m`.
+/// exactly, in its largest whole unit, e.g. `100ms`, `2m`; from a thousand of a unit below
+/// a second on in the next with decimals, e.g. `12.1ms`.
 pub fn duration_exact(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     for (unit, suffix) in [
@@ -153,6 +160,13 @@ pub fn duration_exact(duration: Duration) -> String {
         if nanos >= unit && nanos.is_multiple_of(unit) {
             return format!("{}{suffix}", nanos / unit);
         }
+        // The next smaller unit would have four digits or more.
+        let decimals = nanos % unit;
+        if unit <= 1_000_000_000 && nanos >= unit && decimals.is_multiple_of(unit / 1000) {
+            let decimals = format!("{:03}", decimals / (unit / 1000));
+            let decimals = decimals.trim_end_matches('0');
+            return format!("{}.{decimals}{suffix}", nanos / unit);
+        }
     }
     format!("{nanos}ns")
 }
@@ -164,6 +178,30 @@ fn three_digits(value: f64, unit: &str) -> String {
     } else {
         format!("{value:.1} {unit}")
     }
+}
+
+/// A moment as ISO 8601 has it, to the second, e.g. `2023-11-14T22:13:20Z`.
+///
+/// From days to a date as in Howard Hinnant's "chrono-compatible low-level date
+/// algorithms" (`civil_from_days`).
+pub fn utc(unix_s: f64) -> String {
+    let seconds = unix_s.clamp(0.0, 2.5e11) as i64;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = year_of_era + era * 400 + carry;
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[cfg(test)]

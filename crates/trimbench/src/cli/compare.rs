@@ -11,20 +11,24 @@ Examples:
   trimbench compare before.jsonl after.jsonl
                                           two runs
   trimbench compare --group before='before-*.jsonl' after='after-*.jsonl'
-                                          five repeats of each: tells runs' noise from a difference
+                                          five repeats of each: tells runs'
+                                          noise from a difference
   trimbench compare --group old=a1.jsonl a2.jsonl new=b1.jsonl b2.jsonl
                                           the same, file by file
-  trimbench compare ext4.jsonl xfs.jsonl btrfs.jsonl --format html --output fs.html
+  trimbench compare ext4.zst xfs.zst btrfs.zst --format html --output fs.html
                                           a page with the runs over each other
-  trimbench compare --group 6.12='6.12-*.zst' 6.13='6.13-*.zst' --fail-on 'lost > +10%'
-                                          qualify a kernel: exit 3 when deleting costs 10 % more
+  trimbench compare --group a='6.12-*' b='6.13-*' --fail-on 'lost > +10%'
+                                          qualify a kernel: exit 3 when deleting
+                                          costs 10 % more
 
-Conditions: a figure, >, >=, < or <=, and a change with its sign: of the first's value (+10%) or in the
-figure's unit (+1s, -2ms, +1G). Figures: baseline, delete (rates), ratio, stall, longest, depth, lost,
-max, p50, p99, p999 (during the deletion; baseline.p99 before, recovery.p99 after it); trim, bytes,
-commands, active, drain, await (discards); deletion.
+Conditions: a figure, >, >=, < or <=, and a change with its sign: of the first's
+value (+10%) or in the figure's unit (+1s, -2ms, +1G). Figures: baseline, delete
+(rates), ratio, stall, longest, depth, lost, max, p50, p99, p999 (during the
+deletion; baseline.p99 before, recovery.p99 after it); trim, bytes, commands,
+active, drain, await (discards); deletion.
 
-Exit codes: 0 done, 1 failed or nothing told, 2 usage, 3 a --fail-on condition held.";
+Exit codes: 0 done, 1 failed or nothing told, 2 usage, 3 a --fail-on condition
+held.";
 
 /// Arguments of `trimbench compare`.
 #[derive(Debug, Args)]

@@ -9,10 +9,13 @@ const EXAMPLES: &str = "\
 Examples:
   trimbench fit run.jsonl                 what the discards of a run cost
   trimbench fit *.jsonl.zst --output mine.toml
-                                          of several runs on one drive, as a device card
-  trimbench fit /data --output mine.toml  a ladder of deletions on /data: about a minute
+                                          of several runs on one drive, as a
+                                          device card
+  trimbench fit /data --output mine.toml  a ladder of deletions on /data: some
+                                          minutes
   trimbench fit --device /dev/sdX --destroy-data
-                                          a ladder of discards, on a drive without data
+                                          a ladder of discards, on a drive
+                                          without data
   trimbench lab up mine --profile ./mine.toml
                                           a drive that behaves as this one did";
 

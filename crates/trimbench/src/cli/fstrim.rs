@@ -9,21 +9,27 @@ use super::goal::{GOALS, GoalArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench fstrim /                      others lose at most 10 % of their throughput
+  trimbench fstrim /                      others lose at most 10 % of their
+                                          throughput
   trimbench fstrim /data --max-latency 5ms
                                           others wait at most 5 ms longer
   trimbench fstrim --all --slowdown 5%    whatever is mounted and can be trimmed
   trimbench fstrim --resume /data         go on where it was interrupted
   trimbench fstrim --fstab --dry-run      what it would trim, and how
   trimbench fstrim --install-timer --slowdown 5%
-                                          every week, instead of the distribution's fstrim.timer
+                                          every week, instead of the
+                                          distribution's fstrim.timer
 
-It trims window by window. Interrupted by Ctrl-C, SIGTERM or a power failure, it can be gone on with:
-how far it came is kept in /var/lib/trimbench/fstrim ($XDG_STATE_HOME/trimbench/fstrim if not root) until
-it is done. The kernel ends a window that is under way after the free extent at which it is.
+It trims window by window. Interrupted by Ctrl-C, SIGTERM or a power failure, it
+can be gone on with: how far it came is kept in /var/lib/trimbench/fstrim
+($XDG_STATE_HOME/trimbench/fstrim if not root) until it is done. The kernel ends
+a window that is under way after the free extent at which it is.
 
-Exit codes: 0 done, 1 failed or not supported, 2 usage, 130 interrupted; of --all, --fstab and
---listed-in 0 all done or not supported, 32 all failed, 64 some failed.";
+Exit codes: 0 done, 1 failed or not supported, 2 usage, 3 all is trimmed and a
+goal that you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129
+(SIGHUP); of --all, --fstab and --listed-in 0 all done or not supported, 32 all
+failed, 64 some failed. A table without entries is no failure: nothing is
+trimmed, and that is printed. As fstrim, it takes mount points, not devices.";
 
 /// Arguments of `trimbench fstrim`.
 #[derive(Debug, Args)]
@@ -84,6 +90,9 @@ pub struct FstrimArgs {
     /// Say what would be trimmed, and stop
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Write what it came to as JSON: what was trimmed, what others lost, whether the goal was met
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "install_timer"])]
+    pub json: Option<PathBuf>,
     /// Say how much was trimmed, as fstrim does
     #[arg(short, long)]
     pub verbose: bool,
@@ -97,6 +106,10 @@ pub struct FstrimArgs {
     /// Write a service and a timer of systemd that do this every week
     #[arg(long, help_heading = "Every week", conflicts_with = "resume")]
     pub install_timer: bool,
+    /// Replace a timer that is there with other options, and run trimbench from where it is: a
+    /// build folder, or a place that others can write to
+    #[arg(long, help_heading = "Every week", requires = "install_timer")]
+    pub force: bool,
     /// Where to write them
     #[arg(
         long,

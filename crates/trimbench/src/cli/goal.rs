@@ -30,6 +30,11 @@ pub struct GoalArgs {
 }
 
 impl GoalArgs {
+    /// Whether any part of a goal was given.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.slowdown.is_some() || self.max_latency.is_some() || self.deadline.is_some()
+    }
+
     /// The goal.
     pub(crate) fn goal(&self) -> Goal {
         Goal {

@@ -11,17 +11,19 @@ use super::parsers::{at, members};
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench import iostat.txt             the verdict of `iostat -y -t -x 1 > iostat.txt`
+  trimbench import iostat.txt             what `iostat -y -t -x 1` wrote
   trimbench import fio.json fio_*.log iostat.txt --output run.jsonl
-                                          one record of what ran beside each other
+                                          one record of what ran beside each
+                                          other
   trimbench import results/2024-06-19     a folder with any of these in it
   trimbench import iostat.txt --at 30s --members md0=nvme0n1,nvme1n1
                                           what the log itself can't tell
   zstdcat old.zst | trimbench import - --format json
 
-What a file is, is told by its content: extended reports of iostat (sysstat 10 to 12, as text or
-JSON), fio's JSON and logs, and what a script wrote down that ran them and rm. Only names tell which
-log of fio is which: leave them as fio made them (NAME_iops.1.log, NAME_clat_hist.1.log, …).";
+What a file is, is told by its content: extended reports of iostat (sysstat 10
+to 12, as text or JSON), fio's JSON and logs, and what a script wrote down that
+ran them and rm. Only names tell which log of fio is which: leave them as fio
+made them (NAME_iops.1.log, NAME_clat_hist.1.log, …).";
 
 /// Arguments of `trimbench import`.
 #[derive(Debug, Args)]

@@ -9,40 +9,49 @@ use clap::{Args, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench lab up evo --profile 870-evo --size 16G --slower 4 --fs ext4 --mount /mnt/evo -o discard
-                                          an SSD that stalls, with a file system, mounted
+  trimbench lab up evo --profile 870-evo --size 16G --slower 4 \\
+    --fs ext4 --mount /mnt/evo -o discard
+                                          an SSD that stalls, with a file
+                                          system, mounted
   trimbench run /mnt/evo                  does deleting stall it?
   trimbench lab exec evo -- fio job.fio   anything else, as its foreground
   trimbench lab stats evo --watch         what the drive does
   trimbench lab set evo queue=exclusive phi=0
-                                          as if its TRIM let reads through, from now on
+                                          as if its TRIM let reads through, from
+                                          now on
   trimbench lab fault evo read error rate 1%
-                                          every hundredth read fails; --clear ends it
-  trimbench lab down evo                  unmounts and detaches it; its data are gone
+                                          every hundredth read fails; --clear
+                                          ends it
+  trimbench lab down evo                  unmounts and detaches it; its data are
+                                          gone
 
-Everything but `profiles` needs root, /dev/fuse and loop devices. The loop driver holds reads of the
-root cgroup behind each whole discard, whatever the drive says; `trimbench run` and whatever
-`lab exec` starts are in a cgroup of the drive's own, where they wait only as long as the drive holds
-them up. Drives are kept in /run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
+Everything but `profiles` needs root, /dev/fuse and loop devices. The loop
+driver holds reads of the root cgroup behind each whole discard, whatever the
+drive says; `trimbench run` and whatever `lab exec` starts are in a cgroup of
+the drive's own, where they wait only as long as the drive holds them up. Drives
+are kept in /run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
 
 const FAULTS: &str = "\
 Faults:
   read error | write error | flush error | discard error | zero error
                             such commands fail
-  write lost                writes are acknowledged and dropped: reads return stale data
+  write lost                writes are acknowledged and dropped: reads return
+                            stale data
   read zeros                reads return zeros
   read flip                 a bit of what they return is wrong
   read holes                every other byte of it is 0xff
   discard nothing           discards are acknowledged and do nothing
   discard neighbour SIZE    discards take so much behind them, too
-  discard late TIME         discards are acknowledged and come so much later: data written since
+  discard late TIME         discards are acknowledged and come so much later:
+                            data written since
                             are gone
     at OFFSET+LENGTH          only those that touch this place, e.g. at 1M+16k
     rate PERCENT              only so many of them, e.g. rate 1%
     after N                   not the first N
     times N                   N of them at most
   hang TIME                 the drive does nothing for so long, e.g. hang 2s
-  power off                 everything fails; what wasn't flushed is lost (up --volatile-cache)
+  power off                 everything fails; what wasn't flushed is lost (up
+                            --volatile-cache)
   power on                  ends that
 
 Without words it lists the faults that are in force.";

@@ -9,16 +9,18 @@ const EXAMPLES: &str = "\
 Examples:
   trimbench report run.jsonl              what `run` showed at its end
   trimbench report run.jsonl --format html --output run.html
-                                          a page with charts that opens from disk, without a network
+                                          a page with charts that opens from
+                                          disk, without a network
   trimbench report *.jsonl.zst --format html --output pages/
                                           a page of each
-  trimbench report run.jsonl --format csv | duckdb -c \"from read_csv('/dev/stdin')\"
+  trimbench report run.jsonl --format csv > run.csv
                                           a row per actor and interval
   trimbench report run.jsonl --svg charts each chart as a picture
   ssh db7 cat run.jsonl.zst | trimbench report -
                                           a record from elsewhere
 
-The sentence and the figures are judged anew from the record: those of an old record are today's.";
+The sentence and the figures are judged anew from the record: those of an old
+record are today's.";
 
 /// Arguments of `trimbench report`.
 #[derive(Debug, Args)]

@@ -11,7 +11,8 @@ use super::goal::{GOALS, GoalArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench rm -r /data/old               gone from sight at once, freed without a stall
+  trimbench rm -r /data/old               gone from sight at once, freed without
+                                          a stall
   trimbench rm big.img --max-latency 5ms  others wait at most 5 ms longer
   trimbench rm -r /data/old --deadline 20m
                                           done by then, even if others lose more
@@ -19,12 +20,14 @@ Examples:
   trimbench rm --resume /data             go on with what was interrupted there
   trimbench rm --resume --all             go on with all that this user has left
 
-What is named is first renamed, directories whole, into a directory .trimbench-trash-* beside
-it, and freed from there: whatever ends it early, nothing half-deleted is in sight, and --resume goes
-on. Where that can't be done it is removed in place, and said. What can't be removed gets its name back.
-With little space left the goal gives way to freeing, and that is said, too.
+What is named is first renamed, directories whole, into a directory
+.trimbench-trash-* beside it, and freed from there: whatever ends it early,
+nothing half-deleted is in sight, and --resume goes on. Where that can't be done
+it is removed in place, and said. What can't be removed gets its name back. With
+little space left the goal gives way to freeing, and that is said, too.
 
-Exit codes: 0 done, 1 something stays, 2 usage, 130 interrupted.";
+Exit codes: 0 done, 1 something stays, 2 usage, 3 all is freed and a goal that
+you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129 (SIGHUP).";
 
 /// Arguments of `trimbench rm`.
 #[derive(Debug, Args)]
@@ -136,6 +139,9 @@ pub struct RmArgs {
     /// Say what would be done, and stop
     #[arg(long)]
     pub dry_run: bool,
+    /// Write what it came to as JSON: what was freed, what others lost, whether the goal was met
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub json: Option<PathBuf>,
     /// Say nothing but what failed
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,

@@ -21,25 +21,32 @@ use super::parsers::{condition, word};
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench run                           the file system of the current directory, safe sizes
+  trimbench run                           the current directory, safe sizes
   trimbench run /data --size 64G          delete 64 GiB on /data
   trimbench run /data --scenario drop-table
-                                          a production case; `trimbench scenarios` lists them
-  trimbench run /data --rate 1000         reads arrive at 1000 per second, whatever happens
+                                          a case that `scenarios` lists
+  trimbench run /data --rate 1000         reads arrive at 1000 per second,
+                                          whatever happens
   trimbench run /data --actor save --actor append-fdatasync,rate=100
-                                          beside the reader an editor's saves, and a log
+                                          beside the reader an editor's saves,
+                                          and a log
   trimbench run /data --delete-with 'slowrm {}'
                                           the same, deleted by another program
+  trimbench run /data --event 'mysql t -e \"DROP TABLE big\"'
+                                          what a deletion of your own does
   trimbench run /data --control --remount
-                                          compare with the same deletion without discards
+                                          compare with the same deletion without
+                                          discards
   trimbench run /data --fail-on 'stall>1s' --fail-on 'depth<10%'
                                           qualify a drive: exit 3 when it stalls
   trimbench run --device /dev/sdX --destroy-data
-                                          a raw device, all of whose data may be lost
+                                          a raw device, all of whose data may be
+                                          lost
 
-Sizes take k, M, G, T (1024) and kB, MB, GB, TB (1000); durations ns, us, ms, s, m, h.
+Sizes take k, M, G, T (1024) and kB, MB, GB, TB (1000); times ns to h.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 a --fail-on condition held, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 usage, 3 a --fail-on condition held, interrupted
+130 (SIGINT), 143 (SIGTERM), 129 (SIGHUP).";
 
 /// Heading of the options that only some ways to delete take.
 const DETAILS: &str = "Deletion: details of one way or another";
@@ -66,6 +73,9 @@ pub struct RunArgs {
     /// How long.
     #[command(flatten)]
     pub phases: PhaseArgs,
+    /// Where the kernel doesn't count.
+    #[command(flatten)]
+    pub counters: CounterArgs,
     /// On a raw device.
     #[command(flatten)]
     pub device: DeviceArgs,
@@ -115,6 +125,22 @@ pub struct DeletionArgs {
     /// come after the arguments
     #[arg(long, value_name = "CMD")]
     pub delete_with: Option<String>,
+
+    /// Delete nothing of the test's, but run this command and measure what its discards do to the
+    /// foreground, e.g. 'fstrim /data' or 'sh -c "rm -r /data/old/*"' (no shell runs it by itself);
+    /// PATH is on the file system that it frees. 'manual': you mark the begin and the end of the
+    /// event with Enter or SIGUSR1
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["device", "delete_with"])]
+    pub event: Option<String>,
+
+    /// --event: undisturbed time before it [default: as --baseline, 10s]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["device", "baseline"], value_parser = positive_duration)]
+    pub event_at: Option<Duration>,
+
+    /// --event: it is over when the command has ended and no discards have come for so long
+    /// [default: 2s]
+    #[arg(long, value_name = "TIME", conflicts_with = "device", value_parser = positive_duration)]
+    pub event_quiet: Option<Duration>,
 
     /// unlink: calls in flight at once [default: 1]; spill: files at once [default: 4]
     #[arg(long, help_heading = DETAILS, value_name = "N", conflicts_with = "device", value_parser = number!(u32).range(1..=256))]
@@ -288,6 +314,20 @@ pub struct PhaseArgs {
     pub low: Option<f64>,
 }
 
+/// What to do where the kernel doesn't count discards.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Devices whose counters are switched off")]
+pub struct CounterArgs {
+    /// Switch their counters on (queue/iostats) for the run, and off again whatever ends it (root
+    /// only)
+    #[arg(long, conflicts_with = "blind")]
+    pub enable_counters: bool,
+
+    /// Run although nobody will know whether discards came
+    #[arg(long)]
+    pub blind: bool,
+}
+
 /// A raw device instead of a file system.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Raw device")]
@@ -323,10 +363,10 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Exit with 3 when this holds of the worst actor (the canary, too): stall, longest, lost, p99,
-    /// p999 or max against a time, or depth against a share, e.g. 'stall>1s', 'p99>20ms', 'depth<10%';
-    /// may be repeated. A stall that the --control had too doesn't count; and with 1 when no discard
-    /// was measured or nothing can be told
+    /// Exit with 3 if this condition holds: stall, longest, lost, p99, p999 or max against a time, or
+    /// depth against a share, e.g. 'stall>1s', 'p99>20ms', 'depth<10%'. 'stall(wal)>200ms' names an
+    /// actor; without a name the worst actor decides (the canary too). Exit with 1 if the run does not
+    /// tell: no discards, or the --control stalled too. May be repeated
     #[arg(long, value_name = "COND", value_parser = condition)]
     pub fail_on: Vec<Condition>,
 
@@ -339,7 +379,7 @@ pub struct OutputArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Print only the verdict's sentence
+    /// Print only the verdict's sentence, and what became of each --fail-on
     #[arg(long, short)]
     pub quiet: bool,
 }

@@ -10,18 +10,22 @@ use super::goal::share;
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench tune /dev/sda2                try, and say what suits the drive; changes nothing
+  trimbench tune /dev/sda2                try, and say what suits the drive;
+                                          changes nothing
   trimbench tune / --dry-run              only say what it would try
-  trimbench tune / --svg tune.svg         with a picture of what each way costs, for how long
+  trimbench tune / --svg tune.svg         with a picture of what each way costs,
+                                          for how long
   trimbench tune /data --apply            and set it, until the next start
   trimbench tune /data --apply --persist  and for good
   trimbench tune /data --policies online --limits 128M,8M
-                                          two values of discard_max_bytes, nothing else
+                                          two values of discard_max_bytes,
+                                          nothing else
 
-Whatever it changes while it tries is put back when it ends, also by a kill; only --apply leaves what
-it advises.
+Whatever it changes while it tries is put back when it ends, also by a kill;
+only --apply leaves what it advises.
 
-Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 usage, interrupted 130 (SIGINT),
+143 (SIGTERM), 129 (SIGHUP).";
 
 /// Heading of what is tried.
 const TRIED: &str = "What is tried";

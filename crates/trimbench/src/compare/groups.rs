@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use timeline::names;
+
 use crate::exit::Error;
 
 /// A group's name and its files.
@@ -18,7 +20,7 @@ pub(super) fn singles(files: &[PathBuf]) -> Result<Vec<Named>, Error> {
     let all = files.iter().enumerate().map(|(i, file)| Named {
         name: match distinct(i) {
             true => names[i].clone(),
-            false => file.display().to_string(),
+            false => names::shown(file),
         },
         files: vec![file.clone()],
     });
@@ -68,7 +70,7 @@ pub(super) fn parse(words: &[String]) -> Result<Vec<Named>, Error> {
             if group.files[..i].contains(file) {
                 return Err(Error::Usage(format!(
                     "{}: is in group '{}' twice; a repeat is another run",
-                    file.display(),
+                    names::shown(file),
                     group.name
                 )));
             }

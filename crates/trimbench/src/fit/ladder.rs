@@ -7,6 +7,7 @@ use bench::{BenchError, Claimed, Outcome, Survey};
 use ssd::fit::{Fit, FitError};
 use timeline::RunRecord;
 use timeline::as_drive::slower;
+use timeline::names;
 use timeline::record::{DiscardSetting, EndReason, RecordWriter};
 use timeline::units;
 
@@ -156,7 +157,7 @@ fn intentions(ladder: &Ladder, survey: &Survey) -> String {
     format!(
         "Writes and {what} {}: {} runs, and up to {} more where the ladder's ends aren't sure; at most \
          {} at once, about {} in all, and {} with those. What it makes is removed.\n\n",
-        survey.place.path().display(),
+        names::shown(survey.place.path()),
         quiet.len() + 1,
         plans::MORE,
         units::bytes(ladder.space),

@@ -5,6 +5,7 @@ use std::path::Path;
 use ssd::fit::Made;
 use timeline::RunRecord;
 use timeline::as_drive::slower;
+use timeline::names;
 use timeline::record::DeviceInfo;
 use timeline::units;
 
@@ -54,7 +55,7 @@ pub(super) fn of(records: &[&RunRecord], name: Option<&str>) -> Made {
 
 /// A card's path as `--profile` takes it: one without a slash could be a name.
 pub(super) fn as_profile(path: &Path) -> String {
-    let text = path.display().to_string();
+    let text = names::shown(path);
     let plain = path.extension().is_some_and(|e| e == "toml") || text.contains('/');
     if plain { text } else { format!("./{text}") }
 }

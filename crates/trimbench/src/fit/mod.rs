@@ -9,6 +9,7 @@ use bench::plan::Place;
 use ssd::fit::FitError;
 use timeline::RunRecord;
 use timeline::as_drive::{NotSlowed, slower};
+use timeline::names;
 
 use crate::cli::FitArgs;
 use crate::console::Stream;
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
             if args.paths.iter().any(|record| sink.is(record)) {
                 return Err(Error::Usage(format!(
                     "--output {}: is one of the records; give the card another name",
-                    path.display()
+                    names::shown(path)
                 )));
             }
             Some(sink)
@@ -97,7 +98,7 @@ fn place(args: &FitArgs) -> Result<Option<Place>, Error> {
         paths => match paths.iter().find(|path| path.is_dir()) {
             Some(path) => Err(Error::Usage(format!(
                 "{}: is a directory; give one alone to try it, or records alone",
-                path.display()
+                names::shown(path)
             ))),
             None => Ok(None),
         },

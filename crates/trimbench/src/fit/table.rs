@@ -36,8 +36,9 @@ pub(super) fn of(fit: &Fit, device: &str) -> String {
         );
     }
     text.push('\n');
-    row(&mut text, "a, each discard", &fit.a_us, time);
-    row(&mut text, "b, each MiB", &fit.b_us_per_mib, time);
+    let (a, b) = fit.costs_in_card();
+    cost(&mut text, "a, each discard", &fit.a_us, a);
+    cost(&mut text, "b, each MiB", &fit.b_us_per_mib, b);
     row(&mut text, "phi, share that blocks", &fit.share.phi, percent);
     row(
         &mut text,
@@ -103,6 +104,17 @@ fn queue(fit: &Fit) -> String {
     }
 }
 
+/// A part of the cost; one that can't be told with what the card assumes in its place.
+fn cost(text: &mut String, name: &str, figure: &Figure, in_card: f64) {
+    match figure {
+        Figure::Unknown { why } => {
+            let value = format!("≈ {}", time(in_card));
+            *text += &format!("  {name:<NAME$}{value:>10}  assumed in the card: {why}\n");
+        }
+        known => row(text, name, known, time),
+    }
+}
+
 fn row(text: &mut String, name: &str, figure: &Figure, show: fn(f64) -> String) {
     let (value, more) = match figure {
         Figure::Known(known) => (show(known.value), range(known, show)),
@@ -119,6 +131,17 @@ fn range(estimate: &Estimate, show: fn(f64) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cost_that_cannot_be_told_is_what_the_card_assumes() {
+        let mut text = String::new();
+        let unknown = Figure::Unknown {
+            why: "one size only".to_owned(),
+        };
+        cost(&mut text, "a, each discard", &unknown, 506.0);
+        let row = "  a, each discard         ≈ 506 µs  assumed in the card: one size only\n";
+        assert_eq!(text, row);
+    }
 
     #[test]
     fn times_have_three_digits() {

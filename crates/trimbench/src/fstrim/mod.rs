@@ -1,6 +1,8 @@
 //! `trimbench fstrim`.
 
 mod install;
+mod json;
+mod program;
 mod told;
 mod units;
 
@@ -16,10 +18,13 @@ use reclaim::trim::{
 };
 use ssd::Card;
 
+use timeline::names;
+
 use crate::cli::FstrimArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::{lab, signals};
+use crate::output::Output;
+use crate::{cost, lab, signals};
 use told::Told;
 
 /// A piece of what is trimmed at a given rate: so many a second.
@@ -27,9 +32,12 @@ const PIECES_PER_S: u64 = 10;
 
 /// What came of one file system.
 enum Came {
-    Done,
-    Unsupported,
-    Failed,
+    /// Nothing was to be trimmed: it was looked at only.
+    Looked,
+    Trimmed(Box<Trimmed>),
+    /// With the message.
+    Unsupported(String),
+    Failed(String),
     Interrupted,
 }
 
@@ -46,32 +54,67 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         true => listed(args)?,
         false => args.mounts.iter().map(|path| named(path)).collect(),
     };
+    let file = args.json.as_deref().map(Output::open).transpose()?;
     let mut told = Told::new(args);
     if many && selected.is_empty() && !args.quiet {
         told.note("no file system that is listed can be trimmed");
     }
-    let (mut done, mut failed) = (0, 0);
+    let mut sums = Sums::default();
     for one in &selected {
         if stop.load(Ordering::Relaxed) {
-            return Ok(Exit::Interrupted);
+            sums.interrupted = true;
         }
         // It is long since it was listed, where many are trimmed.
-        if many && is_gone(&one.path) {
+        if sums.interrupted || many && is_gone(&one.path) {
             continue;
         }
-        match trim(one, args, card.as_ref(), &stop, &mut told) {
-            Came::Done => done += 1,
-            Came::Unsupported if many || args.quiet_unsupported => done += 1,
-            Came::Failed | Came::Unsupported => failed += 1,
-            Came::Interrupted => return Ok(Exit::Interrupted),
+        let came = trim(one, args, card.as_ref(), &stop, &mut told);
+        sums.add(&came, args, many);
+        sums.all.push(json::file_system(one, &came, args));
+    }
+    let exit = sums.exit(many);
+    if let Some(file) = file {
+        file.json(&json::of(sums.all, &policy(args), exit))?;
+    }
+    Ok(exit)
+}
+
+/// What came of all file systems together.
+#[derive(Default)]
+struct Sums {
+    done: usize,
+    failed: usize,
+    interrupted: bool,
+    /// A goal that was given was missed.
+    missed: bool,
+    all: Vec<serde_json::Value>,
+}
+
+impl Sums {
+    fn add(&mut self, came: &Came, args: &FstrimArgs, many: bool) {
+        match came {
+            Came::Looked => self.done += 1,
+            Came::Trimmed(trimmed) => {
+                self.interrupted |= trimmed.stopped.is_some();
+                self.missed |= cost::is_missed(&trimmed.felt, &args.goal);
+                self.done += 1;
+            }
+            Came::Unsupported(_) if many || args.quiet_unsupported => self.done += 1,
+            Came::Failed(_) | Came::Unsupported(_) => self.failed += 1,
+            Came::Interrupted => self.interrupted = true,
         }
     }
-    Ok(match (many, done, failed) {
-        (_, _, 0) => Exit::Done,
-        (false, ..) => Exit::Failed,
-        (true, 0, _) => Exit::AllFailed,
-        (true, ..) => Exit::SomeFailed,
-    })
+
+    fn exit(&self, many: bool) -> Exit {
+        match (many, self.done, self.failed) {
+            _ if self.interrupted => Exit::Interrupted,
+            (_, _, 0) if self.missed => Exit::ConditionHeld,
+            (_, _, 0) => Exit::Done,
+            (false, ..) => Exit::Failed,
+            (true, 0, _) => Exit::AllFailed,
+            (true, ..) => Exit::SomeFailed,
+        }
+    }
 }
 
 /// Whether nothing is mounted there any more: what is there now is another file system's.
@@ -120,24 +163,22 @@ fn trim(
     let outcome = trimmed(one, args, card, stop, told);
     told.end();
     match outcome {
-        Ok(None) => Came::Done,
+        Ok(None) => Came::Looked,
         Ok(Some(trimmed)) => {
             told.trimmed(one, &trimmed, args);
-            match trimmed.stopped {
-                Some(_) => Came::Interrupted,
-                None => Came::Done,
-            }
-        }
-        Err(error @ TrimError::Unsupported { .. }) => {
-            if !args.quiet_unsupported {
-                told.failed(&error.to_string());
-            }
-            Came::Unsupported
+            Came::Trimmed(Box::new(trimmed))
         }
         Err(TrimError::Reclaim(reclaim::ReclaimError::Interrupted)) => Came::Interrupted,
         Err(error) => {
-            told.failed(&error.to_string());
-            Came::Failed
+            let text = error.to_string();
+            let unsupported = matches!(error, TrimError::Unsupported { .. });
+            if !(unsupported && args.quiet_unsupported) {
+                told.failed(&text);
+            }
+            match unsupported {
+                true => Came::Unsupported(text),
+                false => Came::Failed(text),
+            }
         }
     }
 }
@@ -156,7 +197,7 @@ fn trimmed(
     };
     let survey = Survey::of(&one.path, asked, state_directory())?;
     if args.dry_run {
-        let text = format!("{}: {}\n", one.path.display(), survey.intention()?);
+        let text = format!("{}: {}\n", names::shown(&one.path), survey.intention()?);
         Stream::Out.print(&text);
         return Ok(None);
     }
@@ -166,11 +207,14 @@ fn trimmed(
     };
     let trim = Trim::new(survey, policy(args), card, &options, args.resume)?;
     for note in trim.notes() {
-        told.note(&format!("{}: {note}", one.path.display()));
+        told.note(&format!("{}: {note}", names::shown(&one.path)));
     }
     if trim.goes_on_from() > 0 {
         let from = timeline::units::bytes(trim.goes_on_from());
-        told.note(&format!("{}: goes on after {from}", one.path.display()));
+        told.note(&format!(
+            "{}: goes on after {from}",
+            names::shown(&one.path)
+        ));
     }
     trim.run(&mut |progress| told.tick(progress, stop))
         .map(Some)

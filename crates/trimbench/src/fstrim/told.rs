@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use reclaim::freer::Felt;
 use reclaim::trim::{Selected, TrimProgress, Trimmed};
-use reclaim::words::quoted;
+use timeline::names::{quoted, shown};
 use timeline::units;
 
 use crate::cli::FstrimArgs;
 use crate::console::Stream;
-use crate::goal;
 use crate::live::Live;
+use crate::{cost, goal};
 
 /// Tells, and stops when somebody presses Ctrl-C.
 pub(super) struct Told {
@@ -45,7 +46,7 @@ impl Told {
         if !self.quiet {
             let path = &self.path;
             self.live
-                .show(|elapsed| format!("{}: {}", path.display(), line(progress, elapsed)));
+                .show(|elapsed| format!("{}: {}", shown(path), line(progress, elapsed)));
         }
         match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -70,13 +71,16 @@ impl Told {
             Stream::Out.print(&as_fstrim(one, trimmed.bytes));
         }
         if !args.quiet {
-            self.note(&format!("{}: {}", one.path.display(), felt(trimmed)));
+            self.note(&format!("{}: {}", shown(&one.path), felt(trimmed)));
+            for goal in cost::goals(&trimmed.felt) {
+                self.note(&format!("{}: {goal}", shown(&one.path)));
+            }
         }
         if let Some(kept) = &trimmed.kept {
             self.note(&format!(
                 "{}: it is done, but what was noted stays: {kept}; remove it, or the next --resume \
                  goes on there",
-                one.path.display()
+                shown(&one.path)
             ));
         }
         if trimmed.stopped.is_some() {
@@ -93,7 +97,7 @@ fn as_fstrim(one: &Selected, bytes: u64) -> String {
     };
     format!(
         "{}: {} ({bytes} bytes) trimmed{on}\n",
-        one.path.display(),
+        shown(&one.path),
         units::bytes(bytes)
     )
 }
@@ -112,7 +116,7 @@ fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     };
     format!(
         "{}: interrupted at {} of {} ({}); {on}",
-        path.display(),
+        shown(path),
         units::bytes(progress.looked_bytes),
         units::bytes(progress.total_bytes),
         units::percent(share),
@@ -134,6 +138,9 @@ fn given(args: &FstrimArgs) -> Vec<String> {
         .collect()
 }
 
+/// So long it must have gone on for an estimate of the rest.
+const ESTIMATED: Duration = Duration::from_secs(3);
+
 /// How far it is, in words.
 fn line(progress: &TrimProgress, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-9);
@@ -146,7 +153,7 @@ fn line(progress: &TrimProgress, elapsed: Duration) -> String {
         ),
         format!("{} trimmed", units::bytes(progress.trimmed_bytes)),
         units::byte_rate(progress.trimmed_bytes as f64 / seconds),
-        format!("{} windows", units::count(progress.windows)),
+        counted(progress.windows, "window"),
     ];
     if progress.debt_bytes > 0 {
         parts.push(format!("{} to discard", units::bytes(progress.debt_bytes)));
@@ -157,7 +164,7 @@ fn line(progress: &TrimProgress, elapsed: Duration) -> String {
     }
     let per_s = progress.looked_now_bytes as f64 / seconds;
     let left = progress.total_bytes.saturating_sub(looked);
-    if left > 0 && per_s >= 1.0 {
+    if left > 0 && per_s >= 1.0 && elapsed >= ESTIMATED {
         parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
     }
     parts.join(", ")
@@ -166,27 +173,35 @@ fn line(progress: &TrimProgress, elapsed: Duration) -> String {
 /// What a trim came to, in a sentence.
 fn felt(trimmed: &Trimmed) -> String {
     let felt = &trimmed.felt;
-    let time = |span: Duration| units::latency_us(span.as_secs_f64() * 1e6);
-    let seconds = felt.elapsed.as_secs_f64();
-    let lost = felt.lost.as_secs_f64();
-    let waited = felt.canary.map_or(String::new(), |canary| {
-        format!(
-            "; a read waited {} longer (p99.9; at most {})",
-            time(canary.p999_added),
-            time(canary.max_added)
-        )
-    });
     let progress = &trimmed.progress;
     format!(
-        "trimmed {} in {} windows and {}, {} discarded in {} discards; others lost {} of it ({}){waited}",
+        "trimmed {} in {} and {}, {}; {}",
         units::bytes(progress.trimmed_bytes),
-        units::count(progress.windows),
-        units::seconds(seconds),
-        units::bytes(felt.discarded),
-        units::count(felt.discards),
-        units::seconds(lost),
-        units::percent((lost / seconds.max(1e-9)).min(1.0)),
+        counted(progress.windows, "window"),
+        units::seconds(felt.elapsed.as_secs_f64()),
+        discarded(felt),
+        cost::lost(felt),
     )
+}
+
+/// How much was discarded of what was trimmed: others discard meanwhile, and a file of our
+/// own goes.
+fn discarded(felt: &Felt) -> String {
+    let own = felt.observed.as_ref().map(|observed| observed.own.bytes);
+    match own {
+        Some(0) => "nothing of it was discarded".to_owned(),
+        _ => format!(
+            "{} discarded in {}",
+            units::bytes(felt.discarded),
+            counted(felt.discards, "discard")
+        ),
+    }
+}
+
+/// So many of them: `1 window`, `2,000 windows`.
+fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", units::count(count))
 }
 
 #[cfg(test)]

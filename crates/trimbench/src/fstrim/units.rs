@@ -9,7 +9,7 @@ pub(super) const NAME: &str = "trimbench-fstrim";
 /// Runs a command line. What keeps a service from reaching the devices and the
 /// mounts that it trims is left out (PrivateDevices, ProtectSystem).
 pub(super) fn service(command: &[String]) -> String {
-    let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    let command: Vec<String> = command.iter().map(|word| in_unit(word)).collect();
     format!(
         "{MARK}\n\
          [Unit]\n\
@@ -21,7 +21,7 @@ pub(super) fn service(command: &[String]) -> String {
          Type=oneshot\n\
          ExecStart={}\n\
          # Stopped, it goes on the next time.\n\
-         SuccessExitStatus=130\n\
+         SuccessExitStatus=129 130 143\n\
          StateDirectory=trimbench/fstrim\n\
          StateDirectoryMode=0700\n\
          PrivateNetwork=yes\n\
@@ -54,7 +54,7 @@ pub(super) fn timer() -> String {
 }
 
 /// A word of a command line, as systemd.service(5) reads it.
-fn quoted(word: &str) -> String {
+fn in_unit(word: &str) -> String {
     let escaped = word.replace('%', "%%").replace('$', "$$");
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%$@+".contains(c);
     if !escaped.is_empty() && escaped.chars().all(plain) {
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn words_are_quoted_for_systemd() {
-        assert_eq!(quoted("/usr/bin/trimbench"), "/usr/bin/trimbench");
-        assert_eq!(quoted("10%"), "10%%");
-        assert_eq!(quoted("/with space"), "\"/with space\"");
-        assert_eq!(quoted("a\"b$\\"), "\"a\\\"b$$\\\\\"");
-        assert_eq!(quoted(""), "\"\"");
+        assert_eq!(in_unit("/usr/bin/trimbench"), "/usr/bin/trimbench");
+        assert_eq!(in_unit("10%"), "10%%");
+        assert_eq!(in_unit("/with space"), "\"/with space\"");
+        assert_eq!(in_unit("a\"b$\\"), "\"a\\\"b$$\\\\\"");
+        assert_eq!(in_unit(""), "\"\"");
     }
 
     #[test]

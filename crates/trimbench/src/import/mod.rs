@@ -8,6 +8,7 @@ use std::path::Path;
 use formats::{Kind, fio, iostat};
 use report::csv::Run;
 use report::seconds::Seconds;
+use timeline::names;
 use timeline::record::EventKind;
 use timeline::{RunRecord, units};
 
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
     {
         return Err(Error::Usage(format!(
             "{}: is to be imported and the --output at once; give another file",
-            path.display()
+            names::shown(path)
         )));
     }
     let mut texts = Texts::default();

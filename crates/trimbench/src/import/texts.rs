@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use formats::Kind;
 
+use timeline::names;
+
 use crate::input;
 
 /// Why there is nothing to import.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
     /// A folder that can't be looked into.
-    #[error("{}: can't be read: {source}", path.display())]
+    #[error("{}: can't be read: {source}", names::shown(path))]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -21,7 +23,7 @@ pub(crate) enum ImportError {
     /// A folder without anything of use.
     #[error(
         "{}: has nothing that can be imported; that is what `iostat -x` prints, fio's JSON and fio's logs",
-        path.display()
+        names::shown(path)
     )]
     NothingIn {
         /// The folder.

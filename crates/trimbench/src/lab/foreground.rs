@@ -8,7 +8,10 @@ use ::lab::{Info, Lab};
 use bench::Survey;
 use timeline::record::{DeviceKind, Slower};
 
+use timeline::units;
+
 use super::card;
+use crate::exit::Error;
 
 /// What was found, where a device is a simulated drive with a note that says so.
 /// Unless nothing is to be done (`dry`), the foreground is to go into the drive's
@@ -30,12 +33,18 @@ pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
         .filter(|device| device.leaf && device.kind == DeviceKind::Loop);
     let mut joined = false;
     let mut notes = Vec::new();
+    let mut fullest: Option<(u64, String)> = None;
     for device in loops {
         match lab.of_device(&Path::new("/dev").join(&device.name)) {
             Ok(None) => {}
             Ok(Some(info)) => {
                 device.model = Some(model(&info));
                 device.slower = slower(&info);
+                if let Some(left) = lab.left(&info.spec)
+                    && fullest.as_ref().is_none_or(|(least, _)| left < *least)
+                {
+                    fullest = Some((left, full(&info, left)));
+                }
                 // That nothing is known to lie below its server's file says nothing new.
                 survey
                     .warnings
@@ -57,24 +66,61 @@ pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
             )),
         }
     }
+    if let Some((left, why)) = fullest {
+        survey.limit_space(left, why);
+    }
     survey.warnings.append(&mut notes);
     survey
+}
+
+/// A drive without so much room takes no more work: a write that fails aborts the journal of
+/// its file system.
+const LEAST_LEFT: u64 = 4 << 20;
+
+/// How much a drive can still store.
+fn full(info: &Info, left: u64) -> String {
+    format!(
+        "the drive {} of `trimbench lab` can store {} more; `lab up --store-limit` sets how much \
+         it can store",
+        info.spec.name,
+        units::bytes(left)
+    )
+}
+
+/// Refuses paths on drives of the laboratory that can store no more.
+pub(crate) fn refuse_full(paths: &[PathBuf]) -> Result<(), Error> {
+    let lab = super::here();
+    let full = drives_of(&lab, paths).into_iter().find_map(|info| {
+        let left = lab.left(&info.spec)?;
+        (left < LEAST_LEFT).then(|| full(&info, left))
+    });
+    match full {
+        Some(why) => Err(Error::Usage(format!(
+            "{why}. Nothing was begun, for a write that fails aborts the file system's journal"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The drives of the laboratory that paths are on. Only root sees drives.
+fn drives_of(lab: &Lab, paths: &[PathBuf]) -> Vec<Info> {
+    let device = |path: &Path| path.symlink_metadata().map(|found| found.dev()).ok();
+    let theirs: Vec<u64> = paths.iter().filter_map(|path| device(path)).collect();
+    let mut drives = lab.list().unwrap_or_default();
+    drives.retain(|info| {
+        let own = info.mounts.iter().filter_map(|mount| device(mount));
+        own.into_iter().any(|device| theirs.contains(&device))
+    });
+    drives
 }
 
 /// The cgroup of a drive's foreground, if one of these paths is on a drive of the
 /// laboratory and threads can go there by themselves. Who deletes beside the
 /// foreground and wants to feel what it feels reads there.
 pub(crate) fn group_beside(paths: &[PathBuf]) -> Option<PathBuf> {
-    let device = |path: &Path| path.symlink_metadata().map(|found| found.dev()).ok();
-    let theirs: Vec<u64> = paths.iter().filter_map(|path| device(path)).collect();
     let lab = super::here();
-    // Only root sees drives, and only root can put threads there.
-    let drives = lab.list().unwrap_or_default();
-    let beside = |info: &&Info| {
-        let own = info.mounts.iter().filter_map(|mount| device(mount));
-        own.into_iter().any(|device| theirs.contains(&device))
-    };
-    let name = &drives.iter().find(beside)?.spec.name;
+    // Only root can put threads there.
+    let name = &drives_of(&lab, paths).first()?.spec.name.clone();
     let group = lab.foreground_cgroup(name).ok()?;
     group.takes_threads().then(|| group.dir().to_owned())
 }

@@ -12,7 +12,9 @@ use std::process::Command;
 use ::lab::{Down, Lab, LabError};
 
 pub(crate) use card::named;
-pub(crate) use foreground::{group_beside, joined};
+pub(crate) use foreground::{group_beside, joined, refuse_full};
+
+use timeline::names;
 
 use crate::cli::lab::{LabArgs, LabCommand, ProfilesCommand};
 use crate::console::{self, Stream};
@@ -107,7 +109,7 @@ fn down(lab: &Lab, names: &[String], all: bool, force: bool) -> Result<Exit, Err
         if errors.is_empty() {
             Stream::Out.print(&format!(
                 "{}: no mount, loop device, process, cgroup or socket is left\n",
-                lab.root().display()
+                names::shown(lab.root())
             ));
         }
         errors

@@ -3,6 +3,7 @@
 use ::lab::Info;
 use serde_json::{Value, json};
 use ssd::profiles;
+use timeline::names;
 use timeline::units;
 
 use super::card;
@@ -20,7 +21,7 @@ pub(super) fn list(infos: &[Info], as_json: bool) -> String {
 /// A drive in a line.
 pub(super) fn line(info: &Info) -> String {
     let device = match &info.device {
-        Some(device) => device.display().to_string(),
+        Some(device) => names::shown(device),
         None => "no device".to_owned(),
     };
     let spec = &info.spec;
@@ -44,7 +45,7 @@ pub(super) fn line(info: &Info) -> String {
         text += &format!("  {}", fs.name());
     }
     for mount in &info.mounts {
-        text += &format!("  on {}", mount.display());
+        text += &format!("  on {}", names::shown(mount));
     }
     if !spec.options.is_empty() {
         text += &format!(" ({})", spec.options);

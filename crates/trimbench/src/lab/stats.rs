@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use ::lab::{Info, Kind, KindStats, Lab, LabError, Stats};
 use serde_json::json;
+use timeline::names;
 use timeline::units;
 
 use super::show;
@@ -126,7 +127,7 @@ fn now(kind: &KindStats, since: Option<(Duration, &Stats)>) -> String {
 fn facts(info: &Info, stats: &Stats) -> String {
     let share = stats.mapped_bytes as f64 / info.spec.size_bytes as f64;
     let mut place = match &info.spec.store {
-        Some(file) => format!("in {}", file.display()),
+        Some(file) => format!("in {}", names::shown(file)),
         None => "of memory".to_owned(),
     };
     if let Some(most) = info.spec.store_limit_bytes {

@@ -4,19 +4,23 @@ use std::path::PathBuf;
 
 use ::lab::{Fs, Info, Lab, LabError, Launcher, Spec};
 
-use timeline::units;
+use timeline::names;
+use timeline::units::{self, GIB, MIB};
 
 use super::{card, show};
 use crate::cli::lab::{FsArg, UpArgs};
 use crate::console::Stream;
 use crate::exit::Error;
 
+/// A run needs so much room: 1 GiB that it leaves free, and two small files.
+const SMALLEST_RUN: u64 = GIB + 64 * MIB;
+
 /// Makes a drive; prints its device for a program, and what to do with it for a
 /// person.
 pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     let spec = spec(args)?;
     let info = lab.up(&spec, &launcher()?)?;
-    Stream::Err.print(&next(&info));
+    Stream::Err.print(&next(lab, &info));
     let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
     notes.extend(room(lab, &info));
     Stream::Err.print(
@@ -26,7 +30,7 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
             .collect::<String>(),
     );
     let device = info.device.unwrap_or_default();
-    Stream::Out.print(&format!("{}\n", device.display()));
+    Stream::Out.print(&format!("{}\n", names::shown(&device)));
     Ok(())
 }
 
@@ -47,7 +51,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
             .map_err(|e| Error::Usage(format!("--set {change}: {e}")))
     })?;
     let absolute = |path: &PathBuf| {
-        std::path::absolute(path).map_err(|e| Error::Usage(format!("{}: {e}", path.display())))
+        std::path::absolute(path).map_err(|e| Error::Usage(format!("{}: {e}", names::shown(path))))
     };
     let mut spec = Spec::new(&args.name, &card, args.size);
     spec.premapped = args.premapped;
@@ -91,17 +95,19 @@ fn room(lab: &Lab, info: &Info) -> Option<String> {
 }
 
 /// What there is now, and what can be done with it.
-fn next(info: &Info) -> String {
+fn next(lab: &Lab, info: &Info) -> String {
     let name = &info.spec.name;
     let run = match (info.mounts.first(), &info.device) {
-        (Some(mount), _) => format!("trimbench run {}", mount.display()),
+        (Some(mount), _) => format!("trimbench run {}", names::shown(mount)),
         (None, Some(device)) => {
-            format!("trimbench run --device {} --destroy-data", device.display())
+            format!(
+                "trimbench run --device {} --destroy-data",
+                names::shown(device)
+            )
         }
         (None, None) => "trimbench run".to_owned(),
     };
-    let steps = [
-        (run, "does deleting stall it?"),
+    let mut steps = vec![
         (
             format!("trimbench lab exec {name} -- COMMAND"),
             "anything else, as its foreground",
@@ -115,6 +121,10 @@ fn next(info: &Info) -> String {
             "takes it down; its data are gone",
         ),
     ];
+    // The run fits its sizes to the drive's room.
+    if lab.left(&info.spec).is_none_or(|left| left >= SMALLEST_RUN) {
+        steps.insert(0, (run, "does deleting stall it?"));
+    }
     let width = steps.iter().map(|(step, _)| step.len()).max().unwrap_or(0);
     let mut text = show::line(info) + "\n";
     for (step, why) in steps {

@@ -3,6 +3,7 @@
 use bench::Survey;
 use bench::plan::{Actor, Arrival, Engine, Work};
 use bench::scenario::Scenario;
+use timeline::names;
 use timeline::units::MIB;
 
 use crate::cli::RunArgs;
@@ -77,7 +78,7 @@ pub(super) fn check_direct(
     survey: &Survey,
 ) -> Result<(), Error> {
     let null = engine == Engine::Null;
-    let place = survey.place.path().display();
+    let place = names::shown(survey.place.path());
     let direct = actors.iter().filter_map(|actor| match actor.work {
         Work::Blocks {
             direct: true,

@@ -134,6 +134,9 @@ fn deletion_part(args: &DeletionArgs) -> Deletion {
         file_bytes: args.file_size,
         write_rate_bytes_per_s: args.write_rate,
         run_for: args.run_for,
+        event: args.event.clone(),
+        event_at: args.event_at,
+        event_quiet: args.event_quiet,
     }
 }
 

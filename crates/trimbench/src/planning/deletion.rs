@@ -1,7 +1,7 @@
 //! How to delete, and the control.
 
 use bench::Survey;
-use bench::plan::{Control, Method, Place};
+use bench::plan::{Control, Method, Place, Trigger};
 use bench::scenario::{self, Deletion, How};
 
 use crate::exit::Error;
@@ -13,6 +13,8 @@ pub(super) enum Way {
     Ours(How),
     /// An outside program.
     Program(Vec<String>),
+    /// Somebody else's, which is watched.
+    Event(Trigger),
     /// A raw device's.
     Device,
 }
@@ -23,6 +25,7 @@ impl Way {
         match self {
             Way::Ours(how) => deletion.planned(*how, size_bytes),
             Way::Program(argv) => Some(Method::Command { argv: argv.clone() }),
+            Way::Event(trigger) => Some(deletion.planned_event(trigger.clone())),
             Way::Device => Some(deletion.planned_on_device()),
         }
     }
@@ -36,30 +39,44 @@ pub(super) fn way(deletion: &Deletion, place: &Place) -> Result<Option<Way>, Err
             Some(How::None) => Ok(None),
             Some(How::Unlink) => Ok(Some(Way::Device)),
             _ => Err(Error::Usage(
-                "a raw device has no files: --delete and --delete-with don't go with --device \
-                 (it is discarded in steps of --chunk)"
+                "a raw device has no files: --delete, --delete-with and --event don't go with \
+                 --device (it is discarded in steps of --chunk)"
                     .into(),
             )),
         };
     }
     match (how, &deletion.command) {
         (Some(How::None), _) => Ok(None),
+        (Some(How::Event), _) => {
+            let event = deletion.event.as_deref().unwrap_or_default();
+            trigger(event).map(|trigger| Some(Way::Event(trigger)))
+        }
         (Some(how), _) => Ok(Some(Way::Ours(how))),
         (None, command) => {
             let command = command.as_deref().unwrap_or_default();
-            program(command).map(|argv| Some(Way::Program(argv)))
+            program("--delete-with", command, "rm {}").map(|argv| Some(Way::Program(argv)))
         }
     }
 }
 
-fn program(command: &str) -> Result<Vec<String>, Error> {
+fn trigger(event: &str) -> Result<Trigger, Error> {
+    match event {
+        "manual" => Ok(Trigger::Manual),
+        command => Ok(Trigger::Command {
+            text: command.to_owned(),
+            argv: program("--event", command, "rm -r /data/old")?,
+        }),
+    }
+}
+
+fn program(option: &str, command: &str, example: &str) -> Result<Vec<String>, Error> {
     match shlex::split(command) {
         Some(argv) if !argv.is_empty() => Ok(argv),
-        Some(_) => Err(Error::Usage(
-            "--delete-with: empty; give a program, e.g. 'rm {}'".into(),
-        )),
+        Some(_) => Err(Error::Usage(format!(
+            "{option}: empty; give a program, e.g. '{example}'"
+        ))),
         None => Err(Error::Usage(format!(
-            "--delete-with: a quote is not closed in: {command}"
+            "{option}: a quote is not closed in: {command}"
         ))),
     }
 }
@@ -79,6 +96,10 @@ pub(super) fn control(
     match method {
         None => Err(Error::Usage(
             "--control compares deletions, and --delete none asks for none".into(),
+        )),
+        Some(method) if method.event().is_some() => Err(Error::Usage(
+            "--control repeats a deletion, and an event happens only once: leave out --control"
+                .into(),
         )),
         Some(_) if remount && !keeps_discard => Ok(Some(Control::Nodiscard)),
         Some(method) if method.takes(Control::SecondName) => Ok(Some(Control::SecondName)),

@@ -6,10 +6,13 @@ mod asked;
 mod deletion;
 mod sizes;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bench::Survey;
 use bench::plan::{Deletion, Engine, FioJob, ForegroundFile, Place, Plan, Timing};
+use timeline::names;
+use timeline::record::Invocation;
+use timeline::units;
 
 pub(crate) use asked::Asked;
 
@@ -57,6 +60,8 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
     let seconds = |given: Option<Duration>, default| given.unwrap_or(Duration::from_secs(default));
     Ok(Plan {
         scenario: asked.name.clone(),
+        look_at: general.look_at.clone(),
+        run: Some(invocation(args)),
         place: survey.place.clone(),
         actors,
         file: ForegroundFile {
@@ -80,19 +85,39 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
         timing: Timing {
             interval: phases.interval.unwrap_or(Duration::from_millis(100)),
             settle_limit: seconds(phases.settle, 60),
-            baseline: seconds(phases.baseline, 10),
+            baseline: seconds(scenario.deletion.event_at.or(phases.baseline), 10),
             recovery: seconds(phases.recovery, 10),
             drain_limit: seconds(phases.drain_limit, 60),
         },
         low: phases.low,
+        blind: args.counters.blind,
     })
+}
+
+/// How this run was asked for.
+fn invocation(args: &RunArgs) -> Invocation {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let at = units::utc(now.map_or(0.0, |time| time.as_secs_f64()));
+    let arguments = std::env::args_os().skip(1);
+    Invocation {
+        id: format!("{at}-{:08x}", fastrand::u32(..)),
+        arguments: arguments
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect(),
+        fail_on: args
+            .output
+            .fail_on
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    }
 }
 
 fn fio_job(path: &std::path::Path) -> Result<FioJob, Error> {
     let text = std::fs::read_to_string(path).map_err(|e| {
         Error::Usage(format!(
             "{}: can't be read: {e}; give a fio job file",
-            path.display()
+            names::shown(path)
         ))
     })?;
     Ok(FioJob {

@@ -34,8 +34,10 @@ pub(super) fn choose(choice: &Choice<'_>) -> Result<Sizes, Error> {
     let kept = survey.kept_foreground.filter(|_| choice.reuse);
     let kept = kept.filter(|&kept| asked.is_none_or(|asked| kept >= asked));
     let foreground = if choice.needs_file { asked } else { Some(0) };
+    let event = choice.method.and_then(Method::event);
     let deletion = match choice.method {
         None => Some(0),
+        Some(_) if event.is_some() => Some(0),
         Some(_) => choice.scenario.deletion.size_bytes,
     };
     let chosen = match &survey.place {
@@ -48,17 +50,18 @@ pub(super) fn choose(choice: &Choice<'_>) -> Result<Sizes, Error> {
                 foreground_bytes: if kept.is_some() { Some(0) } else { foreground },
                 other_bytes: other_bytes(choice),
                 fragments: fragments(choice)?,
+                into_reserve: event.is_some(),
             };
-            sizes::choose(&survey.space, wanted).map_err(|source| BenchError::Space {
-                path: path.clone(),
-                source,
+            sizes::choose(&survey.space, wanted).map_err(|source| {
+                let path = path.clone();
+                limited(survey, BenchError::Space { path, source })
             })?
         }
         Place::Device { path, .. } => {
             sizes::choose_on_device(survey.space.size_bytes, deletion, foreground).map_err(
-                |source| BenchError::Place {
-                    path: path.clone(),
-                    why: source.to_string(),
+                |source| {
+                    let (path, why) = (path.clone(), source.to_string());
+                    limited(survey, BenchError::Place { path, why })
                 },
             )?
         }
@@ -74,6 +77,14 @@ pub(super) fn choose(choice: &Choice<'_>) -> Result<Sizes, Error> {
             false => chosen.deletion_bytes,
         },
     })
+}
+
+/// The refusal, with what leaves less space than the file system says.
+fn limited(survey: &Survey, refused: BenchError) -> Error {
+    match &survey.limited {
+        Some(why) => Error::Usage(format!("{refused}; {why}")),
+        None => refused.into(),
+    }
 }
 
 /// What actors and fio keep for themselves, and what takes the place of swapped tables.

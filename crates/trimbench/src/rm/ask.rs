@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use reclaim::What;
-use reclaim::words::quoted;
+use timeline::names::quoted;
 
 use crate::ask;
 

@@ -1,6 +1,7 @@
 //! `trimbench rm`.
 
 mod ask;
+mod json;
 mod progress;
 mod told;
 
@@ -9,16 +10,17 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pace::Policy;
+use pace::{Policy, Refusal};
 use reclaim::freer::FreerOptions;
-use reclaim::words::quoted;
 use reclaim::{Asking, Kernel, Options, Outcome, PreserveRoot, Where};
+use timeline::names::quoted;
 use timeline::units::duration_exact;
 
 use crate::cli::{Interactive, Preserve, RmArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::{goal, lab, signals};
+use crate::output::Output;
+use crate::{cost, goal, lab, signals};
 use told::Told;
 
 /// slowrm's.
@@ -41,6 +43,9 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
             false => Exit::Done,
         });
     }
+    let file = args.json.as_deref().map(Output::open).transpose()?;
+    let places = args.paths.iter().chain(&args.resume).cloned();
+    lab::refuse_full(&places.collect::<Vec<_>>())?;
     let mut freers = Kernel::new(policy, card.as_ref(), freer_options(args));
     let mut told = Told::new(args.quiet, args.verbose, stop);
     if args.dry_run {
@@ -77,7 +82,11 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         None => reclaim::remove(&args.paths, &options, &mut freers, &mut told),
     };
     told.end();
-    Ok(end(&outcome, args))
+    let exit = end(&outcome, args);
+    if let Some(file) = file {
+        file.json(&json::of(&outcome, args, &policy, exit))?;
+    }
+    Ok(exit)
 }
 
 fn freer_options(args: &RmArgs) -> FreerOptions {
@@ -135,19 +144,16 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
         for felt in &outcome.felt {
             Stream::Err.print(&told::felt(felt));
         }
+        let ended = outcome.stopped.is_none();
+        if ended && outcome.felt.is_empty() && args.goal.has_limit() {
+            Stream::Err.print("trimbench rm: goal: not measured, for nothing was paced\n");
+        }
     }
     if let Some(stopped) = &outcome.stopped {
         Stream::Err.print(&format!("trimbench rm: {}\n", stopped.why));
     }
-    // The same again would be refused again.
-    let is_refused = outcome
-        .stopped
-        .as_ref()
-        .is_some_and(|stopped| stopped.refused);
-    let goal = match is_refused {
-        true => String::new(),
-        false => goal::in_shell(&given(args)),
-    };
+    let refused = outcome.stopped.as_ref().and_then(|stopped| stopped.refused);
+    let goal = goal::in_shell(&given(args, refused));
     for trash in &outcome.left {
         Stream::Err.print(&format!(
             "What is left is in {}; go on with: trimbench rm --resume={}{goal}\n",
@@ -159,14 +165,24 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
         Some(stopped) if stopped.interrupted => Exit::Interrupted,
         // Also a trash that can't be removed: its names may come back with a file system
         // that failed at the end.
-        None if outcome.failures == 0 && outcome.left.is_empty() => Exit::Done,
+        None if outcome.failures == 0 && outcome.left.is_empty() => {
+            match outcome
+                .felt
+                .iter()
+                .any(|felt| cost::is_missed(felt, &args.goal))
+            {
+                true => Exit::ConditionHeld,
+                false => Exit::Done,
+            }
+        }
         _ => Exit::Failed,
     }
 }
 
-/// How it was to be paced, in options that are read as the same.
-fn given(args: &RmArgs) -> Vec<String> {
-    let mut words = args.goal.given();
+/// How it was to be paced, in options that are read as the same; of a goal that was refused,
+/// with what can be met instead.
+fn given(args: &RmArgs, refused: Option<Refusal>) -> Vec<String> {
+    let mut words = args.goal.given_but(refused);
     let chunk = args.chunk.map(goal::size_exact);
     words.extend(chunk.map(|size| format!("--chunk={size}")));
     let sleep = args.sleep.map(duration_exact);
@@ -219,10 +235,28 @@ mod tests {
             ),
             (&[], &[]),
         ] {
-            let once = given(&parsed(words));
+            let once = given(&parsed(words), None);
             assert_eq!(once, expected, "{words:?}");
             let again: Vec<&str> = once.iter().map(String::as_str).collect();
-            assert_eq!(given(&parsed(&again)), once);
+            assert_eq!(given(&parsed(&again), None), once);
         }
+    }
+
+    #[test]
+    fn the_command_that_goes_on_has_every_goal_and_one_that_can_be_met() {
+        let asked = parsed(&[
+            "--slowdown",
+            "5%",
+            "--max-latency",
+            "6ms",
+            "--deadline",
+            "1h",
+        ]);
+        let ms = Duration::from_millis;
+        let refused = Refusal::latency(ms(6), ms(8));
+        assert_eq!(
+            given(&asked, Some(refused)),
+            ["--slowdown=5%", "--max-latency=12ms", "--deadline=1h"]
+        );
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use reclaim::Progress;
 use timeline::units;
 
+/// So long it must have gone on for an estimate of the rest, and a hundredth be done.
+const ESTIMATED: Duration = Duration::from_secs(3);
+
 /// How far it is, in words.
 pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     let mut parts = Vec::new();
@@ -20,7 +23,7 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
         parts.push(units::byte_rate(per_s));
     }
     if progress.names > 0 {
-        parts.push(format!("{} names", units::count(progress.names)));
+        parts.push(units::counted(progress.names, "name"));
     }
     if progress.debt_bytes > 0 {
         parts.push(format!("{} to discard", units::bytes(progress.debt_bytes)));
@@ -30,7 +33,8 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
         parts.push(format!("others wait {added} longer"));
     }
     let left = progress.total_bytes.saturating_sub(freed);
-    if left > 0 && per_s >= 1.0 {
+    // Before, there is no rate that an estimate could rest on.
+    if left > 0 && per_s >= 1.0 && elapsed >= ESTIMATED && freed >= progress.total_bytes / 100 {
         parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
     }
     if parts.is_empty() {
@@ -60,6 +64,20 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        // No estimate before there is a rate.
+        assert!(!line(&progress, Duration::from_secs(1)).contains("left"));
+        let begun = Progress {
+            freed_bytes: 1 << 20,
+            names: 1,
+            ..progress
+        };
+        let text = line(&begun, Duration::from_secs(10));
+        assert!(!text.contains("left") && text.contains("1 name,"), "{text}");
+        let one = Progress {
+            names: 1,
+            ..Progress::default()
+        };
+        assert_eq!(line(&one, Duration::from_secs(1)), "1 name");
         assert_eq!(
             line(&Progress::default(), Duration::from_secs(1)),
             "looking"

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reclaim::freer::Felt;
-use reclaim::words::quoted;
 use reclaim::{Intention, Problem, Progress, Talk, Watch, What};
+use timeline::names::quoted;
 use timeline::units;
 
 use super::ask;
 use super::progress::line;
 use crate::console::Stream;
+use crate::cost;
 use crate::live::Live;
 
 /// Tells, asks, and stops when somebody presses Ctrl-C.
@@ -107,38 +108,38 @@ pub(super) fn intention(intention: &Intention) -> String {
     )
 }
 
-/// What a deletion came to, in a sentence.
+/// What a deletion came to, and whether its goal was kept: in sentences.
 pub(super) fn felt(felt: &Felt) -> String {
-    if felt.freed == 0 || (felt.discarded == 0 && felt.lost.is_zero()) {
+    if felt.freed == 0 {
         return String::new();
     }
-    let time = |span: std::time::Duration| units::latency_us(span.as_secs_f64() * 1e6);
-    let seconds = felt.elapsed.as_secs_f64();
-    let lost = felt.lost.as_secs_f64();
-    let waited = felt.canary.map_or(String::new(), |canary| {
-        format!(
-            "; a read waited {} longer (p99.9; at most {})",
-            time(canary.p999_added),
-            time(canary.max_added)
-        )
-    });
     let gave_up = match felt.written_off {
         0 => String::new(),
-        bytes => format!("; no discards came for {}", units::bytes(bytes)),
+        bytes => format!(
+            "; no discards came for {} (what was never written, as by fallocate, has nothing to discard \
+             below a loop device)",
+            units::bytes(bytes)
+        ),
     };
-    format!(
-        "trimbench rm: freed {} in {}, {}; others lost {} of it ({}){waited}{gave_up}\n",
+    let mut text = format!(
+        "trimbench rm: freed {} in {}, {}{gave_up}; {}\n",
         units::bytes(felt.freed),
-        units::seconds(seconds),
+        units::seconds(felt.elapsed.as_secs_f64()),
         discarded(felt),
-        units::seconds(lost),
-        units::percent((lost / seconds.max(1e-9)).min(1.0)),
-    )
+        cost::lost(felt),
+    );
+    for goal in cost::goals(felt) {
+        text.push_str(&format!("trimbench rm: {goal}\n"));
+    }
+    text
 }
 
 /// How much was discarded. The devices count all discards: others', and what was free
 /// already beside what was freed (ext4 discards on to the next block in use).
 fn discarded(felt: &Felt) -> String {
+    if !felt.counted {
+        return "discards not counted".to_owned();
+    }
     if felt.written_off > 0 {
         let came = felt
             .discarded
@@ -165,35 +166,37 @@ fn discarded(felt: &Felt) -> String {
 mod tests {
     use std::time::Duration;
 
+    use reclaim::freer::Decisions;
+
     use super::*;
 
-    const FELT: Felt = Felt {
-        elapsed: Duration::from_secs(2),
-        freed: 1 << 30,
-        exempt: 0,
-        discarded: 0,
-        discards: 1,
-        again: 0,
-        written_off: 0,
-        answered: true,
-        lost: Duration::from_millis(20),
-        rest: Duration::ZERO,
-        canary: None,
-    };
+    fn of(freed: u64, discarded: u64) -> Felt {
+        Felt {
+            elapsed: Duration::from_secs(2),
+            freed,
+            exempt: 0,
+            discarded,
+            discards: 1,
+            again: 0,
+            written_off: 0,
+            answered: true,
+            counted: true,
+            charged: None,
+            rest: Duration::ZERO,
+            observed: None,
+            goals: Vec::new(),
+            decisions: Decisions::default(),
+        }
+    }
 
     #[test]
     fn no_more_is_claimed_than_was_freed() {
-        let said = |freed, discarded| {
-            felt(&Felt {
-                freed,
-                discarded,
-                ..FELT
-            })
-        };
+        let said = |freed, discarded| felt(&of(freed, discarded));
         let mib = 1 << 20;
         assert_eq!(
             said(64 * mib, 60 * mib),
-            "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded; others lost 20.0 ms of it (1.0 %)\n"
+            "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded; others lost: not measured \
+             (too few reads of theirs); a read's wait: not measured\n"
         );
         let more = said(64 * mib, 80 * mib);
         let claimed = "all discarded, with 16.0 MiB of free space beside it or of others;";
@@ -205,9 +208,8 @@ mod tests {
     #[test]
     fn what_btrfs_discards_twice_is_not_called_others() {
         let felt = Felt {
-            discarded: 2 << 30,
             again: 1 << 30,
-            ..FELT
+            ..of(1 << 30, 2 << 30)
         };
         let claimed = discarded(&felt);
         assert_eq!(

@@ -19,6 +19,8 @@ pub(super) fn of(
         let mut value = serde_json::to_value(point).unwrap_or_default();
         if let Value::Object(fields) = &mut value {
             fields.insert("on_frontier".into(), on.into());
+            let missed = point.misses(trials.course.slowdown);
+            fields.insert("misses_goal".into(), json!(missed));
         }
         value
     });
@@ -36,8 +38,8 @@ pub(super) fn of(
         "schema": "trimbench.tune/1",
         "target": {
             // A path as such would panic here where it isn't UTF-8.
-            "path": ground.directory.display().to_string(),
-            "mount": ground.mount.mount_point.display().to_string(),
+            "path": ground.directory.to_string_lossy().into_owned(),
+            "mount": ground.mount.mount_point.to_string_lossy().into_owned(),
             "fs": ground.mount.fs,
             "drives": ground.drives,
             "discard_granularity_bytes": ground.range.granularity_bytes,

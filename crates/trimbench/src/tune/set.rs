@@ -8,9 +8,9 @@ use ::tune::persist::{self, Identity};
 use ::tune::{Advice, Finding, Ground, Policy, Trial};
 use linux::SysRoot;
 use linux::mounts::{self, Mount};
-use reclaim::words::quoted;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
+use timeline::names::{quoted, shown};
 use timeline::units::percent_exact;
 
 use crate::cli::TuneArgs;
@@ -184,13 +184,13 @@ fn keep_limit(ground: &Ground, kept: Option<Trial>, etc: &Path) -> Result<Option
         return Ok(removed.then(|| {
             format!(
                 "Taken out of {}: what it said of {}, which needs no rule for that limit.\n",
-                rule.display(),
+                shown(&rule),
                 ground.drives.join(", ")
             )
         }));
     }
     write_rule(&drives, limit_bytes, &rule)?;
-    let mut text = format!("Written: {}\n", rule.display());
+    let mut text = format!("Written: {}\n", shown(&rule));
     for drive in drives {
         if let Identity::Name(name) = drive {
             text += &format!(
@@ -222,7 +222,7 @@ fn write_rule(drives: &[Identity], limit_bytes: u64, path: &Path) -> Result<(), 
     let rules = persist::rules(there_is.as_deref(), drives, limit_bytes).ok_or_else(|| {
         Error::Usage(format!(
             "{}: isn't ours, and was left alone; move it away",
-            path.display()
+            shown(path)
         ))
     })?;
     linux::files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))
@@ -309,7 +309,7 @@ fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
         false => format!(
             "{} is a bind mount, on whose line that option has no effect: it belongs on the line that \
              mounts the file system itself.\n",
-            at.display()
+            shown(at)
         ),
     };
     let option = match (online, ground.mount.fs.as_str()) {
@@ -328,7 +328,7 @@ fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
         Some(line) if !says(&line) => None,
         Some(line) => Some(format!(
             "In {} change this line by hand (it is not written to):\n- {}\n+ {}\n{bind}",
-            path.display(),
+            shown(&path),
             line.is,
             line.should_be
         )),
@@ -336,8 +336,8 @@ fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
         None => Some(format!(
             "{} has no line for {} that would have to change; wherever it is mounted from, add \
              the option {}.\n{bind}",
-            path.display(),
-            at.display(),
+            shown(&path),
+            shown(at),
             option
         )),
     }
@@ -354,7 +354,7 @@ fn timer_words(slowdown: f64) -> [String; 4] {
 pub(super) fn install_timer(args: &TuneArgs) -> Result<String, Error> {
     let failed = |why: String| Error::Setting(format!("the timer was not installed: {why}"));
     let units = args.etc.join("systemd/system");
-    fs::create_dir_all(&units).map_err(|e| failed(format!("{}: {e}", units.display())))?;
+    fs::create_dir_all(&units).map_err(|e| failed(format!("{}: {e}", shown(&units))))?;
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let mut command = std::process::Command::new(program);
     command.args(timer_words(args.slowdown));

@@ -2,6 +2,7 @@
 
 use ::tune::{Goal, Ground, Point, Policy, Spread, frontier};
 use report::svg::{TradeOff, Way, trade_off};
+use timeline::names;
 use timeline::units;
 
 use super::trials::Trials;
@@ -16,7 +17,7 @@ pub(super) fn of(ground: &Ground, trials: &Trials, points: &[Point], goal: &Goal
         title: format!(
             "Freeing {} on {}, {}",
             units::bytes(trials.course.size_bytes),
-            ground.mount.mount_point.display(),
+            names::shown(&ground.mount.mount_point),
             ground.mount.fs
         ),
         goal: goal.slowdown,

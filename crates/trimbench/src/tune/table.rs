@@ -29,7 +29,11 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     for (i, point) in points.iter().enumerate() {
         text += &format!(
             "{} {} {:<40} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
-            if on.get(i) == Some(&true) { '*' } else { ' ' },
+            match point.misses(trials.course.slowdown) {
+                Some(true) => '!',
+                _ if on.get(i) == Some(&true) => '*',
+                _ => ' ',
+            },
             char::from(LETTERS[i % LETTERS.len()]),
             super::name(point.trial.policy, point.trial.limit_bytes),
             seconds(&point.freeing_s),
@@ -40,6 +44,13 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
         );
     }
     text += "  * on the frontier: nothing else is better in time, loss, worst 100 ms or read without being worse in another\n";
+    let slowdown = trials.course.slowdown;
+    if points.iter().any(|p| p.misses(slowdown) == Some(true)) {
+        text += &format!(
+            "  ! misses the goal: others lost more than {} of their throughput\n",
+            units::percent(slowdown)
+        );
+    }
     if let Some(unit) = trials.unit_bytes {
         text += &format!(
             "  The file system cuts discards at {} itself.\n",

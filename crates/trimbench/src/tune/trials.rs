@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::tune::{Course, Ground, Policy, Trial, fs_unit_bytes, limits};
 use bench::Survey;
+use timeline::names;
 use timeline::units::{self, GIB, MIB};
 
 use crate::cli::{PolicyArg, TuneArgs};
@@ -50,7 +51,7 @@ impl Trials {
             return Err(Error::Usage(format!(
                 "{}: too little room: each run deletes at least {}{}, and {} may be written beyond \
                  the {} that stay free; free some space{}",
-                ground.directory.display(),
+                names::shown(&ground.directory),
                 units::bytes(LEAST),
                 args.size.map_or(String::new(), |size| format!(
                     " (asked for: {})",
@@ -126,7 +127,7 @@ impl Trials {
         let range = ground.range;
         let mut text = format!(
             "{} ({}), on {}: discard_max_bytes is {} of at most {}, and deleting sends {}.\n\n",
-            ground.mount.mount_point.display(),
+            names::shown(&ground.mount.mount_point),
             ground.mount.fs,
             ground.drives.join(", "),
             units::bytes_exact(range.now_bytes),

@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use super::sweep;
 
@@ -59,9 +61,10 @@ impl LoopDevice {
         new
     }
 
-    /// A limit of discards outlives whoever had the device's number before, such as a drive
-    /// of the laboratory that a test killed.
+    /// A limit of discards, and counters that are off, outlive whoever had the device's number
+    /// before, such as a drive of the laboratory that a test killed.
     fn lift_limit(&self) {
+        fs::write(self.queue("iostats"), "1").unwrap();
         let number = |file| {
             let text = fs::read_to_string(self.queue(file)).unwrap();
             text.trim().parse::<u64>().unwrap()
@@ -130,6 +133,8 @@ pub struct LoopFs {
     mount: PathBuf,
     // After `mount`: Drop of the fields runs once ours has unmounted.
     loop_device: LoopDevice,
+    /// The other leg of a mirror.
+    second: Option<LoopDevice>,
 }
 
 impl LoopFs {
@@ -161,11 +166,29 @@ impl LoopFs {
                 ],
             ),
             Fs::Xfs => must("mkfs.xfs", &["-q", "-f", &device]),
-            Fs::Btrfs => mkfs_btrfs(&device),
+            Fs::Btrfs => mkfs_btrfs(&[&device]),
         };
+        Self::mounted(loop_device, None, options)
+    }
+
+    /// A btrfs in memory that keeps everything on two loop devices of `mib` MiB each.
+    pub fn mirror(options: &str, mib: u64) -> Self {
+        let legs = [(); 2].map(|()| LoopDevice::new(mib, On::Tmpfs));
+        let names = legs.each_ref().map(|leg| leg.path().to_string_lossy());
+        mkfs_btrfs(&["-d", "raid1", "-m", "raid1", &names[0], &names[1]]);
+        let [first, second] = legs;
+        Self::mounted(first, Some(second), options)
+    }
+
+    fn mounted(loop_device: LoopDevice, second: Option<LoopDevice>, options: &str) -> Self {
+        let device = loop_device.path().to_string_lossy().into_owned();
         let mount = sweep::disk_dir().join(sweep::own_name());
         std::fs::create_dir(&mount).unwrap();
-        let new = Self { mount, loop_device };
+        let new = Self {
+            mount,
+            loop_device,
+            second,
+        };
         let options = if options.is_empty() { "rw" } else { options };
         must(
             "mount",
@@ -187,6 +210,11 @@ impl LoopFs {
     /// The device it is mounted from.
     pub fn device(&self) -> &LoopDevice {
         &self.loop_device
+    }
+
+    /// All devices that it is on.
+    pub fn devices(&self) -> impl Iterator<Item = &LoopDevice> {
+        std::iter::once(&self.loop_device).chain(&self.second)
     }
 
     /// `mount -o remount,OPTIONS`.
@@ -236,10 +264,13 @@ pub fn names(directory: &Path) -> Vec<String> {
 
 /// It looks at every loop device of the machine, and fails while one of another test lies on a
 /// FUSE server that is gone.
-fn mkfs_btrfs(device: &str) -> String {
-    let arguments = ["-q", "-f", device];
+fn mkfs_btrfs(more: &[&str]) -> String {
+    let arguments = [&["-q", "-f"], more].concat();
     for _ in 0..20 {
-        let output = Command::new("mkfs.btrfs").args(arguments).output().unwrap();
+        let output = Command::new("mkfs.btrfs")
+            .args(&arguments)
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
             return said.into_owned();
@@ -251,6 +282,21 @@ fn mkfs_btrfs(device: &str) -> String {
         assert!(gone.is_ok(), "{}", gone.unwrap_err());
     }
     must("mkfs.btrfs", &arguments)
+}
+
+/// Unmounts. What a killed process had open through io_uring the kernel closes a moment
+/// later, so that it is tried again while the mount is busy.
+pub fn unmount(mount: &str) {
+    for _ in 0..100 {
+        let output = Command::new("umount").arg(mount).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            return;
+        }
+        assert!(said.contains("busy"), "umount {mount}: {said}");
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{mount} is busy for ten seconds");
 }
 
 /// Runs a command that must succeed, and gives its output.

@@ -67,6 +67,18 @@ fn options_that_contradict_each_other_are_refused() {
     refused(&["--batch", "9", "--depth", "8"], &["--batch"]);
     refused(&["--delete-with", ""], &["--delete-with"]);
     refused(&["--delete-with", "rm '{}"], &["--delete-with"]);
+    refused(&["--delete", "event"], &["--event"]);
+    refused(&["--event", "rm 'old"], &["--event", "quote"]);
+    refused(
+        &["--event", "no-such-program"],
+        &["--event", "no-such-program"],
+    );
+    refused(
+        &["--event", "true", "--control"],
+        &["--control", "only once"],
+    );
+    refused(&["--event", "true", "--delete-with", "rm {}"], &["--event"]);
+    refused(&["--event-at", "5s", "--baseline", "5s"], &["--event-at"]);
     refused(
         &["--block-size", "64k", "--foreground-size", "4k"],
         &["smaller block size"],
@@ -95,6 +107,17 @@ fn options_that_would_do_nothing_are_refused() {
     for other in [["--delete", "truncate"], ["--delete-with", "rm {}"]] {
         let arguments = [&["--parallel", "2"][..], &other].concat();
         refused(&arguments, &["--parallel", "--delete unlink"]);
+    }
+    for option in [
+        &["--size", "1G"][..],
+        &["--files", "2"],
+        &["--parallel", "2"],
+    ] {
+        let arguments = [option, &["--event", "true"]].concat();
+        refused(&arguments, &[option[0], "only does something"]);
+    }
+    for option in [["--event-at", "5s"], ["--event-quiet", "5s"]] {
+        refused(&option, &[option[0], "--delete event"]);
     }
     for option in [
         &["--size", "32M"][..],

@@ -145,7 +145,7 @@ fn two_runs_are_compared_as_text() {
         "{}",
         done.text()
     );
-    // The same way round, the same text; the other way round, the other sign.
+    // The same way round, the same text; the other way round, the ratio turned over.
     assert_eq!(
         compare(&["--format", "markdown", &a, &b]).stdout,
         done.stdout
@@ -155,10 +155,10 @@ fn two_runs_are_compared_as_text() {
     let change = |c: &Value, what: &str| figure(c, "lost")["changes"][0][what].as_f64().unwrap();
     assert_eq!(change(&there, "absolute"), -change(&back, "absolute"));
     let (low, high) = (
-        change(&there, "absolute_low"),
-        change(&back, "absolute_high"),
+        1.0 + change(&there, "relative_low"),
+        1.0 + change(&back, "relative_high"),
     );
-    assert!((low + high).abs() < 1e-9, "{low} {high}");
+    assert!((low * high - 1.0).abs() < 1e-9, "{low} {high}");
 }
 
 #[test]

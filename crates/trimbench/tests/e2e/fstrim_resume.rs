@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::fstrim::{fstrim, is_remembered, trimmed, used};
 use crate::common::gate::{LOOP_EXT4, beside, lacks};
-use crate::common::loop_fs::{Fs, LoopFs, must};
+use crate::common::loop_fs::{Fs, LoopFs, must, unmount};
 use crate::common::run::{Done, Running, start};
 
 /// A file system to be trimmed, and the directory in which it is noted how far that is.
@@ -81,7 +81,7 @@ fn stopped_or_killed_it_goes_on() {
     second.signal(Signal::TERM);
     let stopped = second.wait();
     stopped.fails_with(
-        130,
+        143,
         &[
             "goes on after",
             "interrupted at",
@@ -157,7 +157,7 @@ fn a_note_that_is_not_believed_is_said_and_it_begins_anew() {
     // The file system grows between both.
     fs::write(&path, &good).unwrap();
     let device = trim.made.device().path().to_string_lossy().into_owned();
-    must("umount", &[&trim.at]);
+    unmount(&trim.at);
     trim.made.device().resize(1280);
     // Mounted, it would take CAP_SYS_RESOURCE.
     must("resize2fs", &["-f", &device]);
@@ -204,5 +204,5 @@ fn it_stops_at_once() {
     never.until("it has begun", || trim.note().is_some());
     std::thread::sleep(Duration::from_millis(300));
     never.signal(Signal::TERM);
-    never.wait().fails_with(130, &["interrupted at"]);
+    never.wait().fails_with(143, &["interrupted at"]);
 }

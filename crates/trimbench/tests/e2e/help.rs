@@ -79,6 +79,28 @@ fn help_has_examples_and_exit_codes() {
     }
 }
 
+/// The help of every command, in whatever depth.
+fn all_help(so_far: &[String]) -> Vec<String> {
+    let text = help(so_far);
+    let deeper = commands(&text)
+        .into_iter()
+        .flat_map(|name| all_help(&[so_far, &[name]].concat()));
+    std::iter::once(text.clone())
+        .chain(deeper.collect::<Vec<_>>())
+        .collect()
+}
+
+#[test]
+fn help_fits_80_columns_without_breaking_an_example() {
+    for text in all_help(&[]) {
+        let wide = |line: &&str| line.chars().count() > 80;
+        // clap wraps its own part to the terminal; what we wrote below it has our own breaks.
+        let ours = text.split_once("Examples:").map_or("", |(_, ours)| ours);
+        let too_wide: Vec<&str> = ours.lines().filter(wide).collect();
+        assert!(too_wide.is_empty(), "{too_wide:#?}");
+    }
+}
+
 #[test]
 fn without_a_command_it_says_how_to_use_it() {
     let done: Done = run(trimbench());

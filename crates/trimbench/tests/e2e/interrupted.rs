@@ -23,7 +23,8 @@ fn ends_cleanly(fs: &LoopFs, files: &Files, running: Running, phase: &str, signa
     running.signal(signal);
     let measured = files.read(running.wait());
     let text = measured.done.text();
-    assert_eq!(measured.done.code(), Some(130), "{phase}: {text}");
+    let code = 128 + signal.as_raw();
+    assert_eq!(measured.done.code(), Some(code), "{phase}: {text}");
     assert!(text.contains("nterrupted"), "{phase}: {text}");
     assert_eq!(
         measured.phases().last(),

@@ -1,8 +1,10 @@
 //! `trimbench run` on drives of the laboratory finds what their cards say.
 
-use crate::common::gate::{alone, lacks, thrice};
-use crate::common::run::{at_once, run};
-use crate::lab_drive::{NEEDS, OwnLab};
+use std::fs;
+
+use crate::common::gate::{alone, beside, lacks, thrice};
+use crate::common::run::{at_once, run, trimbench};
+use crate::lab_drive::{NEEDS, OwnLab, dd};
 use crate::quick::{Files, Measured, command_on};
 
 /// A drive that takes 0.6 s for a discard, so that the few of a small deletion
@@ -55,6 +57,75 @@ fn unharmed(fs: &str, options: &str) -> Result<Measured, String> {
         true => Ok(measured),
         false => Err(measured.done.text()),
     }
+}
+
+#[test]
+fn a_run_fits_what_the_drive_can_store() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let mount = lab.mount();
+    let at = mount.to_str().unwrap();
+    let up = |name: &str, limit: &str, more: &[&str]| {
+        let drive = [
+            "up",
+            name,
+            "--profile",
+            "ideal",
+            "--size",
+            "64G",
+            "--store-limit",
+        ];
+        lab.lab(&[&drive[..], &[limit], more].concat())
+    };
+    let made = up(
+        "small",
+        "2G",
+        &["--fs", "ext4", "--mount", at, "-o", "discard"],
+    );
+    // The command that it prints fits.
+    let next = format!("trimbench run {at} ");
+    assert!(made.succeeds().stderr.contains(&next), "{}", made.text());
+    let short = ["--settle", "0s", "--baseline", "1s", "--recovery", "200ms"];
+    let files = Files::new();
+    let measured = files.read(run(lab.in_here(command_on(&mount, &files, &short))));
+    assert_eq!(
+        measured.end()["reason"],
+        "completed",
+        "{}",
+        measured.done.text()
+    );
+    for line in fs::read_to_string("/proc/mounts").unwrap().lines() {
+        assert!(!line.contains(at) || line.contains(" rw"), "{line}");
+    }
+    let mut large = trimbench();
+    large.args(["run", "--size", "8G", "--dry-run", at]);
+    run(lab.in_here(large))
+        .fails_with(2, &["too little space", "the drive small", "--store-limit"]);
+    // There is no run for a drive that stores next to nothing, and nothing is removed from a full one.
+    lab.lab(&["down", "small"]).succeeds();
+    let options = ["--fs", "ext4", "--mount", at, "-o", "discard"];
+    let made = up("tiny", "80M", &options);
+    assert!(
+        !made.succeeds().stderr.contains("trimbench run"),
+        "{}",
+        made.text()
+    );
+    let file = mount.join("file");
+    let of = format!("of={}", file.display());
+    assert!(!dd(&[
+        "if=/dev/urandom",
+        &of,
+        "bs=1M",
+        "count=200",
+        "oflag=direct"
+    ]));
+    let mut rm = trimbench();
+    rm.arg("rm").arg(&file);
+    run(lab.in_here(rm)).fails_with(2, &["the drive tiny", "Nothing was begun"]);
+    assert!(file.exists());
 }
 
 #[test]

@@ -128,7 +128,16 @@ fn fail_on_gives_exit_code_3_when_it_holds() {
     let both = measure(fs.path(), &conditions);
     // Every run has a p99 above no time at all, and none is a day long.
     assert_eq!(both.done.code(), Some(3), "{}", both.done.text());
-    assert!(both.done.text().contains("p99>1ns"), "{}", both.done.text());
+    let text = both.done.text();
+    let line = |start: &str| text.lines().any(|line| line.contains(start));
+    assert!(line("--fail-on  p99>1ns held: "), "{text}");
+    assert!(line(", limit 1 ns"), "{text}");
+    let conditions = both.verdict["conditions"].as_array().unwrap();
+    assert_eq!(conditions.len(), 2);
+    assert_eq!(conditions[1]["condition"], "p99>1ns");
+    assert_eq!(conditions[1]["result"], "held");
+    assert_eq!(conditions[1]["unit"], "s");
+    assert!(conditions[1]["value"].as_f64().unwrap() > 1e-9);
     // The work was done all the same.
     assert_eq!(both.end()["reason"], "completed");
     measure(fs.path(), &["--fail-on", "nonsense>1"])
@@ -156,11 +165,51 @@ fn fail_on_passes_what_was_tested() {
         return;
     }
     let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
-    let arguments = ["--fail-on", "p99>24h", "--size", "512M", "--baseline", "2s"];
+    let condition = "p99(canary)>24h";
+    let arguments = ["--fail-on", condition, "--size", "512M", "--baseline", "2s"];
     let measured = measure(fs.path(), &arguments);
     let told = measured.verdict["verdict"] != "inconclusive";
-    let code = if told { 0 } else { 1 };
-    assert_eq!(measured.done.code(), Some(code), "{}", measured.done.text());
+    let (code, result) = if told { (0, "passed") } else { (1, "unknown") };
+    let text = measured.done.text();
+    assert_eq!(measured.done.code(), Some(code), "{text}");
+    let line = format!("--fail-on  {condition} {result}: canary ");
+    assert!(text.contains(&line), "{line:?} missing in:\n{text}");
+    assert_eq!(measured.verdict["conditions"][0]["actor"], "canary");
+    assert_eq!(measured.verdict["conditions"][0]["result"], result);
+}
+
+#[test]
+fn fail_on_refuses_an_actor_that_the_run_does_not_have() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let mut command = short_run();
+    command.args(["--fail-on", "stall(wal)>1s"]).arg(fs.path());
+    run(command).fails_with(2, &["stall(wal)>1s", "no actor 'wal'", "reader, canary"]);
+    assert_eq!(fs.names(), [""; 0]);
+}
+
+#[test]
+fn the_verdict_file_says_which_run_it_is_of_and_on_what() {
+    let _turn = beside();
+    let Some(fs) = quiet_fs() else { return };
+    let measured = measure(fs.path(), &["--fail-on", "stall>1h"]);
+    let (run, target) = (&measured.verdict["run"], &measured.verdict["target"]);
+    assert_eq!(run["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(run["arguments"][0], "run");
+    let arguments = run["arguments"].as_array().unwrap();
+    assert!(arguments.iter().any(|argument| argument == "stall>1h"));
+    let time = run["time"].as_str().unwrap();
+    assert!(time.len() == 20 && time.ends_with('Z'), "{time}");
+    assert_eq!(target["path"], fs.path().display().to_string());
+    assert_eq!(target["device"], fs.device().path().display().to_string());
+    assert_eq!(target["file_system"], "ext4");
+    assert_eq!(target["discard"], "off");
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(target["kernel"], kernel.trim());
+    assert_eq!(target["stack"][0]["kind"], "loop");
+    assert!(target["drives"][0]["size_bytes"].as_u64() > Some(0));
+    let again = measure(fs.path(), &[]);
+    assert_ne!(again.verdict["run"]["id"], run["id"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::common::disturb::Throttle;
 use crate::common::gate::{Need, beside, lacks};
-use crate::common::loop_fs::{must, names};
+use crate::common::loop_fs::{must, names, unmount};
 use crate::common::run::start;
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::rm_place::{MIB, SLOW, half_way, removed, rm, seen, written};
@@ -52,7 +52,7 @@ fn power_fails(fs: &str, check: &[&str]) {
         }
         power("off");
         running.wait().fails_with(1, &["cannot ", "--resume"]);
-        must("umount", &[&text(&mount)]);
+        unmount(&text(&mount));
         power("on");
         must("mount", &["-o", "discard", &device, &text(&mount)]);
         // The trash was on the disk before a name was taken away; this may not have been.
@@ -69,7 +69,7 @@ fn power_fails(fs: &str, check: &[&str]) {
         let precious = fs::read(mount.join("outside/precious")).unwrap();
         assert!(precious.len() == 2 * MIB && precious.iter().all(|&byte| byte == 1));
     }
-    must("umount", &[&text(&mount)]);
+    unmount(&text(&mount));
     must(check[0], &[&check[1..], &[&device]].concat());
 }
 

@@ -253,7 +253,7 @@ fn the_command_that_goes_on_is_one_for_a_shell() {
     running.until("the trash", || seen(&odd) == ["trash"]);
     running.signal(rustix::process::Signal::TERM);
     let done = running.wait();
-    done.fails_with(130, &["What is left is in '"]);
+    done.fails_with(143, &["What is left is in '"]);
     assert!(!done.stderr.contains('\u{1b}'), "{}", done.text());
     let (_, on) = done.stderr.split_once("go on with: trimbench ").unwrap();
     // As slowly as it was begun.

@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use rustix::process::Signal;
 
 use crate::common::gate::{LOOP_EXT4, Need, alone, lacks};
-use crate::common::loop_fs::{Fs, LoopFs, On, must, names};
+use crate::common::loop_fs::{Fs, LoopFs, On, must, names, unmount};
 use crate::common::run::{run, start};
 use crate::rm_place::{
     MIB, SLOW, USERS, answered_as, ext4, half_way, place, removed, rm, seen, written,
@@ -30,7 +30,7 @@ impl<'a> Bound<'a> {
 
 impl Drop for Bound<'_> {
     fn drop(&mut self) {
-        must("umount", &[&self.0.to_string_lossy()]);
+        unmount(&self.0.to_string_lossy());
     }
 }
 

@@ -42,7 +42,7 @@ fn what_it_was_started_to_ignore_does_not_stop_it() {
             running.signal(ignored);
             if stopped {
                 running.signal(Signal::TERM);
-                running.wait().fails_with(130, &["interrupted", "--resume"]);
+                running.wait().fails_with(143, &["interrupted", "--resume"]);
                 removed(here, &["--resume", "--slowdown", "100%"]).succeeds();
             } else {
                 running.wait().succeeds();
@@ -79,5 +79,23 @@ fn a_limit_of_file_sizes_ends_nothing() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert!(stderr.contains(said), "{stderr}");
         assert_eq!(seen(here), [""; 0], "{blocks}");
+    }
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_signal() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        written(&here.join("big"), 16);
+        let mut running = start(rm_after("true", here, &[&["big"], &SLOW[..]].concat()));
+        running.until("the trash", || seen(here) == ["trash"]);
+        running.signal(signal);
+        running
+            .wait()
+            .fails_with(code, &["interrupted", "--resume"]);
+        removed(here, &["--resume", "--slowdown", "100%"]).succeeds();
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::gate::times;
-use crate::common::loop_fs::{must, names};
+use crate::common::loop_fs::{must, names, unmount};
 use crate::common::run::{run, start};
 use crate::rm_place::{MIB, SLOW, ext4, file, place, removed, rm, seen, written};
 
@@ -73,7 +73,7 @@ fn what_has_several_names_is_paced_when_the_last_goes() {
             ["file", "000002"].map(shorter).contains(&Some(true))
         });
         running.signal(Signal::TERM);
-        running.wait().fails_with(130, &["--resume"]);
+        running.wait().fails_with(143, &["--resume"]);
         assert!(!here.join(first).exists() && !here.join(second).exists());
         removed(here, &["--resume", "--slowdown", "100%"]).succeeds();
 
@@ -103,7 +103,7 @@ fn what_is_mounted_in_a_tree_is_paced_too() {
         let dry = removed(&above, &["-r", "--dry-run", "t/mnt"]);
         all.push((dry, removed(&above, &["-r", argument, "--slowdown", "50%"])));
     }
-    must("umount", &[&to]);
+    unmount(&to);
     for (dry, done) in all {
         assert!(
             dry.stdout.contains(" in 2 names, paced, in place"),
@@ -247,7 +247,7 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
         run(command)
     };
     let (device, at) = (fs.device().path().to_string_lossy(), here.to_string_lossy());
-    must("umount", &[&at]);
+    unmount(&at);
     let done = all();
     assert!(
         done.succeeds().stderr.contains("it waits"),
@@ -283,7 +283,7 @@ fn what_is_half_emptied_is_gone_on_with_first() {
     let mut running = start(rm(here, &arguments));
     running.until("one is half emptied", || emptied(24 << 20).is_some());
     running.signal(Signal::TERM);
-    running.wait().fails_with(130, &["--resume"]);
+    running.wait().fails_with(143, &["--resume"]);
     let trash = emptied(24 << 20).unwrap();
     let left = fs::metadata(trash.join("file")).unwrap().len();
 
@@ -291,7 +291,7 @@ fn what_is_half_emptied_is_gone_on_with_first() {
     running.until("it is gone on with", || emptied(left).is_some());
     assert_eq!(names(&trash.join("000001")).len(), 1, "the other waits");
     running.signal(Signal::TERM);
-    running.wait().fails_with(130, &["--resume"]);
+    running.wait().fails_with(143, &["--resume"]);
     removed(here, &["--resume", "--slowdown", "100%"]).succeeds();
     assert_eq!(seen(here), [""; 0]);
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::common::gate::{beside, lacks, times};
-use crate::common::loop_fs::{must, names};
+use crate::common::loop_fs::{must, names, unmount};
 use crate::common::run::{run, start};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::rm_place::{
@@ -37,7 +37,7 @@ fn a_drive_that_fails_half_way() {
         lab.lab(&[&["fault", &name], words].concat()).succeeds();
     };
     let again = || {
-        must("umount", &[&mounted]);
+        unmount(&mounted);
         // The journal was aborted: as anybody would after such a drive.
         let _ = Command::new("e2fsck").args(["-fy", &device]).output();
         must("mount", &["-o", "discard", &device, &mounted]);
@@ -112,7 +112,7 @@ fn read_only_half_way() {
     assert_eq!(done.stderr.lines().count(), 2, "{}", done.text());
     assert_eq!(seen(here), ["trash"]);
     let (device, mount) = (text(fs.device().path()), text(here));
-    must("umount", &[&mount]);
+    unmount(&mount);
     must("mount", &["-o", "discard", &device, &mount]);
     removed(here, &["--resume", "--slowdown", "100%"]).succeeds();
     assert_eq!(seen(here), [""; 0]);
@@ -325,7 +325,7 @@ fn in_place_and_full_speed_are_said() {
     running.signal(Signal::TERM);
     let done = running.wait();
     done.fails_with(
-        130,
+        143,
         &[
             "interrupted",
             "what is left of 'big', if anything, is where it was",

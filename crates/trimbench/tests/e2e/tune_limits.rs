@@ -120,7 +120,7 @@ fn who_ends_it_early_is_told_which_limit_does_not_come_back() {
     running.until("a run begins", || !fs.names().is_empty());
     running.signal(Signal::TERM);
     let done = running.wait();
-    done.fails_with(130, &["put back"]);
+    done.fails_with(143, &["put back"]);
     assert!(!done.stderr.contains("But the limit"), "{}", done.text());
     assert_eq!(number(&file), usual);
 
@@ -129,6 +129,6 @@ fn who_ends_it_early_is_told_which_limit_does_not_come_back() {
     running.signal(Signal::TERM);
     let most = usual / 4096 * 4096;
     let told = format!("But the limit of {name} is {most} until the next start.");
-    running.wait().fails_with(130, &["put back", &told]);
+    running.wait().fails_with(143, &["put back", &told]);
     assert_eq!(number(&file), most);
 }

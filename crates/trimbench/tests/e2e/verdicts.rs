@@ -88,6 +88,50 @@ fn what_is_deleted_is_what_is_discarded() {
     }
 }
 
+/// Each leg of a mirror discards every byte: together they count it once.
+#[test]
+fn what_is_deleted_on_a_mirror_is_discarded_once() {
+    let _turn = gate::beside();
+    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("mkfs.btrfs")]) {
+        return;
+    }
+    let fs = LoopFs::mirror("discard=sync,commit=300", SMALL);
+    let measured = measure(fs.path(), &["--size", "512M"]).succeeds();
+    let discarded = number(&measured.verdict["discard"]["bytes"]);
+    let deleted = number(&measured.verdict["deletion"]["bytes"]);
+    assert!(
+        (0.98 * deleted..1.02 * deleted).contains(&discarded),
+        "{discarded} of {deleted}"
+    );
+    assert!(measured.happened("debt-paid"));
+    assert_eq!(fs.devices().count(), 2);
+    for device in measured.head()["devices"].as_array().unwrap() {
+        assert_eq!(number(&device["counting"]["copies"]), 2.0, "{device}");
+    }
+}
+
+#[test]
+fn a_record_has_latencies_of_each_interval_of_the_deletion() {
+    let _turn = gate::beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
+    let measured = measure(fs.path(), &["--size", "64M"]).succeeds();
+    let stretches: Vec<(f64, f64)> = measured
+        .record
+        .iter()
+        .filter(|line| line["line"] == "histogram" && line["actor"] == 0)
+        .filter_map(|line| line["over"].get("stretch"))
+        .map(|stretch| (number(&stretch["at_s"]), number(&stretch["seconds"])))
+        .collect();
+    assert!(stretches.len() >= 5, "{stretches:?}");
+    let apart = stretches
+        .windows(2)
+        .all(|pair| pair[0].0 + pair[0].1 <= pair[1].0 + 1e-6);
+    assert!(apart, "{stretches:?}");
+}
+
 /// Response times of the foreground in a phase, in nanoseconds.
 fn response_times(files: &Files, phase: PhaseName) -> hdrhistogram::Histogram<u64> {
     histogram(files, phase, Latency::Response)

@@ -167,12 +167,34 @@ fn pacing_is_advised_with_what_it_costs() {
     );
     let told: String = advice.costs.iter().map(|cost| cost.cost.as_str()).collect();
     assert!(told.contains("wear") && told.contains("slow"), "{told}");
-    // One that misses its goal isn't.
-    let missed = point(Policy::PacedRm, 1024, [2.0, 0.9, 0.99, 2.0]);
-    let advice = advise(&[online, missed], &NOW);
-    assert_eq!(advice.finding, Finding::WithinNoise);
-    let why = "`trimbench rm` cost others 45 % of their throughput, where 10 % were asked for";
-    assert!(advice.text.contains(why), "{}", advice.text);
+}
+
+#[test]
+fn a_paced_way_that_misses_the_goal_is_not_advised() {
+    let online = point(Policy::Online, 1024, [2.0, 1.9, 0.99, 900.0]);
+    let rm = |lost_s| point(Policy::PacedRm, 1024, [10.0, lost_s, 0.3, 2.0]);
+    let fstrim = |lost_s| point(Policy::PacedFstrim, 1024, [10.0, lost_s, 0.3, 2.0]);
+    // 16 and 14 % of others' throughput, where 10 % were asked for.
+    let points = [online.clone(), rm(1.6), fstrim(1.4)];
+    let advice = advise(&points, &NOW);
+    assert_eq!((advice.finding, advice.set), (Finding::GoalMissed, None));
+    for told in [
+        "No paced way held the goal of 10 %",
+        "`trimbench rm` missed the goal: it cost others 16 %",
+        "`trimbench fstrim` missed the goal: it cost others 14 %",
+    ] {
+        assert!(advice.text.contains(told), "{told}: {}", advice.text);
+    }
+    let costs = advice.costs.iter();
+    let marked = costs.filter(|cost| cost.cost.contains("misses the goal"));
+    assert_eq!(marked.count(), 2, "{:?}", advice.costs);
+    let missed = points.each_ref().map(|p| p.misses(NOW.slowdown));
+    assert_eq!(missed, [None, Some(true), Some(true)]);
+    // One that holds it is advised, and the other one's miss is told.
+    let advice = advise(&[online, rm(1.6), fstrim(0.9)], &NOW);
+    assert_eq!(advice.finding, Finding::PacedFstrim);
+    let told = "`trimbench rm` missed the goal";
+    assert!(advice.text.contains(told), "{}", advice.text);
 }
 
 #[test]

@@ -6,14 +6,13 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::{LARGE, Remover};
+use super::{Paced, Remover};
 use crate::ReclaimError;
 use crate::rm::Asking;
-use crate::rm::arguments::held;
 use crate::rm::survey::is_protected;
 use crate::rm::talk::{Problem, What};
 use crate::trash::Trash;
-use crate::tree::{At, Enter, Entry, Left, Trail, Visit};
+use crate::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};
 
 /// The remover on its way through a tree.
 pub(super) struct InTree<'r, 'a> {
@@ -41,8 +40,10 @@ impl Visit for InTree<'_, '_> {
     fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError> {
         let remover = &mut *self.remover;
         remover.step()?;
-        let paced = remover.is_paced(at)?;
-        if !paced && remover.asking == Asking::Never {
+        let holds_space = entry.kind != Kind::Other;
+        if remover.asking == Asking::Never
+            && !(holds_space && remover.what_is_paced(at) != Paced::Nothing)
+        {
             // As little as possible for each name: this is what a million files wait for.
             return match rustix::fs::unlinkat(at.fd, entry.name, AtFlags::empty()) {
                 Ok(()) => {
@@ -66,18 +67,8 @@ impl Visit for InTree<'_, '_> {
                 return Ok(false);
             }
         }
-        let bytes = held(&stat);
-        // What has several names holds nothing until all but one are gone: none of them waits
-        // for leave with others.
-        if !paced || bytes >= LARGE || stat.st_nlink > 1 {
-            let path = trail.of(entry.name);
-            return remover.paced(at, entry.name, &path, &stat, self.trash);
-        }
-        remover.wait_with(at, entry.name, trail.of(entry.name), &stat)
-    }
-
-    fn flush(&mut self, at: At<'_>, _: &Trail) -> Result<bool, ReclaimError> {
-        self.remover.flush(at)
+        let path = trail.of(entry.name);
+        remover.paced(at, entry.name, &path, &stat, self.trash)
     }
 
     fn leave(

@@ -5,13 +5,20 @@ use crate::compare::{Change, Compared, Comparison, Figure, Group, Run, compare};
 use crate::judge::stats::Random;
 use crate::record::*;
 
-/// A run to make: 20 s of baseline, 2 s of lag, a stall, 5 s of recovery, at 100 ms.
-#[derive(Debug, Clone)]
+/// A run to make: a baseline, a lag, a stall, 5 s of recovery.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Made {
     pub(super) seed: u64,
     pub(super) rate: f64,
+    /// Length of an interval, in seconds.
+    pub(super) interval_s: f64,
+    pub(super) baseline_s: f64,
+    /// From the deletion to the first discard.
+    pub(super) lag_s: f64,
     /// Standard deviation of an interval's rate, as a share of it.
     pub(super) within: f64,
+    /// Correlation of an interval's deviation with the last one's.
+    pub(super) together: f64,
     /// That of a run's rates and stall.
     pub(super) between: f64,
     pub(super) stall_s: f64,
@@ -19,17 +26,24 @@ pub(super) struct Made {
     pub(super) left: f64,
     pub(super) kernel: &'static str,
     pub(super) discards: bool,
+    /// Whether phases and the deletion are told; an imported log has none.
+    pub(super) phases: bool,
 }
 
 pub(super) const MADE: Made = Made {
     seed: 1,
     rate: 20_000.0,
+    interval_s: 0.1,
+    baseline_s: 20.0,
+    lag_s: 2.03,
     within: 0.05,
+    together: 0.0,
     between: 0.0,
     stall_s: 4.0,
     left: 0.05,
     kernel: "6.12.1",
     discards: true,
+    phases: true,
 };
 
 /// A normal deviate, nearly: twelve uniform ones.
@@ -47,42 +61,48 @@ impl Made {
         let run = 1.0 + self.between * deviate(&mut random);
         let (rate, stall_s) = (self.rate * run, self.stall_s * run);
         let mut record = RunRecord::new(self.head()).unwrap();
-        let (delete, begin) = (20.0, 22.03);
+        let delete = self.baseline_s;
+        let begin = delete + self.lag_s;
         let end = begin + stall_s;
-        for (name, at_s) in [
+        let phases = [
             (PhaseName::Baseline, 0.0),
             (PhaseName::Delete, delete),
             (PhaseName::Recovery, end + 2.0),
-        ] {
+        ];
+        for (name, at_s) in phases.into_iter().filter(|_| self.phases) {
             let part = Part::Main;
             record
                 .push(&Line::Phase(Phase { name, part, at_s }))
                 .unwrap();
         }
         let bytes = (stall_s * 1e10) as u64;
-        record
-            .push(&Line::Deletion(DeletionLine {
-                part: Part::Main,
-                at_s: delete,
-                seconds: 0.2,
-                bytes,
-                files: 1,
-                errors: 0,
-                continuous: false,
-            }))
-            .unwrap();
-        let count = ((end + 7.0) / 0.1) as usize;
+        let deletion = Line::Deletion(DeletionLine {
+            part: Part::Main,
+            at_s: delete,
+            seconds: 0.2,
+            bytes,
+            files: 1,
+            ..DeletionLine::default()
+        });
+        if self.phases {
+            record.push(&deletion).unwrap();
+        }
+        let step_s = self.interval_s;
+        let count = ((end + 7.0) / step_s) as usize;
+        let mut noise = deviate(&mut random);
         for i in 0..count {
-            let at_s = i as f64 * 0.1;
-            let stalled = ((end.min(at_s + 0.1) - begin.max(at_s)).max(0.0) / 0.1).min(1.0);
+            let at_s = i as f64 * step_s;
+            let stalled = (end.min(at_s + step_s) - begin.max(at_s)).clamp(0.0, step_s) / step_s;
             let level = 1.0 - stalled * (1.0 - self.left);
-            let noise = 1.0 + self.within * deviate(&mut random);
-            let ops = (rate * 0.1 * level * noise).max(0.0).round();
+            let ops = (rate * step_s * level * (self.within * noise).exp()).round();
+            let fresh = (1.0 - self.together * self.together).sqrt();
+            noise = self.together * noise + fresh * deviate(&mut random);
             let us = 100.0
                 * (1.0 + self.within * deviate(&mut random)).max(0.1)
                 * (1.0 + 10.0 * stalled);
             let share = if self.discards { stalled } else { 0.0 };
-            let commands = 100.0 * share * (1.0 + self.within * deviate(&mut random)).max(0.1);
+            let commands =
+                1000.0 * step_s * share * (1.0 + self.within * deviate(&mut random)).max(0.1);
             let commands = commands.round();
             let actor = ActorInterval {
                 ops: ops as u64,
@@ -101,16 +121,20 @@ impl Made {
             };
             let interval = Interval {
                 at_s,
-                seconds: 0.1,
+                seconds: step_s,
                 actors: vec![Some(actor)],
                 devices: vec![device],
-                freed_bytes: if i == 200 { bytes } else { 0 },
+                freed_bytes: if self.phases && i == (delete / step_s) as usize {
+                    bytes
+                } else {
+                    0
+                },
             };
             record.push(&Line::Interval(interval)).unwrap();
         }
         record
             .push(&Line::End(End {
-                at_s: count as f64 * 0.1,
+                at_s: count as f64 * step_s,
                 reason: EndReason::Completed,
                 message: None,
                 unfinished: vec![],
@@ -122,6 +146,7 @@ impl Made {
     fn head(&self) -> Head {
         Head {
             schema: RUN_SCHEMA.into(),
+            run: None,
             version: "0".into(),
             started_unix_s: 1.7e9 + self.seed as f64,
             host: Host {
@@ -136,7 +161,7 @@ impl Made {
                 ..Target::default()
             },
             scenario: serde_json::json!({"timing": {"baseline_s": 20}}),
-            interval_ms: 100.0,
+            interval_ms: 1e3 * self.interval_s,
             actors: vec![ActorInfo {
                 name: "reader".into(),
                 op: "read".into(),

@@ -167,8 +167,8 @@ impl Build {
                 seconds,
                 bytes,
                 files: 1,
-                errors: 0,
                 continuous: self.continuous,
+                ..DeletionLine::default()
             };
             record.push(&Line::Deletion(line)).unwrap();
         }
@@ -224,6 +224,7 @@ impl Build {
     fn head(&self) -> Head {
         Head {
             schema: RUN_SCHEMA.into(),
+            run: None,
             version: "0".into(),
             started_unix_s: 1.7e9,
             host: Host::default(),
@@ -280,6 +281,8 @@ impl Device {
             scheduler: None,
             discard: DiscardLimits::default(),
             slower: None,
+            counting: Default::default(),
+            drive: None,
         }
     }
 }

@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use super::build::{Actor, Build, drive, level};
 use super::faults::{BASE, run};
-use crate::record::{ActorInterval, Line, LoopKind, SeriesLine};
+use crate::record::{ActorInterval, Invocation, Line, LoopKind, SeriesLine};
 use crate::units::GIB;
+use crate::verdict::condition::CheckResult;
 use crate::verdict::{Finding, Foreground, Reason, Verdict};
 
 /// An actor that hangs at these times, and goes on after them.
@@ -77,6 +78,69 @@ fn a_save_that_waits_for_discards() {
         let verdict = it.verdict();
         assert_eq!(verdict.verdict, Finding::None, "{}", verdict.summary);
         assert_eq!(seen(&verdict, "saver").dips.len(), 1);
+    }
+}
+
+/// The verdict on a record whose scenario says what to look at, and which has one condition.
+fn looked_at(it: &Build, look_at: &str, fail_on: &str) -> Verdict {
+    let mut record = it.record();
+    record.head.scenario["look_at"] = look_at.into();
+    record.head.run = Some(Invocation {
+        fail_on: vec![fail_on.to_owned()],
+        ..Invocation::default()
+    });
+    let verdict = crate::judge(&record, &crate::JudgeOptions::default());
+    crate::verdict::schema::assert_conforms(&verdict);
+    verdict
+}
+
+#[test]
+fn the_sentence_begins_with_the_actor_that_look_at_names() {
+    // The log hangs for longer, so the wal's stall is not the worst.
+    let log = actor("log", "append", 100.0, &[6.0..8.0]);
+    let wal = actor("wal", "fsync", 100.0, &[7.0..8.0]);
+    let it = beside_a_reader(6.0..8.0, vec![log, wal]);
+    for (look_at, first) in [
+        ("", "stalled appends (log) for 2.0 s"),
+        ("stall of nobody", "stalled appends (log) for 2.0 s"),
+        (
+            "stall of wal: how long commits waited",
+            "stalled fsyncs (wal) for 1.0 s",
+        ),
+        (
+            "p99 of log, stall of wal",
+            "stalled appends (log) for 2.0 s",
+        ),
+    ] {
+        let summary = looked_at(&it, look_at, "stall>1h").summary;
+        let sentence = format!("Deleting 8.0 GiB {first}");
+        assert!(summary.starts_with(&sentence), "{look_at}: {summary}");
+    }
+    let summary = looked_at(&it, "stall of reader", "stall>1h").summary;
+    assert!(
+        summary.starts_with("Deleting 8.0 GiB did not stall reads (reader), whose longest took")
+            && summary.contains(", but stalled appends (log) for 2.0 s"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn each_condition_is_checked_against_the_record() {
+    let log = actor("log", "append", 100.0, &[6.0..8.0]);
+    let it = beside_a_reader(6.0..8.0, vec![log]);
+    for (condition, actor, result) in [
+        ("stall>1s", "log", CheckResult::Held),
+        ("stall(log)>1s", "log", CheckResult::Held),
+        ("stall(reader)>1s", "reader", CheckResult::Passed),
+        ("stall>1h", "log", CheckResult::Passed),
+    ] {
+        let verdict = looked_at(&it, "", condition);
+        let [checked] = &verdict.conditions[..] else {
+            panic!("{:?}", verdict.conditions)
+        };
+        assert_eq!(checked.condition, condition);
+        assert_eq!(checked.actor.as_deref(), Some(actor), "{condition}");
+        assert_eq!(checked.result, result, "{condition}");
     }
 }
 

@@ -136,12 +136,12 @@ proptest! {
         }
         if let Some((at_s, seconds)) = control {
             let line = DeletionLine {
-                part: Part::Control, at_s, seconds, bytes: 0, files: 1, errors: 0, continuous,
+                part: Part::Control, at_s, seconds, bytes: 0, files: 1, continuous, ..DeletionLine::default()
             };
             record.push(&Line::Deletion(line)).unwrap();
         }
         if let Some((at_s, seconds, bytes)) = deletion {
-            let line = DeletionLine { part: Part::Main, at_s, seconds, bytes, files: 1, errors: 0, continuous };
+            let line = DeletionLine { part: Part::Main, at_s, seconds, bytes, files: 1, continuous, ..DeletionLine::default() };
             record.push(&Line::Deletion(line)).unwrap();
         }
         if completed {

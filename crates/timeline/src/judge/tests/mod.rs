@@ -2,12 +2,15 @@
 //! rebuilt and as recorded, and everything that only looks like a TRIM stall.
 
 mod build;
+mod claims;
 mod continuous;
 mod control;
+mod event;
 mod faults;
 mod figures;
 mod foregrounds;
 mod fuzzed;
+mod others;
 mod permuted;
 mod recorded;
 mod rows;

@@ -1,0 +1,156 @@
+//! A device's own counters (`queue/iostats`), switched on for a while and off again whatever
+//! happens.
+//!
+//! As with a limit, a child process waits for the end of this one, be it by `kill -9`, and
+//! puts the old value back.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use rustix::fs::FlockOperation;
+use timeline::names;
+
+use crate::SysRoot;
+use crate::limit::whole;
+use crate::watcher::{Undo, Watcher};
+
+/// Why counters were not switched on, or not off again.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum CountersError {
+    #[error("{device} has no queue that /sys/class/block shows")]
+    NoQueue { device: String },
+    #[error(
+        "cannot switch on the counters of {device} ({}): {source}; it needs root",
+        names::shown(file)
+    )]
+    Enable {
+        device: String,
+        file: PathBuf,
+        source: io::Error,
+    },
+    #[error(
+        "the counters of {device} are still on; switch them off with: echo 0 > {}",
+        names::shown(file)
+    )]
+    NotRestored { device: String, file: PathBuf },
+}
+
+/// Counters that were off and are on. They are off again when this is dropped, and when this
+/// process ends in any way.
+#[derive(Debug)]
+pub struct CountersGuard {
+    device: String,
+    path: PathBuf,
+    file: File,
+    /// `None` once they are off again.
+    watcher: Option<Watcher>,
+}
+
+/// Switches counters off.
+#[derive(Debug)]
+struct Off;
+
+impl Undo for Off {
+    fn undo(&self, on: BorrowedFd<'_>) -> bool {
+        rustix::io::pwrite(on, b"0", 0) == Ok(1)
+    }
+}
+
+impl CountersGuard {
+    /// Switches on the counters of a device (a partition's are its drive's), which are off.
+    ///
+    /// # Errors
+    /// When it has none, they aren't ours to switch, or another process has switched them on.
+    pub fn enable(sys: &SysRoot, device: &str) -> Result<CountersGuard, CountersError> {
+        let device = whole(sys, device).ok_or_else(|| CountersError::NoQueue {
+            device: device.to_owned(),
+        })?;
+        let path = sys.class(&device).join("queue/iostats");
+        let failed = |source| CountersError::Enable {
+            device: device.clone(),
+            file: path.clone(),
+            source,
+        };
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).open(&path).map_err(failed)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|errno| failed(errno.into()))?;
+        // Before anything is changed.
+        let watcher = Watcher::start(&file, None, &Off).map_err(failed)?;
+        file.write_all_at(b"1", 0).map_err(failed)?;
+        Ok(CountersGuard {
+            device,
+            path,
+            file,
+            watcher: Some(watcher),
+        })
+    }
+
+    /// Kernel name of the device whose counters they are.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Switches them off again.
+    ///
+    /// # Errors
+    /// When that can't be done. The message says how.
+    pub fn restore(mut self) -> Result<(), CountersError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), CountersError> {
+        let Some(watcher) = self.watcher.take() else {
+            return Ok(());
+        };
+        if self.file.write_all_at(b"0", 0).is_ok() {
+            watcher.dismiss();
+            return Ok(());
+        }
+        // It goes on trying for a while.
+        match watcher.restore() {
+            true => Ok(()),
+            false => Err(CountersError::NotRestored {
+                device: self.device.clone(),
+                file: self.path.clone(),
+            }),
+        }
+    }
+}
+
+impl Drop for CountersGuard {
+    fn drop(&mut self) {
+        // Nobody is left to tell: whoever can be told calls restore.
+        let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    #[test]
+    fn counters_are_on_while_the_guard_lives_and_off_after_it() {
+        let fake = Fake::new("");
+        fake.device("pci/sda", "8:0", Some(1 << 30));
+        fake.device("pci/sda/sda1", "8:1", None);
+        fake.write("sys/devices/pci/sda/queue/iostats", "0\n");
+        let file = fake.sys().class("sda").join("queue/iostats");
+        let now = || std::fs::read_to_string(&file).unwrap().trim().to_owned();
+        let guard = CountersGuard::enable(&fake.sys(), "sda1").unwrap();
+        assert_eq!((guard.device(), &*now()), ("sda", "1"));
+        let second = CountersGuard::enable(&fake.sys(), "sda").unwrap_err();
+        assert!(matches!(second, CountersError::Enable { .. }), "{second}");
+        guard.restore().unwrap();
+        assert_eq!(now(), "0");
+        drop(CountersGuard::enable(&fake.sys(), "sda").unwrap());
+        assert_eq!(now(), "0");
+        let none = CountersGuard::enable(&fake.sys(), "sdz").unwrap_err();
+        assert!(matches!(none, CountersError::NoQueue { .. }), "{none}");
+    }
+}

@@ -1,0 +1,184 @@
+//! Measures what a deletion costs others, whatever paces it.
+//!
+//! A pacer charges each discard with the most that it may cost, so its own sum is a
+//! price and no measurement. An [`Account`] takes in the same [`Feedback`]. It compares
+//! the drive's readers with themselves (before the deletion, in its pauses, beside its
+//! discards), and the canary's slow reads with the discards that were in service at that
+//! moment. A figure that nobody measured is `None`.
+
+mod goals;
+mod readers;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use std::time::Duration;
+
+use ssd::Time;
+
+use crate::feedback::Feedback;
+use crate::goal::Goal;
+use crate::meter::{Meter, Tick};
+
+pub use goals::{GoalResult, Kept, Limit, Witness};
+pub use readers::{Measured, ReaderLoss, Worst};
+pub use waits::{Beside, CanaryWaits, LateReads};
+
+use readers::Readers;
+use waits::{Look, Waits};
+
+/// Free space that lies beside a freed extent and is discarded with it: ext4 goes on to the
+/// next block in use of a block group, so at most so many bytes for each discard.
+const NEIGHBOURS: u64 = 128 << 20;
+
+/// Our own discards are taken to have this size at least, in bytes.
+const SHORT: u64 = 4 << 20;
+
+/// What a commit discards of its own blocks, at most, in bytes.
+const TREES: u64 = 1 << 20;
+
+/// Measures what a deletion costs others.
+#[derive(Debug, Clone)]
+pub struct Account {
+    meter: Meter,
+    readers: Readers,
+    waits: Waits,
+    /// Whether freed bytes may be discarded a second time ([`crate::Work::again`]).
+    twice: bool,
+    freed: u64,
+    exempt: u64,
+    /// Bytes freed whose discards haven't come.
+    owed: u64,
+    /// Bytes freed that may be discarded a second time.
+    again: u64,
+    began: Option<Time>,
+    own: Discarded,
+    others: Discarded,
+}
+
+/// What was discarded on somebody's behalf.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Discarded {
+    /// Bytes.
+    pub bytes: u64,
+    /// The time in which discards were in service, in seconds.
+    pub seconds: f64,
+}
+
+/// What a deletion cost others, as far as it was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observed {
+    /// From the first byte freed to the last look, in seconds; 0 if nothing was freed.
+    pub seconds: f64,
+    /// What the drive's readers lost. `None`: there were too few reads to tell.
+    pub readers: Option<ReaderLoss>,
+    /// What the canary's reads waited. `None`: there were none.
+    pub canary: Option<CanaryWaits>,
+    /// What was discarded of our own, as far as it can be told apart.
+    pub own: Discarded,
+    /// What others discarded meanwhile, as far as it can be told apart.
+    pub others: Discarded,
+}
+
+impl Account {
+    /// An account of a deletion. `goal`: what it is held to; `twice`: whether the file
+    /// system may discard everything twice.
+    pub fn new(goal: Option<&Goal>, twice: bool) -> Account {
+        Account {
+            meter: Meter::default(),
+            readers: Readers::default(),
+            waits: Waits::new(goal.and_then(|goal| goal.max_latency)),
+            twice,
+            freed: 0,
+            exempt: 0,
+            owed: 0,
+            again: 0,
+            began: None,
+            own: Discarded::default(),
+            others: Discarded::default(),
+        }
+    }
+
+    /// Takes in one look. `idle`: the pacer takes nobody to be there.
+    pub fn take_in(&mut self, seen: &Feedback<'_>, idle: bool) {
+        let tick = self.meter.tick(seen, None);
+        let now = self.meter.now();
+        let owed_before = self.owed > 0;
+        self.count_freed(seen);
+        let ours = self.share_of_ours(&tick);
+        self.count_discards(&tick, ours);
+        if self.began.is_none() && seen.freed > 0 {
+            self.began = Some(now);
+        }
+        let begun = self.began.is_some();
+        let owing = owed_before || self.owed > 0;
+        self.readers.observe(now, &tick, begun, owing);
+        let quiet = !owing && tick.commands == 0 && tick.busy <= 0.0;
+        let look = Look::new(now, &tick, ours);
+        self.waits.observe(look, seen.canary, quiet, begun, idle);
+    }
+
+    /// What was measured so far. Reads of the canary that just completed count, too.
+    pub fn observed(&self) -> Observed {
+        let now = self.meter.now();
+        let seconds = self.began.map_or(0.0, |at| now.since(at).as_secs_f64());
+        Observed {
+            seconds,
+            readers: self.readers.loss(),
+            canary: self.waits.told(),
+            own: self.own,
+            others: self.others,
+        }
+    }
+
+    /// The drive's readers, before anything was freed: reads so far. Whoever frees waits
+    /// a little longer for a baseline where there are some.
+    pub fn reads_before(&self) -> f64 {
+        self.readers.before_ops()
+    }
+
+    /// How the parts of a goal were kept. `elapsed`: how long the whole took.
+    pub fn judge(&self, goal: &Goal, elapsed: Duration) -> Vec<GoalResult> {
+        goals::judge(goal, &self.observed(), self.readers.windows(), elapsed)
+    }
+
+    fn count_freed(&mut self, seen: &Feedback<'_>) {
+        let freed = seen.freed.saturating_sub(self.freed);
+        let exempt = seen.exempt.saturating_sub(self.exempt).min(freed);
+        (self.freed, self.exempt) = (seen.freed, seen.exempt);
+        self.owed += freed - exempt;
+        if self.twice {
+            self.again += freed - exempt;
+        }
+        if seen.settled {
+            self.owed = 0;
+        }
+    }
+
+    /// The share of a tick's discards that is taken to be ours: what we owe pays for it,
+    /// with the free space beside it.
+    fn share_of_ours(&self, tick: &Tick) -> f64 {
+        if tick.bytes == 0 || self.freed == 0 {
+            return if self.owed > 0 { 1.0 } else { 0.0 };
+        }
+        let due = match self.owed + self.again {
+            0 => TREES,
+            due => {
+                let discards = tick.commands.min(1 + due / SHORT);
+                due + NEIGHBOURS.saturating_mul(discards) + TREES
+            }
+        };
+        (due as f64 / tick.bytes as f64).min(1.0)
+    }
+
+    fn count_discards(&mut self, tick: &Tick, ours: f64) {
+        let own = (tick.bytes as f64 * ours) as u64;
+        let paid = own.min(self.owed);
+        self.owed -= paid;
+        self.again = self.again.saturating_sub(own - paid);
+        self.own.bytes += own;
+        self.others.bytes += tick.bytes - own;
+        self.own.seconds += tick.busy * ours;
+        self.others.seconds += tick.busy * (1.0 - ours);
+    }
+}

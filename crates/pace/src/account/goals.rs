@@ -1,0 +1,156 @@
+//! Whether a goal was kept, by how much, and by whose I/O that was measured.
+
+use std::time::Duration;
+
+use crate::account::Observed;
+use crate::account::readers::{Measured, Windows, Worst};
+use crate::goal::{Goal, TOLERANCE};
+
+/// So many of the canary's reads must have been heard for a latency to be told.
+const ENOUGH: u64 = 20;
+
+/// One part of a goal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// The share of others' throughput that it may cost.
+    Slowdown(f64),
+    /// The 99.9th percentile of what it may add to a read's latency.
+    MaxLatency(Duration),
+    /// The time in which it must be done.
+    Deadline(Duration),
+}
+
+/// Whether it was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// The figure is within the limit.
+    Met,
+    /// The figure is beyond the limit, by less than it may be off.
+    Unsure,
+    /// The figure is beyond the limit, whatever it may be off.
+    Missed,
+    /// Nobody else used the drive, so that the goal had nobody to protect.
+    NobodyElse,
+    /// There was too little to measure it by.
+    NotMeasured,
+}
+
+/// Whose I/O a figure was measured on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Witness {
+    /// The drive's readers, our canary not among them.
+    Readers,
+    /// Our canary's reads.
+    Canary,
+    /// The clock.
+    Clock,
+}
+
+/// How one part of a goal was kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GoalResult {
+    /// What was asked for.
+    pub limit: Limit,
+    /// Whether it was kept.
+    pub kept: Kept,
+    /// What it came to: a share or seconds. `None` where it wasn't measured.
+    pub measured: Option<Measured>,
+    /// Whose I/O it was measured on.
+    pub witness: Option<Witness>,
+    /// When it was first missed, in seconds after the first byte was freed.
+    pub first_missed_s: Option<f64>,
+    /// Where it was worst.
+    pub worst: Option<Worst>,
+}
+
+impl GoalResult {
+    fn of(limit: Limit) -> GoalResult {
+        GoalResult {
+            limit,
+            kept: Kept::NotMeasured,
+            measured: None,
+            witness: None,
+            first_missed_s: None,
+            worst: None,
+        }
+    }
+
+    fn measured(self, witness: Witness, found: Measured, most: f64) -> GoalResult {
+        GoalResult {
+            kept: match () {
+                () if found.value <= most => Kept::Met,
+                () if found.low <= most => Kept::Unsure,
+                () => Kept::Missed,
+            },
+            measured: Some(found),
+            witness: Some(witness),
+            ..self
+        }
+    }
+}
+
+pub(super) fn judge(
+    goal: &Goal,
+    observed: &Observed,
+    windows: &Windows,
+    elapsed: Duration,
+) -> Vec<GoalResult> {
+    let mut all = vec![slowdown(goal.share(), observed, windows)];
+    all.extend(goal.max_latency.map(|limit| latency(limit, observed)));
+    all.extend(goal.deadline.map(|limit| deadline(limit, elapsed)));
+    all
+}
+
+fn slowdown(share: f64, observed: &Observed, windows: &Windows) -> GoalResult {
+    let result = GoalResult::of(Limit::Slowdown(share));
+    if let Some(readers) = observed.readers.filter(|readers| !readers.open_loop) {
+        let beyond = |worst: &Worst| worst.value > share + TOLERANCE;
+        let losses = || windows.losses();
+        return GoalResult {
+            first_missed_s: losses().find(beyond).map(|window| window.at_s),
+            worst: losses().max_by(|a, b| a.value.total_cmp(&b.value)),
+            ..result.measured(Witness::Readers, readers.lost, share)
+        };
+    }
+    match observed.canary.map(|canary| canary.held_share) {
+        Some(Some(held)) => result.measured(Witness::Canary, held, share),
+        Some(None) if observed.canary.is_some_and(|canary| canary.reads >= ENOUGH) => GoalResult {
+            kept: Kept::NobodyElse,
+            ..result
+        },
+        _ => result,
+    }
+}
+
+/// By waits beside our own discards: what else made reads wait isn't ours to hold.
+fn latency(limit: Duration, observed: &Observed) -> GoalResult {
+    let result = GoalResult::of(Limit::MaxLatency(limit));
+    let Some(canary) = observed.canary.filter(|canary| canary.reads >= ENOUGH) else {
+        return result;
+    };
+    let value = canary.p999_ours.as_secs_f64();
+    let found = Measured {
+        value,
+        low: value,
+        high: canary.p999_added.as_secs_f64().max(value),
+    };
+    GoalResult {
+        first_missed_s: canary.first_over_s,
+        worst: canary.worst_ours_s.map(|at_s| Worst {
+            at_s,
+            length_s: 0.0,
+            value,
+        }),
+        ..result.measured(Witness::Canary, found, limit.as_secs_f64())
+    }
+}
+
+fn deadline(limit: Duration, elapsed: Duration) -> GoalResult {
+    let took = elapsed.as_secs_f64();
+    let found = Measured {
+        value: took,
+        low: took,
+        high: took,
+    };
+    GoalResult::of(Limit::Deadline(limit)).measured(Witness::Clock, found, limit.as_secs_f64())
+}

@@ -1,0 +1,371 @@
+//! What the drive's readers lost, by their own rate: beside each discard against the
+//! pauses just before it. A load that changes by itself so counts as no loss.
+
+use std::collections::VecDeque;
+
+use ssd::Time;
+
+use crate::meter::Tick;
+
+/// So many reads must be expected for a loss to be told.
+const ENOUGH: f64 = 200.0;
+
+/// Quiet time is cut into stretches of this length, in seconds: how much neighbours differ
+/// says how sure a rate is.
+const STRETCH: f64 = 0.05;
+
+/// How long the rate of the pauses is remembered, in quiet seconds.
+const MEMORY: f64 = 0.5;
+
+/// What a loss may be off besides its chance: measured against independent readers
+/// (FIGURES.md).
+const FLOOR: f64 = 0.05;
+
+/// Neighbouring stretches resemble each other: their mean is less sure by this factor.
+const ALIKE: f64 = 1.5;
+
+/// The most windows that are kept; then two become one.
+const MOST_WINDOWS: usize = 4096;
+
+/// Discards are counted when they are done: how long looks wait to be known as beside one
+/// or not, in seconds, and how many at most.
+const UNDECIDED: f64 = 4.0;
+const MOST_UNDECIDED: usize = 20_000;
+
+/// For so long after a discard's end, in seconds, readers may still show its effect.
+const ECHO: f64 = 0.005;
+
+/// A figure and the interval in which it lies, in nineteen of twenty cases.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// The best guess.
+    pub value: f64,
+    /// The least that it may be.
+    pub low: f64,
+    /// The most that it may be.
+    pub high: f64,
+}
+
+/// The window that lost most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Worst {
+    /// Its beginning, in seconds after the first byte was freed.
+    pub at_s: f64,
+    /// Its length in seconds, or nothing for a single read.
+    pub length_s: f64,
+    /// The share that it lost, or the seconds that a read waited longer.
+    pub value: f64,
+}
+
+/// What the drive's readers lost, our canary not among them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReaderLoss {
+    /// Reads each second beside no discards, from the first byte freed on; before it, where
+    /// there were no pauses.
+    pub baseline_per_s: f64,
+    /// Reads each second from the first byte freed to the end.
+    pub during_per_s: f64,
+    /// The share of their reads that they lost beside discards, over the whole time.
+    pub lost: Measured,
+    /// The share by which the pauses, without any discard in service, were slower than
+    /// the time before: commits, other I/O, or a load that changed. `None` if either is
+    /// too short to tell.
+    pub slower_pauses: Option<f64>,
+    /// Their mean wait beside no discards, in seconds.
+    pub usual_wait_s: f64,
+    /// Their mean wait from the first byte freed to the end, in seconds.
+    pub wait_s: f64,
+    /// Whether their rate doesn't depend on how long each read takes. Then `lost` tells
+    /// nothing, and the canary is asked.
+    pub open_loop: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Rate {
+    seconds: f64,
+    ops: f64,
+    wait: f64,
+}
+
+impl Rate {
+    fn add(&mut self, look: &Look) {
+        self.seconds += look.seconds;
+        self.ops += look.ops;
+        self.wait += look.wait;
+    }
+
+    fn fade(&mut self, by: f64) {
+        self.seconds *= by;
+        self.ops *= by;
+        self.wait *= by;
+    }
+
+    fn per_s(&self) -> f64 {
+        self.ops / self.seconds.max(1e-9)
+    }
+
+    fn mean_wait(&self) -> f64 {
+        self.wait / self.ops.max(1.0)
+    }
+}
+
+/// How much neighbouring stretches of quiet time differ.
+#[derive(Debug, Clone, Copy, Default)]
+struct Scatter {
+    seconds: f64,
+    ops: f64,
+    last: Option<f64>,
+    pairs: f64,
+    squares: f64,
+    sum: f64,
+}
+
+impl Scatter {
+    fn add(&mut self, look: &Look) {
+        self.seconds += look.seconds;
+        self.ops += look.ops;
+        if self.seconds < STRETCH {
+            return;
+        }
+        let rate = self.ops / self.seconds;
+        if let Some(last) = self.last {
+            self.pairs += 1.0;
+            self.squares += (rate - last).powi(2) / 2.0;
+            self.sum += rate;
+        }
+        (self.seconds, self.ops, self.last) = (0.0, 0.0, Some(rate));
+    }
+
+    /// The deviation of a stretch, as a share of the mean; 1 if nobody knows.
+    fn deviation(&self) -> f64 {
+        match self.pairs >= 2.0 && self.sum > 0.0 {
+            true => (self.squares / self.pairs).sqrt() * self.pairs / self.sum,
+            false => 1.0,
+        }
+    }
+}
+
+/// What was seen of them between two looks.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    end: f64,
+    seconds: f64,
+    ops: f64,
+    wait: f64,
+}
+
+/// What the readers do.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Readers {
+    before: Rate,
+    pauses: Rate,
+    beside: Rate,
+    /// The pauses of late.
+    lately: Rate,
+    scatter: Scatter,
+    /// Looks since something is owed or discarded: beside a discard or not.
+    undecided: VecDeque<Look>,
+    /// Up to then looks are beside a discard that is done.
+    loud_until: f64,
+    lost: f64,
+    windows: Windows,
+}
+
+impl Readers {
+    /// Takes in a tick. `begun`: something was freed; `owing`: discards may be in service.
+    pub(super) fn observe(&mut self, now: Time, tick: &Tick, begun: bool, owing: bool) {
+        let Some(others) = tick.others.filter(|_| tick.seconds > 0.0) else {
+            return;
+        };
+        let look = Look {
+            end: now.as_secs_f64(),
+            seconds: tick.seconds,
+            ops: others.ops,
+            wait: others.wait,
+        };
+        let discarded = tick.busy > 0.0 || tick.commands > 0;
+        if !begun {
+            // Beside others' discards it is no baseline.
+            if !discarded {
+                self.before.add(&look);
+                self.quiet(&look);
+            }
+            return;
+        }
+        self.windows.begin(look.end - look.seconds);
+        self.undecided.push_back(look);
+        if discarded {
+            self.decide(look.end - tick.busy);
+            self.loud_until = look.end + ECHO;
+            self.all_beside();
+        } else if look.end <= self.loud_until {
+            self.all_beside();
+        } else if !owing {
+            self.decide(f64::INFINITY);
+        } else {
+            self.decide(look.end - UNDECIDED);
+            if self.undecided.len() > MOST_UNDECIDED {
+                self.decide(f64::INFINITY);
+            }
+        }
+    }
+
+    /// Looks that ended before then were in a pause.
+    fn decide(&mut self, before: f64) {
+        while self
+            .undecided
+            .front()
+            .is_some_and(|look| look.end <= before)
+            && let Some(look) = self.undecided.pop_front()
+        {
+            self.pauses.add(&look);
+            self.quiet(&look);
+            self.windows.add(&look, 0.0);
+        }
+    }
+
+    fn all_beside(&mut self) {
+        for look in std::mem::take(&mut self.undecided) {
+            let lost = self.lately.per_s() * look.seconds - look.ops;
+            self.beside.add(&look);
+            self.lost += lost;
+            self.windows.add(&look, lost);
+        }
+    }
+
+    fn quiet(&mut self, look: &Look) {
+        self.lately.fade((-look.seconds / MEMORY).exp());
+        self.lately.add(look);
+        self.scatter.add(look);
+    }
+
+    pub(super) fn before_ops(&self) -> f64 {
+        self.before.ops
+    }
+
+    /// What they lost in each second.
+    pub(super) fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    pub(super) fn loss(&self) -> Option<ReaderLoss> {
+        let mut all = self.clone();
+        all.decide(f64::INFINITY);
+        all.told()
+    }
+
+    fn told(&self) -> Option<ReaderLoss> {
+        let ops = self.pauses.ops + self.beside.ops;
+        let expected = ops + self.lost;
+        let quiet = match self.pauses.ops >= ENOUGH {
+            true => self.pauses,
+            false => self.before,
+        };
+        if quiet.ops < ENOUGH || expected < ENOUGH {
+            return None;
+        }
+        let value = self.lost / expected;
+        let doubt = self.doubt() + FLOOR;
+        let seconds = self.pauses.seconds + self.beside.seconds;
+        let both = self.before.ops >= ENOUGH && self.pauses.ops >= ENOUGH;
+        let wait = (self.pauses.wait + self.beside.wait) / ops.max(1.0);
+        Some(ReaderLoss {
+            baseline_per_s: quiet.per_s(),
+            during_per_s: ops / seconds,
+            lost: Measured {
+                value: value.clamp(0.0, 1.0),
+                low: (value - doubt).clamp(0.0, 1.0),
+                high: (value + doubt).clamp(0.0, 1.0),
+            },
+            slower_pauses: both.then(|| 1.0 - self.pauses.per_s() / self.before.per_s()),
+            usual_wait_s: quiet.mean_wait(),
+            wait_s: wait,
+            open_loop: is_open(value, quiet.mean_wait(), wait),
+        })
+    }
+
+    /// How far the loss may be off by chance: two standard errors of what was expected and
+    /// seen beside discards.
+    fn doubt(&self) -> f64 {
+        let stretches = |rate: &Rate| (rate.seconds / STRETCH).max(1.0);
+        let quiet = Rate {
+            seconds: self.before.seconds + self.pauses.seconds,
+            ..Rate::default()
+        };
+        let beside = self.beside.seconds / (self.beside.seconds + self.pauses.seconds).max(1e-9);
+        let chance = 1.0 / stretches(&self.beside) + 1.0 / stretches(&quiet);
+        2.0 * ALIKE * self.scatter.deviation() * beside * chance.sqrt()
+    }
+}
+
+/// By Little's law reads that wait longer are more at once, unless fewer begin.
+fn is_open(lost: f64, usual: f64, wait: f64) -> bool {
+    let longer = wait / usual.max(1e-9) - 1.0;
+    longer > 0.1 && lost < 0.3 * longer / (1.0 + longer)
+}
+
+/// What was read and lost in each second; in a long deletion in each two, four, and so on.
+#[derive(Debug, Clone)]
+pub(super) struct Windows {
+    length: f64,
+    began: Option<f64>,
+    /// Reads, and those that are missing.
+    all: Vec<(f64, f64)>,
+    end: f64,
+}
+
+impl Default for Windows {
+    fn default() -> Windows {
+        Windows {
+            length: 1.0,
+            began: None,
+            all: Vec::new(),
+            end: 0.0,
+        }
+    }
+}
+
+impl Windows {
+    fn begin(&mut self, at: f64) {
+        self.began.get_or_insert(at);
+    }
+
+    fn add(&mut self, look: &Look, lost: f64) {
+        let end = look.end - self.began.unwrap_or(look.end);
+        self.end = self.end.max(end);
+        let mut from = (end - look.seconds).max(0.0);
+        while from < end {
+            let at = (from / self.length) as usize;
+            if at >= MOST_WINDOWS {
+                self.halve();
+                continue;
+            }
+            let to = ((at + 1) as f64 * self.length).min(end);
+            if self.all.len() <= at {
+                self.all.resize(at + 1, (0.0, 0.0));
+            }
+            let part = (to - from) / look.seconds;
+            self.all[at].0 += look.ops * part;
+            self.all[at].1 += lost * part;
+            // However close the next window's begin is.
+            from = to.max(from + 1e-9);
+        }
+    }
+
+    fn halve(&mut self) {
+        self.length *= 2.0;
+        let sum = |two: &[(f64, f64)]| two.iter().fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+        self.all = self.all.chunks(2).map(sum).collect();
+    }
+
+    /// The share that each whole window lost, and when it began, in seconds.
+    pub(super) fn losses(&self) -> impl Iterator<Item = Worst> {
+        let whole = (self.end / self.length) as usize;
+        let windows = self.all.iter().take(whole).enumerate();
+        windows.map(move |(at, (ops, lost))| Worst {
+            at_s: at as f64 * self.length,
+            length_s: self.length,
+            value: (lost / (ops + lost).max(1.0)).clamp(0.0, 1.0),
+        })
+    }
+}

@@ -1,0 +1,221 @@
+use std::time::Duration;
+
+use ssd::Time;
+
+use super::*;
+use crate::feedback::{Canary, Discards, Io, Others};
+
+const MIB: u64 = 1 << 20;
+
+/// A drive that is looked at every millisecond: readers at a rate, discards that hold them.
+struct World {
+    account: Account,
+    ms: u64,
+    reads: f64,
+    freed: u64,
+    discarded: u64,
+    commands: u64,
+    busy_ms: u64,
+}
+
+impl World {
+    fn new(goal: &Goal) -> World {
+        World {
+            account: Account::new(Some(goal), false),
+            ms: 0,
+            reads: 0.0,
+            freed: 0,
+            discarded: 0,
+            commands: 0,
+            busy_ms: 0,
+        }
+    }
+
+    fn look(&mut self, canary: &[Canary]) {
+        let feedback = Feedback {
+            now: Time::from_nanos(self.ms * 1_000_000),
+            freed: self.freed,
+            discards: Discards {
+                commands: self.commands,
+                bytes: self.discarded,
+                busy: Some(Duration::from_millis(self.busy_ms)),
+            },
+            canary,
+            others: Some(Others {
+                reads: Io {
+                    ops: self.reads as u64,
+                    wait: Duration::from_micros((self.reads * 100.0) as u64),
+                },
+                writes: 0,
+            }),
+            ..Feedback::default()
+        };
+        self.account.take_in(&feedback, false);
+    }
+
+    /// So many quiet milliseconds with so many reads each.
+    fn quiet(&mut self, ms: u64, reads: f64) {
+        for _ in 0..ms {
+            self.ms += 1;
+            self.reads += reads;
+            self.look(&[]);
+        }
+    }
+
+    /// A discard of a MiB that takes so long, during which nothing is read.
+    fn discard(&mut self, ms: u64, ours: bool) {
+        if ours {
+            self.freed += MIB;
+            self.look(&[]);
+        }
+        for _ in 1..ms {
+            self.quiet(1, 0.0);
+        }
+        self.ms += 1;
+        self.commands += 1;
+        self.discarded += MIB;
+        self.busy_ms += ms;
+        self.look(&[]);
+    }
+
+    fn canary(&mut self, intended_ms: u64, latency_ms: u64) {
+        let read = Canary {
+            intended: Time::from_nanos(intended_ms * 1_000_000),
+            latency: Duration::from_millis(latency_ms) + Duration::from_micros(100),
+        };
+        self.look(&[read]);
+        self.look(&[]);
+    }
+
+    fn judged(&self, goal: &Goal) -> Vec<GoalResult> {
+        self.account.judge(goal, Duration::from_millis(self.ms))
+    }
+}
+
+#[test]
+fn readers_that_lose_a_fifth_miss_a_tenth_and_keep_a_quarter() {
+    let goal = Goal::slowdown(0.10);
+    let mut world = World::new(&goal);
+    world.quiet(300, 10.0);
+    for _ in 0..100 {
+        world.discard(20, true);
+        world.quiet(80, 10.0);
+    }
+    let readers = world.account.observed().readers.unwrap();
+    assert!((readers.lost.value - 0.20).abs() < 0.02, "{readers:?}");
+    assert!(!readers.open_loop);
+    let missed = world.judged(&goal)[0];
+    assert_eq!(missed.kept, Kept::Missed, "{missed:?}");
+    assert_eq!(missed.witness, Some(Witness::Readers));
+    assert_eq!(missed.first_missed_s, Some(0.0));
+    let kept = world.judged(&Goal::slowdown(0.25))[0];
+    assert_eq!(kept.kept, Kept::Met, "{kept:?}");
+}
+
+#[test]
+fn what_nobody_measured_is_not_told() {
+    let goal = Goal::slowdown(0.10);
+    let mut world = World::new(&goal);
+    for _ in 0..100 {
+        world.discard(20, true);
+        world.quiet(80, 0.0);
+    }
+    let observed = world.account.observed();
+    assert_eq!((observed.readers, observed.canary), (None, None));
+    assert_eq!(world.judged(&goal)[0].kept, Kept::NotMeasured);
+    assert_eq!(world.judged(&goal)[0].measured, None);
+}
+
+#[test]
+fn a_load_that_changes_by_itself_is_no_loss() {
+    let mut world = World::new(&Goal::default());
+    world.quiet(300, 10.0);
+    for _ in 0..30 {
+        world.discard(10, true);
+        world.quiet(90, 8.0);
+    }
+    let readers = world.account.observed().readers.unwrap();
+    assert!((readers.lost.value - 0.10).abs() < 0.03, "{readers:?}");
+    let slower = readers.slower_pauses.unwrap();
+    assert!((slower - 0.2).abs() < 0.02, "{slower}");
+    // And then they end, while discards that never come are waited for.
+    world.freed += 100 * MIB;
+    world.quiet(3000, 0.0);
+    let readers = world.account.observed().readers.unwrap();
+    assert!((readers.lost.value - 0.10).abs() < 0.03, "{readers:?}");
+}
+
+#[test]
+fn a_late_read_is_told_by_what_was_in_service() {
+    let goal = Goal {
+        max_latency: Some(Duration::from_millis(5)),
+        ..Goal::default()
+    };
+    let mut world = World::new(&goal);
+    world.canary(0, 0);
+    for round in 0..30 {
+        world.discard(20, true);
+        world.quiet(80, 10.0);
+        world.canary(world.ms - 1, 0);
+        // Something else holds up a read.
+        if round == 10 {
+            world.canary(world.ms - 40, 40);
+        }
+    }
+    let before = world.judged(&goal)[1];
+    assert_eq!(before.kept, Kept::Met, "{before:?}");
+    let canary = world.account.observed().canary.unwrap();
+    assert_eq!(canary.over.unwrap().nothing, 1, "{canary:?}");
+    assert!(canary.max_added > Duration::from_millis(39), "{canary:?}");
+    // And then our own discard does.
+    world.discard(20, true);
+    world.canary(world.ms - 19, 19);
+    let after = world.judged(&goal)[1];
+    assert_eq!(after.kept, Kept::Missed, "{after:?}");
+    assert_eq!(after.witness, Some(Witness::Canary));
+    let canary = world.account.observed().canary.unwrap();
+    assert_eq!(canary.over.unwrap().our_discards, 1, "{canary:?}");
+    assert!(after.first_missed_s.unwrap() > 2.9, "{after:?}");
+}
+
+#[test]
+fn discards_beyond_what_was_freed_are_others() {
+    let mut world = World::new(&Goal::default());
+    world.discard(10, true);
+    world.quiet(50, 0.0);
+    world.discarded += 800 * MIB;
+    world.commands += 1;
+    world.busy_ms += 30;
+    world.ms += 30;
+    world.look(&[]);
+    let observed = world.account.observed();
+    assert!(observed.others.bytes > 450 * MIB, "{observed:?}");
+    assert!(observed.own.bytes <= 3 * MIB, "{observed:?}");
+    assert!(observed.others.seconds > 0.02, "{observed:?}");
+}
+
+#[test]
+fn a_deadline_is_judged_by_the_clock() {
+    let goal = Goal {
+        deadline: Some(Duration::from_secs(1)),
+        ..Goal::default()
+    };
+    let account = Account::new(Some(&goal), false);
+    let kept = |ms| account.judge(&goal, Duration::from_millis(ms))[1].kept;
+    assert_eq!((kept(900), kept(1100)), (Kept::Met, Kept::Missed));
+}
+
+#[test]
+fn long_deletions_keep_few_windows() {
+    let mut world = World::new(&Goal::default());
+    world.freed = 1;
+    for _ in 0..10_000 {
+        world.ms += 1000;
+        world.reads += 1000.0;
+        world.look(&[]);
+    }
+    let windows = world.account.readers.windows();
+    let losses: Vec<Worst> = windows.losses().collect();
+    assert!(losses.len() <= 4096 && losses[0].length_s == 4.0);
+    assert!(losses.iter().all(|window| window.value < 0.01));
+}

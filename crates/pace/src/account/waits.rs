@@ -1,0 +1,312 @@
+//! What the canary's reads waited, and what was in service meanwhile.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ssd::Time;
+
+use crate::account::readers::Measured;
+use crate::feedback::Canary;
+use crate::meter::Tick;
+use crate::usual::Usual;
+
+/// How long looks are remembered, and how many at most: longer than any read takes.
+const MEMORY: Duration = Duration::from_secs(10);
+const MOST_LOOKS: usize = 20_000;
+
+/// The slowest reads that are kept: one in a thousand of a million.
+const SLOWEST: usize = 1024;
+
+/// Discards explain a read's wait if they took at least this share of it.
+const EXPLAINS: f64 = 0.5;
+
+/// A discard may be counted so long after its end, in seconds.
+const LATE: f64 = 0.002;
+
+/// So many reads must have been heard for a share of them to be told.
+const ENOUGH: u64 = 20;
+
+/// What was in service while a read waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Our discards.
+    OurDiscards,
+    /// Discards of others.
+    OthersDiscards,
+    /// Flushes, of our commits or of others.
+    Flushes,
+    /// None of these: other I/O, or a machine that was busy.
+    Nothing,
+}
+
+/// Reads that were late, by what was in service meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LateReads {
+    /// Beside our discards.
+    pub our_discards: u64,
+    /// Beside discards of others.
+    pub others_discards: u64,
+    /// Beside flushes, of our commits or of others.
+    pub flushes: u64,
+    /// Beside none of these: other I/O, or a machine that was busy.
+    pub nothing: u64,
+}
+
+impl LateReads {
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.our_discards + self.others_discards + self.flushes + self.nothing
+    }
+
+    fn add(&mut self, beside: Beside) {
+        *match beside {
+            Beside::OurDiscards => &mut self.our_discards,
+            Beside::OthersDiscards => &mut self.others_discards,
+            Beside::Flushes => &mut self.flushes,
+            Beside::Nothing => &mut self.nothing,
+        } += 1;
+    }
+}
+
+/// A slow read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Slow {
+    pub(super) at_s: f64,
+    pub(super) added: Duration,
+    pub(super) beside: Beside,
+}
+
+/// What the canary's reads waited, from the first byte freed to the end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CanaryWaits {
+    /// Reads.
+    pub reads: u64,
+    /// The usual latency, beside no discards.
+    pub usual: Duration,
+    /// The 99.9th percentile of the wait on top of that, whatever caused it. Of fewer than
+    /// a thousand reads the most.
+    pub p999_added: Duration,
+    /// The most on top.
+    pub max_added: Duration,
+    /// The same percentile, of waits beside our own discards alone.
+    pub p999_ours: Duration,
+    /// The most on top, beside our own discards.
+    pub max_ours: Duration,
+    /// When the slowest of those was meant to start, in seconds after the first byte was freed.
+    pub worst_ours_s: Option<f64>,
+    /// Reads held up, by what was in service.
+    pub held: LateReads,
+    /// Reads that waited longer than the goal's latency, by what was in service; `None`
+    /// without such a goal.
+    pub over: Option<LateReads>,
+    /// When the first of these beside our own discards was meant to start, in seconds.
+    pub first_over_s: Option<f64>,
+    /// The share of reads that found our discards in service, while somebody else used the
+    /// drive. `None`: too few reads.
+    pub held_share: Option<Measured>,
+}
+
+/// One look at the device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    from: f64,
+    to: f64,
+    ours: f64,
+    others: f64,
+    flushes: f64,
+}
+
+impl Look {
+    pub(super) fn new(now: Time, tick: &Tick, ours: f64) -> Look {
+        let to = now.as_secs_f64();
+        // What is counted now began before this look did, if it took longer.
+        let busy = tick.busy.max(tick.flushing);
+        Look {
+            from: to - tick.seconds.max(busy) - LATE,
+            to,
+            ours: tick.busy * ours,
+            others: tick.busy * (1.0 - ours),
+            flushes: tick.flushing,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Waits {
+    limit: Option<Duration>,
+    usual: Usual,
+    looks: VecDeque<Look>,
+    /// Reads that wait for the look after theirs: their discard may not be counted yet.
+    pending: Vec<(Canary, bool)>,
+    began: Option<Time>,
+    reads: u64,
+    /// Reads while somebody else was there, and those of them beside our discards.
+    watched: (u64, u64),
+    held: LateReads,
+    over: LateReads,
+    first_over: Option<f64>,
+    slowest: Vec<Slow>,
+}
+
+impl Waits {
+    pub(super) fn new(limit: Option<Duration>) -> Waits {
+        Waits {
+            limit,
+            usual: Usual::default(),
+            looks: VecDeque::new(),
+            pending: Vec::new(),
+            began: None,
+            reads: 0,
+            watched: (0, 0),
+            held: LateReads::default(),
+            over: LateReads::default(),
+            first_over: None,
+            slowest: Vec::new(),
+        }
+    }
+
+    pub(super) fn observe(
+        &mut self,
+        look: Look,
+        canary: &[Canary],
+        quiet: bool,
+        begun: bool,
+        idle: bool,
+    ) {
+        let now = Time::from_secs_f64(look.to);
+        self.looks.push_back(look);
+        let old = look.to - MEMORY.as_secs_f64();
+        while self.looks.len() > MOST_LOOKS || self.looks.front().is_some_and(|l| l.to < old) {
+            self.looks.pop_front();
+        }
+        let pending = std::mem::take(&mut self.pending);
+        for (read, idle) in pending {
+            self.count(read, idle);
+        }
+        if begun {
+            self.began.get_or_insert(now);
+        }
+        for read in canary {
+            match begun {
+                true => self.pending.push((*read, idle)),
+                false => {
+                    self.usual.hear(read.latency, quiet);
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, read: Canary, idle: bool) {
+        let beside = self.beside(&read);
+        let is_held = self.usual.hear(read.latency, beside == Beside::Nothing);
+        let added = self.usual.added(read.latency);
+        let at_s = self.at(&read);
+        self.reads += 1;
+        let ours = is_held && beside == Beside::OurDiscards;
+        if !idle {
+            self.watched = (self.watched.0 + 1, self.watched.1 + u64::from(ours));
+        }
+        if is_held {
+            self.held.add(beside);
+        }
+        if self.limit.is_some_and(|limit| added > limit) {
+            self.over.add(beside);
+            if beside == Beside::OurDiscards {
+                self.first_over.get_or_insert(at_s);
+            }
+        }
+        let slow = Slow {
+            at_s,
+            added,
+            beside,
+        };
+        self.slowest.push(slow);
+        if self.slowest.len() > 2 * SLOWEST {
+            self.slowest
+                .sort_by_key(|slow| std::cmp::Reverse(slow.added));
+            self.slowest.truncate(SLOWEST);
+        }
+    }
+
+    fn at(&self, read: &Canary) -> f64 {
+        let began = self.began.map_or(0.0, Time::as_secs_f64);
+        (read.intended.as_secs_f64() - began).max(0.0)
+    }
+
+    /// What was in service while a read waited, for most of the time that it waited longer.
+    fn beside(&self, read: &Canary) -> Beside {
+        let from = read.intended.as_secs_f64();
+        let to = from + read.latency.as_secs_f64();
+        let least = EXPLAINS * self.usual.added(read.latency).as_secs_f64();
+        let looks = self.looks.iter().rev();
+        let near = looks
+            .take_while(|look| look.to >= from)
+            .filter(|look| look.from <= to);
+        let (mut ours, mut others, mut flushes) = (0.0, 0.0, 0.0);
+        for look in near {
+            ours += look.ours;
+            others += look.others;
+            flushes += look.flushes;
+        }
+        match () {
+            () if ours + others > 0.0 && ours + others >= least => match ours >= others {
+                true => Beside::OurDiscards,
+                false => Beside::OthersDiscards,
+            },
+            () if flushes > 0.0 && ours + others + flushes >= least => Beside::Flushes,
+            () => Beside::Nothing,
+        }
+    }
+
+    /// What was heard so far.
+    pub(super) fn told(&self) -> Option<CanaryWaits> {
+        let mut all = self.clone();
+        for (read, idle) in std::mem::take(&mut all.pending) {
+            all.count(read, idle);
+        }
+        (all.reads > 0).then(|| all.summed())
+    }
+
+    fn summed(mut self) -> CanaryWaits {
+        self.slowest
+            .sort_by_key(|slow| std::cmp::Reverse(slow.added));
+        let rank = (self.reads / 1000) as usize;
+        let added = |slow: &Slow| slow.added;
+        let ours = || {
+            let slowest = self.slowest.iter();
+            slowest.filter(|slow| slow.beside == Beside::OurDiscards)
+        };
+        let last = self.slowest.len() - 1;
+        CanaryWaits {
+            reads: self.reads,
+            usual: self.usual.latency(),
+            p999_added: added(&self.slowest[rank.min(last)]),
+            max_added: added(&self.slowest[0]),
+            p999_ours: ours().nth(rank).map_or(Duration::ZERO, added),
+            max_ours: ours().next().map_or(Duration::ZERO, added),
+            worst_ours_s: ours().next().map(|slow| slow.at_s),
+            held: self.held,
+            over: self.limit.map(|_| self.over),
+            first_over_s: self.first_over,
+            held_share: share(self.watched),
+        }
+    }
+}
+
+/// A share of reads with Wilson's interval; `None` of too few.
+fn share((reads, held): (u64, u64)) -> Option<Measured> {
+    const Z: f64 = 1.96;
+    if reads < ENOUGH {
+        return None;
+    }
+    let n = reads as f64;
+    let value = held as f64 / n;
+    let middle = (value + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let spread = (value * (1.0 - value) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let half = Z * spread / (1.0 + Z * Z / n);
+    Some(Measured {
+        value,
+        low: (middle - half).max(0.0),
+        high: (middle + half).min(1.0),
+    })
+}

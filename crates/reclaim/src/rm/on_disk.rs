@@ -1,0 +1,225 @@
+//! What a file really holds on the disk.
+//!
+//! `st_blocks` also counts what has a place in memory alone: data that wait to be
+//! written, and what XFS reserves for a file that grows. No discard ever comes
+//! for those. They are written, or given back, within minutes, so of small files only those
+//! that changed lately are asked where their extents are; and not all of these, for the kernel
+//! writes files in the order in which they changed. Nor does any discard come, yet, for a
+//! file that somebody has open: `/proc` tells about those, and a lease about the files that are
+//! asked anyway.
+//!
+//! A wrong guess costs time and no data: the freer waits for discards that don't come.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use linux::files::extents_within;
+use linux::opened::OpenFiles;
+use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
+
+use super::arguments::held;
+use super::remover::LARGE;
+
+/// XFS gives back what it reserved after 300 s (`speculative_prealloc_lifetime`);
+/// data are written after some 35 s (`dirty_expire_centisecs`, and a round of the
+/// writer).
+const LATELY: Duration = Duration::from_secs(330);
+
+/// Files that changed within so many seconds of each other are taken to be written together.
+const TOGETHER_S: i64 = 1;
+
+/// One of so many is asked all the same: `fsync` writes files in another order.
+const ONE_OF: u32 = 64;
+
+/// The list of open files holds for at least so long, and for so many times as long as it took.
+const LIST_HOLDS: Duration = Duration::from_secs(1);
+const LIST_HOLDS_TIMES: u32 = 100;
+
+/// `XFS_SUPER_MAGIC` (Linux, include/uapi/linux/magic.h).
+const XFS: rustix::fs::FsWord = 0x5846_5342;
+
+/// What will be discarded when a name goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owed {
+    /// So many bytes.
+    Now(u64),
+    /// So many, but when somebody else closes it.
+    Later(u64),
+}
+
+impl Owed {
+    /// Bytes for which discards come when this name goes.
+    pub(super) fn now(self) -> u64 {
+        match self {
+            Owed::Now(bytes) => bytes,
+            Owed::Later(_) => 0,
+        }
+    }
+}
+
+/// Knows what files hold on the disk, and asks as little as it can for that.
+#[derive(Debug, Default)]
+pub(super) struct OnDisk {
+    open: Option<(Instant, OpenFiles)>,
+    written: Written,
+}
+
+impl OnDisk {
+    /// What a file holds that is named in an open directory.
+    pub(super) fn of(&mut self, at: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Owed {
+        let bytes = held(stat);
+        if bytes == 0 {
+            return Owed::Now(0);
+        }
+        if self.open_files().has(stat) {
+            return Owed::Later(bytes);
+        }
+        if bytes < LARGE && (!is_fresh(stat) || !self.written.must_ask(stat)) {
+            return Owed::Now(bytes);
+        }
+        // One that may not even be read is taken for what it seems to be.
+        let Some(file) = open(at, name) else {
+            return Owed::Now(bytes);
+        };
+        // A mapping, a loop device and the like keep it, too.
+        if linux::files::open_elsewhere(&file).is_ok_and(|open| open) {
+            return Owed::Later(bytes);
+        }
+        let Some(found) = extents(&file) else {
+            return Owed::Now(bytes);
+        };
+        self.written.learn(stat, found >= bytes);
+        Owed::Now(found.min(bytes))
+    }
+
+    fn open_files(&mut self) -> &OpenFiles {
+        let now = Instant::now();
+        let known = self.open.take().filter(|(until, _)| now < *until);
+        let (_, files) = self.open.insert(known.unwrap_or_else(|| {
+            let files = OpenFiles::now();
+            let took = now.elapsed();
+            (now + LIST_HOLDS.max(took * LIST_HOLDS_TIMES), files)
+        }));
+        files
+    }
+}
+
+/// Which of the files that changed lately are on the disk, by when they changed.
+#[derive(Debug, Default)]
+struct Written {
+    /// The file system that this holds for.
+    device: u64,
+    /// The latest change of a file that is.
+    until: Option<i64>,
+    /// The earliest change of one that isn't.
+    not_from: Option<i64>,
+    /// Files that were not asked since the last that was.
+    skipped: u32,
+}
+
+impl Written {
+    /// Whether a file must be asked: else it is taken to be on the disk.
+    fn must_ask(&mut self, stat: &Stat) -> bool {
+        if self.device != stat.st_dev {
+            *self = Written {
+                device: stat.st_dev,
+                ..Written::default()
+            };
+        }
+        let is_known = self
+            .until
+            .is_some_and(|until| stat.st_ctime <= until + TOGETHER_S)
+            && self.not_from.is_none_or(|from| stat.st_ctime < from);
+        self.skipped += 1;
+        let asks = !is_known || self.skipped >= ONE_OF;
+        if asks {
+            self.skipped = 0;
+        }
+        asks
+    }
+
+    /// A file is on the disk, or not wholly.
+    fn learn(&mut self, stat: &Stat, whole: bool) {
+        let changed = stat.st_ctime;
+        match whole {
+            true => self.until = self.until.max(Some(changed)),
+            false => {
+                let from = self.not_from.map_or(changed, |from| from.min(changed));
+                self.not_from = Some(from);
+            }
+        }
+    }
+}
+
+fn open(at: BorrowedFd<'_>, name: &CStr) -> Option<File> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
+    let file = rustix::fs::openat2(at, name, flags, Mode::empty(), resolve).ok()?;
+    Some(File::from(file))
+}
+
+/// By the time of its last change, which nobody can set.
+fn is_fresh(stat: &Stat) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let changed = Duration::from_secs(u64::try_from(stat.st_ctime).unwrap_or(0));
+    now.is_ok_and(|now| now.saturating_sub(changed) < LATELY)
+}
+
+fn extents(file: &File) -> Option<u64> {
+    // The kernel refuses offsets that no file can have.
+    let extents = extents_within(file, 0, i64::MAX as u64).ok()?;
+    // XFS sends none for what was never written.
+    let skips = extents.iter().any(|extent| extent.unwritten)
+        && rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == XFS);
+    let owned = extents
+        .iter()
+        .filter(|e| e.on_disk && !e.shared && !(skips && e.unwritten));
+    Some(owned.map(|extent| extent.length).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that was changed at that second.
+    fn changed(second: i64) -> Stat {
+        let directory = tempfile::tempdir().unwrap();
+        let mut stat = rustix::fs::stat(directory.path()).unwrap();
+        stat.st_ctime = second;
+        stat
+    }
+
+    #[test]
+    fn one_file_in_many_is_asked_where_all_are_written() {
+        let mut written = Written::default();
+        let mut asked = 0;
+        for number in 0..1000 {
+            // Ten seconds of files.
+            let stat = changed(number / 100);
+            if written.must_ask(&stat) {
+                asked += 1;
+                written.learn(&stat, true);
+            }
+        }
+        assert!((10..=30).contains(&asked), "{asked}");
+    }
+
+    #[test]
+    fn every_file_is_asked_that_changed_after_one_that_is_not_written() {
+        let mut written = Written::default();
+        for (second, whole) in [(10, true), (30, false)] {
+            assert!(written.must_ask(&changed(second)), "{second}");
+            written.learn(&changed(second), whole);
+        }
+        for (second, asks) in [(9, false), (11, false), (20, true), (30, true), (40, true)] {
+            assert_eq!(written.must_ask(&changed(second)), asks, "{second}");
+        }
+        // A later file that somebody has synced tells nothing of those before it.
+        written.learn(&changed(40), true);
+        assert!(written.must_ask(&changed(35)));
+        assert!(!written.must_ask(&changed(20)));
+    }
+}

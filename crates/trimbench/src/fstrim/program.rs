@@ -1,0 +1,68 @@
+//! Whether a program is fit to be run by root every week.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use timeline::names::shown;
+
+/// Written by group or others.
+const OTHERS_WRITE: u32 = 0o022;
+/// In such a directory others rename and remove only what is theirs.
+const STICKY: u32 = 0o1000;
+
+/// Why a program should not be run by a timer; `None` if nothing speaks against it.
+pub(super) fn unfit(program: &Path) -> Option<String> {
+    // cargo marks its build folder so.
+    let build = program
+        .ancestors()
+        .find(|dir| dir.join("CACHEDIR.TAG").is_file());
+    if let Some(build) = build {
+        return Some(format!(
+            "{} is a build folder, which the next build or `cargo clean` empties",
+            shown(build)
+        ));
+    }
+    let writable = program
+        .ancestors()
+        .filter_map(|path| Some((path, path.metadata().ok()?)))
+        .find(|(_, found)| others_change(found));
+    writable.map(|(path, _)| format!("others than root can write to {}", shown(path)))
+}
+
+/// Whether somebody else than root and this user can change or replace it.
+fn others_change(found: &Metadata) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let shared = found.mode() & OTHERS_WRITE != 0;
+    let sticky = found.is_dir() && found.mode() & STICKY != 0;
+    shared && !sticky || found.uid() != 0 && found.uid() != user
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_others_can_replace_is_unfit() {
+        let directory = tempfile::tempdir().unwrap();
+        let bin = directory.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        let program = bin.join("trimbench");
+        fs::write(&program, "").unwrap();
+        for (path, mode) in [(&bin, 0o755), (&program, 0o755)] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        assert_eq!(unfit(&program), None);
+        for path in [&bin, &program] {
+            fs::set_permissions(path, Permissions::from_mode(0o775)).unwrap();
+            let why = unfit(&program).unwrap();
+            assert!(why.ends_with(&shown(path)), "{why}");
+            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::write(directory.path().join("CACHEDIR.TAG"), "").unwrap();
+        assert!(unfit(&program).unwrap().contains("build folder"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Names with escape codes: no command lets them through to the terminal.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::run::{Done, run, trimbench};
+
+/// Clears the screen, turns text red, sets the window's title, and ends the line.
+const HOSTILE: &str = "a\x1b[2J\x1b[31m\x1b]0;title\x07\r\u{9b}1m\u{202e}z";
+
+/// Nothing but text and line ends was printed, and the name was part of it.
+fn prints_text(done: &Done, what: &[&str]) {
+    let text = done.text();
+    let raw = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+    assert!(!text.chars().any(raw), "{what:?}: {text:?}");
+    assert!(
+        text.contains("title"),
+        "{what:?} does not name it: {text:?}"
+    );
+}
+
+fn command(arguments: &[&str], directory: &Path) -> Command {
+    let mut command = trimbench();
+    command.args(arguments).current_dir(directory);
+    command
+}
+
+#[test]
+fn no_command_lets_the_escape_codes_of_a_missing_path_through() {
+    let directory = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["run", HOSTILE][..],
+        &["run", "--dry-run", "--scenario", HOSTILE],
+        &["run", "--dry-run", "--fio", HOSTILE],
+        &["run", "--dry-run", "--delete-with", HOSTILE],
+        &["run", "--device", HOSTILE, "--destroy-data"],
+        &["run", "--size", HOSTILE],
+        &["run", "--fail-on", HOSTILE],
+        &["scenarios", "show", HOSTILE],
+        &["report", HOSTILE],
+        &["report", "--svg", "/proc/title", HOSTILE],
+        &["compare", HOSTILE, HOSTILE],
+        &["compare", "--group", &format!("title={HOSTILE}"), "b=b"],
+        &["import", HOSTILE],
+        &["fit", HOSTILE],
+        &["fit", "--device", HOSTILE, "--destroy-data"],
+        &["rm", HOSTILE],
+        &["rm", "--max-latency", "5ms", "--profile", HOSTILE, "."],
+        &["fstrim", HOSTILE],
+        &["tune", HOSTILE],
+        &["lab", "up", "drive", "--size", "1G", "--profile", HOSTILE],
+        &["lab", "up", HOSTILE, "--size", "1G", "--profile", "ideal"],
+        &["lab", "down", HOSTILE],
+        &["lab", "stats", HOSTILE],
+        &[HOSTILE],
+    ] {
+        let done = run(command(arguments, directory.path()));
+        assert_ne!(done.code(), Some(0), "{arguments:?}");
+        prints_text(&done, arguments);
+    }
+}
+
+#[test]
+fn no_command_lets_the_escape_codes_of_a_file_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let file: PathBuf = directory.path().join(HOSTILE);
+    fs::write(&file, "no record, no log and no profile").unwrap();
+    let output = format!("{HOSTILE}/file");
+    for arguments in [
+        &["run", HOSTILE][..],
+        &["run", "--dry-run", "--json", &output, "."],
+        &["run", "--dry-run", "--output", &output, "."],
+        &["run", "--dry-run", "--scenario", &format!("./{HOSTILE}")],
+        &["report", HOSTILE],
+        &["compare", HOSTILE, HOSTILE],
+        &["import", HOSTILE],
+        &["fit", HOSTILE],
+        &["fstrim", HOSTILE],
+        &[
+            "lab",
+            "up",
+            "drive",
+            "--size",
+            "1G",
+            "--profile",
+            &format!("./{HOSTILE}"),
+        ],
+        &["rm", "--dry-run", HOSTILE],
+        &["rm", "-v", HOSTILE],
+    ] {
+        let done = run(command(arguments, directory.path()));
+        prints_text(&done, arguments);
+    }
+    assert!(!file.exists(), "rm kept it");
+}
+
+#[test]
+fn a_run_shows_a_directory_without_its_escape_codes() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join(HOSTILE)).unwrap();
+    let arguments = ["run", "--dry-run", HOSTILE];
+    prints_text(&run(command(&arguments, directory.path())), &arguments);
+}

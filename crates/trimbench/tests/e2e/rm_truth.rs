@@ -1,0 +1,323 @@
+//! What `trimbench rm` and `fstrim` claim of others: only what was measured, in every mode.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use jsonschema::Validator;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
+use crate::common::run::{Done, Running, start, trimbench};
+use crate::fstrim::trimmed;
+use crate::lab_drive::{NEEDS, OwnLab};
+use crate::rm_place::{ext4, ground, removed, rm, seen, written};
+
+/// What a command wrote with `--json`, held to its schema.
+fn json(file: &Path) -> Value {
+    static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+        let schema = include_str!("../../../timeline/schema/freed-1.json");
+        jsonschema::draft202012::new(&serde_json::from_str(schema).unwrap()).unwrap()
+    });
+    let found: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let faults: Vec<String> = SCHEMA
+        .iter_errors(&found)
+        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}\n{found:#}");
+    found
+}
+
+/// Removes `big` and returns what it said and wrote.
+fn told(here: &Path, arguments: &[&str]) -> (Done, Value) {
+    let notes = tempfile::tempdir().unwrap();
+    let file = notes.path().join("told.json");
+    let to = file.to_string_lossy();
+    let done = removed(here, &[arguments, &["big", "--json", &to]].concat());
+    (done, json(&file))
+}
+
+/// The part of a goal that has this name.
+fn goal<'a>(told: &'a Value, name: &str) -> &'a Value {
+    let goals = told["file_systems"][0]["goals"].as_array().unwrap();
+    goals.iter().find(|goal| goal["goal"] == name).unwrap()
+}
+
+#[test]
+fn a_missed_goal_that_was_given_exits_with_3_and_is_told() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    written(&here.join("big"), 16);
+    let (done, told) = told(here, &["--deadline", "1ms"]);
+    done.fails_with(3, &["goal --deadline 1ms missed: it took ", " too much"]);
+    assert_eq!(seen(here), [""; 0], "all is freed nevertheless");
+    let deadline = goal(&told, "deadline");
+    assert_eq!(
+        (&deadline["result"], &deadline["given"]),
+        (&"missed".into(), &true.into()),
+        "{told:#}"
+    );
+    assert_eq!(
+        (&told["exit_code"], &told["result"]),
+        (&3.into(), &"done".into())
+    );
+    let decisions = &told["file_systems"][0]["decisions"];
+    assert!(decisions["count"].as_u64() > Some(0), "{told:#}");
+}
+
+#[test]
+fn what_nobody_measured_is_null_and_never_prints_as_0() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    for way in [
+        &["--chunk", "1", "--sleep", "1ms"][..],
+        &["--skip-fsync"],
+        &["--slowdown", "50%"],
+    ] {
+        written(&here.join("big"), 4);
+        let (done, told) = told(here, way);
+        let said = &done.succeeds().stderr;
+        assert!(said.contains("others lost: not measured"), "{said}");
+        assert!(!said.contains("lost 0.0"), "{said}");
+        let system = &told["file_systems"][0];
+        assert_eq!(system["readers"], Value::Null, "{told:#}");
+        assert_eq!(told["exit_code"], 0);
+    }
+    // Where no discards are sent nobody looks.
+    fs.remount("nodiscard");
+    written(&here.join("big"), 4);
+    let (done, told) = told(here, &["--slowdown", "50%"]);
+    let said = &done.succeeds().stderr;
+    assert!(said.contains("goal: not measured"), "{said}");
+    assert_eq!(told["file_systems"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn an_interrupted_deletion_writes_its_json_too() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    written(&here.join("big"), 16);
+    let notes = tempfile::tempdir().unwrap();
+    let file = notes.path().join("told.json");
+    let slowly = [
+        "big",
+        "-c",
+        "1",
+        "-s",
+        "200ms",
+        "--json",
+        &file.to_string_lossy(),
+    ];
+    let mut running = start(rm(here, &slowly));
+    running.until("out of sight", || !here.join("big").exists());
+    running.signal(Signal::INT);
+    running.wait().fails_with(130, &["interrupted"]);
+    let told = json(&file);
+    assert_eq!(told["result"], "interrupted");
+    assert_eq!(told["left"].as_array().unwrap().len(), 1, "{told:#}");
+}
+
+#[test]
+fn a_trim_tells_its_goal_and_writes_json() {
+    let Some(fs) = ground(Fs::Ext4, "nodiscard", 512) else {
+        return;
+    };
+    let states = tempfile::tempdir().unwrap();
+    let file = states.path().join("told.json");
+    let (at, to) = (fs.path().to_string_lossy(), file.to_string_lossy());
+    let done = trimmed(states.path(), &["--deadline", "1ms", "--json", &to, &at]);
+    done.fails_with(
+        3,
+        &["goal --deadline 1ms missed", "others lost: not measured"],
+    );
+    let told = json(&file);
+    assert_eq!(told["schema"], "trimbench.fstrim/1");
+    let system = &told["file_systems"][0];
+    assert_eq!(system["result"], "done", "{told:#}");
+    assert!(system["trim"]["windows"].as_u64() > Some(0), "{told:#}");
+}
+
+/// Somebody who reads from a simulated drive all the time.
+struct Reader(Option<Running>);
+
+impl Reader {
+    fn new(lab: &OwnLab, name: &str, file: &Path) -> Reader {
+        let job = [
+            "fio",
+            "--name=r",
+            "--rw=randread",
+            "--ioengine=libaio",
+            "--iodepth=8",
+            "--bs=4k",
+            "--direct=1",
+            "--time_based",
+            "--runtime=600",
+            "--readonly",
+            &format!("--filename={}", file.display()),
+        ];
+        let mut reader: Command = trimbench();
+        reader.args(["lab", "exec", name, "--"]).args(job);
+        Reader(Some(start(lab.in_here(reader))))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(running) = self.0.take() {
+            running.signal(Signal::TERM);
+        }
+    }
+}
+
+/// Discards of 8 ms and more hold up a reader, and rm measures it, whatever paces it.
+#[test]
+fn what_readers_lose_is_measured_in_every_mode() {
+    let _turn = alone();
+    if lacks(NEEDS) || lacks(&[Need::Tool("fio")]) {
+        return;
+    }
+    thrice(|| {
+        let lab = OwnLab::new();
+        let mount = lab.mount();
+        let name = lab
+            .dir()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        let at = mount.to_string_lossy().into_owned();
+        let kind = "--profile t500 --slower 8 --size 1536M --fs ext4 -o discard --mount";
+        lab.up(&name, &kind.split(' ').chain([&*at]).collect::<Vec<_>>());
+        written(&mount.join("read"), 16);
+        for mode in [&["-c", "32", "-s", "20ms"][..], &["--slowdown", "30%"]] {
+            written(&mount.join("big"), 512);
+            must("sync", &["-f", &at]);
+            let notes = tempfile::tempdir().unwrap();
+            let file = notes.path().join("told.json");
+            let to = file.to_string_lossy();
+            let reader = Reader::new(&lab, &name, &mount.join("read"));
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            let arguments = [mode, &["big", "--json", &to]].concat();
+            let done = start(lab.in_here(rm(&mount, &arguments))).wait();
+            drop(reader);
+            let told = json(&file);
+            let lost = told["file_systems"][0]["readers"]["lost"]["value"].as_f64();
+            let canary = told["file_systems"][0]["canary"]["reads"].as_u64();
+            // A machine that is busy enough leaves the reader nothing.
+            if lost.is_none_or(|lost| lost < 0.03) || canary.is_none() {
+                return Err(format!("{mode:?}: {}\n{told:#}", done.text()));
+            }
+            assert!(done.stderr.contains("of their reads ("), "{}", done.text());
+        }
+        Ok(())
+    });
+}
+
+/// As tuning guides of databases tell people to set it.
+fn count(fs: &LoopFs, on: bool) {
+    fs::write(fs.device().queue("iostats"), if on { "1" } else { "0" }).unwrap();
+}
+
+#[test]
+fn where_counters_are_off_reads_tell_when_discards_are_done() {
+    let _turn = alone();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
+    let here = fs.path();
+    let took = |on: bool| {
+        written(&here.join("big"), 512);
+        must("sync", &["-f", &here.to_string_lossy()]);
+        count(&fs, on);
+        let began = Instant::now();
+        let (done, told) = told(here, &["--slowdown", "10%"]);
+        let took = began.elapsed();
+        count(&fs, true);
+        let said = &done.succeeds().stderr;
+        let bytes = &told["file_systems"][0]["discarded_bytes"];
+        assert_eq!(bytes.is_null(), !on, "{told:#}");
+        assert_eq!(said.contains("queue/iostats"), !on, "{said}");
+        assert_eq!(said.contains("discards not counted"), !on, "{said}");
+        let rows = &told["file_systems"][0]["decisions"]["rows"];
+        let idle = rows.as_array().unwrap().iter().any(|row| row[1] == "idle");
+        (took, idle)
+    };
+    thrice(|| {
+        let ((on, _), (off, idle)) = (took(true), took(false));
+        // Somebody who uses another disk may use this one, as far as it is known.
+        match off < on * 4 || !idle {
+            true => Ok(()),
+            false => Err(format!("{off:?}, with counters {on:?}")),
+        }
+    });
+}
+
+/// The loop device's are off, those of the drive below it count.
+#[test]
+fn where_the_drive_below_counts_a_loop_device_need_not() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Disk);
+    count(&fs, false);
+    written(&fs.path().join("big"), 64);
+    must("sync", &["-f", &fs.path().to_string_lossy()]);
+    let (done, told) = told(fs.path(), &["--slowdown", "50%"]);
+    count(&fs, true);
+    let said = &done.succeeds().stderr;
+    let system = &told["file_systems"][0];
+    // Where the disk below takes no discards, or isn't known, the loop device is the last.
+    if !said.contains("queue/iostats") {
+        assert!(system["discarded_bytes"].as_u64() > Some(0), "{told:#}");
+    }
+}
+
+/// Discards of 50 ms and more: what is refused is refused before a name is gone, in units
+/// that fit, and what is offered is accepted.
+#[test]
+fn a_latency_is_refused_before_anything_is_renamed_and_the_offer_holds() {
+    let _turn = beside();
+    if lacks(NEEDS) {
+        return;
+    }
+    let lab = OwnLab::new();
+    let mount = lab.mount();
+    let name = lab
+        .dir()
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let at = mount.to_string_lossy().into_owned();
+    let kind = "--profile vertex-2 --size 512M --fs ext4 -o discard --mount";
+    lab.up(&name, &kind.split(' ').chain([&*at]).collect::<Vec<_>>());
+    written(&mount.join("big"), 16);
+    must("sync", &["-f", &at]);
+    let with = |limit: &str| {
+        let arguments = ["big", "--max-latency", limit];
+        start(lab.in_here(rm(&mount, &arguments))).wait()
+    };
+    let refused = with("6ms");
+    refused.fails_with(1, &["a latency of 6.0 ms can't be held", "can be met"]);
+    assert_eq!(seen(&mount), ["big"], "{}", refused.text());
+    let said = &refused.stderr;
+    let offer = said.split("--max-latency ").nth(1).unwrap();
+    let offer = offer.split_whitespace().next().unwrap();
+    assert!(offer.ends_with("ms") && !offer.contains("us"), "{said}");
+    let done = with(offer);
+    // It may be missed for a moment on a busy machine, but is not refused.
+    assert!(matches!(done.code(), Some(0 | 3)), "{}", done.text());
+    assert_eq!(seen(&mount), [""; 0], "{}", done.text());
+}
