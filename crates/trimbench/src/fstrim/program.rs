@@ -13,11 +13,7 @@ const STICKY: u32 = 0o1000;
 
 /// Why a program should not be run by a timer; `None` if nothing speaks against it.
 pub(super) fn unfit(program: &Path) -> Option<String> {
-    // cargo marks its build folder so.
-    let build = program
-        .ancestors()
-        .find(|dir| dir.join("CACHEDIR.TAG").is_file());
-    if let Some(build) = build {
+    if let Some(build) = program.ancestors().find(|dir| is_build_folder(dir)) {
         return Some(format!(
             "{} is a build folder, which the next build or `cargo clean` empties",
             shown(build)
@@ -28,6 +24,14 @@ pub(super) fn unfit(program: &Path) -> Option<String> {
         .filter_map(|path| Some((path, path.metadata().ok()?)))
         .find(|(_, found)| others_change(found));
     writable.map(|(path, _)| format!("others than root can write to {}", shown(path)))
+}
+
+/// Whether cargo has marked a directory as one it builds in. It marks the folder
+/// itself only where it made it, and the one of a profile always.
+fn is_build_folder(dir: &Path) -> bool {
+    ["CACHEDIR.TAG", ".cargo-lock", ".fingerprint"]
+        .iter()
+        .any(|mark| dir.join(mark).exists())
 }
 
 /// Whether somebody else than root and this user can change or replace it.
@@ -62,7 +66,10 @@ mod tests {
             assert!(why.ends_with(&shown(path)), "{why}");
             fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
         }
-        fs::write(directory.path().join("CACHEDIR.TAG"), "").unwrap();
-        assert!(unfit(&program).unwrap().contains("build folder"));
+        for mark in ["CACHEDIR.TAG", ".cargo-lock"] {
+            fs::write(directory.path().join(mark), "").unwrap();
+            assert!(unfit(&program).unwrap().contains("build folder"));
+            fs::remove_file(directory.path().join(mark)).unwrap();
+        }
     }
 }

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::common::gate::{LOOP_EXT4, Need, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, must};
-use crate::common::run::{Done, run, start, trimbench};
+use crate::common::run::{Done, copied_to, run, start, trimbench};
 use crate::fstrim_drive::discards;
 
 /// `trimbench fstrim`, with its notes in a directory of the test's own.
@@ -342,16 +342,15 @@ fn what_cannot_be_trimmed_is_told() {
 fn the_timer_is_written_and_what_is_others_is_left() {
     let place = tempfile::tempdir().unwrap();
     let at = place.path().to_string_lossy().into_owned();
-    // The program is in a build folder.
     let install = |more: &[&str]| {
         let all = [&["--install-timer", "--force", "--unit-dir", &at], more].concat();
         trimmed(place.path(), &all)
     };
-    let bare = |more: &[&str]| {
-        let all = [&["--install-timer", "--unit-dir", &at], more].concat();
-        trimmed(place.path(), &all)
-    };
-    bare(&[]).fails_with(2, &["the timer would run /", "build folder", "--force"]);
+    let build = tempfile::tempdir().unwrap();
+    fs::write(build.path().join("CACHEDIR.TAG"), "").unwrap();
+    let mut built = Command::new(copied_to(build.path()));
+    built.args(["fstrim", "--install-timer", "--unit-dir", &at]);
+    run(built).fails_with(2, &["the timer would run /", "build folder", "--force"]);
     let shown = install(&["--dry-run", "--slowdown", "5%"]);
     assert!(
         shown.succeeds().stdout.contains("--slowdown=5%%"),
@@ -438,8 +437,7 @@ fn the_timer_is_written_and_what_is_others_is_left() {
 fn a_timer_is_not_replaced_by_one_with_other_options() {
     let place = tempfile::tempdir().unwrap();
     // Not in a build folder.
-    let program = place.path().join("trimbench");
-    fs::copy(env!("CARGO_BIN_EXE_trimbench"), &program).unwrap();
+    let program = copied_to(place.path());
     let install = |more: &[&str]| {
         let mut command = Command::new(&program);
         command.args(["fstrim", "--install-timer", "--unit-dir"]);
