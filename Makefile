@@ -22,9 +22,10 @@ run: ## Install what is missing, build, and test whether deleting stalls the cur
 build: ## Build the release binary: target/release/trimbench
 	$(CARGO) build --release --locked -p trimbench
 
-check: ## Format, lints, documentation, floors, licences and advisories of the dependencies
+check: ## Format, lints, documentation, floors, prose, licences and advisories of the dependencies
 	$(CARGO) fmt --all --check
 	scripts/floors
+	scripts/prose
 	scripts/licences
 	scripts/advisories
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
