@@ -80,7 +80,7 @@ impl FusedIterator for Within<'_> {}
 #[derive(Debug, Clone)]
 pub struct Gaps<'a> {
     held: Within<'a>,
-    /// What has not been looked at yet.
+    /// The part that is still to be visited.
     rest: Range<u64>,
 }
 

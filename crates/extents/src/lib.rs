@@ -31,8 +31,8 @@ pub use iter::{Gaps, Iter, Within};
 
 /// A set of addresses, held as ordered, disjoint ranges that don't touch.
 ///
-/// With `n` ranges held, a look-up takes O(log n), and a change or a question
-/// about a range O(log n) and a step for each held range it touches.
+/// With `n` ranges held, a look-up takes O(log n). A change or a question about a range takes O(log
+/// n) and a step for each held range it touches.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Extents {
     /// Start → end. Neighbours are merged: every end is below the next start.
@@ -136,12 +136,12 @@ impl Extents {
         Gaps::new(self, range)
     }
 
-    /// What of the universe is not in the set.
+    /// The part of the universe that is not in the set.
     pub fn complement(&self, universe: Range<u64>) -> Extents {
         self.gaps(universe).collect()
     }
 
-    /// What is in both sets.
+    /// The addresses that are in both sets.
     pub fn intersection(&self, other: &Extents) -> Extents {
         let (few, many) = if self.len() <= other.len() {
             (self, other)

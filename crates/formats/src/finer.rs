@@ -8,9 +8,9 @@ use crate::fio::record::SHORTEST_S;
 /// A window is at most this share of iostat's interval to be finer.
 const FINER: f64 = 0.75;
 
-/// Into how many parts an interval is divided; 1 where fio's logs are no finer. A part
-/// is half of fio's window: then at least one part lies wholly within each window, and
-/// a window in which nothing completed is a stall as long as itself.
+/// Into how many parts an interval is divided; 1 where fio's logs are no finer. A part is half of
+/// fio's window, so at least one part lies wholly within each window. A window in which nothing
+/// completed is thus a stall of its own length.
 pub(crate) fn parts(base: &RunRecord, series: &[FioSeries]) -> u32 {
     let interval_s = base.head.interval_ms / 1e3;
     let windows = series.iter().map(FioSeries::window_s);

@@ -1,4 +1,4 @@
-//! What other programs print, as a record or a part of one.
+//! Turns the output of other programs into a record or a part of one.
 //!
 //! A recording is worth as much as its reader: fio's windows that end at the
 //! logged time, its gaps that are stalls, iostat's columns that moved with

@@ -15,7 +15,7 @@ const CHUNK: usize = 256 << 10;
 pub(crate) struct Lines<R> {
     from: R,
     buffer: Vec<u8>,
-    /// What of the buffer hasn't been handed out yet.
+    /// Where the rest of the buffer begins that hasn't been handed out yet.
     begin: usize,
     end: usize,
     /// Number of the line handed out last, from 1.
@@ -51,7 +51,7 @@ impl<R: BufRead> Lines<R> {
         self.number
     }
 
-    /// What follows the lines handed out: a few hundred bytes at least, if there are so many.
+    /// The bytes after the lines handed out: a few hundred at least, if there are so many.
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         while self.end - self.begin < PEEK && !self.at_end {
             self.fill()?;
@@ -127,8 +127,8 @@ impl<R: BufRead> Lines<R> {
         Ok(())
     }
 
-    /// Forgets the rest of a line that is too long to be kept. What of it is in
-    /// the buffer stays where it is until the next fill.
+    /// Forgets the rest of a line that is too long to be kept. The part of it in the buffer stays
+    /// where it is until the next fill.
     fn skip_line(&mut self) -> io::Result<()> {
         self.begin = self.end;
         loop {

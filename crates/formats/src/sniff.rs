@@ -1,4 +1,4 @@
-//! What a text is, by its content: names of files promise nothing.
+//! Detects the type of a text from its content: names of files promise nothing.
 
 use crate::fio::logs::{HistogramLog, Log};
 use crate::fio::{JobFile, Output};
@@ -17,7 +17,7 @@ pub enum Kind {
     FioJson,
     /// A job file of fio.
     FioJobs,
-    /// What a script wrote down that ran iostat, fio and rm.
+    /// Notes of a script that ran iostat, fio and rm.
     Notes,
     /// A record of ours.
     Record,
@@ -47,7 +47,7 @@ impl std::fmt::Display for Kind {
 /// How many bytes of a text's begin [`sniff`] should see, if it has so many.
 pub const ENOUGH: usize = 256 << 10;
 
-/// What a text is, by its begin (all of it, or [`ENOUGH`]).
+/// The type of a text, from its begin (all of it, or [`ENOUGH`]).
 pub fn sniff(begin: &[u8]) -> Kind {
     if begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return Kind::Zstd;

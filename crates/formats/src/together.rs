@@ -189,7 +189,7 @@ fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<Strin
     ))
 }
 
-/// What all devices that are actors did in an interval.
+/// The work of all devices that are actors in an interval.
 fn done(base: &RunRecord, i: usize) -> f64 {
     let actors = base.intervals.actors.iter();
     actors.map(|actor| f64::from(actor.ops[i])).sum()

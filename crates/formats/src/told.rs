@@ -1,8 +1,8 @@
-//! What the user tells beside the texts.
+//! Applies the facts that the user gives beside the texts.
 
 use timeline::record::{Event, EventKind, Line, Phase, PhaseName, PushError, RunRecord};
 
-/// A baseline is at most so long before a deletion whose time is told, in seconds.
+/// Longest baseline before a deletion whose time the user gave, in seconds.
 const BASELINE_S: f64 = 10.0;
 
 /// Puts the begin of the deletion into a record that has its intervals: what was

@@ -18,7 +18,7 @@ const RAID: &str = "xfs.discard.swraid.crucial.linux65.socket2";
 const PRO: &str = "xfs.discard.samsung980pro.linux65.amd2";
 const CONTROL: &str = "ext4.nodiscard.noraid.1crucial.linux65.socket2";
 
-/// A file of a recorded folder; `None`, said aloud, where the data isn't there.
+/// A file of a recorded folder; `None`, with a printed note, where the data isn't there.
 fn file(run: &str, name: &str) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = root
@@ -171,7 +171,7 @@ fn crucial_t500_without_discards() {
     assert_eq!(target.discard, timeline::record::DiscardSetting::Off);
 }
 
-/// What must stay the same however a log is written down: all but names and warnings.
+/// The part of a verdict that stays the same however a log is written: all but names and warnings.
 fn essence(verdict: &Verdict) -> impl PartialEq + std::fmt::Debug + use<> {
     let round = |x: f64| (x * 100.0).round() / 100.0;
     let foreground: Vec<_> = verdict

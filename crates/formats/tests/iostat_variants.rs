@@ -17,7 +17,7 @@ fn verdict(text: &str) -> Verdict {
     judge(&record, &JudgeOptions::default())
 }
 
-/// What must stay the same but for rounding.
+/// The part of a verdict that stays the same but for rounding.
 fn essence(verdict: &Verdict) -> impl PartialEq + std::fmt::Debug + use<> {
     let round = |x: f64| (x * 100.0).round() / 100.0;
     let of = |f: &timeline::verdict::Foreground| {
@@ -79,7 +79,7 @@ fn two_hundred_devices() {
     assert_eq!(essence(&verdict(&table.with_disks(200).text())), plain);
 }
 
-/// Stalls of a quarter of a minute are told in intervals of 2 and 5 s, wherever those begin.
+/// Intervals of 2 and 5 s show stalls of a quarter of a minute, wherever the intervals begin.
 #[test]
 fn intervals_of_a_few_seconds_tell_stalls_that_are_longer() {
     for (run, seconds, lost) in [(EVO, 15.0, 13.7), (T500, 16.9, 16.2)] {
@@ -103,7 +103,8 @@ fn intervals_of_a_few_seconds_tell_stalls_that_are_longer() {
     }
 }
 
-/// What is shorter than two intervals can't be told from a slowdown, and that is said.
+/// A stall shorter than two intervals can't be distinguished from a slowdown, and the verdict notes
+/// it.
 #[test]
 fn long_intervals_never_tell_what_was_not_there() {
     for run in RUNS {

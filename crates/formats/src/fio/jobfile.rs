@@ -46,7 +46,7 @@ pub enum JobFileError {
     Outside {
         /// Its number, from 1.
         line: usize,
-        /// What it says.
+        /// The line's text.
         text: String,
     },
     /// A section's name without its closing bracket.
@@ -54,7 +54,7 @@ pub enum JobFileError {
     Bracket {
         /// Its number, from 1.
         line: usize,
-        /// What it says.
+        /// The line's text.
         text: String,
     },
     /// It includes another file.

@@ -10,7 +10,7 @@ use super::options::Options;
 use super::series::{About, FioSeries};
 use super::thread::Thread;
 
-/// What is said of logs that have no clock of their own.
+/// The warning about logs that have no clock of their own.
 pub(crate) const UNTIMED: &str = "its logs count from the job's start (no log_unix_epoch=1)";
 
 /// A job whose logs these are.
@@ -19,7 +19,7 @@ pub(super) struct Job<'a> {
     pub(super) options: Options,
     /// Its directions, and the actor that each is.
     pub(super) actors: Vec<(Direction, ActorInfo)>,
-    /// What fio printed of it: one for each thread, or one for all.
+    /// The job's entries in fio's output: one for each thread, or one for all.
     printed: Vec<&'a JobOutput>,
     /// When fio printed it, in seconds since 1970.
     printed_unix_s: Option<f64>,
@@ -92,7 +92,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// What a job that did something and has no logs is missing, in words.
+    /// The warning about a job that did something and has no logs; `None` for any other job.
     pub(super) fn without_logs(&self) -> Option<String> {
         let name = &self.printed.first()?.name;
         let directions = self.printed.iter().flat_map(|job| &job.directions);
@@ -106,7 +106,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// What a reader of this direction's figures must know.
+    /// Adds warnings about figures of this direction that a reader must know.
     pub(super) fn warnings(
         &self,
         direction: Direction,

@@ -16,7 +16,7 @@ pub enum JsonError {
     Broken {
         /// Line of the text, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The reason, from the parser.
         why: String,
     },
     /// It is JSON of something else.
@@ -24,7 +24,7 @@ pub enum JsonError {
     NotFio,
 }
 
-/// What fio printed at its end.
+/// The output that fio printed at its end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Output {
     /// fio's version, e.g. `fio-3.33`.
@@ -42,7 +42,7 @@ pub struct JobOutput {
     pub name: String,
     /// Its group's number.
     pub group: u64,
-    /// What was set for it, with what was set for all.
+    /// The job's options, with those of the global section.
     pub options: Options,
     /// The first error's errno; 0 if there was none.
     pub error: i64,

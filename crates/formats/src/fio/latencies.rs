@@ -15,7 +15,7 @@ pub(super) struct Latencies {
     pub(super) windows: Vec<HistogramWindow>,
     /// Their usual length, in seconds.
     pub(super) window_s: f64,
-    /// Ends of windows and the longest latency in each, where only that is told. In order.
+    /// Ends of windows and the longest latency in each, in order, where the logs have nothing else.
     pub(super) longest: Vec<(f64, u64)>,
 }
 

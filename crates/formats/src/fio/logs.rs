@@ -12,7 +12,7 @@ use std::io::{self, BufRead};
 use super::bins::Layout;
 use crate::lines::Lines;
 
-/// What a log tells.
+/// The kind of figures in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LogKind {
     /// `_bw`: KiB per second, or the size of each I/O's share.
@@ -29,12 +29,12 @@ pub enum LogKind {
     Histogram,
 }
 
-/// What a log's file name tells: `PREFIX_KIND[.NUMBER].log`.
+/// A log's file name, taken apart: `PREFIX_KIND[.NUMBER].log`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogName {
-    /// What the `write_…_log` option said, without its directory.
+    /// The value of the `write_…_log` option, without its directory.
     pub prefix: String,
-    /// What it tells.
+    /// The kind of figures.
     pub kind: LogKind,
     /// fio's number of the job's thread, from 1; `None` with `per_job_logs=0`.
     pub thread: Option<u32>,
@@ -160,7 +160,7 @@ const EPOCH_MS: u64 = 100_000_000_000;
 pub struct Log {
     /// Its lines, in order of the file.
     pub rows: Vec<Row>,
-    /// What could not be read.
+    /// Lines that could not be read.
     pub skipped: Skipped,
 }
 
@@ -171,7 +171,7 @@ pub struct HistogramLog {
     pub layout: Option<Layout>,
     /// Its lines, in order of the file.
     pub rows: Vec<HistogramRow>,
-    /// What could not be read.
+    /// Lines that could not be read.
     pub skipped: Skipped,
 }
 

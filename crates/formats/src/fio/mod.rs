@@ -1,8 +1,8 @@
 //! fio: its job file, its logs and its JSON.
 //!
-//! A bench that runs fio beside its own recording reads the job file first,
-//! puts its actors into the record's head, has fio run it with logs, and takes
-//! their series when all is over:
+//! A bench that runs fio beside its own recording takes three steps. It reads the job file and puts
+//! its actors into the record's head. It has fio run the file with logs. When all is over, it takes
+//! their series:
 //!
 //! ```
 //! use formats::fio::{About, Grid, Input, JobFile, Logging, series};

@@ -31,7 +31,7 @@ const ONE_AT_A_TIME: &[&str] = &[
     "ftruncate",
 ];
 
-/// What was set for a job.
+/// The options that were set for a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options(BTreeMap<String, String>);
 
@@ -124,8 +124,8 @@ impl Options {
         })
     }
 
-    /// The actor that so many threads of this job are in one direction, if these are
-    /// all of the job's options: what isn't among them is as fio has it by default.
+    /// The actor that so many threads of this job are in one direction, if these are all of the
+    /// job's options. Other options have fio's defaults.
     pub fn actor(&self, job: &str, direction: Direction, threads: u32) -> ActorInfo {
         let engine = self.get("ioengine").unwrap_or("psync");
         let engine = engine.split(':').next().unwrap_or(engine);

@@ -10,7 +10,7 @@ use super::grid::Grid;
 use super::json::{DirectionOutput, JobOutput, Output};
 use super::series::FioSeries;
 
-/// What the logs can't tell.
+/// Facts that the logs don't hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RecordOptions {
     /// Length of an interval, in seconds; by default that of the logs' windows.

@@ -20,17 +20,17 @@ use super::windows::Window;
 pub struct Input<R> {
     /// File name, with or without its directory, e.g. `job1_iops.1.log`.
     pub name: String,
-    /// What is in it.
+    /// The log's text.
     pub text: R,
 }
 
-/// What is known about the jobs beside their logs. Without anything, each
-/// prefix of log names is taken for a job, and its depth for 1.
+/// Facts about the jobs beside their logs. Without anything, each prefix of log names is a job, and
+/// its depth is 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct About<'a> {
     /// The job file, if fio ran [`JobFile::with_logs`] of it: its actors come back in order.
     pub jobs: Option<&'a JobFile>,
-    /// What fio printed.
+    /// The output that fio printed, if there is one.
     pub output: Option<&'a Output>,
 }
 
@@ -48,7 +48,7 @@ pub enum SeriesError {
     Read {
         /// The file's name.
         name: String,
-        /// What went wrong.
+        /// The error of the reader.
         error: std::io::Error,
     },
     /// A file holds no line of a log.
@@ -64,12 +64,12 @@ pub enum SeriesError {
 /// One actor: what a job did in one direction.
 #[derive(Debug, Clone)]
 pub struct FioSeries {
-    /// What it is, as a record's head tells it.
+    /// The actor as a record's head describes it.
     pub info: ActorInfo,
-    /// What the logs can't tell, or what is odd about them.
+    /// Gaps and oddities of the logs.
     pub warnings: Vec<String>,
-    /// What the logs' zero is, in seconds since 1970; `None` where they don't
-    /// say. Then the record's zero is taken for it.
+    /// The zero of the logs' clock, in seconds since 1970; `None` where the logs don't have it.
+    /// Then it is the record's zero.
     pub started_unix_s: Option<f64>,
     pub(super) operations: Vec<Window>,
     /// Empty where each operation moves `info.block_bytes`.
@@ -104,10 +104,10 @@ impl FioSeries {
         lengths.get(lengths.len() / 2).copied().unwrap_or(0.0)
     }
 
-    /// Its column of a record, one entry for each of the record's intervals:
-    /// `None` while it didn't run, and 0 operations while it ran and nothing
-    /// completed, for fio then logs nothing. Of an interval in which it began or
-    /// ended it must have run for half at least, so that neither looks like a stall.
+    /// Its column of a record, one entry for each of the record's intervals. It is `None` while the
+    /// job didn't run. It has 0 operations while the job ran and nothing completed, because fio
+    /// then logs nothing. Of an interval in which it began or ended it must have run for half at
+    /// least, so that neither looks like a stall.
     ///
     /// fio's windows are spread by overlap, so that sums are kept. Latencies are
     /// of windows that are at most twice as long as the interval; fio doesn't
@@ -158,7 +158,7 @@ impl FioSeries {
             .histogram(begin_s - offset_s, end_s - offset_s)
     }
 
-    /// What brings the logs' clock to the record's.
+    /// The offset from the logs' clock to the record's, in seconds.
     fn offset_s(&self, grid: &Grid<'_>) -> f64 {
         self.started_unix_s
             .map_or(0.0, |zero_s| zero_s - grid.started_unix_s)

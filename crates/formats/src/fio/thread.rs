@@ -10,11 +10,11 @@ use super::windows::{self, Window};
 pub(super) struct Thread {
     pub(super) logs: Vec<(LogKind, Log)>,
     pub(super) histogram: Option<HistogramLog>,
-    /// What is odd about the files themselves.
+    /// Oddities of the files themselves.
     pub(super) warnings: Vec<String>,
 }
 
-/// What a thread did in one direction; times are seconds on its logs' clock.
+/// The work of a thread in one direction; times are seconds on its logs' clock.
 #[derive(Debug)]
 pub(super) struct Track {
     pub(super) operations: Vec<Window>,
@@ -38,7 +38,7 @@ impl Thread {
         told.chain(histogram.map(HistogramLog::since_1970)).next()
     }
 
-    /// What it did in a direction; `None` if its logs have nothing of it.
+    /// The thread's work in a direction; `None` if its logs have nothing of it.
     pub(super) fn track(&self, job: &Job<'_>, direction: Direction) -> Option<Track> {
         let latencies = self.latencies(job, direction);
         let (operations, nominal_s) = self.operations(job, direction, &latencies)?;

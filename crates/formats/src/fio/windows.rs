@@ -28,8 +28,8 @@ pub(super) fn stretches(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
     rows.chunk_by(|a, b| b.at_ms.saturating_add(BACK_MS) >= a.at_ms)
 }
 
-/// How long a log's windows are, in milliseconds: what was asked for, else the
-/// median of the times between them; `None` if that can't be told.
+/// The length of a log's windows in milliseconds. It is the length that was asked for, else the
+/// median of the times between them; `None` without either.
 pub(super) fn nominal_ms(asked: Option<u64>, rows: &[Row], direction: Direction) -> Option<f64> {
     if let Some(ms) = asked.filter(|&ms| ms > 0) {
         return Some(ms as f64);

@@ -1,4 +1,4 @@
-//! Which devices' reads and writes are somebody's work: the foreground.
+//! Finds the devices whose reads and writes are the foreground.
 
 use timeline::record::{ActorInfo, ActorInterval, LoopKind};
 
@@ -28,7 +28,7 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    /// What it did in an interval with these figures.
+    /// The device's work in an interval with these figures.
     pub(super) fn interval(&self, sample: &Sample, seconds: f64) -> ActorInterval {
         ActorInterval {
             ops: times(sample.count[self.kind], seconds),
@@ -38,7 +38,7 @@ impl Actor {
     }
 }
 
-/// What of a log is looked at.
+/// The part of a log that is examined.
 pub(super) struct Look<'a> {
     pub(super) log: &'a Log,
     /// The rows that are intervals.
@@ -64,8 +64,8 @@ impl Look<'_> {
     }
 }
 
-/// Reads or writes of these devices that are somebody's work. Were they `named`, all
-/// of them; else those that stand beside the busiest.
+/// Reads or writes of these devices that are the foreground. Were they `named`, all of them; else
+/// those that stand beside the busiest.
 pub(super) fn actors(
     look: &Look<'_>,
     tops: &[usize],

@@ -1,8 +1,8 @@
 //! Is a first report one of averages since the machine started?
 //!
-//! Without `-y` it is, and nothing in it says so. But in a real interval of
-//! T seconds whole operations complete: no rate is below one in T, and rates
-//! times the interval's length (which iostat knows to 1/100 s) are whole numbers.
+//! Without `-y` it is, and nothing in it says so. But in a real interval of T seconds whole
+//! operations complete. So no rate is below one in T, and rates times the interval's length are
+//! whole numbers (iostat knows the length to 1/100 s).
 
 use super::First;
 use super::log::Log;

@@ -7,7 +7,7 @@ use super::fold::Folding;
 use super::log::{Banner, Column, Log, Sample, Span};
 use super::stamp::Stamp;
 
-/// Devices that are told apart; the names in a damaged log may be anything.
+/// Most devices that are distinguished; the names in a damaged log may be anything.
 const MOST_COLUMNS: usize = 4096;
 
 /// Collects reports, row by row.
@@ -18,7 +18,7 @@ pub(super) struct Builder {
     places: HashMap<Vec<u8>, usize>,
     /// The report that is being read: a row for each of its devices, in order.
     current: Vec<(usize, Row)>,
-    /// Takes figures of devices beyond those that are told apart.
+    /// Takes figures of devices beyond those that are distinguished.
     nobody: Row,
     /// How many rows the report before had.
     before: usize,
@@ -50,7 +50,7 @@ impl Builder {
         }
     }
 
-    /// A run of iostat begins, about which nothing is told here.
+    /// Begins a run of iostat about which no facts are known.
     pub(super) fn run(&mut self) {
         self.finish(true);
         self.fresh = true;

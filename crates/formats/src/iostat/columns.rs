@@ -45,7 +45,7 @@ pub(super) struct Columns {
     coarse: bool,
 }
 
-/// What a line turned out to be.
+/// The kinds of lines in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read<'a> {
     /// A device's row; its figures were set.
@@ -99,8 +99,8 @@ impl Columns {
         self.columns.iter().any(|c| matches!(c, Column::Keep(..)))
     }
 
-    /// Whether a row is of a group of devices (`-g`): a blank is before its name, and
-    /// the name is where rows begin, by so many blanks, or after the last figure.
+    /// Whether a row is of a group of devices (`-g`). Its name has a blank before it, and stands
+    /// where rows begin (after so many blanks) or after the last figure.
     pub(super) fn is_group(&self, row: &[u8], indent: usize) -> bool {
         let blank = |b: &u8| matches!(b, b' ' | b'\t');
         if self.columns.first() == Some(&Column::Device) {

@@ -51,7 +51,7 @@ pub(super) fn devices(log: &Log, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
     all
 }
 
-/// What a device with these figures did in an interval.
+/// The device's work in an interval with these figures.
 pub(super) fn interval(sample: &Sample, seconds: f64) -> DeviceInterval {
     let wait = |kind: usize| {
         let operations = f64::from(sample.count[kind]) * seconds;

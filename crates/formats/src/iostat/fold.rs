@@ -1,16 +1,15 @@
 //! A long log's quiet stretches, folded while it is read: its memory doesn't grow
 //! with its length, and neither does the record made of it.
 //!
-//! A verdict rests on the seconds around discards, and on nothing else. So
-//! when the log is full, rows far from discards are folded, two and then four
-//! and then eight reports into one, as often as it takes; what iostat would have
-//! printed for a longer interval is known exactly from the shorter ones
+//! A verdict rests on the seconds around discards, and on nothing else. So when the log is full,
+//! rows far from discards are folded: two reports into one, then four, then eight, as often as it
+//! takes. The figures of a longer interval follow exactly from those of shorter ones
 //! (`Sample::mean`). Left alone are
 //!
 //! - the newest rows: a deletion may follow them;
 //! - those that discard significantly, as the judge says it, and their neighbours;
 //! - what is right before the first of them, and after the last: baselines;
-//! - what is around the moment that the user told.
+//! - the rows around the moment that the user gave.
 //!
 //! Where discards go on for longer than the log has room for, their rows are
 //! folded, too, but later and less than the others.
@@ -37,7 +36,7 @@ const MARGINS: [usize; 4] = [60, 20, 6, 2];
 /// to six times what a baseline needs at a second each.
 const EDGE: usize = 30;
 
-/// Rows around the moment that was told.
+/// Seconds around the moment that the user gave.
 const AROUND: f64 = 60.0;
 
 /// As in the judge: an interval is significant that has this share of all bytes ...
@@ -53,7 +52,7 @@ const OVER_PAUSES: u64 = 4096;
 /// More reports than this are never in a row.
 const FARTHEST: u64 = 1 << 40;
 
-/// What is to be known while a log is read.
+/// The facts that are needed while a log is read.
 #[derive(Debug, Clone)]
 pub(super) struct Folding {
     interval_s: Option<f64>,
@@ -205,7 +204,7 @@ impl Folding {
         marks
     }
 
-    /// Whether it is close to the moment that the user told.
+    /// Whether it is close to the moment that the user gave.
     fn is_told(&self, log: &Log, row: &Span) -> bool {
         let interval_s = self.interval_s(log);
         match (self.deletion, row.printed_s) {
@@ -222,7 +221,7 @@ impl Folding {
     }
 }
 
-/// What becomes of a row.
+/// The fate of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     /// It stays as it is.
@@ -352,7 +351,7 @@ mod tests {
         (log, record, verdict)
     }
 
-    /// All but what is told of the time far from discards.
+    /// The verdict without its account of the time far from discards.
     fn essence(verdict: &Verdict) -> impl PartialEq + std::fmt::Debug + use<> {
         let of = |f: &timeline::verdict::Foreground| (f.baseline.ops_per_s, f.stall, f.dips.len());
         (

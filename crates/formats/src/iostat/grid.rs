@@ -63,7 +63,8 @@ fn late(reports: usize, told_s: Option<f64>, interval_s: f64) -> f64 {
     late.unwrap_or(nominal_s)
 }
 
-/// How long an interval is: as said, as timed, as fio's count makes it, else a second.
+/// The length of an interval in seconds: as the user gave it, as timed, as fio's count makes it,
+/// else one.
 pub(super) fn interval_s(
     log: &Log,
     notes: Option<&Notes>,
@@ -124,7 +125,7 @@ pub(super) fn kept(
     kept
 }
 
-/// What was folded of a log that is too long to be kept.
+/// A warning about the rows that were folded because the log is too long.
 fn folded(log: &Log, interval_s: f64) -> Option<String> {
     let folded = log.rows.iter().filter(|row| row.reports > 1);
     let reports: u64 = folded.clone().map(|row| u64::from(row.reports)).sum();

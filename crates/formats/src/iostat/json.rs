@@ -83,7 +83,7 @@ struct Frame {
     named: bool,
     /// Whether a list of devices was in it: it is a report.
     report: bool,
-    /// What an object tells of a device.
+    /// A device's figures in an object.
     device: Device,
 }
 
@@ -103,7 +103,7 @@ struct Reader<'a> {
     mode: Mode,
     /// Number of the line.
     number: u64,
-    /// The last line that was said to be foreign.
+    /// The last line that was reported as foreign.
     foreign: u64,
 }
 
@@ -273,7 +273,7 @@ impl Reader<'_> {
         frame.device.figure(&frame.key, &self.token);
     }
 
-    /// An object is over, which may have told of a device.
+    /// Ends an object, which may have held a device.
     fn device(&mut self, mut device: Device) {
         let Some(name) = device.name.filter(|_| self.builder.open) else {
             return;

@@ -1,4 +1,4 @@
-//! What an iostat log holds: one row of figures per device and report.
+//! The content of an iostat log: one row of figures per device and report.
 
 use std::collections::BTreeMap;
 
@@ -29,9 +29,8 @@ impl Sample {
         }
     }
 
-    /// What iostat would have printed of several reports in one, each with the
-    /// number of intervals it is of: rates are means over the time, waits over
-    /// the operations.
+    /// The figures that iostat would have printed of several reports in one, each with its number
+    /// of intervals. Rates are means over the time, waits are means over the operations.
     pub(super) fn mean(parts: impl Iterator<Item = (Sample, f64)>) -> Sample {
         let (mut weights, mut queue) = (0.0, 0.0);
         let (mut count, mut bytes, mut waits) = ([0.0; 3], [0.0; 3], [0.0; 3]);
@@ -126,7 +125,7 @@ impl Column {
     }
 }
 
-/// What a row is of: one report, or several that were folded.
+/// The reports in a row: one, or several that were folded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Span {
     /// The first report.
@@ -156,7 +155,7 @@ impl Span {
 pub(crate) struct Steps(BTreeMap<i64, u64>);
 
 impl Steps {
-    /// Different steps that are told apart; a log has a handful.
+    /// Most different steps that are distinguished; a log has a handful.
     const MOST: usize = 1000;
 
     pub(super) fn add(&mut self, seconds: f64) {
@@ -178,7 +177,7 @@ impl Steps {
     }
 }
 
-/// What the first line says of the machine.
+/// The machine's description in the first line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Banner {
     pub(crate) kernel: String,
@@ -212,21 +211,21 @@ pub struct Log {
     pub(crate) banner: Banner,
     /// Number of reports, with those that were left out.
     pub(crate) reports: usize,
-    /// What each row is of.
+    /// The reports in each row.
     pub(crate) rows: Vec<Span>,
     pub(crate) columns: Vec<Column>,
     /// Whether all reports have a time: seconds since 1970 if the first had a date.
     pub(crate) timed: bool,
     pub(crate) steps: Steps,
-    /// Whether times are since 1970, and if so whether their zone was told.
+    /// Whether times are since 1970, and if so whether the log has their zone.
     pub(crate) dated: Option<bool>,
-    /// First reports that told averages since the machine started, and were left out while reading.
+    /// First reports with averages since the machine started, which were left out while reading.
     pub(crate) averages: u64,
     /// Damaged rows; their reports were left out.
     pub(crate) damaged_lines: Left,
     /// Lines that are none of iostat's.
     pub(crate) foreign: Left,
-    /// Rows of more devices than can be told apart.
+    /// Rows of more devices than are distinguished.
     pub(crate) beyond: Left,
     /// The line in which the last report begins, if that was cut off and left out.
     pub(crate) cut_off: Option<u64>,

@@ -33,7 +33,7 @@ pub use log::Log;
 pub use notes::Notes;
 pub use record::record;
 
-/// What the log itself can't tell.
+/// Facts that the log itself doesn't hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// Length of an interval, in seconds; by default what the times in the log say.
@@ -58,8 +58,8 @@ pub enum Moment {
     Unix(f64),
 }
 
-/// What to do with the first report, which tells averages since the machine
-/// started unless iostat had `-y`.
+/// The handling of the first report, which holds averages since the machine started unless iostat
+/// had `-y`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum First {
     /// Look at it: averages are no whole numbers of operations.
@@ -106,9 +106,9 @@ pub enum IostatError {
     /// A device was named that isn't there.
     #[error("no device {name} in this log; it has {known}")]
     NoSuchDevice {
-        /// What was named.
+        /// The name that the user gave.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
     /// More than a record can hold.

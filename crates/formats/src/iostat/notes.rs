@@ -1,4 +1,4 @@
-//! What a script that ran iostat beside fio and rm wrote down itself (`run.txt`).
+//! Reads the notes (`run.txt`) of a script that ran iostat beside fio and rm.
 //!
 //! iostat knows devices and nothing else. Such a protocol has the mounts, what
 //! was removed when, and the line in which fio says what it does.
@@ -17,7 +17,7 @@ pub struct Notes {
     pub removed_unix_s: Option<f64>,
     /// Its size, in bytes.
     pub removed_bytes: Option<u64>,
-    /// The first job that fio told of, and its name.
+    /// The first job in fio's output, and its name.
     pub job: Option<(String, JobOptions)>,
     /// Operations that fio issued: reads, and writes.
     pub issued: Option<(u64, u64)>,

@@ -39,7 +39,7 @@ pub(super) fn number(line: &[u8], mut at: usize) -> (Option<(f64, Option<u8>)>, 
     }
 }
 
-/// What a suffix of `--human` stands for, in bytes.
+/// The bytes that a suffix of `--human` stands for.
 pub(super) fn unit_bytes(suffix: u8) -> Option<f64> {
     match suffix {
         b'B' => Some(1.0),

@@ -22,7 +22,7 @@ const NAMED: usize = 5;
 /// The devices of a log, by the foreground.
 pub(super) struct Own<'a> {
     log: &'a Log,
-    /// What each device discarded, in bytes.
+    /// The bytes that each device discarded.
     bytes: Vec<f64>,
     own: Vec<bool>,
 }
@@ -58,7 +58,7 @@ impl<'a> Own<'a> {
         self.own[i]
     }
 
-    /// What other devices discarded, in words; `None` if that is next to nothing.
+    /// Describes the discards of other devices; `None` if they are next to nothing.
     pub(super) fn others(&self) -> Option<String> {
         let mut others: Vec<usize> = (0..self.own.len())
             .filter(|&i| !self.own[i] && self.bytes[i] >= TRICKLE)

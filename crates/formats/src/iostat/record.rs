@@ -15,10 +15,9 @@ use super::{IostatError, Moment, Notes, Options};
 
 /// Makes a record of a log. `notes` are what the script that ran iostat wrote down.
 ///
-/// Devices that read (or write) all the time are the foreground, one actor
-/// each; of devices that are made of others the whole is, and discards are
-/// those of its members. What had to be guessed, or couldn't be told, is a
-/// warning in the record.
+/// Devices that read (or write) all the time are the foreground, one actor each. If a device is
+/// made of others, the whole device is the actor, and the discards are those of its members.
+/// Guesses and gaps become warnings in the record.
 ///
 /// # Errors
 /// If `options` name a device that isn't in the log, or the log is larger than

@@ -8,12 +8,12 @@ pub(super) struct Stamp {
     pub(super) seconds: f64,
     /// Days from 1970 to its date, where it has one.
     pub(super) day: Option<i64>,
-    /// Whether it told its time zone (or counted from 1970).
+    /// Whether it has a time zone (or counts from 1970).
     pub(super) zoned: bool,
 }
 
 impl Stamp {
-    /// Seconds since 1970, in UTC if its zone wasn't told; `None` without a date.
+    /// Seconds since 1970, in UTC if it has no zone; `None` without a date.
     pub(super) fn unix_s(&self) -> Option<f64> {
         if self.zoned {
             return Some(self.seconds);
@@ -54,7 +54,7 @@ impl Stamp {
     }
 }
 
-/// What stands around a time of day.
+/// The text around a time of day.
 struct Rest<'a> {
     after: &'a str,
     half: Option<bool>,
@@ -115,9 +115,9 @@ fn zone(after: &str) -> Option<f64> {
     Some(sign * ((number / 100.0).floor() * 3600.0 + number % 100.0 * 60.0))
 }
 
-/// Days since 1970 of `2024-06-19`, `06/19/2024`, `19.06.2024` or `19/06/24`.
-/// Between two that could both be months, a dot has the day first, and so has a
-/// slash unless the clock says AM or PM or the year has four digits.
+/// Days since 1970 of `2024-06-19`, `06/19/2024`, `19.06.2024` or `19/06/24`. Where two numbers
+/// could both be months, a dot has the day first. A slash has it first too, unless the clock has AM
+/// or PM or the year has four digits.
 pub(super) fn date(token: &str, half: bool) -> Option<i64> {
     let parts: Vec<&str> = token
         .split(['-', '/', '.'])

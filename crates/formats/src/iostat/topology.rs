@@ -1,18 +1,16 @@
 //! Which device is made of which: iostat doesn't say.
 //!
-//! A RAID's reads are those of its members, second by second, so a device
-//! whose reads are the sum of some others' is taken for one made of them. Its
-//! reads are what programs saw; discards are counted where they end, at the
-//! members. No name is looked at.
+//! A RAID's reads are those of its members, second by second. So a device is made of some others if
+//! its reads are the sum of theirs. Its reads are what programs saw; discards are counted where
+//! they end, at the members. No name is looked at.
 
 use super::log::Log;
 
 /// Members' reads add up to within this share of the whole's.
 const SUM: f64 = 0.02;
 
-/// Two devices with the same reads are one above the other (a partition, a
-/// mapping) only if they are the same to within this: two drives of one kind
-/// under one kind of load come close.
+/// Two devices with the same reads are one above the other (a partition, a mapping) only if their
+/// reads differ by less than this share. Two drives of one kind under one kind of load come close.
 const SAME: f64 = 0.002;
 
 /// With fewer operations in all, sums say nothing.
@@ -105,7 +103,7 @@ fn links(stack: &[usize]) -> impl Iterator<Item = Made> {
     })
 }
 
-/// What is compared: reads, or writes where nobody reads.
+/// The compared figures: reads, or writes where nobody reads.
 struct Sums<'a> {
     log: &'a Log,
     rows: &'a [usize],

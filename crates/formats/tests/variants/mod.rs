@@ -13,7 +13,7 @@ pub(crate) const PRO: &str = "xfs.discard.samsung980pro.linux65.amd2";
 pub(crate) const CONTROL: &str = "ext4.nodiscard.noraid.1crucial.linux65.socket2";
 pub(crate) const RUNS: [&str; 5] = [EVO, T500, RAID, PRO, CONTROL];
 
-/// The iostat log of a recorded folder; `None`, said aloud, where the data isn't there.
+/// The iostat log of a recorded folder; `None`, with a printed note, where the data isn't there.
 pub(crate) fn file(run: &str) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let data = root.join("../shared/data/trim-stalls-2024");
@@ -42,7 +42,7 @@ pub(crate) struct Line {
 pub(crate) struct Table {
     pub(crate) columns: Vec<String>,
     pub(crate) reports: Vec<Vec<Line>>,
-    /// Seconds between reports, if they are to be told.
+    /// Seconds between reports, if reports have a time stamp.
     pub(crate) stamps: Option<usize>,
     /// Whether times are as ISO 8601 has them.
     pub(crate) iso: bool,
@@ -79,7 +79,7 @@ impl Table {
         self.columns.iter().position(|c| c == column).unwrap()
     }
 
-    /// What `iostat EVERY` would have told: reports from `offset` on, so many in one.
+    /// The reports that `iostat EVERY` would have printed: from `offset` on, so many in one.
     pub(crate) fn averaged(&self, every: usize, offset: usize) -> Table {
         let all: Vec<&[Vec<Line>]> = self.reports[offset..].chunks_exact(every).collect();
         let reports = all.iter().map(|some| {
@@ -130,7 +130,7 @@ impl Table {
         }
     }
 
-    /// What is told of a report's time, if it is.
+    /// The time stamp of a report, if reports have one.
     pub(crate) fn stamp(&self, report: usize) -> Option<String> {
         let at = 36_000 + (report + 1) * self.stamps?;
         let (h, m, s) = (at / 3600, at / 60 % 60, at % 60);
