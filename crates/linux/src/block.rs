@@ -1,4 +1,4 @@
-//! What only block devices can be asked for (`linux/fs.h`).
+//! Requests that only block devices know (`linux/fs.h`).
 
 use std::fs::File;
 use std::io;
@@ -8,12 +8,11 @@ use std::os::fd::AsRawFd;
 const BLKDISCARD: libc::Ioctl = 0x1277;
 const BLKZEROOUT: libc::Ioctl = 0x127f;
 
-/// Discards a range of bytes, whole sectors, of a block device that is open for
-/// writing, and waits until that is done. What it reads afterwards is the
-/// device's own affair.
+/// Discards a range of bytes, whole sectors, of a block device that is open for writing, and waits
+/// until that is done. The content of the range afterwards depends on the device.
 ///
 /// # Errors
-/// What the kernel said, e.g. `EOPNOTSUPP` where the device takes no discards.
+/// The kernel's error, e.g. `EOPNOTSUPP` where the device takes no discards.
 pub fn discard(device: &File, range: &Range<u64>) -> io::Result<()> {
     ask(device, BLKDISCARD, range)
 }
@@ -22,7 +21,7 @@ pub fn discard(device: &File, range: &Range<u64>) -> io::Result<()> {
 /// writing read as zeros, its space kept.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn zero_out(device: &File, range: &Range<u64>) -> io::Result<()> {
     ask(device, BLKZEROOUT, range)
 }

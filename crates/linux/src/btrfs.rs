@@ -1,4 +1,4 @@
-//! What only btrfs can be asked for (`linux/btrfs.h`).
+//! Requests that only btrfs knows (`linux/btrfs.h`).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, AsRawFd};
 /// `BTRFS_IOC_SYNC`: `_IO(0x94, 8)`.
 const SYNC: libc::Ioctl = 0x9408;
 
-/// Commits the file system of a file or directory, as `syncfs` does, and wakes the
-/// kernel's cleaner thread, which else sleeps for up to 30 s: it removes block groups
-/// that have become empty, and the next commit discards them whole.
+/// Commits the file system of a file or directory, as `syncfs` does, and wakes the kernel's cleaner
+/// thread, which else sleeps for up to 30 s. The thread removes block groups that have become
+/// empty, and the next commit discards them whole.
 ///
 /// # Errors
 /// `ENOTTY` where it isn't btrfs (or the file is open as a path alone: `EBADF`); else

@@ -1,9 +1,8 @@
 //! Threads in control groups.
 //!
-//! Version 1 has threads of a process in different groups, and a thread begins
-//! in the group of the one that started it: so a thread that visits a group for
-//! as long as it starts others puts those, and nothing else, into it. Version 2
-//! moves processes; its io controller knows no threads.
+//! Version 1 has threads of a process in different groups, and a thread begins in the group of the
+//! one that started it. So a thread that visits a group while it starts others puts those, and
+//! nothing else, into it. Version 2 moves processes; its io controller knows no threads.
 
 use std::fs;
 use std::io;
@@ -27,8 +26,8 @@ pub fn has_threads(group: &Path) -> bool {
 /// there.
 ///
 /// # Errors
-/// What the kernel said: `EACCES` without the right to, `ENOENT` where there is
-/// no such group, or of version 2.
+/// The kernel's error: `EACCES` without the right to, `ENOENT` where there is no such group, or of
+/// version 2.
 pub fn visit(group: &Path) -> io::Result<Visit> {
     let mount = Mount::of(group).map_err(io::Error::other)?;
     let text = fs::read_to_string("/proc/thread-self/cgroup")?;

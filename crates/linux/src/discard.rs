@@ -6,8 +6,8 @@ use crate::SysRoot;
 use crate::devices::in_memory;
 use crate::mounts::{DeviceNumber, Mount};
 
-/// What the mount's type and options say; whether a device below takes the
-/// discards is another question.
+/// The setting that the mount's type and options give; whether a device below takes the discards is
+/// another question.
 pub(crate) fn setting(mount: &Mount) -> DiscardSetting {
     use DiscardSetting::{Async, Off, On, Unknown, Unsupported};
     let option = mount.super_option("discard");
@@ -33,9 +33,9 @@ pub(crate) fn setting(mount: &Mount) -> DiscardSetting {
     }
 }
 
-/// Whether ext4 sends discards by what its superblock says (`tune2fs -o discard`): then
-/// `mountinfo` lists no option, as it is the default there (Linux 6.12, `_ext4_show_options`
-/// in fs/ext4/super.c); the list of all options of that device does.
+/// Whether ext4 sends discards because of its superblock (`tune2fs -o discard`). Then `mountinfo`
+/// lists no option, as it is the default there (Linux 6.12, `_ext4_show_options` in
+/// fs/ext4/super.c). The list of all options of that device does.
 pub(crate) fn is_ext4s_default(sys: &SysRoot, device: DeviceNumber) -> bool {
     let options = sys
         .device_name(device)

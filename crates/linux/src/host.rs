@@ -4,7 +4,7 @@ use timeline::record::Host;
 
 use crate::SysRoot;
 
-/// What a record's head says about this machine. What can't be told is empty or 0.
+/// The machine's description in a record's head. Unknown fields are empty or 0.
 pub fn describe() -> Host {
     let uname = rustix::system::uname();
     let memory = rustix::system::sysinfo();
@@ -16,7 +16,7 @@ pub fn describe() -> Host {
     }
 }
 
-/// Major and minor version of the running kernel, e.g. (6, 12); (0, 0) when it can't be told.
+/// Major and minor version of the running kernel, e.g. (6, 12); (0, 0) when it is unknown.
 pub fn kernel_version() -> (u32, u32) {
     version(&rustix::system::uname().release().to_string_lossy())
 }

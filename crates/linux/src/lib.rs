@@ -1,10 +1,9 @@
-//! What the Linux kernel says about discards, and what it does when asked.
+//! The Linux kernel's files and calls for everything about discards.
 //!
-//! Everything that reads `/proc` and `/sys` or needs an unusual system call
-//! lives here, so that the floors above speak of mounts, devices and counters
-//! and never of files to parse. Parsing is kept apart from reading: parsers
-//! take text, readers take a [`SysRoot`], and tests give both what other
-//! machines once said.
+//! Everything that reads `/proc` and `/sys` or needs an unusual system call lives here. So the
+//! floors above work with mounts, devices and counters, and never with files to parse. Parsing is
+//! apart from reading: parsers take text, readers take a [`SysRoot`], and tests give both the text
+//! of other machines.
 //!
 //! | module | question it answers |
 //! |---|---|
@@ -26,7 +25,7 @@
 //! | [`loop_device`] | a file as a block device |
 //! | [`btrfs`] | commit, and clean up at once |
 //! | [`block`] | discard or zero a part of a block device |
-//! | [`trim`] | tell the device of what is free on a file system, window by window |
+//! | [`trim`] | discard a file system's free space, window by window |
 //! | [`cgroup`] | which control group is a thread in? |
 //! | [`memory`] | a process that writing memory back depends on |
 //! | [`clock`] | how long has the machine slept? |

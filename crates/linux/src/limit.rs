@@ -1,13 +1,13 @@
 //! How large a discard may be: `queue/discard_max_bytes`, changed for a while and
 //! put back whatever happens.
 //!
-//! As with a remount, a child process waits for the end of this one, be it by
-//! `kill -9`, and puts the value back. The kernel takes multiples of the
-//! granularity only (Linux 6.12, block/blk-sysfs.c) and cuts what is above the
-//! hardware's limit to it; so a driver's own odd limit comes back by asking for the
-//! next multiple above it. And it takes no number above 4 GiB − 1 (`queue_var_store`
-//! there, Linux 4.2 to 6.18), though NVMe drives start with 2 TiB: such a limit, once
-//! it was changed, comes back with the next start only. [`back`] tells.
+//! As with a remount, a child process waits for the end of this one, be it by `kill -9`, and puts
+//! the value back. The kernel takes multiples of the granularity only (Linux 6.12,
+//! block/blk-sysfs.c) and cuts a larger value to the hardware's limit. So a driver's own odd limit
+//! comes back with the next multiple above it. And it takes no number above 4 GiB − 1
+//! (`queue_var_store` there, Linux 4.2 to 6.18), though NVMe drives start with 2 TiB. Such a limit,
+//! once it was changed, comes back with the next start only. [`back`] computes
+//! the value to write.
 //!
 //! ```no_run
 //! use linux::{SysRoot, limit::LimitGuard};
@@ -101,19 +101,19 @@ pub struct LimitGuard {
     /// Open for reading and writing, and locked (by the watcher too) until the value is back.
     file: File,
     before_bytes: u64,
-    /// What it becomes when it is put back.
+    /// The value that is there after it is put back.
     back_bytes: u64,
     back: Back,
     /// `None` once it is back.
     watcher: Option<Watcher>,
 }
 
-/// What is written to get the old value back.
+/// The value to write to get the old value back.
 #[derive(Debug)]
 struct Back {
     /// The old value.
     before: String,
-    /// What is asked for.
+    /// The text to write.
     asked: String,
 }
 
@@ -132,7 +132,7 @@ impl LimitGuard {
     /// nothing yet.
     ///
     /// # Errors
-    /// When there is none, it is 0, it isn't ours to write, or somebody else has it.
+    /// When there is none, it is 0, it isn't ours to write, or another process has it.
     pub fn take(sys: &SysRoot, device: &str) -> Result<LimitGuard, LimitError> {
         let whole = whole(sys, device).ok_or_else(|| LimitError::NoQueue {
             device: device.to_owned(),
@@ -194,7 +194,7 @@ impl LimitGuard {
         &self.device
     }
 
-    /// What it was, in bytes.
+    /// The value before, in bytes.
     pub fn before_bytes(&self) -> u64 {
         self.before_bytes
     }
@@ -304,8 +304,8 @@ pub fn most(hw_bytes: u64, granularity: u64) -> u64 {
     hw_bytes.min(MOST) / granularity * granularity
 }
 
-/// What is to be written for a limit to become `bytes` again, which it is now: the least
-/// multiple of the granularity that isn't below. `None`: the kernel takes none such.
+/// The value to write for a limit to return to `bytes`, which it is now: the least multiple of the
+/// granularity that isn't below. `None`: the kernel takes none such.
 pub fn back(bytes: u64, granularity: u64) -> Option<u64> {
     bytes
         .checked_next_multiple_of(granularity.max(1))

@@ -70,7 +70,7 @@ const _: () = assert!(size_of::<LoopConfig>() == 304);
 /// Makes a free loop device of a file, with direct I/O, and returns its path.
 ///
 /// # Errors
-/// What the kernel said, e.g. `EACCES` without `CAP_SYS_ADMIN`.
+/// The kernel's error, e.g. `EACCES` without `CAP_SYS_ADMIN`.
 pub fn attach(file: &Path) -> io::Result<PathBuf> {
     let backing = OpenOptions::new().read(true).write(true).open(file)?;
     let control = OpenOptions::new()
@@ -127,7 +127,7 @@ fn configure(device: &Path, backing: &File, name: &Path) -> Result<(), Errno> {
 /// One that is detached already is no error.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn detach(device: &Path) -> io::Result<()> {
     let opened = OpenOptions::new().read(true).open(device)?;
     // SAFETY: this request takes no argument.

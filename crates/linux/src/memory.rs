@@ -6,14 +6,13 @@
 
 use std::io;
 
-/// Keeps this process from waiting for itself: its memory is locked as it is
-/// touched (`mlockall`), and its threads' allocations in the kernel don't write
-/// anything back (`PR_SET_IO_FLUSHER`, Linux ≥ 5.6; inherited by threads that
-/// are started later, so call this first).
+/// Keeps this process from waiting for itself. Its memory is locked as it is touched (`mlockall`),
+/// and its threads' allocations in the kernel don't write anything back (`PR_SET_IO_FLUSHER`, Linux
+/// ≥ 5.6). Threads that are started later inherit it, so call this first.
 ///
 /// # Errors
-/// What the kernel said to either, with its name. The process can go on; only
-/// under memory pressure is it at risk.
+/// The kernel's error of either call, with the call's name. The process can go on; only under
+/// memory pressure is it at risk.
 pub fn never_wait_for_writeback() -> Result<(), (&'static str, io::Error)> {
     let flags = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
     // SAFETY: takes no pointer; pages stay where they are, they only aren't

@@ -1,8 +1,8 @@
 //! Files that are mounted by themselves, here or in a container.
 //!
-//! A bind mount of a single file (`mount --bind FILE …`, `docker run -v FILE:…`) keeps it when
-//! its last name goes, as an open descriptor does; but nobody needs to have it open for that, so
-//! neither a link count nor a lease shows it. Mounts alone tell: those of all mount namespaces
+//! A bind mount of a single file (`mount --bind FILE …`, `docker run -v FILE:…`) keeps it when its
+//! last name is removed, as an open descriptor does. But no process needs to have it open for that,
+//! so neither a link count nor a lease shows it. Mounts alone tell: those of all mount namespaces
 //! that some process is in, for each process tells of its own.
 
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ use crate::mounts::{self, Mount, MountError};
 /// whether they were read already. The kernel writes no more lines than it is asked for.
 const FIRST: usize = 16;
 
-/// What the kernel adds to the path of what has no name any more.
+/// The suffix of the path of a file that has no name any more.
 const DELETED: &str = "//deleted";
 
 /// The files of one file system that mounts show by themselves.
@@ -101,7 +101,7 @@ fn add(files: &mut HashSet<(u64, u64)>, process: &Path, mounts: &[Mount], here: 
     }
 }
 
-/// What a mount shows, by the name that it has on its file system.
+/// The file that a mount shows, by the name that it has on its file system.
 fn by_name(mount: &Mount, here: &[Mount]) -> Option<(u64, u64)> {
     let root = mount
         .root

@@ -1,8 +1,8 @@
 //! The mount a path is on.
 //!
-//! A path is matched to its mount by the mount's identifier and not by
-//! `st_dev`: btrfs gives every subvolume a device number of its own that
-//! `mountinfo` doesn't show, and a bind mount shares its number with others.
+//! A path is matched to its mount by the mount's identifier and not by `st_dev`. btrfs gives every
+//! subvolume a device number of its own that `mountinfo` doesn't show, and a bind mount shares its
+//! number with others.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -70,7 +70,7 @@ pub struct Mount {
     pub root: PathBuf,
     /// Where it is mounted.
     pub mount_point: PathBuf,
-    /// What is mounted, e.g. `/dev/sda2`.
+    /// The mounted device or name, e.g. `/dev/sda2`.
     pub source: String,
     /// File-system type, e.g. `ext4`.
     pub fs: String,
@@ -81,7 +81,7 @@ pub struct Mount {
     pub super_options: Vec<String>,
 }
 
-/// Why the mount of a path can't be told.
+/// Why the mount of a path is unknown.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum MountError {

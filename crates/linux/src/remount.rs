@@ -1,18 +1,15 @@
 //! Discards switched off for a while, and on again whatever happens; or on, and off again.
 //!
-//! The measurement's control needs the same mount without discards. Leaving a
-//! stranger's file system without them for good would be worse than not
-//! measuring: so before anything is changed, a child process is made that
-//! waits for the end of this one, be it by `kill -9`, and puts the option
-//! back. Only killing that child too, or the machine's end, can prevent it;
-//! and a remount doesn't outlast the machine's end.
+//! The measurement's control needs the same mount without discards. Leaving a file system without
+//! them for good would be worse than not measuring. So before anything is changed, a child process
+//! starts that waits for the end of this one, be it by `kill -9`, and puts the option back. Only
+//! killing that child too, or the machine's end, can prevent it; and a remount doesn't outlast the
+//! machine's end.
 //!
-//! Only the one option is handed to the kernel (`fspick`, `fsconfig`; Linux ≥
-//! 5.2): nothing else about the mount or the file system is said, so nothing
-//! else changes in the file systems that keep what isn't said. Others take
-//! what isn't said for their defaults (ntfs3 gives all files to root and lets
-//! everybody read them, f2fs syncs less strictly), so none but those known to
-//! keep it are remounted.
+//! The kernel gets only the one option (`fspick`, `fsconfig`; Linux ≥ 5.2), so file systems that
+//! keep options which aren't named change nothing else. Others reset options that aren't named to
+//! their defaults: ntfs3 gives all files to root and lets everybody read them, f2fs syncs less
+//! strictly. So only those known to keep them are remounted.
 //!
 //! ```no_run
 //! use linux::{mounts::Mount, remount::DiscardGuard};
@@ -41,8 +38,8 @@ use crate::mounts::{self, DeviceNumber, Mount, MountError};
 use crate::patience;
 use crate::watcher::{Undo, Watcher};
 
-/// For so long another guard may hold the file system: that of a process that was
-/// just killed is about to restore it and let go.
+/// Another guard may hold the file system for so long: that of a process that was just killed is
+/// about to restore it and release the lock.
 const BUSY_FOR: Duration = Duration::from_secs(2);
 
 /// Where the locks of file systems are: the option is the same for all mounts of one, and
@@ -171,7 +168,7 @@ impl Undo for FsOption {
     }
 }
 
-/// What discards are switched to.
+/// The setting that discards are switched to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum To {
     Off,
@@ -235,9 +232,8 @@ impl DiscardGuard {
     /// Remounts a mount without discards.
     ///
     /// # Errors
-    /// When it has none, when it can't be remounted (root is needed; XFS takes
-    /// the option only when it is mounted), or when somebody else has it
-    /// remounted now. Then nothing has changed.
+    /// When it has none, when it can't be remounted (root is needed; XFS takes the option only when
+    /// it is mounted), or when another process has it remounted now. Then nothing has changed.
     pub fn off(mount: &Mount) -> Result<DiscardGuard, RemountError> {
         DiscardGuard::switch(mount, To::Off)
     }
@@ -381,7 +377,7 @@ impl Drop for DiscardGuard {
 /// what watches for one that was just killed.
 ///
 /// # Errors
-/// When somebody goes on having it, or it is gone.
+/// When another process goes on having it, or it is gone.
 pub fn settled(mount: &Mount) -> Result<Mount, RemountError> {
     let _locked = open_locked(mount)?;
     current(mount)
@@ -489,8 +485,7 @@ fn reconfigure(mounted: &OwnedFd, option: &FsOption, path: &Path) -> Result<(), 
         })
 }
 
-/// What the kernel wrote into a configuration context: one message per read,
-/// after a letter and a space.
+/// The kernel's messages in a configuration context: one per read, after a letter and a space.
 fn said(context: OwnedFd) -> String {
     let mut all = String::new();
     let mut message = [0u8; 512];

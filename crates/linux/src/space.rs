@@ -11,13 +11,13 @@ const GIB: u64 = 1 << 30;
 pub struct Space {
     /// Its size.
     pub size_bytes: u64,
-    /// What this user may still write, without the part reserved for root.
+    /// Bytes that this user may still write, without the part reserved for root.
     pub available_bytes: u64,
     /// Its block size.
     pub block_bytes: u64,
 }
 
-/// Why the space can't be told.
+/// Why the space is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot tell the free space of {path}: {source}", path = names::shown(path))]
 pub struct SpaceError {
@@ -47,18 +47,18 @@ impl Space {
         })
     }
 
-    /// What must be kept free; see [`reserve_bytes`].
+    /// Bytes that must be kept free; see [`reserve_bytes`].
     pub fn reserve_bytes(&self) -> u64 {
         reserve_bytes(self.size_bytes)
     }
 
-    /// What may be written and leave the reserve free; 0 when that is touched already.
+    /// Bytes that may be written and leave the reserve free; 0 when that is touched already.
     pub fn usable_bytes(&self) -> u64 {
         self.available_bytes.saturating_sub(self.reserve_bytes())
     }
 }
 
-/// What is kept free on a file system of that size: 10 % or 1 GiB, whichever is more.
+/// Bytes to keep free on a file system of that size: 10 % or 1 GiB, whichever is more.
 pub fn reserve_bytes(size_bytes: u64) -> u64 {
     (size_bytes / 10).max(GIB)
 }

@@ -1,4 +1,4 @@
-//! What a block device has done since it was last asked: `/sys/class/block/X/stat`.
+//! A block device's work since the last look: `/sys/class/block/X/stat`.
 //!
 //! Read every few milliseconds while a device stalls, so a reading opens and
 //! allocates nothing, and touches no disk.
@@ -94,9 +94,8 @@ impl Counters {
         (flushes, difference(self.flush_ms, earlier.flush_ms))
     }
 
-    /// What happened since `earlier`. Never negative: the kernel adds up its
-    /// processors' counters without a lock, so that a sum can be a trifle
-    /// smaller than the one before.
+    /// The difference since `earlier`. Never negative: the kernel adds up its processors' counters
+    /// without a lock, so that a sum can be a trifle smaller than the one before.
     pub fn since(&self, earlier: &Counters) -> DeviceInterval {
         let bytes = |later, earlier| difference(later, earlier).saturating_mul(SECTOR_BYTES);
         DeviceInterval {
@@ -114,9 +113,8 @@ impl Counters {
     }
 }
 
-/// A counter that runs backwards has wrapped at 2^32 (the kernel prints
-/// milliseconds, and on 32-bit machines more, in 32 bits) or, when that would
-/// make an absurd step, has not moved.
+/// A counter that runs backwards has wrapped at 2^32, or has not moved if that would make an absurd
+/// step. (The kernel prints milliseconds, and on 32-bit machines more, in 32 bits.)
 fn difference(later: u64, earlier: u64) -> u64 {
     later.checked_sub(earlier).unwrap_or_else(|| {
         match (u32::try_from(later), u32::try_from(earlier)) {
@@ -182,7 +180,7 @@ impl DeviceStats {
 }
 
 /// Writes and discards that a device has under way: the second figure of `inflight` (Linux,
-/// Documentation/ABI/stable/sysfs-block). `None` where it isn't told.
+/// Documentation/ABI/stable/sysfs-block). `None` where the kernel doesn't give it.
 pub fn writes_in_flight(sys: &SysRoot, device: &str) -> Option<u64> {
     let class = sys.path("/sys/class/block").join(device.replace('/', "!"));
     let text = std::fs::read_to_string(class.join("inflight")).ok()?;

@@ -1,4 +1,4 @@
-//! What is under a path, and whether deleting there will send discards.
+//! The target of a deletion: the stack under a path, and whether deleting there sends discards.
 //!
 //! ```
 //! let found = linux::target::describe(".")?;

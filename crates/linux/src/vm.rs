@@ -1,4 +1,4 @@
-//! What the whole machine reads and writes: `/proc/vmstat`.
+//! The reads and writes of the whole machine: `/proc/vmstat`.
 //!
 //! A device whose counters are off (`queue/iostats` is 0) still shows here: the kernel counts
 //! each submitted bio, whatever the device says (Linux `submit_bio`).
@@ -31,7 +31,7 @@ impl Vmstat {
         File::open(sys.path("/proc/vmstat")).map(Vmstat)
     }
 
-    /// What was read and written since the machine started. `None` if the kernel doesn't say.
+    /// Bytes read and written since the machine started. `None` if the kernel doesn't say.
     pub fn read(&self) -> Option<Traffic> {
         let mut text = vec![0; 32 << 10];
         let mut length = 0;

@@ -17,7 +17,7 @@ const BETWEEN_NS: i64 = 100_000_000;
 /// the parent is gone.
 const DISMISSED: u8 = b'd';
 
-/// What is to be put back.
+/// The change to undo.
 pub(crate) trait Undo {
     /// Puts it back through the open file that the watcher was given, and says
     /// whether that went well. A forked child calls it: it may make system calls,
@@ -34,8 +34,8 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Forks the child, which puts back through `on` and holds that and `lock` open until it
-    /// ends, and waits until signals to this process's group pass it by: only then may
+    /// Forks the child, which puts back through `on` and keeps that and `lock` open until it ends.
+    /// Waits until signals to this process's group no longer reach the child: only then may
     /// anything be changed.
     pub(crate) fn start(
         on: impl AsFd,

@@ -7,8 +7,8 @@
 //!     --fallocate=none --ioengine=psync --runtime=5 --time_based
 //! ```
 //!
-//! fio tells write and sync apart, under `clat` and `sync`; here an operation
-//! is both. What it wrote is removed afterwards.
+//! fio tells write and sync apart, under `clat` and `sync`; here an operation is both. It removes
+//! its files afterwards.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -43,8 +43,8 @@ impl Aio {
     /// A context for `depth` (at least 1) operations in flight.
     ///
     /// # Errors
-    /// What `io_setup` returned: `EAGAIN` when all users together would have
-    /// more than the sysctl `fs.aio-max-nr`.
+    /// The error of `io_setup`: `EAGAIN` when all users together would have more than the sysctl
+    /// `fs.aio-max-nr`.
     pub fn new(depth: u32) -> io::Result<Aio> {
         let context = Context::new(depth)?;
         Ok(Aio {

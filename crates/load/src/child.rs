@@ -17,7 +17,7 @@ pub use rustix::process::Signal;
 /// How much of what the program says is kept.
 const TAIL_BYTES: usize = 4096;
 
-/// What to run.
+/// A program to run.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The program, found as execvp(3) does, and its arguments.
@@ -206,7 +206,7 @@ pub(crate) fn wait(child: &mut Child, pid: Pid, group: &Group) -> io::Result<Exi
     child.wait()
 }
 
-/// The end of what a program said.
+/// The end of a program's output.
 #[derive(Debug, Default)]
 pub(crate) struct Tail(VecDeque<u8>);
 

@@ -98,7 +98,7 @@ impl Clock {
         }
     }
 
-    /// What it reads: `tsc` or `clock_gettime`.
+    /// The clock's source: `tsc` or `clock_gettime`.
     pub fn source(&self) -> &'static str {
         match self.source {
             #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! What can go wrong before and beside the load itself.
+//! Errors before and beside the load itself.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum LoadError {
     Spec {
         /// The actor or step the spec belongs to.
         actor: String,
-        /// What is wrong with it, and what to give instead.
+        /// The fault, and the value to give instead.
         what: String,
     },
     /// io_uring was asked for by name and can't be had.
@@ -21,7 +21,7 @@ pub enum LoadError {
         "io_uring can't be used: {reason}; choose the engine `auto`, `libaio` or `sync`, or remove the restriction"
     )]
     NoIoUring {
-        /// Who forbids it.
+        /// The cause that forbids it.
         reason: String,
     },
     /// libaio was asked for by name and can't be had.
@@ -29,7 +29,7 @@ pub enum LoadError {
         "libaio can't be used: {reason}; choose the engine `auto` or `sync`, or remove the restriction"
     )]
     NoLibaio {
-        /// Who forbids it.
+        /// The cause that forbids it.
         reason: String,
     },
     /// The file system has no room for the file.
@@ -53,7 +53,7 @@ pub enum LoadError {
     NoDirect {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A system call failed on a file or device.
@@ -61,12 +61,12 @@ pub enum LoadError {
     File {
         /// The file or device.
         path: PathBuf,
-        /// What was tried.
+        /// The call that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// It was told to stop while it was being prepared.
+    /// It was asked to stop while it was being prepared.
     #[error("stopped while it was being prepared")]
     Stopped,
     /// The outside program could not be started.
@@ -74,15 +74,15 @@ pub enum LoadError {
     Command {
         /// The program.
         program: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The system gave no thread, memory or ring.
     #[error("can't {what}: {source}")]
     System {
-        /// What was tried.
+        /// The call that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

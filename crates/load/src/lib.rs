@@ -1,11 +1,10 @@
 //! Engines and actors: what makes the load, and times every I/O of it.
 //!
-//! The room exists so that everything hot is in one place. An [`Actor`] runs
-//! in threads of its own, so that nothing else can delay it, and writes what
-//! it sees into a [`Meter`]; a [`Sampler`] reads the meter from another thread
-//! at any time, also while the actor is blocked in a system call. A
-//! [`Deletion`] frees space beside it, and a [`Fill`] makes the files first.
-//! All of them share one [`Clock`].
+//! The room exists so that everything hot is in one place. An [`Actor`] runs in threads of its own,
+//! so that nothing else can delay it, and writes its measurements into a [`Meter`]. A [`Sampler`]
+//! reads the meter from another thread at any time, also while the actor is blocked in a system
+//! call. A [`Deletion`] frees space beside it, and a [`Fill`] makes the files first. All of them
+//! share one [`Clock`].
 
 pub mod actor;
 pub mod aio;

@@ -1,9 +1,8 @@
 //! An io_uring: two rings shared with the kernel, one to submit, one to reap.
 //!
-//! Our own rather than a library's, because the benchmark is judged by what
-//! this loop costs, and because it needs three things in one place: the
-//! set-up flags that make a ring cheap, each dropped where the kernel is too
-//! old for it; one system call that submits and waits; and reaping without one.
+//! It is our own rather than a library's, because this loop's cost decides the benchmark's quality.
+//! It needs three things in one place. The set-up flags that make a ring cheap are dropped one by
+//! one where the kernel is too old for them. One system call submits and waits. Reaping needs none.
 //!
 //! The layout is that of `include/uapi/linux/io_uring.h`, Linux 6.12.
 
@@ -24,7 +23,7 @@ pub use area::Area;
 pub struct Ring {
     submit: Submission,
     complete: Completion,
-    /// What `io_uring_enter` is called with: the file or, cheaper, its registered index.
+    /// The file that `io_uring_enter` is called with or, cheaper, its registered index.
     enter_fd: RawFd,
     enter_flags: u32,
     features: u32,
@@ -59,8 +58,8 @@ impl Ring {
     /// Makes a ring of at least `entries` (1 to 16384) submissions and twice the completions.
     ///
     /// # Errors
-    /// What `io_uring_setup` or `mmap` returned; `Unsupported` on kernels
-    /// before 5.11, which can't wait with a time-out.
+    /// The error of `io_uring_setup` or `mmap`; `Unsupported` on kernels before 5.11, which can't
+    /// wait with a time-out.
     pub fn new(entries: u32) -> io::Result<Ring> {
         let mut params = abi::Params::default();
         let fd = setup(entries.next_power_of_two(), &mut params)?;
@@ -146,7 +145,7 @@ impl Ring {
     /// Registers one file; entries name it by index 0 with [`Sqe::fixed_file`].
     ///
     /// # Errors
-    /// What the kernel said; entries then name the file itself.
+    /// The kernel's error; entries then name the file itself.
     pub fn register_file(&mut self, fd: RawFd) -> io::Result<()> {
         let mut fd: i32 = fd;
         // SAFETY: an array of one descriptor.

@@ -19,14 +19,14 @@ pub struct Sampler {
     service: Option<Difference>,
 }
 
-/// What was seen of a lane's counters at the last look.
+/// A lane's counters at the last look.
 #[derive(Debug)]
 struct Seen {
     response: Box<[u32]>,
     service: Option<Box<[u32]>>,
 }
 
-/// What happened between two looks at a meter.
+/// The difference between two looks at a meter.
 #[derive(Debug)]
 pub struct Sample<'a> {
     /// Counts, response-time percentiles and the age of the oldest operation in flight.

@@ -8,9 +8,8 @@ use std::path::Path;
 use crate::actor::Op;
 use crate::error::LoadError;
 
-/// Opens an existing file or device for an actor: with `O_DIRECT` when
-/// `direct`, and with `O_NOATIME` where the kernel allows it to this user
-/// (it saves a read some 0.2 µs).
+/// Opens an existing file or device for an actor. It uses `O_DIRECT` when `direct`, and `O_NOATIME`
+/// where the kernel allows it to this user (it saves a read some 0.2 µs).
 ///
 /// # Errors
 /// [`LoadError::NoDirect`] where the file system has no direct I/O,

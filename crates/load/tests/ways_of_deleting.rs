@@ -61,8 +61,8 @@ impl Drop for TinyFs {
     }
 }
 
-/// What a crash would leave of a file system: a copy of what its device holds
-/// now, mounted; unmounted when dropped.
+/// The state of a file system after a crash: a copy of its device's content now, mounted; unmounted
+/// when dropped.
 struct Crashed(tempfile::TempDir);
 
 impl Crashed {

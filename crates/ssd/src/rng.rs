@@ -37,9 +37,9 @@ impl Rng {
         -(1.0 - self.unit()).ln()
     }
 
-    /// A bell with mean 0 and standard deviation 1 that never leaves ±3 (the
-    /// sum of three uniform numbers): a time scaled by `1 + x × jitter` stays
-    /// positive for every jitter below a third.
+    /// A bell with mean 0 and standard deviation 1 that never leaves ±3 (the sum of three uniform
+    /// numbers). So a time scaled by `1 + x × jitter` stays positive for every jitter below a
+    /// third.
     pub fn bell(&mut self) -> f64 {
         2.0 * (self.unit() + self.unit() + self.unit() - 1.5)
     }

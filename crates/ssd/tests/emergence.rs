@@ -1,4 +1,4 @@
-//! What theory says about the queue; nothing in the model knows of it.
+//! Compares the queue with theory, of which the model knows nothing.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,9 +1,9 @@
 //! The block devices under a mount, from its own down to the leaves.
 //!
-//! The kernel counts discards at each device it passes them to, and not at
-//! md or at a drive's partition and its drive alike: so the tree must be known
-//! before counters mean anything. A partition stands for its drive here: it
-//! has counters of its own, and the drive's limits and model.
+//! The kernel counts discards at each device it passes them to. It does not count them at md, nor
+//! at both a drive and its partition. So the tree must be known before counters mean anything. A
+//! partition stands for its drive here: it has counters of its own, and the drive's limits and
+//! model.
 
 mod read;
 
@@ -18,7 +18,7 @@ use crate::SysRoot;
 use crate::discard;
 use crate::mounts::Mount;
 
-/// Device trees deeper than this are taken for a loop of loops.
+/// A device tree deeper than this counts as a loop of loops.
 const MAX_LEVEL: u32 = 16;
 
 /// The block devices under something, flattened.
@@ -26,11 +26,11 @@ const MAX_LEVEL: u32 = 16;
 pub struct DeviceTree {
     /// The devices, level 0 first, each once.
     pub devices: Vec<DeviceInfo>,
-    /// What deserves saying about them, in sentences.
+    /// Notes about them, in sentences.
     pub notes: Vec<String>,
 }
 
-/// Why a device tree can't be told.
+/// Why a device tree is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// Not the name of a block device of this machine.
@@ -79,8 +79,8 @@ impl DeviceTree {
     }
 }
 
-/// The tree under a mount. Empty, with a note, where no block device is under
-/// it that can be told (tmpfs, network, ZFS).
+/// The tree under a mount. Empty, with a note, where no known block device is under it (tmpfs,
+/// network, ZFS).
 pub fn under_mount(sys: &SysRoot, mount: &Mount) -> DeviceTree {
     let mut walk = Walk::new(sys);
     let tops = walk.devices_of_mount(mount);
@@ -223,7 +223,7 @@ impl<'a> Walk<'a> {
         sources
     }
 
-    /// What is written to an overlay goes to its upper directory.
+    /// Writes to an overlay go to its upper directory.
     fn under_overlay(&mut self, mount: &Mount) -> Vec<String> {
         match upper_mount(self.sys, mount) {
             Some(upper) => self.devices_of_mount(&upper),

@@ -10,7 +10,7 @@ use crate::SysRoot;
 /// Sectors in `/sys` have 512 bytes, whatever the device's have.
 const SECTOR_BYTES: u64 = 512;
 
-/// Reads a device. What the kernel doesn't tell is 0 or `None`.
+/// Reads a device. A figure that the kernel doesn't give is 0 or `None`.
 pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) -> DeviceInfo {
     let own = sys.class(name);
     let own = fs::canonicalize(&own).unwrap_or(own);

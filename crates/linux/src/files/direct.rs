@@ -16,7 +16,7 @@ use crate::mounts::DeviceNumber;
 /// `statfs` magic of tmpfs, ramfs and hugetlbfs (Linux, include/uapi/linux/magic.h).
 const MEMORY_MAGICS: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
-/// What is taken where the kernel doesn't tell: every common device can do with it.
+/// The alignment where the kernel doesn't give one: every common device can work with it.
 const SAFE_ALIGNMENT: u32 = 4096;
 
 /// How buffers and offsets of direct I/O must be aligned, in bytes; powers of two.
@@ -102,9 +102,8 @@ fn scratch_file(directory: &Path) -> Result<File, Errno> {
     opened.map(File::from)
 }
 
-/// How direct I/O on an open file or block device must be aligned: what the
-/// kernel tells (`statx`, Linux ≥ 6.1), else the logical block size of the
-/// device below, else 4096.
+/// The alignment that direct I/O on an open file or block device needs. It comes from the kernel
+/// (`statx`, Linux ≥ 6.1), else from the logical block size of the device below, else it is 4096.
 pub fn direct_alignment(file: &File) -> DirectAlignment {
     let told = rustix::fs::statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
         .ok()

@@ -1,4 +1,4 @@
-//! Whether somebody else has a file open.
+//! Detects whether another process has a file open.
 
 use std::fs::File;
 use std::io;
@@ -7,17 +7,17 @@ use std::os::fd::AsRawFd;
 /// Linux, include/uapi/asm-generic/fcntl.h; the same on every architecture but PA-RISC.
 const F_SETSIG: libc::c_int = 10;
 
-/// Whether anybody else has this file open (or mapped, or executes it): then its
-/// space stays taken when its last name goes, and emptying it would take data
-/// from under their hands. `file` must be open nowhere else in this process.
+/// Whether another process has this file open (or mapped, or executes it). Then its space stays in
+/// use when its last name is removed, and emptying it would destroy data that the process uses.
+/// `file` must be open nowhere else in this process.
 ///
 /// Asked by way of a write lease, which the kernel grants only for a file that
 /// nobody else has open (Linux, fs/locks.c, `check_conflicting_open`). It is
 /// given back at once.
 ///
 /// # Errors
-/// Where it can't be told: the file is another user's and the caller lacks
-/// `CAP_LEASE`, or the file system knows no leases.
+/// Where it is unknown: the file is another user's and the caller lacks `CAP_LEASE`, or the file
+/// system knows no leases.
 pub fn open_elsewhere(file: &File) -> io::Result<bool> {
     match take(file) {
         Ok(()) => ask(file, libc::F_SETLEASE, libc::F_UNLCK).map(|()| false),

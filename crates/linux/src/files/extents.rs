@@ -30,7 +30,7 @@ impl Fiemap {
         }
     }
 
-    /// How many the kernel told.
+    /// The number of extents that the kernel returned.
     pub(super) fn told(&self) -> usize {
         self.mapped_extents as usize
     }

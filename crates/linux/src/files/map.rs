@@ -22,8 +22,7 @@ pub struct FileExtent {
     pub physical: u64,
     /// Another file or a snapshot has it too: freeing it here frees nothing.
     pub shared: bool,
-    /// It has a place on disk. What is still to be written, or lies in the
-    /// inode, has none.
+    /// It has a place on disk. Data that are still to be written, or lie in the inode, have none.
     pub on_disk: bool,
     /// It has a place on disk, and nothing was ever written there: preallocated.
     pub unwritten: bool,

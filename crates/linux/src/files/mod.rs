@@ -42,7 +42,7 @@ impl Caching {
     }
 }
 
-/// What failed with a file.
+/// An error with a file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FileError {
@@ -138,11 +138,10 @@ fn open(path: &Path, caching: Caching, access: OFlags) -> Result<File, FileError
     Ok(file)
 }
 
-/// Bytes that a file takes on disk, and that its deletion frees: its blocks,
-/// and not its length, which holes and preallocation make say something else.
-/// Blocks shared with other files (reflinks) are counted too, and on XFS what
-/// was reserved beyond the end of a file that grew by buffered writes: setting
-/// the length before writing avoids that.
+/// Bytes that a file takes on disk, and that its deletion frees: its blocks, and not its length,
+/// which holes and preallocation make say something else. It counts blocks shared with other files
+/// (reflinks) too. On XFS it counts the space that was reserved beyond the end of a file that grew
+/// by buffered writes; setting the length before writing avoids that.
 pub fn allocated_bytes(metadata: &Metadata) -> u64 {
     metadata.blocks().saturating_mul(512)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 /// on the disk when this returns. `mode`: who may do what with it, less the umask.
 ///
 /// # Errors
-/// What the kernel said; then the old one is there still.
+/// The kernel's error; then the old one is there still.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let aside = path.with_extension("new");
     // What was left by one that was killed in the middle.

@@ -18,8 +18,8 @@ const FORMAT: &str = "trimbench.owner/1";
 const LONGEST: u64 = 4096;
 const ATTEMPTS: u32 = 16;
 
-/// What `owner` holds, as JSON. Only `format` decides anything; the rest is
-/// for people and for messages.
+/// The content of `owner`, as JSON. Only `format` decides anything; the rest is for people and for
+/// messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     /// Always [`FORMAT`].

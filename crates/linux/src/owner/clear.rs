@@ -58,12 +58,12 @@ pub(super) fn remove_empty(parent: &OwnedFd, name: &str, path: &Path) -> Result<
     }
 }
 
-/// What was removed, and what was not.
+/// The names that were removed, and those that were not.
 #[derive(Debug, Default)]
 struct Found {
     /// Taken on disk by what was removed.
     bytes: u64,
-    /// What isn't ours.
+    /// Files that aren't ours.
     strangers: Vec<PathBuf>,
 }
 
@@ -162,7 +162,7 @@ fn is_our_folder(directory: &OwnedFd, folder: &OwnedFd) -> bool {
         && stat.st_dev == around.st_dev
 }
 
-/// The names in a directory of ours; none when somebody has removed it.
+/// The names in a directory of ours; none when another process has removed it.
 fn names_in(directory: &OwnedFd, path: &Path) -> Result<Vec<OsString>, OwnerError> {
     match entries(directory) {
         Err(Errno::NOENT) => Ok(Vec::new()),

@@ -20,8 +20,7 @@ use crate::patience::while_is;
 /// NFS keeps it as `.nfs*`, FUSE as `.fuse_hidden*`.
 const SOON: Duration = Duration::from_millis(100);
 
-/// A directory that this process alone works in. Dropping it lets go of it and
-/// removes nothing.
+/// A directory that this process alone works in. Dropping it releases it and removes nothing.
 #[derive(Debug)]
 pub struct Held {
     directory: OwnedFd,
@@ -30,10 +29,10 @@ pub struct Held {
     lock: Option<OwnedFd>,
 }
 
-/// What became of an attempt to hold a directory that bears a name like ours.
+/// The result of an attempt to hold a directory that bears a name like ours.
 #[derive(Debug)]
 pub enum Found {
-    /// Whoever made it is gone, and we hold it now.
+    /// Its maker is gone, and we hold it now.
     Held(Held),
     /// A living process holds it.
     InUse {

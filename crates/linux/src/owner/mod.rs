@@ -1,16 +1,15 @@
 //! A directory of our own inside the target, removed whatever happens.
 //!
-//! The directory is named `.trimbench-` and eight random letters and digits, and
-//! everything in it bears a name from a fixed list. What works with files of its
-//! own naming (a task, a deleter, fio) has a [`Folder`] in it, where all regular
-//! files are ours and nothing else is. A file `owner` says whose the directory is
-//! and is locked while that process lives; the kernel drops the lock however the
-//! process ends. So a later start can tell leftovers (an owner file of our form
-//! that nobody holds) from directories in use and from other people's.
+//! The directory is named `.trimbench-` and eight random letters and digits, and everything in it
+//! bears a name from a fixed list. A program that names its files itself (a task, a deleter, fio)
+//! has a [`Folder`] in it, where all regular files are ours and nothing else is. A file `owner`
+//! says whose the directory is and is locked while that process lives; the kernel drops the lock
+//! however the process ends. So a later start can tell leftovers (an owner file of our form that
+//! nobody holds) from directories in use and from other people's.
 //!
-//! What isn't certainly ours is left and reported. Nothing here follows a
-//! symbolic link: the directory is opened once, must belong to this user
-//! alone, and everything below it is named relative to that open directory.
+//! Files that aren't certainly ours are left and reported. Nothing here follows a symbolic link:
+//! the directory is opened once, must belong to this user alone, and everything below it is named
+//! relative to that open directory.
 //!
 //! ```
 //! use linux::files::Caching;
@@ -46,11 +45,11 @@ use rustix::io::Errno;
 
 use crate::files::{self, Caching, FileError};
 
-/// What failed with our directory.
+/// An error with our directory.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path}: {source}", path = timeline::names::shown(path))]
 pub struct OwnerError {
-    /// What was tried, e.g. `create`.
+    /// The call that failed, e.g. `create`.
     pub action: &'static str,
     /// On what.
     pub path: PathBuf,

@@ -12,7 +12,7 @@ use super::clear::{empty, entries, remove_empty};
 use super::held::{Taken, take};
 use super::names;
 
-/// What a sweep did with a directory that bears a name like ours.
+/// The result of a sweep for a directory that bears a name like ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Swept {
     /// It was ours and nobody held it: removed.

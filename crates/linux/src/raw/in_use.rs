@@ -11,7 +11,7 @@ use timeline::names;
 use crate::SysRoot;
 use crate::mounts::{self, DeviceNumber, MountError};
 
-/// Who uses a device or one of its partitions, in words; `None` when nobody is seen to.
+/// Names the users of a device or one of its partitions; `None` if there is none.
 pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountError> {
     let names = with_partitions(sys, name);
     let number_of = |name: &String| DeviceNumber::parse(&read(&sys.class(name).join("dev")));

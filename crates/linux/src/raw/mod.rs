@@ -1,8 +1,8 @@
 //! Claiming a raw block device whose data may be destroyed.
 //!
-//! A device is claimed only when nobody uses it in any way the kernel knows
-//! of, and when it holds nothing that would be recognised, or only what the
-//! caller was told to overwrite. While claimed, the kernel lets nobody mount it.
+//! A device is claimed only when nobody uses it in any way the kernel knows of. It must hold
+//! nothing that would be recognised, or only signatures that the caller allows to overwrite. While
+//! claimed, the kernel lets nobody mount it.
 
 mod in_use;
 mod signatures;
@@ -26,8 +26,8 @@ use crate::devices;
 use crate::files::Caching;
 use crate::mounts::{DeviceNumber, MountError};
 
-/// For so long a device may be busy: a process that was just killed, or just
-/// forked and hasn't run its program yet, lets go in a moment.
+/// A device may be busy for so long: a process that was just killed, or just forked and hasn't run
+/// its program yet, releases it in a moment.
 const BUSY_FOR: Duration = Duration::from_millis(500);
 
 /// Why a device isn't claimed.
@@ -89,9 +89,9 @@ impl RawDevice {
     /// `overwrite` names what may be destroyed, as [`Signature::name`] has it.
     ///
     /// # Errors
-    /// When it isn't a block device, is in use in any way (mounted, swap, held
-    /// by another device, claimed by another program), can't be written, has
-    /// no size, or holds something that `overwrite` doesn't allow.
+    /// When it isn't a block device, can't be written, has no size, or holds something that
+    /// `overwrite` doesn't allow. Also when it is in use in any way: mounted, swap, held by another
+    /// device, claimed by another program.
     pub fn claim(path: impl AsRef<Path>, overwrite: &[String]) -> Result<RawDevice, RawError> {
         let path = path.as_ref().to_path_buf();
         let failed = |source| RawError::Path {

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 /// Something found on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// What it is, e.g. `ext2/3/4`.
+    /// Its name, e.g. `ext2/3/4`.
     pub name: &'static str,
     /// Where it was found, in bytes from the device's beginning.
     pub offset_bytes: u64,

@@ -67,7 +67,7 @@ fn key(from: u64) -> [u8; ARGUMENTS] {
     bytes
 }
 
-/// What was found: `nr_items` of the key says how many.
+/// The chunks in the answer: `nr_items` of the key is their number.
 fn items(bytes: &[u8; ARGUMENTS], found: &mut Vec<Range<u64>>) {
     let long = |at: usize| -> Option<u64> {
         Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))

@@ -27,12 +27,12 @@ struct Map([u8; HEAD + RECORD * RECORDS]);
 
 /// Reads the free extents of a file system, ascending, in bytes of its data device.
 ///
-/// What is told is a moment old: others allocate and free.
+/// The answer is a moment old: others allocate and free.
 #[derive(Debug)]
 pub struct FreeSpace {
     directory: File,
     device: u32,
-    /// What is known, of which the last ends before `next`.
+    /// The known extents, of which the last ends before `next`.
     found: VecDeque<Range<u64>>,
     next: u64,
     ended: bool,
@@ -59,7 +59,7 @@ impl FreeSpace {
     /// asked for any more.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn behind(&mut self, position: u64) -> io::Result<Option<Range<u64>>> {
         loop {
             while let Some(first) = self.found.front() {

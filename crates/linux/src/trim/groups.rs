@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::SysRoot;
 
-/// What a group holds.
+/// The content of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ahead {
     /// The group.
@@ -50,8 +50,8 @@ impl Groups {
         }
     }
 
-    /// Reads on to a group, for at most so long or a line: the kernel may read each
-    /// group's bitmap from the disk. Whether it is there, or no more is told.
+    /// Reads on to a group, for at most so long or a line: the kernel may read each group's bitmap
+    /// from the disk. Whether it is there, or no more come.
     pub fn skip_to(&mut self, group: u64, at_most: Duration) -> bool {
         let began = Instant::now();
         while self.next.is_none_or(|ahead| ahead.group < group) {

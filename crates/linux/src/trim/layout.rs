@@ -39,7 +39,7 @@ pub enum Layout {
     Whole,
 }
 
-/// What must be known of a file system to trim it in windows.
+/// The facts about a file system that trimming in windows needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystem {
     /// Its UUID, as `blkid` writes it.

@@ -37,8 +37,8 @@ pub struct Range {
 /// and btrfs after each batch of them. The discards that were sent are done.
 ///
 /// # Errors
-/// What the kernel said: `EPERM` without CAP_SYS_ADMIN, `EOPNOTSUPP` or `ENOTTY`
-/// where nothing can be trimmed, `EINVAL` for a range beyond the file system.
+/// The kernel's error: `EPERM` without CAP_SYS_ADMIN, `EOPNOTSUPP` or `ENOTTY` where nothing can be
+/// trimmed, `EINVAL` for a range beyond the file system.
 pub fn fitrim(directory: &File, range: Range) -> io::Result<u64> {
     let mut range = range;
     // SAFETY: the ioctl reads and writes one such structure, and keeps no

@@ -1,4 +1,4 @@
-//! Raw devices: claimed only when nobody's data can be hurt.
+//! Raw devices: claimed only when nobody's data can be lost.
 
 use std::os::unix::fs::FileExt;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What is left, and what is put right, when a process is killed.
+//! The remains, and the repairs, when a process is killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

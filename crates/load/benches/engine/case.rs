@@ -61,7 +61,7 @@ pub(crate) const ALL: [Case; 5] = [
     },
 ];
 
-/// Who does the work.
+/// The tools that do the work.
 #[derive(Debug, Clone)]
 pub(crate) enum Tool {
     /// Our actor: every I/O timed and recorded, sampled every 100 ms.
@@ -105,7 +105,7 @@ pub(crate) fn tools(case: &Case, options: &Options) -> Vec<Tool> {
     tools
 }
 
-/// What one run of one tool cost.
+/// The cost of one run of one tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     /// Processor time in user mode per I/O, in microseconds.
@@ -163,7 +163,7 @@ impl Cpu {
         }
     }
 
-    /// What was used since.
+    /// The time used since.
     pub(crate) fn since(self, earlier: Cpu) -> Cpu {
         Cpu {
             user: self.user.saturating_sub(earlier.user),

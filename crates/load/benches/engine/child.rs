@@ -1,6 +1,5 @@
-//! Our own tools, each run in a process of its own: the kernel splits a
-//! process's time into user and system by what it saw of its whole life
-//! (`cputime_adjust`), so that an earlier run would colour a later one.
+//! Our own tools, each run in a process of its own. The kernel splits a process's time into user
+//! and system by its whole life (`cputime_adjust`), so an earlier run would colour a later one.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,9 +1,9 @@
-//! What the engine costs: processor time per I/O, ours beside a bare loop and fio.
+//! Measures the engine's cost: processor time per I/O, ours beside a bare loop and fio.
 //!
-//! Run by `make bench`, or `cargo bench -p trimbench-load --bench engine -- --help`.
-//! Every tool does the same 4 KiB random reads (or no-operations) at the same
-//! depth and batch, one after the other and around again, so that a drift of
-//! the machine meets all of them. Medians, with the range beside them.
+//! Run by `make bench`, or `cargo bench -p trimbench-load --bench engine -- --help`. Every tool
+//! does the same 4 KiB random reads (or no-operations) at the same depth and batch. The tools take
+//! turns, round after round, so that a drift of the machine meets all of them. Medians, with the
+//! range beside them.
 
 mod case;
 mod child;

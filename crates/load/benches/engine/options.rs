@@ -1,4 +1,4 @@
-//! What can be chosen.
+//! The benchmark's options.
 
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::pattern::{Pattern, PatternKind};
 
-/// What each operation does.
+/// The kind of each operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Reads a block.
@@ -98,7 +98,7 @@ pub struct Region {
 /// Reads and writes of blocks, the same size each.
 #[derive(Debug, Clone)]
 pub struct Blocks {
-    /// What each operation does.
+    /// The kind of each operation.
     pub op: Op,
     /// The order of the blocks; [`Op::Append`] is sequential whatever this is.
     pub pattern: PatternKind,

@@ -7,9 +7,8 @@ use super::uring::Uring;
 use crate::error::LoadError;
 
 impl Blocks {
-    /// The engine that would run now, and what to say where it isn't the best
-    /// one. Found out by making a queue and dropping it, so that it can be
-    /// told before there is a file; [`crate::Actor::start`] decides anew.
+    /// The engine that would run now, and what to say where it isn't the best one. It makes a queue
+    /// and drops it, so the answer is there before a file is; [`crate::Actor::start`] decides anew.
     ///
     /// # Errors
     /// [`LoadError::NoIoUring`] and [`LoadError::NoLibaio`], when it was asked

@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A lane needs little more than its system calls.
 const STACK: usize = 128 << 10;
 
-/// What one thread does, over and over.
+/// The work of one thread, over and over.
 pub(super) trait Worker: Send + 'static {
     /// One operation; `intended` is when it was due, in an open loop.
     fn operate(&mut self, intended: Option<Nanos>);

@@ -62,7 +62,7 @@ impl Queue for Libaio {
     }
 }
 
-/// Who forbids libaio, as far as it can be told.
+/// The cause that forbids libaio, as far as it is known.
 fn why_forbidden(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM) => "a seccomp filter forbids it, as some containers do".into(),

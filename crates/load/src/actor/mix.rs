@@ -15,7 +15,7 @@ pub(super) struct Mix {
 /// Draws are 32 bits.
 const ALL: u64 = 1 << 32;
 
-/// What an operation is, once it is drawn.
+/// The kind of an operation, once it is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Read,

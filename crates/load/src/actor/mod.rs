@@ -32,7 +32,8 @@ use series::Part;
 use shared::Shared;
 use uring::Uring;
 
-/// What of a series was still in flight, or due and never issued, when its actor was given up.
+/// The operations of a series that were still in flight, or due and never issued, when its actor
+/// was given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unfinished {
     /// How many operations. Where chance decides which are due, those never
@@ -172,7 +173,7 @@ fn start_blocks(
     Ok((shared, notes))
 }
 
-/// What the actor's threads have in common, with room for what is in flight on that engine.
+/// The state that the actor's threads share, with room for the operations in flight on that engine.
 fn sharing(spec: &ActorSpec, clock: Clock, engine: Engine) -> Arc<Shared> {
     let depth = spec.arrival.depth();
     let (lanes, slots) = match engine {

@@ -1,8 +1,8 @@
 //! The loops of the engines with a queue: one thread, one queue, `depth` slots.
 //!
-//! The hot path is [`Worker::push`] and [`Worker::reap`]: no allocation, no
-//! lock, one clock reading per batch pushed and one per reaping pass, and one
-//! system call that submits and waits (two with libaio).
+//! The hot path is [`Worker::push`] and [`Worker::reap`], without allocation or lock. It costs one
+//! clock reading per batch pushed and one per reaping pass. One system call submits and waits (two
+//! with libaio).
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ use crate::schedule::Schedule;
 /// A sleeping open loop looks this often whether it was stopped.
 const NAP: Duration = Duration::from_millis(100);
 
-/// One operation, as a queue is told it.
+/// One operation, as a queue takes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Io {
     /// Does nothing, and completes.

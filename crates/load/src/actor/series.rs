@@ -14,7 +14,7 @@ use crate::task::TaskSpec;
 /// One column of the record.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// What the record's head says about it, with the engine really used.
+    /// The actor's entry in the record's head, with the engine really used.
     pub info: ActorInfo,
     /// Where its operations are counted; give it to a [`Sampler`].
     pub meter: Arc<Meter>,
@@ -27,7 +27,7 @@ impl Series {
     }
 }
 
-/// What one series is, apart from the actor it belongs to.
+/// The description of one series, apart from the actor it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Part {
     /// The word for its operations.
@@ -40,8 +40,8 @@ pub(super) struct Part {
 }
 
 impl ActorSpec {
-    /// What the record's head says of its series, when it runs on that engine.
-    /// Tasks run on threads whatever is given.
+    /// The entries of its series in the record's head, when it runs on that engine. Tasks run on
+    /// threads whatever is given.
     pub fn series(&self, engine: Engine) -> Vec<ActorInfo> {
         let parts = self.parts();
         let several = parts.len() > 1;

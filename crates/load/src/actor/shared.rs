@@ -1,4 +1,4 @@
-//! What the threads of one actor, and whoever started them, know of each other.
+//! State that the threads of one actor share with the thread that started them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,7 +14,7 @@ pub(super) struct Shared {
     /// One for each series of the record.
     pub(super) meters: Vec<Arc<Meter>>,
     stop: AtomicBool,
-    /// When it was told to stop; 0 before.
+    /// When it was asked to stop; 0 before.
     stopped_at: AtomicU64,
     /// Intended start of the first operation not taken yet; `u64::MAX` in a closed loop.
     next_intended: AtomicU64,
@@ -51,7 +51,7 @@ impl Shared {
         first.map_or_else(Nanos, |_| now)
     }
 
-    /// When it was told to stop.
+    /// When it was asked to stop.
     pub(super) fn stopped_at(&self) -> Option<Nanos> {
         match self.stopped_at.load(Ordering::Acquire) {
             0 => None,

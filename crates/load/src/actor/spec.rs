@@ -1,4 +1,4 @@
-//! What an actor is told, and whether it makes sense.
+//! An actor's specification, and whether it makes sense.
 
 use super::blocks::Blocks;
 use crate::error::LoadError;
@@ -40,7 +40,7 @@ impl Arrival {
     }
 }
 
-/// What an actor does, over and over.
+/// The work of an actor, over and over.
 #[derive(Debug, Clone)]
 pub enum Work {
     /// Reads and writes blocks.
@@ -49,12 +49,12 @@ pub enum Work {
     Task(TaskSpec),
 }
 
-/// Everything an actor is told.
+/// The specification of an actor.
 #[derive(Debug, Clone)]
 pub struct ActorSpec {
     /// Its name, unique in the run.
     pub name: String,
-    /// What it does.
+    /// The actor's work.
     pub work: Work,
     /// When it does it.
     pub arrival: Arrival,

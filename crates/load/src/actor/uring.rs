@@ -86,7 +86,7 @@ impl Queue for Uring {
     }
 }
 
-/// Who forbids io_uring, as far as it can be told.
+/// The cause that forbids io_uring, as far as it is known.
 fn why_forbidden(error: &io::Error) -> String {
     let switch = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     let switch = switch.as_deref().map(str::trim).unwrap_or_default();

@@ -62,7 +62,7 @@ impl Iocb {
         }
     }
 
-    /// What comes back when the kernel doesn't even take it.
+    /// The completion of a submission that the kernel refuses.
     pub(super) fn refused(&self, errno: i32) -> IoEvent {
         IoEvent {
             data: self.data,
@@ -77,7 +77,7 @@ impl Iocb {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct IoEvent {
-    /// What the submission was given.
+    /// The value that the submission carried.
     pub data: u64,
     /// The address of the submission.
     obj: u64,

@@ -18,7 +18,7 @@ pub(super) static METHOD: Method = Method {
     continuous: false,
 };
 
-/// What is discarded.
+/// The range to discard.
 #[derive(Debug)]
 pub(super) struct Range {
     pub(super) device: Arc<File>,

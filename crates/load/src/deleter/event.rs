@@ -1,4 +1,4 @@
-//! Somebody else deletes; the file system's free space tells what that frees.
+//! Another program deletes; the growth of the file system's free space is the amount that it frees.
 
 use std::path::PathBuf;
 use std::sync::Arc;

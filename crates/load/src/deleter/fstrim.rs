@@ -1,10 +1,9 @@
-//! `FITRIM`: the device is told of all that is free on a file system.
+//! `FITRIM`: discards all free space of a file system.
 //!
-//! One call over all of it, as fstrim(8) and the weekly `fstrim.timer` make
-//! it, because that is what is under test. Windows would show progress and
-//! could be stopped, but would be another load: ext4 would do the same, XFS
-//! (Linux 6.12) would force its log for every window, and btrfs would trim all
-//! of its unallocated space again for each.
+//! One call over all of it, as fstrim(8) and the weekly `fstrim.timer` make it, because that is
+//! what is under test. Windows would show progress and could be stopped, but would be another load.
+//! ext4 would do the same. XFS (Linux 6.12) would force its log for every window, and btrfs would
+//! trim all of its unallocated space each time.
 
 use std::fs::File;
 use std::io;

@@ -65,7 +65,7 @@ pub struct DeletionOutcome {
     pub progress: DeletionProgress,
     /// The first failed call, in words.
     pub first_error: Option<String>,
-    /// Of an outside program: how it ended, and the end of what it said.
+    /// The exit of an outside program, and the end of its output.
     pub command: Option<CommandOutcome>,
     /// Whether it was given up: a call never returned.
     pub abandoned: bool,

@@ -33,7 +33,7 @@ pub(super) struct Progress {
     changed: Condvar,
 }
 
-/// What is asked for only at the end.
+/// The facts that are read only at the end.
 #[derive(Debug, Default)]
 struct Story {
     threads_started: usize,
@@ -107,7 +107,7 @@ impl Progress {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Sleeps, unless it is told to stop.
+    /// Sleeps, unless it is asked to stop.
     pub(super) fn pause(&self, length: Duration) {
         let until = Instant::now() + length;
         while !self.stopping() {
@@ -179,7 +179,7 @@ impl Progress {
         self.story().command = Some(outcome);
     }
 
-    /// What a thread marks its calls in.
+    /// Where a thread marks its calls.
     pub(super) fn call(&self, slot: usize) -> Call<'_> {
         Call {
             progress: self,

@@ -28,16 +28,16 @@ impl FreeSpace {
         })
     }
 
-    /// Bytes by which the free space has grown since; 0 if it shrank or can't be
-    /// told. btrfs counts what was freed when it commits, the others at once.
+    /// Bytes by which the free space has grown since; 0 if it shrank or is unknown. btrfs counts
+    /// what was freed when it commits, the others at once.
     pub fn freed_bytes(&self) -> u64 {
         let now = free(&self.dir).unwrap_or(self.free_bytes);
         now.saturating_sub(self.free_bytes)
     }
 }
 
-/// What is free, the part that is reserved for root included: of a full file
-/// system ext4 tells others that nothing is available until that is free again.
+/// The free space, root's reserve included. ext4 reports to other users that a full file system has
+/// nothing available until that reserve is free.
 fn free(dir: &Path) -> rustix::io::Result<u64> {
     let stat = rustix::fs::statvfs(dir)?;
     let unit = match stat.f_frsize {

@@ -1,4 +1,4 @@
-//! What can be deleted, and how: every way that production deletes.
+//! Specifications of deletions: every way that production deletes.
 //!
 //! A new way is a file beside this one, a variant here with its parameters,
 //! and its line in [`METHODS`].
@@ -23,7 +23,7 @@ use crate::error::LoadError;
 pub struct Method {
     /// Its name: lower-case letters.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// The method's effect, in one line.
     pub about: &'static str,
     /// Whether it creates and drops until its time is over, instead of
     /// deleting files that are there.
@@ -45,7 +45,7 @@ pub static METHODS: &[&Method] = &[
     &event::METHOD,
 ];
 
-/// What to delete, and how.
+/// The files to delete, and how.
 #[derive(Debug, Clone)]
 pub enum DeletionSpec {
     /// `unlink` of each file, several at a time.
@@ -55,7 +55,7 @@ pub enum DeletionSpec {
         /// Threads that take files from the list.
         parallel: NonZeroU32,
     },
-    /// What slowrm does: cut each file from its tail in chunks, then unlink it.
+    /// slowrm's way: cut each file from its tail in chunks, then unlink it.
     Truncate {
         /// The files, one after the other.
         paths: Vec<PathBuf>,
@@ -134,9 +134,9 @@ pub enum DeletionSpec {
     },
     /// `FITRIM` of a whole file system, in one call as fstrim(8) does it.
     ///
-    /// It frees nothing that wasn't free, but has the device told of it all.
-    /// Bytes are counted when the call returns. A stop can't interrupt it: the
-    /// deletion is abandoned then, and the kernel gives up when the process ends.
+    /// It frees no space that wasn't free, but discards all of it at the device. Bytes are counted
+    /// when the call returns. A stop can't interrupt it: the deletion is abandoned then, and the
+    /// kernel gives up when the process ends.
     Fstrim {
         /// Any directory of the file system.
         dir: PathBuf,
@@ -162,17 +162,17 @@ pub enum DeletionSpec {
         /// The files.
         paths: Vec<PathBuf>,
     },
-    /// Somebody else's deletion. What it frees is the growth of the file system's
-    /// free space, whoever's doing that is.
+    /// A deletion by another program. The freed amount is the growth of the file system's free
+    /// space, whatever causes it.
     Event {
-        /// What begins and ends it.
+        /// The begin and the end of the event.
         occasion: Occasion,
         /// Any directory of the file system.
         dir: PathBuf,
     },
 }
 
-/// What begins and ends an event.
+/// The begin and the end of an event: those of a command, or a person's marks.
 #[derive(Debug, Clone)]
 pub enum Occasion {
     /// An outside program and its arguments, run without a shell in a process group

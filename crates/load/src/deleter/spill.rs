@@ -1,12 +1,11 @@
 //! Temporary files of sorts and joins: create, write, unlink, again and again.
 //!
-//! What is unlinked before the kernel wrote it back never had a block on the
-//! device (delayed allocation), so nothing would be freed and discarded. A
-//! spill happens because it is larger than memory, so its data does reach the
-//! device. Ours may be smaller: each part is written back on purpose while the
-//! next is written, by `sync_file_range`. `fsync` would do as well, but it
-//! forces a commit of the journal, which no real spill asks for and which
-//! would decide when the discards come.
+//! Data that is unlinked before the kernel wrote it back never had a block on the device (delayed
+//! allocation). Nothing would then be freed and discarded. A spill happens because it is larger
+//! than memory, so its data does reach the device. Ours may be smaller: each part is written back
+//! on purpose while the next is written, by `sync_file_range`. `fsync` would do as well, but it
+//! forces a commit of the journal, which no real spill asks for and which would decide when the
+//! discards come.
 
 use std::fs::File;
 use std::io;

@@ -1,9 +1,9 @@
 //! The end of an online schema change: a table is exchanged for its
 //! replacement, then the old one is dropped.
 //!
-//! gh-ost and pt-online-schema-change end so. The order is what makes it safe:
-//! the exchange is on the device (`fsync` of the directory) before the unlink
-//! begins, so that a crash leaves the old table or the new one, never none.
+//! gh-ost and pt-online-schema-change end so. The order makes it safe: the exchange is on the
+//! device (`fsync` of the directory) before the unlink begins. So a crash leaves the old table or
+//! the new one, never none.
 
 use std::fs::File;
 use std::io;

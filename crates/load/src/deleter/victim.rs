@@ -65,7 +65,7 @@ impl Victim {
     }
 }
 
-/// What failed, as the words after "can't", and why.
+/// The failed call, as the words after "can't", and its error.
 pub(super) type Failed = (&'static str, std::io::Error);
 
 /// Allocated bytes of all of them.

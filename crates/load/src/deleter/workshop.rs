@@ -1,5 +1,5 @@
-//! What the continuous deleters share: a time to end, fresh data to write,
-//! files made and dropped, and patience with a full disk.
+//! Parts that the continuous deleters share: a time to end, fresh data to write, files made and
+//! dropped, and patience with a full disk.
 
 use std::fs::File;
 use std::io;
@@ -54,12 +54,12 @@ impl<'a> Workshop<'a> {
         }
     }
 
-    /// Whether its time isn't over, and nobody told it to stop.
+    /// Whether its time isn't over, and nobody asked it to stop.
     pub(super) fn is_open(&self) -> bool {
         !self.is_stopped() && Instant::now() < self.until
     }
 
-    /// Whether it was told to stop.
+    /// Whether it was asked to stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.progress.stopping()
     }

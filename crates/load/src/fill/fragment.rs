@@ -1,18 +1,17 @@
 //! Fragmenting a file on purpose, so that freeing it gives discards of a
 //! chosen size.
 //!
-//! Holes alone don't do: ext4's background discard (Linux 5.15 and later,
-//! `ext4_try_to_trim_range`) goes on from a freed extent to the next block
-//! *in use*, so a file punched full of holes is discarded from each extent to
-//! the end of its 128 MiB group, over and over; and btrfs keeps an extent
-//! whole while any part of it is used. So the gaps have to belong to somebody
-//! else: a file without a name, the spacer, which lives as long as it is open.
+//! Holes alone don't do. ext4's background discard (Linux 5.15 and later, `ext4_try_to_trim_range`)
+//! goes on from a freed extent to the next block *in use*. So it would discard a file punched full
+//! of holes from each extent to the end of its 128 MiB group, over and over. btrfs keeps an extent
+//! whole while any part of it is used. So the gaps have to belong to another file: the spacer, a
+//! file without a name, which lives as long as it is open.
 //!
-//! What remains: on ext4 an extent before free space, as where the allocator
-//! went on to another group, is discarded with that space, up to the group's end.
+//! One case remains: on ext4 an extent before free space is discarded with that space, up to the
+//! group's end. It occurs where the allocator went on to another group.
 //!
-//! Measured on loop devices under Linux 6.18, 1000 extents of 1 MiB: 1014
-//! discards of 1.01 MiB on ext4, 1001 of 1.00 MiB on XFS, 1027 of 0.98 MiB on btrfs.
+//! Measured on loop devices under Linux 6.18 with 1000 extents of 1 MiB: ext4 sent 1014 discards of
+//! 1.01 MiB, XFS 1001 of 1.00 MiB, btrfs 1027 of 0.98 MiB.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;

@@ -20,7 +20,7 @@ pub(crate) use data::incompressible;
 pub use fragment::overhead_per_extent;
 use layout::Layout;
 
-/// What to make.
+/// The file to make.
 #[derive(Debug, Clone)]
 pub struct FillSpec {
     /// The file, opened for reading and writing, usually new and empty; or a
@@ -52,19 +52,19 @@ pub struct FillProgress {
     pub total_bytes: u64,
 }
 
-/// What a fill did.
+/// The result of a fill.
 #[derive(Debug, Default)]
 pub struct FillReport {
     /// Bytes written.
     pub written_bytes: u64,
-    /// Whether it was told to stop; the file is unfinished then.
+    /// Whether it was asked to stop; the file is unfinished then.
     pub stopped: bool,
     /// Physically separate extents of the file, where the file system tells.
     pub extents: Option<u64>,
-    /// What keeps the extents apart: a file without a name. Hold it until the
-    /// filled file is deleted; its space is freed when it is dropped.
+    /// The file without a name that keeps the extents apart. Hold it until the filled file is
+    /// deleted; its space is freed when it is dropped.
     pub spacer: Option<File>,
-    /// What isn't as asked, in words that follow the file's name.
+    /// Deviations from the request, in words that follow the file's name.
     pub notes: Vec<String>,
 }
 

@@ -16,7 +16,7 @@ use crate::ring::Area;
 const CHUNK: u64 = 1 << 20;
 const THREADS: usize = 4;
 
-/// What direct I/O wants lengths to be a multiple of, on any device of today.
+/// Direct I/O's lengths are a multiple of this on any device of today.
 const ALIGNMENT: u64 = 4096;
 
 /// Writes all of the layout's data, or stops; gives notes.

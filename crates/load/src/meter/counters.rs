@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use super::layout::{BLOCK, BLOCKS, COUNTERS, index_of};
 
-/// Counters that only ever grow (and wrap around). A mark for each block of
-/// them that changed, and one for each group of blocks, let a reader look at
-/// nothing else: of a hundred mostly idle threads it reads a few bytes each.
+/// Counters that only ever grow (and wrap around). Each block of them that changed has a mark, and
+/// each group of blocks has one. So a reader looks at nothing else: of a hundred mostly idle
+/// threads it reads a few bytes each.
 #[derive(Debug)]
 pub struct Counters {
     counts: Box<[AtomicU32]>,
@@ -85,7 +85,7 @@ fn take(mark: &AtomicU8) -> bool {
     mark.load(Ordering::Relaxed) != 0 && mark.swap(0, Ordering::AcqRel) != 0
 }
 
-/// What [`Counters::changes`] compares with, at first.
+/// The initial value that [`Counters::changes`] compares with.
 pub fn nothing_seen() -> Box<[u32]> {
     vec![0; COUNTERS].into_boxed_slice()
 }

@@ -4,7 +4,7 @@
 //! Bounds 1 ns to 1 h, three significant digits: values below 2048 have a
 //! counter each; above, every doubling has 1024 counters.
 
-/// Longest latency that is told apart, in nanoseconds: one hour. Longer ones count as this.
+/// Longest latency that is distinguished, in nanoseconds: one hour. Longer ones count as this.
 pub const MAX_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits.

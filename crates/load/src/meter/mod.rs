@@ -1,8 +1,8 @@
-//! What an actor writes and a sampler reads, without either waiting for the other.
+//! State that an actor writes and a sampler reads, without either waiting for the other.
 //!
-//! Each thread of an actor has a [`Lane`] that it alone writes, with plain
-//! loads and stores. A slot holds the times of one operation in flight, so
-//! that its age can be told even while its thread is stuck in a system call.
+//! Each thread of an actor has a [`Lane`] that it alone writes, with plain loads and stores. A slot
+//! holds the times of one operation in flight, so that its age is known even while its thread is
+//! stuck in a system call.
 
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ pub struct Meter {
 /// Stands for [`IoFailure::Short`] in an atomic word.
 const SHORT: i64 = -1;
 
-/// What one thread of an actor writes.
+/// The part of a meter that one thread of an actor writes.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Lane {
@@ -99,7 +99,7 @@ impl Lane {
 pub enum IoFailure {
     /// The kernel returned this `errno`.
     Os(i32),
-    /// Fewer bytes were moved than asked for: the file was cut by somebody else.
+    /// Fewer bytes were moved than asked for: another process truncated the file.
     Short,
 }
 
@@ -124,7 +124,7 @@ impl Meter {
         }
     }
 
-    /// What each thread writes.
+    /// The parts that the threads write, one each.
     pub fn lanes(&self) -> &[Lane] {
         &self.lanes
     }

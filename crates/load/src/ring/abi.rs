@@ -205,7 +205,7 @@ impl Sqe {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Cqe {
-    /// What the submission was given.
+    /// The value that the submission carried.
     pub user_data: u64,
     /// Bytes moved, or minus an `errno`.
     pub res: i32,

@@ -23,9 +23,9 @@ impl Data {
         &self.bytes
     }
 
-    /// Other content, all of it: where only a part changed, a file system
-    /// that compresses several blocks together would gain by the rest. Takes
-    /// about a microsecond for 8 KiB, so do it outside of what is timed.
+    /// Other content, all of it: where only a part changed, a file system that compresses several
+    /// blocks together would gain by the rest. Takes about a microsecond for 8 KiB, so do it
+    /// outside of the timed part.
     pub(super) fn renew(&mut self) {
         self.random.fill(&mut self.bytes);
     }

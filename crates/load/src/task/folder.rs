@@ -76,7 +76,7 @@ impl Folder {
         Ok(retry_on_intr(|| rustix::fs::fsync(&self.fd))?)
     }
 
-    /// What failed on which file, while a task is being prepared.
+    /// The error of a call on a file while a task is being prepared.
     pub(super) fn failed(&self, name: &str, what: &'static str, source: io::Error) -> LoadError {
         LoadError::File {
             path: self.path.join(name),

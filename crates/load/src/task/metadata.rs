@@ -1,11 +1,10 @@
 //! `metadata`: what a mail server, a build or a package manager does with small files.
 //!
-//! Files are created, renamed, looked at and unlinked in turn, each call one
-//! operation, with a thousand of them alive at any time, so that the directory
-//! stays as large as it is. They are empty: unlinking them frees no blocks,
-//! and sends no discards. Nothing is synced, so a call waits only where the
-//! file system makes it wait, such as for a full journal. As fast as it can it
-//! would fill the journal all the time and be a load of its own on the drive.
+//! Files are created, renamed, looked at and unlinked in turn, each call one operation. A thousand
+//! of them are alive at any time, so that the directory keeps its size. They are empty: unlinking
+//! them frees no blocks, and sends no discards. Nothing is synced, so a call waits only where the
+//! file system makes it wait, such as for a full journal. As fast as it can it would fill the
+//! journal all the time and be a load of its own on the drive.
 
 use std::io;
 use std::sync::atomic::AtomicBool;

@@ -5,9 +5,9 @@
 //! single I/O: half of a stall shows only in an fsync. All of it goes through
 //! the page cache, as it does in the programs that tasks stand for.
 //!
-//! A kind of task is one file here, one entry of [`KINDS`] and one test. Its
-//! files lie in one directory and have names of lower-case letters, digits,
-//! `-` and `.`, so that what a killed run left behind can be told and removed.
+//! A kind of task is one file here, one entry of [`KINDS`] and one test. Its files lie in one
+//! directory and have names of lower-case letters, digits, `-` and `.`, so that a sweep recognises
+//! and removes the files of a killed run.
 
 use std::io;
 use std::path::PathBuf;
@@ -27,10 +27,10 @@ mod sync;
 
 pub(crate) use crate::actor::Stopwatch;
 
-/// What a task's actor is told.
+/// The specification of a task's actor.
 #[derive(Debug, Clone)]
 pub struct TaskSpec {
-    /// What it does.
+    /// The kind of task.
     pub kind: &'static Kind,
     /// An existing, empty directory of its own, on the file system under test.
     pub dir: PathBuf,
@@ -46,19 +46,19 @@ pub struct TaskSpec {
 pub struct Kind {
     /// Its name, as users give it, e.g. `append-fsync`.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// The task's work, in a sentence.
     pub about: &'static str,
     /// The parts that are timed and counted, each a series of the record: at least one.
     pub series: &'static [&'static str],
-    /// Bytes written by each operation, if nothing else is said; 0: the kind takes no block size.
+    /// Bytes written by each operation, unless set; 0: the kind takes no block size.
     pub default_block_bytes: u32,
-    /// Most bytes of each file, if nothing else is said; 0: the kind takes no size.
+    /// Most bytes of each file, unless set; 0: the kind takes no size.
     pub default_size_bytes: u64,
-    /// When it is done, if nothing else is said.
+    /// When it is done, unless set.
     pub default_arrival: Arrival,
-    /// Prepares the task of one thread, `lane` from 0 on, and makes durable
-    /// what it prepared; each lane has a seed of its own. What takes longer
-    /// than a moment ends with [`LoadError::Stopped`] once `stop` is set.
+    /// Prepares the task of one thread, `lane` from 0 on, and makes durable what it prepared; each
+    /// lane has a seed of its own. Preparation that takes longer than a moment ends with
+    /// [`LoadError::Stopped`] once `stop` is set.
     pub(crate) start: fn(&TaskSpec, lane: u32, seed: u64, stop: &AtomicBool) -> Prepared,
 }
 
@@ -82,7 +82,7 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().copied().find(|kind| kind.name == name)
 }
 
-/// What one thread does, over and over.
+/// The work of one thread, over and over.
 pub(crate) trait Task: Send {
     /// One operation. Each part that is to be timed and counted goes through
     /// [`Stopwatch::time`]; what isn't should be short, for nobody sees it

@@ -96,8 +96,8 @@ impl Overwrite {
     }
 }
 
-/// Writes the whole file and makes it durable, unless it is told to stop;
-/// whether it did. A failure tells how far it came.
+/// Writes the whole file and makes it durable, unless it is asked to stop; returns whether it did.
+/// An error carries the progress so far. A failure tells how far it came.
 fn fill(file: &File, len: u64, seed: u64, stop: &AtomicBool) -> Result<bool, (u64, io::Error)> {
     let mut data = Data::new(PIECE, seed);
     let mut written = 0;

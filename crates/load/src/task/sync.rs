@@ -1,13 +1,12 @@
 //! `syncfs`, `sync`: what a package manager, a backup or an impatient person does.
 //!
-//! Each operation makes the call twice in a row and has two series, `first`
-//! and `again`: what the first had to wait for, and what was still to be
-//! waited for when it had just returned, which should be next to nothing.
-//! "Issue with my SSD + btrfs + discard" (2013) measured 7.0 s and then 9.1 s
-//! for one file system, and 19.2 s and then 16.9 s for all of them.
+//! Each operation makes the call twice in a row and has two series, `first` and `again`. The second
+//! call should have next to nothing to wait for, since the first has just returned. "Issue with my
+//! SSD + btrfs + discard" (2013) measured 7.0 s and then 9.1 s for one file system, and 19.2 s and
+//! then 16.9 s for all of them.
 //!
-//! The actor writes nothing: what it waits for is what others wrote or freed.
-//! So do it seldom; a second is long enough for something to have gathered.
+//! The actor writes nothing: it waits for data that others wrote or freed. So use it seldom; enough
+//! gathers in a second.
 
 use std::io;
 
@@ -39,8 +38,8 @@ pub(super) static SYNCFS: Kind = Kind {
     },
 };
 
-/// `sync`, twice. It writes back every file system of the machine, so it is
-/// felt by everybody on it, and waits for drives that aren't tested.
+/// `sync`, twice. It writes back every file system of the machine, so it slows down all its users,
+/// and waits for drives that aren't tested.
 pub(super) static SYNC: Kind = Kind {
     name: "sync",
     about: "syncs all file systems of the machine twice in a row; the second should take next to no time",

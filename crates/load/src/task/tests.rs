@@ -27,7 +27,7 @@ fn spec(kind: &'static Kind, dir: &Path, arrival: Arrival) -> ActorSpec {
     }
 }
 
-/// What is in a directory: name and length of each file.
+/// The content of a directory: name and length of each file.
 fn files(dir: &Path) -> BTreeMap<String, u64> {
     let entries = std::fs::read_dir(dir).expect("readable");
     let file = |entry: io::Result<std::fs::DirEntry>| {

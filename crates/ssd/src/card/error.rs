@@ -12,7 +12,7 @@ pub enum CardError {
     Syntax {
         /// Where.
         at: Place,
-        /// What TOML's parser says.
+        /// The message of TOML's parser.
         why: String,
     },
     /// A key that no card has.
@@ -20,15 +20,15 @@ pub enum CardError {
     UnknownKey {
         /// Where; empty for an override.
         at: At,
-        /// What was given.
+        /// The key in the text.
         key: String,
-        /// What may have been meant.
+        /// A known key with a similar name.
         nearest: Option<String>,
     },
     /// A key's bare name that is in several sections.
     #[error("'{key}' could be {}: give the section too", .candidates.join(" or "))]
     Ambiguous {
-        /// What was given.
+        /// The key in the text.
         key: String,
         /// The paths it could stand for.
         candidates: Vec<&'static str>,
@@ -40,7 +40,7 @@ pub enum CardError {
         at: At,
         /// The key.
         key: String,
-        /// What it should be.
+        /// The expected value.
         why: String,
     },
     /// A value that its key doesn't take.
@@ -50,7 +50,7 @@ pub enum CardError {
         at: At,
         /// The key's path.
         key: &'static str,
-        /// What is wrong with it.
+        /// The fault of the value.
         why: String,
     },
     /// A figure that every card must give.
@@ -58,13 +58,13 @@ pub enum CardError {
     Missing {
         /// The key.
         key: &'static str,
-        /// What it means.
+        /// The figure's meaning.
         about: &'static str,
     },
     /// An override without `=`.
     #[error("'{text}' is no override: give KEY=VALUE, e.g. a=2ms")]
     NoOverride {
-        /// What was given.
+        /// The text of the value.
         text: String,
     },
 }

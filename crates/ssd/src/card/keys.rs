@@ -8,7 +8,7 @@ pub struct Key {
     pub path: &'static str,
     /// Its value where a card doesn't give it; `None`: a card must.
     pub default: Option<&'static str>,
-    /// What it means, in a line.
+    /// The figure's meaning, in a line.
     pub about: &'static str,
 }
 

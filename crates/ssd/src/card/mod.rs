@@ -80,7 +80,7 @@ impl Card {
         &self.name
     }
 
-    /// What drive this is and what is special about it, in a sentence or two.
+    /// The drive's model and its peculiarities, in a sentence or two.
     pub fn about(&self) -> &str {
         &self.about
     }
@@ -106,24 +106,24 @@ pub struct Figures {
     pub read: Transfer,
     /// Writes.
     pub write: Transfer,
-    /// What writes leave to be done in the background.
+    /// Work that writes leave for the background.
     pub fold: Fold,
-    /// What a flush costs, after the writes before it have completed.
+    /// Time of a flush, after the writes before it have completed.
     pub flush: Duration,
     /// The unit of the drive's map. A write maps every granule it touches, a
     /// discard unmaps only those it covers whole. At least 512 bytes.
     pub granule: u64,
 }
 
-/// What a read or a write costs.
+/// The cost of a read or a write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
     /// The time of the smallest one on an idle drive.
     pub latency: Duration,
-    /// What its size adds.
+    /// Additional time for its size.
     pub per_mib: PerMib,
-    /// How many are worked at at once; the others wait. At least 1. So the
-    /// drive's highest rate is `parallelism / latency`.
+    /// How many run at once, at least 1. The rest wait. So the drive's highest rate
+    /// is `parallelism / latency`.
     pub parallelism: u32,
     /// Standard deviation of the time, as a share of it. At most 0.33.
     pub jitter: f64,
@@ -142,17 +142,17 @@ pub struct Fold {
     pub read_share: f64,
 }
 
-/// What a discard costs and whom it holds up:
-/// S = a + b·mapped + b_unmapped·unmapped + per_range·ranges.
+/// The cost of a discard and its effect on other I/O: S = a + b·mapped + b_unmapped·unmapped +
+/// per_range·ranges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Discard {
-    /// What each command costs.
+    /// Time of each command.
     pub a: Duration,
-    /// What mapped space costs.
+    /// Time for mapped space.
     pub b: PerMib,
-    /// What space costs that holds nothing.
+    /// Time for space that holds nothing.
     pub b_unmapped: PerMib,
-    /// What each range of a command costs.
+    /// Time for each range of a command.
     pub per_range: Duration,
     /// The most ranges in a command. At least 1.
     pub max_ranges: u32,
@@ -164,7 +164,7 @@ pub struct Discard {
     pub jitter: f64,
     /// A range below this length is ignored (and costs its `a` all the same).
     pub smallest: u64,
-    /// What a read returns where a discard was.
+    /// The content that a read returns where a discard was.
     pub read_after_trim: ReadAfterTrim,
 }
 
@@ -201,9 +201,9 @@ pub enum Queue {
         /// 0 to 1.
         phi: f64,
     },
-    /// ATA without queued TRIM: TRIM and flush are not NCQ commands, so the
-    /// host waits until nothing is under way, sends the one command alone, and
-    /// holds everything that comes later until it is done (φ = 1).
+    /// ATA without queued TRIM: TRIM and flush are not NCQ commands. The host waits until nothing
+    /// is under way and sends the one command alone. Everything later waits until it is done (φ =
+    /// 1).
     NonNcqDrain,
     /// Up to `k` discards at once, in no order with reads and writes.
     Parallel {
@@ -214,7 +214,7 @@ pub enum Queue {
     },
 }
 
-/// What a read returns where a discard was, until the next write.
+/// The content that a read returns where a discard was, until the next write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadAfterTrim {
     /// Zeros (ATA: RZAT; NVMe: DLFEAT 1).

@@ -177,7 +177,7 @@ impl Reader<'_> {
     }
 }
 
-/// A table's keys in the order of the text, so that the first mistake is told.
+/// A table's keys in the order of the text, so that the first mistake is reported.
 fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<(&'a str, Range<usize>, &'a Cell<'i>)> {
     let mut cells: Vec<_> = table
         .iter()

@@ -30,7 +30,7 @@ impl PerMib {
         self.nanos
     }
 
-    /// What so many bytes cost, in nanoseconds.
+    /// The cost of so many bytes, in nanoseconds.
     pub fn nanos_for(self, bytes: u64) -> f64 {
         self.nanos * (bytes as f64 / units::MIB as f64)
     }

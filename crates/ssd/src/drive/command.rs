@@ -1,4 +1,4 @@
-//! What goes into a drive and what comes out.
+//! Commands for a drive, and their completions.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub(super) u64);
 
-/// What a drive is asked to do. Ranges are in bytes.
+/// A command for a drive. Ranges are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Read a range.
@@ -27,7 +27,7 @@ pub enum Command {
 pub struct Completion {
     /// Which.
     pub id: Id,
-    /// What it was.
+    /// The command that completed.
     pub command: Command,
     /// When the drive got it.
     pub submitted: Time,
@@ -74,7 +74,7 @@ pub enum Refused {
     },
 }
 
-/// What a drive has done so far.
+/// The work of a drive so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Reads completed.

@@ -1,4 +1,4 @@
-//! Who may start now, and how long it takes: all rules of the queue.
+//! All rules of the queue: which command may start now, and how long it takes.
 
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -11,7 +11,7 @@ pub(super) struct Map {
     capacity: u64,
 }
 
-/// What a drive makes of one range of a discard.
+/// The effect of one range of a discard on the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Taken {
     /// These bytes: whole granules.
@@ -47,8 +47,8 @@ impl Map {
             .insert(start..end.unwrap_or(self.capacity).min(self.capacity));
     }
 
-    /// What of a range can be unmapped: the granules that it covers whole (the
-    /// drive's last one may be cut short by its end), unless it is too short.
+    /// The part of a range that can be unmapped: the granules that it covers whole, unless it is
+    /// too short. The drive's end may cut its last granule.
     pub(super) fn take(&self, range: &Range<u64>, granule: u64, smallest: u64) -> Taken {
         if range.end.saturating_sub(range.start) < smallest.max(1) {
             return Taken::Ignored;

@@ -1,7 +1,7 @@
 //! A drive in time: commands go in with a time, completions come out with one.
 //!
-//! There is no clock here. Whoever drives the model says what time it is, a
-//! simulation the time of the next event, a block device its real clock:
+//! There is no clock here. The caller passes the time. A simulation passes the time of the next
+//! event, a block device its real clock:
 //!
 //! ```
 //! use ssd::{Command, Drive, Time, profiles};
@@ -20,10 +20,9 @@
 //! assert_eq!(done[1].started, done[0].completed);
 //! ```
 //!
-//! A stall is nothing that this model knows of. It has queues, and rules for
-//! who may start ([`Queue`](crate::Queue)); a reader that keeps 8 reads in
-//! flight beside back-to-back discards sees 8 reads for each discard because
-//! that is what these rules come to.
+//! A stall is nothing that this model knows of. It has queues, and rules for which command may
+//! start ([`Queue`](crate::Queue)). These rules alone give a reader with 8 reads in flight 8 reads
+//! for each of several back-to-back discards.
 
 mod command;
 mod dispatch;
@@ -51,7 +50,7 @@ pub struct Drive {
     figures: Figures,
     map: Map,
     rng: Rng,
-    /// The latest time anybody told.
+    /// The latest time that a caller passed.
     now: Time,
     next_id: u64,
     reads: Lane,
@@ -65,7 +64,7 @@ pub struct Drive {
     /// Until then it works in the background, and reads are slower.
     folding_until: Time,
     events: BinaryHeap<Reverse<Event>>,
-    /// Completed, but not yet told.
+    /// Completed, but not yet returned.
     done: Vec<Completion>,
     stats: Stats,
 }
@@ -110,8 +109,8 @@ impl Drive {
         }
     }
 
-    /// Marks a range as mapped, as if it had been written long ago. What lies
-    /// beyond the drive's end is left out.
+    /// Marks a range as mapped, as if it had been written long ago. The part beyond the drive's end
+    /// is left out.
     pub fn premap(&mut self, range: Range<u64>) {
         let end = range.end.min(self.map.capacity());
         self.map.write(range.start..end, self.figures.granule);
@@ -128,7 +127,7 @@ impl Drive {
         self.map.capacity()
     }
 
-    /// What everything costs.
+    /// The costs of all commands.
     pub fn figures(&self) -> &Figures {
         &self.figures
     }
@@ -158,7 +157,7 @@ impl Drive {
         self.blocked_until = self.now;
     }
 
-    /// What it has done so far.
+    /// The drive's work so far.
     pub fn stats(&self) -> Stats {
         self.stats
     }
@@ -171,8 +170,8 @@ impl Drive {
             .sum()
     }
 
-    /// Hands a command to the drive. A time before one that was told already
-    /// counts as that one: time never goes backwards here.
+    /// Hands a command to the drive. A time before an earlier call's counts as that one: time never
+    /// goes backwards here.
     ///
     /// # Errors
     /// If the drive doesn't take such a command; then nothing has happened.

@@ -6,16 +6,16 @@ use timeline::units;
 use super::{Barrier, Figure, Fit};
 use crate::card::{Card, CardError, Entry, Note, Sure};
 
-/// Cost of a MiB where only one size was seen: 256 entries of a map of 4-KiB
-/// units at 32.5 ns each, as on both drives whose cost by size is known (Samsung
-/// 870 EVO 33 ns, Crucial T500 32 ns; iostat logs of 2024).
+/// Cost of a MiB where only one size was seen: 256 entries of a map of 4-KiB units at 32.5 ns each.
+/// Both drives whose cost by size is known have that (Samsung 870 EVO 33 ns, Crucial T500 32 ns;
+/// iostat logs of 2024).
 const USUAL_US_PER_MIB: f64 = 8.32;
 
 /// Why nothing is served beside a discard, whatever a drive could do.
 const SENT_ALONE: &str =
     "Linux sends its TRIM outside of the queue, when every other command is done";
 
-/// What a card says of its making.
+/// A card's account of how it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     /// The card's name.
@@ -29,9 +29,9 @@ pub struct Made {
 impl Fit {
     /// The card of the drive that was measured.
     ///
-    /// It has every figure that a simulated drive needs. What isn't identifiable
-    /// is laid out so that discards of the measured sizes take the measured time,
-    /// and counts as assumed or as a bound, with the reason as its source.
+    /// It has every figure that a simulated drive needs. Figures that aren't identifiable are
+    /// chosen so that discards of the measured sizes take the measured time. They count as assumed
+    /// or as a bound, with the reason as their source.
     ///
     /// # Errors
     /// If a figure is so large that no card can hold it.

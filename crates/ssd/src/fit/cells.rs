@@ -8,9 +8,8 @@
 //! - the time that passed, where several were in flight all the time: the device
 //!   was busy throughout, whatever each of them waited.
 //!
-//! How many were in flight on average is told by Little's law: the sum of the
-//! waits divided by the time. Where neither is sure (a burst that is over within
-//! an interval), there is only a bound.
+//! Little's law gives the average number in flight: the sum of the waits divided by the time. Where
+//! neither is sure (a burst that is over within an interval), there is only a bound.
 
 use std::ops::Range;
 
@@ -26,9 +25,9 @@ const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
 /// About so many cells are made of a device's discards.
 const CELLS: u64 = 64;
 
-/// A cell has at least this sum of waits where it can be had, in milliseconds: the
-/// kernel tells whole ones. What it cuts from one cell is in the next, so this says how well
-/// one of them is known, not their sum.
+/// A cell has at least this sum of waits where it can be had, in milliseconds: the kernel tells
+/// whole ones. The part that it cuts from one cell is in the next, so this is the accuracy of one
+/// of them, not of their sum.
 const ENOUGH_MS: u64 = 10;
 
 /// At most so many discards in flight on average count as one at a time: waits
@@ -58,30 +57,30 @@ pub(super) struct Cell {
     pub(super) queued: bool,
 }
 
-/// What one record has.
+/// The discards of one record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Evidence {
-    /// What can be computed with.
+    /// The cells that enter the fit.
     pub(super) cells: Vec<Cell>,
     /// Everything, to bound it where there are no cells.
     pub(super) all: All,
     /// Devices that discarded.
     pub(super) devices: usize,
-    /// Whether somebody kept several operations in flight beside them: on a drive
-    /// that drains its queue first, a discard waits for those.
+    /// Whether readers kept several operations in flight beside them: on a drive that drains its
+    /// queue first, a discard waits for those.
     pub(super) disturbed: bool,
-    /// What was deleted, in MiB; 0 where the record doesn't tell.
+    /// Deleted MiB; 0 where the record doesn't have them.
     pub(super) freed_mib: f64,
 }
 
-/// What is discarded beyond this multiple of what was deleted is free space beside it.
+/// Discards beyond this multiple of the deleted bytes are free space beside them.
 const BESIDE: f64 = 1.05;
 
 impl Evidence {
-    /// How much free space was discarded beside what was deleted, in MiB; `None`: next
-    /// to nothing. ext4 trims on to the next block in use (fs/ext4/mballoc.c,
-    /// `ext4_try_to_trim_range`), whether the drive has anything there or not. Of several
-    /// drives that can't be told: mirrors discard each.
+    /// How much free space was discarded beside what was deleted, in MiB; `None`: next to nothing.
+    /// ext4 trims on to the next block in use (fs/ext4/mballoc.c, `ext4_try_to_trim_range`),
+    /// whether the drive has anything there or not. It is unknown for several drives: mirrors
+    /// discard each.
     pub(super) fn beside_mib(&self) -> Option<f64> {
         let told = self.devices <= 1 && self.freed_mib > 0.0;
         let beside = told && self.all.mib > BESIDE * self.freed_mib;
@@ -119,7 +118,7 @@ pub(super) struct All {
     pub(super) span_us: f64,
 }
 
-/// What the discards of a record's own deletion took.
+/// The cells of the discards of a record's own deletion.
 pub(super) fn of(record: &RunRecord) -> Evidence {
     let range = window(record);
     let columns = &record.intervals.devices;
@@ -176,11 +175,11 @@ fn window(record: &RunRecord) -> Range<usize> {
     first..end.max(first)
 }
 
-/// Whether whoever discards has one in flight: ext4 waits for each, btrfs waits for each
-/// piece within its commit (fs/btrfs/extent-tree.c, `btrfs_issue_discard`), and so do a
-/// deleter that frees and commits piece by piece, if each makes one discard, and
-/// BLKDISCARD in steps that the device takes whole. XFS sends at once what a commit
-/// freed in several places. So it is told from which mean size on; `None`: never.
+/// From which mean size on discards come one at a time; `None`: never. ext4 waits for each, and
+/// btrfs waits for each piece within its commit (fs/btrfs/extent-tree.c, `btrfs_issue_discard`). A
+/// deleter that frees and commits piece by piece waits if each piece makes one discard. BLKDISCARD
+/// waits in steps that the device takes whole. XFS sends at once what a commit freed in several
+/// places.
 fn one_at_a_time(record: &RunRecord, discards: u64) -> Option<f64> {
     let head = &record.head;
     let method = |path: &str| head.scenario.pointer(&format!("/deletion/method/{path}"));
@@ -230,8 +229,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// On average, by Little's law. What the first interval completes was begun
-    /// one wait before it.
+    /// On average, by Little's law. The operations that complete in the first interval began one
+    /// wait before it.
     fn in_flight(&self) -> f64 {
         let seconds = self.seconds + self.wait_s();
         self.wait_ms as f64 / 1e3 / seconds.max(f64::MIN_POSITIVE)
@@ -390,7 +389,7 @@ impl All {
         self.span_us += (draft.seconds + draft.wait_s()) * 1e6;
     }
 
-    /// What one takes at most, in microseconds.
+    /// The most that one takes, in microseconds.
     pub(super) fn at_most_us(&self) -> Option<f64> {
         (self.discards > 0.0).then(|| self.wait_us.min(self.span_us) / self.discards)
     }

@@ -1,4 +1,4 @@
-//! What each discard and each MiB costs, or why it can't be told.
+//! Finds the cost of each discard and each MiB, or the reason why it is unknown.
 
 use super::cells::{All, Cell};
 use super::figure::{self, Estimate, Figure};
@@ -22,12 +22,12 @@ const APART: f64 = 1.5;
 /// Sizes that differ by no more than this share are the same.
 pub(super) const SAME_SIZE: f64 = 0.05;
 
-/// A discard that takes no longer than so many reads is no dearer than the work
-/// of the machine around it: which of both it is can't be told.
+/// A discard that takes no longer than so many reads costs no more than the work of the machine
+/// around it, and the two can't be separated.
 const READS: f64 = 4.0;
 
-/// And what each discard costs can't be told where the smallest takes no longer than
-/// so many: what a busy machine adds to a command is a read's time and more.
+/// The cost of each discard is unknown where the smallest takes no longer than so many reads: a
+/// busy machine adds a read's time and more to a command.
 const READS_EACH: f64 = 2.0;
 
 /// Why only a bound is known where nothing can be computed with.
@@ -55,7 +55,7 @@ pub(super) fn all_cells(records: &[Vec<Cell>]) -> All {
     all
 }
 
-/// What discards cost.
+/// The cost of discards.
 pub(super) struct Costs {
     /// The discards that tell it: those that can be computed with, or all.
     pub(super) of: All,
@@ -93,7 +93,7 @@ pub(super) fn sizes(records: &[Vec<Cell>]) -> (f64, f64) {
     })
 }
 
-/// What they cost, as far as the cells tell it.
+/// The cost of discards, as far as the cells show it.
 pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &Reads) -> Costs {
     let Some(service_us) = service(records) else {
         let cells = records.iter().any(|cells| !cells.is_empty());

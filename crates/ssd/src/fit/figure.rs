@@ -53,10 +53,10 @@ pub enum Figure {
     AtMost {
         /// The bound.
         bound: f64,
-        /// Why no more can be told.
+        /// Why no more is known.
         why: String,
     },
-    /// It can't be told.
+    /// It is unknown.
     Unknown {
         /// Why.
         why: String,

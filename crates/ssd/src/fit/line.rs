@@ -1,12 +1,11 @@
 //! S = a + b·L through cells, robustly, and how sure it is.
 //!
-//! A cell is a sum: n discards of B MiB together take a·n + b·B. Both costs are
-//! found by least squares on that, weighed by the inverse of the time's variance
-//! (each discard's scatter is a share of its time), with Huber's weights so that
-//! a few cells in which something else happened don't count; neither is below 0.
-//! The confidence is that of the bootstrap: the same again, some hundred times,
-//! with cells drawn at random from each record; and because that is too narrow where
-//! they are few, as much wider as Student's t is than the normal distribution's.
+//! A cell is a sum: n discards of B MiB together take a·n + b·B. Both costs come from least squares
+//! on that, weighed by the inverse of the time's variance (each discard's scatter is a share of its
+//! time). Huber's weights keep a few disturbed cells from counting. Neither cost is below 0. The
+//! confidence comes from the bootstrap: some hundred repeats, with cells drawn at random from each
+//! record. That is too narrow where cells are few, so it is widened as Student's t is wider than
+//! the normal distribution.
 
 use timeline::compare::student_95;
 
@@ -25,7 +24,7 @@ const HUBER: f64 = 1.345;
 /// tells.
 const SCATTER: f64 = 0.05;
 
-/// What the normal distribution's 95 % lie within, in deviations.
+/// 95 % of the normal distribution lie within so many deviations.
 const NORMAL_95: f64 = 1.96;
 
 /// A line.
@@ -38,7 +37,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What a discard of a size takes, in microseconds.
+    /// The time of a discard of a size, in microseconds.
     pub(super) fn at(&self, mib: f64) -> f64 {
         self.a_us + self.b_us * mib
     }
@@ -48,7 +47,7 @@ impl Line {
         Line::robust(cells, |sums| sums.line())
     }
 
-    /// What a discard takes, where all have about the same size.
+    /// The time of a discard, where all have about the same size.
     pub(super) fn level(cells: &[Cell]) -> f64 {
         Line::robust(cells, |sums| sums.only_a()).a_us
     }
@@ -147,10 +146,10 @@ impl Sums {
     }
 }
 
-/// What `figure` makes of the cells, with the confidence of the bootstrap.
-/// Each record's cells are drawn from by themselves, so that none of the sizes
-/// of a ladder is missing; and each time is off by what the kernel rounds. A cell that is
-/// its record's only one tells nothing of its scatter, so some is assumed.
+/// The result of `figure` on the cells, with the confidence of the bootstrap. Each record's cells
+/// are drawn from by themselves, so that none of the sizes of a ladder is missing; and each time is
+/// off by what the kernel rounds. A cell that is its record's only one tells nothing of its
+/// scatter, so some is assumed.
 pub(super) fn bootstrap<const N: usize>(
     records: &[&[Cell]],
     figure: impl Fn(&[Cell]) -> [f64; N],

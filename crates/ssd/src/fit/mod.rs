@@ -1,8 +1,7 @@
 //! From records to what the discards cost: S = a + b·L, φ, and the kind of queue.
 //!
-//! A stall that was measured once says what *that* deletion cost. What another
-//! one will cost follows from the drive's own figures, and this module reads them
-//! off records, as far as they can be told:
+//! A stall that was measured once says what *that* deletion cost. The cost of another one follows
+//! from the drive's own figures, and this module reads them from records:
 //!
 //! 1. `cells`: how long the device was busy with which discards, whatever they
 //!    waited for each other;
@@ -11,11 +10,11 @@
 //!    the bootstrap's confidence;
 //! 4. `reads`: what a read takes beside no discards;
 //! 5. `costs`: which of all that is known, which only bounded, and why;
-//! 6. `share`: φ and the barrier, from what the judge says that others lost;
+//! 6. `share`: φ and the barrier, from the judge's figure for the loss of the foreground;
 //! 7. `card`: all that as a device card, to be tried out on a simulated drive.
 //!
-//! What can't be told is a [`Figure`] that says why, or a bound. It is pure, and
-//! the same records give the same figures.
+//! An unknown figure is a [`Figure`] with the reason, or a bound. It is pure, and the same records
+//! give the same figures.
 
 mod card;
 mod cells;
@@ -42,7 +41,7 @@ use cells::{All, Cell, Evidence};
 use costs::{BENT, SAME_SIZE, SURE, all_cells, costs, service, sizes};
 use line::Line;
 
-/// What the discards of some records cost.
+/// The cost of the discards of some records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     /// The service time at each size that occurred, from the smallest to the largest.
@@ -53,19 +52,19 @@ pub struct Fit {
     pub at_mib: f64,
     /// How many discards it rests on.
     pub discards: u64,
-    /// What each discard costs, in microseconds.
+    /// Time of each discard, in microseconds.
     pub a_us: Figure,
-    /// What each MiB costs, in microseconds.
+    /// Time of each MiB, in microseconds.
     pub b_us_per_mib: Figure,
     /// The line through all rungs, also where a or b isn't sure.
     line: Option<Line>,
     /// How far the rungs in between lie off the line, as a share; `None` without a
     /// line or rungs in between.
     pub bend: Option<f64>,
-    /// How much the times of single discards differ, as a share of them; `None` where that
-    /// can't be told.
+    /// How much the times of single discards differ, as a share of them; `None` where that is
+    /// unknown.
     pub jitter: Option<f64>,
-    /// What discards do to others.
+    /// The effect of discards on the foreground.
     pub share: Share,
     /// How the kernel sends TRIM to the drives, where they are ATA drives and it is
     /// the same for all.
@@ -101,8 +100,8 @@ pub fn fit(records: &[&RunRecord]) -> Result<Fit, FitError> {
     fit_seen(&seen?)
 }
 
-/// A verdict whose `fit` holds what can be told of the record's discards, in the
-/// record's time; what the judge says of the barrier stays.
+/// A verdict whose `fit` holds the known figures of the record's discards, in the record's time.
+/// The judge's figures for the barrier stay.
 pub fn joined(verdict: Verdict, record: &RunRecord) -> Verdict {
     let fit = fit_seen(&[Seen::as_it_is(record, verdict.clone())]);
     Verdict {
@@ -192,8 +191,8 @@ fn fit_seen(seen: &[Seen<'_>]) -> Result<Fit, FitError> {
     Ok(fit)
 }
 
-/// The cells of each record; those beside which somebody read as fast as it
-/// could are left out where the others cover the same sizes. Also says whether
+/// The cells of each record, and whether none of them is disturbed. Cells beside which readers read
+/// as fast as they could are left out where the others cover the same sizes. Also says whether
 /// nobody did so beside what is left.
 fn undisturbed(evidence: &[&Evidence]) -> (Vec<Vec<Cell>>, bool) {
     let cells = |alone: bool| -> Vec<Vec<Cell>> {
@@ -209,10 +208,9 @@ fn undisturbed(evidence: &[&Evidence]) -> (Vec<Vec<Cell>>, bool) {
     }
 }
 
-/// What a record's discards took, whatever they waited for others. A drive that
-/// drains its queue first lets a discard wait for the reads in flight: if nobody
-/// disturbed discards of that size elsewhere, those tell; else it is that much less
-/// at least.
+/// The time of a record's discards, without their waits for other I/O. A drive that drains its
+/// queue first lets a discard wait for the reads in flight. Undisturbed discards of that size then
+/// give the time; without them it is that much less at least.
 fn beside_others(
     evidence: &Evidence,
     alone: bool,
@@ -236,8 +234,8 @@ fn beside_others(
 }
 
 impl Fit {
-    /// What a discard of so many bytes takes at most, in microseconds, as far as it
-    /// is known: what was seen at about that size, else of all.
+    /// The most that a discard of so many bytes takes, in microseconds, as far as it is known: as
+    /// observed at about that size, else at any size.
     pub fn service_at_most_us(&self, bytes: u64) -> Option<f64> {
         let mib = bytes as f64 / units::MIB as f64;
         let alike = |p: &&Point| (p.mib / mib).max(mib / p.mib) <= points::ALIKE;
@@ -279,7 +277,7 @@ impl Fit {
     }
 }
 
-/// How TRIM is sent to all of the leaves; `None` where they differ or it isn't told.
+/// How TRIM is sent to all of the leaves; `None` where they differ or it is unknown.
 fn ata_trim(seen: &[Seen<'_>]) -> Option<AtaTrim> {
     let devices = seen.iter().flat_map(|seen| &seen.record.head.devices);
     let mut leaves = devices.filter(|d| d.leaf).map(|d| d.discard.ata_trim);

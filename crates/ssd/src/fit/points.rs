@@ -1,4 +1,4 @@
-//! What discards of about the same size took: the ladder's rungs.
+//! The times of discards of about the same size: the ladder's rungs.
 
 use timeline::units::{self, MIB};
 

@@ -74,7 +74,7 @@ impl Quiet {
         })
     }
 
-    /// What they come to.
+    /// The reads' figures.
     pub(super) fn reads(&self) -> Reads {
         if self.us.is_empty() {
             return Reads {

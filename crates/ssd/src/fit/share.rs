@@ -1,4 +1,4 @@
-//! What discards do to others: φ, and whether they are a barrier.
+//! Finds the effect of discards on the foreground: φ, and whether they are a barrier.
 
 use timeline::verdict::{Finding, Foreground};
 use timeline::{RunRecord, Verdict};
@@ -28,9 +28,9 @@ pub struct Share {
     pub ops_per_discard: Option<f64>,
     /// Foreground operations in flight.
     pub depth: Option<u32>,
-    /// Time that others lost for each discard, in microseconds.
+    /// Time that the foreground lost for each discard, in microseconds.
     pub lost_us: Option<f64>,
-    /// What the judge says of it, with its intervals.
+    /// The judge's figures, with their intervals.
     pub judged: timeline::verdict::Fit,
 }
 
@@ -40,9 +40,9 @@ pub enum Barrier {
     /// They are: between two of them as many operations completed as were in
     /// flight.
     Batches,
-    /// They are: the others lost about as much time as the discards took.
+    /// They are: the foreground lost about as much time as the discards took.
     TimeLost,
-    /// They aren't: the others lost much less time than the discards took.
+    /// They aren't: the foreground lost much less time than the discards took.
     None,
 }
 
@@ -52,7 +52,7 @@ impl Share {
         self.barrier.map(|barrier| barrier != Barrier::None)
     }
 
-    /// What a barrier, or none, is concluded from, in words.
+    /// The figures from which a barrier, or none, is concluded, in words.
     pub fn seen(&self) -> String {
         let depth = self.depth.unwrap_or(0);
         let between = self.ops_per_discard.map_or_else(String::new, |ops| {
@@ -102,7 +102,7 @@ pub(super) fn best(shares: Vec<Share>) -> Share {
     }
 }
 
-/// What one record tells; `service_us` is what its discards took each, if known.
+/// The share that one record shows; `service_us` is the time of each of its discards, if known.
 pub(super) fn of(
     record: &RunRecord,
     verdict: &Verdict,

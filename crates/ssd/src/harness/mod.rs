@@ -1,11 +1,10 @@
 //! Readers and discards beside one or more drives, in virtual time.
 //!
-//! The smallest experiment that shows a stall: a closed or an open loop of 4-KiB
-//! reads, and for each drive somebody who issues discards, one in flight. What
-//! decides when the next discard goes out is a [`DiscardSource`]; it sees the
-//! reads that have completed, so that a controller can be tried on every
-//! profile in seconds. For such trials the readers may come and go, a canary
-//! reads beside them, several may discard on one drive, and a drive may change.
+//! The smallest experiment that shows a stall: a closed or an open loop of 4-KiB reads, and for
+//! each drive an issuer of discards, one in flight. A [`DiscardSource`] decides when the next
+//! discard starts. It sees the reads that have completed, so that a controller can be tried on
+//! every profile in seconds. For such trials the readers may come and go, a canary reads beside
+//! them, several may discard on one drive, and a drive may change.
 
 mod outcome;
 mod source;
@@ -80,9 +79,9 @@ pub struct Harness<'s> {
     reading: Vec<Range<Time>>,
     /// The time between two of the canary's reads.
     canary: Option<Duration>,
-    /// What becomes of which drive.
+    /// Later figures of the drives.
     changes: Vec<(usize, Figures)>,
-    /// What the host will do, and when.
+    /// The host's next acts, with their times.
     agenda: BinaryHeap<Reverse<(Time, u64, Act)>>,
     acts: u64,
     /// Until then the readers' thread is busy.
@@ -101,14 +100,14 @@ struct Member {
     counters: Counters,
 }
 
-/// Who reads.
+/// The readers' kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Foreground,
     Canary,
 }
 
-/// Who discards on a drive.
+/// A source of discards on a drive.
 struct Issuer<'s> {
     drive: usize,
     source: Box<dyn DiscardSource + 's>,
@@ -170,8 +169,7 @@ impl<'s> Harness<'s> {
         self.beside(source)
     }
 
-    /// Somebody else who discards on the drive that was added last; on none,
-    /// nobody.
+    /// Another source of discards on the drive that was added last; on none, nothing.
     #[must_use]
     pub fn beside(mut self, source: impl DiscardSource + 's) -> Harness<'s> {
         if let Some(drive) = self.drives.len().checked_sub(1) {

@@ -1,4 +1,4 @@
-//! What an experiment came to.
+//! The results of an experiment.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub struct Outcome {
     pub drives: Vec<Drive>,
 }
 
-/// What was completed in an interval, as iostat has it.
+/// The operations that completed in an interval, as iostat has them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Interval {
     /// Its length in seconds.
@@ -70,8 +70,7 @@ pub struct Stall {
 }
 
 impl Outcome {
-    /// What happened in each interval of this length (above 0), up to the last
-    /// whole one.
+    /// The work in each interval of this length (above 0), up to the last whole one.
     pub fn intervals(&self, length: Duration) -> Vec<Interval> {
         let count = self.length.as_nanos() / length.as_nanos().max(1);
         let mut intervals = vec![

@@ -1,4 +1,4 @@
-//! Who decides when which range is discarded.
+//! Sources of discards: they decide when which range is discarded.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Sample;
 use crate::time::Time;
 
-/// What a source knows when it is asked.
+/// The facts that a source knows when it is asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// Its last discard.
@@ -17,11 +17,11 @@ pub struct Seen<'a> {
     pub reads_so_far: u64,
     /// The canary's, since it was asked last.
     pub canary: &'a [Sample],
-    /// What the drive has discarded, whoever asked for it.
+    /// The drive's discards, whoever asked for them.
     pub counters: Counters,
 }
 
-/// What a drive has discarded and flushed so far, as the kernel's statistics count it.
+/// A drive's discards and flushes so far, as the kernel's statistics count them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Commands completed.
@@ -42,7 +42,7 @@ impl Counters {
     }
 }
 
-/// What a source wants.
+/// A source's next wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// This discard, now. It is asked again when that has completed.
@@ -55,7 +55,7 @@ pub enum Next {
     Done,
 }
 
-/// Who decides when which range is discarded on a drive, one in flight.
+/// Decides when which range is discarded on a drive, one in flight.
 pub trait DiscardSource {
     /// Asked at the start, when a discard has completed, and when it wanted to.
     fn next(&mut self, now: Time, seen: &Seen<'_>) -> Next;
@@ -77,7 +77,7 @@ pub struct Pieces<I> {
     pace: Pace,
     /// When the next is due.
     due: Time,
-    /// Whether one has been issued since `due` was told.
+    /// Whether one has been issued since `due` was set.
     issued: bool,
 }
 

@@ -35,8 +35,8 @@ pub fn run(card: &Card, mib: u64, discards: u64, gap: Duration, readers: Readers
     record(&outcome, "ext4", readers, start)
 }
 
-/// What `trimbench fit DIR` does: a rung for each size, undisturbed, and one
-/// deletion beside readers.
+/// A fit as `trimbench fit DIR` makes it: a rung for each size, undisturbed, and one deletion
+/// beside readers.
 pub fn ladder(card: &Card) -> Fit {
     let gap = Duration::from_millis(20);
     let mut records: Vec<RunRecord> = RUNGS
@@ -62,7 +62,7 @@ fn show(figure: &Figure) -> String {
     }
 }
 
-/// What of a profile can be told.
+/// The figures of a profile that can be identified.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tellable {
     /// a and b.
@@ -320,8 +320,8 @@ fn an_end_that_is_not_sure_is_named() {
     assert_eq!(slow("discard.jitter=0").unsure_end(0.05, 1.0), None);
 }
 
-/// ext4 discards free space beside what was deleted, which an array with nothing there
-/// is done with at once: a size has two prices then, and the mean of them bounds nothing.
+/// ext4 discards free space beside the deleted bytes, and an array with nothing there finishes that
+/// at once. A size has two prices then, and their mean bounds nothing.
 #[test]
 fn free_space_beside_gives_no_bound() {
     let card = profiles::by_name("emc-xtremio-10tb").unwrap();

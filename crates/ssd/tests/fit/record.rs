@@ -74,7 +74,7 @@ fn device(index: usize) -> DeviceInfo {
     serde_json::from_value(json).unwrap()
 }
 
-/// What the kernel would have counted; the deletion began at `deleted`.
+/// The record that the kernel's counters would give; the deletion began at `deleted`.
 pub fn record(outcome: &Outcome, fs: &str, readers: Readers, deleted: Time) -> RunRecord {
     let head = head(fs, readers, outcome.drives.len());
     let count = (outcome.length.as_secs_f64() / INTERVAL).floor() as usize;
@@ -153,8 +153,8 @@ pub fn record(outcome: &Outcome, fs: &str, readers: Readers, deleted: Time) -> R
     }
 }
 
-/// What `/sys/block/X/stat` counts: times are summed up in nanoseconds and told
-/// in whole milliseconds.
+/// The counters of `/sys/block/X/stat`: times are summed in nanoseconds and printed in whole
+/// milliseconds.
 #[derive(Debug, Clone, Default)]
 struct Counters {
     reads: u64,

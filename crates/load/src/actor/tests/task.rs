@@ -38,7 +38,7 @@ impl Task for Unprepared {
     }
 }
 
-/// Hangs in its first part until it is let go.
+/// Hangs in its first part until it is released.
 struct Hanging;
 
 static LET_GO: AtomicBool = AtomicBool::new(false);

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-/// What was late may be caught up at full speed, up to so much: a slow
-/// `fdatasync` or a stall of less than that doesn't lower the mean rate.
+/// A delay up to this long is caught up at full speed: a slow `fdatasync` or a stall of less than
+/// that doesn't lower the mean rate.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -1,12 +1,11 @@
 //! An LSM tree's flushes and compactions, as RocksDB and LevelDB make them.
 //!
-//! Memtables are flushed as files of level 0. A level that holds more than its
-//! share is compacted: files of it and those of the next level that overlap
-//! them are merged into new files there, each written through the page cache
-//! and on the device (`fdatasync`) before the inputs are unlinked together.
-//! The inputs aren't read: it is the foreground that is measured. Flushes and
-//! compactions take turns in one thread under one rate, so that what a stall
-//! holds up is the deleter's whole work, as it is where the rate is limited.
+//! Memtables are flushed as files of level 0. A level that holds more than its share is compacted:
+//! its files and the overlapping ones of the next level are merged into new files there. Each new
+//! file is written through the page cache and synced to the device (`fdatasync`). Then the inputs
+//! are unlinked together. The inputs aren't read: it is the foreground that is measured. Flushes
+//! and compactions take turns in one thread under one rate. So a stall delays the deleter's whole
+//! work, as it does where the rate is limited.
 //!
 //! `tree` says what comes next, and `shape` how large levels may be: both pure.
 

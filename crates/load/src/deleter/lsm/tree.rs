@@ -14,7 +14,7 @@ use super::shape::Shape;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) number: u64,
-    /// What it takes on the disk.
+    /// The file's bytes on the disk.
     pub(super) bytes: u64,
 }
 
@@ -35,7 +35,7 @@ struct Placed {
     keys: Range<u64>,
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Debug)]
 pub(super) enum Step {
     /// A memtable is full: a new file of level 0.
