@@ -29,6 +29,7 @@
 //! | [`cgroup`] | which control group is a thread in? |
 //! | [`memory`] | a process that writing memory back depends on |
 //! | [`clock`] | how long has the machine slept? |
+//! | [`presence`] | did this thread run when it wanted to? |
 //! | [`vm`] | what does the whole machine read and write? |
 
 mod discard;
@@ -55,6 +56,7 @@ pub mod mounted;
 pub mod mounts;
 pub mod opened;
 pub mod owner;
+pub mod presence;
 pub mod raw;
 pub mod remount;
 pub mod space;

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod absence;
 pub mod as_drive;
 pub mod compare;
 pub mod judge;

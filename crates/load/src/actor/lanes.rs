@@ -37,7 +37,7 @@ pub(super) fn start<W: Worker>(
     let tickets = Tickets::new(spec, shared);
     for (lane, worker) in workers.into_iter().enumerate() {
         let running = shared.enter();
-        let tickets = tickets.clone();
+        let (tickets, lane_shared) = (tickets.clone(), shared.clone());
         let thread = std::thread::Builder::new()
             .name(format!("io:{}:{lane}", spec.name))
             .stack_size(STACK);
@@ -46,6 +46,7 @@ pub(super) fn start<W: Worker>(
             // Dropped before the guard: once the actor counts as ended, it
             // holds no file open that would keep a file system from being unmounted.
             let mut worker = worker;
+            lane_shared.add_thread();
             sharpen_timers();
             while let Some(ticket) = tickets.take() {
                 worker.operate(ticket.intended());
@@ -120,6 +121,7 @@ impl Tickets {
         };
         let intended = {
             let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
+            schedule.skip_to(self.shared.meters[0].left_out_before());
             let intended = schedule.next();
             schedule.advance();
             self.shared.publish_next(schedule.next());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Nanos};
 use crate::error::LoadError;
 use crate::meter::Meter;
 use crate::schedule;
@@ -118,6 +118,19 @@ impl Actor {
     /// Fall-backs and whatever else isn't as asked, in words, for warnings.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The ids of its threads in the order in which they began, without the first `known`.
+    pub fn threads(&self, known: usize) -> Vec<u32> {
+        self.shared.threads().get(known..).unwrap_or_default().to_vec()
+    }
+
+    /// Leaves out whatever was meant to begin before `at`, since this process was away until
+    /// then: it isn't counted, and an open loop doesn't catch up with it.
+    pub fn leave_out_before(&self, at: Nanos) {
+        for meter in &self.shared.meters {
+            meter.leave_out_before(at);
+        }
     }
 
     /// Tells it to issue nothing more. Returns at once.

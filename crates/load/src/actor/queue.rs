@@ -82,6 +82,7 @@ pub(super) fn start<Q: Queue>(
         // Dropped before the guard: once the actor counts as ended, it holds
         // no file open that would keep a file system from being unmounted.
         let ((spec, blocks), shared) = (own, shared);
+        shared.add_thread();
         // A series each for reads and writes costs a little, so that only a mix has it.
         match shared.meters.len() {
             1 => run::<Q, 1>(&spec, &blocks, &shared, &tell),
@@ -221,6 +222,7 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
     fn run_open(&mut self, mut schedule: Schedule) {
         while !self.shared.stopping() {
             let now = self.shared.clock.now();
+            schedule.skip_to(self.shared.meters[0].left_out_before());
             while schedule.next() <= now
                 && let Some(slot) = self.free.pop()
             {
@@ -310,6 +312,7 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
     #[inline]
     fn reap(&mut self) {
         let now = self.shared.clock.now();
+        let left_out_before = self.shared.meters[0].left_out_before();
         let Worker {
             shared,
             lanes,
@@ -337,6 +340,9 @@ impl<'a, Q: Queue, const SERIES: usize> Worker<'a, Q, SERIES> {
                 return;
             }
             failures.good();
+            if intended < left_out_before {
+                return;
+            }
             let ns = now.since(intended).0;
             let (same_ns, n) = &mut same[series];
             if let Some(service) = &lane.service {

@@ -105,6 +105,7 @@ impl Stopwatch<'_> {
         let now = clock.now();
         lane.slots[0].end();
         match &outcome {
+            Ok(_) if intended < meter.left_out_before() => {}
             Ok(_) => {
                 lane.response.add(now.since(intended).0, 1);
                 if let Some(service) = &lane.service {

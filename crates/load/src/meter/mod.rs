@@ -22,6 +22,8 @@ pub struct Meter {
     /// 0: none; an `errno`; or [`SHORT`].
     first_failure: AtomicI64,
     first_failure_at: AtomicU64,
+    /// What was meant to begin before this is left out; 0 at first.
+    left_out_before: AtomicU64,
 }
 
 /// Stands for [`IoFailure::Short`] in an atomic word.
@@ -121,6 +123,7 @@ impl Meter {
             block_bytes,
             first_failure: AtomicI64::new(0),
             first_failure_at: AtomicU64::new(0),
+            left_out_before: AtomicU64::new(0),
         }
     }
 
@@ -132,6 +135,19 @@ impl Meter {
     /// Bytes per operation.
     pub fn block_bytes(&self) -> u64 {
         self.block_bytes
+    }
+
+    /// Leaves out what was meant to begin before `at`: this process was away until then, so
+    /// nobody knows what such an operation waited. It isn't counted when it completes, and
+    /// its age counts from `at`.
+    pub fn leave_out_before(&self, at: Nanos) {
+        self.left_out_before.fetch_max(at.0, Ordering::Relaxed);
+    }
+
+    /// What was meant to begin before this isn't counted.
+    #[inline]
+    pub fn left_out_before(&self) -> Nanos {
+        Nanos(self.left_out_before.load(Ordering::Relaxed))
     }
 
     /// Counts a failed operation of a lane, and keeps it if it is the first.
@@ -172,15 +188,17 @@ impl Meter {
         self.lanes.iter().map(Lane::errors).sum()
     }
 
-    /// Number of operations in flight, and the intended start of the oldest.
+    /// Number of operations in flight, and the intended start of the oldest; of one that is
+    /// left out the moment from which its age counts.
     pub fn in_flight(&self) -> (u64, Option<Nanos>) {
+        let least = self.left_out_before().0;
         let mut count = 0;
         let mut oldest = u64::MAX;
         for slot in self.lanes.iter().flat_map(|lane| &lane.slots) {
             let intended = slot.intended.load(Ordering::Relaxed);
             if intended != 0 {
                 count += 1;
-                oldest = oldest.min(intended);
+                oldest = oldest.min(intended.max(least));
             }
         }
         (count, (count > 0).then_some(Nanos(oldest)))
@@ -202,6 +220,18 @@ mod tests {
         b.slots[0].end();
         assert_eq!(meter.in_flight(), (1, Some(Nanos(50))));
         assert_eq!(a.slots[1].times(), (Nanos(50), Nanos(70)));
+    }
+
+    #[test]
+    fn what_was_in_flight_over_an_absence_ages_from_its_end() {
+        let meter = Meter::new(1, 2, 4096, true);
+        meter.lanes()[0].slots[0].begin(Nanos(50), Nanos(70));
+        meter.leave_out_before(Nanos(60));
+        meter.leave_out_before(Nanos(20));
+        assert_eq!(meter.left_out_before(), Nanos(60), "it never goes back");
+        assert_eq!(meter.in_flight(), (1, Some(Nanos(60))));
+        meter.lanes()[0].slots[1].begin(Nanos(80), Nanos(80));
+        assert_eq!(meter.in_flight(), (2, Some(Nanos(60))));
     }
 
     #[test]

@@ -1,0 +1,218 @@
+//! Whether a thread of ours ran when it wanted to: readings, without an opinion.
+//!
+//! What they mean is said by [`timeline::absence`].
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use timeline::absence::{Absent, Nap, Readings, absence};
+
+use crate::SysRoot;
+use crate::clock::suspended;
+
+/// `/proc/stat` tells of every interrupt of the machine, too, which takes the kernel its time: it
+/// is read no more often than this.
+const STOLEN_EVERY: Duration = Duration::from_secs(1);
+
+/// How long one thread waits for a processor: its `schedstat`, kept open. Any thread can read it.
+#[derive(Debug)]
+pub struct RunQueue(File);
+
+impl RunQueue {
+    /// That of the thread which calls this.
+    ///
+    /// # Errors
+    /// Without /proc, or where the kernel was built without `CONFIG_SCHED_INFO`.
+    pub fn own() -> io::Result<RunQueue> {
+        File::open("/proc/thread-self/schedstat").map(RunQueue)
+    }
+
+    /// That of another thread of this process, by its id.
+    ///
+    /// # Errors
+    /// The same, and if there is no such thread.
+    pub fn of_thread(id: u32) -> io::Result<RunQueue> {
+        File::open(format!("/proc/self/task/{id}/schedstat")).map(RunQueue)
+    }
+
+    /// How long it was ready to run and did not, since it began: also while its control group had
+    /// used up its time. `None` if it has ended.
+    pub fn waited(&self) -> Option<Duration> {
+        let mut text = [0; 128];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        // Time on a processor, time in the queue, both in ns, and turns (proc(5)).
+        let waited = text.split_ascii_whitespace().nth(1)?;
+        waited.parse().ok().map(Duration::from_nanos)
+    }
+}
+
+/// How long the hypervisor kept processors from this machine: `/proc/stat`, kept open.
+#[derive(Debug)]
+pub struct Stolen {
+    file: File,
+    ticks_per_s: f64,
+}
+
+impl Stolen {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Without /proc.
+    pub fn open(sys: &SysRoot) -> io::Result<Stolen> {
+        let ticks_per_s = rustix::param::clock_ticks_per_second() as f64;
+        let file = File::open(sys.path("/proc/stat"))?;
+        Ok(Stolen { file, ticks_per_s })
+    }
+
+    /// Seconds since the machine started, added up over all processors; `None` if the kernel
+    /// doesn't say.
+    pub fn seconds(&self) -> Option<f64> {
+        // The first line has the sums.
+        let mut text = [0; 256];
+        let length = self.file.read_at(&mut text, 0).ok()?;
+        let text = String::from_utf8_lossy(&text[..length]);
+        stolen_ticks(&text).map(|ticks| ticks as f64 / self.ticks_per_s)
+    }
+}
+
+/// The eighth figure of the first line (proc_stat(5)).
+fn stolen_ticks(text: &str) -> Option<u64> {
+    let figures = text.strip_prefix("cpu ")?.lines().next()?;
+    figures.split_ascii_whitespace().nth(7)?.parse().ok()
+}
+
+/// How often this thread waited for its own memory to be read from a disk.
+pub fn major_faults() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: it is writable and has the size; all bytes zero is a valid value should it fail.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_majflt).unwrap_or(0)
+}
+
+/// A thread that sleeps, and knows when it wasn't let wake.
+#[derive(Debug)]
+pub struct Sleeper {
+    queue: Option<RunQueue>,
+    stolen: Option<Stolen>,
+    stolen_s: f64,
+    looked: Instant,
+}
+
+impl Sleeper {
+    /// Of the thread that calls this. What can't be read there isn't looked at.
+    pub fn new() -> Sleeper {
+        let stolen = Stolen::open(&SysRoot::host()).ok();
+        Sleeper {
+            queue: RunQueue::own().ok(),
+            stolen_s: stolen.as_ref().and_then(Stolen::seconds).unwrap_or(0.0),
+            stolen,
+            looked: Instant::now(),
+        }
+    }
+
+    /// Sleeps for so long; tells if this thread was away meanwhile.
+    pub fn nap(&mut self, length: Duration) -> Option<Absent> {
+        self.look_at_stolen(STOLEN_EVERY);
+        let before = self.readings();
+        let began = Instant::now();
+        std::thread::sleep(length);
+        let nap = Nap {
+            asked_s: length.as_secs_f64(),
+            took_s: began.elapsed().as_secs_f64(),
+        };
+        let first = absence(nap, &self.readings().since(&before));
+        first.and_then(|_| {
+            self.look_at_stolen(Duration::ZERO);
+            absence(nap, &self.readings().since(&before))
+        })
+    }
+
+    /// Seconds that the hypervisor has kept processors from this machine, as last read: at most
+    /// a second ago, if it naps.
+    pub fn stolen_s(&self) -> f64 {
+        self.stolen_s
+    }
+
+    fn look_at_stolen(&mut self, every: Duration) {
+        if self.looked.elapsed() >= every {
+            self.looked = Instant::now();
+            let now = self.stolen.as_ref().and_then(Stolen::seconds);
+            self.stolen_s = now.unwrap_or(self.stolen_s);
+        }
+    }
+
+    fn readings(&self) -> Readings {
+        let waited = self.queue.as_ref().and_then(RunQueue::waited);
+        Readings {
+            waited_s: waited.unwrap_or_default().as_secs_f64(),
+            stolen_s: self.stolen_s,
+            suspended_s: suspended().as_secs_f64(),
+            faults: major_faults(),
+        }
+    }
+}
+
+impl Default for Sleeper {
+    fn default() -> Self {
+        Sleeper::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_time_is_the_eighth_figure() {
+        let text = "cpu  140853 25088 37921 206837 40420 0 917 443 5 6\ncpu0 1 2 3\nintr 7\n";
+        assert_eq!(stolen_ticks(text), Some(443));
+        // Before Linux 2.6.11.
+        assert_eq!(stolen_ticks("cpu  1 2 3 4\n"), None);
+        assert_eq!(stolen_ticks("intr 7\n"), None);
+    }
+
+    #[test]
+    fn this_machine_tells() {
+        assert!(Stolen::open(&SysRoot::host()).unwrap().seconds().is_some());
+        let own = RunQueue::own().unwrap();
+        assert!(own.waited().is_some());
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        let same = RunQueue::of_thread(id as u32).unwrap();
+        assert!(same.waited() >= own.waited());
+        assert!(RunQueue::of_thread(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn what_another_thread_waited_is_told_while_it_lives() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(RunQueue::own().unwrap()).unwrap();
+            let _ = ended.recv();
+        });
+        let queue = told.recv().unwrap();
+        assert!(queue.waited().is_some());
+        end.send(()).unwrap();
+        thread.join().unwrap();
+        // The kernel may take a moment to bury it.
+        while queue.waited().is_some() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// How long naps of this process take depends on the machine; how long it is stopped doesn't.
+    #[test]
+    fn a_nap_lasts_at_least_as_asked() {
+        let mut sleeper = Sleeper::new();
+        let began = Instant::now();
+        let length = Duration::from_millis(5);
+        sleeper.nap(length);
+        assert!(began.elapsed() >= length);
+    }
+}
