@@ -51,6 +51,7 @@ fn divided(whole: &Interval, parts: u32, interval_s: f64) -> impl Iterator<Item 
         actors: vec![],
         devices: whole.devices.iter().map(|all| part(all, i, n)).collect(),
         freed_bytes: share(whole.freed_bytes, i, n),
+        ..Interval::default()
     })
 }
 

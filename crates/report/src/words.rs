@@ -239,6 +239,10 @@ fn reason(reason: Reason, target: &Target) -> String {
             discards, and a dip may be theirs. Is /sys mounted? In a container or on a network \
             file system run on the host or the server."
             .to_owned(),
+        Reason::Absent => "trimbench itself did not run while most of the discards were \
+            processed, so nobody saw what they did. Repeat the run, and let it run through: no \
+            suspend, no Ctrl-Z, enough processors."
+            .to_owned(),
         Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded when the \
             wait for it ended (--drain-limit). Background discards (btrfs discard=async, f2fs) can wait for \
             minutes; otherwise a layer between file system and drive may swallow them, e.g. \
@@ -389,6 +393,7 @@ mod tests {
             Reason::Failed,
             Reason::DiscardsAllTheTime,
             Reason::MoreWritesWithDiscards,
+            Reason::Absent,
             Reason::ForegroundErrors,
         ];
         let mut texts = std::collections::BTreeSet::new();

@@ -67,8 +67,7 @@ prop_compose! {
                     ..DeviceInterval::default()
                 })
                 .collect(),
-            freed_bytes,
-        }
+            freed_bytes, ..Interval::default() }
     }
 }
 
@@ -221,11 +220,12 @@ prop_compose! {
                 operations, oldest_us,
             }),
 stall_by_others: None,
+            cpu_wait: None,
 }
     }
 }
 
-const REASONS: [Reason; 15] = [
+const REASONS: [Reason; 16] = [
     Reason::NoDiscards,
     Reason::DiscardsDidNotCome,
     Reason::NoDeletion,
@@ -240,6 +240,7 @@ const REASONS: [Reason; 15] = [
     Reason::ControlDipsToo,
     Reason::DipsWithoutDiscards,
     Reason::Interrupted,
+    Reason::Absent,
     Reason::ForegroundErrors,
 ];
 
@@ -308,6 +309,7 @@ prop_compose! {
             target: Default::default(),
             warnings,
 others: None,
+            absences: vec![],
 }
     }
 }

@@ -394,6 +394,7 @@ fn a_control_run_is_a_picture_of_its_own() {
             actors: vec![Some(reader)],
             devices: Vec::new(),
             freed_bytes: if interval == 150 { 8 * GIB } else { 0 },
+            ..Interval::default()
         });
     }
     for (name, after) in [(PhaseName::Baseline, 0.0), (PhaseName::Delete, 15.0)] {

@@ -103,6 +103,10 @@ fn convert(record: &mut RunRecord, times: f64) {
     let intervals = &mut record.intervals;
     intervals.at_s.iter_mut().for_each(|at| *at /= times);
     shorten(&mut intervals.seconds, times);
+    intervals
+        .absent
+        .values_mut()
+        .for_each(|absent| absent.seconds /= times);
     intervals.actors.iter_mut().for_each(|a| actor(a, times));
     intervals.devices.iter_mut().for_each(|d| device(d, times));
     record.phases.iter_mut().for_each(|p| p.at_s /= times);
@@ -245,6 +249,7 @@ mod tests {
                     leaves
                 ],
                 freed_bytes: 1 << 20,
+                ..Interval::default()
             };
             record.push(&Line::Interval(row)).unwrap();
         }

@@ -1,6 +1,7 @@
 //! The verdict, `trimbench.verdict/1`: what a record means.
 
 pub mod condition;
+pub mod presence;
 pub mod provenance;
 
 #[cfg(test)]
@@ -9,6 +10,7 @@ pub(crate) mod schema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{LoopKind, Slower};
+pub use presence::{Absence, CpuWait};
 
 /// The schema named in every verdict.
 pub const VERDICT_SCHEMA: &str = "trimbench.verdict/1";
@@ -56,6 +58,9 @@ pub struct Verdict {
     /// Discards on the target's devices that can't be this deletion's, where there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OthersDiscards>,
+    /// Spans in which trimbench itself did not run; all figures leave them out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absences: Vec<Absence>,
     /// Whatever changes how far the figures can be trusted, in words.
     pub warnings: Vec<String>,
 }
@@ -115,6 +120,8 @@ pub enum Reason {
     /// The devices wrote far more beside discards than without, so the slower
     /// foreground may be the writes' doing, and no control tells.
     MoreWritesWithDiscards,
+    /// trimbench itself did not run while most of the discards were processed.
+    Absent,
     /// The foreground had errors.
     ForegroundErrors,
 }
@@ -159,6 +166,9 @@ pub struct Foreground {
     /// What discards that can't be this deletion's cost, where they stalled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_by_others: Option<Stall>,
+    /// How long its threads waited for a processor, where that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_wait: Option<CpuWait>,
     /// Operations that never finished, and the age of the oldest in microseconds.
     pub unfinished: Option<UnfinishedFigures>,
 }

@@ -99,6 +99,7 @@ fn eight_hours_take_less_than_100_mb() {
             actors: vec![Some(actor); 4],
             devices: vec![device; 2],
             freed_bytes: discards << 28,
+            ..Interval::default()
         };
         record.push(&Line::Interval(interval)).unwrap();
     }

@@ -88,6 +88,7 @@ fn compressed_bytes(seconds: u32) -> u64 {
                 actors: vec![Some(reader), Some(canary)],
                 devices: vec![device; 3],
                 freed_bytes: 0,
+                ..Interval::default()
             };
             writer.write(&Line::Interval(interval)).unwrap();
         }

@@ -25,9 +25,12 @@ impl Script<'_> {
             let tick = self.session.tick()?;
             // The canary's rate is as steady as its clock: it decides nothing
             // while there is anybody else.
+            let Some(rates) = tick.ops_per_s else {
+                continue;
+            };
             let followed = match self.plan.actors.len() {
-                0 => &tick.ops_per_s[..],
-                own => &tick.ops_per_s[..own],
+                0 => &rates[..],
+                own => &rates[..own],
             };
             if settling.is_steady_after(followed) {
                 self.session.event(EventKind::SettleSteady, None);

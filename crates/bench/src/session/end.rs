@@ -30,8 +30,9 @@ impl Session<'_> {
             .iter()
             .filter_map(Watched::first_error)
             .collect();
-        for failure in failures {
-            self.warn(failure);
+        let stolen = self.presence.stolen(self.last, self.record.head.host.cpus);
+        for warning in failures.into_iter().chain(stolen) {
+            self.warn(warning);
         }
         self.end_phase();
         for actor in &self.actors {

@@ -21,11 +21,13 @@ use crate::sink::Sink;
 use crate::watched::{Watched, WatchedDevice};
 
 mod end;
+mod presence;
 mod second;
 mod tick;
 
 pub(crate) use tick::Stopped;
 
+use presence::Presence;
 use second::{SecondSoFar, Stretches};
 
 /// A run under way.
@@ -57,6 +59,7 @@ pub(crate) struct Session<'a> {
     last: Nanos,
     second: SecondSoFar,
     stretches: Stretches,
+    presence: Presence,
 }
 
 impl<'a> Session<'a> {
@@ -98,6 +101,7 @@ impl<'a> Session<'a> {
             last: now,
             second: SecondSoFar::from(now),
             stretches: Stretches::from(now),
+            presence: Presence::new(),
         })
     }
 
@@ -170,6 +174,9 @@ impl<'a> Session<'a> {
         self.most_discarded_bytes = 0;
         self.phase = name;
         self.part = part;
+        if name == PhaseName::Baseline {
+            self.presence.measure(self.last);
+        }
         let at_s = self.last.as_secs_f64();
         self.line(Line::Phase(Phase { name, part, at_s }));
         self.observer.phase(name, part);

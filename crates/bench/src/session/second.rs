@@ -38,6 +38,8 @@ pub(super) struct SecondSoFar {
     pub(super) ops: u64,
     pub(super) discarded_bytes: u64,
     pub(super) oldest_us: Option<f64>,
+    /// Of it, what is left out since this process was away, in seconds.
+    pub(super) away_s: f64,
 }
 
 impl SecondSoFar {
@@ -73,11 +75,13 @@ impl Session<'_> {
             self.line(Line::Histogram(line));
         }
         let second = std::mem::replace(&mut self.second, SecondSoFar::from(self.last));
+        let there_s = elapsed - second.away_s;
         self.observer.second(&Second {
             at_s: self.last.as_secs_f64(),
             phase: self.phase,
             part: self.part,
-            ops_per_s: (!self.actors.is_empty()).then(|| second.ops as f64 / elapsed),
+            ops_per_s: (!self.actors.is_empty() && there_s > 0.0)
+                .then(|| second.ops as f64 / there_s),
             p99_us,
             oldest_us: second.oldest_us,
             discard_bytes_per_s: second.discarded_bytes as f64 / elapsed,

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use load::{Actor, Nanos};
+use load::Actor;
 use timeline::record::{ActorInterval, Interval, Line};
 
 use super::Session;
@@ -23,8 +23,9 @@ pub(crate) struct Stopped;
 pub(crate) struct Tick {
     /// The interval's end, since the record's zero.
     pub(crate) now: Duration,
-    /// Operations per second of each running actor in the interval.
-    pub(crate) ops_per_s: Vec<f64>,
+    /// Operations per second of each running actor in the interval; `None` if this process
+    /// was away, so that nobody knows.
+    pub(crate) ops_per_s: Option<Vec<f64>>,
     /// Bytes handed over to be freed in the interval.
     pub(crate) freed_bytes: u64,
     /// Bytes discarded in it.
@@ -78,13 +79,28 @@ impl Session<'_> {
             .map_or(0, |d| d.progress().freed_bytes);
         let freed_bytes = freed.saturating_sub(self.freed_bytes);
         self.freed_bytes = self.freed_bytes.max(freed);
+        let absent = self.presence.take_absent();
         let mut actors: Vec<_> = self
             .series
             .iter_mut()
-            .map(|series| Some(series.sample(now)))
+            .map(|series| match absent {
+                None => Some(series.sample(now)),
+                Some(_) => series.leave_out(now),
+            })
             .collect();
         let counts = per_actor(&self.actors, &actors);
         actors.resize(self.record.head.actors.len(), None);
+        let mut cpu_wait: Vec<_> = Vec::with_capacity(actors.len());
+        let waits = self.presence.cpu_waits(&self.actors, seconds);
+        for (actor, wait) in self.actors.iter().zip(waits) {
+            let wait = wait.filter(|_| absent.is_none());
+            cpu_wait.extend(actor.series().iter().map(|_| wait));
+        }
+        if cpu_wait.iter().any(Option::is_some) {
+            cpu_wait.resize(actors.len(), None);
+        } else {
+            cpu_wait.clear();
+        }
         let interval = Interval {
             at_s: self.last.as_secs_f64(),
             seconds,
@@ -95,6 +111,8 @@ impl Session<'_> {
                 .map(WatchedDevice::interval)
                 .collect(),
             freed_bytes,
+            absent,
+            cpu_wait,
         };
         let foreground = counts.first().copied().unwrap_or_default();
         let discarded_bytes = self.discarded.add(&interval.devices);
@@ -102,29 +120,37 @@ impl Session<'_> {
         self.second.ops += foreground.ops;
         self.second.discarded_bytes += discarded_bytes;
         self.second.oldest_us = foreground.oldest_us;
+        if absent.is_some() {
+            self.second.away_s += seconds;
+        }
         self.last = now;
         self.line(Line::Interval(interval));
         self.end_second_if_due();
 
         Tick {
             now: Duration::from_nanos(now.0),
-            ops_per_s: counts.iter().map(|c| c.ops as f64 / seconds).collect(),
+            ops_per_s: absent
+                .is_none()
+                .then(|| counts.iter().map(|c| c.ops as f64 / seconds).collect()),
             freed_bytes,
             discarded_bytes,
         }
     }
 
-    /// Ticks until so much time has passed.
+    /// Ticks until so much time has passed in which this process was there.
     pub(crate) fn tick_for(&mut self, time: Duration) -> Result<(), Stopped> {
-        let end = self.last.plus(time);
+        let mut end = self.last.plus(time);
         while self.last < end {
-            self.tick()?;
+            let before = self.last;
+            if self.tick()?.ops_per_s.is_none() {
+                end = end.plus(Duration::from_nanos(self.last.since(before).0));
+            }
         }
         Ok(())
     }
 
     /// Whether the stop flag was seen.
-    fn sleep_to_boundary(&self) -> bool {
+    fn sleep_to_boundary(&mut self) -> bool {
         let now = Duration::from_nanos(self.clock.now().0);
         let boundary = self.grid.next_after(now);
         loop {
@@ -137,7 +163,7 @@ impl Session<'_> {
                 return false;
             }
             let nap = left.min(NAP);
-            self.clock.sleep_until(Nanos(self.clock.now().0).plus(nap));
+            self.presence.nap(nap, &self.actors, || self.clock.now());
         }
     }
 }

@@ -72,6 +72,7 @@ pub fn record(all: &[FioSeries], options: &RecordOptions) -> Result<RunRecord, P
             actors: columns.iter().map(|column| column[i]).collect(),
             devices: vec![],
             freed_bytes: 0,
+            ..Interval::default()
         }))?;
     }
     if let Some(at_s) = options.deletion_at_s {
@@ -127,6 +128,7 @@ pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
             actors: columns,
             devices: vec![],
             freed_bytes: 0,
+            ..Interval::default()
         }))?;
     }
     end(&mut record)?;

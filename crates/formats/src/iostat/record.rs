@@ -127,6 +127,7 @@ pub fn record(
                 .map(|d| devices::interval(&row(d.0), step.seconds))
                 .collect(),
             freed_bytes: 0,
+            ..Interval::default()
         }))?;
     }
     if let Some(at) = options.deletion {

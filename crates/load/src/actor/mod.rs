@@ -122,7 +122,11 @@ impl Actor {
 
     /// The ids of its threads in the order in which they began, without the first `known`.
     pub fn threads(&self, known: usize) -> Vec<u32> {
-        self.shared.threads().get(known..).unwrap_or_default().to_vec()
+        self.shared
+            .threads()
+            .get(known..)
+            .unwrap_or_default()
+            .to_vec()
     }
 
     /// Leaves out whatever was meant to begin before `at`, since this process was away until

@@ -39,7 +39,10 @@ impl Shared {
 
     /// The thread that calls this is one of the actor's.
     pub(super) fn add_thread(&self) {
-        let id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let id = rustix::thread::gettid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs();
         self.threads().push(id);
     }
 

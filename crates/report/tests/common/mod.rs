@@ -246,6 +246,7 @@ impl Run {
             } else {
                 0
             },
+            ..Interval::default()
         }
     }
 
@@ -291,6 +292,7 @@ impl Run {
             dips: Vec::new(),
             unfinished: None,
             stall_by_others: None,
+            cpu_wait: None,
         }];
         if self.canary {
             let hundred = |figures: Figures| Figures {
@@ -368,6 +370,7 @@ impl Run {
             target: Default::default(),
             warnings: Vec::new(),
             others: None,
+            absences: vec![],
         }
     }
 }

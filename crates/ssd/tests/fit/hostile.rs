@@ -44,8 +44,7 @@ prop_compose! {
                 discard_ms: ms,
                 ..DeviceInterval::default()
             }],
-            freed_bytes: bytes,
-        }
+            freed_bytes: bytes, ..Interval::default() }
     }
 }
 

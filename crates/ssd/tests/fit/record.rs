@@ -113,6 +113,7 @@ pub fn record(outcome: &Outcome, fs: &str, readers: Readers, deleted: Time) -> R
                 .map(|(now, then)| now.since(then))
                 .collect(),
             freed_bytes: if i == begin { bytes } else { 0 },
+            ..Interval::default()
         });
     }
     let last = outcome

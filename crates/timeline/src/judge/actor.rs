@@ -9,6 +9,7 @@ use super::effect::View;
 use super::figures::{self, Stretch};
 use super::grid::Grid;
 use super::low::{self, Lows};
+use super::presence;
 use super::reference::Reference;
 use super::runs::{self, Piece};
 use super::window::Window;
@@ -314,6 +315,12 @@ fn foreground(
         dips: Vec::new(),
         unfinished: unfinished(record, index),
         stall_by_others: None,
+        cpu_wait: presence::cpu_wait(
+            record,
+            &record.intervals.actors[index],
+            stretches.baseline.as_ref().map(|s| &s.spans),
+            stretches.delete.as_ref().map(|s| &s.spans),
+        ),
     };
     if let Some(baseline) = baseline {
         foreground.baseline.ops_per_s = Some(baseline.rate);

@@ -213,7 +213,8 @@ impl Discards {
                     Cell {
                         rate: bytes as f64 / length,
                         significant: self.significant[cell.clone()].contains(&true),
-                        busy: !self.covered[cell].contains(&false),
+                        busy: !self.covered[cell.clone()].contains(&false)
+                            && !is_absent(record, cell),
                     }
                 })
                 .collect();
@@ -238,7 +239,8 @@ impl Discards {
             let wait_s = self.wait_ms[i] as f64 / 1e3 / commands;
             self.bytes[i] as f64 / (f64::from(record.intervals.seconds[i]) + wait_s)
         });
-        let of_all = self.total_bytes as f64 / self.active_s(record).max(f64::MIN_POSITIVE);
+        let there = self.total_bytes.saturating_sub(self.away_bytes(record)) as f64;
+        let of_all = there / self.active_s(record).max(f64::MIN_POSITIVE);
         of_interval.fold(of_all, f64::max)
     }
 
@@ -247,11 +249,20 @@ impl Discards {
         self.wait_ms.iter().map(|&ms| ms as f64 / 1e3).sum()
     }
 
-    /// Time with significant discards in service, in seconds.
+    /// Time with significant discards in service, in seconds, as far as trimbench was there.
     pub(super) fn active_s(&self, record: &RunRecord) -> f64 {
         let both = self.covered.iter().zip(&record.intervals.seconds);
-        let covered = both.filter(|&(&covered, _)| covered);
-        covered.fold(0.0, |sum, (_, &s)| sum + f64::from(s))
+        let there = |i: &usize| !record.intervals.absent.contains_key(i);
+        let covered = both
+            .enumerate()
+            .filter(|(i, (covered, _))| **covered && there(i));
+        covered.fold(0.0, |sum, (_, (_, &s))| sum + f64::from(s))
+    }
+
+    /// Bytes that were discarded while trimbench was away for a part of the interval.
+    pub(super) fn away_bytes(&self, record: &RunRecord) -> u64 {
+        let absent = record.intervals.absent.keys();
+        absent.filter_map(|&i| self.bytes.get(i)).sum()
     }
 }
 
@@ -298,6 +309,11 @@ pub(super) fn in_service(
         }
     }
     covered
+}
+
+/// Whether trimbench itself was away in one of these intervals.
+fn is_absent(record: &RunRecord, intervals: Range<usize>) -> bool {
+    record.intervals.absent.range(intervals).next().is_some()
 }
 
 /// Intervals that are taken together for the TRIM rate.

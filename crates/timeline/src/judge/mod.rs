@@ -31,6 +31,7 @@ mod grid;
 mod low;
 mod others;
 mod part;
+mod presence;
 mod reference;
 mod runs;
 pub(crate) mod samples;
@@ -159,6 +160,7 @@ fn with_its_part(
         control,
         slower: slower(record),
         others: main.discards.others.figures(record),
+        absences: presence::absences(record),
         warnings,
     };
     verdict.conditions = conditions(record, &verdict);
@@ -216,6 +218,9 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     } else {
         warnings.push("The record has no end: its run was killed.".to_owned());
     }
+    warnings.extend(presence::left_out(&presence::absences(record)));
+    let seen: Vec<&Foreground> = actors.iter().map(|actor| &actor.foreground).collect();
+    warnings.extend(presence::short_of_cpu(&seen));
     warnings.extend(slower(record).map(in_what_time));
     if record.head.devices.is_empty() {
         warnings.push(
@@ -289,6 +294,7 @@ fn nothing(record: &RunRecord) -> Verdict {
         control: None,
         slower: slower(record),
         others: None,
+        absences: presence::absences(record),
         warnings: warnings(record, None),
     };
     verdict.conditions = conditions(record, &verdict);

@@ -26,6 +26,10 @@ const LONG_S: f64 = 2.0;
 /// …and so many intervals show whether they stall.
 const LONG_INTERVALS: f64 = 5.0;
 
+/// If trimbench was away while more than this share of the bytes was discarded, what they did
+/// isn't known.
+const AWAY: f64 = 0.5;
+
 /// Why an actor may have seen nothing where another would have.
 const BLIND: [Reason; 4] = [
     Reason::TooFewOperations,
@@ -187,6 +191,11 @@ impl Case<'_> {
         }
         if self.disturbed_by_others(finding) {
             reasons.push(Reason::ForeignDiscards);
+            finding = Finding::Inconclusive;
+        }
+        let away = self.discards.away_bytes(self.record) as f64;
+        if finding != Finding::Stall && away > AWAY * self.discards.total_bytes as f64 {
+            reasons.push(Reason::Absent);
             finding = Finding::Inconclusive;
         }
         if let Some(why) = self.window.cut_short

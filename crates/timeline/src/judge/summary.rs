@@ -343,6 +343,7 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
         Reason::MoreWritesWithDiscards => {
             "the devices wrote far more in the seconds with discards than in those without"
         }
+        Reason::Absent => "trimbench itself did not run while most of the discards were processed",
         Reason::ForegroundErrors => return None,
     };
     Some(why.to_owned())

@@ -1,7 +1,10 @@
 //! Intervals in memory: one column per figure, so that eight hours at 100 ms
 //! with four actors take some fifty megabytes.
 
+use std::collections::BTreeMap;
+
 use super::{ActorInterval, DeviceInterval, Interval};
+use crate::absence::Absent;
 
 /// All intervals of a record, in order of time.
 ///
@@ -14,6 +17,8 @@ pub struct Intervals {
     pub seconds: Vec<f32>,
     /// Bytes handed over to be freed in each interval.
     pub freed_bytes: Vec<u64>,
+    /// The intervals in a part of which trimbench itself did not run.
+    pub absent: BTreeMap<usize, Absent>,
     /// One per actor of the head.
     pub actors: Vec<ActorColumns>,
     /// One per device of the head.
@@ -36,6 +41,9 @@ pub struct ActorColumns {
     pub p99_us: Vec<f32>,
     pub max_us: Vec<f32>,
     pub oldest_us: Vec<f32>,
+    /// Share of the interval, 0 to 1, that its threads waited for a processor; NaN where
+    /// nobody looked.
+    pub cpu_wait: Vec<f32>,
 }
 
 /// One device's columns.
@@ -90,8 +98,13 @@ impl Intervals {
         self.at_s.push(interval.at_s);
         self.seconds.push(interval.seconds as f32);
         self.freed_bytes.push(interval.freed_bytes);
+        if let Some(absent) = interval.absent {
+            self.absent.insert(self.at_s.len() - 1, absent);
+        }
         for (i, columns) in self.actors.iter_mut().enumerate() {
             columns.push(interval.actors.get(i).copied().flatten());
+            let share = interval.cpu_wait.get(i).copied().flatten();
+            columns.cpu_wait.push(or_nan(share));
         }
         for (i, columns) in self.devices.iter_mut().enumerate() {
             columns.push(interval.devices.get(i).copied().unwrap_or_default());
@@ -141,8 +154,8 @@ impl DeviceColumns {
     }
 }
 
-fn or_nan(us: Option<f64>) -> f32 {
-    us.map_or(f32::NAN, |us| us as f32)
+fn or_nan(told: Option<f64>) -> f32 {
+    told.map_or(f32::NAN, |told| told as f32)
 }
 
 /// Four thousand million operations do not fit into an interval; an absurd file's figure is cut.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Head;
+use crate::absence::Absent;
 
 /// One line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,15 @@ pub struct Interval {
     /// Bytes handed to the file system (or device) to be freed in this interval.
     #[serde(default)]
     pub freed_bytes: u64,
+    /// trimbench itself did not run for a part of this interval. No actor of its own has a
+    /// figure then, and what was in flight is counted nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Absent>,
+    /// One per [`Head::actors`], in that order: the share of the interval, 0 to 1, that its
+    /// threads were ready to run and waited for a processor, on average. Empty where nobody
+    /// looked, `None` of an actor that isn't trimbench's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_wait: Vec<Option<f64>>,
 }
 
 /// What one actor did in one interval. Latencies are response times.

@@ -48,7 +48,21 @@ impl RunRecord {
                 .map(|columns| device(columns, i))
                 .collect(),
             freed_bytes: all.freed_bytes[i],
+            absent: all.absent.get(&i).copied(),
+            cpu_wait: cpu_wait(&all.actors, i),
         }
+    }
+}
+
+/// Empty where nobody looked.
+fn cpu_wait(actors: &[ActorColumns], i: usize) -> Vec<Option<f64>> {
+    let share = |columns: &ActorColumns| {
+        let share = columns.cpu_wait[i];
+        (!share.is_nan()).then_some(f64::from(share))
+    };
+    match actors.iter().any(|columns| share(columns).is_some()) {
+        true => actors.iter().map(share).collect(),
+        false => Vec::new(),
     }
 }
 

@@ -148,6 +148,15 @@ impl RunRecord {
                 after_s,
             });
         }
+        if !interval.cpu_wait.is_empty() {
+            columns("CPU waits", interval.cpu_wait.len(), self.head.actors.len())?;
+        }
+        for share in interval.cpu_wait.iter().flatten() {
+            time("a share of waiting", *share)?;
+        }
+        if let Some(absent) = interval.absent {
+            time("an absence in s", absent.seconds)?;
+        }
         for actor in interval.actors.iter().flatten() {
             latencies(actor)?;
         }

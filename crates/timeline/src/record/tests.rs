@@ -57,6 +57,7 @@ fn interval(i: u32, actors: usize, devices: usize) -> Interval {
         actors: vec![Some(actor); actors],
         devices: vec![DeviceInterval::default(); devices],
         freed_bytes: 7,
+        ..Interval::default()
     }
 }
 
@@ -490,4 +491,44 @@ fn whether_an_actor_is_direct_may_be_unknown() {
     let mut text = serde_json::to_value(&head).unwrap();
     text["actors"][0].as_object_mut().unwrap().remove("direct");
     assert_eq!(serde_json::from_value::<Head>(text).unwrap(), head);
+}
+
+/// Records of versions that didn't look have neither.
+#[test]
+fn how_far_trimbench_was_there_comes_back_and_may_be_missing() {
+    use crate::absence::{Absent, Cause};
+    let plain = interval(0, 2, 1);
+    let text = serde_json::to_value(&plain).unwrap();
+    assert_eq!((text.get("absent"), text.get("cpu_wait")), (None, None));
+    assert_eq!(serde_json::from_value::<Interval>(text).unwrap(), plain);
+    let away = Interval {
+        actors: vec![None, None],
+        absent: Some(Absent {
+            seconds: 3.0,
+            cause: Cause::WaitingForCpu,
+        }),
+        ..interval(1, 2, 1)
+    };
+    let short = Interval {
+        cpu_wait: vec![Some(0.25), None],
+        ..interval(2, 2, 1)
+    };
+    let text = serde_json::to_value(&away).unwrap();
+    let absent = serde_json::json!({"seconds": 3.0, "cause": "waiting-for-cpu"});
+    assert_eq!(text["absent"], absent);
+    let mut record = RunRecord::new(head(2, 1)).unwrap();
+    let all = [plain, away, short];
+    for one in &all {
+        record.push(&Line::Interval(one.clone())).unwrap();
+    }
+    for (i, one) in all.iter().enumerate() {
+        assert_eq!(record.interval(i).absent, one.absent);
+        assert_eq!(record.interval(i).cpu_wait, one.cpu_wait);
+    }
+    let too_few = Interval {
+        cpu_wait: vec![Some(0.25)],
+        ..interval(3, 2, 1)
+    };
+    let error = record.push(&Line::Interval(too_few)).unwrap_err();
+    assert!(matches!(error, PushError::Columns { .. }), "{error}");
 }

@@ -392,6 +392,7 @@ mod tests {
             dips: vec![],
             unfinished: None,
             stall_by_others: None,
+            cpu_wait: None,
         }
     }
 
@@ -425,6 +426,7 @@ mod tests {
             target: Default::default(),
             warnings: vec![],
             others: None,
+            absences: vec![],
         }
     }
 

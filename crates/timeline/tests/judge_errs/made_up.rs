@@ -65,6 +65,7 @@ impl Log {
                 actors: vec![Some(actor)],
                 devices: vec![device],
                 freed_bytes: 0,
+                ..Interval::default()
             };
             record.push(&Line::Interval(interval)).unwrap();
         }

@@ -129,6 +129,7 @@ impl Made {
                 } else {
                     0
                 },
+                ..Interval::default()
             };
             record.push(&Line::Interval(interval)).unwrap();
         }

@@ -216,6 +216,7 @@ impl Build {
                 actors: actors.collect(),
                 devices: devices.collect(),
                 freed_bytes: sum(&self.freed, &time).round() as u64,
+                ..Interval::default()
             };
             record.push(&Line::Interval(interval)).unwrap();
         }

@@ -61,6 +61,7 @@ fn interval() -> impl Strategy<Value = (f64, Interval)> {
                     actors,
                     devices,
                     freed_bytes,
+                    ..Interval::default()
                 },
             )
         })
@@ -187,6 +188,7 @@ fn eight_hours_are_judged_in_seconds() {
             actors: vec![Some(row); 4],
             devices: vec![device],
             freed_bytes: 5 << 20,
+            ..Interval::default()
         };
         record.push(&Line::Interval(interval)).unwrap();
     }

@@ -12,6 +12,7 @@ mod foregrounds;
 mod fuzzed;
 mod others;
 mod permuted;
+mod presence;
 mod recorded;
 mod rows;
 mod said;

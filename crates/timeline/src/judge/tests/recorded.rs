@@ -87,6 +87,7 @@ fn record(text: &str, reads_of: &str, leaves: &[&str]) -> RunRecord {
             actors: vec![Some(reader)],
             devices: devices.collect(),
             freed_bytes: 0,
+            ..Interval::default()
         };
         record.push(&Line::Interval(interval)).unwrap();
     }
