@@ -72,18 +72,24 @@ pub(super) fn short_of_cpu(actors: &[&Foreground]) -> Option<String> {
         told.clone().any(is_much).then(|| {
             let parts: Vec<String> = parts
                 .iter()
-                .filter_map(|(share, when)| Some(format!("{} {when}", units::percent((*share)?))))
+                .zip(["of its time ", ""])
+                .filter_map(|((share, when), of)| {
+                    Some(format!("{} {of}{when}", units::percent((*share)?)))
+                })
                 .collect();
-            format!("{} ({} the deletion)", seen.actor, parts.join(" and "))
+            format!(
+                "{} waited for a CPU for {} the deletion",
+                seen.actor,
+                parts.join(" and ")
+            )
         })
     };
     let who: Vec<String> = actors.iter().filter_map(words).collect();
     (!who.is_empty()).then(|| {
         format!(
-            "The foreground waited for a CPU, as a share of its time: {}. So far its rates and \
-             waits are this machine's, not the drive's: give it more processors, or less other \
-             work.",
-            who.join(", ")
+            "{}, so rates and waits tell less of the drive. Give trimbench more processors, or \
+             stop what else runs.",
+            who.join("; ")
         )
     })
 }

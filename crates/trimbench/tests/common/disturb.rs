@@ -77,13 +77,7 @@ impl Throttle {
 
     /// The same command, run inside.
     pub fn inside(&self, command: &Command) -> Command {
-        let mut inside = Command::new("sh");
-        inside
-            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
-            .arg(self.group.join("cgroup.procs"))
-            .arg(command.get_program())
-            .args(command.get_args());
-        inside
+        inside(&self.group, command)
     }
 }
 
@@ -145,4 +139,77 @@ pub fn without_io_uring(command: &Command) -> Command {
         .arg(command.get_program())
         .args(command.get_args());
     without
+}
+
+/// Loops that want a processor each, twice as many as there are.
+pub struct Hogs(Vec<std::process::Child>);
+
+impl Hogs {
+    /// Begins them.
+    pub fn start() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let hog = |_| {
+            let mut sh = Command::new("sh");
+            sh.args(["-c", "while :; do :; done"]).spawn().unwrap()
+        };
+        Self((0..2 * processors).map(hog).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+/// A cgroup whose processes together get a share of one processor's time.
+pub struct Quota {
+    group: PathBuf,
+}
+
+impl Quota {
+    /// So much of each 100 ms; `None` where there is no such controller.
+    pub fn new(per_cent: u64) -> Option<Self> {
+        let first = Path::new("/sys/fs/cgroup/cpu");
+        let us = per_cent * 1000;
+        let (parent, file, limit) = match first.exists() {
+            true => (first, "cpu.cfs_quota_us", us.to_string()),
+            false => {
+                let parent = Path::new("/sys/fs/cgroup");
+                let _ = fs::write(parent.join("cgroup.subtree_control"), "+cpu");
+                (parent, "cpu.max", format!("{us} 100000"))
+            }
+        };
+        let new = Self {
+            group: parent.join(sweep::own_name()),
+        };
+        fs::create_dir(&new.group).ok()?;
+        fs::write(new.group.join(file), limit).ok()?;
+        Some(new)
+    }
+
+    /// The same command, run inside.
+    pub fn inside(&self, command: &Command) -> Command {
+        inside(&self.group, command)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// A command run in a cgroup.
+fn inside(group: &Path, command: &Command) -> Command {
+    let mut inside = Command::new("sh");
+    inside
+        .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+        .arg(group.join("cgroup.procs"))
+        .arg(command.get_program())
+        .args(command.get_args());
+    inside
 }

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod absent;
 mod actors;
 mod bad_place;
 mod bad_usage;

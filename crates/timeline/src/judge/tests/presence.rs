@@ -140,7 +140,11 @@ fn a_foreground_short_of_processors_is_a_warning_with_the_figure() {
     let wait = verdict.foreground[0].cpu_wait.unwrap();
     assert!((wait.baseline.unwrap() - 0.31).abs() < 1e-3);
     assert!((wait.delete.unwrap() - 0.02).abs() < 1e-3);
-    let said = |w: &String| w.contains("reader (31 % before and 2.0 % during the deletion)");
+    let said = |w: &String| {
+        w.starts_with(
+            "reader waited for a CPU for 31 % of its time before and 2.0 % during the deletion, ",
+        )
+    };
     assert!(verdict.warnings.iter().any(said), "{verdict:?}");
     let little = waiting(0.04, 0.04);
     assert!(!little.warnings.iter().any(|w| w.contains("CPU")));

@@ -1,0 +1,126 @@
+//! trimbench isn't always let run: its own absence is nobody else's doing.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::disturb::{Hogs, Quota};
+use crate::common::gate::{LOOP_EXT4, beside, lacks};
+use crate::common::loop_fs::LoopFs;
+use crate::common::run::{Running, start};
+use crate::quick::{Files, Measured, begin, command_on, measure, number};
+
+/// How long it is stopped: longer than anything else in these runs takes.
+const STOP: Duration = Duration::from_secs(2);
+
+/// Stops it for a while, and tells how long at most.
+fn stop(running: &Running) -> Duration {
+    let began = Instant::now();
+    running.signal(Signal::STOP);
+    std::thread::sleep(STOP);
+    running.signal(Signal::CONT);
+    began.elapsed()
+}
+
+/// The warnings that say this.
+fn warned<'a>(measured: &'a Measured, words: &str) -> Vec<&'a str> {
+    let warnings = measured.verdict["warnings"].as_array().unwrap().iter();
+    let texts = warnings.filter_map(Value::as_str);
+    texts.filter(|text| text.contains(words)).collect()
+}
+
+#[test]
+fn a_run_that_is_stopped_leaves_the_time_out_and_says_so() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::small();
+    for phase in ["baseline", "recovery"] {
+        let files = Files::new();
+        let arguments = ["--baseline", "1s", "--recovery", "1s"];
+        let mut running = begin(fs.path(), &files, &arguments);
+        running.until(phase, || files.in_phase(phase));
+        std::thread::sleep(Duration::from_millis(200));
+        let at_most = stop(&running);
+        let measured = files.read(running.wait()).succeeds();
+        let text = measured.done.text();
+        let absences = measured.verdict["absences"].as_array().unwrap();
+        let longest = absences.iter().map(|one| number(&one["seconds"]));
+        let longest = longest.fold(0.0, f64::max);
+        assert!((STOP.as_secs_f64() * 0.9..=at_most.as_secs_f64()).contains(&longest));
+        let one = absences
+            .iter()
+            .find(|one| number(&one["seconds"]) == longest);
+        assert_eq!(one.unwrap()["cause"], "stopped", "{text}");
+        assert_eq!(
+            warned(&measured, "itself did not run for").len(),
+            1,
+            "{text}"
+        );
+        assert!(
+            measured.done.stdout.contains("itself did not run for"),
+            "{text}"
+        );
+        // Nobody waited for it, nor was slow.
+        for seen in measured.verdict["foreground"].as_array().unwrap() {
+            for dip in seen["dips"].as_array().unwrap() {
+                assert!(number(&dip["seconds"]) < STOP.as_secs_f64(), "{text}");
+            }
+            for part in ["baseline", "delete", "recovery"] {
+                let longest_us = number(&seen[part]["max_us"]);
+                assert!(longest_us < STOP.as_secs_f64() * 1e6, "{part}: {text}");
+            }
+        }
+        // What it missed is made up for.
+        let away = measured
+            .lines("interval")
+            .filter(|i| !i["absent"].is_null());
+        let away_s: f64 = away.map(|interval| number(&interval["seconds"])).sum();
+        assert!(measured.phase_s(phase) > away_s + 0.9, "{text}");
+    }
+}
+
+#[test]
+fn a_foreground_without_a_processor_is_a_warning_with_the_figure() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::small();
+    let hogs = Hogs::start();
+    let measured = measure(fs.path(), &["--baseline", "1s"]).succeeds();
+    drop(hogs);
+    let text = measured.done.text();
+    let reader = &measured.verdict["foreground"][0];
+    assert!(number(&reader["cpu_wait"]["baseline"]) > 0.05, "{text}");
+    assert_eq!(warned(&measured, "waited for a CPU for").len(), 1, "{text}");
+}
+
+#[test]
+fn a_cgroup_that_has_used_up_its_time_is_told_as_waiting_for_a_processor() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let Some(quota) = Quota::new(20) else {
+        eprintln!("skipped: no cpu controller of cgroups");
+        return;
+    };
+    let fs = LoopFs::small();
+    let files = Files::new();
+    let command = command_on(fs.path(), &files, &["--baseline", "1s"]);
+    let measured = files.read(start(quota.inside(&command)).wait()).succeeds();
+    let text = measured.done.text();
+    let reader = &measured.verdict["foreground"][0];
+    assert!(number(&reader["cpu_wait"]["baseline"]) > 0.2, "{text}");
+    assert_eq!(warned(&measured, "waited for a CPU for").len(), 1, "{text}");
+    for one in measured.verdict["absences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        assert_ne!(one["cause"], "suspended", "{text}");
+    }
+}
