@@ -1,6 +1,6 @@
 //! Whether a thread of ours ran when it wanted to: readings, without an opinion.
 //!
-//! What they mean is said by [`timeline::absence`].
+//! [`timeline::absence`] draws the conclusions.
 
 use std::fs::File;
 use std::io;
@@ -105,7 +105,7 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    /// Of the thread that calls this. What can't be read there isn't looked at.
+    /// Watches the calling thread, by those readings that this kernel has.
     pub fn new() -> Sleeper {
         let stolen = Stolen::open(&SysRoot::host()).ok();
         Sleeper {

@@ -1,10 +1,10 @@
 //! Spans in which trimbench itself did not run: pure.
 //!
-//! A thread that sleeps wakes on time, unless it isn't let run. Whoever measures with a loop
-//! compares each sleep with what it asked for, and reads beside it how long it waited for a
-//! processor, how much the hypervisor took and how long the machine was suspended. [`absence`]
-//! makes of these whether there was a gap, how long it was, and why. Nothing that happened to
-//! I/O in such a gap is anybody's wait.
+//! A thread that sleeps wakes on time, unless something keeps it from running. So a measuring loop
+//! compares each sleep with the length that it asked for. Beside it, the loop reads how long it
+//! waited for a processor, how much the hypervisor took, and how long the machine was suspended.
+//! [`absence`] concludes whether there was a gap, how long it was, and why. The time that I/O
+//! spends in such a gap is not the drive's.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ const LEAST_SUSPENDED_S: f64 = 0.02;
 /// A cause explains a gap if it took at least this share of it.
 const EXPLAINS: f64 = 0.5;
 
-/// What a thread and its machine had gone through at some moment, each counted from any start.
+/// Readings of a thread and its machine at one moment, each counted from any start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Readings {
     /// How long the thread was ready to run and waited for a processor, in seconds.
@@ -82,7 +82,7 @@ impl Cause {
 }
 
 impl Readings {
-    /// What grew since `before`; nothing where it fell.
+    /// The growth since `before`; nothing where a reading fell.
     #[must_use]
     pub fn since(&self, before: &Readings) -> Readings {
         Readings {
@@ -96,8 +96,8 @@ impl Readings {
 
 /// Whether a thread was away while it slept; `grown`: by how much its readings grew meanwhile.
 ///
-/// A thread that waited for its own memory was held up by a disk, perhaps by the one that it
-/// measures: that is no absence.
+/// A thread that waited for its own memory waited for a disk, perhaps for the one that it
+/// measures. That is no absence.
 pub fn absence(nap: Nap, grown: &Readings) -> Option<Absent> {
     let late_s = (nap.took_s - nap.asked_s).max(0.0);
     if grown.suspended_s >= LEAST_SUSPENDED_S {

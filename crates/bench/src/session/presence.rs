@@ -72,8 +72,8 @@ impl Presence {
         self.measured.get_or_insert((now, self.sleeper.stolen_s()));
     }
 
-    /// What of the processors' time the hypervisor took while it was measured, if that is
-    /// much, in words.
+    /// A warning, if the hypervisor took much of the processors' time since
+    /// [`Presence::measure`].
     pub(super) fn stolen(&self, now: Nanos, cpus: u32) -> Option<String> {
         let (from, before_s) = self.measured?;
         let all_s = now.since(from).as_secs_f64() * f64::from(cpus.max(1));

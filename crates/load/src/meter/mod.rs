@@ -22,7 +22,7 @@ pub struct Meter {
     /// 0: none; an `errno`; or [`SHORT`].
     first_failure: AtomicI64,
     first_failure_at: AtomicU64,
-    /// What was meant to begin before this is left out; 0 at first.
+    /// Operations meant to begin before this are left out; 0 at first.
     left_out_before: AtomicU64,
 }
 
@@ -137,14 +137,14 @@ impl Meter {
         self.block_bytes
     }
 
-    /// Leaves out what was meant to begin before `at`: this process was away until then, so
-    /// nobody knows what such an operation waited. It isn't counted when it completes, and
-    /// its age counts from `at`.
+    /// Leaves out operations that were meant to begin before `at`: this process was away until
+    /// then, so nobody knows how long the drive took. They don't count when they complete, and
+    /// their age counts from `at`.
     pub fn leave_out_before(&self, at: Nanos) {
         self.left_out_before.fetch_max(at.0, Ordering::Relaxed);
     }
 
-    /// What was meant to begin before this isn't counted.
+    /// Operations meant to begin before this don't count.
     #[inline]
     pub fn left_out_before(&self) -> Nanos {
         Nanos(self.left_out_before.load(Ordering::Relaxed))

@@ -9,8 +9,8 @@ use crate::record::*;
 use crate::verdict::{Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
 
-/// What a run records that was stopped meanwhile: one interval, seen when it went on, in which
-/// its actors have no figures. `marked`: as a version did that knew nothing of it, if not.
+/// The record of a run that was stopped meanwhile: one interval, written when it continued, in
+/// which its actors have no figures. Not `marked`: as a version writes it that knows of no stops.
 fn stopped(record: &RunRecord, when: Range<f64>, marked: bool) -> RunRecord {
     let mut cut = RunRecord::new(record.head.clone()).unwrap();
     let mut away: Option<Interval> = None;
