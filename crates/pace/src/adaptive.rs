@@ -54,8 +54,8 @@ const HASTE: f64 = 1.05;
 /// The most that is taken where a latency must be held: it always has to be looked.
 const LATENCY_SHARE: f64 = 0.98;
 
-/// While nobody is there: how long after each piece is looked whether somebody has
-/// come, and which share of its time at least.
+/// While nobody is there: for how long after each piece the pacer looks whether somebody has
+/// come whom its discards held up, and for which share of the discards' time at least.
 const LOOK: Duration = Duration::from_millis(1);
 const LOOK_SHARE: f64 = 0.1;
 
@@ -96,9 +96,9 @@ pub(crate) struct Adaptive {
     late: u64,
     /// From freeing to the acknowledgement, less the device's time; in seconds.
     overhead: f64,
-    /// When the last piece was acknowledged, and how long that took, in seconds.
+    /// When the last piece was acknowledged, and how long its discards took, in seconds.
     landed: Time,
-    took: f64,
+    discarding: f64,
     /// When it began, for the deadline.
     start: Option<Time>,
     freed: u64,
@@ -150,7 +150,7 @@ impl Adaptive {
             late: 0,
             overhead: 0.0,
             landed: Time::ZERO,
-            took: 0.0,
+            discarding: 0.0,
             start: None,
             freed: 0,
             was_quiet: true,
@@ -363,7 +363,8 @@ impl Adaptive {
         self.cost.learn(own, bytes, busy);
         if flight.bytes > 0 {
             let took = now.since(flight.sent).as_secs_f64();
-            (self.landed, self.took) = (now, took);
+            // Discards beside each other take no longer than the piece.
+            (self.landed, self.discarding) = (now, flight.busy.min(took));
             let over = (took - flight.busy).max(0.0);
             self.overhead = if self.overhead > 0.0 {
                 self.overhead + 0.3 * (over - self.overhead)
@@ -521,7 +522,7 @@ impl Adaptive {
         let need = self.need(piece);
         let mut wait = Duration::ZERO;
         if idle {
-            wait = LOOK.max(Duration::from_secs_f64(self.took * LOOK_SHARE));
+            wait = LOOK.max(Duration::from_secs_f64(self.discarding * LOOK_SHARE));
             wait = wait.saturating_sub(now.since(self.landed));
         } else {
             if !finishing {
@@ -553,7 +554,7 @@ impl Adaptive {
             return Advice::wait(wait.min(longest), piece, why);
         }
         self.sizes.sent(std::mem::take(&mut self.waited));
-        self.hurt.expect_ours();
+        self.hurt.expect_ours(self.sizes.is_by_commit());
         self.budget.reserve(if idle { 0.0 } else { need });
         self.flight = Some(Flight {
             sent: now,

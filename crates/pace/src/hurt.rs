@@ -50,6 +50,9 @@ const FIRST_LATELY: f64 = 1.6;
 /// acknowledged: metadata and the journal.
 const OUR_READS: f64 = 8.0;
 const OUR_WRITES: f64 = 64.0;
+/// The same of a commit that writes the blocks of the file system's trees: each block twice, and
+/// the first commit also what was changed before.
+const OUR_TREE_WRITES: f64 = 512.0;
 
 /// What held reads up still shows for one to two of their usual times: those that
 /// begin when it is over end one such time later, all together. Where they are
@@ -178,9 +181,11 @@ impl Hurt {
         self.phi = self.phi.max(1.0);
     }
 
-    /// A piece goes out: some of the next reads and writes are ours.
-    pub(crate) fn expect_ours(&mut self) {
-        (self.our_reads, self.our_writes) = (OUR_READS, OUR_WRITES);
+    /// A piece goes out: some of the next reads and writes are ours. `trees`: its commit writes
+    /// the file system's trees.
+    pub(crate) fn expect_ours(&mut self, trees: bool) {
+        let writes = if trees { OUR_TREE_WRITES } else { OUR_WRITES };
+        (self.our_reads, self.our_writes) = (OUR_READS, writes);
     }
 
     /// Operations that aren't ours.
@@ -365,6 +370,34 @@ mod tests {
             hurt.observe(&tick(1000.0, 0.02), false, &[]);
         }
         hurt.phi()
+    }
+
+    /// Whether nobody is there after a piece of ours beside which so much was written.
+    fn is_idle_after(writes: f64, trees: bool) -> bool {
+        let mut hurt = Hurt::new(None);
+        let tick = |seconds: f64, writes: f64| Tick {
+            seconds,
+            others: Some(OthersTick {
+                writes,
+                ..OthersTick::default()
+            }),
+            ..Tick::default()
+        };
+        hurt.observe(&tick(0.06, 0.0), true, &[]);
+        hurt.expect_ours(trees);
+        hurt.observe(&tick(0.02, writes), false, &[]);
+        hurt.is_idle()
+    }
+
+    #[test]
+    fn what_a_commit_writes_is_nobody_elses() {
+        assert!(is_idle_after(50.0, false));
+        assert!(!is_idle_after(100.0, false));
+        assert!(
+            is_idle_after(100.0, true),
+            "btrfs's first commit writes so much"
+        );
+        assert!(!is_idle_after(1000.0, true));
     }
 
     #[test]

@@ -147,6 +147,11 @@ impl Sizes {
         self.whole.max(1.0)
     }
 
+    /// Whether a commit writes and discards blocks of the file system's trees.
+    pub(crate) fn is_by_commit(&self) -> bool {
+        self.by_commit
+    }
+
     pub(crate) fn is_probing(&self, cost: &Cost) -> bool {
         !cost.is_known() || self.landed < self.current as f64 / 1.5
     }

@@ -49,9 +49,13 @@ const LONGEST_GRANT: Duration = Duration::from_millis(100);
 /// The longest truncation in one call where nothing is paced.
 const LARGEST_CALL: u64 = 1 << 30;
 
-/// For so long its cleaner thread removes emptied groups, and so often that is asked for.
-const CLEANING: Duration = Duration::from_millis(100);
-const MOST_ROUNDS: usize = 4;
+/// How long a piece that small files share may take. Their discards come when it is committed,
+/// so that it delays nobody's reads meanwhile.
+const LONGEST_SHARED: Duration = Duration::from_millis(250);
+
+/// How many milliseconds btrfs's cleaner thread gets to remove emptied groups, one round after
+/// the other.
+const CLEANING_MS: [u64; 4] = [25, 75, 100, 100];
 
 /// What came of one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -267,7 +271,7 @@ impl Freer {
     /// Waits for a new piece unless `bytes` fit into the present one.
     fn renew(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
         self.engine.tell(watch, false)?;
-        let fits = self.piece.left >= bytes && self.piece.granted.elapsed() < LONGEST_GRANT;
+        let fits = self.piece.left >= bytes && self.piece.granted.elapsed() < LONGEST_SHARED;
         if self.is_paced() && bytes > 0 && !fits {
             let advice = self.grant(bytes, watch)?;
             self.piece = SharedPiece {
@@ -298,7 +302,8 @@ impl Freer {
         self.skip_commits = false;
         self.commit(watch)?;
         self.engine.pay(watch)?;
-        if self.ground.mode == DebtMode::Commit {
+        // The commit of a whole file system returns when its discards are done.
+        if self.ground.mode == DebtMode::Commit && self.ground.commit != Commit::Whole {
             self.engine.last_discards(watch)?;
         }
         if self.ground.again && self.engine.freed_bytes() >= GROUP / 8 {
@@ -317,16 +322,19 @@ impl Freer {
     /// Lets the discards of the last emptied block groups come, as the pacer allows:
     /// by themselves they would come up to a minute later, all at once.
     fn empty_groups(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        for _ in 0..MOST_ROUNDS {
+        for (round, ms) in CLEANING_MS.into_iter().enumerate() {
             let before = self.engine.discards().bytes;
             match self.engine.grant(GROUP, watch) {
                 Err(ReclaimError::Refused(_)) => break,
                 granted => granted?,
             };
-            self.engine.pause(CLEANING, watch)?;
+            self.engine.pause(Duration::from_millis(ms), watch)?;
             self.engine.sync(watch)?;
             self.engine.pay(watch)?;
-            if self.engine.discards().bytes - before < SMALLEST_GROUP {
+            let came = self.engine.discards().bytes - before;
+            let all_came = self.engine.state().again >= self.engine.freed_bytes();
+            // The first round is too short for all there may be.
+            if all_came || came < SMALLEST_GROUP && round > 0 {
                 break;
             }
         }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use linux::mounts::{DeviceNumber, Mount};
+use rustix::fs::Stat;
 
+use super::arguments::{allocated, share};
 use crate::free::Amount;
 
 /// The longest discard that any file system sends for one file's part.
@@ -15,12 +17,18 @@ const UNIT: u64 = 128 << 20;
 pub(super) struct Amounts {
     systems: Systems,
     all: HashMap<u64, Amount>,
+    /// The largest of the files, by file system.
+    largest: HashMap<u64, u64>,
 }
 
 impl Amounts {
-    /// Adds what is freed on the file system of an open directory, whose device this is.
-    pub(super) fn add(&mut self, on: BorrowedFd<'_>, device: u64, bytes: u64) {
-        let amount = self.all.entry(self.systems.find(on, device)).or_default();
+    /// Adds a file on the file system of an open directory, whose device this is.
+    pub(super) fn add(&mut self, on: BorrowedFd<'_>, device: u64, file: &Stat) {
+        let system = self.systems.find(on, device);
+        let largest = self.largest.entry(system).or_default();
+        *largest = allocated(file).max(*largest);
+        let bytes = share(file);
+        let amount = self.all.entry(system).or_default();
         amount.bytes = amount.bytes.saturating_add(bytes);
         amount.extents = amount.extents.saturating_add(bytes.div_ceil(UNIT));
     }
@@ -29,6 +37,12 @@ impl Amounts {
     pub(super) fn of(&self, device: u64) -> Amount {
         let system = self.systems.known(device);
         self.all.get(&system).copied().unwrap_or_default()
+    }
+
+    /// Whether one file may hold so many bytes where a device is, as far as anybody has looked.
+    pub(super) fn may_hold(&self, device: u64, bytes: u64) -> bool {
+        let largest = self.largest.get(&self.systems.known(device));
+        largest.is_none_or(|&largest| largest >= bytes)
     }
 
     /// For each file system.
@@ -80,4 +94,29 @@ impl Systems {
 
 fn is_on(directory: BorrowedFd<'_>, device: u64) -> bool {
     rustix::fs::fstat(directory).is_ok_and(|stat| stat.st_dev == device)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_large_file_with_two_names_is_as_large_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, on) = (place.path().join("file"), std::fs::File::open(place.path()));
+        std::fs::write(&file, [0; 100]).unwrap();
+        let mut stat = rustix::fs::stat(&file).unwrap();
+        let (on, device) = (on.unwrap(), stat.st_dev);
+        let mut amounts = Amounts::default();
+        assert!(amounts.may_hold(device, 1), "nobody has looked yet");
+        stat.st_blocks = 100;
+        amounts.add(on.as_fd(), device, &stat);
+        assert!(!amounts.may_hold(device, 1 << 20));
+        (stat.st_blocks, stat.st_nlink) = (3000, 2);
+        amounts.add(on.as_fd(), device, &stat);
+        assert!(amounts.may_hold(device, 1 << 20));
+        assert_eq!(amounts.of(device).bytes, (100 + 1500) * 512);
+    }
 }

@@ -43,10 +43,20 @@ impl Argument {
     }
 }
 
+/// Bytes that a regular file holds, whatever its names; 0 for all else.
+pub(super) fn allocated(stat: &Stat) -> u64 {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return 0;
+    }
+    u64::try_from(stat.st_blocks)
+        .unwrap_or(0)
+        .saturating_mul(512)
+}
+
 /// Bytes that go with a name of this file: none if it has another.
 pub(super) fn held(stat: &Stat) -> u64 {
     match stat.st_nlink {
-        1 => share(stat),
+        1 => allocated(stat),
         _ => 0,
     }
 }
@@ -54,13 +64,9 @@ pub(super) fn held(stat: &Stat) -> u64 {
 /// A name's share in what its file holds: added up, those of a tree are what goes with it,
 /// unless the file has names elsewhere, too.
 pub(super) fn share(stat: &Stat) -> u64 {
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return 0;
-    }
-    let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
     #[allow(clippy::useless_conversion, reason = "its width is the processor's")]
     let names = u64::from(stat.st_nlink).max(1);
-    blocks.saturating_mul(512) / names
+    allocated(stat) / names
 }
 
 /// The directories of all arguments, each opened once as it is written. Two ways to the

@@ -307,7 +307,9 @@ impl<'a> Remover<'a> {
         let paced = match self.freers.paces(at.fd) {
             false => Paced::Nothing,
             true if self.freers.paces_small(at.fd) => Paced::AllFiles,
-            true => Paced::LargeFiles,
+            true if self.amounts.may_hold(at.device, LARGE) => Paced::LargeFiles,
+            // A file that has grown since goes at once, as the small ones do.
+            true => Paced::Nothing,
         };
         self.last = Some((at.device, paced));
         paced

@@ -8,7 +8,7 @@ use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::amounts::Amounts;
-use super::arguments::{Argument, share};
+use super::arguments::Argument;
 use crate::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
 use crate::watch::Beat;
 use crate::{Progress, ReclaimError, Watch};
@@ -31,7 +31,7 @@ pub(super) fn survey(
         return Ok(0);
     };
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        amounts.add(parent, stat.st_dev, share(&stat));
+        amounts.add(parent, stat.st_dev, &stat);
         return Ok(1);
     }
     let mut survey = Survey {
@@ -106,7 +106,7 @@ impl Survey<'_> {
         if matches!(kind, Kind::File | Kind::Unknown)
             && let Ok(stat) = rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW)
         {
-            self.amounts.add(at.fd, at.device, share(&stat));
+            self.amounts.add(at.fd, at.device, &stat);
         }
         if let Some(found) = &mut self.protected {
             *found |= kind != Kind::Other && is_protected(at.fd, name);
