@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use load::{ActorSpec, Blocks, EngineChoice, LoadError, PatternKind, Region, TaskSpec};
-use timeline::record::ActorInfo;
+use record::ActorInfo;
 
 use crate::error::BenchError;
 use crate::plan::{Actor, Arrival, Engine, Op, Pattern, Plan, Work};

@@ -3,8 +3,8 @@
 //! Which of them count, the judge says: the same device's discards end a run
 //! and are judged.
 
-use timeline::judge::counting::counted;
-use timeline::record::{DeviceInfo, DeviceInterval};
+use judge::counting::counted;
+use record::{DeviceInfo, DeviceInterval};
 
 /// Discarded bytes since the deletion began, by device.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Discarded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::record::{DeviceKind, DiscardLimits};
+    use record::{DeviceKind, DiscardLimits};
 
     fn device(name: &str, level: u32, leaf: bool) -> DeviceInfo {
         DeviceInfo {

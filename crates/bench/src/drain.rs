@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use timeline::judge::counting::{SIGNIFICANT, UNPAID};
+use judge::counting::{SIGNIFICANT, UNPAID};
 
 /// Quiet time after the last significant discard before a deletion counts as over.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use timeline::names;
+use units::names;
 
 use crate::sizes::TooLittleSpace;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use load::Clock;
-use timeline::record::{ActorInfo, Head, RUN_SCHEMA};
+use record::{ActorInfo, Head, RUN_SCHEMA};
 
 use crate::actors::Lineup;
 use crate::fio;

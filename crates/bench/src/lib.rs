@@ -1,10 +1,10 @@
-//! Runs a scenario: actors and phases become a [`timeline::RunRecord`].
+//! Runs a scenario: actors and phases become a [`record::RunRecord`].
 //!
 //! [`Survey`] looks at a place and leaves it as it is, [`sizes::choose`] picks
 //! what is safe there, a [`Plan`] says in full what is to be done, and a
 //! [`Claimed`] run does it, records it, and removes what it made. What would be
 //! refused on the way, [`preflight`] refuses before. What the record means is not
-//! told here: that is `timeline::judge`'s.
+//! told here: that is `judge::judge`'s.
 #![forbid(unsafe_code)]
 
 mod actors;

@@ -1,6 +1,6 @@
 //! What a run tells while it goes on. The roof draws it; nothing here prints.
 
-use timeline::record::{Event, Part, PhaseName};
+use record::{Event, Part, PhaseName};
 
 /// Watches a run. Called from the run's own thread, which must not be held up.
 pub trait Observer {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use timeline::record::{Line, RecordWriter};
+use record::{Line, RecordWriter};
 
 /// A record's file, being written.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ fn write_all<W: Write>(mut writer: RecordWriter<W>, inbox: &Receiver<Message>) -
 mod tests {
     use std::time::{Duration, Instant};
 
-    use timeline::record::{Event, EventKind};
+    use record::{Event, EventKind};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use timeline::judge::drift;
+use judge::drift;
 
 /// A stretch is steady when its trend changes the rate by at most this share.
 const DRIFT: f64 = 0.10;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use judge::counting;
 use linux::SysRoot;
 use linux::counters::CountersGuard;
 use linux::files::{DirectIo, FileError, probe_direct};
@@ -9,8 +10,7 @@ use linux::limit::whole;
 use linux::mounts::Mount;
 pub use linux::owner::Swept;
 use linux::space::Space;
-use timeline::judge::counting;
-use timeline::record::{DeviceInfo, DiscardSetting, Target};
+use record::{DeviceInfo, DiscardSetting, Target};
 
 use crate::error::BenchError;
 use crate::kept;

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use linux::SysRoot;
 use linux::stats::{Counters, DeviceStats, StatsError};
 use load::{Nanos, Sampler, Series};
-use timeline::record::{
+use record::{
     ActorInterval, DeviceInterval, Grain, HistogramLine, Latency, Part, encode_histogram,
     latency_histogram, second_histogram,
 };

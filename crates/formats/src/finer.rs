@@ -1,6 +1,6 @@
 //! iostat's intervals, divided where fio's logs know more of the time within them.
 
-use timeline::record::{DeviceInterval, Interval, Line, MAX_INTERVALS, RunRecord};
+use record::{DeviceInterval, Interval, Line, MAX_INTERVALS, RunRecord};
 
 use crate::fio::FioSeries;
 use crate::fio::record::SHORTEST_S;

@@ -7,7 +7,7 @@
 //! Where fio's windows are shorter than iostat's intervals, the record has fio's
 //! resolution, and the devices' figures are spread over it evenly.
 
-use timeline::record::{ActorInterval, Interval, Line, PushError, RunRecord};
+use record::{ActorInterval, Interval, Line, PushError, RunRecord};
 
 use crate::finer;
 use crate::fio::record as fio;

@@ -1,6 +1,6 @@
 //! Applies the facts that the user gives beside the texts.
 
-use timeline::record::{Event, EventKind, Line, Phase, PhaseName, PushError, RunRecord};
+use record::{Event, EventKind, Line, Phase, PhaseName, PushError, RunRecord};
 
 /// Longest baseline before a deletion whose time the user gave, in seconds.
 const BASELINE_S: f64 = 10.0;

@@ -7,7 +7,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use formats::fio::{About, FioSeries, Grid, Input, JobFile, Output, series};
-use timeline::record::{ActorInterval, LoopKind};
+use record::{ActorInterval, LoopKind};
 
 fn folder(name: &str) -> PathBuf {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/fio");

@@ -5,8 +5,8 @@
 use formats::fio::{About, Grid, Input, JobFile, Output, series};
 use formats::iostat::{Log, Moment, Notes, Options, record};
 use formats::sniff;
+use judge::{JudgeOptions, judge};
 use proptest::prelude::*;
-use timeline::{JudgeOptions, judge};
 
 const REPORT: &str = "Linux 6.5.0 (box) \t06/19/2024 \t_x86_64_\t(24 CPU)\n\n\
 06/19/2024 05:02:34 AM\n\

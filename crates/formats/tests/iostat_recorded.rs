@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use formats::iostat::{First, Log, Moment, Notes, Options, record};
-use timeline::record::{EventKind, RunRecord};
-use timeline::units::GIB;
-use timeline::verdict::{Finding, Foreground, Verdict};
-use timeline::{JudgeOptions, judge};
+use judge::verdict::{Finding, Foreground, Verdict};
+use judge::{JudgeOptions, judge};
+use record::{EventKind, RunRecord};
+use units::GIB;
 
 const EVO: &str = "ext4.discard.noraid.samsung870.linux65.socket2";
 const T500: &str = "ext4.discard.noraid.1crucial.linux65.socket2";
@@ -168,7 +168,7 @@ fn crucial_t500_without_discards() {
         "the slow seconds after the big write are told"
     );
     let target = &record.head.target;
-    assert_eq!(target.discard, timeline::record::DiscardSetting::Off);
+    assert_eq!(target.discard, record::DiscardSetting::Off);
 }
 
 /// The part of a verdict that stays the same however a log is written: all but names and warnings.

@@ -6,8 +6,8 @@
 mod variants;
 
 use formats::iostat::{Log, Options, record};
-use timeline::verdict::{Finding, Verdict};
-use timeline::{JudgeOptions, judge};
+use judge::verdict::{Finding, Verdict};
+use judge::{JudgeOptions, judge};
 use variants::{CONTROL, EVO, PRO, RAID, RUNS, T500, Table, file};
 
 fn verdict(text: &str) -> Verdict {
@@ -20,7 +20,7 @@ fn verdict(text: &str) -> Verdict {
 /// The part of a verdict that stays the same but for rounding.
 fn essence(verdict: &Verdict) -> impl PartialEq + std::fmt::Debug + use<> {
     let round = |x: f64| (x * 100.0).round() / 100.0;
-    let of = |f: &timeline::verdict::Foreground| {
+    let of = |f: &judge::verdict::Foreground| {
         let stall = f.stall.map(|s| [s.seconds, s.depth, s.lost_s].map(round));
         (f.actor.clone(), f.baseline.ops_per_s.map(f64::round), stall)
     };

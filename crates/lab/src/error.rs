@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ssd::CardError;
-use timeline::names;
+use units::names;
 
 /// Why the laboratory didn't do something.
 #[derive(Debug, thiserror::Error)]

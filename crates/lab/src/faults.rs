@@ -26,7 +26,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ssd::Rng;
-use timeline::units;
 
 use crate::stats::Kind;
 

@@ -34,7 +34,7 @@
 //! ([`Spec::slower`]) until that doesn't matter: at 20 times slower depth and
 //! TRIM rate are right within a few percent, and times divide by 20.
 //!
-//! [`timeline::as_drive()`] converts a whole record.
+//! [`record::as_drive()`] converts a whole record.
 //!
 //! # What file systems make of it
 //! `make lab` measures it. The law of the stall is the queue's, and the same

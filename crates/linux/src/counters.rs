@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use rustix::fs::FlockOperation;
-use timeline::names;
+use units::names;
 
 use crate::SysRoot;
 use crate::limit::whole;

@@ -1,6 +1,6 @@
 //! Whether a mount sends discards when space is freed, by its options alone.
 
-use timeline::record::DiscardSetting;
+use record::DiscardSetting;
 
 use crate::SysRoot;
 use crate::devices::in_memory;

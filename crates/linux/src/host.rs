@@ -1,6 +1,6 @@
 //! The machine.
 
-use timeline::record::Host;
+use record::Host;
 
 use crate::SysRoot;
 

@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::SysRoot;
 use crate::discard;
-use timeline::names;
+use units::names;
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 

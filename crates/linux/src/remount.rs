@@ -26,11 +26,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use record::DiscardSetting;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount as syscalls;
-use timeline::names;
-use timeline::record::DiscardSetting;
+use units::names;
 
 use crate::SysRoot;
 use crate::discard;

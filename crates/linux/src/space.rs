@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use timeline::names;
+use units::names;
 
 const GIB: u64 = 1 << 30;
 

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use timeline::record::DeviceInterval;
+use record::DeviceInterval;
 
 use crate::SysRoot;
 

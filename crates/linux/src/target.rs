@@ -13,8 +13,8 @@
 
 use std::path::{Path, PathBuf};
 
-use timeline::names;
-use timeline::record::{DeviceInfo, DeviceKind, DiscardSetting, Target};
+use record::{DeviceInfo, DeviceKind, DiscardSetting, Target};
+use units::names;
 
 use crate::SysRoot;
 use crate::devices::{self, DeviceError, DeviceTree};

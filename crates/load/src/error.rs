@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use timeline::names;
+use units::names;
 
 /// Why a load could not be made. Failed I/Os of a running actor aren't here:
 /// those are counted in its meter.

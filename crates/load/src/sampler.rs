@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use timeline::record::ActorInterval;
+use record::ActorInterval;
 
 use crate::clock::Nanos;
 use crate::meter::layout::{BLOCK, BLOCKS, COUNTERS, DIGITS, MAX_NS, highest_of, lowest_of};

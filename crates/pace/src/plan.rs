@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ssd::{Card, Discard};
-use timeline::units::MIB;
+use units::MIB;
 
 use crate::goal::Goal;
 use crate::refusal::Refusal;

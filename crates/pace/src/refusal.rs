@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use timeline::units;
-
 /// Why a goal is refused, and what can be had instead.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Refusal {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::words::of_io;
-use timeline::names::quoted;
+use units::names::quoted;
 
 /// Why a deletion stopped.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use pace::{Policy, Work};
+use record::DiscardSetting;
 use rustix::io::Errno;
 use ssd::Card;
-use timeline::record::DiscardSetting;
 
 use crate::free::{Amount, Free, Freers};
 use crate::freer::{Felt, Freer, FreerOptions, try_latency};

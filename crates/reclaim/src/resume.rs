@@ -83,8 +83,8 @@ pub fn resume(
                     Added::Gone if !same => talk.note(&format!(
                         "{} was in another directory than is there now, on a file system that isn't mounted, or \
                          that was renamed: it waits (noted in {})",
-                        timeline::names::quoted(directory.join(name)),
-                        timeline::names::quoted(noted.link.path())
+                        units::names::quoted(directory.join(name)),
+                        units::names::quoted(noted.link.path())
                     )),
                     Added::Gone => noted.link.forget(),
                     Added::Held | Added::LeftAlone => {}

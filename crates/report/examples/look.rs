@@ -4,9 +4,10 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use judge::{JudgeOptions, Verdict, judge};
+use record::RecordReader;
+use record::RunRecord;
 use report::terminal::{self, Style};
-use timeline::record::RecordReader;
-use timeline::{JudgeOptions, RunRecord, Verdict, judge};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut style = Style {

@@ -8,8 +8,8 @@
 
 use std::io::{self, Write};
 
-use timeline::RunRecord;
-use timeline::record::{Part, PhaseName};
+use record::RunRecord;
+use record::{Part, PhaseName};
 
 use crate::words;
 

@@ -1,8 +1,7 @@
 //! The figures a verdict rests on, a labelled line each.
 
-use ::timeline::Verdict;
-use ::timeline::units;
-use ::timeline::verdict::{
+use ::judge::Verdict;
+use ::judge::verdict::{
     Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, OthersDiscards,
 };
 

@@ -1,8 +1,7 @@
 //! The table of an actor before, during and after the deletion: its rows, its
 //! columns, and what must be said beside it.
 
-use ::timeline::units;
-use ::timeline::verdict::{BaselineFrom, Figures, Foreground};
+use ::judge::verdict::{BaselineFrom, Figures, Foreground};
 
 use crate::words::{self, Tone};
 

@@ -8,8 +8,8 @@
 
 use std::io::{self, Write};
 
-use timeline::RunRecord;
-use timeline::record::{Latency, Part, PhaseHistogram, decode_histogram, encode_histogram};
+use record::RunRecord;
+use record::{Latency, Part, PhaseHistogram, decode_histogram, encode_histogram};
 
 use crate::seconds::Seconds;
 use crate::words;
@@ -114,9 +114,7 @@ fn harmless(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use timeline::record::{
-        Grain, HistogramLine, Line, PhaseName, latency_histogram, second_histogram,
-    };
+    use record::{Grain, HistogramLine, Line, PhaseName, latency_histogram, second_histogram};
 
     use super::*;
     use crate::common::SHORT;

@@ -1,7 +1,7 @@
 //! Verdicts and comparisons as JSON, schemas `trimbench.verdict/1` and `trimbench.compare/1`.
 
-use timeline::Verdict;
-use timeline::compare::Comparison;
+use judge::Verdict;
+use judge::compare::Comparison;
 
 /// A verdict as indented JSON that ends with a line feed. Figures that aren't
 /// numbers (a ratio of nothing) become `null`, as the schema has it.

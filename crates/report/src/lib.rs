@@ -1,7 +1,7 @@
 //! Records and verdicts as text that a person reads.
 //!
-//! Pure: it is given a [`RunRecord`](timeline::RunRecord) and a
-//! [`Verdict`](timeline::Verdict) and returns text. It concludes nothing, so
+//! Pure: it is given a [`RunRecord`](record::RunRecord) and a
+//! [`Verdict`](judge::Verdict) and returns text. It concludes nothing, so
 //! that a picture and a table can't disagree with the verdict; it prints
 //! nothing, so that the same text goes to a terminal, a file or a test.
 #![forbid(unsafe_code)]

@@ -1,6 +1,7 @@
 //! The verdict for an issue, a mail or a blog: GitHub's flavour of Markdown.
 
-use timeline::{RunRecord, Verdict};
+use judge::Verdict;
+use record::RunRecord;
 
 use crate::terminal::{self, Style};
 use crate::words::Tone;
@@ -43,7 +44,7 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord) -> String {
     text
 }
 
-fn table(text: &mut String, seen: &timeline::verdict::Foreground) {
+fn table(text: &mut String, seen: &judge::verdict::Foreground) {
     let [before, during, after] = figures::columns(seen);
     *text += &format!("| | {before} | {during} | {after} |\n|---|--:|--:|--:|\n");
     for row in figures::Row::told(seen) {
@@ -130,7 +131,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use timeline::verdict::Reason;
+    use judge::verdict::Reason;
 
     use super::*;
     use crate::common::T500;

@@ -1,5 +1,5 @@
 //! Latency histograms of single seconds, and of shorter stretches while data was deleted.
-//! A [`RunRecord`](timeline::RunRecord) leaves them in its file; the heat map and the
+//! A [`RunRecord`](record::RunRecord) leaves them in its file; the heat map and the
 //! HdrHistogram log need them.
 //!
 //! They are kept as the text they were recorded as: decoded, an hour of four
@@ -7,8 +7,8 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use timeline::as_drive::latencies_as_drive;
-use timeline::record::{Grain, Latency, Line, Part};
+use record::as_drive::latencies_as_drive;
+use record::{Grain, Latency, Line, Part};
 
 /// How every zstd frame begins.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -94,7 +94,7 @@ impl Seconds {
         }
     }
 
-    /// The same of a record in [the time of the drive](timeline::as_drive())
+    /// The same of a record in [the time of the drive](record::as_drive())
     /// behind one `times` slower: what falls into the same second there, or of the
     /// stretches into the same tenth of one, is added up.
     pub fn as_drive(&self, times: f64) -> Seconds {
@@ -189,9 +189,7 @@ fn read_lines(mut from: impl BufRead) -> io::Result<Seconds> {
 
 #[cfg(test)]
 mod tests {
-    use timeline::record::{
-        HistogramLine, PhaseName, decode_histogram, encode_histogram, second_histogram,
-    };
+    use record::{HistogramLine, PhaseName, decode_histogram, encode_histogram, second_histogram};
 
     use super::*;
 

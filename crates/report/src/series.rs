@@ -1,8 +1,8 @@
 //! What is drawn, per interval: rates, latencies, discards, debt, and where it stalled.
 
-use ::timeline::RunRecord;
-use ::timeline::judge::counting::{self, Counted};
-use ::timeline::verdict::Foreground;
+use ::judge::counting::{self, Counted};
+use ::judge::verdict::Foreground;
+use ::record::RunRecord;
 
 /// Of all bytes discarded; what is far below this share isn't worth a mark.
 pub(crate) const SIGNIFICANT: f64 = counting::SIGNIFICANT;
@@ -237,8 +237,8 @@ fn is_low(record: &RunRecord, actor: usize, seen: &Foreground, interval: usize) 
 
 #[cfg(test)]
 mod tests {
-    use ::timeline::record::{DeviceKind, Part, Phase, PhaseName};
-    use ::timeline::verdict::Dip;
+    use ::judge::verdict::Dip;
+    use ::record::{DeviceKind, Part, Phase, PhaseName};
 
     use super::*;
     use crate::common::{self, GIB, SHORT};

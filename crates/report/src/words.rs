@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use ::timeline::judge::counting;
-use ::timeline::record::{ActorInfo, DiscardSetting, LoopKind, Part, PhaseName, Target};
-use ::timeline::units;
-pub(crate) use ::timeline::units::utc;
-use ::timeline::verdict::condition::{CheckResult, Checked};
-use ::timeline::verdict::{BaselineFrom, Finding, Reason};
-use ::timeline::{RunRecord, Verdict};
+use ::judge::Verdict;
+use ::judge::counting;
+use ::judge::verdict::condition::{CheckResult, Checked};
+use ::judge::verdict::{BaselineFrom, Finding, Reason};
+use ::record::RunRecord;
+use ::record::{ActorInfo, DiscardSetting, LoopKind, Part, PhaseName, Target};
+pub(crate) use ::units::utc;
 use storage::FileSystem;
 
 /// How good or bad what is said is; how that looks is up to who shows it.

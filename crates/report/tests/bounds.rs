@@ -5,12 +5,13 @@ mod common;
 #[path = "common/xml.rs"]
 mod xml;
 
+use judge::Verdict;
+use judge::verdict::*;
 use proptest::prelude::*;
+use record::RunRecord;
+use record::*;
 use report::seconds::Seconds;
 use report::terminal::{self, LiveLine, Style};
-use timeline::record::*;
-use timeline::verdict::*;
-use timeline::{RunRecord, Verdict};
 use unicode_width::UnicodeWidthChar;
 
 /// Any number that a hostile or broken file can hold.

@@ -4,9 +4,9 @@
 mod common;
 
 use common::{GIB, READER, SHORT, T500};
+use judge::verdict::*;
+use record::*;
 use report::terminal::{self, Style};
-use timeline::record::*;
-use timeline::verdict::*;
 
 const STYLE: Style = Style {
     colour: false,

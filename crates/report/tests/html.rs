@@ -7,11 +7,12 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use judge::compare::{Group, Run, compare};
+use judge::{JudgeOptions, Verdict, judge};
+use record::RunRecord;
+use record::*;
 use report::html;
 use report::seconds::Seconds;
-use timeline::compare::{Group, Run, compare};
-use timeline::record::*;
-use timeline::{JudgeOptions, RunRecord, Verdict, judge};
 
 /// The names of the browsers that tests/browser/ can drive.
 const BROWSERS: [&str; 5] = [
@@ -236,7 +237,7 @@ fn what_an_imported_log_does_not_tell_has_no_chart() {
     let mut verdict = verdict;
     for seen in &mut verdict.foreground {
         for figures in [&mut seen.baseline, &mut seen.delete, &mut seen.recovery] {
-            *figures = timeline::verdict::Figures {
+            *figures = judge::verdict::Figures {
                 ops_per_s: figures.ops_per_s,
                 ..Default::default()
             };

@@ -6,9 +6,9 @@ mod common;
 #[path = "common/xml.rs"]
 mod xml;
 
+use record::*;
 use report::seconds::Seconds;
 use report::svg;
-use timeline::record::*;
 use xml::assert_well_formed;
 
 #[test]
@@ -66,7 +66,7 @@ fn each_chart_has_its_picture() {
 #[test]
 fn records_without_anything_have_pictures_too() {
     let mut record = common::empty(common::head(true, 0.1));
-    let verdict = timeline::judge(&record, &timeline::JudgeOptions::default());
+    let verdict = judge::judge(&record, &judge::JudgeOptions::default());
     let pictures = svg::pictures(&record, &verdict, &Seconds::new());
     assert_eq!(pictures.len(), 3);
     pictures.iter().for_each(assert_well_formed);

@@ -11,7 +11,7 @@ use linux::SysRoot;
 use linux::limit::whole;
 use linux::stats::DeviceStats;
 use linux::target::Description;
-use timeline::record::{Counting, DeviceInfo, DeviceKind};
+use record::{Counting, DeviceInfo, DeviceKind};
 
 use crate::FileSystem;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use timeline::names;
-use timeline::record::DiscardsAtMost;
+use record::DiscardsAtMost;
+use units::names;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

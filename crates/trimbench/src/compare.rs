@@ -2,11 +2,11 @@
 
 mod groups;
 
+use judge::JudgeOptions;
+use judge::compare::condition::{ChangeCondition, Outcome};
+use judge::compare::{Comparison, Group, Run, compare};
 use report::compare as shown;
-use timeline::compare::condition::{ChangeCondition, Outcome};
-use timeline::compare::{Comparison, Group, Run, compare};
-use timeline::names;
-use timeline::{JudgeOptions, units};
+use units::names;
 
 use crate::cli::{CompareArgs, CompareFormat};
 use crate::console::Stream;

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use ::console::Term;
 use report::terminal::Style;
-use timeline::names;
+use units::names;
 
 /// Where the text for people goes: to standard output, or to standard error
 /// when standard output carries JSON.

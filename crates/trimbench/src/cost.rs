@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use pace::{CanaryWaits, GoalResult, Kept, LateReads, Limit, Measured, ReaderLoss, Witness};
 use reclaim::freer::Felt;
-use timeline::units;
 
 use crate::cli::GoalArgs;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use bench::BenchError;
 use bench::scenario::ScenarioError;
 
-use timeline::names;
+use units::names;
 
 use crate::import::ImportError;
 use crate::input::InputError;

@@ -1,8 +1,8 @@
 //! What others may feel, as it was given on the command line: to be given again.
 
 use pace::Refusal;
-use timeline::names;
-use timeline::units::{bytes_exact, duration_exact, percent_exact};
+use units::names;
+use units::{bytes_exact, duration_exact, percent_exact};
 
 use crate::cli::GoalArgs;
 

@@ -6,11 +6,11 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use formats::Kind;
+use record::RunRecord;
+use record::{ReadError, RecordReader};
 use report::seconds::Seconds;
 use rustix::fs::{Mode, OFlags};
-use timeline::RunRecord;
-use timeline::names;
-use timeline::record::{ReadError, RecordReader};
+use units::names;
 
 use crate::exit::Error;
 use crate::judging;
@@ -29,7 +29,7 @@ pub(crate) struct Input {
 impl Input {
     /// A slowed drive's record as that of the drive it stands for.
     pub(crate) fn in_drives_time(self) -> Result<Input, Error> {
-        let slower = timeline::as_drive::slower(&self.record.head.devices);
+        let slower = record::as_drive::slower(&self.record.head.devices);
         let record = judging::in_drives_time(self.record)
             .map_err(|why| Error::Usage(format!("{}: {why}", self.name)))?;
         let seconds = match slower {
@@ -46,7 +46,7 @@ impl Input {
     /// Whether its drive's time was stretched (or how can't be told: its drives' times differ).
     pub(crate) fn is_slowed(&self) -> bool {
         !matches!(
-            timeline::as_drive::slower(&self.record.head.devices),
+            record::as_drive::slower(&self.record.head.devices),
             Ok(None)
         )
     }

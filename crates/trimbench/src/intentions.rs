@@ -5,8 +5,7 @@ use std::time::Duration;
 use bench::Survey;
 use bench::plan::{Actor, Control, Deletion, End, Method, Place, Plan, Trigger, Work};
 use bench::sizes::Fragments;
-use timeline::names;
-use timeline::units;
+use units::names;
 
 /// The lines.
 pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {

@@ -1,9 +1,10 @@
 //! The verdict of a record: the same, whether its run has just ended or its file
 //! was found years later.
 
-use timeline::as_drive::{NotSlowed, slower};
-use timeline::record::DeviceInfo;
-use timeline::{JudgeOptions, RunRecord, Verdict, as_drive, judge};
+use judge::{JudgeOptions, Verdict, judge};
+use record::DeviceInfo;
+use record::as_drive::{NotSlowed, slower};
+use record::{RunRecord, as_drive};
 
 use crate::exit::Error;
 

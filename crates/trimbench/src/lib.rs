@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use timeline::names;
+use units::names;
 
 /// The arguments; ends the program if they are wrong.
 fn arguments() -> Cli {

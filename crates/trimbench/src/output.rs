@@ -7,8 +7,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use timeline::record::RecordWriter;
-use timeline::{RunRecord, Verdict};
+use judge::Verdict;
+use record::RecordWriter;
+use record::RunRecord;
 
 use crate::exit::Error;
 

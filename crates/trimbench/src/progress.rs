@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use bench::{Mark, Observer, Second};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use record::{Event, EventKind, Part, PhaseName};
 use report::terminal::{self, LiveLine, Style};
-use timeline::names;
-use timeline::record::{Event, EventKind, Part, PhaseName};
-use timeline::units;
+use units::names;
 
 use crate::console::Stream;
 use crate::marks;

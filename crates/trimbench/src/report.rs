@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use judge::JudgeOptions;
 use report::csv::Run;
 use report::terminal::Style;
-use timeline::JudgeOptions;
-use timeline::names;
+use units::names;
 
 use crate::cli::{Format, ReportArgs};
 use crate::console::{self, Stream};

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use bench::plan::{Place, Trigger};
 use bench::{BenchError, Claimed, Outcome, Survey};
+use judge::Verdict;
+use judge::verdict::condition::{CheckResult, Condition};
+use record::RunRecord;
+use record::{EndReason, Head};
 use report::terminal;
-use timeline::record::{EndReason, Head};
-use timeline::verdict::condition::{CheckResult, Condition};
-use timeline::{RunRecord, Verdict};
 
 use crate::cli::{OutputArgs, RunArgs};
 use crate::console::{self, Stream};

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use judge::Verdict;
+use record::RunRecord;
 use report::csv::Run;
 use report::seconds::Seconds;
 use report::terminal::{self, Style};
 use report::{csv, hlog, html, markdown};
-use timeline::{RunRecord, Verdict};
 
 use crate::cli::Format;
 use crate::console::Stream;

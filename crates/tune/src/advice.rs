@@ -1,7 +1,7 @@
 //! What follows from the experiments, in words, and what it costs.
 
 use serde::Serialize;
-use timeline::units::{self, GIB};
+use units::GIB;
 
 use crate::frontier::{Measure, beats};
 use crate::point::Point;

@@ -7,7 +7,7 @@ use bench::Survey;
 use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing, Work};
 use linux::space::Space;
 use linux::target::{self, TargetError};
-use timeline::units::{MIB, percent_exact};
+use units::{MIB, percent_exact};
 
 use crate::trial::{Policy, Trial};
 

@@ -1,7 +1,6 @@
 //! Whether something else than the trial shows in a run.
 
-use timeline::units;
-use timeline::verdict::{Reason, Verdict};
+use judge::verdict::{Reason, Verdict};
 
 use crate::figures::Figures;
 use crate::point::Spread;
@@ -77,7 +76,7 @@ pub fn disturbed(
 
 #[cfg(test)]
 mod tests {
-    use timeline::verdict::Deletion;
+    use judge::verdict::Deletion;
 
     use super::*;
     use crate::trial::Policy;

@@ -1,8 +1,8 @@
 //! What one run says about its trial.
 
+use judge::verdict::{Finding, Verdict};
+use record::{EventKind, PhaseName, RunRecord};
 use serde::Serialize;
-use timeline::record::{EventKind, PhaseName, RunRecord};
-use timeline::verdict::{Finding, Verdict};
 
 use crate::course::{READER, SYNCER};
 
@@ -170,10 +170,8 @@ impl<'a> Rates<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::{ActorInterval, DeviceInterval, Event, Head, Interval, Line, Part, Phase};
     use serde_json::json;
-    use timeline::record::{
-        ActorInterval, DeviceInterval, Event, Head, Interval, Line, Part, Phase,
-    };
 
     fn head() -> Head {
         let actor = |name: &str| {
@@ -243,7 +241,7 @@ mod tests {
     }
 
     fn figures(record: &RunRecord) -> Figures {
-        let verdict = timeline::judge(record, &timeline::JudgeOptions::default());
+        let verdict = judge::judge(record, &judge::JudgeOptions::default());
         Figures::of(record, &verdict).unwrap()
     }
 
@@ -277,7 +275,7 @@ mod tests {
     #[test]
     fn a_run_that_was_cut_short_has_none() {
         let whole = record(|_| 100);
-        let verdict = timeline::judge(&whole, &timeline::JudgeOptions::default());
+        let verdict = judge::judge(&whole, &judge::JudgeOptions::default());
         let mut cut = whole.clone();
         cut.phases.pop();
         assert_eq!(Figures::of(&cut, &verdict), None);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linux::btrfs;
 use linux::files::{self, FileError};
-use timeline::names;
+use units::names;
 
 /// Commits after the deletion's own, for the block groups that it emptied and for those
 /// that were not removed in time; and how long removing them is waited for.

@@ -8,8 +8,8 @@ use linux::SysRoot;
 use linux::limit;
 use linux::mounts::{self, Mount, MountError};
 use linux::target::{self, Description};
-use timeline::names;
-use timeline::record::{DeviceInfo, DeviceKind, DiscardSetting};
+use record::{DeviceInfo, DeviceKind, DiscardSetting};
+use units::names;
 
 use crate::candidates::Range;
 
@@ -328,7 +328,7 @@ mod tests {
             size_bytes: 0,
             rotational: None,
             scheduler: None,
-            discard: timeline::record::DiscardLimits::default(),
+            discard: record::DiscardLimits::default(),
             slower: None,
             counting: Default::default(),
             drive: None,
@@ -365,7 +365,7 @@ mod tests {
         let refused = |text: &str, top: DeviceKind| {
             fs::write(&uuid, text).unwrap();
             let found = Description {
-                target: timeline::record::Target {
+                target: record::Target {
                     discard: DiscardSetting::On,
                     ..Default::default()
                 },
@@ -396,7 +396,7 @@ mod tests {
     /// Why nothing is tried on a drive that is mounted so (a line of mountinfo).
     fn refused(line: &[u8], discard: DiscardSetting) -> String {
         let found = Description {
-            target: timeline::record::Target {
+            target: record::Target {
                 discard,
                 ..Default::default()
             },

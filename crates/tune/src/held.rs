@@ -5,7 +5,7 @@ use linux::limit::{LimitError, LimitGuard};
 use linux::mounts::Mount;
 use linux::remount::{self, DiscardGuard, RemountError};
 
-use timeline::names;
+use units::names;
 
 use crate::ground::Ground;
 use crate::trial::Trial;

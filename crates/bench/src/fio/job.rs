@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use formats::fio::{JobFile, Logging};
-use timeline::record::ActorInfo;
+use record::ActorInfo;
 
 use crate::error::BenchError;
 use crate::plan::{FioJob, Timing};

@@ -5,11 +5,11 @@ use std::io::BufReader;
 use std::path::Path;
 
 use formats::fio::{About, FioSeries, Grid, Input, Output, series};
-use timeline::RunRecord;
-use timeline::names;
-use timeline::record::{
+use record::RunRecord;
+use record::{
     Grain, HistogramLine, Latency, Line, Phase, SeriesLine, encode_histogram, latency_histogram,
 };
+use units::names;
 
 use super::{Job, OUTPUT};
 

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use linux::space::Space;
 use load::child::{Program, Running, Signal};
-use timeline::names;
-use timeline::record::ActorInfo;
-use timeline::units;
+use record::ActorInfo;
+use units::names;
 
 use crate::error::BenchError;
 use crate::plan::{FioJob, Plan};

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use record::Invocation;
 use serde::{Serialize, Serializer};
-use timeline::record::Invocation;
 
 mod actor;
 mod deletion;

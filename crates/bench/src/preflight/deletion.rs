@@ -2,7 +2,6 @@
 
 use linux::remount::DiscardGuard;
 use rustix::thread::CapabilitySet;
-use timeline::units;
 
 use crate::error::BenchError;
 use crate::plan::{Control, Deletion, Method, Place, Plan};

@@ -3,10 +3,9 @@
 
 use std::path::Path;
 
+use judge::counting;
 use linux::raw::RawDevice;
 use rustix::fs::{Access, AtFlags, CWD};
-use timeline::judge::counting;
-use timeline::units;
 
 use crate::actors::{Lineup, names_differ};
 use crate::error::BenchError;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use judge::counting::LEAST_FREED;
 use load::deleter::{CommandOutcome, FreeSpace};
 use load::{Deletion, Nanos};
-use timeline::judge::counting::LEAST_FREED;
-use timeline::record::{DeletionLine, DiscardSetting, EventKind, Line, Part};
+use record::{DeletionLine, DiscardSetting, EventKind, Line, Part};
 
 use super::{Early, Script};
 use crate::drain::{Drain, State};
@@ -68,7 +68,7 @@ impl Script<'_> {
                     return Ok(());
                 }
                 State::GaveUp => {
-                    let left = timeline::units::bytes(drain.debt_bytes());
+                    let left = units::bytes(drain.debt_bytes());
                     let text = format!("{left} freed and not discarded");
                     self.session
                         .event(EventKind::DiscardsDidNotCome, Some(text));

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use timeline::record::EventKind;
+use record::EventKind;
 
 use super::{Early, Script};
 use crate::observer::Mark;

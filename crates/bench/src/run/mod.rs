@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use linux::remount::DiscardGuard;
 use load::Clock;
-use timeline::RunRecord;
-use timeline::record::{EndReason, EventKind, Head, Part, PhaseName, RecordWriter};
+use record::RunRecord;
+use record::{EndReason, EventKind, Head, Part, PhaseName, RecordWriter};
 
 use crate::actors::Lineup;
 use crate::error::BenchError;

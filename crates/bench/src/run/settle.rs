@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use timeline::record::EventKind;
+use record::EventKind;
 
 use super::{Early, Script};
 use crate::steady::Settling;

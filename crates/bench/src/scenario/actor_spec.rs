@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use timeline::typed::{hint, nearest};
+use units::typed::{hint, nearest};
 
 use super::Actor;
 use super::section::SetError;

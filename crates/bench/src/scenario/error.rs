@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use timeline::names;
-use timeline::typed::{Place, hint};
+use units::names;
+use units::typed::{Place, hint};
 
 use super::uses::Need;
 

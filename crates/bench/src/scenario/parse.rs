@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use timeline::typed::{Place, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use units::typed::{Place, nearest};
 
 use super::section::SetError;
 use super::uses::Need;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use load::task;
-use timeline::units::{GIB, MIB};
+use units::{GIB, MIB};
 
 use super::words::{ActorOp, How};
 use super::{Actor, Deletion};

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use timeline::units::{self, UnitError};
+use units::UnitError;
 
 use super::words::{ARRIVALS, ActorOp, ENDS, ENGINES, HOWS, How, OPS, PATTERNS, Word};
 use crate::plan::{End, Engine, Pattern};

@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use load::Nanos;
-use timeline::RunRecord;
-use timeline::record::{End, EndReason, Line, Unfinished};
+use record::RunRecord;
+use record::{End, EndReason, Line, Unfinished};
 
 use super::Session;
 use crate::sink::Sink;

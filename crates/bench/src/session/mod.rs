@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::{Actor, Clock, Deletion, Nanos};
-use timeline::RunRecord;
-use timeline::record::{Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError};
+use record::RunRecord;
+use record::{Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError};
 
 use crate::discarded::Discarded;
 use crate::error::BenchError;

@@ -1,7 +1,7 @@
 //! What is written once a second, once a phase, and more often while data is deleted.
 
 use load::Nanos;
-use timeline::record::{Grain, Line, PhaseName};
+use record::{Grain, Line, PhaseName};
 
 use super::Session;
 use crate::observer::Second;

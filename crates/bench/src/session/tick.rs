@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use load::Actor;
-use timeline::record::{ActorInterval, Interval, Line};
+use record::{ActorInterval, Interval, Line};
 
 use super::Session;
 use crate::fio::{Fio, News};

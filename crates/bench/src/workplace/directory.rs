@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use linux::files::Caching;
 use linux::owner::{Folder, Name, WorkDir};
 use load::DeletionSpec;
-use timeline::record::Part;
+use record::Part;
 
 use super::victims::{self, Victims};
 use super::{Ground, Item, ToFill, allow_open_files};

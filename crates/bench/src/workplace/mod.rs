@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use load::{DeletionSpec, FillSpec};
-use timeline::record::Part;
+use record::Part;
 
 use crate::error::BenchError;
 use crate::plan::{Deletion, Place, Plan};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use linux::owner::Name;
 use load::DeletionSpec;
 use load::deleter::Occasion;
-use timeline::record::Part;
+use record::Part;
 
 use super::item::Item;
 use crate::plan::{Control, Deletion, End, Method, Plan, Trigger};

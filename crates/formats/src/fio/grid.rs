@@ -1,6 +1,6 @@
 //! Windows laid onto the intervals of a record, so that sums are kept.
 
-use timeline::record::Intervals;
+use record::Intervals;
 
 use super::windows::Window;
 

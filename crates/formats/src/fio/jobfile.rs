@@ -4,7 +4,7 @@
 //! interval figures only in logs that the job asks for. So the file is read for
 //! its jobs, and given back with the options that make the logs.
 
-use timeline::record::ActorInfo;
+use record::ActorInfo;
 
 use super::logs::Direction;
 use super::options::Options;
@@ -252,7 +252,7 @@ impl Line<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::record::LoopKind;
+    use record::LoopKind;
 
     const TWO: &str = "\
 ; two jobs

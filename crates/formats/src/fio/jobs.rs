@@ -1,7 +1,6 @@
 //! Which job a log is of, and what its figures can't tell.
 
-use timeline::record::{ActorInfo, LoopKind};
-use timeline::units;
+use record::{ActorInfo, LoopKind};
 
 use super::json::{DirectionOutput, JobOutput};
 use super::latencies::HistogramWindow;

@@ -1,7 +1,7 @@
 //! Latencies of one actor, as exact as fio's logs are.
 
 use hdrhistogram::Histogram;
-use timeline::record::{LONGEST_NS, latency_histogram};
+use record::{LONGEST_NS, latency_histogram};
 
 use super::bins::Layout;
 use super::grid::Grid;

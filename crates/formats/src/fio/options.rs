@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use timeline::record::{ActorInfo, LoopKind};
+use record::{ActorInfo, LoopKind};
 
 use super::logs::Direction;
 

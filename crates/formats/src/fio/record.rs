@@ -1,7 +1,7 @@
 //! fio's logs, or its JSON, as a record of their own: without devices, so
 //! without discards.
 
-use timeline::record::{
+use record::{
     ActorInterval, End, EndReason, Event, EventKind, Head, Host, Interval, Line, MAX_INTERVALS,
     PushError, RUN_SCHEMA, RunRecord, Target,
 };
@@ -96,7 +96,7 @@ pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
             let mut info = job
                 .options
                 .actor(&job.name, direction.direction, threads(job));
-            let taken = actors.iter().filter(|a: &&timeline::record::ActorInfo| {
+            let taken = actors.iter().filter(|a: &&record::ActorInfo| {
                 a.name == info.name || a.name.starts_with(&format!("{}-", info.name))
             });
             match taken.count() {

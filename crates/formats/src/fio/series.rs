@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use hdrhistogram::Histogram;
-use timeline::record::{ActorInfo, ActorInterval};
+use record::{ActorInfo, ActorInterval};
 
 use super::grid::{Grid, whole};
 use super::jobfile::JobFile;

@@ -1,6 +1,6 @@
 //! Finds the devices whose reads and writes are the foreground.
 
-use timeline::record::{ActorInfo, ActorInterval, LoopKind};
+use record::{ActorInfo, ActorInterval, LoopKind};
 
 use super::Notes;
 use super::devices::times;

@@ -1,6 +1,6 @@
 //! The block devices of a log, as far as they did something.
 
-use timeline::record::{DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
+use record::{DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
 
 use super::log::{Log, Sample};
 use super::topology::Made;

@@ -307,10 +307,10 @@ fn make_rows(log: &mut Log, groups: &[Range<usize>]) {
 mod tests {
     use super::*;
     use crate::iostat::record;
+    use ::record::RunRecord;
+    use judge::verdict::Verdict;
+    use judge::{JudgeOptions, judge};
     use std::fmt::Write;
-    use timeline::record::RunRecord;
-    use timeline::verdict::Verdict;
-    use timeline::{JudgeOptions, judge};
 
     /// Reports of a database's drive: 10,000 reads a second and its journal's discards. A
     /// deletion of a quarter of a minute begins in each of these seconds.
@@ -353,7 +353,7 @@ mod tests {
 
     /// The verdict without its account of the time far from discards.
     fn essence(verdict: &Verdict) -> impl PartialEq + std::fmt::Debug + use<> {
-        let of = |f: &timeline::verdict::Foreground| (f.baseline.ops_per_s, f.stall, f.dips.len());
+        let of = |f: &judge::verdict::Foreground| (f.baseline.ops_per_s, f.stall, f.dips.len());
         (
             (verdict.verdict, verdict.reasons.clone()),
             verdict.foreground.iter().map(of).collect::<Vec<_>>(),

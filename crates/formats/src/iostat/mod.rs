@@ -1,4 +1,4 @@
-//! iostat: its extended reports -> [`timeline::RunRecord`].
+//! iostat: its extended reports -> [`RunRecord`](::record::RunRecord).
 //!
 //! ```
 //! use formats::iostat::{Log, Options, record};
@@ -7,7 +7,7 @@
 //! let log = Log::read(text.as_bytes(), &Options::default())?;
 //! let record = record(&log, None, &Options::default())?;
 //! assert_eq!(record.head.actors[0].name, "sda");
-//! let verdict = timeline::judge(&record, &timeline::JudgeOptions::default());
+//! let verdict = judge::judge(&record, &judge::JudgeOptions::default());
 //! # assert_eq!(verdict.foreground[0].actor, "sda");
 //! # Ok::<(), formats::iostat::IostatError>(())
 //! ```
@@ -113,5 +113,5 @@ pub enum IostatError {
     },
     /// More than a record can hold.
     #[error("can't be a record: {0}")]
-    Record(#[from] timeline::record::PushError),
+    Record(#[from] ::record::PushError),
 }

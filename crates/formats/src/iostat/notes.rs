@@ -3,7 +3,7 @@
 //! iostat knows devices and nothing else. Such a protocol has the mounts, what
 //! was removed when, and the line in which fio says what it does.
 
-use timeline::record::{DiscardSetting, Target};
+use record::{DiscardSetting, Target};
 
 use super::stamp::days;
 use crate::fio::Options as JobOptions;

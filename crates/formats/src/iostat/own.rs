@@ -1,7 +1,5 @@
 //! Which devices are the foreground's own: discards count there and nowhere else.
 
-use timeline::units;
-
 use super::actors::Actor;
 use super::log::Log;
 use super::topology::Made;

@@ -1,6 +1,6 @@
 //! An iostat log as a record that can be judged.
 
-use timeline::record::{
+use record::{
     End, EndReason, Event, EventKind, Head, Host, Interval, Line, MAX_ACTORS, RUN_SCHEMA,
     RunRecord, Target,
 };

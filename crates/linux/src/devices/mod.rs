@@ -11,8 +11,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use timeline::names;
-use timeline::record::{DeviceInfo, DiscardSetting};
+use record::{DeviceInfo, DiscardSetting};
+use units::names;
 
 use crate::SysRoot;
 use crate::discard;

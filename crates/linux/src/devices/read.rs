@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use timeline::record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, WholeDrive};
+use record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, WholeDrive};
 
 use crate::SysRoot;
 

@@ -1,6 +1,6 @@
 //! Trees as kernels show them, rebuilt in a temporary directory.
 
-use timeline::record::{AtaTrim, DeviceKind};
+use record::{AtaTrim, DeviceKind};
 
 use super::*;
 use crate::fake::Fake;

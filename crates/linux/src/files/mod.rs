@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use timeline::names;
+use units::names;
 
 /// Whether I/O goes through the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

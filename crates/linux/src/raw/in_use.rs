@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use timeline::names;
+use units::names;
 
 use crate::SysRoot;
 use crate::mounts::{self, DeviceNumber, MountError};

@@ -16,10 +16,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use record::{DeviceInfo, DiscardLimits};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use timeline::names;
-use timeline::record::{DeviceInfo, DiscardLimits};
+use units::names;
 
 use crate::SysRoot;
 use crate::devices;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use timeline::record::DiscardSetting;
+use record::DiscardSetting;
 
 use super::chunks::chunks;
 use crate::SysRoot;
@@ -189,7 +189,7 @@ impl Superblock {
 
 #[cfg(test)]
 mod tests {
-    use timeline::record::Target;
+    use record::Target;
 
     use super::*;
 

@@ -117,7 +117,7 @@ fn a_drive_with_partitions_is_not_blank_and_a_mounted_one_is_in_use() {
     let devices = found.unwrap().devices;
     assert_eq!(devices.len(), 1, "{devices:?}");
     assert_eq!(devices[0].name, format!("{}p1", drive.name()));
-    assert_eq!(devices[0].kind, timeline::record::DeviceKind::Partition);
+    assert_eq!(devices[0].kind, record::DeviceKind::Partition);
     assert!(devices[0].leaf && devices[0].discard.max_bytes > 0);
     assert_eq!(devices[0].size_bytes, 100 << 20);
 }

@@ -5,7 +5,7 @@ use linux::mounts::Mount;
 use linux::remount::{self, DiscardGuard, RemountError};
 use linux::stats::DeviceStats;
 use linux::{SysRoot, target};
-use timeline::record::DiscardSetting;
+use record::DiscardSetting;
 
 use crate::loops::{Mounted, can, run};
 use crate::targets::write_file;

@@ -9,7 +9,7 @@ use linux::files::{self, Caching, DirectIo};
 use linux::mounts::Mount;
 use linux::stats::DeviceStats;
 use linux::{SysRoot, target};
-use timeline::record::{DeviceKind, DiscardSetting};
+use record::{DeviceKind, DiscardSetting};
 
 use crate::loops::{LoopDevice, Mounted, can, run};
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use timeline::record::{ActorInfo, LoopKind};
+use record::{ActorInfo, LoopKind};
 
 use super::blocks::{Blocks, Engine, Op};
 use super::spec::{ActorSpec, Arrival, Work};

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use linux::SysRoot;
 use linux::target::Description;
 use pace::{DebtMode, Work};
+use record::{DeviceInfo, DiscardSetting};
 use storage::counter::{self, Source};
-use timeline::record::{DeviceInfo, DiscardSetting};
 
 use super::pieces::Cutting;
 

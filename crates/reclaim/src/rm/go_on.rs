@@ -11,7 +11,7 @@ use super::{Asking, Outcome, Stopped, Talk};
 use crate::ReclaimError;
 use crate::free::Freers;
 use crate::trash::{FILE, Trash};
-use timeline::names::quoted;
+use units::names::quoted;
 
 /// Goes on with trashes, each with what its journal says.
 pub(crate) fn go_on(trashes: Vec<Trash>, freers: &mut dyn Freers, talk: &mut dyn Talk) -> Outcome {

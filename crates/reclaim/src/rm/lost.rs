@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::ReclaimError;
 use crate::trash;
 use crate::words::of;
-use timeline::names::quoted;
+use units::names::quoted;
 
 /// After an input/output error, so long it is looked whether the file system
 /// becomes read-only: one follows the other at once, but not in one step.

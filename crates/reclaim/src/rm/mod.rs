@@ -33,7 +33,7 @@ use close::{Rested, close};
 use remover::{Item, LARGE, Remover};
 use survey::{survey, would_ask};
 use taken::{Taken, Way, put_all_back, take};
-use timeline::names::quoted;
+use units::names::quoted;
 
 pub(crate) use go_on::go_on;
 pub use talk::{Problem, Talk, What};

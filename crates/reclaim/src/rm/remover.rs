@@ -233,7 +233,7 @@ impl<'a> Remover<'a> {
             let (plural, verb) = if files == 1 { ("", "is") } else { ("s", "are") };
             self.talk.note(&format!(
                 "{files} small file{plural} of {} {verb} open elsewhere: their space comes free when closed",
-                timeline::units::bytes(bytes)
+                units::bytes(bytes)
             ));
         }
         let (mut all, mut rested) = (Vec::new(), Rested::new());
@@ -408,7 +408,7 @@ impl<'a> Remover<'a> {
                     emptied => emptied,
                 };
                 if emptied.is_err() && ours {
-                    let name = timeline::names::quoted(path);
+                    let name = units::names::quoted(path);
                     let said = format!("what was left of {name} went all at once");
                     self.talk.note(&said);
                 }
@@ -440,7 +440,7 @@ impl<'a> Remover<'a> {
                 let gone = self.unlink(place.at, &place.name, path)?;
                 match (gone, why) {
                     (true, Some(why)) => {
-                        let name = timeline::names::quoted(path);
+                        let name = units::names::quoted(path);
                         self.talk.note(&format!("{name} {why}"));
                     }
                     (true, None) => {}
@@ -470,7 +470,7 @@ impl<'a> Remover<'a> {
 
     /// Says that a file's space came free with its name.
     fn all_at_once(&mut self, path: &Path, why: &std::io::Error) {
-        let (name, why) = (timeline::names::quoted(path), crate::words::of_io(why));
+        let (name, why) = (units::names::quoted(path), crate::words::of_io(why));
         let what = format!("{name} was removed all at once: it can't be emptied: {why}");
         self.talk.note(&what);
     }

@@ -15,7 +15,7 @@ use crate::ReclaimError;
 use crate::trash::journal::Entry;
 use crate::trash::{Trash, Unusable};
 use crate::watch::{Beat, Progress};
-use timeline::names::quoted;
+use units::names::quoted;
 
 /// How an argument goes.
 pub(super) enum Way {

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::Watch;
 use crate::words::of;
-use timeline::names::quoted;
+use units::names::quoted;
 
 /// Why a name stays.
 #[derive(Debug, Clone, PartialEq, Eq)]

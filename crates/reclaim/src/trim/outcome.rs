@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::state::StateError;
 use crate::engine::Felt;
 use crate::error::ReclaimError;
-use timeline::names;
+use units::names;
 
 /// Why a file system isn't trimmed, or not to its end.
 #[derive(Debug, thiserror::Error)]

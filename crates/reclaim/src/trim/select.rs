@@ -10,7 +10,7 @@ use linux::fstab::{Entry, noted_options};
 use linux::mounts::{self, Mount, MountError};
 
 use crate::words::of_io;
-use timeline::names::quoted;
+use units::names::quoted;
 
 /// Keeps a file system from being trimmed with others.
 const NOT_THIS: &str = "X-fstrim.notrim";

@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
-use timeline::names;
-use timeline::units;
+use units::names;
 
 const FORMAT: &str = "trimbench.fstrim/1";
 

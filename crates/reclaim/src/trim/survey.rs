@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use linux::SysRoot;
 use linux::trim::{FileSystem, Layout, Range, fitrim, is_unsupported};
 use pace::{DebtMode, Policy, Work};
+use record::{DeviceInfo, DeviceKind};
 use rustix::io::Errno;
 use storage::counter::{self, Source};
-use timeline::record::{DeviceInfo, DeviceKind};
-use timeline::units;
 
 use super::TrimError;
 use super::identity::identity;

@@ -1,7 +1,8 @@
 //! What discards of which size cost: the points, and the line S = a + b·L of the verdict.
 
+use judge::Verdict;
+use record::RunRecord;
 use serde::Serialize;
-use timeline::{RunRecord, Verdict, units};
 
 use super::{far_below_the_most, short};
 use crate::series::Discards;

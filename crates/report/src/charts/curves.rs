@@ -1,9 +1,9 @@
 //! Percentile curves: latency over the share of operations that were faster.
 
 use hdrhistogram::Histogram;
+use record::RunRecord;
+use record::{Latency, Part, PhaseName};
 use serde::Serialize;
-use timeline::RunRecord;
-use timeline::record::{Latency, Part, PhaseName};
 
 use super::short;
 
@@ -104,7 +104,7 @@ pub(crate) fn points(histogram: &Histogram<u64>) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use timeline::record::{PhaseHistogram, latency_histogram};
+    use record::{PhaseHistogram, latency_histogram};
 
     use super::*;
     use crate::common::SHORT;

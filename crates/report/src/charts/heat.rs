@@ -1,9 +1,9 @@
 //! Latency heat maps: how many operations took how long. A column is a second, and
 //! while data was deleted as short as the record has it.
 
+use record::RunRecord;
+use record::{Latency, decode_histogram};
 use serde::Serialize;
-use timeline::RunRecord;
-use timeline::record::{Latency, decode_histogram};
 
 use super::{moment, short};
 use crate::seconds::{Second, Seconds};
@@ -238,7 +238,7 @@ fn divided(columns: &mut Vec<Fine>, second: &Second, own: &[&Second], together: 
 
 #[cfg(test)]
 mod tests {
-    use timeline::record::{Grain, HistogramLine, Line, Part, encode_histogram, second_histogram};
+    use record::{Grain, HistogramLine, Line, Part, encode_histogram, second_histogram};
 
     use super::*;
     use crate::common::SHORT;

@@ -1,8 +1,9 @@
 //! What is shaded: phases, stalls and dips; and what happened at one moment.
 
+use judge::Verdict;
+use record::RunRecord;
+use record::{EventKind, Part};
 use serde::Serialize;
-use timeline::record::{EventKind, Part};
-use timeline::{RunRecord, Verdict};
 
 use super::moment;
 use crate::series::{self, Discards, Mark};

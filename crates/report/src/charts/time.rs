@@ -1,8 +1,8 @@
 //! Charts over time: rates, latencies, discards, debt, queue.
 
+use record::RunRecord;
+use record::{Part, PhaseName};
 use serde::Serialize;
-use timeline::record::{Part, PhaseName};
-use timeline::{RunRecord, units};
 
 use super::{moment, short};
 use crate::html::tables;
@@ -206,7 +206,7 @@ impl Chart {
 
 /// The intervals of the deletion, which are looked at most closely.
 fn focus(record: &RunRecord) -> std::ops::Range<usize> {
-    let is_main = |phase: &&timeline::record::Phase| phase.part == Part::Main;
+    let is_main = |phase: &&record::Phase| phase.part == Part::Main;
     let mut phases = record.phases.iter().filter(is_main);
     let Some(delete) = phases.find(|phase| phase.name == PhaseName::Delete) else {
         return 0..0;

@@ -1,7 +1,7 @@
 //! A comparison as one page, in the form of the report's.
 
+use judge::compare::{Comparison, Group};
 use serde::Serialize;
-use timeline::compare::{Comparison, Group};
 
 use super::overlay::{self, Lane, Overlay};
 use super::words;
@@ -154,7 +154,7 @@ fn timeline(html: &mut String, drawn: &Overlay) {
          A point is {} long: the mean rate in it, or the longest latency{}.</p>\n\
          <p class=\"note\">Drag to zoom, double-click to go back. With the keyboard: Tab to a chart, arrow keys move \
          the cursor (Shift: faster), Enter zooms in, Backspace out, Esc goes back.</p>\n<noscript><p>The charts need JavaScript; the tables tell the same.</p></noscript>\n",
-        escape::prose(&timeline::units::seconds(drawn.step_s)),
+        escape::prose(&units::seconds(drawn.step_s)),
         if drawn.medians {
             "; of repeats the median"
         } else {

@@ -1,6 +1,6 @@
 //! A comparison for an issue, a mail or a blog: GitHub's flavour of Markdown.
 
-use timeline::compare::Comparison;
+use judge::compare::Comparison;
 
 use super::words;
 use crate::markdown::escaped;

@@ -1,5 +1,5 @@
 //! Comparisons as text and as a page; the conclusions are
-//! [`timeline::compare`]'s.
+//! [`judge::compare`]'s.
 
 mod html;
 mod markdown;

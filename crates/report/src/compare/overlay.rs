@@ -7,10 +7,11 @@
 
 use std::ops::Range;
 
+use judge::compare::{Comparison, Figure, Group};
+use judge::{JudgeOptions, judge};
+use record::RunRecord;
+use record::{EventKind, Part, PhaseName, latency_histogram};
 use serde::Serialize;
-use timeline::compare::{Comparison, Figure, Group};
-use timeline::record::{EventKind, Part, PhaseName, latency_histogram};
-use timeline::{JudgeOptions, RunRecord, judge};
 
 use crate::charts::{self, Chart, Curve, Curves, Kind, Line, Moment, Spans, Unit};
 use crate::charts::{far_below_the_most, moment, short};

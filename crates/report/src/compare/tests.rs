@@ -1,9 +1,9 @@
 //! Comparisons as text: what they say, and that names stay names.
 
-use timeline::JudgeOptions;
-use timeline::RunRecord;
-use timeline::compare::{Comparison, Figure, Group, Run, compare};
-use timeline::record::{DeletionLine, Latency, Part, PhaseHistogram, PhaseName, latency_histogram};
+use judge::JudgeOptions;
+use judge::compare::{Comparison, Figure, Group, Run, compare};
+use record::RunRecord;
+use record::{DeletionLine, Latency, Part, PhaseHistogram, PhaseName, latency_histogram};
 
 use super::{html, json, markdown, overlay, terminal, words};
 use crate::common::{self, READER, SHORT};

@@ -1,11 +1,10 @@
 //! Figures and their changes in words.
 
-use timeline::compare::RunTold;
-use timeline::compare::{
+use judge::compare::RunTold;
+use judge::compare::{
     Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, Percentile, Stretch,
     Unit,
 };
-use timeline::units;
 
 use crate::words::Tone;
 

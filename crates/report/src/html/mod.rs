@@ -10,8 +10,9 @@ mod set_up;
 pub(crate) mod shell;
 pub(crate) mod tables;
 
+use judge::Verdict;
+use record::RunRecord;
 use serde::Serialize;
-use timeline::{RunRecord, Verdict};
 
 use crate::charts::{self, Chart, Cost, Curves, Heat, Spans};
 use crate::seconds::Seconds;

@@ -1,7 +1,7 @@
 //! The page of a run: its sections in their order.
 
-use timeline::units;
-use timeline::{RunRecord, Verdict};
+use judge::Verdict;
+use record::RunRecord;
 
 use super::{Data, escape, set_up, shell, tables};
 use crate::charts::{Heat, Moment};

@@ -1,7 +1,8 @@
 //! What somebody else needs in order to repeat the run.
 
-use timeline::record::{DeviceInfo, EndReason, EventKind, Head};
-use timeline::{RunRecord, Verdict, units};
+use judge::Verdict;
+use record::RunRecord;
+use record::{DeviceInfo, EndReason, EventKind, Head};
 
 use super::escape;
 use crate::terminal::{self, Style};

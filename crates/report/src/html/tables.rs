@@ -1,8 +1,8 @@
 //! The verdict as tables: what a person quotes, and what a screen reader reads.
 
-use timeline::units;
-use timeline::verdict::Foreground;
-use timeline::{RunRecord, Verdict};
+use judge::Verdict;
+use judge::verdict::Foreground;
+use record::RunRecord;
 
 use super::escape;
 use crate::charts::{Chart, Kind, Spans, Unit};

@@ -12,8 +12,9 @@ mod trade_off;
 
 pub use trade_off::{TradeOff, Way, trade_off};
 
-use timeline::record::DeviceInfo;
-use timeline::{RunRecord, Verdict};
+use judge::Verdict;
+use record::DeviceInfo;
+use record::RunRecord;
 
 use crate::charts;
 use crate::seconds::Seconds;

@@ -1,7 +1,5 @@
 //! The pictures: what is drawn into the frame of each.
 
-use timeline::units;
-
 use super::frame::{Axis, COLOURS, Frame};
 use super::ticks;
 use crate::charts::{Chart, Cost, Curves, Heat, Kind, Spans, Unit};

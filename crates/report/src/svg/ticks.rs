@@ -1,7 +1,6 @@
 //! Where an axis has its ticks, and what stands beside them.
 
 use crate::charts::Unit;
-use timeline::units;
 
 /// Round values between two, about so many: multiples of 1, 2 or 5 times a
 /// power of ten, or for sizes in binary units powers of two.

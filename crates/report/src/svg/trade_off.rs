@@ -1,7 +1,5 @@
 //! Ways of freeing space: what each costs others against how long it takes.
 
-use timeline::units;
-
 use super::frame::{Axis, COLOURS, Frame, text};
 use super::labels::Labels;
 use super::ticks;

@@ -1,6 +1,6 @@
 //! A comparison on the terminal.
 
-use ::timeline::compare::{Change, Compared, Comparison};
+use ::judge::compare::{Change, Compared, Comparison};
 
 use super::Style;
 use super::glyphs::{columns, left, right};

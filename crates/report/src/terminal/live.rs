@@ -1,7 +1,6 @@
 //! The line that is rewritten every second while a run goes on.
 
-use ::timeline::record::{Part, PhaseName};
-use ::timeline::units;
+use ::record::{Part, PhaseName};
 
 use super::Style;
 use super::glyphs::{left, right};

@@ -1,7 +1,6 @@
 //! What was found before a run: the place, its devices, and whether TRIM gets through.
 
-use ::timeline::record::{DeviceInfo, DeviceKind, Head, Target};
-use ::timeline::units;
+use ::record::{DeviceInfo, DeviceKind, Head, Target};
 
 use super::Style;
 use super::glyphs::{columns, left};

@@ -1,7 +1,7 @@
 //! One actor before, during and after the deletion.
 
-use ::timeline::record::{ActorInfo, RunRecord};
-use ::timeline::verdict::{Foreground, ServiceFigures};
+use ::judge::verdict::{Foreground, ServiceFigures};
+use ::record::{ActorInfo, RunRecord};
 
 use super::glyphs::{left, right};
 use super::page::{Ink, Page, Span, ink, plain};

@@ -1,6 +1,7 @@
 //! What a run found: the sentence first, then the figures it rests on, then what to do next.
 
-use ::timeline::{RunRecord, Verdict};
+use ::judge::Verdict;
+use ::record::RunRecord;
 
 use super::page::{Ink, Page, ink, plain};
 use super::{Style, table};

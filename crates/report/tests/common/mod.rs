@@ -7,9 +7,10 @@
     reason = "each test uses its own part of it"
 )]
 
-use timeline::record::*;
-use timeline::verdict::*;
-use timeline::{RunRecord, Verdict};
+use judge::Verdict;
+use judge::verdict::*;
+use record::RunRecord;
+use record::*;
 
 pub const GIB: u64 = 1 << 30;
 
@@ -327,10 +328,10 @@ impl Run {
             reasons: Vec::new(),
             summary: format!(
                 "Deleting {} stalled reads for {} (to {} of {}).",
-                timeline::units::bytes(self.bytes),
-                timeline::units::seconds(self.stall_s),
-                timeline::units::percent(self.left),
-                timeline::units::rate(self.rate)
+                units::bytes(self.bytes),
+                units::seconds(self.stall_s),
+                units::percent(self.left),
+                units::rate(self.rate)
             ),
             foreground,
             discard: Discard {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use timeline::typed::{Place, hint};
+use units::typed::{Place, hint};
 
 /// Why a card or an override isn't taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

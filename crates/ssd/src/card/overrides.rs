@@ -1,6 +1,6 @@
 //! `--set a=2ms`: a card with one figure changed.
 
-use timeline::typed::nearest;
+use units::typed::nearest;
 
 use super::{At, Card, CardError, Entry, KEYS, Key, Note, Sure, build, keys};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 
-use timeline::typed::{Place, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use units::typed::{Place, nearest};
 
 use super::{At, Card, CardError, Entry, KEYS, Note, Sure, build, keys};
 

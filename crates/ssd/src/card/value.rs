@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use timeline::units;
-
 use super::{Queue, ReadAfterTrim, Sure};
 
 /// A time for each MiB.

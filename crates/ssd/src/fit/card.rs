@@ -1,8 +1,6 @@
 //! A fit as a device card: what was measured says so, and what wasn't says what
 //! was taken in its place.
 
-use timeline::units;
-
 use super::{Barrier, Figure, Fit};
 use crate::card::{Card, CardError, Entry, Note, Sure};
 

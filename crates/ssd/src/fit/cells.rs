@@ -13,10 +13,10 @@
 
 use std::ops::Range;
 
-use timeline::RunRecord;
-use timeline::judge::counting::{self, SIGNIFICANT};
-use timeline::record::{DeviceColumns, Part, PhaseName};
-use timeline::units::MIB;
+use judge::counting::{self, SIGNIFICANT};
+use record::RunRecord;
+use record::{DeviceColumns, Part, PhaseName};
+use units::MIB;
 
 /// Where discards are spread over so many intervals that hardly one could have
 /// 0.1 % of them, this share of what a typical interval has is significant, too.
@@ -159,7 +159,7 @@ fn window(record: &RunRecord) -> Range<usize> {
     if record.phases.is_empty() {
         return all;
     }
-    let main = |p: &&timeline::record::Phase| p.part == Part::Main;
+    let main = |p: &&record::Phase| p.part == Part::Main;
     let Some(delete) = (record.phases.iter().filter(main)).find(|p| p.name == PhaseName::Delete)
     else {
         return 0..0;

@@ -7,7 +7,7 @@
 //! record. That is too narrow where cells are few, so it is widened as Student's t is wider than
 //! the normal distribution.
 
-use timeline::compare::student_95;
+use judge::compare::student_95;
 
 use super::cells::Cell;
 use super::figure::{Estimate, median};

@@ -33,9 +33,10 @@ pub use share::{Barrier, Share};
 
 use std::borrow::Cow;
 
-use timeline::as_drive::{NotSlowed, slower};
-use timeline::record::{AtaTrim, Slower};
-use timeline::{JudgeOptions, RunRecord, Verdict, as_drive, judge, units, verdict};
+use judge::{JudgeOptions, Verdict, judge, verdict};
+use record::as_drive::{NotSlowed, slower};
+use record::{AtaTrim, Slower};
+use record::{RunRecord, as_drive};
 
 use cells::{All, Cell, Evidence};
 use costs::{BENT, SAME_SIZE, SURE, all_cells, costs, service, sizes};

@@ -1,6 +1,6 @@
 //! The times of discards of about the same size: the ladder's rungs.
 
-use timeline::units::{self, MIB};
+use units::MIB;
 
 use super::cells::Cell;
 use super::figure::Estimate;

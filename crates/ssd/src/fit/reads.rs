@@ -1,7 +1,7 @@
 //! How long a read takes, and how many there are, while nothing is discarded.
 
-use timeline::RunRecord;
-use timeline::record::{DeviceColumns, Part, PhaseName};
+use record::RunRecord;
+use record::{DeviceColumns, Part, PhaseName};
 
 use super::figure::{Estimate, Figure, median};
 use crate::rng::Rng;

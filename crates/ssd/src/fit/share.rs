@@ -1,7 +1,8 @@
 //! Finds the effect of discards on the foreground: φ, and whether they are a barrier.
 
-use timeline::verdict::{Finding, Foreground};
-use timeline::{RunRecord, Verdict};
+use judge::Verdict;
+use judge::verdict::{Finding, Foreground};
+use record::RunRecord;
 
 use super::cells::Evidence;
 use super::figure::{Estimate, Figure};
@@ -31,7 +32,7 @@ pub struct Share {
     /// Time that the foreground lost for each discard, in microseconds.
     pub lost_us: Option<f64>,
     /// The judge's figures, with their intervals.
-    pub judged: timeline::verdict::Fit,
+    pub judged: judge::verdict::Fit,
 }
 
 /// Whether discards are a barrier, and what says so.
@@ -76,7 +77,7 @@ impl Share {
             ops_per_discard: None,
             depth: None,
             lost_us: None,
-            judged: timeline::verdict::Fit::default(),
+            judged: judge::verdict::Fit::default(),
         }
     }
 
@@ -177,7 +178,7 @@ fn phi(
     if record
         .events
         .iter()
-        .any(|e| e.kind == timeline::record::EventKind::ContinuousDeletionBegan)
+        .any(|e| e.kind == record::EventKind::ContinuousDeletionBegan)
     {
         return Figure::unknown("the deleter wrote all the time, which costs others, too");
     }
@@ -193,7 +194,7 @@ fn phi(
     let Some(service) = service_us else {
         return Figure::unknown(format!(
             "only its product with the time of a discard is identified: others lost {} for each",
-            timeline::units::latency_us(lost_us)
+            units::latency_us(lost_us)
         ));
     };
     let off_us = BASELINE_OFF * active_s * 1e6 / discards;
@@ -206,8 +207,8 @@ fn phi(
     if estimate.half_width() > 0.25 {
         return Figure::unknown(format!(
             "between {} and {}: too little was lost beside too short discards",
-            timeline::units::percent(estimate.low),
-            timeline::units::percent(estimate.high)
+            units::percent(estimate.low),
+            units::percent(estimate.high)
         ));
     }
     Figure::Known(estimate)

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use record::{ActorInterval, DeviceInterval, Interval, Intervals};
 use ssd::fit::{FitError, Made, fit};
 use ssd::harness::Readers;
 use ssd::profiles;
-use timeline::record::{ActorInterval, DeviceInterval, Interval, Intervals};
 
 use crate::ladders::run;
 use crate::record::head;

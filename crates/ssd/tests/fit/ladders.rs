@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use record::AtaTrim;
+use record::RunRecord;
 use ssd::fit::{Figure, Fit, Made, fit};
 use ssd::harness::{Harness, Pace, Pieces, Readers};
 use ssd::{Card, Drive, Queue, Time, profiles};
-use timeline::RunRecord;
-use timeline::record::AtaTrim;
 
 use crate::record::record;
 
@@ -200,7 +200,7 @@ fn stretched_time_is_rounded_no_further() {
             gap,
             Readers::None,
         );
-        let slower = timeline::record::Slower {
+        let slower = record::Slower {
             times: 20.0,
             converted: false,
         };

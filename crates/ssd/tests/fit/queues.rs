@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use record::RunRecord;
 use ssd::fit::fit;
 use ssd::harness::{Harness, Outcome, Pace, Pieces, Readers, Sample};
 use ssd::{Command, Drive, Time, profiles};
-use timeline::RunRecord;
 
 use crate::record::record;
 

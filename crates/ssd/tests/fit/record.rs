@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use ssd::Time;
-use ssd::harness::{Outcome, Readers, Sample};
-use timeline::RunRecord;
-use timeline::record::{
+use record::RunRecord;
+use record::{
     ActorInfo, ActorInterval, DeletionLine, DeviceInfo, DeviceInterval, DiscardSetting, End,
     EndReason, Head, Host, Interval, Intervals, LoopKind, Part, Phase, PhaseName, RUN_SCHEMA,
     Target,
 };
+use ssd::Time;
+use ssd::harness::{Outcome, Readers, Sample};
 
 const INTERVAL: f64 = 0.1;
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use record::RecordReader;
+use record::RunRecord;
 use serde_json::Value;
 use ssd::Card;
-use timeline::RunRecord;
-use timeline::record::RecordReader;
 
 /// What can fail, and why in words.
 pub type Fallible<T> = Result<T, Box<dyn Error>>;

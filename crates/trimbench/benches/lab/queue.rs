@@ -1,8 +1,8 @@
 //! The stall that emerges from the queue: reads beside a deletion at several
 //! depths, and the same under three file systems.
 
+use record::RunRecord;
 use serde_json::Value;
-use timeline::RunRecord;
 
 use crate::drive::{Drive, Fallible};
 use crate::row;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bench::scenario::values::low;
 use clap::{Args, ValueEnum};
-use timeline::compare::condition::{ChangeCondition, ChangeConditionError};
+use judge::compare::condition::{ChangeCondition, ChangeConditionError};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use timeline::units;
 
 use super::goal::{GOALS, GoalArgs};
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use bench::scenario::values::positive_duration;
 use clap::Args;
 use pace::Goal;
-use timeline::units;
 
 /// Heading of what may be felt.
 pub(super) const GOALS: &str = "What others may feel";

@@ -3,7 +3,7 @@
 use bench::scenario::values::duration;
 use bench::scenario::words::Word;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use timeline::verdict::condition::{Condition, ConditionError};
+use judge::verdict::condition::{Condition, ConditionError};
 
 use super::import::{At, Members};
 

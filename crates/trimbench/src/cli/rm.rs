@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
-use timeline::units;
 
 use super::goal::{GOALS, GoalArgs};
 

@@ -15,7 +15,7 @@ use bench::scenario::words::{ARRIVALS, ENDS, ENGINES, HOWS, OPS, PATTERNS};
 use bench::scenario::{self, ActorOp, How};
 use clap::Args;
 use clap::value_parser as number;
-use timeline::verdict::condition::Condition;
+use judge::verdict::condition::Condition;
 
 use super::parsers::{condition, word};
 

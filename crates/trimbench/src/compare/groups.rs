@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use timeline::names;
+use units::names;
 
 use crate::exit::Error;
 

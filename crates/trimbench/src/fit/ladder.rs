@@ -4,12 +4,11 @@ use std::sync::atomic::AtomicBool;
 
 use bench::plan::Place;
 use bench::{BenchError, Claimed, Outcome, Survey};
+use record::RunRecord;
+use record::as_drive::slower;
+use record::{DiscardSetting, EndReason, RecordWriter};
 use ssd::fit::{Fit, FitError};
-use timeline::RunRecord;
-use timeline::as_drive::slower;
-use timeline::names;
-use timeline::record::{DiscardSetting, EndReason, RecordWriter};
-use timeline::units;
+use units::names;
 
 use super::plans::{self, Ladder, Rung};
 use crate::cli::FitArgs;

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
+use record::DeviceInfo;
+use record::RunRecord;
+use record::as_drive::slower;
 use ssd::fit::Made;
-use timeline::RunRecord;
-use timeline::as_drive::slower;
-use timeline::names;
-use timeline::record::DeviceInfo;
-use timeline::units;
+use units::names;
 
 /// The leaf devices of some records, each kind once: its model, or else its name.
 pub(super) fn devices(records: &[&RunRecord]) -> String {

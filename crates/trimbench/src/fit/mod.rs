@@ -6,10 +6,10 @@ mod plans;
 mod table;
 
 use bench::plan::Place;
+use record::RunRecord;
+use record::as_drive::{NotSlowed, slower};
 use ssd::fit::FitError;
-use timeline::RunRecord;
-use timeline::as_drive::{NotSlowed, slower};
-use timeline::names;
+use units::names;
 
 use crate::cli::FitArgs;
 use crate::console::Stream;

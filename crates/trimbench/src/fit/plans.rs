@@ -16,7 +16,7 @@ use std::time::Duration;
 use bench::Survey;
 use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing};
 use ssd::fit::{Fit, Point};
-use timeline::units::{self, GIB, MIB};
+use units::{GIB, MIB};
 
 use crate::exit::Error;
 

@@ -1,7 +1,7 @@
 //! What was fitted, as a table with its confidence, and in words.
 
 use ssd::fit::{Barrier, Estimate, Figure, Fit};
-use timeline::units::{self, percent};
+use units::percent;
 
 /// Columns of the rows' names.
 const NAME: usize = 22;

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use timeline::names::{harmless, quoted, shown};
+use units::names::{harmless, quoted, shown};
 
 use super::program;
-use super::units::{MARK, NAME, service, timer};
+use super::unit_files::{MARK, NAME, service, timer};
 use crate::cli::{FstrimArgs, GoalArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};

@@ -4,7 +4,7 @@ mod install;
 mod json;
 mod program;
 mod told;
-mod units;
+mod unit_files;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use reclaim::trim::{
 };
 use ssd::Card;
 
-use timeline::names;
+use units::names;
 
 use crate::cli::FstrimArgs;
 use crate::console::Stream;
@@ -210,7 +210,7 @@ fn trimmed(
         told.note(&format!("{}: {note}", names::shown(&one.path)));
     }
     if trim.goes_on_from() > 0 {
-        let from = timeline::units::bytes(trim.goes_on_from());
+        let from = units::bytes(trim.goes_on_from());
         told.note(&format!(
             "{}: goes on after {from}",
             names::shown(&one.path)

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use timeline::names::shown;
+use units::names::shown;
 
 /// Written by group or others.
 const OTHERS_WRITE: u32 = 0o022;

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use reclaim::freer::Felt;
 use reclaim::trim::{Selected, TrimProgress, Trimmed};
-use timeline::names::{quoted, shown};
-use timeline::units;
+use units::names::{quoted, shown};
 
 use crate::cli::FstrimArgs;
 use crate::console::Stream;

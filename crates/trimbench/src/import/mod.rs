@@ -6,11 +6,11 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use formats::{Kind, fio, iostat};
+use record::EventKind;
+use record::RunRecord;
 use report::csv::Run;
 use report::seconds::Seconds;
-use timeline::names;
-use timeline::record::EventKind;
-use timeline::{RunRecord, units};
+use units::names;
 
 use crate::cli::{At, FirstReport, Format, ImportArgs};
 use crate::console::Stream;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use formats::Kind;
 
-use timeline::names;
+use units::names;
 
 use crate::input;
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use ::lab::{Lab, LabError};
-use timeline::units;
 
 use crate::console::Stream;
 use crate::exit::Error;

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ::lab::{Info, Lab};
 use bench::Survey;
-use timeline::record::{DeviceKind, Slower};
-
-use timeline::units;
+use record::{DeviceKind, Slower};
 
 use super::card;
 use crate::exit::Error;

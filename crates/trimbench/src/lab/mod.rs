@@ -14,7 +14,7 @@ use ::lab::{Down, Lab, LabError};
 pub(crate) use card::named;
 pub(crate) use foreground::{group_beside, joined, refuse_full};
 
-use timeline::names;
+use units::names;
 
 use crate::cli::lab::{LabArgs, LabCommand, ProfilesCommand};
 use crate::console::{self, Stream};

@@ -3,8 +3,7 @@
 use ::lab::Info;
 use serde_json::{Value, json};
 use ssd::profiles;
-use timeline::names;
-use timeline::units;
+use units::names;
 
 use super::card;
 

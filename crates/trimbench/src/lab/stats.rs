@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use ::lab::{Info, Kind, KindStats, Lab, LabError, Stats};
 use serde_json::json;
-use timeline::names;
-use timeline::units;
+use units::names;
 
 use super::show;
 use crate::cli::lab::StatsArgs;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use ::lab::{Fs, Info, Lab, LabError, Launcher, Spec};
 
-use timeline::names;
-use timeline::units::{self, GIB, MIB};
+use units::names;
+use units::{GIB, MIB};
 
 use super::{card, show};
 use crate::cli::lab::{FsArg, UpArgs};

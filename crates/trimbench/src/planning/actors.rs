@@ -3,8 +3,8 @@
 use bench::Survey;
 use bench::plan::{Actor, Arrival, Engine, Work};
 use bench::scenario::Scenario;
-use timeline::names;
-use timeline::units::MIB;
+use units::MIB;
+use units::names;
 
 use crate::cli::RunArgs;
 use crate::exit::Error;

@@ -10,9 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bench::Survey;
 use bench::plan::{Deletion, Engine, FioJob, ForegroundFile, Place, Plan, Timing};
-use timeline::names;
-use timeline::record::Invocation;
-use timeline::units;
+use record::Invocation;
+use units::names;
 
 pub(crate) use asked::Asked;
 

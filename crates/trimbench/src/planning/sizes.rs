@@ -4,7 +4,7 @@ use bench::plan::{Actor, Control, Method, Place};
 use bench::scenario::Scenario;
 use bench::sizes::{self, Fragments, Sizes, Wanted};
 use bench::{BenchError, Survey};
-use timeline::units::GIB;
+use units::GIB;
 
 use crate::exit::Error;
 

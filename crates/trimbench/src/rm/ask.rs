@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use reclaim::What;
-use timeline::names::quoted;
+use units::names::quoted;
 
 use crate::ask;
 

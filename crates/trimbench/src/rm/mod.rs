@@ -13,8 +13,8 @@ use std::time::Duration;
 use pace::{Policy, Refusal};
 use reclaim::freer::FreerOptions;
 use reclaim::{Asking, Kernel, Options, Outcome, PreserveRoot, Where};
-use timeline::names::quoted;
-use timeline::units::duration_exact;
+use units::duration_exact;
+use units::names::quoted;
 
 use crate::cli::{Interactive, Preserve, RmArgs};
 use crate::console::Stream;

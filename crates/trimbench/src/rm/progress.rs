@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use reclaim::Progress;
-use timeline::units;
 
 /// So long it must have gone on for an estimate of the rest, and a hundredth be done.
 const ESTIMATED: Duration = Duration::from_secs(3);

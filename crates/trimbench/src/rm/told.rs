@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reclaim::freer::Felt;
 use reclaim::{Intention, Problem, Progress, Talk, Watch, What};
-use timeline::names::quoted;
-use timeline::units;
+use units::names::quoted;
 
 use super::ask;
 use super::progress::line;

@@ -15,7 +15,6 @@ use std::sync::atomic::Ordering;
 use ::tune::{Advice, Finding, Goal, Ground, Held, HeldError, Policy, advise, frontier};
 use bench::Survey;
 use bench::plan::Place;
-use timeline::units;
 
 use crate::cli::TuneArgs;
 use crate::console::{self, Stream};

@@ -1,7 +1,6 @@
 //! What others lose in the worst 100 ms against how long the freeing takes.
 
 use ::tune::Point;
-use timeline::units;
 
 use super::table::LETTERS;
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use ::tune::{Figures, Held, Point, Policy, Trial, disturbed, surveyed_anew};
 use bench::plan::Place;
 use bench::{Claimed, Outcome, Survey};
-use timeline::record::{EndReason, RecordWriter};
-use timeline::{RunRecord, units};
+use record::RunRecord;
+use record::{EndReason, RecordWriter};
 
 use super::trials::Trials;
 use crate::cli::TuneArgs;

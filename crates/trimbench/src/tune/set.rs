@@ -10,8 +10,8 @@ use linux::SysRoot;
 use linux::mounts::{self, Mount};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
-use timeline::names::{quoted, shown};
-use timeline::units::percent_exact;
+use units::names::{quoted, shown};
+use units::percent_exact;
 
 use crate::cli::TuneArgs;
 use crate::console::{self, Stream};

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use timeline::units::percent_exact;
+use units::percent_exact;
 
 use crate::cli::TuneArgs;
 use crate::exit::{Error, Exit};

@@ -2,8 +2,7 @@
 
 use ::tune::{Goal, Ground, Point, Policy, Spread, frontier};
 use report::svg::{TradeOff, Way, trade_off};
-use timeline::names;
-use timeline::units;
+use units::names;
 
 use super::trials::Trials;
 

@@ -1,7 +1,6 @@
 //! What was found, as a table.
 
 use ::tune::{Point, Spread};
-use timeline::units;
 
 use super::trials::Trials;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ::tune::{Course, Ground, Policy, Trial, fs_unit_bytes, limits};
 use bench::Survey;
-use timeline::names;
-use timeline::units::{self, GIB, MIB};
+use units::names;
+use units::{GIB, MIB};
 
 use crate::cli::{PolicyArg, TuneArgs};
 use crate::exit::Error;

@@ -102,7 +102,7 @@ fn groups(folder: &Path) -> [String; 2] {
 
 fn parsed(done: &Done) -> Value {
     let value = serde_json::from_str(&done.succeeds().stdout).unwrap();
-    let schema = serde_json::from_str(timeline::compare::COMPARE_JSON_SCHEMA).unwrap();
+    let schema = serde_json::from_str(judge::compare::COMPARE_JSON_SCHEMA).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let errors: Vec<String> = validator
         .iter_errors(&value)

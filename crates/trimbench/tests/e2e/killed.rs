@@ -17,13 +17,13 @@ fn quiet_fs() -> Option<LoopFs> {
 const CLEARS: [&str; 2] = ["--delete", "none"];
 
 /// Kills a run once it is in a phase, and reads what it recorded.
-fn kill_in(fs: &LoopFs, phase: &str, arguments: &[&str]) -> timeline::RunRecord {
+fn kill_in(fs: &LoopFs, phase: &str, arguments: &[&str]) -> record::RunRecord {
     let files = Files::new();
     let mut running = begin(fs.path(), &files, arguments);
     running.until(phase, || files.in_phase(phase));
     running.signal(Signal::KILL);
     assert_eq!(running.wait().code(), None, "{phase}");
-    timeline::record::RecordReader::read(fs::File::open(files.record()).unwrap()).unwrap()
+    record::RecordReader::read(fs::File::open(files.record()).unwrap()).unwrap()
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_compressed_record_of_a_killed_run_is_readable_too() {
     let mut running = crate::common::run::start(command);
     let read = |path: &Path| {
         let file = fs::File::open(path).ok()?;
-        timeline::record::RecordReader::read(file).ok()
+        record::RecordReader::read(file).ok()
     };
     running.until("some seconds of record", || {
         read(&path).is_some_and(|record| record.intervals.end_s() > 2.0)
@@ -121,11 +121,11 @@ fn a_compressed_record_of_a_killed_run_is_readable_too() {
     running.wait();
     let record = read(&path).unwrap();
     assert!(record.end.is_none() && record.intervals.end_s() > 2.0);
-    let verdict = timeline::judge(&record, &timeline::JudgeOptions::default());
+    let verdict = judge::judge(&record, &judge::JudgeOptions::default());
     assert!(
         verdict
             .reasons
-            .contains(&timeline::verdict::Reason::Interrupted)
+            .contains(&judge::verdict::Reason::Interrupted)
     );
 }
 

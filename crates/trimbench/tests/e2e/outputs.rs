@@ -103,7 +103,7 @@ fn output_ending_in_zst_is_compressed() {
     run(command).succeeds();
     let bytes = fs::read(&path).unwrap();
     assert_eq!(bytes[..4], [0x28, 0xb5, 0x2f, 0xfd], "no zstd frame");
-    let record = timeline::record::RecordReader::read(fs::File::open(&path).unwrap()).unwrap();
+    let record = record::RecordReader::read(fs::File::open(&path).unwrap()).unwrap();
     assert_eq!(record.head.schema, "trimbench.run/1");
     assert!(record.end.is_some());
 }

@@ -5,9 +5,9 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use jsonschema::Validator;
+use judge::verdict::VERDICT_JSON_SCHEMA;
 use serde_json::Value;
 use tempfile::TempDir;
-use timeline::verdict::VERDICT_JSON_SCHEMA;
 
 use crate::common::run::{Done, Running, record, run, start, trimbench};
 

@@ -20,7 +20,7 @@ use crate::rm_place::{ext4, ground, removed, rm, seen, written};
 /// What a command wrote with `--json`, held to its schema.
 fn json(file: &Path) -> Value {
     static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-        let schema = include_str!("../../../timeline/schema/freed-1.json");
+        let schema = include_str!("../../../judge/schema/freed-1.json");
         jsonschema::draft202012::new(&serde_json::from_str(schema).unwrap()).unwrap()
     });
     let found: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();

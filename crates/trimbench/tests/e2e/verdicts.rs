@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use timeline::record::{Grain, Latency, Line, PhaseName, decode_histogram};
+use record::{Grain, Latency, Line, PhaseName, decode_histogram};
 
 use crate::common::disturb::Freezer;
 use crate::common::gate::{self, LOOP_EXT4, Need, alone, lacks, thrice, times};

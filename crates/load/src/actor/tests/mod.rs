@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
-use timeline::record::LoopKind;
+use record::LoopKind;
 
 use super::*;
 use crate::meter::IoFailure;

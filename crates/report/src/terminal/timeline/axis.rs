@@ -1,7 +1,7 @@
 //! Phases, events and seconds under the plots.
 
-use ::timeline::RunRecord;
-use ::timeline::record::{EventKind, Part};
+use ::record::RunRecord;
+use ::record::{EventKind, Part};
 
 use super::panel::{GUTTER, gutter};
 use super::window::Window;

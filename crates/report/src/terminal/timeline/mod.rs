@@ -6,9 +6,10 @@ mod panel;
 mod picture;
 mod window;
 
-use ::timeline::record::Part;
-use ::timeline::verdict::Foreground;
-use ::timeline::{RunRecord, Verdict};
+use ::judge::Verdict;
+use ::judge::verdict::Foreground;
+use ::record::Part;
+use ::record::RunRecord;
 
 use self::panel::GUTTER;
 use self::picture::Picture;

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use ::timeline::RunRecord;
-use ::timeline::record::Part;
-use ::timeline::units;
-use ::timeline::verdict::Foreground;
+use ::judge::verdict::Foreground;
+use ::record::Part;
+use ::record::RunRecord;
 
 use super::axis::{self, Events};
 use super::panel::{Panel, gutter, push};

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use ::timeline::RunRecord;
-use ::timeline::record::{Part, PhaseName};
+use ::record::RunRecord;
+use ::record::{Part, PhaseName};
 
 use crate::series::rate;
 
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn an_interval_longer_than_a_column_fills_all_it_covers() {
         let mut record = READER.record();
-        record.intervals = ::timeline::record::Intervals::new(1, 2);
+        record.intervals = ::record::Intervals::new(1, 2);
         for second in 0..10 {
-            record.intervals.push(&::timeline::record::Interval {
+            record.intervals.push(&::record::Interval {
                 at_s: 62.0 + f64::from(second),
                 seconds: 1.0,
                 ..Default::default()

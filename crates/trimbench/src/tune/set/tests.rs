@@ -1,6 +1,6 @@
 use ::tune::Range;
 use clap::Parser;
-use timeline::record::DiscardSetting;
+use record::DiscardSetting;
 
 use super::*;
 use crate::cli::{Cli, Command};

@@ -1,0 +1,289 @@
+//! Conditions on a change, as `compare --fail-on` takes them: `lost > +10%`, `p99 > +2ms`.
+//!
+//! The grammar is that of [`verdict::condition`](crate::verdict::condition) with
+//! more figures, and a value with its sign: a share of the reference's value, or
+//! an absolute change in the figure's unit.
+//!
+//! Who qualifies kernels or firmware with it wants no alarm that the next run
+//! takes back: so a change *trips* a condition if it meets it and differs from
+//! nothing at 95 %. Who wants no worsening to slip through asks strictly: then a
+//! change is in the way that *can't be ruled out*, since the interval reaches as far.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::comparison::{Change, ChangeFinding, Compared, Comparison};
+use super::figure::{Figure, Unit};
+use crate::verdict::condition::{self, Comparison as Sign};
+use units::UnitError;
+
+/// One condition, e.g. `lost>+10%`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangeCondition {
+    /// What it looks at.
+    pub figure: Figure,
+    /// How.
+    pub sign: Sign,
+    /// With which change.
+    pub value: ChangeValue,
+}
+
+/// A change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ChangeValue {
+    /// As a share of the reference's value: 0.1 is 10 % more.
+    Relative(f64),
+    /// In the figure's unit.
+    Absolute(f64),
+}
+
+/// Why a text isn't such a condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeConditionError {
+    /// There is no comparison in it.
+    #[error("'{0}' compares nothing: use >, >=, < or <=, e.g. 'lost > +10%'")]
+    NoComparison(String),
+    /// The figure isn't known.
+    #[error("'{name}' is not known: use {known}; e.g. 'lost > +10%'")]
+    UnknownFigure {
+        /// What was given.
+        name: String,
+        /// What would do.
+        known: String,
+    },
+    /// The change has no sign.
+    #[error("'{0}': say which way, with + or -, e.g. 'lost > +10%' or 'baseline < -5%'")]
+    NoSign(String),
+    /// The change can't be read.
+    #[error("'{condition}': {why}")]
+    Value {
+        /// The whole condition.
+        condition: String,
+        /// What is wrong with it.
+        why: UnitError,
+    },
+}
+
+/// What a comparison says to a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It holds: for this figure, and this change of it.
+    Holds {
+        /// Whose: the actor's name; `None` for what a run has once.
+        actor: Option<String>,
+        /// The change.
+        change: Change,
+    },
+    /// It doesn't.
+    Fails,
+    /// No change of this figure could be told, so that it doesn't hold means nothing.
+    Untold,
+}
+
+/// Parses a condition: a figure, a comparison (`>`, `>=`, `<`, `<=`), and a change with
+/// its sign: a share (`+10%`) or a value with its unit (`+2ms`, `-1G`, `+0.05` of a share).
+///
+/// # Errors
+/// If a part is missing or unknown; the message names what is allowed.
+pub fn parse(text: &str) -> Result<ChangeCondition, ChangeConditionError> {
+    let text = text.trim();
+    let Some((name, sign, value)) = condition::split(text) else {
+        return Err(ChangeConditionError::NoComparison(text.to_owned()));
+    };
+    let Some(figure) = Figure::named(name) else {
+        return Err(ChangeConditionError::UnknownFigure {
+            name: name.to_owned(),
+            known: Figure::names(),
+        });
+    };
+    let (turn, size) = match value.split_at_checked(1) {
+        Some(("+", size)) => (1.0, size),
+        Some(("-", size)) => (-1.0, size),
+        _ => return Err(ChangeConditionError::NoSign(text.to_owned())),
+    };
+    let size = size.trim();
+    let read = match size.strip_suffix('%') {
+        Some(percent) => plain(percent, size).map(|p| ChangeValue::Relative(turn * p / 100.0)),
+        None => absolute(figure.unit(), size).map(|v| ChangeValue::Absolute(turn * v)),
+    };
+    let value = read.map_err(|why| ChangeConditionError::Value {
+        condition: text.to_owned(),
+        why,
+    })?;
+    Ok(ChangeCondition {
+        figure,
+        sign,
+        value,
+    })
+}
+
+fn absolute(unit: Unit, size: &str) -> Result<f64, UnitError> {
+    let seconds = || units::parse_duration(size).map(|d| d.as_secs_f64());
+    match unit {
+        Unit::Seconds => seconds(),
+        Unit::Microseconds => seconds().map(|s| s * 1e6),
+        Unit::OpsPerSecond => units::parse_rate(size),
+        Unit::BytesPerSecond => units::parse_byte_rate(size).map(|n| n as f64),
+        Unit::Bytes => units::parse_size(size).map(|n| n as f64),
+        Unit::Count | Unit::Share => plain(size, size),
+    }
+}
+
+/// A number as it is: digits and a point.
+fn plain(number: &str, text: &str) -> Result<f64, UnitError> {
+    let number = number.trim();
+    let digits = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let read = number.parse().ok().filter(|_| digits);
+    read.ok_or_else(|| UnitError::NotANumber {
+        text: text.to_owned(),
+        what: "change",
+        example: "a share, e.g. 10%, or a value in the figure's unit, e.g. 2ms",
+    })
+}
+
+impl ChangeCondition {
+    /// What a comparison says to it. `strict`: it holds as well where the noise is
+    /// too large to rule it out.
+    pub fn of(&self, comparison: &Comparison, strict: bool) -> Outcome {
+        let ours = |compared: &&Compared| compared.figure == self.figure;
+        let mut told = false;
+        for compared in comparison.figures.iter().filter(ours) {
+            let reference = compared.sides.first().and_then(|side| side.value);
+            for change in &compared.changes {
+                let Some(absolute) = change.absolute else {
+                    continue;
+                };
+                let at = |absolute: f64| self.meets(absolute, reference);
+                let low = change.absolute_low.unwrap_or(f64::NEG_INFINITY);
+                let high = change.absolute_high.unwrap_or(f64::INFINITY);
+                let holds = if strict {
+                    // One of the interval's ends goes further than all between them.
+                    at(low) || at(high)
+                } else {
+                    change.finding == ChangeFinding::Differs && at(absolute)
+                };
+                if holds {
+                    return Outcome::Holds {
+                        actor: compared.actor.clone(),
+                        change: change.clone(),
+                    };
+                }
+                // What wasn't measured says nothing, nor what happened once.
+                told |= change.absolute_low.is_some();
+            }
+        }
+        if told {
+            Outcome::Fails
+        } else {
+            Outcome::Untold
+        }
+    }
+
+    /// Whether an absolute change meets it. A change from 0 is more than any share of it.
+    fn meets(&self, absolute: f64, reference: Option<f64>) -> bool {
+        match self.value {
+            ChangeValue::Absolute(value) => self.sign.holds(absolute, value),
+            ChangeValue::Relative(value) => {
+                let reference = reference.unwrap_or(0.0).abs();
+                let relative = if absolute == 0.0 {
+                    0.0
+                } else {
+                    absolute / reference
+                };
+                self.sign.holds(relative, value)
+            }
+        }
+    }
+}
+
+impl FromStr for ChangeCondition {
+    type Err = ChangeConditionError;
+
+    fn from_str(text: &str) -> Result<Self, ChangeConditionError> {
+        parse(text)
+    }
+}
+
+impl fmt::Display for ChangeCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.figure.name(), self.sign.sign())?;
+        match self.value {
+            ChangeValue::Relative(share) => write!(f, "{:+}%", rounded(share * 100.0)),
+            ChangeValue::Absolute(value) => {
+                let sign = if value < 0.0 { '-' } else { '+' };
+                let size = value.abs();
+                let duration = |s: f64| {
+                    let duration = std::time::Duration::try_from_secs_f64(s).unwrap_or_default();
+                    units::duration_exact(duration)
+                };
+                match self.figure.unit() {
+                    Unit::Seconds => write!(f, "{sign}{}", duration(size)),
+                    Unit::Microseconds => write!(f, "{sign}{}", duration(size / 1e6)),
+                    Unit::Bytes => write!(f, "{sign}{}", units::bytes_exact(size as u64)),
+                    Unit::BytesPerSecond => {
+                        write!(f, "{sign}{}/s", units::bytes_exact(size as u64))
+                    }
+                    Unit::OpsPerSecond | Unit::Count | Unit::Share => write!(f, "{sign}{size}"),
+                }
+            }
+        }
+    }
+}
+
+/// Without what a division by 100 and back leaves.
+fn rounded(percent: f64) -> f64 {
+    (percent * 1e9).round() / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back_as_text() {
+        for text in [
+            "lost > +10%",
+            "lost >= +1s",
+            "p99 > +2ms",
+            "baseline.p999 > +250us",
+            "baseline < -5%",
+            "trim < -100%",
+            "trim < -1G/s",
+            "bytes > +200%",
+            "commands > +100",
+            "depth < -0.05",
+            "delete <= -1000",
+        ] {
+            let condition = parse(text).unwrap();
+            assert_eq!(condition.to_string(), text);
+            assert_eq!(condition.to_string().parse(), Ok(condition));
+        }
+        assert_eq!(parse("LOST>+12.5%"), parse("lost > +12.5 %"));
+    }
+
+    #[test]
+    fn errors_name_what_is_allowed() {
+        let message = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(message("lost").contains("+10%"));
+        assert!(message("lost > 10%").contains("+ or -"));
+        assert!(message("lost > ").contains("+ or -"));
+        assert!(message("iops > +10%").contains("recovery.p999"));
+        assert!(message("lost > +5").contains("ms"));
+        assert!(message("lost > +-5%").contains("5%"));
+        assert!(message("trim < -5s").contains("5s"));
+        assert!(message("lost > +x%").contains("share"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text: String, sign in "[<>]=?", value in "[+-][0-9a-zé%.]{0,6}") {
+            let _ = parse(&text);
+            for figure in ["lost", "trim", "depth", "bytes", "p99"] {
+                if let Ok(condition) = parse(&format!("{figure}{sign}{value}")) {
+                    let again: ChangeCondition = condition.to_string().parse().unwrap();
+                    proptest::prop_assert_eq!(again.figure, condition.figure);
+                }
+            }
+        }
+    }
+}

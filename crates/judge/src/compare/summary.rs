@@ -1,0 +1,138 @@
+//! A comparison in sentences.
+
+use super::comparison::{Basis, Change, ChangeFinding, Compared, Doubt, GroupTold};
+use super::figure::Figure;
+
+/// Fewer repeats than these tell little of how runs scatter.
+const FEW: usize = 3;
+
+/// One sentence for each group but the first.
+pub(super) fn sentences(groups: &[GroupTold], figures: &[Compared]) -> Vec<String> {
+    let Some((reference, others)) = groups.split_first() else {
+        return Vec::new();
+    };
+    let each = others.iter().enumerate();
+    each.map(|(i, group)| sentence(reference, group, i, figures))
+        .collect()
+}
+
+/// What matters most: lost time, stall and TRIM rate, as far as they were measured.
+fn sentence(reference: &GroupTold, group: &GroupTold, i: usize, figures: &[Compared]) -> String {
+    let mut told = Vec::new();
+    let foreground = [Figure::Lost, Figure::Stall, Figure::BaselineRate];
+    // The fastest actor of the reference comes first.
+    let first = figures.iter().find_map(|f| f.actor.clone());
+    for figure in foreground {
+        let found = figures
+            .iter()
+            .find(|f| f.figure == figure && f.actor == first);
+        told.extend(found.and_then(|f| clause(f, &f.changes[i], i)));
+    }
+    let trim = figures.iter().find(|f| f.figure == Figure::TrimRate);
+    told.extend(trim.and_then(|f| clause(f, &f.changes[i], i)));
+    if told.is_empty() {
+        return format!(
+            "{} and {} have no figure in common that matters.",
+            group.name, reference.name
+        );
+    }
+    let whose = first.map_or(String::new(), |actor| format!(" ({actor})"));
+    format!(
+        "{} against {}{whose}: {}.",
+        group.name,
+        reference.name,
+        told.join("; ")
+    )
+}
+
+fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
+    let what = match figure.figure {
+        Figure::Lost => "lost time",
+        Figure::Stall => "stall",
+        Figure::BaselineRate => "baseline rate",
+        _ => "TRIM rate",
+    };
+    figure.sides.first()?.value?;
+    figure.sides.get(i + 1)?.value?;
+    // The same units as in the table.
+    let values = figure.sides.iter().map(|side| side.value);
+    let shown = figure.unit.show(&values.collect::<Vec<_>>());
+    let (before, after) = (&shown[0], &shown[i + 1]);
+    Some(match (change.finding, change.relative) {
+        (ChangeFinding::Differs, Some(relative)) => {
+            let sign = if relative > 0.0 { "+" } else { "−" };
+            let share = units::percent(relative.abs());
+            format!("{what} {before} → {after} ({sign}{share})")
+        }
+        (ChangeFinding::Differs, None) => format!("{what} {before} → {after}"),
+        (ChangeFinding::Same, _) => {
+            let within = units::percent(change.within.unwrap_or(0.0));
+            format!("{what} the same within {within}")
+        }
+        (ChangeFinding::CannotTell, _) => {
+            format!("{what} {before} → {after}, which can't be told from noise")
+        }
+    })
+}
+
+/// What must be known to read the figures.
+pub(super) fn notes(groups: &[GroupTold], figures: &[Compared]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let single: Vec<&str> = groups
+        .iter()
+        .filter(|group| group.runs.len() == 1)
+        .map(|group| group.name.as_str())
+        .collect();
+    if single.len() == groups.len() {
+        notes.push(
+            "One run each: the intervals are those of the noise within a run. How much runs \
+             differ from one to the next isn't known, and is often more; repeat each (3 to 5 \
+             times) before blaming what was changed."
+                .to_owned(),
+        );
+    } else if !single.is_empty() {
+        notes.push(format!(
+            "{}: a single run, taken to scatter as the repeats of the other group do.",
+            single.join(", ")
+        ));
+    }
+    let mut changes = figures.iter().flat_map(|figure| &figure.changes);
+    if changes.any(|change| change.why == Some(Doubt::TooFew)) {
+        notes.push(
+            "Where one run can't tell, it has fewer than about eight independent intervals of the \
+             figure, because it is short or neighbouring intervals resemble each other: repeat the \
+             runs."
+                .to_owned(),
+        );
+    }
+    let few: Vec<&str> = groups
+        .iter()
+        .filter(|group| (2..FEW).contains(&group.runs.len()))
+        .map(|group| group.name.as_str())
+        .collect();
+    if !few.is_empty() {
+        notes.push(format!(
+            "{}: two repeats hardly tell how runs scatter, so the intervals are wide.",
+            few.join(", ")
+        ));
+    }
+    let lacking = figures.iter().any(|figure| {
+        let mut sides = figure.sides.iter();
+        sides.any(|side| side.value.is_some() && side.runs.iter().any(Option::is_none))
+    });
+    if lacking {
+        notes.push("Some runs of a group lack figures that others have; the others count.".into());
+    }
+    let intervals = figures
+        .iter()
+        .flat_map(|figure| &figure.changes)
+        .filter(|change| !matches!(change.basis, Basis::None | Basis::Counted));
+    let sampled = intervals.count();
+    if sampled > 1 {
+        notes.push(format!(
+            "Each of the {sampled} figures is compared for itself, at 95 %: up to one in twenty that \
+             are equal is called different."
+        ));
+    }
+    notes
+}

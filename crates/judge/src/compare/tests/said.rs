@@ -1,0 +1,157 @@
+//! Sentences, notes, what differs in the set-up, and conditions.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::make::{MADE, Made, compared};
+use crate::compare::condition::{ChangeCondition, Outcome};
+use crate::compare::{COMPARE_JSON_SCHEMA, Comparison};
+use crate::verdict::schema::closed;
+use record::RunRecord;
+
+static STRICT: LazyLock<jsonschema::Validator> = LazyLock::new(|| closed(COMPARE_JSON_SCHEMA));
+
+/// Panics if a comparison doesn't conform, or doesn't come back as it was.
+fn conforms(comparison: &Comparison) {
+    let json = serde_json::to_value(comparison).unwrap();
+    let errors: Vec<String> = STRICT
+        .iter_errors(&json)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let back: Comparison = serde_json::from_value(json).unwrap();
+    assert_eq!(&back, comparison);
+}
+
+fn slower() -> Made {
+    Made {
+        stall_s: 5.0,
+        kernel: "6.13.0",
+        ..MADE
+    }
+}
+
+fn one_each() -> Comparison {
+    compared(&[
+        ("old", &[MADE.record()]),
+        ("new", &[slower().seed(6).record()]),
+    ])
+}
+
+#[test]
+fn the_schema_is_one_and_can_fail() {
+    let schema: Value = serde_json::from_str(COMPARE_JSON_SCHEMA).unwrap();
+    assert!(jsonschema::meta::is_valid(&schema));
+    assert!(!STRICT.is_valid(&serde_json::json!({"schema": "trimbench.compare/1"})));
+    let mut json = serde_json::to_value(one_each()).unwrap();
+    assert!(STRICT.is_valid(&json));
+    json["figures"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("changes");
+    assert!(!STRICT.is_valid(&json));
+}
+
+#[test]
+fn comparisons_conform_to_their_schema() {
+    conforms(&one_each());
+    let runs: Vec<RunRecord> = (1..5).map(|seed| MADE.seed(seed).record()).collect();
+    conforms(&compared(&[
+        ("a", &runs[..2]),
+        ("b", &runs[2..]),
+        ("c", &[]),
+    ]));
+    let mut nothing = RunRecord::new(runs[0].head.clone()).unwrap();
+    nothing.phases = runs[0].phases[..1].to_vec();
+    conforms(&compared(&[("a", &[nothing]), ("b", &runs[..1])]));
+    conforms(&compared(&[]));
+}
+
+#[test]
+fn the_sentence_says_what_became_of_it() {
+    let comparison = one_each();
+    let sentence = &comparison.summaries[0];
+    assert!(
+        sentence.starts_with("new against old (reader): lost time 3.8 s → 4."),
+        "{sentence}"
+    );
+    assert!(sentence.contains("stall 4.0 s → 5.0 s (+2"), "{sentence}");
+    assert!(sentence.contains("TRIM rate"), "{sentence}");
+    let notes = comparison.notes.join(" ");
+    assert!(
+        notes.contains("One run each") && notes.contains("one in twenty"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn what_differs_in_the_set_up_is_named() {
+    let mut other = slower().seed(2).record();
+    other.head.devices[0].name = "sdb".into();
+    other.head.devices[0].model = Some("Drive 2".into());
+    other.head.target.options.pop();
+    other.head.scenario["timing"]["baseline_s"] = 30.into();
+    other.head.actors[0].engine = "sync".into();
+    let same = slower().seed(3).record();
+    let comparison = compared(&[("old", &[MADE.record()]), ("new", &[other, same])]);
+    let told: Vec<(&str, String)> = comparison
+        .set_up
+        .iter()
+        .map(|d| (d.name.as_str(), format!("{:?}", d.values)))
+        .collect();
+    let expected = [
+        ("kernel", r#"[["6.12.1"], ["6.13.0"]]"#),
+        (
+            "mount options",
+            r#"[["rw, discard"], ["rw", "rw, discard"]]"#,
+        ),
+        ("device 1", r#"[["sda"], ["sdb", "sda"]]"#),
+        (
+            "sda: drive model",
+            r#"[["Drive 1"], ["Drive 2", "Drive 1"]]"#,
+        ),
+        ("reader: engine", r#"[["null"], ["sync", "null"]]"#),
+        ("scenario: timing.baseline_s", r#"[["20"], ["30", "20"]]"#),
+    ];
+    let told: Vec<(&str, &str)> = told.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn conditions_hold_of_differences_and_strictly_of_doubts() {
+    let of = |comparison: &Comparison, text: &str, strict: bool| {
+        let condition: ChangeCondition = text.parse().unwrap();
+        match condition.of(comparison, strict) {
+            Outcome::Holds { .. } => "holds",
+            Outcome::Fails => "fails",
+            Outcome::Untold => "untold",
+        }
+    };
+    let worse = one_each();
+    for (text, lax, strict) in [
+        ("lost > +10%", "holds", "holds"),
+        ("lost > +500ms", "holds", "holds"),
+        ("lost > +50%", "fails", "fails"),
+        ("stall > +10%", "holds", "holds"),
+        ("lost < -1%", "fails", "fails"),
+        // Noise of some per cent: it may be as much.
+        ("baseline < -0.01%", "fails", "holds"),
+        ("baseline < -10%", "fails", "fails"),
+        ("bytes > +10%", "holds", "holds"),
+        // Nobody knows how a single worst latency scatters.
+        ("max > +100%", "untold", "holds"),
+        ("recovery.p999 > +10%", "untold", "untold"),
+    ] {
+        assert_eq!(of(&worse, text, false), lax, "{text}");
+        assert_eq!(of(&worse, text, true), strict, "strictly {text}");
+    }
+    let none = Made {
+        stall_s: 0.0,
+        ..MADE
+    };
+    let from_nothing = compared(&[("a", &[none.record()]), ("b", &[MADE.seed(2).record()])]);
+    // From nothing to something is more than any share.
+    assert_eq!(of(&from_nothing, "lost > +1000%", false), "holds");
+    assert_eq!(of(&from_nothing, "lost > +1h", false), "fails");
+}

@@ -1,0 +1,338 @@
+//! One foreground actor, judged.
+
+use std::ops::Range;
+
+use super::JudgeOptions;
+use super::baseline::Baseline;
+use super::discards::Discards;
+use super::effect::View;
+use super::figures::{self, Stretch};
+use super::grid::Grid;
+use super::low::{self, Lows};
+use super::presence;
+use super::reference::Reference;
+use super::runs::{self, Piece};
+use super::window::Window;
+use crate::verdict::{
+    BaselineFrom, Figures, Finding, Foreground, Reason, ServiceFigures, UnfinishedFigures,
+};
+use record::{PhaseName, RunRecord};
+
+/// One actor's part of a verdict.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    /// What goes into the verdict.
+    pub(super) foreground: Foreground,
+    /// What this actor found.
+    pub(super) finding: Finding,
+    /// Why.
+    pub(super) reasons: Vec<Reason>,
+    /// How much slower it was while discarding: 1 − mean rate ÷ the baseline's. (Means, because
+    /// the median of twenty scattered values scatters a quarter more.)
+    pub(super) loss: Option<f64>,
+    /// Whether it was low or slower while discarding, though that may prove nothing.
+    pub(super) suffered: bool,
+    /// Time lost in low runs of the delete phase, whatever their cause, in seconds.
+    pub(super) low_lost_s: f64,
+    /// Share of the baseline that was lost in the median cell of the delete phase.
+    pub(super) delete_loss: f64,
+    /// How far its baseline drifts over its length, as a share of its mean.
+    pub(super) drift: f64,
+    /// The intervals of its stalls.
+    pub(super) stalled: Vec<Range<usize>>,
+    /// Its index in the head.
+    pub(super) index: usize,
+}
+
+/// What is the same for every actor of a part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting<'a> {
+    pub(super) record: &'a RunRecord,
+    pub(super) discards: &'a Discards,
+    pub(super) window: &'a Window,
+    pub(super) reference: &'a Reference,
+    /// Another part's baseline phase, for want of an own one.
+    pub(super) borrowed: Option<&'a Range<usize>>,
+    pub(super) options: &'a JudgeOptions,
+}
+
+/// Judges one actor.
+pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
+    let Setting { record, window, .. } = setting;
+    let columns = &record.intervals.actors[index];
+    let seen = Seen::of(setting, index);
+    let mut judged = Judged {
+        foreground: foreground(record, index, &seen.stretches, seen.baseline.as_ref()),
+        finding: Finding::Inconclusive,
+        reasons: Vec::new(),
+        loss: None,
+        suffered: false,
+        low_lost_s: 0.0,
+        delete_loss: 0.0,
+        drift: seen.baseline.as_ref().map_or(0.0, |b| b.drift),
+        stalled: Vec::new(),
+        index,
+    };
+    if window.all.clone().any(|i| columns.errors[i] > 0) {
+        judged.reasons.push(Reason::ForegroundErrors);
+    }
+    let (Some(baseline), Some(laid)) = (&seen.baseline, &seen.laid) else {
+        let any = window.all.clone().any(|i| columns.ops[i] > 0);
+        judged.reasons.push(if any {
+            Reason::NoSteadyBaseline
+        } else {
+            Reason::TooFewOperations
+        });
+        return judged;
+    };
+    let view = View::of(setting, baseline, laid);
+    view.stalls_and_dips(&mut judged);
+    view.stalls_by_others(&mut judged);
+    view.losses(&mut judged);
+    view.find(&mut judged);
+    judged
+}
+
+/// What an actor is judged by.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) baseline: Option<Baseline>,
+    pub(super) stretches: Stretches,
+    /// `None` without a baseline.
+    pub(super) laid: Option<Laid>,
+}
+
+/// Its rates against its baseline, and what is low among them.
+#[derive(Debug, Clone)]
+pub(super) struct Laid {
+    pub(super) grid: Grid,
+    pub(super) lows: Lows,
+    /// The cells in which it had begun and not yet ended.
+    pub(super) cells: Range<usize>,
+    pub(super) pieces: Vec<Piece>,
+    /// Runs that discards of others explain.
+    pub(super) by_others: Vec<Piece>,
+    pub(super) by_age: bool,
+    /// Too few operations for cells that say something.
+    pub(super) sparse: bool,
+}
+
+impl Seen {
+    /// As [`judge`] takes it.
+    pub(super) fn of(setting: Setting<'_>, index: usize) -> Seen {
+        let Setting {
+            record,
+            discards,
+            window,
+            reference,
+            borrowed,
+            ..
+        } = setting;
+        let columns = &record.intervals.actors[index];
+        let borrowed = borrowed.cloned();
+        let baseline = Baseline::of(record, columns, discards, window, reference, borrowed);
+        let stretches = Stretches::of(discards, window, baseline.as_ref());
+        let before = stretches.baseline.as_ref();
+        let p99_us = || figures::response(record, index, before?).p99_us;
+        let laid = baseline
+            .as_ref()
+            .map(|baseline| lay(setting, index, baseline, p99_us));
+        Seen {
+            baseline,
+            stretches,
+            laid,
+        }
+    }
+}
+
+fn lay(
+    setting: Setting<'_>,
+    index: usize,
+    baseline: &Baseline,
+    p99_us: impl FnOnce() -> Option<f64>,
+) -> Laid {
+    let Setting {
+        record,
+        discards,
+        window,
+        options,
+        ..
+    } = setting;
+    let (info, columns) = (&record.head.actors[index], &record.intervals.actors[index]);
+    let by_age = low::by_age(info, columns, baseline);
+    let merge = if by_age {
+        1
+    } else {
+        baseline.merge.unwrap_or(1)
+    };
+    let begin = if window.has_phases {
+        window.all.start
+    } else {
+        // Idle at first; and the load began somewhere within its first interval.
+        let first = window.all.clone().find(|&i| columns.ops[i] > 0);
+        first.map_or(window.all.start, |i| i + 1)
+    };
+    let grid = Grid::new(record, columns, discards, begin..window.all.end, merge);
+    let lows = if by_age {
+        low::by_oldest(record, info, columns, &grid, baseline, p99_us())
+    } else {
+        low::by_rate(&grid, baseline, options.low)
+    };
+    // A record without phases may have gone on after the load had ended.
+    let end = if window.has_phases || by_age {
+        window.all.end
+    } else {
+        window
+            .all
+            .clone()
+            .rfind(|&i| columns.ops[i] > 0)
+            .map_or(window.all.end, |i| i + 1)
+    };
+    let cells = grid.within(&(begin..end));
+    // Cells of an actor too sparse for them are empty as often as not.
+    let sparse = baseline.merge.is_none() && !by_age;
+    let pieces = if sparse {
+        Vec::new()
+    } else {
+        runs::pieces(&grid, &lows, cells.clone())
+    };
+    let others = &discards.others;
+    let mut by_others = Vec::new();
+    if others.any() && !sparse {
+        let beside = grid.beside(&others.covered, &others.wait_ms);
+        by_others = runs::pieces(&beside, &lows, cells.clone());
+        let own = |cell: usize| pieces.iter().any(|p| p.stall && p.cells.contains(&cell));
+        by_others.retain(|piece| piece.stall && !piece.cells.clone().any(own));
+    }
+    Laid {
+        by_others,
+        grid,
+        lows,
+        cells,
+        pieces,
+        by_age,
+        sparse,
+    }
+}
+
+/// The stretches that figures are given for.
+#[derive(Debug, Clone)]
+pub(super) struct Stretches {
+    pub(super) baseline: Option<Stretch>,
+    /// The baseline phase, where that isn't the baseline.
+    undisturbed: Option<Stretch>,
+    pub(super) delete: Option<Stretch>,
+    pub(super) recovery: Option<Stretch>,
+}
+
+impl Stretches {
+    fn of(discards: &Discards, window: &Window, baseline: Option<&Baseline>) -> Stretches {
+        let phase = |range: &Option<Range<usize>>, name| {
+            let phase = Some((window.part, name));
+            range.clone().map(|range| Stretch {
+                spans: range.into(),
+                phase,
+            })
+        };
+        let chosen = baseline.map(|b| Stretch {
+            spans: b.spans.clone(),
+            phase: None,
+        });
+        if window.has_phases {
+            let before = phase(&window.baseline, PhaseName::Baseline);
+            let within = baseline.is_some_and(|b| b.from == BaselineFrom::WithoutDiscards);
+            let (baseline, undisturbed) = if within {
+                (chosen, before)
+            } else {
+                (before.or(chosen), None)
+            };
+            return Stretches {
+                baseline,
+                undisturbed,
+                delete: phase(&window.delete, PhaseName::Delete),
+                recovery: phase(&window.recovery, PhaseName::Recovery),
+            };
+        }
+        let first = discards.covered.iter().position(|&c| c);
+        let last = discards.covered.iter().rposition(|&c| c);
+        let stretch = |range: Range<usize>| Stretch {
+            spans: range.into(),
+            phase: None,
+        };
+        Stretches {
+            baseline: chosen,
+            undisturbed: None,
+            delete: first
+                .zip(last)
+                .map(|(first, last)| stretch(first..last + 1)),
+            recovery: last.map(|last| stretch((last + 2).min(window.all.end)..window.all.end)),
+        }
+    }
+}
+
+fn foreground(
+    record: &RunRecord,
+    index: usize,
+    stretches: &Stretches,
+    baseline: Option<&Baseline>,
+) -> Foreground {
+    let info = &record.head.actors[index];
+    let of = |stretch: &Option<Stretch>| {
+        stretch
+            .as_ref()
+            .map_or(Figures::default(), |s| figures::response(record, index, s))
+    };
+    let service = |stretch: &Option<Stretch>| {
+        stretch
+            .as_ref()
+            .and_then(|s| figures::service(record, index, s))
+    };
+    let services = [&stretches.baseline, &stretches.delete, &stretches.recovery].map(service);
+    let mut foreground = Foreground {
+        actor: info.name.clone(),
+        op: info.op.clone(),
+        loop_kind: info.loop_kind,
+        baseline_from: baseline.map(|b| b.from),
+        baseline: of(&stretches.baseline),
+        undisturbed: stretches
+            .undisturbed
+            .as_ref()
+            .map(|_| of(&stretches.undisturbed)),
+        delete: of(&stretches.delete),
+        recovery: of(&stretches.recovery),
+        service: services
+            .iter()
+            .any(Option::is_some)
+            .then(|| ServiceFigures {
+                baseline: services[0].unwrap_or_default(),
+                delete: services[1].unwrap_or_default(),
+                recovery: services[2].unwrap_or_default(),
+            }),
+        ops_ratio: None,
+        lost_s: None,
+        detectable: None,
+        stall: None,
+        dips: Vec::new(),
+        unfinished: unfinished(record, index),
+        stall_by_others: None,
+        cpu_wait: presence::cpu_wait(
+            record,
+            &record.intervals.actors[index],
+            stretches.baseline.as_ref().map(|s| &s.spans),
+            stretches.delete.as_ref().map(|s| &s.spans),
+        ),
+    };
+    if let Some(baseline) = baseline {
+        foreground.baseline.ops_per_s = Some(baseline.rate);
+    }
+    foreground
+}
+
+fn unfinished(record: &RunRecord, index: usize) -> Option<UnfinishedFigures> {
+    let all = &record.end.as_ref()?.unfinished;
+    let of_actor = all.iter().find(|u| u.actor == index && u.operations > 0)?;
+    Some(UnfinishedFigures {
+        operations: of_actor.operations,
+        oldest_us: of_actor.oldest_us,
+    })
+}

@@ -1,0 +1,97 @@
+//! Whether discards are a barrier: nothing else completes during one, and one queue
+//! depth of operations between two.
+//!
+//! The word follows from two figures with their intervals: the operations completed per
+//! discard, against the depth; and the share of the time that discards took from others.
+
+use super::actor::Judged;
+use super::discards::Discards;
+use super::stats::mean;
+use crate::compare::student_95;
+use crate::verdict::Fit;
+use record::RunRecord;
+
+/// Fewer discards than this tell nothing.
+const LEAST_DISCARDS: u64 = 20;
+/// Operations per discard are one depth when their interval is this near to it.
+const NEAR: f64 = 0.25;
+/// A drive that takes surely less than this share of the time from others serves them meanwhile.
+const SERVES: f64 = 0.8;
+
+/// Adds what the stalls of a closed loop tell.
+pub(super) fn tell(fit: &mut Fit, record: &RunRecord, discards: &Discards, actor: &Judged) {
+    let rows = rows(record, discards, actor);
+    let depth = actor.foreground.loop_kind.depth();
+    fit.depth = Some(depth);
+    let commands: f64 = rows.iter().map(|row| row.commands).sum();
+    let per_discard: Vec<(f64, f64)> = rows.iter().map(|r| (r.ops, r.commands)).collect();
+    (fit.ops_per_discard, fit.ops_per_discard_95) = ratio(&per_discard);
+    if let Some(usual) = actor.foreground.baseline.ops_per_s {
+        let kept: Vec<(f64, f64)> = rows.iter().map(|r| (r.ops, usual * r.seconds)).collect();
+        let (kept, kept_95) = ratio(&kept);
+        fit.blocked = kept.map(|kept| (1.0 - kept).clamp(0.0, 1.0));
+        fit.blocked_95 =
+            kept_95.map(|[low, high]| [1.0 - high, 1.0 - low].map(|x| x.clamp(0.0, 1.0)));
+    }
+    // Several drives take turns; what passes between two discards isn't one depth then.
+    if discards.devices == 1 && commands >= LEAST_DISCARDS as f64 {
+        fit.barrier = word(fit, f64::from(depth));
+    }
+}
+
+fn word(fit: &Fit, depth: f64) -> Option<bool> {
+    let [fewest, most] = fit.ops_per_discard_95?;
+    if fewest >= depth * (1.0 - NEAR) && most <= depth * (1.0 + NEAR) {
+        return Some(true);
+    }
+    let apart = most < depth * (1.0 - NEAR) || fewest > depth * (1.0 + NEAR);
+    (apart && fit.blocked_95?[1] <= SERVES).then_some(false)
+}
+
+/// One interval of a stall.
+struct Row {
+    ops: f64,
+    commands: f64,
+    seconds: f64,
+}
+
+/// The full intervals of the stalls: those between the first and the last of each, so that
+/// what ran before doesn't count.
+fn rows(record: &RunRecord, discards: &Discards, actor: &Judged) -> Vec<Row> {
+    let columns = &record.intervals.actors[actor.index];
+    let full = actor.stalled.iter().flat_map(|range| {
+        if range.len() > 2 {
+            range.start + 1..range.end - 1
+        } else {
+            range.clone()
+        }
+    });
+    full.map(|i| Row {
+        ops: f64::from(columns.ops[i]),
+        commands: f64::from(discards.commands[i]),
+        seconds: f64::from(record.intervals.seconds[i]),
+    })
+    .collect()
+}
+
+/// The ratio of two sums, and its 95 % interval from how each row departs from it.
+fn ratio(rows: &[(f64, f64)]) -> (Option<f64>, Option<[f64; 2]>) {
+    let (above, below) = rows
+        .iter()
+        .fold((0.0, 0.0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+    if below <= 0.0 {
+        return (None, None);
+    }
+    let ratio = above / below;
+    let count = rows.len() as f64;
+    let squares: Vec<f64> = rows
+        .iter()
+        .map(|row| (row.0 - ratio * row.1).powi(2))
+        .collect();
+    let interval = mean(&squares).filter(|_| rows.len() > 1).map(|square| {
+        let free = count - 1.0;
+        let half = student_95(free) * (square / free).sqrt() * count / below;
+        [(ratio - half).max(0.0), ratio + half]
+    });
+    (Some(ratio), interval)
+}

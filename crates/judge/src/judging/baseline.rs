@@ -1,0 +1,192 @@
+//! What the foreground did when nobody disturbed it.
+
+use std::ops::Range;
+
+use super::discards::Discards;
+use super::grid::{Grid, merged};
+use super::reference::{self, LEAST_FREE_S, Reference};
+use super::spans::Spans;
+use super::stats::{drift, mean, median};
+use super::window::Window;
+use crate::verdict::BaselineFrom;
+use record::{ActorColumns, RunRecord};
+
+/// A steady stretch drifts by at most this share of its mean.
+pub(super) const STEADY: f64 = 0.1;
+
+/// Shortest and longest stretch that is taken from a record without phases, in seconds.
+const STRETCH_S: (f64, f64) = (5.0, 10.0);
+
+/// Nor is it ever of fewer intervals than this, however long they are (`iostat 10`): one
+/// alone may be that in which the foreground began, and nothing shows that it is steady.
+const LEAST_INTERVALS: usize = 2;
+
+/// Fewer cells than this between discards don't tell an actor's rate.
+const LEAST_CELLS: usize = 5;
+
+/// One actor's baseline.
+#[derive(Debug, Clone)]
+pub(super) struct Baseline {
+    /// Where it was taken.
+    pub(super) from: BaselineFrom,
+    /// Its intervals.
+    pub(super) spans: Spans,
+    /// Operations per second: the median over its cells.
+    pub(super) rate: f64,
+    /// How many intervals make a cell; `None` if the actor is too sparse for cells.
+    pub(super) merge: Option<usize>,
+    /// How far it drifts, as a share of its mean: over its length; or from the middle of the
+    /// stretches without discards to that of those with, where they lie among each other.
+    pub(super) drift: f64,
+}
+
+impl Baseline {
+    /// Whether it drifts by no more than 10 %.
+    pub(super) fn steady(&self) -> bool {
+        self.drift <= STEADY
+    }
+
+    /// An actor's baseline: what a continuous deleter's `reference` tells; else
+    /// its phase; else the longest steady 5–10 s before
+    /// the first significant discard; else the longest steady 5–10 s at the
+    /// record's end, after the last one; else none. `borrowed` is another
+    /// part's baseline phase, for a control that has none of its own.
+    pub(super) fn of(
+        record: &RunRecord,
+        actor: &ActorColumns,
+        discards: &Discards,
+        window: &Window,
+        reference: &Reference,
+        borrowed: Option<Range<usize>>,
+    ) -> Option<Baseline> {
+        let rates = Rates { record, actor };
+        if let Reference::Within(work) = reference {
+            return rates.without_discards(work, discards);
+        }
+        for phase in [window.baseline.clone(), borrowed].into_iter().flatten() {
+            let spared = discards.others.spare(&phase, record);
+            let spans = spared.unwrap_or_else(|| phase.into());
+            let made = rates.baseline(BaselineFrom::Phase, spans, discards);
+            if made.is_some() {
+                return made;
+            }
+        }
+        let begin = window.all.clone().find(|&i| actor.ops[i] > 0)?;
+        let end = window.all.clone().rfind(|&i| actor.ops[i] > 0)? + 1;
+        let first = discards
+            .covered
+            .iter()
+            .position(|&c| c)
+            .unwrap_or(end)
+            .min(end);
+        if let Some(stretch) = rates.steady_suffix(begin, first) {
+            return rates.baseline(BaselineFrom::BeforeFirstDiscard, stretch.into(), discards);
+        }
+        // The interval right after the last discard may still be part of the stall.
+        let after = discards.covered.iter().rposition(|&c| c)? + 2;
+        let stretch = rates.steady_suffix(after.max(begin), end)?;
+        rates.baseline(BaselineFrom::Recovery, stretch.into(), discards)
+    }
+}
+
+struct Rates<'a> {
+    record: &'a RunRecord,
+    actor: &'a ActorColumns,
+}
+
+impl Rates<'_> {
+    fn seconds(&self, i: usize) -> f64 {
+        f64::from(self.record.intervals.seconds[i])
+    }
+
+    fn rates(&self, intervals: impl Iterator<Item = usize>) -> Vec<f64> {
+        intervals
+            .map(|i| f64::from(self.actor.ops[i]) / self.seconds(i))
+            .collect()
+    }
+
+    /// The longest steady stretch of 5–10 s that ends before `end`.
+    fn steady_suffix(&self, begin: usize, end: usize) -> Option<Range<usize>> {
+        const ROUNDING_S: f64 = 1e-3;
+        let mut length = 0.0;
+        let mut best = None;
+        for start in (begin..end).rev() {
+            length += self.seconds(start);
+            let range = start..end;
+            let too_long = length > STRETCH_S.1 + ROUNDING_S && range.len() > LEAST_INTERVALS;
+            if too_long || !self.actor.running[start] {
+                break;
+            }
+            let enough = length >= STRETCH_S.0 - ROUNDING_S && range.len() >= LEAST_INTERVALS;
+            if enough && drift(&self.rates(range.clone())) <= STEADY {
+                best = Some(range);
+            }
+        }
+        best
+    }
+
+    /// The stretches of a continuous deleter's work without discards. An actor
+    /// whose cells would be too long to lie between its discards is judged by
+    /// the age of its oldest operation, as all sparse ones are.
+    fn without_discards(&self, work: &Range<usize>, discards: &Discards) -> Option<Baseline> {
+        let from = BaselineFrom::WithoutDiscards;
+        let free = reference::free(discards, work, 1);
+        let mut made = self.baseline(from, free, discards)?;
+        if let Some(merge) = made.merge.filter(|&merge| merge > 1) {
+            let free = reference::free(discards, work, merge);
+            let apart = self.baseline(from, free, discards);
+            let enough = |b: &Baseline| {
+                let grid = self.grid(&b.spans, discards, merge);
+                let cells = grid.iter().flat_map(|grid| grid.among(&b.spans)).count();
+                cells >= LEAST_CELLS && b.spans.seconds(self.record) >= LEAST_FREE_S - 1e-3
+            };
+            match apart.filter(enough) {
+                Some(apart) => {
+                    made = Baseline {
+                        merge: Some(merge),
+                        ..apart
+                    }
+                }
+                None => (made.rate, made.merge) = (self.mean_rate(&made.spans)?, None),
+            }
+        }
+        let disturbed = Spans::filtered(work.clone(), |i| discards.covered[i]).centre();
+        if let (Some(with), Some(without)) = (disturbed, made.spans.centre()) {
+            made.drift *= ((with - without).abs() / work.len() as f64).min(1.0);
+        }
+        Some(made)
+    }
+
+    fn baseline(&self, from: BaselineFrom, spans: Spans, discards: &Discards) -> Option<Baseline> {
+        // An actor that starts late or stops early leaves intervals without it.
+        let spans = spans.retained(|i| self.actor.running[i]);
+        let mean = self.mean_rate(&spans)?;
+        let merge = merged(mean, self.record.head.interval_ms / 1e3);
+        // The cells of the baseline are laid like all others, so the grid is made for it alone.
+        let grid = self.grid(&spans, discards, merge.unwrap_or(1))?;
+        let rate = match merge {
+            Some(_) => median(grid.among(&spans).map(|i| grid.rate(i)))
+                .filter(|&rate| rate > 0.0)
+                .unwrap_or(mean),
+            None => mean,
+        };
+        let drift = drift(&self.rates(spans.intervals()));
+        Some(Baseline {
+            from,
+            spans,
+            rate,
+            merge,
+            drift,
+        })
+    }
+
+    fn grid(&self, spans: &Spans, discards: &Discards, merge: usize) -> Option<Grid> {
+        let all = spans.hull()?;
+        Some(Grid::new(self.record, self.actor, discards, all, merge))
+    }
+
+    /// The mean of the intervals' rates; `None` if nothing was done.
+    fn mean_rate(&self, spans: &Spans) -> Option<f64> {
+        mean(&self.rates(spans.intervals())).filter(|&rate| rate > 0.0)
+    }
+}

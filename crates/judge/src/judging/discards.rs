@@ -1,0 +1,336 @@
+//! What the devices discarded, and when the foreground could feel it.
+
+use std::ops::Range;
+
+use super::counting::{self, Counted, MEANINGFUL, SIGNIFICANT};
+use super::others::{self, Others};
+use super::stats::{median, total};
+use super::window::Window;
+use record::{DeviceColumns, RunRecord};
+
+/// Where it isn't known what was freed, fewer bytes than this are a trickle
+/// (journals discard a few KiB every few seconds).
+pub(super) const TRICKLE_BYTES: u64 = 16 << 20;
+
+/// Where discards are spread over so many intervals that few or none could have
+/// 0.1 % of them, this share of what a typical interval has is significant, too.
+const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
+
+/// Discards of the judged part, interval by interval.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Discards {
+    /// Bytes discarded in each interval of the record; 0 outside the delete phase.
+    pub(super) bytes: Vec<u64>,
+    /// Commands completed in each interval.
+    pub(super) commands: Vec<u32>,
+    /// Sum of their waits, in milliseconds.
+    pub(super) wait_ms: Vec<u64>,
+    /// Whether the interval discards significantly.
+    pub(super) significant: Vec<bool>,
+    /// Whether a significant discard was in service: one completed in the
+    /// interval, or in a later one after a wait that spans this one whole.
+    /// At short intervals a slow drive completes a discard in every tenth only;
+    /// all ten belong to it.
+    pub(super) covered: Vec<bool>,
+    /// All bytes.
+    pub(super) total_bytes: u64,
+    /// All commands.
+    pub(super) total_commands: u64,
+    /// Devices that took part.
+    pub(super) devices: usize,
+    /// Whether an upper device's discards were counted, since those below saw (almost) none.
+    pub(super) upper: bool,
+    /// Those that can't be the deletion's.
+    pub(super) others: Others,
+}
+
+/// What the devices that count discarded in each interval, whoever sent it.
+pub(super) struct Seen {
+    /// Bytes.
+    pub(super) bytes: Vec<u64>,
+    /// Commands completed.
+    pub(super) commands: Vec<u32>,
+    /// Sum of their waits, in milliseconds.
+    pub(super) wait_ms: Vec<u64>,
+}
+
+impl Seen {
+    /// What these devices did.
+    pub(super) fn of(record: &RunRecord, counted: &Counted) -> Seen {
+        let columns = &record.intervals.devices;
+        let all = 0..record.intervals.len();
+        let sums = |of: &dyn Fn(&DeviceColumns, usize) -> u64| {
+            counted.sums(all.clone(), |device, i| of(&columns[device], i))
+        };
+        let commands = sums(&|d, i| d.discards[i].into()).into_iter();
+        Seen {
+            bytes: sums(&|d, i| d.discard_bytes[i]),
+            commands: commands
+                .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+                .collect(),
+            wait_ms: sums(&|d, i| d.discard_ms[i].into()),
+        }
+    }
+}
+
+impl Discards {
+    /// The discards of the window's delete phase. `freed` is what the deletion
+    /// freed, where the record tells; `continuous` if it went on all the time, or if
+    /// it isn't known well enough when all of it was discarded (an event's).
+    pub(super) fn of(
+        record: &RunRecord,
+        window: &Window,
+        freed: Option<u64>,
+        continuous: bool,
+    ) -> Discards {
+        let n = record.intervals.len();
+        let range = window.delete.clone().unwrap_or(window.all.clone());
+        let counted = counted(record, &range);
+        let seen = Seen::of(record, &counted);
+        let (bytes, others) = others::split(record, window, &counted, &seen, freed, continuous);
+        let Seen {
+            bytes: of_all,
+            mut commands,
+            mut wait_ms,
+        } = seen;
+        for i in 0..n {
+            // Some logs round a small discard's bytes to none.
+            if bytes[i] < of_all[i] {
+                let share = bytes[i] as f64 / of_all[i] as f64;
+                commands[i] = (f64::from(commands[i]) * share).round() as u32;
+                wait_ms[i] = (wait_ms[i] as f64 * share).round() as u64;
+            }
+        }
+        drop(of_all);
+        let mut it = Discards {
+            devices: counted.devices.len(),
+            upper: counted.upper,
+            commands,
+            wait_ms,
+            bytes,
+            others,
+            ..Discards::default()
+        };
+        // What is freed all the time isn't known well enough to tell when it was paid.
+        if !continuous {
+            it.forget_later(freed);
+        }
+        it.total_bytes = total(it.bytes.iter().copied());
+        it.total_commands = it.commands.iter().map(|&c| u64::from(c)).sum();
+        let enough = match freed {
+            Some(freed) if freed > 0 => it.total_bytes as f64 >= MEANINGFUL * freed as f64,
+            _ => it.total_bytes >= TRICKLE_BYTES,
+        };
+        let least = if enough && it.total_bytes > 0 {
+            threshold(&it.bytes, it.total_bytes, continuous)
+        } else {
+            u64::MAX
+        };
+        it.significant = it.bytes.iter().map(|&b| b >= least).collect();
+        it.covered = in_service(record, &it.significant, &it.commands, &it.wait_ms);
+        it
+    }
+
+    /// Once all that was freed has been discarded, whatever follows is somebody
+    /// else's: a log that is rotated, a big writer's truncations. Not where there
+    /// is far more than was freed; then that isn't known well enough.
+    fn forget_later(&mut self, freed: Option<u64>) {
+        let Some(freed) = freed.filter(|&f| f > 0) else {
+            return;
+        };
+        if total(self.bytes.iter().copied()) > freed.saturating_mul(2) {
+            return;
+        }
+        let mut sum = 0_u64;
+        let paid = self.bytes.iter().position(|&bytes| {
+            sum = sum.saturating_add(bytes);
+            sum >= freed
+        });
+        let after = paid.map_or(self.bytes.len(), |i| i + 1);
+        for i in after..self.bytes.len() {
+            self.others.unsure[i] |= self.bytes[i] as f64 >= SIGNIFICANT * freed as f64;
+        }
+        self.bytes[after..].fill(0);
+        self.commands[after..].fill(0);
+        self.wait_ms[after..].fill(0);
+    }
+
+    /// Whether there were significant discards.
+    pub(super) fn any(&self) -> bool {
+        self.significant.contains(&true)
+    }
+
+    /// The first and the last significant interval.
+    pub(super) fn span(&self) -> Option<(usize, usize)> {
+        let first = self.significant.iter().position(|&s| s)?;
+        let last = self.significant.iter().rposition(|&s| s)?;
+        Some((first, last))
+    }
+
+    /// The TRIM rate in bytes per second, and whether it is only a lower bound:
+    /// the median of [`full_rates`](Self::full_rates), or a bound where there are none.
+    pub(super) fn rate(&self, record: &RunRecord) -> Option<(f64, bool)> {
+        let (first, last) = self.span()?;
+        match self.full_rates(record) {
+            Some(full) => median(full).map(|rate| (rate, false)),
+            None => Some((self.slowest_rate(record, first..last + 1), true)),
+        }
+    }
+
+    /// What the TRIM rate is the median of, in bytes per second, in order of time.
+    ///
+    /// Intervals whose both neighbours discard significantly,
+    /// so that no partly used interval counts, nor a pause between two deletions.
+    /// Intervals are merged first until
+    /// they complete 64 discards, or 16, 4 or 1 if too few would be left: the
+    /// median of 11s and 12s is one of them, and up to 9 % off; and where one takes
+    /// longer than an interval, most intervals complete none. With fewer
+    /// than three such intervals: none.
+    pub(super) fn full_rates(&self, record: &RunRecord) -> Option<Vec<f64>> {
+        let (first, last) = self.span()?;
+        let spread = record.head.devices_spread_over();
+        let seconds = &record.intervals.seconds;
+        let in_use = self.covered[first..=last]
+            .iter()
+            .filter(|&&c| c)
+            .count()
+            .max(1);
+        let commands: u64 = self.commands[first..=last]
+            .iter()
+            .map(|&c| u64::from(c))
+            .sum();
+        let per_interval = commands as f64 / in_use as f64;
+        for least in [64.0, 16.0, 4.0, 1.0] {
+            let merge = (least / per_interval.max(1e-9)).ceil().max(1.0) as usize;
+            // Intervals over which a figure was spread say nothing each.
+            let merge = merge.next_multiple_of(spread);
+            let merged: Vec<Cell> = (first - first % spread..=last)
+                .step_by(merge)
+                .map(|i| {
+                    let cell = i..(i + merge).min(last + 1);
+                    let bytes = total(self.bytes[cell.clone()].iter().copied());
+                    let length: f64 = seconds[cell.clone()].iter().copied().map(f64::from).sum();
+                    Cell {
+                        rate: bytes as f64 / length,
+                        significant: self.significant[cell.clone()].contains(&true),
+                        busy: !self.covered[cell.clone()].contains(&false)
+                            && !is_absent(record, cell),
+                    }
+                })
+                .collect();
+            let full = merged
+                .windows(3)
+                .filter(|w| w[0].significant && w[1].busy && w[2].significant)
+                .map(|w| w[1].rate);
+            let full: Vec<f64> = full.collect();
+            if full.len() >= 3 {
+                return Some(full);
+            }
+        }
+        None
+    }
+
+    /// The TRIM rate was no less than this, in bytes per second: what an interval
+    /// completed was begun as long before it as it waited, and all of them had
+    /// no more time than they were in service.
+    fn slowest_rate(&self, record: &RunRecord, span: Range<usize>) -> f64 {
+        let of_interval = span.map(|i| {
+            let commands = f64::from(self.commands[i]).max(1.0);
+            let wait_s = self.wait_ms[i] as f64 / 1e3 / commands;
+            self.bytes[i] as f64 / (f64::from(record.intervals.seconds[i]) + wait_s)
+        });
+        let there = self.total_bytes.saturating_sub(self.away_bytes(record)) as f64;
+        let of_all = there / self.active_s(record).max(f64::MIN_POSITIVE);
+        of_interval.fold(of_all, f64::max)
+    }
+
+    /// The sum of their waits, in seconds; 0 where the record has none.
+    pub(super) fn waits_s(&self) -> f64 {
+        self.wait_ms.iter().map(|&ms| ms as f64 / 1e3).sum()
+    }
+
+    /// Time with significant discards in service, in seconds, as far as trimbench was there.
+    pub(super) fn active_s(&self, record: &RunRecord) -> f64 {
+        let both = self.covered.iter().zip(&record.intervals.seconds);
+        let there = |i: &usize| !record.intervals.absent.contains_key(i);
+        let covered = both
+            .enumerate()
+            .filter(|(i, (covered, _))| **covered && there(i));
+        covered.fold(0.0, |sum, (_, (_, &s))| sum + f64::from(s))
+    }
+
+    /// Bytes that were discarded while trimbench was away for a part of the interval.
+    pub(super) fn away_bytes(&self, record: &RunRecord) -> u64 {
+        let absent = record.intervals.absent.keys();
+        absent.filter_map(|&i| self.bytes.get(i)).sum()
+    }
+}
+
+/// Bytes that make an interval significant: 0.1 % of all, or a tenth of a
+/// typical interval's, whichever is less. So discards that are spread evenly
+/// over hours all count, and a journal's never do. Of a continuous deleter, what
+/// is more than a trickle counts, too: one huge compaction doesn't turn the
+/// small ones into stretches without discards.
+pub(super) fn threshold(bytes: &[u64], total_bytes: u64, continuous: bool) -> u64 {
+    let most = if continuous { TRICKLE_BYTES } else { u64::MAX };
+    let total = total_bytes as f64;
+    // Half of all bytes were discarded in intervals with at least `typical` of them.
+    let mut sorted: Vec<u64> = bytes.iter().copied().filter(|&b| b > 0).collect();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sum = 0.0;
+    let typical = sorted.iter().find(|&&bytes| {
+        sum += bytes as f64;
+        sum >= total / 2.0
+    });
+    let typical = typical.map_or(0.0, |&b| b as f64);
+    ((SIGNIFICANT * total)
+        .min(SIGNIFICANT_OF_TYPICAL * typical)
+        .ceil() as u64)
+        .clamp(1, most)
+}
+
+/// The significant intervals, and those before them that a discard which completed in one of
+/// them spans whole by its wait.
+pub(super) fn in_service(
+    record: &RunRecord,
+    significant: &[bool],
+    commands: &[u32],
+    wait_ms: &[u64],
+) -> Vec<bool> {
+    let mut covered = significant.to_vec();
+    let at = &record.intervals.at_s;
+    // From the last to the first: the earliest begin of any discard that is still to complete.
+    let mut begun_s = f64::INFINITY;
+    for i in (0..covered.len()).rev() {
+        covered[i] |= at[i] >= begun_s;
+        if significant[i] && commands[i] > 0 {
+            let wait_s = wait_ms[i] as f64 / 1e3 / f64::from(commands[i]);
+            begun_s = begun_s.min(at[i] - wait_s);
+        }
+    }
+    covered
+}
+
+/// Whether trimbench itself was away in one of these intervals.
+fn is_absent(record: &RunRecord, intervals: Range<usize>) -> bool {
+    record.intervals.absent.range(intervals).next().is_some()
+}
+
+/// Intervals that are taken together for the TRIM rate.
+struct Cell {
+    /// Bytes per second.
+    rate: f64,
+    /// Whether one of them discards significantly.
+    significant: bool,
+    /// Whether discards were in service in each of them.
+    busy: bool,
+}
+
+/// The devices whose discards count.
+fn counted(record: &RunRecord, range: &Range<usize>) -> Counted {
+    let columns = &record.intervals.devices;
+    let sum = |columns: &DeviceColumns| total(columns.discard_bytes[range.clone()].iter().copied());
+    let bytes: Vec<u64> = columns.iter().map(sum).collect();
+    let known = record.head.devices.len().min(columns.len());
+    counting::counted(&record.head.devices[..known], &bytes)
+}

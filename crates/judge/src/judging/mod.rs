@@ -1,0 +1,312 @@
+//! From a record to its verdict: did the discards of this deletion stall the foreground?
+//!
+//! [`judge`] is pure: the same record gives the same verdict, on any machine,
+//! years later. It goes the same way for a native run, a run in virtual time
+//! and an imported log:
+//!
+//! 1. `window`: the intervals of each phase of the part that is judged.
+//! 2. `discards`: which devices count, which intervals discard significantly,
+//!    and in which a discard was in service; the TRIM rate.
+//! 3. `reference`: what the deletion is compared with, what came before it or, of one
+//!    that also writes all the time, its own stretches without discards.
+//!    For each actor its `baseline`, a `grid` coarse enough to tell its rate,
+//!    the `low` cells, and their `runs`: stalls and dips.
+//! 4. `yardstick`: how slow it gets without discards; `effect`, `actor` and `part`: the
+//!    finding; `barrier`: whether discards serve others beside them; `debt`: what was freed and not yet discarded.
+//! 5. The control, where there was one; a dip that it shows, too, isn't TRIM's.
+//!
+//! It needs a few numbers per interval and actor beside the record, so that
+//! eight hours at 100 ms stay far below 100 MB.
+
+mod actor;
+mod barrier;
+mod baseline;
+pub mod counting;
+mod debt;
+mod discards;
+mod effect;
+mod event;
+mod figures;
+mod grid;
+mod low;
+mod others;
+mod part;
+mod presence;
+mod reference;
+mod runs;
+pub(crate) mod samples;
+mod spans;
+pub(crate) mod stats;
+mod summary;
+mod window;
+mod yardstick;
+
+#[cfg(test)]
+mod tests;
+
+use crate::verdict::condition::{Checked, Condition};
+use crate::verdict::{
+    Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict, provenance,
+};
+use part::{Lent, PartJudged};
+use record::as_drive;
+use record::{DiscardSetting, EventKind, Part, RunRecord, Slower};
+use reference::Reference;
+pub use stats::drift;
+use window::Window;
+
+/// What the user may set about judging.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JudgeOptions {
+    /// An interval is low below this share of the baseline, 0 to 1.
+    pub low: f64,
+}
+
+impl Default for JudgeOptions {
+    fn default() -> Self {
+        JudgeOptions { low: 0.5 }
+    }
+}
+
+/// The control "lost about as much" at this share of what the deletion lost.
+const AS_MUCH: f64 = 0.5;
+
+/// What a record means.
+pub fn judge(record: &RunRecord, options: &JudgeOptions) -> Verdict {
+    with_its_part(record, options).0
+}
+
+/// The verdict, and the deletion's own part that it rests on.
+fn with_its_part(
+    record: &RunRecord,
+    options: &JudgeOptions,
+) -> (Verdict, Option<(Window, PartJudged)>) {
+    let Some(window) = Window::of(record, Part::Main) else {
+        return (nothing(record), None);
+    };
+    let main = part::judge(record, &window, None, options);
+    let control = Window::of(record, Part::Control).map(|control| {
+        // Others discard, too, while the control runs: a tenth of the deletion's is
+        // few, and a hundredth of the reference is what makes them count.
+        let bytes = Some(main.discards.total_bytes.saturating_mul(10)).filter(|&b| b > 0);
+        let lent = Lent {
+            baseline: window.baseline.clone(),
+            bytes,
+            reference: main.reference.clone(),
+        };
+        part::judge(record, &control, Some(lent), options)
+    });
+    let (mut finding, mut reasons) = (main.finding, main.reasons.clone());
+    let mut warnings = warnings(record, Some(&main));
+    let clean = control.as_ref().is_some_and(|c| !c.discards.any());
+    let unproven = match finding {
+        Finding::Stall | Finding::Slowdown if clean => None,
+        Finding::Stall | Finding::Slowdown if main.reference == Reference::Bound => {
+            Some(Reason::DiscardsAllTheTime)
+        }
+        Finding::Slowdown if main.more_writes => Some(Reason::MoreWritesWithDiscards),
+        _ => None,
+    };
+    if let Some(why) = unproven {
+        finding = Finding::Inconclusive;
+        reasons.push(why);
+    }
+    if finding == Finding::Stall && main.more_writes && !clean {
+        warnings.push(
+            "The devices wrote far more while discards were in service than without, so a part of \
+             the stall may be due to the writes; a control run (--control) tells."
+                .to_owned(),
+        );
+    }
+    if let Some(control) = &control {
+        if control.discards.any() {
+            warnings.push(
+                "The control had discards of its own, so it does not show what happens without \
+                 them, and was left out."
+                    .to_owned(),
+            );
+        } else if matches!(finding, Finding::Stall | Finding::Slowdown)
+            && lost_as_much(&main, control)
+        {
+            finding = Finding::Inconclusive;
+            reasons.push(Reason::ControlDipsToo);
+        }
+    }
+    let look_at = summary::look_at(record);
+    let control = control.map(|control| Control {
+        method: record
+            .head
+            .scenario
+            .get("control")
+            .and_then(|m| m.as_str())
+            .map(str::to_owned),
+        verdict: control.finding,
+        discard_bytes: control.discard.bytes,
+        foreground: foreground(&control),
+    });
+    let mut verdict = Verdict {
+        schema: VERDICT_SCHEMA.to_owned(),
+        verdict: finding,
+        summary: summary::sentence(&main, finding, &reasons, &look_at),
+        conditions: Vec::new(),
+        run: provenance::Run::of(&record.head),
+        target: provenance::Target::of(&record.head),
+        reasons,
+        foreground: foreground(&main),
+        discard: main.discard,
+        deletion: main.deletion.clone(),
+        try_bytes: main.try_bytes,
+        fit: main.fit,
+        control,
+        slower: slower(record),
+        others: main.discards.others.figures(record),
+        absences: presence::absences(record),
+        warnings,
+    };
+    verdict.conditions = conditions(record, &verdict);
+    (verdict, Some((window, main)))
+}
+
+fn foreground(part: &PartJudged) -> Vec<Foreground> {
+    part.actors.iter().map(|a| a.foreground.clone()).collect()
+}
+
+/// Whether some actor that lost time to discards lost about as much in the control.
+fn lost_as_much(main: &PartJudged, control: &PartJudged) -> bool {
+    main.actors
+        .iter()
+        .filter(|a| matches!(a.finding, Finding::Stall | Finding::Slowdown))
+        .all(|a| {
+            let Some(same) = control.actors.iter().find(|c| c.index == a.index) else {
+                return false;
+            };
+            match a.foreground.stall {
+                Some(stall) => same.low_lost_s >= AS_MUCH * stall.lost_s,
+                None => a
+                    .loss
+                    .is_some_and(|loss| same.delete_loss >= AS_MUCH * loss),
+            }
+        })
+}
+
+/// Whatever the run warned of, and what is odd about the record itself.
+fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
+    let mut warnings: Vec<String> = Vec::new();
+    for event in &record.events {
+        let detail = event.detail.clone();
+        match event.kind {
+            EventKind::Warning => warnings.extend(detail),
+            EventKind::SettleLimit => warnings.push(
+                "The foreground was not seen to be steady within the settling limit, so the baseline \
+                 may drift; give it longer."
+                    .to_owned(),
+            ),
+            _ => {}
+        }
+    }
+    warnings.dedup();
+    let actors = main.map_or(&[][..], |main| &main.actors);
+    for actor in actors.iter().filter(|a| a.drift > baseline::STEADY) {
+        warnings.push(format!(
+            "The baseline of {} drifted by {} over its length; let it settle for longer.",
+            actor.foreground.actor,
+            units::percent(actor.drift)
+        ));
+    }
+    if let Some(end) = &record.end {
+        warnings.extend(end.message.clone());
+    } else {
+        warnings.push("The record has no end: its run was killed.".to_owned());
+    }
+    warnings.extend(presence::left_out(&presence::absences(record)));
+    let seen: Vec<&Foreground> = actors.iter().map(|actor| &actor.foreground).collect();
+    warnings.extend(presence::short_of_cpu(&seen));
+    warnings.extend(slower(record).map(in_what_time));
+    if record.head.devices.is_empty() {
+        warnings.push(
+            "No block device is known below the target, so discards could not be watched."
+                .to_owned(),
+        );
+    }
+    if main.is_some_and(|main| main.discards.upper) {
+        warnings.push(
+            "The devices below saw (almost) no discards; those of the device above them were \
+             counted."
+                .to_owned(),
+        );
+    }
+    warnings.extend(main.and_then(|main| main.discards.others.warning(record)));
+    let off = counting::blind(&record.head.devices);
+    if !off.is_empty() {
+        warnings.push(format!(
+            "The counters of {} are switched off, so its discards could not be seen.",
+            off.join(" and ")
+        ));
+    }
+    let discards = main.is_some_and(|main| main.discards.any());
+    if discards && record.head.target.discard == DiscardSetting::Off {
+        warnings.push(
+            "There were discards although the mount sends none: somebody else's, or an fstrim."
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// How much slower its drive was than the one it stands for.
+fn slower(record: &RunRecord) -> Option<Slower> {
+    // Where its drives differ, the run's own notes tell of each.
+    as_drive::slower(&record.head.devices).ok().flatten()
+}
+
+fn in_what_time(slower: Slower) -> String {
+    let (times, how) = slower.in_words();
+    if slower.converted {
+        return format!(
+            "All times and rates are those of the drive that the simulated one stands for: it was \
+             {times} times {how}, and what was measured was converted."
+        );
+    }
+    format!(
+        "The simulated drive was {times} times {how} than the one it stands for, and all times and \
+         rates are as measured; --as-drive tells those of that drive."
+    )
+}
+
+/// The verdict of a record without the deletion itself: all that can be said.
+fn nothing(record: &RunRecord) -> Verdict {
+    let why = window::cut_short(record);
+    let mut reasons = vec![Reason::NoDeletion];
+    reasons.extend(why);
+    let mut verdict = Verdict {
+        schema: VERDICT_SCHEMA.to_owned(),
+        verdict: Finding::Inconclusive,
+        reasons,
+        summary: summary::before_the_deletion(why),
+        conditions: Vec::new(),
+        run: provenance::Run::of(&record.head),
+        target: provenance::Target::of(&record.head),
+        foreground: Vec::new(),
+        discard: Discard::default(),
+        deletion: None,
+        try_bytes: None,
+        fit: None,
+        control: None,
+        slower: slower(record),
+        others: None,
+        absences: presence::absences(record),
+        warnings: warnings(record, None),
+    };
+    verdict.conditions = conditions(record, &verdict);
+    verdict
+}
+
+/// What the verdict says to each condition that the run was given.
+fn conditions(record: &RunRecord, verdict: &Verdict) -> Vec<Checked> {
+    let given = record.head.run.iter().flat_map(|run| &run.fail_on);
+    given
+        // Text that no version wrote says nothing.
+        .filter_map(|text| text.parse::<Condition>().ok())
+        .map(|condition| condition.check(verdict))
+        .collect()
+}

@@ -1,0 +1,499 @@
+//! The sentence a person can quote.
+
+use super::actor::Judged;
+use super::counting::LEAST_FREED;
+use super::part::PartJudged;
+use super::reference::Reference;
+use crate::verdict::{BaselineFrom, Finding, Reason, Stall};
+use record::RunRecord;
+
+/// The sentence about a record that ends before the deletion itself.
+pub(super) fn before_the_deletion(why: Option<Reason>) -> String {
+    let why = match why {
+        Some(Reason::Interrupted) => "the run was interrupted before the deletion",
+        Some(Reason::Failed) => "the run failed before the deletion",
+        _ => "the record ends before the deletion",
+    };
+    format!("It cannot be told whether deleting stalls anything: {why}.")
+}
+
+/// One sentence, with the figures that matter.
+pub(super) fn sentence(
+    part: &PartJudged,
+    finding: Finding,
+    reasons: &[Reason],
+    look_at: &[usize],
+) -> String {
+    match finding {
+        Finding::Stall => stall(part, look_at),
+        Finding::Slowdown => slowdown(part, look_at),
+        Finding::None if !part.discards.any() => no_discards(part, reasons),
+        Finding::None => none(part, look_at),
+        Finding::Inconclusive if reasons.contains(&Reason::ForeignDiscards) => {
+            by_others(part, reasons)
+        }
+        Finding::Inconclusive => inconclusive(part, reasons),
+    }
+}
+
+/// Discards that can't be the deletion's, and what they did.
+fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
+    let others = &part.discards.others;
+    let Some(why) = others.why.filter(|_| others.any()) else {
+        return inconclusive(part, reasons);
+    };
+    let bytes = units::bytes(others.total_bytes);
+    let deleted = part.deletion.as_ref().filter(|deletion| deletion.bytes > 0);
+    let (whose, unknown) = match (&part.event, deleted) {
+        (Some(event), _) => (
+            format!("{bytes}, not the event's: {}", why.in_words()),
+            format!("it cannot be told whether {} does", event.name()),
+        ),
+        (None, Some(deletion)) => (
+            format!("{bytes}, not this deletion's: {}", why.in_words()),
+            format!(
+                "it cannot be told whether deleting {} does",
+                units::bytes(deletion.bytes)
+            ),
+        ),
+        (None, None) => (bytes, "nothing was deleted".to_owned()),
+    };
+    let lost = |actor: &&Judged| {
+        let both = [actor.foreground.stall_by_others, actor.foreground.stall];
+        both.into_iter()
+            .flatten()
+            .map(|stall| stall.lost_s)
+            .sum::<f64>()
+    };
+    let worst = part
+        .actors
+        .iter()
+        .max_by(|a, b| lost(a).total_cmp(&lost(b)));
+    let stalls = worst.map(|worst| {
+        (
+            worst,
+            worst.foreground.stall_by_others,
+            worst.foreground.stall,
+        )
+    });
+    match stalls {
+        Some((actor, Some(theirs), None)) => format!(
+            "Discards of others ({whose}) stalled {} for {}; {unknown}.",
+            operations(part, actor),
+            units::seconds(theirs.seconds),
+        ),
+        Some((actor, theirs, Some(own))) => format!(
+            "Discards of others ({whose}) came beside this deletion's, and {} stalled for {}; it \
+             cannot be told whose discards did it.",
+            operations(part, actor),
+            units::seconds(own.seconds + theirs.map_or(0.0, |stall| stall.seconds)),
+        ),
+        _ => format!(
+            "Discards of others ({whose}) disturbed the measurement; {unknown} stall anything."
+        ),
+    }
+}
+
+/// The actors that the scenario's `look-at` names, by their index in the head, in its order.
+pub(super) fn look_at(record: &RunRecord) -> Vec<usize> {
+    let text = record.head.scenario.get("look_at");
+    let text = text.and_then(|text| text.as_str()).unwrap_or_default();
+    let mut named = Vec::new();
+    for word in text.split(|c: char| !c.is_alphanumeric() && c != '-') {
+        let index = record.head.actors.iter().position(|a| a.name == word);
+        if let Some(index) = index.filter(|index| !named.contains(index)) {
+            named.push(index);
+        }
+    }
+    named
+}
+
+/// Of the actors that a finding rests on, the one that the sentence is about: the first that
+/// `look-at` names, else the worst.
+fn leading<'a>(
+    actors: impl Iterator<Item = &'a Judged> + Clone,
+    look_at: &[usize],
+    harm: impl Fn(&Judged) -> f64,
+) -> Option<&'a Judged> {
+    let named = |index: &usize| actors.clone().find(|a| a.index == *index);
+    let worst = || actors.clone().max_by(|a, b| harm(a).total_cmp(&harm(b)));
+    look_at.iter().find_map(named).or_else(worst)
+}
+
+/// `did not stall fsyncs (wal), whose longest took 3.1 ms, but `: of the first actor that
+/// `look-at` names, if the sentence is about another one.
+fn looked_at(part: &PartJudged, leading: &Judged, look_at: &[usize]) -> String {
+    let named = |index: &usize| part.actors.iter().find(|a| a.index == *index);
+    let Some(actor) = look_at.iter().find_map(named) else {
+        return String::new();
+    };
+    let operations = operations(part, actor);
+    match actor.finding {
+        _ if look_at.contains(&leading.index) => String::new(),
+        // One whose rate fell may have stalled all the same.
+        Finding::None if actor.foreground.ops_ratio.is_some_and(|r| r < UNHARMED) => String::new(),
+        Finding::None => {
+            let longest = match actor.foreground.delete.max_us {
+                Some(us) => format!(", whose longest took {}", units::latency_us(us)),
+                None => String::new(),
+            };
+            format!("did not stall {operations}{longest}, but ")
+        }
+        Finding::Slowdown => {
+            let slower = units::percent(loss(actor));
+            format!("slowed {operations} by {slower} and ")
+        }
+        // A stall leads, and of the rest nothing is known.
+        Finding::Stall | Finding::Inconclusive => String::new(),
+    }
+}
+
+fn stall(part: &PartJudged, look_at: &[usize]) -> String {
+    let stalled = part.actors.iter().filter(|a| a.foreground.stall.is_some());
+    let lost = |actor: &Judged| actor.foreground.stall.map_or(0.0, |stall| stall.lost_s);
+    let actor = leading(stalled, look_at, lost);
+    let Some((actor, stall)) = actor.and_then(|a| Some((a, a.foreground.stall?))) else {
+        return inconclusive(part, &[]);
+    };
+    let before = looked_at(part, actor, look_at);
+    format!(
+        "{} {before}stalled {} for {} ({}){}{}.",
+        doing(part),
+        operations(part, actor),
+        units::seconds(stall.seconds),
+        stalled_how(part, actor, &stall),
+        others(part, actor, before.is_empty()),
+        trim(part)
+    )
+}
+
+/// `to 4 % of 92,000/s`; of an open loop, whose rate is given, how long its operations waited.
+fn stalled_how(part: &PartJudged, actor: &Judged, stall: &Stall) -> String {
+    if let (Some(limit), true) = (stall.limit_us, actor.foreground.loop_kind.is_open()) {
+        let longest = stall.worst_latency_us.unwrap_or(limit);
+        return format!(
+            "waits above {}; the longest took {}",
+            units::latency_us(limit),
+            units::latency_us(longest)
+        );
+    }
+    let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
+    format!(
+        "to {} of {}{}{}",
+        units::percent(stall.depth),
+        units::rate(base),
+        compared(part, actor),
+        longest(actor, stall.worst_latency_us)
+    )
+}
+
+fn slowdown(part: &PartJudged, look_at: &[usize]) -> String {
+    let slowed = part
+        .actors
+        .iter()
+        .filter(|a| a.finding == Finding::Slowdown);
+    let Some(actor) = leading(slowed, look_at, loss) else {
+        return inconclusive(part, &[]);
+    };
+    let before = looked_at(part, actor, look_at);
+    format!(
+        "{} {before}slowed {} by {} (from {}{}) for {}{}{}{}.",
+        doing(part),
+        operations(part, actor),
+        units::percent(loss(actor)),
+        units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN)),
+        compared(part, actor),
+        units::seconds(part.discard.active_s.unwrap_or(f64::NAN)),
+        longest(actor, actor.foreground.delete.max_us),
+        others(part, actor, before.is_empty()),
+        trim(part)
+    )
+}
+
+fn none(part: &PartJudged, look_at: &[usize]) -> String {
+    let seen = part.actors.iter().filter(|a| a.finding == Finding::None);
+    // The fastest baseline is the surest.
+    let rate = |actor: &Judged| actor.foreground.baseline.ops_per_s.unwrap_or(0.0);
+    let Some(actor) = leading(seen, look_at, rate) else {
+        return inconclusive(part, &[]);
+    };
+    let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
+    // Unlike ops_ratio, without the intervals of dips.
+    let ratio = actor.loss.map_or(f64::NAN, |loss| 1.0 - loss);
+    let went_on = match actor.foreground.delete.max_us {
+        // An open loop's rate is given, so its latency is what tells.
+        Some(us) if actor.foreground.loop_kind.is_open() => {
+            format!("the longest took {}", units::latency_us(us))
+        }
+        _ if part.discard.active_s.is_some_and(|s| s < 1.0) => {
+            let lost = actor.foreground.lost_s.unwrap_or(f64::NAN);
+            format!("they lost {}", units::seconds(lost))
+        }
+        _ => format!(
+            "{} of {}{} went on",
+            units::percent(ratio.min(1.0)),
+            units::rate(base),
+            compared(part, actor)
+        ),
+    };
+    format!(
+        "{} did not stall {}: {went_on}{}.",
+        doing(part),
+        operations(part, actor),
+        trim(part).replacen(": TRIM", " while TRIM", 1)
+    )
+}
+
+fn no_discards(part: &PartJudged, reasons: &[Reason]) -> String {
+    let what = match (&part.event, &part.deletion) {
+        (Some(event), Some(deletion)) => format!(
+            "{} freed {} and sent the devices",
+            event.subject(),
+            units::bytes(deletion.bytes)
+        ),
+        (None, Some(deletion)) if deletion.bytes > 0 => {
+            format!("Deleting {} sent the devices", units::bytes(deletion.bytes))
+        }
+        _ => "The devices got".to_owned(),
+    };
+    let late = if reasons.contains(&Reason::DiscardsDidNotCome) {
+        format!(" {}", in_time(part))
+    } else {
+        String::new()
+    };
+    let dips = part.actors.iter().flat_map(|a| &a.foreground.dips);
+    let but = match dips.filter(|dip| dip.discards.is_none()).count() {
+        0 => String::new(),
+        1 => "; the foreground dipped once for another reason".to_owned(),
+        n => format!("; the foreground dipped {n} times for other reasons"),
+    };
+    let others = match part.discards.others.any() {
+        true => {
+            let bytes = units::bytes(part.discards.others.total_bytes);
+            format!("; others discarded {bytes} meanwhile, and that stalled nothing either")
+        }
+        false => String::new(),
+    };
+    format!("{what} no discards{late}, so TRIM stalled nothing{others}{but}.")
+}
+
+fn inconclusive(part: &PartJudged, reasons: &[Reason]) -> String {
+    let why: Vec<String> = reasons.iter().filter_map(|r| because(part, *r)).collect();
+    let why = if why.is_empty() {
+        "the record does not tell".to_owned()
+    } else {
+        why.join("; ")
+    };
+    let what = match (&part.event, &part.deletion) {
+        (Some(event), _) => format!("{} stalls anything", event.name()),
+        (None, Some(deletion)) if deletion.bytes > 0 => {
+            format!("deleting {} stalls anything", units::bytes(deletion.bytes))
+        }
+        _ => "discards stall anything".to_owned(),
+    };
+    format!("It cannot be told whether {what}: {why}.")
+}
+
+/// `within 60 s of the last deletion call`, as far as the record tells.
+fn in_time(part: &PartJudged) -> String {
+    let end = match part.event {
+        Some(_) => "the event's end",
+        None => "the last deletion call",
+    };
+    match part.drain_limit_s {
+        Some(limit) => format!("within {} of {end}", units::seconds(limit)),
+        None => "while they were waited for".to_owned(),
+    }
+}
+
+fn because(part: &PartJudged, reason: Reason) -> Option<String> {
+    let why = match reason {
+        Reason::DevicesUnknown => {
+            "what the devices did isn't known, nor so whether there were discards"
+        }
+        Reason::CountersOff => {
+            "the devices' counters are switched off, so nobody knows whether there were discards"
+        }
+        Reason::ForeignDiscards => "discards that can't be this deletion's came beside it",
+        Reason::NoDiscards => "the devices saw no discards",
+        Reason::DiscardsDidNotCome => {
+            let late = in_time(part);
+            return Some(format!("most of what was freed was not discarded {late}"));
+        }
+        Reason::NoDeletion => "nothing was deleted",
+        Reason::NothingDeleted if part.event.is_some() => {
+            "it freed nothing, and the devices saw no discards"
+        }
+        Reason::NothingDeleted => "nothing was deleted, for the outside program freed no space",
+        Reason::NoSteadyBaseline => "there was no steady stretch to compare with",
+        Reason::TooFewOperations => {
+            "there were too few operations or intervals to see a loss of 10 %"
+        }
+        Reason::TooNoisy => return Some(too_noisy(part)),
+        Reason::TooLittleDeleted => return Some(too_little(part)),
+        Reason::ControlDipsToo => "the control, which had no discards, lost about as much",
+        Reason::DipsWithoutDiscards => "the foreground was slow without discards, too",
+        Reason::Interrupted => "the run was interrupted before its deletion was over",
+        Reason::Failed => "the run failed before its deletion was over",
+        Reason::DiscardsAllTheTime => {
+            "there was hardly a second without discards to compare with, and the time before it \
+             had none of the deleter's writes"
+        }
+        Reason::MoreWritesWithDiscards => {
+            "the devices wrote far more in the seconds with discards than in those without"
+        }
+        Reason::Absent => "trimbench itself did not run while most of the discards were processed",
+        Reason::ForegroundErrors => return None,
+    };
+    Some(why.to_owned())
+}
+
+/// How large a loss would have been seen.
+fn too_noisy(part: &PartJudged) -> String {
+    let seen = part.actors.iter().filter_map(|a| a.foreground.detectable);
+    let least = seen.min_by(f64::total_cmp).filter(|&loss| loss < 1.0);
+    let from = match least {
+        Some(loss) => format!("only a loss of {} or more", units::percent(loss)),
+        None => "no loss".to_owned(),
+    };
+    format!("the foreground scatters so much by itself that {from} would have been seen")
+}
+
+/// How long the discards took, and how much to delete.
+fn too_little(part: &PartJudged) -> String {
+    let took = part
+        .discard
+        .active_s
+        .map_or(String::new(), |s| format!(" within {}", units::seconds(s)));
+    let more = part.try_bytes.map_or(String::new(), |bytes| {
+        format!(" (try {})", units::bytes(bytes))
+    });
+    format!("the discards were over{took}, too soon to tell a stall{more}")
+}
+
+/// `Deleting 8.0 GiB`; of an event what it freed; or what was discarded, where no file was deleted (an fstrim, a raw
+/// device) or it isn't known which.
+fn doing(part: &PartJudged) -> String {
+    if let Some(event) = &part.event {
+        return match &part.deletion {
+            Some(deletion) if deletion.bytes >= LEAST_FREED => format!(
+                "{} freed {}; the discards it caused",
+                event.subject(),
+                units::bytes(deletion.bytes)
+            ),
+            _ => format!(
+                "The discards of {} ({})",
+                event.name(),
+                units::bytes(part.discards.total_bytes)
+            ),
+        };
+    }
+    match &part.deletion {
+        Some(deletion) if deletion.bytes > 0 && deletion.files > 0 => {
+            format!("Deleting {}", units::bytes(deletion.bytes))
+        }
+        _ => format!("Discarding {}", units::bytes(part.discards.total_bytes)),
+    }
+}
+
+/// `: TRIM ran at 9.1 GB/s (8.5 GiB/s)`, where it is known.
+fn trim(part: &PartJudged) -> String {
+    let bound = if part.discard.bytes_per_s_is_lower_bound {
+        "no less than "
+    } else {
+        ""
+    };
+    part.discard.bytes_per_s.map_or(String::new(), |rate| {
+        format!(": TRIM ran at {bound}{}", units::byte_rate(rate))
+    })
+}
+
+fn loss(actor: &Judged) -> f64 {
+    actor.loss.unwrap_or(0.0)
+}
+
+/// Of a continuous deleter, what its baseline is.
+fn compared(part: &PartJudged, actor: &Judged) -> &'static str {
+    let from = actor.foreground.baseline_from;
+    match part.reference {
+        Reference::Within(_) if from == Some(BaselineFrom::WithoutDiscards) => {
+            " in its seconds without discards"
+        }
+        Reference::Bound => " before it, with none of its writes",
+        _ => "",
+    }
+}
+
+/// The longest operation, where people wait for single ones (an fsync, a save)
+/// rather than for a rate.
+fn longest(actor: &Judged, us: Option<f64>) -> String {
+    let single = class(&actor.foreground.op) == Class::Other;
+    match us.filter(|_| single) {
+        Some(us) => format!("; the longest took {}", units::latency_us(us)),
+        None => String::new(),
+    }
+}
+
+/// A reader of which nothing can be told counts as unharmed above this share of its rate.
+const UNHARMED: f64 = 0.9;
+
+/// What the others saw: who or how many suffered, too, and that readers didn't.
+fn others(part: &PartJudged, worst: &Judged, unharmed_too: bool) -> String {
+    let suffers = |a: &&Judged| matches!(a.finding, Finding::Stall | Finding::Slowdown);
+    let others = || part.actors.iter().filter(|a| a.index != worst.index);
+    let suffering: Vec<&Judged> = others().filter(suffers).collect();
+    let mut text = match (suffering.as_slice(), others().count()) {
+        ([], _) => String::new(),
+        ([one], _) => format!(", and {}", operations(part, one)),
+        (some, all) if some.len() == all => format!(", and all {all} others"),
+        (some, all) => format!(", and {} of {all} others", some.len()),
+    };
+    // Readers alone tell half of what a deletion does; so does the rest without them.
+    let readers = part.actors.iter();
+    let mut readers = readers.filter(|a| class(&a.foreground.op) == Class::Read);
+    let unharmed = |a: &Judged| match a.finding {
+        Finding::None => true,
+        Finding::Stall | Finding::Slowdown => false,
+        // It can't be told of this one; but it must not have been slow.
+        Finding::Inconclusive => a.foreground.ops_ratio.is_none_or(|r| r >= UNHARMED),
+    };
+    let told = readers.clone().any(|a| a.finding == Finding::None);
+    if unharmed_too && told && readers.all(unharmed) {
+        text += ", but not reads";
+    }
+    text
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Read,
+    Write,
+    Other,
+}
+
+/// What kind of operation this is.
+fn class(op: &str) -> Class {
+    match op {
+        "read" => Class::Read,
+        "write" | "append" => Class::Write,
+        _ => Class::Other,
+    }
+}
+
+/// `reads`; with several actors also which: `reads (canary)`.
+fn operations(part: &PartJudged, actor: &Judged) -> String {
+    let plural = match actor.foreground.op.as_str() {
+        "" => "operations".to_owned(),
+        "metadata" => "metadata operations".to_owned(),
+        // Two in a row: `first` and `again`.
+        "first" => "first syncs".to_owned(),
+        "again" => "repeated syncs".to_owned(),
+        op if op.ends_with('s') => op.to_owned(),
+        op => format!("{op}s"),
+    };
+    if part.actors.len() > 1 {
+        format!("{plural} ({})", actor.foreground.actor)
+    } else {
+        plural
+    }
+}

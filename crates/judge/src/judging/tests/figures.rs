@@ -1,0 +1,127 @@
+//! Percentiles, service times, what never finished, errors, and the debt.
+
+use super::build::{Build, drive, level, reader};
+use crate::verdict::{Finding, Reason, Verdict};
+use crate::{JudgeOptions, judge};
+use record::*;
+use units::{GIB, MIB};
+
+const BASE: f64 = 60_000.0;
+
+/// 8 GiB freed at 5 s and discarded from 6 to 9 s, which nearly stops the reads.
+fn stalled() -> Build {
+    let rate = vec![level(0.0..25.0, BASE), level(6.0..9.0, 600.0)];
+    let device = drive(vec![level(6.0..9.0, 64.0 / 3.0)], 128.0 * MIB as f64, 46.0);
+    Build::new(0.1, 25.0, reader(rate), device).phases(5.0, 12.0, 8 * GIB)
+}
+
+fn judged(record: &RunRecord) -> Verdict {
+    let verdict = judge(record, &JudgeOptions::default());
+    crate::verdict::schema::assert_conforms(&verdict);
+    verdict
+}
+
+/// A hundred latencies, one of each whole hundredth of this many microseconds.
+fn add_histogram(record: &mut RunRecord, phase: PhaseName, latency: Latency, longest_us: u64) {
+    let mut histogram = latency_histogram();
+    (1..=100).for_each(|i| histogram.record(i * longest_us * 10).unwrap());
+    record.histograms.push(PhaseHistogram {
+        actor: 0,
+        latency,
+        phase,
+        part: Part::Main,
+        histogram,
+    });
+}
+
+#[test]
+fn percentiles_come_from_the_phases_histograms() {
+    let mut record = stalled().record();
+    add_histogram(&mut record, PhaseName::Baseline, Latency::Response, 1_000);
+    add_histogram(&mut record, PhaseName::Delete, Latency::Response, 900_000);
+    add_histogram(&mut record, PhaseName::Delete, Latency::Service, 300_000);
+    let verdict = judged(&record);
+    let foreground = &verdict.foreground[0];
+    let near = |figure: Option<f64>, us: f64| (figure.unwrap() / us - 1.0).abs() < 0.001;
+    assert!(near(foreground.baseline.p50_us, 500.0) && near(foreground.baseline.p99_us, 990.0));
+    assert!(
+        near(foreground.delete.p99_us, 891_000.0),
+        "{:?}",
+        foreground.delete
+    );
+    assert!(near(foreground.delete.p999_us, 900_000.0));
+    assert!(near(foreground.delete.max_us, 900_000.0));
+    let service = foreground.service.unwrap();
+    assert!(near(service.delete.p99_us, 297_000.0), "{service:?}");
+    assert_eq!(service.baseline.p99_us, None, "not recorded, so not told");
+    // Without one: from the intervals, and no p99.9.
+    assert_eq!(foreground.recovery.p999_us, None);
+    assert!(
+        near(foreground.recovery.p99_us, 200.0),
+        "{:?}",
+        foreground.recovery
+    );
+    assert!(near(foreground.recovery.ops_per_s, BASE));
+}
+
+#[test]
+fn what_never_finished_counts_with_its_age() {
+    let mut it = stalled();
+    it.completed = false;
+    let mut record = it.record();
+    let unfinished = vec![Unfinished {
+        actor: 0,
+        operations: 8,
+        oldest_us: 18e6,
+    }];
+    let (at_s, reason) = (25.0, EndReason::Interrupted);
+    record
+        .push(&Line::End(End {
+            at_s,
+            reason,
+            message: None,
+            unfinished,
+        }))
+        .unwrap();
+    let verdict = judged(&record);
+    let foreground = &verdict.foreground[0];
+    assert_eq!(foreground.unfinished.unwrap().operations, 8);
+    // It began at 7 s, in the stall.
+    assert_eq!(foreground.baseline.max_us, Some(1e3));
+    assert_eq!(foreground.delete.max_us, Some(18e6));
+    assert_eq!(foreground.recovery.max_us, Some(18e6));
+    assert_eq!(foreground.stall.unwrap().worst_latency_us, Some(18e6));
+}
+
+#[test]
+fn errors_are_told() {
+    let mut record = stalled().record();
+    record.intervals.actors[0].errors[70] = 3;
+    let verdict = judged(&record);
+    assert_eq!(verdict.verdict, Finding::Stall);
+    assert_eq!(verdict.reasons, [Reason::ForegroundErrors]);
+}
+
+#[test]
+fn the_debt_is_never_negative() {
+    // What was freed is told only after half of it had been discarded.
+    let mut it = stalled();
+    it.freed = vec![level(7.5..7.6, 8.0 * GIB as f64 / 0.1)];
+    it.deletions[0].2 = 2.6;
+    let discard = it.verdict().discard;
+    let most = discard.debt_max_bytes.unwrap() as f64 / GIB as f64;
+    assert!((3.5..=4.1).contains(&most), "{most}");
+    assert!((discard.drain_s.unwrap() - 1.4).abs() < 0.15, "{discard:?}");
+    // Never told by the intervals: it counts when the last call returns.
+    it.freed.clear();
+    let most = it.verdict().discard.debt_max_bytes.unwrap() as f64 / GIB as f64;
+    assert!((3.5..=4.1).contains(&most), "{most}");
+    // Discarded before the last call returns: paid at once.
+    it.deletions[0].2 = 5.0;
+    let discard = it.verdict().discard;
+    assert!(discard.drain_s.unwrap() <= 0.1 + 1e-6, "{discard:?}");
+    assert_eq!(
+        discard.first_discard_lag_s.map(|s| (s - 1.0).abs() < 0.11),
+        Some(true)
+    );
+}

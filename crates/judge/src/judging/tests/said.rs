@@ -1,0 +1,96 @@
+//! What a verdict says, in words and reasons.
+
+use super::build::level;
+use super::faults::{BASE, run};
+use crate::verdict::{Finding, Reason};
+use crate::{JudgeOptions, judge};
+use record::{End, EndReason, EventKind, RunRecord};
+use units::GIB;
+
+#[test]
+fn the_summary_can_be_quoted() {
+    let verdict = run(0.1, 6.0..7.1, vec![level(6.0..7.1, 0.006 * BASE)]).verdict();
+    assert_eq!(
+        verdict.summary,
+        "Deleting 8.0 GiB stalled reads for 1.1 s (to 0.6 % of 60,000/s): TRIM ran at 8.1 GB/s \
+         (7.5 GiB/s)."
+    );
+}
+
+#[test]
+fn what_has_no_files_is_discarded_and_not_deleted() {
+    let it = run(0.1, 6.0..7.1, vec![level(6.0..7.1, 0.006 * BASE)]);
+    let mut record = it.record();
+    record.deletions[0].files = 0; // an fstrim, or a raw device
+    let verdict = judge(&record, &JudgeOptions::default());
+    let begin = "Discarding 8.0 GiB stalled reads for 1.1 s";
+    assert!(verdict.summary.starts_with(begin), "{}", verdict.summary);
+}
+
+#[test]
+fn discards_longer_than_an_interval_have_a_rate() {
+    // 2 GiB every 0.4 s, each of which took so long: 5 GiB/s. Few of them, and many.
+    for (count, told) in [(2, false), (4, false), (40, true)] {
+        let end_s = 6.0 + 0.4 * count as f64;
+        let mut it = run(0.1, 6.0..end_s, vec![level(6.0..end_s, 0.0)]);
+        it.length_s += 20.0;
+        let mut record = it.record();
+        let device = &mut record.intervals.devices[0];
+        device.discard_bytes.fill(0);
+        device.discards.fill(0);
+        device.discard_ms.fill(0);
+        for i in (63..).step_by(4).take(count) {
+            device.discard_bytes[i] = 2 * GIB;
+            device.discards[i] = 1;
+            device.discard_ms[i] = 400;
+        }
+        let discard = judge(&record, &JudgeOptions::default()).discard;
+        let gib_per_s = discard.bytes_per_s.unwrap() / GIB as f64;
+        assert_eq!(
+            discard.bytes_per_s_is_lower_bound, !told,
+            "{count}: {gib_per_s}"
+        );
+        let range = if told { 4.7..5.3 } else { 3.0..5.01 };
+        assert!(range.contains(&gib_per_s), "{count}: {gib_per_s}");
+    }
+}
+
+#[test]
+fn a_failed_run_says_failed() {
+    let mut it = run(0.1, 6.0..9.0, vec![]);
+    (it.completed, it.length_s) = (false, 5.8);
+    it.phases.pop();
+    let mut record = it.record();
+    record.end = Some(End {
+        at_s: 5.8,
+        reason: EndReason::Failed,
+        message: Some("The disk is full.".into()),
+        unfinished: vec![],
+    });
+    let verdict = judge(&record, &JudgeOptions::default());
+    assert_eq!(verdict.verdict, Finding::Inconclusive);
+    assert!(verdict.reasons.contains(&Reason::Failed));
+    assert!(!verdict.reasons.contains(&Reason::Interrupted));
+    assert!(verdict.summary.contains("failed"), "{}", verdict.summary);
+}
+
+#[test]
+fn the_wait_for_discards_is_told_as_long_as_it_was() {
+    let mut it = run(0.1, 6.0..9.0, vec![]);
+    it.devices[0].discards.clear();
+    it.events = vec![(EventKind::DiscardsDidNotCome, 8.0)];
+    let mut record = it.record();
+    let told = |record: &RunRecord| judge(record, &JudgeOptions::default()).summary;
+    record.head.scenario = serde_json::json!({"timing": {"drain_limit_s": 5.0}});
+    assert!(
+        told(&record).contains("within 5.0 s of"),
+        "{}",
+        told(&record)
+    );
+    record.head.scenario = serde_json::Value::Null;
+    let text = told(&record);
+    assert!(
+        text.contains("while they were waited for") && !text.contains("within"),
+        "{text}"
+    );
+}

@@ -1,0 +1,417 @@
+//! The verdict, `trimbench.verdict/1`: what a record means.
+
+pub mod condition;
+pub mod presence;
+pub mod provenance;
+
+#[cfg(test)]
+pub(crate) mod schema;
+
+use serde::{Deserialize, Serialize};
+
+pub use presence::{Absence, CpuWait};
+use record::{LoopKind, Slower};
+
+/// The schema named in every verdict.
+pub const VERDICT_SCHEMA: &str = "trimbench.verdict/1";
+
+/// The JSON Schema (2020-12) that every verdict conforms to.
+pub const VERDICT_JSON_SCHEMA: &str = include_str!("../../schema/verdict-1.json");
+
+/// What a run's record means. What can't be told is `None`, never guessed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Always [`VERDICT_SCHEMA`].
+    pub schema: String,
+    /// The finding.
+    pub verdict: Finding,
+    /// Why, as stable words a script can match.
+    pub reasons: Vec<Reason>,
+    /// One sentence a person can quote.
+    pub summary: String,
+    /// What became of each `--fail-on`, in the order given.
+    #[serde(default)]
+    pub conditions: Vec<condition::Checked>,
+    /// Which run this is the verdict of.
+    #[serde(default)]
+    pub run: provenance::Run,
+    /// What the run was made on.
+    #[serde(default)]
+    pub target: provenance::Target,
+    /// What the foreground saw, ordered by baseline rate, fastest first.
+    pub foreground: Vec<Foreground>,
+    /// What the devices did.
+    pub discard: Discard,
+    /// What was deleted; `None` where the record doesn't tell.
+    pub deletion: Option<Deletion>,
+    /// Where too little was deleted to tell: how many bytes would do, at the rate measured.
+    #[serde(default)]
+    pub try_bytes: Option<u64>,
+    /// What the discards cost, as far as it can be told.
+    pub fit: Option<Fit>,
+    /// The same of the control run, where there was one.
+    pub control: Option<Control>,
+    /// Of a simulated drive whose time is stretched: how much, and whether the
+    /// figures here are those of the drive that it stands for.
+    #[serde(default)]
+    pub slower: Option<Slower>,
+    /// Discards on the target's devices that can't be this deletion's, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<OthersDiscards>,
+    /// Spans in which trimbench itself did not run; all figures leave them out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absences: Vec<Absence>,
+    /// Whatever changes how far the figures can be trusted, in words.
+    pub warnings: Vec<String>,
+}
+
+/// What a run found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    /// The foreground nearly stopped while discards were processed.
+    Stall,
+    /// It lost at least 10 % for at least a second while discards were processed.
+    Slowdown,
+    /// Neither, and a loss of 10 % would have been seen.
+    None,
+    /// It can't be told.
+    Inconclusive,
+}
+
+/// Why a finding is what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The devices saw no discards.
+    NoDiscards,
+    /// Most of what was freed had not been discarded when the wait for it ended.
+    DiscardsDidNotCome,
+    /// The record has no deletion.
+    NoDeletion,
+    /// The outside program or the event freed nothing.
+    NothingDeleted,
+    /// Discards that can't be this deletion's disturbed the foreground.
+    ForeignDiscards,
+    /// The devices' counters are switched off, so that nobody knows whether there were discards.
+    CountersOff,
+    /// No device is known below the target, so that nobody knows whether there were discards.
+    DevicesUnknown,
+    /// No steady stretch to compare with.
+    NoSteadyBaseline,
+    /// Too few operations, or too short, to see a loss of 10 %.
+    TooFewOperations,
+    /// The foreground scatters so much without discards that a loss of 10 % can't be told from it.
+    TooNoisy,
+    /// The discards were over too soon for a stall or a slowdown, though the foreground was
+    /// slower meanwhile, or too soon for it to show.
+    TooLittleDeleted,
+    /// The control run, which had no discards, lost about as much.
+    ControlDipsToo,
+    /// The foreground dipped while no discards were processed.
+    DipsWithoutDiscards,
+    /// The run was interrupted before it was over.
+    Interrupted,
+    /// The run failed before it was over.
+    Failed,
+    /// A deleter that creates and drops files all the time left hardly a
+    /// stretch without discards, and no control tells what its writes did.
+    DiscardsAllTheTime,
+    /// The devices wrote far more beside discards than without, so the slower
+    /// foreground may be the writes' doing, and no control tells.
+    MoreWritesWithDiscards,
+    /// trimbench itself did not run while most of the discards were processed.
+    Absent,
+    /// The foreground had errors.
+    ForegroundErrors,
+}
+
+/// What one actor saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Foreground {
+    /// The actor's name.
+    pub actor: String,
+    /// What its operations do.
+    pub op: String,
+    /// Closed or open loop: says what latency is counted from.
+    #[serde(flatten)]
+    pub loop_kind: LoopKind,
+    /// Where the baseline was taken.
+    pub baseline_from: Option<BaselineFrom>,
+    /// Before the deletion, or wherever else `baseline_from` says; response times.
+    pub baseline: Figures,
+    /// Before the deletion, where that isn't the baseline: what the writes of a
+    /// deleter that creates and drops files all the time cost shows beside it.
+    #[serde(default)]
+    pub undisturbed: Option<Figures>,
+    /// During it.
+    pub delete: Figures,
+    /// After it.
+    pub recovery: Figures,
+    /// The same from submission: service times.
+    pub service: Option<ServiceFigures>,
+    /// Median rate during significant discards as a share of the baseline's.
+    pub ops_ratio: Option<f64>,
+    /// Time lost while discards were in service, in seconds, also where it was too
+    /// little for a stall: the sum of 1 − share of the baseline over their intervals.
+    pub lost_s: Option<f64>,
+    /// The smallest loss, as a share of the baseline, that would have been told from how the
+    /// foreground scatters by itself; at least the 10 % that make a slowdown.
+    #[serde(default)]
+    pub detectable: Option<f64>,
+    /// The stall, where there was one.
+    pub stall: Option<Stall>,
+    /// Low stretches that this deletion's discards don't explain.
+    pub dips: Vec<Dip>,
+    /// What discards that can't be this deletion's cost, where they stalled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_by_others: Option<Stall>,
+    /// How long its threads waited for a processor, where that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_wait: Option<CpuWait>,
+    /// Operations that never finished, and the age of the oldest in microseconds.
+    pub unfinished: Option<UnfinishedFigures>,
+}
+
+/// Rate and latency over one stretch of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Operations per second (baseline: the median over its intervals).
+    pub ops_per_s: Option<f64>,
+    /// Median latency, in microseconds.
+    pub p50_us: Option<f64>,
+    /// 99th percentile, in microseconds.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile, in microseconds.
+    pub p999_us: Option<f64>,
+    /// Longest, in microseconds; at least the age of the oldest that never finished.
+    pub max_us: Option<f64>,
+}
+
+/// Service times: from submission, beside the response times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServiceFigures {
+    /// Before the deletion.
+    pub baseline: Figures,
+    /// During it.
+    pub delete: Figures,
+    /// After it.
+    pub recovery: Figures,
+}
+
+/// Where a baseline was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BaselineFrom {
+    /// The baseline phase.
+    Phase,
+    /// The steady seconds before the first significant discard.
+    BeforeFirstDiscard,
+    /// The steady seconds after the last.
+    Recovery,
+    /// The stretches of the deletion itself without discards: what a deleter that
+    /// creates and drops files all the time is compared with. Their percentiles
+    /// are those of their intervals, weighed by operations; p99.9 can't be told.
+    WithoutDiscards,
+}
+
+/// A stall: low intervals that overlap significant discards.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Stalled time, in seconds, over all stalls.
+    pub seconds: f64,
+    /// The longest one, in seconds.
+    pub longest_s: f64,
+    /// Median share of the baseline that was left in the full intervals, 0 to 1.
+    pub depth: f64,
+    /// Foreground time lost, in seconds.
+    pub lost_s: f64,
+    /// Longest latency, in microseconds.
+    pub worst_latency_us: Option<f64>,
+    /// Where waits tell the stall rather than a rate (open loops, and actors with few
+    /// operations): an operation that waits for longer than this is stalled, in microseconds.
+    #[serde(default)]
+    pub limit_us: Option<f64>,
+}
+
+/// A low stretch that this deletion's discards don't explain.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Dip {
+    /// Its start, in seconds since the record's zero.
+    pub at_s: f64,
+    /// Its length, in seconds.
+    pub seconds: f64,
+    /// Median share of the baseline that was left, 0 to 1.
+    pub depth: f64,
+    /// What is known of discards in it; `None`: there were none, so that it isn't TRIM's doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discards: Option<DipDiscards>,
+}
+
+/// What is known of discards in a low stretch that this deletion's discards don't explain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DipDiscards {
+    /// Discards that can't be this deletion's were in service in it.
+    Others,
+    /// Discards came in it that may be this deletion's and don't count: after its phase, or
+    /// when all that it freed had been discarded.
+    Unsure,
+    /// Nobody counted.
+    Unknown,
+}
+
+/// Discards on the target's devices that can't be this deletion's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OthersDiscards {
+    /// Bytes.
+    pub bytes: u64,
+    /// Of them those in the delete phase.
+    pub during_bytes: u64,
+    /// Time with them in service, in seconds.
+    pub active_s: f64,
+    /// Why most of them can't be this deletion's.
+    pub why: NotTheDeletions,
+}
+
+/// Why discards can't be a deletion's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotTheDeletions {
+    /// The mount sends none.
+    MountSendsNone,
+    /// They came before its first call, or there was no deletion.
+    BeforeIt,
+    /// They are more than its file system discards for what was freed.
+    MoreThanFreed,
+    /// They did not come through the devices above.
+    FromElsewhere,
+}
+
+impl NotTheDeletions {
+    pub(crate) const ALL: [NotTheDeletions; 4] = [
+        NotTheDeletions::MountSendsNone,
+        NotTheDeletions::BeforeIt,
+        NotTheDeletions::MoreThanFreed,
+        NotTheDeletions::FromElsewhere,
+    ];
+
+    /// In words, of a deletion: `the mount sends none`.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            NotTheDeletions::MountSendsNone => "the mount sends none",
+            NotTheDeletions::BeforeIt => "they came before any deletion",
+            NotTheDeletions::MoreThanFreed => "they are more than it freed",
+            NotTheDeletions::FromElsewhere => "the devices above sent fewer",
+        }
+    }
+}
+
+/// Operations that never finished.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UnfinishedFigures {
+    /// How many.
+    pub operations: u64,
+    /// Age of the oldest, in microseconds.
+    pub oldest_us: f64,
+}
+
+/// What the devices did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Discard {
+    /// Bytes discarded by the deletion.
+    pub bytes: Option<u64>,
+    /// Discard commands.
+    pub commands: Option<u64>,
+    /// Time with significant discards, in seconds.
+    pub active_s: Option<f64>,
+    /// TRIM rate: median over the intervals whose both neighbours discard too.
+    pub bytes_per_s: Option<f64>,
+    /// Whether `bytes_per_s` is only a lower bound (fewer than three such intervals).
+    pub bytes_per_s_is_lower_bound: bool,
+    /// Mean size of a discard, in bytes.
+    pub mean_bytes: Option<f64>,
+    /// Mean wait of a discard, in microseconds.
+    pub await_us: Option<f64>,
+    /// Largest discard debt: bytes freed and not yet discarded.
+    pub debt_max_bytes: Option<u64>,
+    /// From the first deletion call to the first discard, in seconds.
+    pub first_discard_lag_s: Option<f64>,
+    /// From the last deletion call's return until the debt was paid, in seconds.
+    pub drain_s: Option<f64>,
+}
+
+/// What was deleted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Deletion {
+    /// Bytes freed.
+    pub bytes: u64,
+    /// Files deleted.
+    pub files: u64,
+    /// From the first call to the last one's return, in seconds.
+    pub seconds: f64,
+    /// The event that was watched in place of a deletion of the run's own: its
+    /// command, or `manual`. `bytes` is what the free space grew by then.
+    #[serde(default)]
+    pub event: Option<String>,
+    /// Growth of the file system's free space, in bytes; told of outside programs
+    /// and events. The writes and deletions of others are in it.
+    #[serde(default)]
+    pub space_freed_bytes: Option<u64>,
+    /// Exit code of the outside program or the event's command; of several runs
+    /// the first that is not 0.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default)]
+    pub signal: Option<i32>,
+}
+
+/// What the discards cost: S = a + b·L for a discard of L MiB.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fit {
+    /// Fixed cost of a discard, in microseconds.
+    pub a_us: Option<f64>,
+    /// Cost per MiB, in microseconds.
+    pub b_us_per_mib: Option<f64>,
+    /// Share of a discard's service time that blocks other I/O, 0 to 1.
+    pub phi: Option<f64>,
+    /// Its 95 % confidence interval.
+    #[serde(default)]
+    pub phi_95: Option<[f64; 2]>,
+    /// Service time of the discards seen, in microseconds.
+    pub service_us: Option<f64>,
+    /// The size they had, in MiB.
+    pub at_mib: Option<f64>,
+    /// Whether discards are a barrier: nothing else completes during one, and one queue
+    /// depth of operations between two. `None` where the intervals below allow both.
+    pub barrier: Option<bool>,
+    /// Foreground operations completed per discard during the stall.
+    pub ops_per_discard: Option<f64>,
+    /// Its 95 % confidence interval.
+    #[serde(default)]
+    pub ops_per_discard_95: Option<[f64; 2]>,
+    /// Operations that this foreground keeps in flight.
+    #[serde(default)]
+    pub depth: Option<u32>,
+    /// Share of the stall in which discards kept its operations from completing: the
+    /// work lost ÷ the work usual in that time, 0 to 1.
+    #[serde(default)]
+    pub blocked: Option<f64>,
+    /// Its 95 % confidence interval.
+    #[serde(default)]
+    pub blocked_95: Option<[f64; 2]>,
+}
+
+/// What the control run showed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// How discards were kept away, in words: `nodiscard` or `second name`.
+    pub method: Option<String>,
+    /// Its finding, judged alone.
+    pub verdict: Finding,
+    /// Bytes discarded all the same.
+    pub discard_bytes: Option<u64>,
+    /// What the foreground saw in it.
+    pub foreground: Vec<Foreground>,
+}

@@ -1,0 +1,181 @@
+//! Made-up logs of 60 s whose truth is known: noise, and discards in seconds 20 to 23.
+
+use record::{
+    ActorInfo, ActorInterval, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits, End,
+    EndReason, Head, Host, Interval, Line, LoopKind, RUN_SCHEMA, RunRecord, Target,
+};
+
+/// Reads per second without noise.
+const BASE: f64 = 50_000.0;
+/// Length of a log, in seconds.
+const LENGTH_S: f64 = 60.0;
+/// Discards per second while there are some; each waits as long as it takes.
+const DISCARDS_PER_S: f64 = 500.0;
+
+/// What makes the rate scatter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Noise {
+    /// Each interval resembles the one before it by this much (0: white).
+    Correlated(f64),
+    /// It rises or falls evenly over the whole log.
+    Drift,
+    /// White, and one second in fifty is left with 30 %: a noisy neighbour.
+    Dips,
+}
+
+/// One kind of log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Log {
+    pub(crate) noise: Noise,
+    /// Standard deviation of the rate, as a share of its mean.
+    pub(crate) sd: f64,
+    /// Length of an interval, in seconds.
+    pub(crate) interval_s: f64,
+    /// What discards leave of the rate; 1 if they do nothing.
+    pub(crate) left: f64,
+    /// When discards are in service, in seconds.
+    pub(crate) discards: (f64, f64),
+}
+
+impl Log {
+    pub(crate) fn record(&self, random: &mut Random) -> RunRecord {
+        let count = (LENGTH_S / self.interval_s).round() as usize;
+        let factors = self.factors(count, random);
+        let mut record = RunRecord::new(head(self.interval_s)).unwrap();
+        for (i, factor) in factors.into_iter().enumerate() {
+            let at_s = i as f64 * self.interval_s;
+            let with = overlap((at_s, at_s + self.interval_s), self.discards);
+            let usual = self.interval_s - with;
+            let ops = (BASE * factor * (usual + self.left * with)).round() as u64;
+            let discards = (DISCARDS_PER_S * with).round() as u64;
+            let actor = ActorInterval {
+                ops,
+                bytes: ops * 4096,
+                ..ActorInterval::default()
+            };
+            let device = DeviceInterval {
+                discards,
+                discard_bytes: discards << 27,
+                discard_ms: (discards as f64 * 1e3 / DISCARDS_PER_S).round() as u64,
+                ..DeviceInterval::default()
+            };
+            let interval = Interval {
+                at_s,
+                seconds: self.interval_s,
+                actors: vec![Some(actor)],
+                devices: vec![device],
+                freed_bytes: 0,
+                ..Interval::default()
+            };
+            record.push(&Line::Interval(interval)).unwrap();
+        }
+        let end = End {
+            at_s: LENGTH_S,
+            reason: EndReason::Completed,
+            message: None,
+            unfinished: vec![],
+        };
+        record.push(&Line::End(end)).unwrap();
+        record
+    }
+
+    /// What the noise makes of each interval's rate.
+    fn factors(&self, count: usize, random: &mut Random) -> Vec<f64> {
+        let sigma = self.sd.mul_add(self.sd, 1.0).ln().sqrt();
+        let log_normal = |x: f64| (sigma * x - sigma * sigma / 2.0).exp();
+        match self.noise {
+            Noise::Correlated(alike) => {
+                let mut x = random.bell();
+                let next = |_| {
+                    let now = x;
+                    x = alike * x + (1.0 - alike * alike).sqrt() * random.bell();
+                    log_normal(now)
+                };
+                (0..count).map(next).collect()
+            }
+            Noise::Drift => {
+                // A line from end to end has a deviation of its height / √12.
+                let height = self.sd * 12_f64.sqrt() * if random.unit() < 0.5 { -1.0 } else { 1.0 };
+                let line = |i: usize| 1.0 + height * ((i as f64 + 0.5) / count as f64 - 0.5);
+                let white = |x: f64| 1.0 + 0.02 * x;
+                (0..count)
+                    .map(|i| line(i).max(0.05) * white(random.bell()))
+                    .collect()
+            }
+            Noise::Dips => {
+                let seconds: Vec<bool> = (0..LENGTH_S as usize)
+                    .map(|_| random.unit() < 0.02)
+                    .collect();
+                let dip = |i: usize| seconds[(i as f64 * self.interval_s + 1e-6) as usize];
+                (0..count)
+                    .map(|i| if dip(i) { 0.3 } else { 1.0 } * log_normal(random.bell()))
+                    .collect()
+            }
+        }
+    }
+}
+
+fn overlap(a: (f64, f64), b: (f64, f64)) -> f64 {
+    (a.1.min(b.1) - a.0.max(b.0)).max(0.0)
+}
+
+fn head(interval_s: f64) -> Head {
+    let actor = ActorInfo {
+        name: "reader".into(),
+        op: "read".into(),
+        loop_kind: LoopKind::Closed { depth: 8 },
+        block_bytes: 4096,
+        pattern: Some("random".into()),
+        direct: Some(true),
+        engine: "null".into(),
+    };
+    let device = DeviceInfo {
+        name: "sda".into(),
+        kind: DeviceKind::Disk,
+        level: 0,
+        below: vec![],
+        leaf: true,
+        model: None,
+        firmware: None,
+        size_bytes: 1 << 40,
+        rotational: Some(false),
+        scheduler: None,
+        discard: DiscardLimits::default(),
+        slower: None,
+        counting: Default::default(),
+        drive: None,
+    };
+    Head {
+        schema: RUN_SCHEMA.into(),
+        version: "0".into(),
+        started_unix_s: 1.7e9,
+        host: Host::default(),
+        run: None,
+        target: Target::default(),
+        scenario: serde_json::Value::Null,
+        interval_ms: interval_s * 1e3,
+        actors: vec![actor],
+        devices: vec![device],
+    }
+}
+
+/// SplitMix64, and a bell curve made of it.
+#[derive(Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// Between 0 and 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Normally distributed, mean 0 and deviation 1 (Box and Muller).
+    fn bell(&mut self) -> f64 {
+        let (radius, angle) = (1.0 - self.unit(), self.unit());
+        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+    }
+}

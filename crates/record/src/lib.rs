@@ -1,0 +1,79 @@
+//! The record of a run, `trimbench.run/1`.
+//!
+//! Everything that measures (a native run, a run in virtual time, an imported
+//! log) becomes one [`RunRecord`]; everything that judges, draws or compares
+//! reads only that. This crate makes no system call and has no clock: it
+//! reads and writes any `Read` or `Write` it is given.
+//!
+//! On disk it is one [`Line`] per line; in memory it is a [`RunRecord`], whose
+//! intervals are columns so that an eight-hour run stays small.
+
+#![forbid(unsafe_code)]
+
+pub mod as_drive;
+mod columns;
+mod head;
+mod histogram;
+mod line;
+mod lines;
+mod push;
+mod reader;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use as_drive::as_drive;
+pub use columns::{ActorColumns, DeviceColumns, Intervals};
+pub use head::{
+    ActorInfo, AtaTrim, Counting, DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting,
+    DiscardsAtMost, Head, Host, Invocation, LoopKind, RUN_SCHEMA, Slower, Target, WholeDrive,
+};
+pub use histogram::{
+    HistogramError, LONGEST_NS, decode_histogram, encode_histogram, latency_histogram,
+    second_histogram,
+};
+pub use line::{
+    ActorInterval, DeletionLine, DeviceInterval, End, EndReason, Event, EventKind, Grain,
+    HistogramLine, Interval, Latency, Line, Part, Phase, PhaseName, SeriesLine, Unfinished,
+};
+
+pub use push::{MAX_ACTORS, MAX_DEVICES, MAX_INTERVALS, PushError};
+pub use reader::{ReadError, RecordReader};
+pub use writer::RecordWriter;
+
+use hdrhistogram::Histogram;
+
+/// A whole run as recorded: what was measured, on what, and how it ended.
+#[derive(Debug, Clone)]
+pub struct RunRecord {
+    /// What ran, where, and with which set-up.
+    pub head: Head,
+    /// One row per interval, in order of time.
+    pub intervals: Intervals,
+    /// Phases in order of time.
+    pub phases: Vec<Phase>,
+    /// Events in order of time.
+    pub events: Vec<Event>,
+    /// What was deleted, per part.
+    pub deletions: Vec<DeletionLine>,
+    /// Latency histograms per phase (those per second stay in the file).
+    pub histograms: Vec<PhaseHistogram>,
+    /// How the run ended; `None` in a record of a run that was killed.
+    pub end: Option<End>,
+}
+
+/// The latencies of one actor in one phase.
+#[derive(Debug, Clone)]
+pub struct PhaseHistogram {
+    /// Index into [`Head::actors`].
+    pub actor: usize,
+    /// Which of the two latencies.
+    pub latency: Latency,
+    /// Which phase.
+    pub phase: PhaseName,
+    /// The part of the run the phase belongs to.
+    pub part: Part,
+    /// Latencies in nanoseconds, 1 ns to 1 h, three significant digits.
+    pub histogram: Histogram<u64>,
+}
