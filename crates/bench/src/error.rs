@@ -53,10 +53,10 @@ pub enum BenchError {
     Files(#[from] linux::files::FileError),
     /// The raw device is not to be had.
     #[error(transparent)]
-    Raw(#[from] linux::raw::RawError),
+    Raw(#[from] storage::raw::RawError),
     /// The file system can't be remounted, or not back.
     #[error(transparent)]
-    Remount(#[from] linux::remount::RemountError),
+    Remount(#[from] storage::remount::RemountError),
     /// More than one thing failed.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; and: "))]
     Several(Vec<BenchError>),

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::plan::{Control, Method};
 use crate::survey::Survey;
+use storage::FileSystem;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -53,12 +54,12 @@ pub struct Fragments {
 impl Fragments {
     /// Files in extents of a size, on the file system of a survey.
     pub fn on(survey: &Survey, files: u32, extent_bytes: u64) -> Fragments {
-        let fs = survey.target.fs.as_deref().unwrap_or_default();
+        let fs = FileSystem::named(&survey.target);
         let block_bytes = survey.space.block_bytes;
         Fragments {
             files,
             extent_bytes,
-            overhead_bytes: load::fill::overhead_per_extent(fs, block_bytes, extent_bytes),
+            overhead_bytes: overhead_per_extent(fs, block_bytes, extent_bytes),
         }
     }
 
@@ -195,6 +196,22 @@ pub fn choose_on_device(
 
 fn whole_mib(bytes: u64) -> u64 {
     bytes / MIB * MIB
+}
+
+/// Bytes that a file fragmented on purpose takes beyond its data while it is
+/// made, for each extent: the gaps, and what indexes it all.
+fn overhead_per_extent(fs: FileSystem, block_bytes: u64, extent_bytes: u64) -> u64 {
+    let gap = block_bytes.max(4096);
+    match fs {
+        // The gap in the file, and the block of the spacer that it is exchanged
+        // for; each has an entry of 12 bytes for every extent.
+        FileSystem::Ext => 2 * gap + 64,
+        // Items of some 130 bytes for each turn, kept twice.
+        FileSystem::Btrfs => gap + extent_bytes.div_ceil(load::fill::TURN) * 512,
+        // Only holes, and a few entries of 16 bytes.
+        FileSystem::Xfs => 64,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use record::{DeviceInfo, DiscardSetting, Target};
 use crate::error::BenchError;
 use crate::kept;
 use crate::plan::{Place, Plan};
+use storage::FileSystem;
 
 /// Nothing smaller is read from a block device past the page cache.
 const SECTOR: u64 = 512;
@@ -87,7 +88,8 @@ impl Survey {
             ));
         }
         let mut warnings = found.notes;
-        if found.target.fs.as_deref() == Some("btrfs") && found.target.discard == DiscardSetting::On
+        if FileSystem::named(&found.target).discards_twice()
+            && found.target.discard == DiscardSetting::On
         {
             warnings.push(AGAIN.to_owned());
         }

@@ -132,25 +132,27 @@ impl Drop for CountersGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
+    use testkit::Machine;
 
     #[test]
     fn counters_are_on_while_the_guard_lives_and_off_after_it() {
-        let fake = Fake::new("");
-        fake.device("pci/sda", "8:0", Some(1 << 30));
-        fake.device("pci/sda/sda1", "8:1", None);
-        fake.write("sys/devices/pci/sda/queue/iostats", "0\n");
-        let file = fake.sys().class("sda").join("queue/iostats");
+        let machine = Machine::new("");
+        machine.device("pci/sda", "8:0", Some(1 << 30));
+        machine.device("pci/sda/sda1", "8:1", None);
+        machine.write("sys/devices/pci/sda/queue/iostats", "0\n");
+        let file = SysRoot::at(machine.root())
+            .class("sda")
+            .join("queue/iostats");
         let now = || std::fs::read_to_string(&file).unwrap().trim().to_owned();
-        let guard = CountersGuard::enable(&fake.sys(), "sda1").unwrap();
+        let guard = CountersGuard::enable(&SysRoot::at(machine.root()), "sda1").unwrap();
         assert_eq!((guard.device(), &*now()), ("sda", "1"));
-        let second = CountersGuard::enable(&fake.sys(), "sda").unwrap_err();
+        let second = CountersGuard::enable(&SysRoot::at(machine.root()), "sda").unwrap_err();
         assert!(matches!(second, CountersError::Enable { .. }), "{second}");
         guard.restore().unwrap();
         assert_eq!(now(), "0");
-        drop(CountersGuard::enable(&fake.sys(), "sda").unwrap());
+        drop(CountersGuard::enable(&SysRoot::at(machine.root()), "sda").unwrap());
         assert_eq!(now(), "0");
-        let none = CountersGuard::enable(&fake.sys(), "sdz").unwrap_err();
+        let none = CountersGuard::enable(&SysRoot::at(machine.root()), "sdz").unwrap_err();
         assert!(matches!(none, CountersError::NoQueue { .. }), "{none}");
     }
 }

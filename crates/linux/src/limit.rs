@@ -322,8 +322,8 @@ fn read(file: &File) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
     use std::os::fd::AsFd;
+    use testkit::Machine;
 
     #[test]
     fn an_odd_limit_is_asked_for_by_the_granule_above_it() {
@@ -346,23 +346,25 @@ mod tests {
 
     #[test]
     fn what_has_no_queue_or_takes_no_discards_is_said() {
-        let fake = Fake::new("");
-        fake.device("pci/sda", "8:0", Some(0));
-        let taken = |device| LimitGuard::take(&fake.sys(), device).unwrap_err();
+        let machine = Machine::new("");
+        machine.device("pci/sda", "8:0", Some(0));
+        let taken = |device| LimitGuard::take(&SysRoot::at(machine.root()), device).unwrap_err();
         assert!(matches!(taken("nosuch"), LimitError::NoQueue { .. }));
         assert!(matches!(taken("sda"), LimitError::None { .. }));
     }
 
     #[test]
     fn sets_and_puts_back() {
-        let fake = Fake::new("");
-        fake.device("pci/sda", "8:0", Some(1 << 30));
-        let guard = LimitGuard::take(&fake.sys(), "sda").unwrap();
+        let machine = Machine::new("");
+        machine.device("pci/sda", "8:0", Some(1 << 30));
+        let guard = LimitGuard::take(&SysRoot::at(machine.root()), "sda").unwrap();
         assert_eq!((guard.device(), guard.before_bytes()), ("sda", 1 << 30));
-        let busy = LimitGuard::take(&fake.sys(), "sda").unwrap_err();
+        let busy = LimitGuard::take(&SysRoot::at(machine.root()), "sda").unwrap_err();
         assert!(matches!(busy, LimitError::Busy { .. }), "{busy}");
         guard.set(1_234_567_890).unwrap();
-        let file = fake.sys().class("sda").join("queue/discard_max_bytes");
+        let file = SysRoot::at(machine.root())
+            .class("sda")
+            .join("queue/discard_max_bytes");
         assert_eq!(fs::read_to_string(&file).unwrap().trim(), "1234567890");
         guard.restore().unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap().trim(), "1073741824");
@@ -370,10 +372,12 @@ mod tests {
 
     #[test]
     fn what_cannot_come_back_comes_as_near_as_it_can() {
-        let fake = Fake::new("");
-        fake.device("pci/nvme0n1", "259:0", Some(8 << 30));
-        let file = fake.sys().class("nvme0n1").join("queue/discard_max_bytes");
-        let guard = LimitGuard::take(&fake.sys(), "nvme0n1").unwrap();
+        let machine = Machine::new("");
+        machine.device("pci/nvme0n1", "259:0", Some(8 << 30));
+        let file = SysRoot::at(machine.root())
+            .class("nvme0n1")
+            .join("queue/discard_max_bytes");
+        let guard = LimitGuard::take(&SysRoot::at(machine.root()), "nvme0n1").unwrap();
         guard.set(guard.before_bytes()).unwrap();
         assert_eq!(number(&file), 8 << 30);
         guard.set(1 << 30).unwrap();
@@ -384,9 +388,11 @@ mod tests {
 
     #[test]
     fn a_watcher_leaves_alone_what_is_as_it_was() {
-        let fake = Fake::new("");
-        fake.device("pci/nvme0n1", "259:0", Some(8 << 30));
-        let path = fake.sys().class("nvme0n1").join("queue/discard_max_bytes");
+        let machine = Machine::new("");
+        machine.device("pci/nvme0n1", "259:0", Some(8 << 30));
+        let path = SysRoot::at(machine.root())
+            .class("nvme0n1")
+            .join("queue/discard_max_bytes");
         let file = OpenOptions::new().read(true).write(true).open(&path);
         let file = file.unwrap();
         let back = Back {

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use crate::SysRoot;
-use crate::discard;
 use units::names;
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
@@ -158,17 +157,27 @@ pub fn list(sys: &SysRoot) -> Result<Vec<Mount>, MountError> {
         let says = ["discard", "nodiscard"]
             .iter()
             .any(|option| mount.super_option(option).is_some());
-        if !says && matches!(mount.fs.as_str(), "ext2" | "ext3" | "ext4") {
+        if !says {
             let device = mount.device;
             let by_default = defaults
                 .entry(device)
-                .or_insert_with(|| discard::is_ext4s_default(sys, device));
+                .or_insert_with(|| discards_by_superblock(sys, device));
             if *by_default {
                 mount.super_options.push("discard".to_owned());
             }
         }
     }
     Ok(mounts)
+}
+
+/// Whether ext4 sends discards because of its superblock (`tune2fs -o discard`). Then `mountinfo`
+/// lists no option, as it is the default there (Linux 6.12, `_ext4_show_options` in
+/// fs/ext4/super.c). The list of all options of that device does.
+fn discards_by_superblock(sys: &SysRoot, device: DeviceNumber) -> bool {
+    let options = sys
+        .device_name(device)
+        .and_then(|name| sys.text(format!("/proc/fs/ext4/{name}/options")).ok());
+    options.is_some_and(|text| text.lines().any(|option| option == "discard"))
 }
 
 /// Parses the text of `mountinfo`. Lines that don't have its form are left out.
@@ -213,7 +222,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-pub(crate) fn path_from(field: &[u8]) -> PathBuf {
+/// A path as `/proc` writes it: a space, a tab, a line feed and a backslash are octal there.
+pub fn path_from(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(unescape(field)))
 }
 

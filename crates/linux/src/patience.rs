@@ -8,7 +8,7 @@ use rustix::io::Errno;
 const BETWEEN: Duration = Duration::from_millis(10);
 
 /// Calls `attempt` until it says something else than `held`, for so long at most.
-pub(crate) fn while_is<T>(
+pub fn while_is<T>(
     held: Errno,
     at_most: Duration,
     mut attempt: impl FnMut() -> Result<T, Errno>,

@@ -1,13 +1,13 @@
 //! Whether a thread of ours ran when it wanted to: readings, without an opinion.
 //!
-//! [`timeline::absence`] draws the conclusions.
+//! [`record::absence`] draws the conclusions.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use timeline::absence::{Absent, Nap, Readings, absence};
+use record::absence::{Absent, Nap, Readings, absence};
 
 use crate::SysRoot;
 use crate::clock::suspended;

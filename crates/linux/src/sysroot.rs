@@ -40,7 +40,7 @@ impl SysRoot {
     }
 
     /// The text of a file given by its absolute path.
-    pub(crate) fn text(&self, absolute: impl AsRef<Path>) -> io::Result<String> {
+    pub fn text(&self, absolute: impl AsRef<Path>) -> io::Result<String> {
         fs::read(self.path(absolute)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -72,7 +72,7 @@ impl SysRoot {
     }
 
     /// The directory of a block device by its kernel name.
-    pub(crate) fn class(&self, name: &str) -> PathBuf {
+    pub fn class(&self, name: &str) -> PathBuf {
         // The kernel writes '/' of a device name as '!' (cciss!c0d0).
         self.path("/sys/class/block").join(name.replace('/', "!"))
     }

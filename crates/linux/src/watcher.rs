@@ -18,7 +18,7 @@ const BETWEEN_NS: i64 = 100_000_000;
 const DISMISSED: u8 = b'd';
 
 /// The change to undo.
-pub(crate) trait Undo {
+pub trait Undo {
     /// Puts it back through the open file that the watcher was given, and says
     /// whether that went well. A forked child calls it: it may make system calls,
     /// and neither allocate nor take a lock.
@@ -27,7 +27,7 @@ pub(crate) trait Undo {
 
 /// A running watcher. Dropped without [`Watcher::dismiss`], it restores.
 #[derive(Debug)]
-pub(crate) struct Watcher {
+pub struct Watcher {
     to_child: Option<OwnedFd>,
     /// `None` once it has ended.
     child: Option<Pid>,
@@ -37,7 +37,7 @@ impl Watcher {
     /// Forks the child, which puts back through `on` and keeps that and `lock` open until it ends.
     /// Waits until signals to this process's group no longer reach the child: only then may
     /// anything be changed.
-    pub(crate) fn start(
+    pub fn start(
         on: impl AsFd,
         lock: Option<BorrowedFd<'_>>,
         undo: &impl Undo,
@@ -77,7 +77,7 @@ impl Watcher {
     }
 
     /// Tells the child that there is nothing left to do, and waits for its end.
-    pub(crate) fn dismiss(self) {
+    pub fn dismiss(self) {
         if let Some(pipe) = &self.to_child {
             let _ = rustix::io::write(pipe, &[DISMISSED]);
         }
@@ -85,7 +85,7 @@ impl Watcher {
 
     /// Has the child restore, waits for its end (some ten seconds, should it
     /// fail again and again), and says whether it succeeded.
-    pub(crate) fn restore(mut self) -> bool {
+    pub fn restore(mut self) -> bool {
         self.end()
             .is_some_and(|status| status.exit_status() == Some(0))
     }

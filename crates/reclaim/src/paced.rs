@@ -8,6 +8,7 @@ use pace::{Policy, Work};
 use record::DiscardSetting;
 use rustix::io::Errno;
 use ssd::Card;
+use storage::FileSystem;
 
 use crate::free::{Amount, Free, Freers};
 use crate::freer::{Felt, Freer, FreerOptions, try_latency};
@@ -39,13 +40,13 @@ impl Known {
     /// Looks at the file system of an open directory.
     fn of(on: BorrowedFd<'_>) -> Known {
         let path = format!("/proc/self/fd/{}", on.as_raw_fd());
-        let found = match linux::target::describe(path) {
+        let found = match storage::target::describe(path) {
             Ok(found) => found,
             // What can't be examined is none of the file systems that send discards.
             Err(error) => return Known::unpaced(error.to_string()),
         };
         // What lies in a lower layer would be copied, all of it, before it could go.
-        if found.target.fs.as_deref() == Some("overlay") {
+        if FileSystem::named(&found.target) == FileSystem::Overlay {
             return Known::unpaced(
                 "it is an overlay; what is deleted in its upper directory itself is paced"
                     .to_owned(),

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod absence;
 pub mod as_drive;
 mod columns;
 mod head;

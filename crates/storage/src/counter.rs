@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
+use crate::target::Description;
 use linux::SysRoot;
 use linux::limit::whole;
 use linux::stats::DeviceStats;
-use linux::target::Description;
 use record::{Counting, DeviceInfo, DeviceKind};
 
 use crate::FileSystem;

@@ -5,20 +5,31 @@
 //!
 //! | module | question it answers |
 //! |---|---|
+//! | [`target`] | what lies under a path, and will deleting there send discards? |
+//! | [`devices`] | which devices are under a mount, down to the drives? |
 //! | [`file_system`] | what does each file system do about discards? |
 //! | [`counter`] | whose statistics count a file system's discards, and how many copies of a byte do they see? |
+//! | [`layout`] | where may a file system be cut into windows to trim it? |
+//! | [`remount`] | discards off for a while, or on, and back again whatever happens |
+//! | [`raw`] | may a raw device's data be destroyed, and is it ours alone? |
 
 #![forbid(unsafe_code)]
 
 pub mod counter;
+pub mod devices;
 pub mod file_system;
+pub mod layout;
+pub mod raw;
+pub mod remount;
+pub mod target;
 
-pub use file_system::FileSystem;
+pub use file_system::{Commit, FileSystem};
 
 use std::path::Path;
 
 use linux::SysRoot;
-use linux::target::{self, Description, TargetError};
+
+pub use target::{Description, TargetError};
 
 /// Describes the mounted file system that holds `path`, with how its devices count discards.
 ///

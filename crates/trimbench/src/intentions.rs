@@ -5,6 +5,7 @@ use std::time::Duration;
 use bench::Survey;
 use bench::plan::{Actor, Control, Deletion, End, Method, Place, Plan, Trigger, Work};
 use bench::sizes::Fragments;
+use storage::FileSystem;
 use units::names;
 
 /// The lines.
@@ -38,8 +39,8 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
         }
         Some(Control::SecondName) => {
             text += "Control: a second name of each file is unlinked first, which frees nothing";
-            text += match survey.target.fs.as_deref() {
-                Some("xfs") => " (XFS can't be remounted nodiscard).\n",
+            text += match FileSystem::named(&survey.target) {
+                FileSystem::Xfs => " (XFS can't be remounted nodiscard).\n",
                 _ => ".\n",
             };
         }

@@ -26,17 +26,6 @@ impl Range {
     }
 }
 
-/// The largest discard that a file system sends in one piece, where it is known:
-/// above it the limit changes nothing. ext4 works a block group at a time (as many
-/// blocks as a block has bits), btrfs cuts at 1 GiB.
-pub fn fs_unit_bytes(fs: &str, block_bytes: u64) -> Option<u64> {
-    match fs {
-        "ext4" | "ext3" => block_bytes.checked_mul(block_bytes)?.checked_mul(8),
-        "btrfs" => Some(1 << 30),
-        _ => None,
-    }
-}
-
 /// At most `count` values, the largest first, the present one among them. All are
 /// multiples of the granularity (the present one as it is), none is above what the
 /// hardware and the kernel take, and no two above `most_bytes`, beyond which they would
@@ -81,8 +70,7 @@ mod tests {
 
     #[test]
     fn from_the_hardwares_limit_down() {
-        let unit = fs_unit_bytes("ext4", 4096).unwrap();
-        assert_eq!(unit, 128 * MIB);
+        let unit = 128 * MIB;
         let all = limits(&range(GIB, GIB), unit, 4);
         assert_eq!(all, [GIB, 32 * MIB, 8 * MIB, 2 * MIB]);
         // One that was made smaller before can be made larger again.

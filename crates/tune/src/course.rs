@@ -6,7 +6,7 @@ use std::time::Duration;
 use bench::Survey;
 use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing, Work};
 use linux::space::Space;
-use linux::target::{self, TargetError};
+use storage::target::{self, TargetError};
 use units::{MIB, percent_exact};
 
 use crate::trial::{Policy, Trial};

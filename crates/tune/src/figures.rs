@@ -235,6 +235,8 @@ mod tests {
                     ..DeviceInterval::default()
                 }],
                 freed_bytes: 0,
+                absent: None,
+                cpu_wait: Vec::new(),
             }));
         }
         record

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use linux::SysRoot;
 use linux::limit;
 use linux::mounts::{self, Mount, MountError};
-use linux::target::{self, Description};
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
+use storage::target::{self, Description};
 use units::names;
 
 use crate::candidates::Range;
+use storage::FileSystem;
 
 /// Why nothing can be tried there.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +125,7 @@ impl Ground {
                 ),
             });
         }
+        let fs = FileSystem::mounted(&mount);
         match found.target.discard {
             DiscardSetting::Unsupported => {
                 let why = found.notes.first().cloned();
@@ -136,7 +138,7 @@ impl Ground {
                 ));
             }
             DiscardSetting::Async => return Err(late(&mount.fs)),
-            DiscardSetting::Off if mount.fs == "btrfs" => {
+            DiscardSetting::Off if fs == FileSystem::Btrfs => {
                 return Err(format!(
                     "btrfs without discard would be switched on with discard=async, whose discards \
                      come two minutes late, so there would be nothing to compare with: mount {} with \
@@ -144,7 +146,7 @@ impl Ground {
                     names::shown(&mount.mount_point)
                 ));
             }
-            DiscardSetting::Off if mount.fs == "xfs" => {
+            DiscardSetting::Off if !fs.remount_switches_discard() => {
                 return Err(format!(
                     "XFS takes discard only when it is mounted, and all is compared with that: mount \
                      {} with discard to try anything there",
@@ -250,14 +252,14 @@ fn passed(devices: &[DeviceInfo]) -> Vec<&DeviceInfo> {
 
 /// Discards that a short run doesn't see, and that the file system paces itself.
 fn late(fs: &str) -> String {
-    match fs {
-        "btrfs" => {
+    match FileSystem::of(fs) {
+        FileSystem::Btrfs => {
             "btrfs sends discards two minutes late and paces them itself (discard=async; see \
                     iops_limit and kbps_limit in /sys/fs/btrfs/UUID/discard); to try it without \
                     that, remount it with discard=sync"
                 .to_owned()
         }
-        fs => format!("{fs} sends its discards when it is idle, so short runs don't see them"),
+        _ => format!("{fs} sends its discards when it is idle, so short runs don't see them"),
     }
 }
 
@@ -265,7 +267,7 @@ fn late(fs: &str) -> String {
 fn mounted_from(sys: &SysRoot, name: &str) -> Result<PathBuf, String> {
     let all = mounts::list(sys).map_err(|e| e.to_string())?;
     let holds = |mount: &&Mount| {
-        let tree = linux::devices::under_mount(sys, mount);
+        let tree = storage::devices::under_mount(sys, mount);
         // A partition's drive is meant as well.
         let named = |device: &DeviceInfo| {
             device.name == name || limit::whole(sys, &device.name).as_deref() == Some(name)
@@ -279,7 +281,7 @@ fn mounted_from(sys: &SysRoot, name: &str) -> Result<PathBuf, String> {
         .iter()
         .copied()
         .filter(|mount| {
-            let tree = linux::devices::under_mount(sys, mount);
+            let tree = storage::devices::under_mount(sys, mount);
             let top = tree.devices.iter().filter(|device| device.level == 0);
             top.into_iter().any(|device| {
                 device.name == name || limit::whole(sys, &device.name).as_deref() == Some(name)

@@ -3,7 +3,7 @@
 use linux::SysRoot;
 use linux::limit::{LimitError, LimitGuard};
 use linux::mounts::Mount;
-use linux::remount::{self, DiscardGuard, RemountError};
+use storage::remount::{self, DiscardGuard, RemountError};
 
 use units::names;
 

@@ -24,7 +24,7 @@ mod trial;
 pub mod persist;
 
 pub use advice::{Advice, Cost, Finding, Goal, advise};
-pub use candidates::{Range, fs_unit_bytes, limits};
+pub use candidates::{Range, limits};
 pub use course::{Course, surveyed_anew};
 pub use disturbed::{Disturbance, disturbed};
 pub use figures::Figures;

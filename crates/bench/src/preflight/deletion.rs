@@ -1,7 +1,7 @@
 //! Whether a deletion can be had as it is asked for.
 
-use linux::remount::DiscardGuard;
 use rustix::thread::CapabilitySet;
+use storage::remount::DiscardGuard;
 
 use crate::error::BenchError;
 use crate::plan::{Control, Deletion, Method, Place, Plan};

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use judge::counting;
-use linux::raw::RawDevice;
 use rustix::fs::{Access, AtFlags, CWD};
+use storage::raw::RawDevice;
 
 use crate::actors::{Lineup, names_differ};
 use crate::error::BenchError;

@@ -6,10 +6,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-use linux::remount::DiscardGuard;
 use load::Clock;
 use record::RunRecord;
 use record::{EndReason, EventKind, Head, Part, PhaseName, RecordWriter};
+use storage::remount::DiscardGuard;
 
 use crate::actors::Lineup;
 use crate::error::BenchError;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linux::presence::{RunQueue, Sleeper};
 use load::{Actor, Nanos};
-use timeline::absence::Absent;
+use record::absence::Absent;
 
 /// After an absence, what was in flight is given so long to be reaped before it is looked.
 const COME_BACK: Duration = Duration::from_millis(20);

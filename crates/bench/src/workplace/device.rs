@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use linux::files::Caching;
-use linux::raw::RawDevice;
 use load::DeletionSpec;
+use storage::raw::RawDevice;
 
 use super::ToFill;
 use crate::error::BenchError;

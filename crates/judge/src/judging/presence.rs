@@ -2,8 +2,8 @@
 //! waited for a processor.
 
 use super::spans::Spans;
-use crate::absence::{self, Absent};
 use crate::verdict::{Absence, CpuWait, Foreground};
+use record::absence::{self, Absent};
 use record::{ActorColumns, RunRecord};
 
 /// An actor that waited for a processor for more than this share of its time makes a warning.

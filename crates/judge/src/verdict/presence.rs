@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::absence::Absent;
+use record::absence::Absent;
 
 /// A span in which trimbench itself did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

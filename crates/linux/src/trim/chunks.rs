@@ -25,7 +25,7 @@ const CHUNK_ITEM: u32 = 228;
 struct Arguments([u8; ARGUMENTS]);
 
 /// The logical ranges of all chunks, ascending.
-pub(super) fn chunks(directory: &File) -> io::Result<Vec<Range<u64>>> {
+pub fn chunks(directory: &File) -> io::Result<Vec<Range<u64>>> {
     let mut found = Vec::new();
     let mut from = 0;
     loop {

@@ -4,15 +4,14 @@
 mod chunks;
 mod free;
 mod groups;
-mod layout;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+pub use chunks::chunks;
 pub use free::FreeSpace;
 pub use groups::{Ahead, Groups};
-pub use layout::{FileSystem, Layout};
 
 /// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.
 const FITRIM: libc::Ioctl = 0xC018_5879;
@@ -50,6 +49,21 @@ pub fn fitrim(directory: &File, range: Range) -> io::Result<u64> {
     Ok(range.length)
 }
 
+/// As `blkid` writes it; `None` of one that is all zeros.
+pub fn written(uuid: &[u8; 16]) -> Option<String> {
+    if *uuid == [0; 16] {
+        return None;
+    }
+    let mut text = String::with_capacity(36);
+    for (i, byte) in uuid.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text += &format!("{byte:02x}");
+    }
+    Some(text)
+}
+
 /// `FS_IOC_GETFSUUID`, `_IOR(0x15, 0, struct fsuuid2)` of `include/uapi/linux/fs.h`
 /// (Linux ≥ 6.9).
 const GETFSUUID: libc::Ioctl = 0x8011_1500;
@@ -68,7 +82,7 @@ pub fn uuid(directory: impl AsFd) -> Option<String> {
     }
     let mut uuid = [0; 16];
     uuid.copy_from_slice(&found[1..]);
-    layout::written(&uuid)
+    written(&uuid)
 }
 
 /// Whether an error of [`fitrim`] says that nothing can be trimmed there, as

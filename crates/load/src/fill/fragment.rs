@@ -90,23 +90,6 @@ pub(super) fn prepare(
     }
 }
 
-/// Bytes that a file fragmented on purpose takes beyond its data while it is
-/// made, for each extent: the gaps, and what indexes it all. `fs` is the file
-/// system's name, as in `/proc/mounts`.
-pub fn overhead_per_extent(fs: &str, block_bytes: u64, extent_bytes: u64) -> u64 {
-    let gap = block_bytes.max(4096);
-    match fs {
-        // The gap in the file, and the block of the spacer that it is exchanged
-        // for; each has an entry of 12 bytes for every extent.
-        "ext4" => 2 * gap + 64,
-        // Items of some 130 bytes for each turn, kept twice.
-        "btrfs" => gap + extent_bytes.div_ceil(TURN) * 512,
-        // Only holes, and a few entries of 16 bytes.
-        "xfs" => 64,
-        _ => 0,
-    }
-}
-
 /// A file without a name, on the same file system.
 fn open_spacer(beside: &Path) -> Result<File, Failure> {
     let directory = match beside.parent() {
@@ -182,8 +165,8 @@ fn swap_gaps_away(
 }
 
 /// btrfs allocates small extents one behind the other, so file and spacer
-/// take turns. 64 KiB: larger ones would each be looked for elsewhere.
-const TURN: u64 = 64 << 10;
+/// take turns of so many bytes: larger ones would each be looked for elsewhere.
+pub const TURN: u64 = 64 << 10;
 
 fn take_turns(
     spec: &FillSpec,

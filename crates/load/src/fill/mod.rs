@@ -17,7 +17,7 @@ mod layout;
 mod write;
 
 pub(crate) use data::incompressible;
-pub use fragment::overhead_per_extent;
+pub use fragment::TURN;
 use layout::Layout;
 
 /// The file to make.

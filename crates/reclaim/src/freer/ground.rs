@@ -5,29 +5,19 @@ use std::fs;
 use std::path::PathBuf;
 
 use linux::SysRoot;
-use linux::target::Description;
 use pace::{DebtMode, Work};
 use record::{DeviceInfo, DiscardSetting};
 use storage::counter::{self, Source};
+use storage::target::Description;
+use storage::{Commit, FileSystem};
 
 use super::pieces::Cutting;
 
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
+/// No discard is longer, in bytes: bio.bi_size has 32 bits.
+const LARGEST: u64 = 4 << 30;
 
 /// Of what is allowed, so much more may be freed where that saves a cut.
 const REST: f64 = 0.125;
-
-/// What makes discards come after something was freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Commit {
-    /// Nothing: they were sent within the call, or aren't waited for.
-    Within,
-    /// A commit of the journal, which `fsync` of the file forces (ext4, XFS).
-    File,
-    /// A commit of the whole file system (btrfs).
-    Whole,
-}
 
 /// What the freer must know of a file system.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +46,7 @@ pub(crate) struct Ground {
 impl Ground {
     /// Of the file system that was described.
     pub(super) fn of(sys: &SysRoot, found: &Description, block: u64) -> Ground {
-        let fs = found.target.fs.as_deref().unwrap_or("");
+        let fs = FileSystem::named(&found.target);
         let leaves: Vec<&DeviceInfo> = found.devices.iter().filter(|d| d.leaf).collect();
         let mut notes = found.notes.clone();
         let mode = mode(found, &leaves, &mut notes);
@@ -64,47 +54,33 @@ impl Ground {
         let unseen = mode == DebtMode::Commit && sources.is_empty();
         notes.extend(off(sys, &leaves, mode));
         let top = found.devices.iter().find(|device| device.level == 0);
-        let journal = fs == "ext3" || top.is_none_or(|top| has_journal(sys, &top.name));
-        let commit = match (mode, fs) {
-            (DebtMode::Later | DebtMode::Never, _) => Commit::Within,
-            (_, "ext2" | "ext4") if !journal => Commit::Within,
-            (_, "ext2" | "ext3" | "ext4" | "xfs") => Commit::File,
-            (_, "vfat" | "exfat") => Commit::Within,
-            _ => Commit::Whole,
+        let commit = match mode {
+            // Nothing is waited for.
+            DebtMode::Later | DebtMode::Never => Commit::Within,
+            DebtMode::Commit => fs.commit(top.is_none_or(|top| has_journal(sys, &top.name))),
         };
         let block = block.max(512);
-        let group = match fs {
-            // A group's bitmap is one block.
-            "ext2" | "ext3" | "ext4" => block * block * 8,
-            _ => 0,
-        };
-        let own = match fs {
-            "ext2" | "ext3" | "ext4" => group,
-            "btrfs" if mode == DebtMode::Later => 64 * MIB,
-            "btrfs" => GIB,
-            _ => 4 * GIB,
-        };
+        let own = fs.largest_discard_bytes(block, found.target.discard);
+        let own = own.unwrap_or(LARGEST).min(LARGEST);
         let limits = leaves.iter().map(|leaf| &leaf.discard);
         let largest = limits.clone().map(|limit| limit.max_bytes);
         let granularity = limits.map(|limit| limit.granularity_bytes).max();
         Ground {
             mode,
             commit,
-            frees_later: fs == "xfs",
-            again: fs == "btrfs" && commit == Commit::Whole,
+            frees_later: fs.frees_in_background(),
+            again: fs.discards_twice() && commit == Commit::Whole,
             cutting: Cutting {
                 block,
-                group,
-                // The longest written extent of btrfs (BTRFS_MAX_EXTENT_SIZE).
-                indivisible: if fs == "btrfs" { 128 * MIB } else { 0 },
-                skips_unwritten: fs == "xfs",
+                group: fs.bitmap_group_bytes(block).unwrap_or(0),
+                indivisible: fs.indivisible_bytes(),
+                skips_unwritten: fs.skips_unwritten(),
                 rest: REST,
             },
             unit: largest
                 .filter(|&bytes| bytes > 0)
                 .min()
-                .map_or(own, |bytes| own.min(bytes))
-                .min(4 * GIB),
+                .map_or(own, |bytes| own.min(bytes)),
             granularity: granularity.unwrap_or(0).max(block),
             leaves: sources,
             unseen,
@@ -203,9 +179,12 @@ mod tests {
 
     use linux::mounts;
     use linux::space::Space;
-    use linux::target::describe_mount;
+    use storage::target::describe_mount;
 
     use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
 
     /// A machine with these files, and what is told of its mount.
     fn ground(mount: &str, files: &[(&str, &str)]) -> Ground {

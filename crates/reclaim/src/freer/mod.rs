@@ -36,8 +36,9 @@ use crate::engine::{Engine, Setup, nameless, shown};
 use crate::error::ReclaimError;
 use crate::watch::Watch;
 use file::Remains;
-use ground::{Commit, Ground};
+use ground::Ground;
 pub(crate) use probe::try_latency;
+use storage::Commit;
 
 /// Below this it isn't asked where a file's extents are, and works of no more
 /// aren't paced.

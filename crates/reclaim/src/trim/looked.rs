@@ -4,7 +4,8 @@ use std::fs::File;
 use std::time::Duration;
 
 use linux::SysRoot;
-use linux::trim::{Ahead, FreeSpace, Groups, Layout};
+use linux::trim::{Ahead, FreeSpace, Groups};
+use storage::layout::Layout;
 
 use super::windows::{Foresight, Told};
 

@@ -38,9 +38,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use linux::trim::{Layout, Range, fitrim, is_unsupported};
+use linux::trim::{Range, fitrim, is_unsupported};
 use pace::Policy;
 use ssd::Card;
+use storage::layout::Layout;
 
 pub use outcome::{TrimError, TrimProgress, Trimmed};
 pub use select::{FSTAB, MOUNTED, SelectError, Selected, select};

@@ -32,7 +32,7 @@ pub enum TrimError {
     #[error("{path}: it is being trimmed already; wait until that is done, or stop it", path = names::shown(path))]
     Busy { path: PathBuf },
     #[error(transparent)]
-    Target(#[from] linux::target::TargetError),
+    Target(#[from] storage::target::TargetError),
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
-use linux::devices;
 use linux::fstab::{Entry, noted_options};
 use linux::mounts::{self, Mount, MountError};
+use storage::devices;
 
 use crate::words::of_io;
 use units::names::quoted;

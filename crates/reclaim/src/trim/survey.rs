@@ -5,11 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
-use linux::trim::{FileSystem, Layout, Range, fitrim, is_unsupported};
+use linux::trim::{Range, fitrim, is_unsupported};
 use pace::{DebtMode, Policy, Work};
 use record::{DeviceInfo, DeviceKind};
 use rustix::io::Errno;
+use storage::FileSystem;
 use storage::counter::{self, Source};
+use storage::layout::{Layout, Trimmed};
 
 use super::TrimError;
 use super::identity::identity;
@@ -44,7 +46,7 @@ impl Default for Asked {
 pub struct Survey {
     pub(super) path: PathBuf,
     pub(super) directory: File,
-    pub(super) fs: FileSystem,
+    pub(super) fs: Trimmed,
     pub(super) asked: Asked,
     /// Bytes that are free, as the file system says.
     pub(super) free: u64,
@@ -89,7 +91,7 @@ impl Survey {
         let sys = SysRoot::host();
         let stat = rustix::fs::fstatvfs(&directory)
             .map_err(|errno| failed("tell the space of")(errno.into()))?;
-        let fs = FileSystem::of(&sys, &directory, &found);
+        let fs = Trimmed::of(&sys, &directory, &found);
         // As the kernel says of it; ours would find nothing to do there.
         if asked.offset >= fs.end && !matches!(fs.layout, Layout::Chunks(_)) {
             return Err(failed("trim")(io::Error::from(Errno::INVAL)));
@@ -203,7 +205,7 @@ impl Survey {
 
     /// Whether it says how much it trimmed: XFS says how long the range was.
     pub(super) fn is_exact(&self) -> bool {
-        self.kind != "xfs"
+        FileSystem::of(&self.kind).reports_trimmed_bytes()
     }
 
     /// Whether its discards are first holes in a file of another file system.
@@ -237,7 +239,7 @@ impl Survey {
                     ));
                 }
             }
-            Layout::Whole if self.kind == "f2fs" => notes.push(
+            Layout::Whole if FileSystem::of(&self.kind) == FileSystem::F2fs => notes.push(
                 "f2fs is mounted with discard: it sends by itself, when it is idle, what is \
                  trimmed, so that nothing is paced or told"
                     .to_owned(),
@@ -265,7 +267,7 @@ fn is_over_file(device: &DeviceInfo) -> bool {
 }
 
 fn unsupported(path: &Path) -> TrimError {
-    let why = linux::target::describe(path).map_or(String::new(), |found| {
+    let why = storage::target::describe(path).map_or(String::new(), |found| {
         match found.devices.iter().find(|d| d.discard.max_bytes == 0) {
             Some(device) => format!(" ({} takes no discards)", device.name),
             None => format!(

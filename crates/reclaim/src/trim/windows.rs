@@ -8,7 +8,8 @@
 
 use std::ops::Range;
 
-use linux::trim::{Ahead, Layout};
+use linux::trim::Ahead;
+use storage::layout::Layout;
 
 use super::cost::Costs;
 

@@ -3,9 +3,9 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use crate::target::describe_mount;
 use linux::mounts;
 use linux::space::Space;
-use linux::target::describe_mount;
 
 use super::*;
 

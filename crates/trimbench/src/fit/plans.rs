@@ -19,6 +19,7 @@ use ssd::fit::{Fit, Point};
 use units::{GIB, MIB};
 
 use crate::exit::Error;
+use storage::FileSystem;
 
 /// Discards of a rung: enough for a mean, and soon over.
 const MOST: u64 = 64;
@@ -148,10 +149,10 @@ fn largest(survey: &Survey) -> u64 {
 fn quiet(survey: &Survey, size: u64, discards: u64, pause: Duration) -> Rung {
     let method = match survey.place {
         Place::Device { .. } => Method::Discard { step_bytes: size },
-        Place::Directory(_) => match survey.target.fs.as_deref() {
-            Some("ext4" | "btrfs") => Method::Unlink { parallel: 1 },
+        Place::Directory(_) => match FileSystem::named(&survey.target).waits_for_discards() {
+            true => Method::Unlink { parallel: 1 },
             // A piece is an extent and the hole before it (`load::fill`).
-            _ => Method::Truncate {
+            false => Method::Truncate {
                 chunk_bytes: size + survey.space.block_bytes.max(4096),
                 sleep: pause,
                 fsync: true,

@@ -5,6 +5,7 @@ use bench::plan::{Control, Method, Place, Trigger};
 use bench::scenario::{self, Deletion, How};
 
 use crate::exit::Error;
+use storage::FileSystem;
 
 /// A way to delete, before sizes are chosen.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,8 +92,7 @@ pub(super) fn control(
         return Ok(None);
     }
     let remount = general.remount == Some(true);
-    // A remount with nodiscard succeeds there and changes nothing (seen on Linux 6.18).
-    let keeps_discard = survey.target.fs.as_deref() == Some("xfs");
+    let remounts = FileSystem::named(&survey.target).remount_switches_discard();
     match method {
         None => Err(Error::Usage(
             "--control compares deletions, and --delete none asks for none".into(),
@@ -101,7 +101,7 @@ pub(super) fn control(
             "--control repeats a deletion, and an event happens only once: leave out --control"
                 .into(),
         )),
-        Some(_) if remount && !keeps_discard => Ok(Some(Control::Nodiscard)),
+        Some(_) if remount && remounts => Ok(Some(Control::Nodiscard)),
         Some(method) if method.takes(Control::SecondName) => Ok(Some(Control::SecondName)),
         Some(_) if remount => Err(Error::Usage(
             "XFS keeps discard when it is remounted, so --control --remount can't be had here: \

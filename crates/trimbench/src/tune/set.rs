@@ -16,6 +16,7 @@ use units::percent_exact;
 use crate::cli::TuneArgs;
 use crate::console::{self, Stream};
 use crate::exit::Error;
+use storage::FileSystem;
 
 /// What went wrong first; what did after it is said at once.
 pub(super) fn first_of(first: Result<(), Error>, next: Result<(), Error>) -> Result<(), Error> {
@@ -286,7 +287,7 @@ fn fstab_text(etc: &Path) -> String {
 fn own_place(mount: &Mount, fstab: &str) -> Option<PathBuf> {
     let is_own = |mount: &Mount| {
         // btrfs is mounted by itself with each of its subvolumes.
-        let is_root = mount.root == Path::new("/") || mount.fs == "btrfs";
+        let is_root = mount.root == Path::new("/") || FileSystem::mounted(mount).has_subvolumes();
         is_root && !persist::is_bind(fstab, &mount.mount_point)
     };
     if is_own(mount) {
@@ -312,11 +313,9 @@ fn fstab(ground: &Ground, online: bool, etc: &Path) -> Option<String> {
             shown(at)
         ),
     };
-    let option = match (online, ground.mount.fs.as_str()) {
-        (false, _) => "nodiscard",
-        // A bare one is the same, but this says so.
-        (true, "btrfs") => "discard=sync",
-        (true, _) => "discard",
+    let option = match online {
+        true => FileSystem::mounted(&ground.mount).discard_option(),
+        false => "nodiscard",
     };
     // Where nothing has changed now, what isn't said there is as the file system has it; and
     // which of its ways of discarding btrfs is to have for good was not compared.

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use ::tune::{Course, Ground, Policy, Trial, fs_unit_bytes, limits};
+use ::tune::{Course, Ground, Policy, Trial, limits};
 use bench::Survey;
 use units::names;
 use units::{GIB, MIB};
 
 use crate::cli::{PolicyArg, TuneArgs};
 use crate::exit::Error;
+use storage::FileSystem;
 
 /// Most that a run deletes, unless asked for.
 const MOST: u64 = 4 * GIB;
@@ -42,7 +43,7 @@ impl Trials {
             slowdown: args.slowdown,
             program,
             mount_point: ground.mount.mount_point.clone(),
-            discards_again: ground.mount.fs == "btrfs",
+            discards_again: FileSystem::mounted(&ground.mount).discards_twice(),
         };
         let usable = survey.space.usable_bytes();
         let room = usable.saturating_sub(course.written_bytes());
@@ -66,7 +67,8 @@ impl Trials {
                 },
             )));
         }
-        let unit_bytes = fs_unit_bytes(&ground.mount.fs, survey.space.block_bytes);
+        let unit_bytes = FileSystem::mounted(&ground.mount)
+            .largest_discard_bytes(survey.space.block_bytes, survey.target.discard);
         let most = unit_bytes.unwrap_or(u64::MAX).min(course.size_bytes);
         let sizes = match args.limits.is_empty() {
             // What can't be put back is changed for those alone who ask for it.

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::build::level;
 use super::faults::run;
-use crate::absence::{Absent, Cause};
 use crate::verdict::{Finding, Reason, Verdict};
 use crate::{JudgeOptions, judge};
+use record::absence::{Absent, Cause};
 use record::*;
 
 /// The record of a run that was stopped meanwhile: one interval, written when it continued, in

@@ -10,7 +10,7 @@ use linux::files::Caching;
 use linux::limit::LimitGuard;
 use linux::mounts::Mount;
 use linux::owner::{Name, Swept, WorkDir, sweep};
-use linux::remount::DiscardGuard;
+use storage::remount::DiscardGuard;
 
 use crate::loops::{Mounted, can};
 use crate::remounts::CASES;

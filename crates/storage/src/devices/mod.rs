@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use record::{DeviceInfo, DiscardSetting};
 use units::names;
 
-use crate::SysRoot;
-use crate::discard;
-use crate::mounts::Mount;
+use crate::file_system::FileSystem;
+use linux::SysRoot;
+use linux::mounts::Mount;
 
 /// A device tree deeper than this counts as a loop of loops.
 const MAX_LEVEL: u32 = 16;
@@ -175,7 +175,9 @@ impl<'a> Walk<'a> {
         match Mount::of_in(self.sys, file) {
             Ok(mount) => {
                 let below = self.devices_of_mount(&mount);
-                if !below.is_empty() && discard::setting(&mount) == DiscardSetting::Off {
+                if !below.is_empty()
+                    && FileSystem::mounted(&mount).discard_setting(&mount) == DiscardSetting::Off
+                {
                     self.notes.push(format!(
                         "discards of {name} only punch holes into {file}: {} is mounted without discard and passes none on",
                         names::shown(&mount.mount_point)
@@ -203,16 +205,14 @@ impl<'a> Walk<'a> {
             .split(':') // bcachefs names all its devices
             .filter_map(|source| self.sys.device_at(source))
             .collect();
-        if mount.fs == "btrfs" {
-            return match btrfs_devices(self.sys, &sources) {
-                Some(all) => all,
-                None => sources,
-            };
+        let fs = FileSystem::mounted(mount);
+        if fs == FileSystem::Btrfs {
+            return btrfs_devices(self.sys, &sources).unwrap_or(sources);
         }
-        if mount.fs == "overlay" {
+        if fs == FileSystem::Overlay {
             return self.under_overlay(mount);
         }
-        if sources.is_empty() && !in_memory(&mount.fs) {
+        if sources.is_empty() && fs != FileSystem::Memory {
             self.notes.push(format!(
                 "{} ({}) at {} has no block device that can be told",
                 mount.source,
@@ -243,12 +243,7 @@ pub(crate) fn upper_mount(sys: &SysRoot, overlay: &Mount) -> Option<Mount> {
     let upper = overlay.super_option("upperdir")?;
     let mount = Mount::of_in(sys, upper).ok()?;
     // The path may mean something else in this mount namespace.
-    (mount.id != overlay.id && mount.fs != "overlay").then_some(mount)
-}
-
-/// Whether a file system of this type keeps its files in memory.
-pub(crate) fn in_memory(fs: &str) -> bool {
-    matches!(fs, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs")
+    (mount.id != overlay.id && FileSystem::mounted(&mount) != FileSystem::Overlay).then_some(mount)
 }
 
 /// All devices of the btrfs that one of `known` belongs to.

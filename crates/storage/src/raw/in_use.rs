@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use units::names;
 
-use crate::SysRoot;
-use crate::mounts::{self, DeviceNumber, MountError};
+use linux::SysRoot;
+use linux::mounts::{self, DeviceNumber, MountError};
 
 /// Names the users of a device or one of its partitions; `None` if there is none.
 pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountError> {
@@ -96,30 +96,32 @@ fn read(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
+    use testkit::Machine;
 
-    fn drive(mountinfo: &str) -> Fake {
-        let fake = Fake::new(mountinfo);
-        fake.device("pci/sdb", "8:16", Some(0));
-        fake.device("pci/sdb/sdb1", "8:17", None);
-        fake
+    fn drive(mountinfo: &str) -> Machine {
+        let machine = Machine::new(mountinfo);
+        machine.device("pci/sdb", "8:16", Some(0));
+        machine.device("pci/sdb/sdb1", "8:17", None);
+        machine
     }
 
-    fn use_of(fake: &Fake, name: &str) -> String {
-        used(&fake.sys(), name).unwrap().unwrap_or_default()
+    fn use_of(machine: &Machine, name: &str) -> String {
+        used(&SysRoot::at(machine.root()), name)
+            .unwrap()
+            .unwrap_or_default()
     }
 
     #[test]
     fn an_idle_drive_is_free() {
-        let fake = drive("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
-        assert_eq!(used(&fake.sys(), "sdb").unwrap(), None);
+        let machine = drive("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+        assert_eq!(used(&SysRoot::at(machine.root()), "sdb").unwrap(), None);
     }
 
     #[test]
     fn a_mounted_partition_keeps_its_drive() {
-        let fake = drive("1 0 8:17 / /data rw - ext4 /dev/sdb1 rw\n");
+        let machine = drive("1 0 8:17 / /data rw - ext4 /dev/sdb1 rw\n");
         for name in ["sdb", "sdb1"] {
-            assert!(use_of(&fake, name).contains("mounted at /data"));
+            assert!(use_of(&machine, name).contains("mounted at /data"));
         }
         let btrfs = drive("1 0 0:40 / /data rw - btrfs /dev/sdb1 rw\n");
         assert!(use_of(&btrfs, "sdb").contains("mounted at /data"));
@@ -127,31 +129,31 @@ mod tests {
 
     #[test]
     fn swap_holders_btrfs_and_loops_are_users() {
-        let fake = drive("");
-        fake.write(
+        let machine = drive("");
+        machine.write(
             "proc/swaps",
             "Filename Type Size Used Priority\n/dev/sdb1 partition 1 0 -2\n",
         );
-        assert!(use_of(&fake, "sdb").contains("swap"));
+        assert!(use_of(&machine, "sdb").contains("swap"));
 
-        let fake = drive("");
-        fake.device("virtual/block/dm-0", "253:0", Some(0));
-        fake.link(
+        let machine = drive("");
+        machine.device("virtual/block/dm-0", "253:0", Some(0));
+        machine.link(
             "sys/devices/pci/sdb/sdb1/holders/dm-0",
             "sys/devices/virtual/block/dm-0",
         );
-        assert_eq!(use_of(&fake, "sdb"), "sdb1 is part of dm-0");
+        assert_eq!(use_of(&machine, "sdb"), "sdb1 is part of dm-0");
 
-        let fake = drive("");
-        fake.write("sys/fs/btrfs/077e/devices/sdb", "");
-        assert!(use_of(&fake, "sdb").contains("btrfs"));
+        let machine = drive("");
+        machine.write("sys/fs/btrfs/077e/devices/sdb", "");
+        assert!(use_of(&machine, "sdb").contains("btrfs"));
 
-        let fake = drive("");
-        fake.device("virtual/block/loop0", "7:0", Some(0));
-        fake.write(
+        let machine = drive("");
+        machine.device("virtual/block/loop0", "7:0", Some(0));
+        machine.write(
             "sys/devices/virtual/block/loop0/loop/backing_file",
             "/dev/sdb1\n",
         );
-        assert!(use_of(&fake, "sdb").contains("loop0"));
+        assert!(use_of(&machine, "sdb").contains("loop0"));
     }
 }

@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use record::DiscardSetting;
+use linux::SysRoot;
+use linux::trim::{chunks, uuid, written};
 
-use super::chunks::chunks;
-use crate::SysRoot;
+use crate::file_system::FileSystem;
 use crate::target::Description;
 
 /// Where a file system may be cut into windows.
@@ -41,7 +41,7 @@ pub enum Layout {
 
 /// The facts about a file system that trimming in windows needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileSystem {
+pub struct Trimmed {
     /// Its UUID, as `blkid` writes it.
     pub uuid: Option<String>,
     /// Where it may be cut.
@@ -50,10 +50,10 @@ pub struct FileSystem {
     pub end: u64,
 }
 
-impl FileSystem {
+impl Trimmed {
     /// Of the mounted file system that was described; `directory` is one of its own.
-    pub fn of(sys: &SysRoot, directory: &File, found: &Description) -> FileSystem {
-        let fs = found.target.fs.as_deref().unwrap_or("");
+    pub fn of(sys: &SysRoot, directory: &File, found: &Description) -> Trimmed {
+        let fs = FileSystem::named(&found.target);
         let top = found.devices.iter().find(|device| device.level == 0);
         let size = top.map_or(found.target.size_bytes, |top| top.size_bytes);
         let read = top.and_then(|top| {
@@ -61,21 +61,19 @@ impl FileSystem {
             Superblock::read(&File::open(sys.path(path)).ok()?).ok()
         });
         // The device itself may be out of reach, in a container.
-        let uuid = super::uuid(directory).or_else(|| read.as_ref().and_then(|read| read.uuid(fs)));
+        let uuid = uuid(directory).or_else(|| read.as_ref().and_then(|read| read.uuid(fs)));
         let layout = match fs {
-            "ext2" | "ext3" | "ext4" => match &read {
+            _ if fs.queues_trims(found.target.discard) => Some(Layout::Whole),
+            FileSystem::Ext | FileSystem::Ext3 => match &read {
                 Some(read) => read.ext4(),
                 None => usual_groups(directory),
             },
-            "xfs" => read.as_ref().and_then(Superblock::xfs),
-            "btrfs" => match chunks(directory) {
+            FileSystem::Xfs => read.as_ref().and_then(Superblock::xfs),
+            FileSystem::Btrfs => match chunks(directory) {
                 Ok(chunks) if !chunks.is_empty() => Some(Layout::Chunks(chunks)),
                 _ => Some(Layout::Whole),
             },
-            // Mounted with `discard`, it queues all that is free at each call, sends that
-            // when it is idle, and trims nothing now (Linux 6.12 `f2fs_trim_fs`).
-            "f2fs" if sends_by_itself(found) => Some(Layout::Whole),
-            "f2fs" | "vfat" | "exfat" | "ntfs3" => Some(Layout::Anywhere),
+            FileSystem::F2fs | FileSystem::Fat | FileSystem::Ntfs => Some(Layout::Anywhere),
             _ => Some(Layout::Whole),
         };
         let layout = layout.unwrap_or(Layout::Whole);
@@ -83,13 +81,8 @@ impl FileSystem {
             Layout::Chunks(chunks) => chunks.last().map_or(size, |last| last.end),
             _ => size,
         };
-        FileSystem { uuid, layout, end }
+        Trimmed { uuid, layout, end }
     }
-}
-
-fn sends_by_itself(found: &Description) -> bool {
-    let setting = found.target.discard;
-    matches!(setting, DiscardSetting::On | DiscardSetting::Async)
 }
 
 /// As mkfs makes them: a group's bitmap is one block.
@@ -100,21 +93,6 @@ fn usual_groups(directory: &File) -> Option<Layout> {
         first: if block == 1024 { block } else { 0 },
         block,
     })
-}
-
-/// As `blkid` writes it; `None` of one that is all zeros.
-pub(super) fn written(uuid: &[u8; 16]) -> Option<String> {
-    if *uuid == [0; 16] {
-        return None;
-    }
-    let mut text = String::with_capacity(36);
-    for (i, byte) in uuid.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text += &format!("{byte:02x}");
-    }
-    Some(text)
 }
 
 /// The first bytes of a device.
@@ -149,13 +127,15 @@ impl Superblock {
 
     /// By the formats' own definitions (`fs/ext4/ext4.h`, `fs/xfs/libxfs/xfs_format.h`,
     /// `include/uapi/linux/btrfs_tree.h`, `include/linux/f2fs_fs.h`).
-    fn uuid(&self, fs: &str) -> Option<String> {
+    fn uuid(&self, fs: FileSystem) -> Option<String> {
         let at = match fs {
-            "ext2" | "ext3" | "ext4" if self.bytes(1024 + 0x38) == [0x53, 0xef] => 1024 + 0x68,
-            "xfs" if self.bytes(0) == *b"XFSB" => 32,
-            "btrfs" if self.bytes(BTRFS + 0x40) == *b"_BHRfS_M" => BTRFS + 0x20,
-            "f2fs" if self.le32(1024) == 0xf2f5_2010 => 1024 + 108,
-            "vfat" if self.bytes(510) == [0x55, 0xaa] => {
+            FileSystem::Ext | FileSystem::Ext3 if self.bytes(1024 + 0x38) == [0x53, 0xef] => {
+                1024 + 0x68
+            }
+            FileSystem::Xfs if self.bytes(0) == *b"XFSB" => 32,
+            FileSystem::Btrfs if self.bytes(BTRFS + 0x40) == *b"_BHRfS_M" => BTRFS + 0x20,
+            FileSystem::F2fs if self.le32(1024) == 0xf2f5_2010 => 1024 + 108,
+            FileSystem::Fat if self.bytes(510) == [0x55, 0xaa] => {
                 let at = if self.bytes(82) == *b"FAT32" { 67 } else { 39 };
                 let id = self.le32(at);
                 return Some(format!("{:04X}-{:04X}", id >> 16, id & 0xffff));
@@ -189,7 +169,7 @@ impl Superblock {
 
 #[cfg(test)]
 mod tests {
-    use record::Target;
+    use record::{DiscardSetting, Target};
 
     use super::*;
 
@@ -208,7 +188,7 @@ mod tests {
                 mount: None,
                 notes: Vec::new(),
             };
-            FileSystem::of(&SysRoot::at(root.path()), &directory, &found).layout
+            Trimmed::of(&SysRoot::at(root.path()), &directory, &found).layout
         };
         for fs in ["ext2", "ext3", "ext4"] {
             let found = layout(fs, DiscardSetting::Off);
@@ -239,8 +219,8 @@ mod tests {
             (1024 + 0x20, &32768u32.to_le_bytes()),
             (1024 + 0x68, &uuid),
         ]);
-        assert_eq!(ext4.uuid("ext4"), text);
-        assert_eq!(ext4.uuid("ext2"), text);
+        assert_eq!(ext4.uuid(FileSystem::of("ext4")), text);
+        assert_eq!(ext4.uuid(FileSystem::of("ext2")), text);
         let expected = Layout::Groups {
             group: 128 << 20,
             first: 0,
@@ -253,12 +233,18 @@ mod tests {
             (32, &uuid),
             (84, &262_144u32.to_be_bytes()),
         ]);
-        assert_eq!(xfs.uuid("xfs"), text);
+        assert_eq!(xfs.uuid(FileSystem::of("xfs")), text);
         assert_eq!(xfs.xfs(), Some(Layout::Allocation { group: 1 << 30 }));
         let btrfs = with(&[(BTRFS + 0x40, b"_BHRfS_M"), (BTRFS + 0x20, &uuid)]);
-        assert_eq!(btrfs.uuid("btrfs"), text);
+        assert_eq!(btrfs.uuid(FileSystem::of("btrfs")), text);
         let blank = with(&[]);
-        assert_eq!((blank.uuid("ext4"), blank.ext4()), (None, None));
-        assert_eq!((blank.uuid("zfs"), blank.xfs()), (None, None));
+        assert_eq!(
+            (blank.uuid(FileSystem::of("ext4")), blank.ext4()),
+            (None, None)
+        );
+        assert_eq!(
+            (blank.uuid(FileSystem::of("zfs")), blank.xfs()),
+            (None, None)
+        );
     }
 }

@@ -5,11 +5,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use linux::SysRoot;
 use linux::files::{self, Caching, DirectIo};
 use linux::mounts::Mount;
 use linux::stats::DeviceStats;
-use linux::{SysRoot, target};
 use record::{DeviceKind, DiscardSetting};
+use storage::target;
 
 use crate::loops::{LoopDevice, Mounted, can, run};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use record::{AtaTrim, DeviceInfo, DeviceKind, DiscardLimits, WholeDrive};
 
-use crate::SysRoot;
+use linux::SysRoot;
 
 /// Sectors in `/sys` have 512 bytes, whatever the device's have.
 const SECTOR_BYTES: u64 = 512;

@@ -1,7 +1,7 @@
 //! Targets of recorded trees, and of this machine.
 
 use super::*;
-use crate::fake::Fake;
+use testkit::Machine;
 
 const SPACE: Space = Space {
     size_bytes: 1 << 40,
@@ -9,18 +9,18 @@ const SPACE: Space = Space {
     block_bytes: 4096,
 };
 
-fn at(fake: &Fake, path: &str) -> Description {
-    let sys = fake.sys();
+fn at(machine: &Machine, path: &str) -> Description {
+    let sys = SysRoot::at(machine.root());
     let mount = Mount::of_in(&sys, path).unwrap();
     describe_mount(&sys, Path::new(path), mount, SPACE)
 }
 
 fn on_vda(options: &str, discard_max: u64) -> Description {
-    let fake = Fake::new(&format!(
+    let machine = Machine::new(&format!(
         "1 0 254:0 / / rw,noatime - ext4 /dev/vda {options}\n"
     ));
-    fake.device("pci/vda", "254:0", Some(discard_max));
-    at(&fake, "/srv")
+    machine.device("pci/vda", "254:0", Some(discard_max));
+    at(&machine, "/srv")
 }
 
 #[test]
@@ -46,12 +46,12 @@ fn says_why_no_discards_will_come() {
 
 #[test]
 fn says_where_discards_stop() {
-    let fake = Fake::new("1 0 253:0 / / rw - ext4 /dev/mapper/root rw,discard\n");
-    fake.device("pci/sda", "8:0", Some(1 << 30));
-    fake.device("virtual/block/dm-0", "253:0", Some(0));
-    fake.write("sys/devices/virtual/block/dm-0/dm/name", "root\n");
-    fake.slave("virtual/block/dm-0", "pci/sda");
-    let crypt = at(&fake, "/");
+    let machine = Machine::new("1 0 253:0 / / rw - ext4 /dev/mapper/root rw,discard\n");
+    machine.device("pci/sda", "8:0", Some(1 << 30));
+    machine.device("virtual/block/dm-0", "253:0", Some(0));
+    machine.write("sys/devices/virtual/block/dm-0/dm/name", "root\n");
+    machine.slave("virtual/block/dm-0", "pci/sda");
+    let crypt = at(&machine, "/");
     assert_eq!(crypt.target.discard, DiscardSetting::Unsupported);
     let note = &crypt.notes[0];
     assert!(
@@ -63,7 +63,7 @@ fn says_where_discards_stop() {
 #[test]
 fn memory_takes_no_discards() {
     let memory = at(
-        &Fake::new("1 0 0:25 / /dev/shm rw - tmpfs tmpfs rw\n"),
+        &Machine::new("1 0 0:25 / /dev/shm rw - tmpfs tmpfs rw\n"),
         "/dev/shm",
     );
     assert_eq!(memory.target.discard, DiscardSetting::Unsupported);
@@ -73,7 +73,7 @@ fn memory_takes_no_discards() {
 #[test]
 fn the_network_cant_be_told() {
     let nfs = at(
-        &Fake::new("1 0 0:25 / /n rw - nfs4 host:/export rw\n"),
+        &Machine::new("1 0 0:25 / /n rw - nfs4 host:/export rw\n"),
         "/n",
     );
     assert_eq!(nfs.target.discard, DiscardSetting::Unknown);
@@ -82,27 +82,31 @@ fn the_network_cant_be_told() {
 
 #[test]
 fn an_overlay_is_judged_by_its_upper_file_system() {
-    let fake = Fake::new(
+    let machine = Machine::new(
         "1 0 254:0 / / rw - ext4 /dev/vda rw,discard\n2 1 0:50 / /m rw - overlay overlay rw,upperdir=/up\n",
     );
-    fake.device("pci/vda", "254:0", Some(1 << 30));
-    let overlay = at(&fake, "/m");
+    machine.device("pci/vda", "254:0", Some(1 << 30));
+    let overlay = at(&machine, "/m");
     assert_eq!(overlay.target.discard, DiscardSetting::On);
     assert!(overlay.notes[0].contains("overlay"), "{:?}", overlay.notes);
 }
 
 #[test]
 fn describes_a_raw_device() {
-    let fake = Fake::new("");
-    fake.device("pci/sda", "8:0", Some(1 << 30));
-    let raw = describe_device_in(&fake.sys(), Path::new("/dev/sda")).unwrap();
+    let machine = Machine::new("");
+    machine.device("pci/sda", "8:0", Some(1 << 30));
+    let raw = describe_device_in(&SysRoot::at(machine.root()), Path::new("/dev/sda")).unwrap();
     assert_eq!(raw.target.discard, DiscardSetting::On);
     assert_eq!(
         (raw.target.size_bytes, raw.target.available_bytes),
         (1 << 30, None)
     );
     assert!(raw.mount.is_none());
-    let not = describe_device_in(&fake.sys(), Path::new("/proc/self/mountinfo")).unwrap_err();
+    let not = describe_device_in(
+        &SysRoot::at(machine.root()),
+        Path::new("/proc/self/mountinfo"),
+    )
+    .unwrap_err();
     assert!(matches!(not, TargetError::NotADevice(_)));
 }
 

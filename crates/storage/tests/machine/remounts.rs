@@ -1,11 +1,12 @@
 //! Discards off, and on again with everything else as it was.
 
+use linux::SysRoot;
 use linux::files;
 use linux::mounts::Mount;
-use linux::remount::{self, DiscardGuard, RemountError};
 use linux::stats::DeviceStats;
-use linux::{SysRoot, target};
 use record::DiscardSetting;
+use storage::remount::{self, DiscardGuard, RemountError};
+use storage::target;
 
 use crate::loops::{Mounted, can, run};
 use crate::targets::write_file;

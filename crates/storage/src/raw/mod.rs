@@ -21,10 +21,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use units::names;
 
-use crate::SysRoot;
 use crate::devices;
-use crate::files::Caching;
-use crate::mounts::{DeviceNumber, MountError};
+use linux::SysRoot;
+use linux::files::Caching;
+use linux::mounts::{DeviceNumber, MountError};
 
 /// A device may be busy for so long: a process that was just killed, or just forked and hasn't run
 /// its program yet, releases it in a moment.
@@ -188,7 +188,7 @@ impl RawDevice {
 fn open_exclusively(path: &Path) -> Result<File, RawError> {
     let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
     let open = || rustix::fs::open(path, flags, Mode::empty());
-    crate::patience::while_is(Errno::BUSY, BUSY_FOR, open)
+    linux::patience::while_is(Errno::BUSY, BUSY_FOR, open)
         .map(File::from)
         .map_err(|errno| {
             let path = path.to_path_buf();

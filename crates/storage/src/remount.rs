@@ -12,12 +12,13 @@
 //! strictly. So only those known to keep them are remounted.
 //!
 //! ```no_run
-//! use linux::{mounts::Mount, remount::DiscardGuard};
+//! use linux::mounts::Mount;
+//! use storage::remount::DiscardGuard;
 //!
 //! let guard = DiscardGuard::off(&Mount::of("/srv")?)?;
 //! // … a deletion here sends no discards …
 //! guard.restore()?;
-//! # Ok::<(), linux::remount::RemountError>(())
+//! # Ok::<(), storage::remount::RemountError>(())
 //! ```
 
 use std::ffi::CString;
@@ -32,11 +33,11 @@ use rustix::io::Errno;
 use rustix::mount as syscalls;
 use units::names;
 
-use crate::SysRoot;
-use crate::discard;
-use crate::mounts::{self, DeviceNumber, Mount, MountError};
-use crate::patience;
-use crate::watcher::{Undo, Watcher};
+use crate::FileSystem;
+use linux::SysRoot;
+use linux::mounts::{self, DeviceNumber, Mount, MountError};
+use linux::patience;
+use linux::watcher::{Undo, Watcher};
 
 /// Another guard may hold the file system for so long: that of a process that was just killed is
 /// about to restore it and release the lock.
@@ -46,9 +47,6 @@ const BUSY_FOR: Duration = Duration::from_secs(2);
 /// no directory is in all of them. The mount's root is locked as well, for another container
 /// has another `/run`.
 const LOCKS: &str = "/run/trimbench";
-
-/// File systems that keep the options which a reconfiguration doesn't name (Linux 6.12).
-const KEEPS: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "btrfs"];
 
 /// Why discards were not switched off, or not on again.
 #[derive(Debug, thiserror::Error)]
@@ -178,23 +176,21 @@ enum To {
 impl To {
     /// Whether a mount is so.
     fn holds(self, mount: &Mount) -> bool {
-        let setting = discard::setting(mount);
+        let setting = FileSystem::mounted(mount).discard_setting(mount);
         let on = matches!(setting, DiscardSetting::On | DiscardSetting::Async);
         on == (self == To::On)
     }
 
     /// The option that makes a mount so.
     fn option(self, mount: &Mount) -> FsOption {
-        let (key, value) = match (self, mount.fs.as_str()) {
-            (To::Off, _) => (c"nodiscard", None),
-            // A bare `discard` is the synchronous one; this is the default of Linux ≥ 6.2.
-            (To::On, "btrfs") => (c"discard", Some(c"async".to_owned())),
-            (To::On, _) => (c"discard", None),
+        let option = match self {
+            To::Off => FsOption::new("nodiscard", ""),
+            To::On => {
+                let value = FileSystem::mounted(mount).default_discard();
+                FsOption::new("discard", value.unwrap_or(""))
+            }
         };
-        FsOption {
-            key: key.to_owned(),
-            value,
-        }
+        option.expect("no option here has a zero byte")
     }
 
     /// How a mount is then.
@@ -430,12 +426,12 @@ fn restoring(mount: &Mount, to: To) -> Result<FsOption, RemountError> {
         path: path(),
         fs: mount.fs.clone(),
     };
-    let setting = discard::setting(mount);
+    let setting = FileSystem::mounted(mount).discard_setting(mount);
     let switches = !matches!(
         setting,
         DiscardSetting::Unsupported | DiscardSetting::Unknown
     );
-    if switches && !KEEPS.contains(&mount.fs.as_str()) {
+    if switches && !FileSystem::mounted(mount).keeps_options() {
         return Err(RemountError::Forgetful {
             path: path(),
             fs: mount.fs.clone(),

@@ -4,27 +4,29 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::SysRoot;
-
-/// A tree in a temporary directory.
-pub(crate) struct Fake {
+/// A tree in a temporary directory, removed when it is dropped.
+#[derive(Debug)]
+pub struct Machine {
     directory: tempfile::TempDir,
 }
 
-impl Fake {
-    pub(crate) fn new(mountinfo: &str) -> Fake {
-        let fake = Fake {
+impl Machine {
+    /// A machine with these mounts and no devices.
+    pub fn new(mountinfo: &str) -> Machine {
+        let machine = Machine {
             directory: tempfile::tempdir().unwrap(),
         };
-        fake.write("proc/self/mountinfo", mountinfo);
-        fake
+        machine.write("proc/self/mountinfo", mountinfo);
+        machine
     }
 
-    pub(crate) fn sys(&self) -> SysRoot {
-        SysRoot::at(self.directory.path())
+    /// Its root, as `SysRoot::at` takes it.
+    pub fn root(&self) -> &Path {
+        self.directory.path()
     }
 
-    pub(crate) fn write(&self, path: &str, text: &str) {
+    /// Writes a file of it; its directories are made.
+    pub fn write(&self, path: &str, text: &str) {
         let path = self.directory.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -32,7 +34,7 @@ impl Fake {
 
     /// A device at `sys/devices/PLACE`, whose last component is its name. A
     /// place inside another device's is a partition of that.
-    pub(crate) fn device(&self, place: &str, number: &str, discard_max: Option<u64>) {
+    pub fn device(&self, place: &str, number: &str, discard_max: Option<u64>) {
         let name = Path::new(place).file_name().unwrap().to_str().unwrap();
         let base = format!("sys/devices/{place}");
         self.write(&format!("{base}/dev"), number);
@@ -59,7 +61,7 @@ impl Fake {
     }
 
     /// `upper` is made of `lower`.
-    pub(crate) fn slave(&self, upper_place: &str, lower_place: &str) {
+    pub fn slave(&self, upper_place: &str, lower_place: &str) {
         let name = Path::new(lower_place)
             .file_name()
             .unwrap()
@@ -71,7 +73,8 @@ impl Fake {
         );
     }
 
-    pub(crate) fn link(&self, from: &str, to: &str) {
+    /// Makes a symbolic link in it.
+    pub fn link(&self, from: &str, to: &str) {
         let from = self.directory.path().join(from);
         fs::create_dir_all(from.parent().unwrap()).unwrap();
         symlink(self.directory.path().join(to), from).unwrap();

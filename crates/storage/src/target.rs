@@ -1,14 +1,14 @@
 //! The target of a deletion: the stack under a path, and whether deleting there sends discards.
 //!
 //! ```
-//! let found = linux::target::describe(".")?;
+//! let found = storage::target::describe(".")?;
 //! for device in found.devices.iter().filter(|device| device.leaf) {
 //!     println!("{}: {} bytes", device.name, device.size_bytes);
 //! }
 //! for note in &found.notes {
 //!     println!("{note}");
 //! }
-//! # Ok::<(), linux::target::TargetError>(())
+//! # Ok::<(), storage::target::TargetError>(())
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use record::{DeviceInfo, DeviceKind, DiscardSetting, Target};
 use units::names;
 
-use crate::SysRoot;
 use crate::devices::{self, DeviceError, DeviceTree};
-use crate::discard;
-use crate::mounts::{Mount, MountError};
-use crate::space::{Space, SpaceError};
+use crate::file_system::FileSystem;
+use linux::SysRoot;
+use linux::mounts::{Mount, MountError};
+use linux::space::{Space, SpaceError};
 
 /// A target, with the devices under it and what deserves saying about them.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,11 +61,14 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Description, TargetError> {
 /// Describes the file system of a mount that was already looked up.
 pub fn describe_mount(sys: &SysRoot, path: &Path, mount: Mount, space: Space) -> Description {
     let tree = devices::under_mount(sys, &mount);
-    let upper = (mount.fs == "overlay")
+    let upper = (FileSystem::mounted(&mount) == FileSystem::Overlay)
         .then(|| devices::upper_mount(sys, &mount))
         .flatten();
     // What is written to an overlay is freed on its upper file system.
-    let setting = discard::setting(upper.as_ref().unwrap_or(&mount));
+    let setting = {
+        let written = upper.as_ref().unwrap_or(&mount);
+        FileSystem::mounted(written).discard_setting(written)
+    };
     let setting = reaching(setting, &tree);
     let mut notes = notes(&mount, upper.as_ref(), setting, &tree);
     notes.extend(tree.notes.iter().cloned());
@@ -154,13 +157,13 @@ fn notes(
         DiscardSetting::Off => notes.push(format!(
             "{at} is mounted without discard, and the devices below would not take any"
         )),
-        DiscardSetting::Async if mount.fs == "btrfs" => notes.push(format!(
+        DiscardSetting::Async if FileSystem::mounted(mount) == FileSystem::Btrfs => notes.push(format!(
             "{at} sends discards in the background (discard=async), by default 120 s after the deletion"
         )),
         DiscardSetting::Async => notes.push(format!(
             "{at} sends discards in the background, when it is idle"
         )),
-        DiscardSetting::Unsupported if devices::in_memory(&mount.fs) => notes.push(format!(
+        DiscardSetting::Unsupported if FileSystem::mounted(mount) == FileSystem::Memory => notes.push(format!(
             "{at} is {}: its files are in memory, and nothing below it takes discards",
             mount.fs
         )),
