@@ -298,10 +298,11 @@ impl Readers {
     }
 }
 
-/// By Little's law reads that wait longer are more at once, unless fewer begin.
+/// By Little's law reads that wait longer are more at once, unless fewer begin. Readers whose
+/// rate fell by more than it may be off wait for each other, however long a few of them waited.
 fn is_open(lost: f64, usual: f64, wait: f64) -> bool {
     let longer = wait / usual.max(1e-9) - 1.0;
-    longer > 0.1 && lost < 0.3 * longer / (1.0 + longer)
+    lost < FLOOR && longer > 0.1 && lost < 0.3 * longer / (1.0 + longer)
 }
 
 /// What was read and lost in each second; in a long deletion in each two, four, and so on.
