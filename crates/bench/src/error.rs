@@ -15,7 +15,7 @@ pub enum BenchError {
     Place {
         /// The directory or device that was named.
         path: PathBuf,
-        /// What is wrong with it and what to do.
+        /// The fault, and the next step.
         why: String,
     },
     /// The files don't fit.
@@ -65,9 +65,9 @@ pub enum BenchError {
     File {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// fio's job file can't be used.

@@ -21,7 +21,7 @@ pub enum LabError {
     /// There can be no such drive.
     #[error("there can be no drive with {why}")]
     BadSpec {
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// A device card can't be read, or has no such figure.
@@ -109,11 +109,11 @@ pub enum LabError {
     /// A system call failed.
     #[error("{what} {path}: {error}", path = names::shown(path))]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

@@ -81,7 +81,7 @@ impl Foreground {
     /// Moves this process into it, with all its threads and those it will start.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn enter(&self) -> Result<(), LabError> {
         self.take_in(std::process::id())
     }

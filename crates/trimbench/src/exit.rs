@@ -93,7 +93,7 @@ pub(crate) enum Error {
     OutputOpen {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file that could not be written to its end.
@@ -104,7 +104,7 @@ pub(crate) enum Error {
     OutputWrite {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A qualification without a measurement to rest on.

@@ -20,7 +20,7 @@ use crate::judging;
 pub(crate) struct Input {
     /// What to call it: the path, as it was given.
     pub(crate) name: String,
-    /// What was recorded.
+    /// The record.
     pub(crate) record: RunRecord,
     /// Latencies second by second, which a record leaves in its file.
     pub(crate) seconds: Seconds,
@@ -58,9 +58,9 @@ pub(crate) enum InputError {
     /// It can't be read at all.
     #[error("{name}: can't be read: {source}")]
     Unreadable {
-        /// What was given.
+        /// The text as it was given.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A directory where a file is needed.
@@ -68,25 +68,25 @@ pub(crate) enum InputError {
         "{name}: is a directory; `trimbench import` makes a record of what iostat and fio left in one"
     )]
     Directory {
-        /// What was given.
+        /// The text as it was given.
         name: String,
     },
     /// A pipe that would be waited for in vain.
     #[error("{name}: is a pipe that nobody writes to; give a file, or - for standard input")]
     IdlePipe {
-        /// What was given.
+        /// The text as it was given.
         name: String,
     },
     /// Something that isn't a file: a device, a socket.
     #[error("{name}: is neither a file nor a pipe")]
     NotAFile {
-        /// What was given.
+        /// The text as it was given.
         name: String,
     },
     /// A damaged record, or another version's.
     #[error("{name}: {source}")]
     Record {
-        /// What was given.
+        /// The text as it was given.
         name: String,
         /// What is wrong with it.
         source: ReadError,
@@ -94,7 +94,7 @@ pub(crate) enum InputError {
     /// A file of another kind.
     #[error("{name}: is not a record of trimbench: it looks like {kind}{}", advice(*.kind))]
     Another {
-        /// What was given.
+        /// The text as it was given.
         name: String,
         /// What it is.
         kind: Kind,

@@ -17,9 +17,9 @@ use crate::output;
 /// A record and its verdict.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown<'a> {
-    /// What was recorded.
+    /// The record.
     pub(crate) record: &'a RunRecord,
-    /// What it means.
+    /// Its verdict.
     pub(crate) verdict: &'a Verdict,
     /// Latencies second by second.
     pub(crate) seconds: &'a Seconds,

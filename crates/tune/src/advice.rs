@@ -36,7 +36,7 @@ pub struct Goal {
     pub least_runs: usize,
 }
 
-/// What was found.
+/// The result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
@@ -70,7 +70,7 @@ pub struct Cost {
 /// What follows from the experiments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
-    /// What was found.
+    /// The result.
     pub finding: Finding,
     /// What to set; `None` where nothing needs to be.
     pub set: Option<Trial>,

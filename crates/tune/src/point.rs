@@ -39,7 +39,7 @@ impl Spread {
 /// A trial and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// What was tried.
+    /// The action that failed.
     #[serde(flatten)]
     pub trial: Trial,
     /// Runs that count.

@@ -36,27 +36,27 @@ pub enum UnitError {
     Empty {
         /// What was expected, e.g. `size`.
         what: &'static str,
-        /// What would do.
+        /// An example that would do.
         example: &'static str,
     },
     /// It doesn't begin with a plain number.
     #[error("'{text}' is not a {what}: give {example}")]
     NotANumber {
-        /// What was given.
+        /// The text as it was given.
         text: String,
-        /// What was expected.
+        /// The expected kind of text.
         what: &'static str,
-        /// What would do.
+        /// An example that would do.
         example: &'static str,
     },
     /// Its unit is missing or unknown.
     #[error("'{text}': {unit} is not a unit of a {what}; use {allowed}")]
     Unit {
-        /// What was given.
+        /// The text as it was given.
         text: String,
         /// Its unit, quoted, or `nothing`.
         unit: String,
-        /// What was expected.
+        /// The expected kind of text.
         what: &'static str,
         /// The units that are known.
         allowed: &'static str,
@@ -64,9 +64,9 @@ pub enum UnitError {
     /// It can't be represented, or is no whole number of the smallest unit.
     #[error("'{text}' is out of range: {why}")]
     Range {
-        /// What was given.
+        /// The text as it was given.
         text: String,
-        /// What the range is.
+        /// The range.
         why: &'static str,
     },
 }

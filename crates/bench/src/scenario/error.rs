@@ -23,7 +23,7 @@ pub enum ScenarioError {
     UnknownKey {
         /// Where.
         at: Place,
-        /// What was given.
+        /// The text as it was given.
         key: String,
         /// What may have been meant.
         nearest: Option<String>,
@@ -55,7 +55,7 @@ pub enum ScenarioError {
         at: Place,
         /// The key.
         key: &'static str,
-        /// What it goes with.
+        /// The option that it goes with.
         need: Need,
     },
     /// Two actors with one name, on the command line.
@@ -71,7 +71,7 @@ pub enum ScenarioError {
         hint(.nearest)
     )]
     Unknown {
-        /// What was given.
+        /// The text as it was given.
         name: String,
         /// What may have been meant.
         nearest: Option<String>,
@@ -84,7 +84,7 @@ pub enum ScenarioError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Something wrong in a file.

@@ -37,7 +37,7 @@ pub struct Idle {
     pub part: Part,
     /// The key.
     pub key: &'static str,
-    /// What it goes with.
+    /// The option that it goes with.
     pub need: Need,
 }
 

@@ -16,7 +16,7 @@ pub const COMPARE_JSON_SCHEMA: &str = include_str!("../../schema/compare-1.json"
 pub struct Comparison {
     /// Always [`COMPARE_SCHEMA`].
     pub schema: String,
-    /// What is compared; the first is the reference.
+    /// The runs that are compared; the first is the reference.
     pub groups: Vec<GroupTold>,
     /// One sentence for each group but the first.
     pub summaries: Vec<String>,
@@ -42,7 +42,7 @@ pub struct GroupTold {
 pub struct RunTold {
     /// Its name: that of its file.
     pub name: String,
-    /// What it found, judged alone.
+    /// Its finding, judged alone.
     pub verdict: Finding,
     /// Why.
     pub reasons: Vec<Reason>,
@@ -61,7 +61,7 @@ pub struct Compared {
     pub actor: Option<String>,
     /// What the actor's operations do.
     pub op: Option<String>,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: Unit,
     /// Which way it gets better.
     pub better: Better,
@@ -99,7 +99,7 @@ pub struct Change {
     pub relative_low: Option<f64>,
     /// Its upper end.
     pub relative_high: Option<f64>,
-    /// What that means.
+    /// The meaning of that.
     pub finding: ChangeFinding,
     /// Of `same`: no more than this share of the reference's value lies between them.
     pub within: Option<f64>,

@@ -46,9 +46,9 @@ pub enum ChangeConditionError {
     /// The figure isn't known.
     #[error("'{name}' is not known: use {known}; e.g. 'lost > +10%'")]
     UnknownFigure {
-        /// What was given.
+        /// The text as it was given.
         name: String,
-        /// What would do.
+        /// An example that would do.
         known: String,
     },
     /// The change has no sign.

@@ -211,7 +211,7 @@ impl Figure {
         all.collect::<Vec<_>>().join(", ")
     }
 
-    /// What it is counted in.
+    /// Its unit.
     pub fn unit(self) -> Unit {
         match self {
             Figure::BaselineRate | Figure::DeleteRate => Unit::OpsPerSecond,

@@ -46,7 +46,7 @@ use replicate::Told;
 pub struct Run<'a> {
     /// What to call it.
     pub name: String,
-    /// What was recorded.
+    /// The record.
     pub record: &'a RunRecord,
     /// How it is judged.
     pub options: JudgeOptions,

@@ -49,7 +49,7 @@ pub enum Witness {
 /// How one part of a goal was kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GoalResult {
-    /// What was asked for.
+    /// The limit that was asked for.
     pub limit: Limit,
     /// Whether it was kept.
     pub kept: Kept,

@@ -370,3 +370,16 @@ impl Windows {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_that_lost_reads_are_no_open_loop() {
+        // Measured: fio at depth 8, and a few reads that waited 1.4 s.
+        assert!(!is_open(0.10, 90.8e-6, 166e-6));
+        assert!(is_open(0.01, 90.8e-6, 166e-6));
+        assert!(!is_open(0.01, 90.8e-6, 95e-6));
+    }
+}

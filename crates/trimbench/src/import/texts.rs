@@ -17,7 +17,7 @@ pub(crate) enum ImportError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A folder without anything of use.
@@ -32,13 +32,13 @@ pub(crate) enum ImportError {
     /// A file without anything in it.
     #[error("{name}: is empty")]
     Empty {
-        /// What was given.
+        /// The text as it was given.
         name: String,
     },
     /// A record already.
     #[error("{name}: is a record of trimbench already; `trimbench report` shows it")]
     Record {
-        /// What was given.
+        /// The text as it was given.
         name: String,
     },
     /// Nothing that is known.
@@ -47,7 +47,7 @@ pub(crate) enum ImportError {
          and fio's logs"
     )]
     Unknown {
-        /// What was given.
+        /// The text as it was given.
         name: String,
         /// What it is.
         kind: String,

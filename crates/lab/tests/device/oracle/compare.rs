@@ -38,7 +38,7 @@ pub(super) struct Comparison {
     difference: Mutex<Option<Difference>>,
 }
 
-/// What is wrong.
+/// The fault.
 struct Difference {
     told: String,
     /// Where the two differ; empty if the drive failed instead.
