@@ -38,9 +38,10 @@ pub enum Refusal {
     },
 }
 
-/// What a latency must exceed the longest wait by that was seen: another time it may be
-/// longer.
-const MARGIN: f64 = 1.5;
+/// What a latency must exceed the longest wait by that was seen. Another time it may be longer:
+/// a commit may send two discards for one. On simulated drives the longest wait of ten deletions
+/// was up to 2.2 times that of the try before them.
+const MARGIN: f64 = 2.5;
 
 impl Refusal {
     /// Of a latency: `smallest` is the longest that the smallest discards made a read wait.
@@ -90,11 +91,11 @@ mod tests {
         assert_eq!(
             refusal.to_string(),
             "a latency of 6.0 ms can't be held: the smallest discards make a read wait up to \
-             8.1 ms longer; --max-latency 13ms can be met"
+             8.1 ms longer; --max-latency 21ms can be met"
         );
         // What it says is accepted.
         assert_eq!(
-            Refusal::of_latency(ms(13), Duration::from_micros(12_000)),
+            Refusal::of_latency(ms(21), Duration::from_micros(20_000)),
             None
         );
         assert_eq!(two_digits(0.00121), Duration::from_micros(1300));

@@ -33,6 +33,7 @@ mod lab_drive;
 mod lab_gone;
 mod lab_run;
 mod lab_time;
+mod make_run;
 mod many_files;
 mod no_io_uring;
 mod not_restored;
