@@ -8,7 +8,7 @@ RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); pri
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test soak bench bench-rm bench-names bench-small lab man clean
+.PHONY: help run build check test soak bench bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -66,6 +66,15 @@ bench-small: ## Trees of small files removed by `trimbench rm -r` beside `rm -r`
 	$(CARGO) build --release --locked -p trimbench
 	-scripts/bench-small $(BENCH_SMALL)
 	scripts/bench-small-load $(BENCH_SMALL)
+
+bench-db: ## What PostgreSQL loses while 8 GiB are deleted beside it on PATH_TO_TEST: rm, a chunk and a pause, `trimbench rm`; checkpoints off and on (half an hour; needs PostgreSQL, root)
+	$(CARGO) build --release --locked -p trimbench
+	scripts/bench-db --path $(PATH_TO_TEST) $(BENCH_DB)
+
+bench-claim: ## How far the loss that `rm` and `fstrim` report is from fio's, on PATH_TO_TEST and on two simulated drives (20 minutes)
+	scripts/setup test
+	$(CARGO) build --release --locked -p trimbench
+	scripts/bench-claim --path $(PATH_TO_TEST) $(BENCH_CLAIM)
 
 lab: ## Drives of `trimbench lab` beside the ones they stand for: stalls by queue depth and file system, syncs, an array, fitted cards
 	scripts/setup test
