@@ -482,7 +482,9 @@ impl Adaptive {
         let whole = self.need(self.sizes.current()) / self.hurt.phi().max(0.1);
         let (left, paid) = self.debt.share_left();
         let around = if paid { 0.0 } else { self.overhead };
-        let soon = ((whole * left + around) / 4.0).clamp(0.0005, 0.010);
+        // Beside others the pause that follows is longer than what is missed.
+        let longest = if self.was_idle { 0.003 } else { 0.010 };
+        let soon = ((whole * left + around) / 4.0).clamp(0.0005, longest);
         // What has been silent for long won't come in the next moment.
         let late = self.debt.silent(self.meter.now()).as_secs_f64() / 8.0;
         Duration::from_secs_f64(soon.max(late.min(0.1)))

@@ -280,7 +280,11 @@ impl Readers {
             slower_pauses: both.then(|| 1.0 - self.pauses.per_s() / self.before.per_s()),
             usual_wait_s: quiet.mean_wait(),
             wait_s: wait,
-            open_loop: is_open(value, quiet.mean_wait(), wait),
+            open_loop: is_open(
+                value.max(1.0 - ops / seconds / quiet.per_s()),
+                quiet.mean_wait(),
+                wait,
+            ),
         })
     }
 
@@ -300,6 +304,7 @@ impl Readers {
 
 /// By Little's law reads that wait longer are more at once, unless fewer begin. Readers whose
 /// rate fell by more than it may be off wait for each other, however long a few of them waited.
+/// `lost`: the larger of the share that is missing beside discards and in all.
 fn is_open(lost: f64, usual: f64, wait: f64) -> bool {
     let longer = wait / usual.max(1e-9) - 1.0;
     lost < FLOOR && longer > 0.1 && lost < 0.3 * longer / (1.0 + longer)

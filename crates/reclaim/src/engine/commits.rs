@@ -11,7 +11,7 @@ use crate::watch::Watch;
 
 /// A debt that unlinks made and nothing has paid for so long is worth another
 /// commit; then for twice as long, and so on.
-const FIRST_AGAIN: Duration = Duration::from_millis(10);
+const FIRST_AGAIN: Duration = Duration::from_millis(2);
 
 /// The longest.
 const LAST_AGAIN: Duration = Duration::from_millis(500);
@@ -74,6 +74,14 @@ impl Engine {
         let anchor = Arc::clone(&again.anchor);
         self.commit(&anchor, watch)?;
         Ok(true)
+    }
+
+    /// So long, but no longer than until a commit is due.
+    pub(super) fn until_commit(&self, length: Duration) -> Duration {
+        let due = self.again.as_ref().map(|again| again.at);
+        due.map_or(length, |at| {
+            length.min(at.saturating_duration_since(Instant::now()))
+        })
     }
 
     /// Commits the whole file system, and what its cleaner thread has to do comes with the

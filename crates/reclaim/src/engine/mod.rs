@@ -306,7 +306,7 @@ impl Engine {
                 self.note(&advice);
                 return Ok(advice);
             } else if !self.commit_if_due(watch)? {
-                self.pause(advice.ask_again, watch)?;
+                self.pause(self.until_commit(advice.ask_again), watch)?;
             }
         }
     }
@@ -345,7 +345,7 @@ impl Engine {
                 Why::Done | Why::Refused => return Ok(()),
                 _ if advice.commit => self.force(watch)?,
                 _ if self.commit_if_due(watch)? => {}
-                _ => self.pause(advice.ask_again, watch)?,
+                _ => self.pause(self.until_commit(advice.ask_again), watch)?,
             }
         }
     }
