@@ -1,33 +1,19 @@
-//! The command line: every option once, from which help, man page and
-//! completions come.
-
-mod compare;
-mod fit;
-mod fstrim;
-mod goal;
-mod import;
-pub mod lab;
-mod parsers;
-mod report;
-mod rm;
-mod run;
-mod tune;
-
-pub use run::{
-    DeletionArgs, DeviceArgs, ForegroundArgs, OutputArgs, PhaseArgs, RunArgs, ScenarioArgs,
-};
-
-pub use compare::{CompareArgs, CompareFormat};
-pub use fit::FitArgs;
-pub use fstrim::FstrimArgs;
-pub use goal::GoalArgs;
-pub use import::{At, FirstReport, ImportArgs, Members};
-pub use report::{Format, ReportArgs};
-pub use rm::{Interactive, Preserve, RmArgs};
-pub use tune::{PolicyArg, TuneArgs};
+//! The command line: its commands. Each one's options are in `commands/NAME/args.rs`; help, man
+//! page and completions come from them.
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
+
+use crate::commands::compare::args::CompareArgs;
+use crate::commands::fit::args::FitArgs;
+use crate::commands::fstrim::args::FstrimArgs;
+use crate::commands::import::args::ImportArgs;
+use crate::commands::lab::args::LabArgs;
+use crate::commands::report::args::ReportArgs;
+use crate::commands::rm::args::RmArgs;
+use crate::commands::run::args::RunArgs;
+use crate::commands::scenarios::args::ScenariosArgs;
+use crate::commands::tune::args::TuneArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -105,24 +91,5 @@ pub enum Command {
     /// Make drives that behave like given ones, as loop devices, to try anything out on
     ///
     /// Needs root, /dev/fuse and loop devices.
-    Lab(lab::LabArgs),
-}
-
-/// Arguments of `trimbench scenarios`.
-#[derive(Debug, Args)]
-pub struct ScenariosArgs {
-    /// What to do instead of listing them.
-    #[command(subcommand)]
-    pub command: Option<ScenariosCommand>,
-}
-
-/// What can be done with scenarios.
-#[derive(Debug, Subcommand)]
-pub enum ScenariosCommand {
-    /// Print a scenario's file
-    Show {
-        /// Which
-        #[arg(value_name = "NAME")]
-        name: String,
-    },
+    Lab(LabArgs),
 }

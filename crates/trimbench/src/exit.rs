@@ -8,7 +8,7 @@ use bench::scenario::ScenarioError;
 
 use units::names;
 
-use crate::import::ImportError;
+use crate::commands::import::ImportError;
 use crate::input::InputError;
 
 /// Exit codes.

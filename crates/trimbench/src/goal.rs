@@ -1,10 +1,57 @@
-//! What others may feel, as it was given on the command line: to be given again.
+//! The goal: the options of every command that frees space, and their words to be given again.
 
-use pace::Refusal;
-use units::names;
-use units::{bytes_exact, duration_exact, percent_exact};
+use std::time::Duration;
 
-use crate::cli::GoalArgs;
+use bench::scenario::values::positive_duration;
+use clap::Args;
+use pace::{Goal, Refusal};
+use units::{bytes_exact, duration_exact, names, percent_exact};
+
+/// Heading of what may be felt.
+pub(crate) const GOALS: &str = "What others may feel";
+
+/// What others may feel.
+#[derive(Debug, Args)]
+pub struct GoalArgs {
+    /// How much of their throughput others may lose [default: 10%]
+    #[arg(long, help_heading = GOALS, value_name = "SHARE", value_parser = share)]
+    pub slowdown: Option<f64>,
+    /// How much longer others may wait: the 99.9th percentile of what is added to a read
+    #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
+    pub max_latency: Option<Duration>,
+    /// By when it must be done; where that is too soon for --slowdown, it wins (with --profile it is
+    /// refused before anything is begun)
+    #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
+    pub deadline: Option<Duration>,
+    /// What is known of the drive: a name that `trimbench lab profiles` lists, or a device card that
+    /// `trimbench fit` wrote
+    #[arg(long, help_heading = GOALS, value_name = "PROFILE|FILE")]
+    pub profile: Option<String>,
+}
+
+impl GoalArgs {
+    /// Whether any part of a goal was given.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.slowdown.is_some() || self.max_latency.is_some() || self.deadline.is_some()
+    }
+
+    /// The goal.
+    pub(crate) fn goal(&self) -> Goal {
+        Goal {
+            slowdown: self.slowdown.unwrap_or(Goal::default().slowdown),
+            max_latency: self.max_latency,
+            deadline: self.deadline,
+        }
+    }
+}
+
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = units::parse_share(text).map_err(|error| error.to_string())?;
+    match share >= 0.001 {
+        true => Ok(share),
+        false => Err("at least 0.1% must be allowed, or it would never end".to_owned()),
+    }
+}
 
 impl GoalArgs {
     /// Those that were given, each as a word that is read as the same.
@@ -69,5 +116,11 @@ mod tests {
             [1 << 20, 4 << 10, 513].map(size_exact),
             ["1M", "4k", "513B"]
         );
+    }
+
+    #[test]
+    fn shares() {
+        assert!(share("0").is_err());
+        assert_eq!(share("5%"), Ok(0.05));
     }
 }

@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use units::names;
 
 use crate::exit::Error;
-use crate::judging;
+use crate::verdicts;
 
 /// A record that was read.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Input {
     /// A slowed drive's record as that of the drive it stands for.
     pub(crate) fn in_drives_time(self) -> Result<Input, Error> {
         let slower = record::as_drive::slower(&self.record.head.devices);
-        let record = judging::in_drives_time(self.record)
+        let record = verdicts::in_drives_time(self.record)
             .map_err(|why| Error::Usage(format!("{}: {why}", self.name)))?;
         let seconds = match slower {
             Ok(Some(slower)) if !slower.converted => self.seconds.as_drive(slower.times),

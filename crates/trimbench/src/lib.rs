@@ -4,32 +4,22 @@
 //! the same argument definitions that the program parses.
 #![forbid(unsafe_code)]
 
-mod ask;
+mod card;
 pub mod cli;
-mod compare;
+mod commands;
+mod confirm;
 mod console;
-mod cost;
 mod exit;
-mod fit;
-mod fstrim;
 mod goal;
-mod import;
 mod input;
-mod intentions;
-mod judging;
-mod lab;
-mod live;
-mod marks;
+mod interference;
 mod output;
-mod planning;
-mod progress;
-mod report;
-mod rm;
-mod run;
-mod scenarios;
-mod shown;
+mod record_output;
+mod run_progress;
 mod signals;
-mod tune;
+mod simulated;
+mod status_line;
+mod verdicts;
 
 use std::process::ExitCode;
 
@@ -57,16 +47,16 @@ pub fn main() -> ExitCode {
     signals::outlive_large_files();
     let cli = arguments();
     let result = match cli.command {
-        Command::Run(args) => run::run(*args),
-        Command::Scenarios(args) => scenarios::run(&args),
-        Command::Report(args) => report::run(&args),
-        Command::Compare(args) => compare::run(&args),
-        Command::Import(args) => import::run(&args),
-        Command::Fit(args) => fit::run(&args),
-        Command::Rm(args) => rm::run(&args),
-        Command::Fstrim(args) => fstrim::run(&args),
-        Command::Tune(args) => tune::run(&args),
-        Command::Lab(args) => lab::run(args),
+        Command::Run(args) => commands::run::run(*args),
+        Command::Scenarios(args) => commands::scenarios::run(&args),
+        Command::Report(args) => commands::report::run(&args),
+        Command::Compare(args) => commands::compare::run(&args),
+        Command::Import(args) => commands::import::run(&args),
+        Command::Fit(args) => commands::fit::run(&args),
+        Command::Rm(args) => commands::rm::run(&args),
+        Command::Fstrim(args) => commands::fstrim::run(&args),
+        Command::Tune(args) => commands::tune::run(&args),
+        Command::Lab(args) => commands::lab::run(args),
     };
     match result {
         Ok(exit) => exit.into(),

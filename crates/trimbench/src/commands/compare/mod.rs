@@ -1,0 +1,162 @@
+//! `trimbench compare`.
+
+pub(crate) mod args;
+mod groups;
+
+use judge::JudgeOptions;
+use judge::compare::condition::{ChangeCondition, Outcome};
+use judge::compare::{Comparison, Group, Run, compare};
+use report::compare as shown;
+use units::names;
+
+use crate::commands::compare::args::{CompareArgs, CompareFormat};
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::input::{self, Input};
+use crate::output::Sink;
+use crate::verdicts;
+use groups::Named;
+
+/// Carries out the command.
+pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
+    let named = if args.group.is_empty() {
+        groups::singles(&args.runs)?
+    } else {
+        groups::parse(&args.group)?
+    };
+    let mut sink = sink(args, &named)?;
+    let mut inputs: Vec<(&str, Vec<Input>)> = named
+        .iter()
+        .map(|group| {
+            let runs = group.files.iter().map(|file| input::read(file));
+            Ok((group.name.as_str(), runs.collect::<Result<_, Error>>()?))
+        })
+        .collect::<Result<_, Error>>()?;
+    if args.as_drive {
+        in_drives_time(&mut inputs)?;
+    }
+    let groups: Vec<Group<'_>> = inputs
+        .iter()
+        .map(|(name, runs)| Group {
+            name: (*name).to_owned(),
+            runs: runs.iter().map(|input| of(input, args.low)).collect(),
+        })
+        .collect();
+    let comparison = compare(&groups);
+    write(&mut sink, args, &comparison, &groups)?;
+    let people = if sink.is_standard() && args.format != CompareFormat::Terminal {
+        Stream::Err
+    } else {
+        Stream::Out
+    };
+    judge(args, &comparison, people)
+}
+
+/// Those of slowed drives become records of the drives they stand for; the others are in real
+/// time already.
+fn in_drives_time(inputs: &mut [(&str, Vec<Input>)]) -> Result<(), Error> {
+    let all = || inputs.iter().flat_map(|(_, runs)| runs);
+    if let (false, Some(first)) = (all().any(Input::is_slowed), all().next()) {
+        verdicts::has_drives_time(&first.record.head.devices)?;
+    }
+    for (_, runs) in inputs {
+        let converted = std::mem::take(runs).into_iter().map(|input| {
+            if input.is_slowed() {
+                input.in_drives_time()
+            } else {
+                Ok(input)
+            }
+        });
+        *runs = converted.collect::<Result<_, _>>()?;
+    }
+    Ok(())
+}
+
+fn of(input: &Input, low: Option<f64>) -> Run<'_> {
+    Run {
+        name: input.name.clone(),
+        record: &input.record,
+        options: match low {
+            Some(low) => JudgeOptions { low },
+            None => verdicts::options(&input.record),
+        },
+    }
+}
+
+/// Where it goes: opened before any work, and none of the records.
+fn sink(args: &CompareArgs, named: &[Named]) -> Result<Sink, Error> {
+    let path = args.output.as_ref().filter(|path| path.as_os_str() != "-");
+    let Some(path) = path else {
+        if args.format == CompareFormat::Html {
+            crate::record_output::refuse_on_terminal(crate::record_output::Format::Html)?;
+        }
+        return Ok(Sink::standard());
+    };
+    let sink = Sink::file(path)?;
+    match named.iter().flat_map(|g| &g.files).find(|f| sink.is(f)) {
+        Some(file) => Err(Error::Usage(format!(
+            "{}: is a record and the --output at once; give another file",
+            names::shown(file)
+        ))),
+        None => Ok(sink),
+    }
+}
+
+fn write(
+    sink: &mut Sink,
+    args: &CompareArgs,
+    comparison: &Comparison,
+    groups: &[Group<'_>],
+) -> Result<(), Error> {
+    let mut style = Stream::Out.style();
+    style.colour &= sink.is_standard();
+    sink.write(|to| {
+        let text = match args.format {
+            CompareFormat::Terminal => shown::terminal(comparison, &style),
+            CompareFormat::Markdown => shown::markdown(comparison),
+            CompareFormat::Json => shown::json(comparison)?,
+            CompareFormat::Html => shown::html(comparison, groups)?,
+        };
+        to.write_all(text.as_bytes())
+    })
+}
+
+/// What the conditions make of it. One that holds counts for more than one that
+/// nothing was told about.
+fn judge(args: &CompareArgs, comparison: &Comparison, people: Stream) -> Result<Exit, Error> {
+    let mut untold = None;
+    for condition in &args.fail_on {
+        match condition.of(comparison, args.strict) {
+            Outcome::Holds { actor, change } => {
+                let whose = actor.map_or(String::new(), |actor| format!(" of {actor}"));
+                let share = change.relative.map_or("from nothing".to_owned(), |share| {
+                    format!(
+                        "{}{}",
+                        if share > 0.0 { "+" } else { "" },
+                        units::percent(share)
+                    )
+                });
+                people.print(&format!(
+                    "--fail-on '{condition}' holds: {}{whose}, {}: {share}\n",
+                    condition.figure.name(),
+                    change.group
+                ));
+                return Ok(Exit::ConditionHeld);
+            }
+            Outcome::Untold => untold = untold.or(Some(condition)),
+            Outcome::Fails => {}
+        }
+    }
+    match untold {
+        Some(condition) => Err(Error::Unqualified(nothing_told(condition))),
+        None => Ok(Exit::Done),
+    }
+}
+
+fn nothing_told(condition: &ChangeCondition) -> String {
+    format!(
+        "the runs don't tell how {} changed; '--fail-on {condition}' needs it measured in both, and \
+         what happens once in a run (max, deletion) in repeats of it",
+        condition.figure.name()
+    )
+}

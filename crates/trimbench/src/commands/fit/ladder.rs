@@ -1,0 +1,166 @@
+//! Climbing a ladder: its runs, one after the other.
+
+use std::sync::atomic::AtomicBool;
+
+use bench::plan::Place;
+use bench::{BenchError, Claimed, Outcome, Survey};
+use record::RunRecord;
+use record::as_drive::slower;
+use record::{DiscardSetting, EndReason, RecordWriter};
+use ssd::fit::{Fit, FitError};
+use units::names;
+
+use super::plans::{self, Ladder, Rung};
+use crate::commands::fit::args::FitArgs;
+use crate::console::{self, Stream};
+use crate::exit::Error;
+use crate::run_progress::{self, Progress};
+use crate::signals;
+
+/// How far a ladder was climbed.
+pub(super) enum Climbed {
+    /// To its end: a record of each run.
+    Whole(Vec<RunRecord>),
+    /// Only said what it would do.
+    Described,
+    /// Somebody stopped it.
+    Interrupted,
+}
+
+/// Climbs the ladder of a place.
+pub(super) fn climb(place: &Place, args: &FitArgs, people: Stream) -> Result<Climbed, Error> {
+    if let (Place::Directory(directory), false) = (place, args.dry_run) {
+        for found in bench::sweep(directory).unwrap_or_default() {
+            Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));
+        }
+    }
+    let survey = crate::simulated::joined(Survey::of(place)?, args.dry_run);
+    if let DiscardSetting::Off | DiscardSetting::Unsupported = survey.target.discard {
+        let why = match survey.warnings.is_empty() {
+            true => "no discards are sent there".to_owned(),
+            false => survey.warnings.join("; "),
+        };
+        return Err(Error::Usage(format!("there is nothing to fit: {why}")));
+    }
+    let times = slower(&survey.devices).map_err(super::no_one_time)?;
+    let times = times.map_or(1.0, |slower| slower.times);
+    let ladder = plans::of(&survey, &args.sizes, args.space, times)?;
+    for rung in &ladder.quiet {
+        bench::preflight(&rung.plan, &survey)?;
+    }
+    people.print(&intentions(&ladder, &survey));
+    if args.dry_run {
+        return Ok(Climbed::Described);
+    }
+    let stop =
+        signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    let mut climb = Climb {
+        survey: &survey,
+        people,
+        stop: &stop,
+        records: Vec::new(),
+    };
+    let all = ladder.quiet.len() + 1;
+    for (i, rung) in ladder.quiet.iter().enumerate() {
+        if !climb.step(&format!("{} of {all}", i + 1), rung)? {
+            return Ok(Climbed::Interrupted);
+        }
+    }
+    for _ in 0..plans::MORE {
+        let seen = climb.seen()?;
+        let Some((point, rung)) = ladder.again(&seen) else {
+            break;
+        };
+        let off = point.service_us.half_width() / point.service_us.value;
+        let why = format!(
+            "Once more, for a discard of {} is only known to {}",
+            point.size(),
+            units::percent(off)
+        );
+        if !climb.step(&why, rung)? {
+            return Ok(Climbed::Interrupted);
+        }
+    }
+    let last = ladder.loaded(&survey, &climb.seen()?);
+    if !climb.step(&format!("{all} of {all}"), &last)? {
+        return Ok(Climbed::Interrupted);
+    }
+    people.print("\n");
+    Ok(Climbed::Whole(climb.records))
+}
+
+/// A ladder that is being climbed.
+struct Climb<'a> {
+    survey: &'a Survey,
+    people: Stream,
+    stop: &'a AtomicBool,
+    records: Vec<RunRecord>,
+}
+
+impl Climb<'_> {
+    /// One run more. `false`: somebody stopped it.
+    fn step(&mut self, which: &str, rung: &Rung) -> Result<bool, Error> {
+        self.people.print(&format!("{which}: {}\n", rung.about));
+        let Outcome { record, error } = perform(rung, self.survey, self.stop)?;
+        let whole = ended(&record, error)?;
+        self.records.push(record);
+        Ok(whole)
+    }
+
+    fn seen(&self) -> Result<Fit, FitError> {
+        ssd::fit::fit(&self.records.iter().collect::<Vec<_>>())
+    }
+}
+
+fn perform(rung: &Rung, survey: &Survey, stop: &AtomicBool) -> Result<Outcome, BenchError> {
+    let mut progress = Progress::new(true, rung.plan.timing.interval);
+    let outcome = Claimed::claim(&rung.plan, survey)?.perform(
+        None::<RecordWriter<std::fs::File>>,
+        &mut progress,
+        stop,
+    );
+    progress.end();
+    outcome
+}
+
+/// Whether a run went to its end; `false`: somebody stopped it.
+fn ended(record: &RunRecord, error: Option<BenchError>) -> Result<bool, Error> {
+    let interrupted = record
+        .end
+        .as_ref()
+        .is_none_or(|end| end.reason == EndReason::Interrupted);
+    match (error, interrupted) {
+        (None, false) => Ok(true),
+        (Some(error), false) => Err(error.into()),
+        (error, true) => {
+            if let Some(error) = error {
+                console::error(&error.into());
+            }
+            Stream::Err.print("trimbench: interrupted; what it had made is removed\n");
+            Ok(false)
+        }
+    }
+}
+
+fn intentions(ladder: &Ladder, survey: &Survey) -> String {
+    let quiet = &ladder.quiet;
+    let sizes = quiet.iter().filter_map(|rung| rung.plan.deletion.as_ref());
+    let sizes = sizes.map(|deletion| deletion.size_bytes);
+    let largest = sizes.clone().max().unwrap_or(0);
+    let all = sizes.fold(ladder.space, u64::saturating_add);
+    let most = all.saturating_add(largest.saturating_mul(plans::MORE as u64));
+    let what = match survey.place {
+        Place::Directory(_) => "deletes files in",
+        Place::Device { .. } => "overwrites and discards data on",
+    };
+    format!(
+        "Writes and {what} {}: {} runs, and up to {} more where the ladder's ends aren't sure; at most \
+         {} at once, about {} in all, and {} with those. What it makes is removed.\n\n",
+        names::shown(survey.place.path()),
+        quiet.len() + 1,
+        plans::MORE,
+        units::bytes(ladder.space),
+        units::bytes(all),
+        units::bytes(most),
+    )
+}

@@ -1,0 +1,107 @@
+//! `trimbench fit`.
+
+pub(crate) mod args;
+mod ladder;
+mod made;
+mod plans;
+mod table;
+
+use bench::plan::Place;
+use record::RunRecord;
+use record::as_drive::{NotSlowed, slower};
+use ssd::fit::FitError;
+use units::names;
+
+use crate::commands::fit::args::FitArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::input;
+use crate::output::Sink;
+
+/// Carries out the command.
+pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
+    let card_to_stdout = args.output.as_ref().is_some_and(|p| p.as_os_str() == "-");
+    let people = if card_to_stdout {
+        Stream::Err
+    } else {
+        Stream::Out
+    };
+    let place = place(args)?;
+    if args.dry_run && place.is_none() {
+        return Err(Error::Usage(
+            "--dry-run: records are only read; give a directory or a --device to try".into(),
+        ));
+    }
+    let mut card = match &args.output {
+        Some(_) if card_to_stdout => Some(Sink::standard()),
+        Some(path) => {
+            let sink = Sink::file(path)?;
+            if args.paths.iter().any(|record| sink.is(record)) {
+                return Err(Error::Usage(format!(
+                    "--output {}: is one of the records; give the card another name",
+                    names::shown(path)
+                )));
+            }
+            Some(sink)
+        }
+        None => None,
+    };
+    let records: Vec<RunRecord> = match &place {
+        Some(place) => match ladder::climb(place, args, people)? {
+            ladder::Climbed::Whole(records) => records,
+            ladder::Climbed::Described => return Ok(Exit::Done),
+            ladder::Climbed::Interrupted => return Ok(Exit::Interrupted),
+        },
+        None => {
+            let read = |path| in_one_time(input::read(path)?.record);
+            let paths = args.paths.iter();
+            paths.map(|path| read(path)).collect::<Result<_, Error>>()?
+        }
+    };
+    let all: Vec<&RunRecord> = records.iter().collect();
+    let fit = ssd::fit::fit(&all)?;
+    people.print(&table::of(&fit, &made::devices(&all)));
+    if let Some(card) = &mut card {
+        let text = fit.card(&made::of(&all, args.name.as_deref()))?.to_string();
+        card.write(|to| to.write_all(text.as_bytes()))?;
+        if let (Some(path), false) = (&args.output, card_to_stdout) {
+            people.print(&format!(
+                "\nThe device card is in {0}; a drive that behaves so: trimbench lab up NAME --profile {0}\n",
+                made::as_profile(path)
+            ));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A record in one time, which a card can be made of: simulated drives may be slower,
+/// or faster, than what they stand for.
+fn in_one_time(record: RunRecord) -> Result<RunRecord, Error> {
+    slower(&record.head.devices)
+        .map(|_| record)
+        .map_err(no_one_time)
+}
+
+fn no_one_time(why: NotSlowed) -> Error {
+    Error::Usage(FitError::from(why).to_string())
+}
+
+/// Where to climb a ladder; `None` where records are given.
+fn place(args: &FitArgs) -> Result<Option<Place>, Error> {
+    if let Some(path) = &args.device {
+        return Ok(Some(Place::Device {
+            path: path.clone(),
+            overwrite: args.overwrite_signature.clone(),
+        }));
+    }
+    match &args.paths[..] {
+        [path] if path.is_dir() => Ok(Some(Place::Directory(path.clone()))),
+        paths => match paths.iter().find(|path| path.is_dir()) {
+            Some(path) => Err(Error::Usage(format!(
+                "{}: is a directory; give one alone to try it, or records alone",
+                names::shown(path)
+            ))),
+            None => Ok(None),
+        },
+    }
+}

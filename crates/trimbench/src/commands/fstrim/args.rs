@@ -1,0 +1,139 @@
+//! The options of `trimbench fstrim`: fstrim's, and what may be felt.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+use crate::goal::{GOALS, GoalArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench fstrim /                      others lose at most 10 % of their
+                                          throughput
+  trimbench fstrim /data --max-latency 5ms
+                                          others wait at most 5 ms longer
+  trimbench fstrim --all --slowdown 5%    whatever is mounted and can be trimmed
+  trimbench fstrim --resume /data         go on where it was interrupted
+  trimbench fstrim --fstab --dry-run      what it would trim, and how
+  trimbench fstrim --install-timer --slowdown 5%
+                                          every week, instead of the
+                                          distribution's fstrim.timer
+
+It trims window by window. Interrupted by Ctrl-C, SIGTERM or a power failure, it
+can be gone on with: how far it came is kept in /var/lib/trimbench/fstrim
+($XDG_STATE_HOME/trimbench/fstrim if not root) until it is done. The kernel ends
+a window that is under way after the free extent at which it is.
+
+Exit codes: 0 done, 1 failed or not supported, 2 usage, 3 all is trimmed and a
+goal that you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129
+(SIGHUP); of --all, --fstab and --listed-in 0 all done or not supported, 32 all
+failed, 64 some failed. A table without entries is no failure: nothing is
+trimmed, and that is printed. As fstrim, it takes mount points, not devices.";
+
+/// Arguments of `trimbench fstrim`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = EXAMPLES,
+    args_override_self = true,
+    group = ArgGroup::new("which")
+        .args(["mounts", "all", "fstab", "listed_in"])
+        .required(false)
+)]
+pub struct FstrimArgs {
+    /// Where the file systems are mounted
+    #[arg(
+        value_name = "MOUNT",
+        required_unless_present_any = ["all", "fstab", "listed_in", "install_timer"]
+    )]
+    pub mounts: Vec<PathBuf>,
+
+    /// Trim all that is mounted, writable, and on devices that take discards
+    #[arg(short, long)]
+    pub all: bool,
+    /// Of these, trim what /etc/fstab lists, and the root file system
+    #[arg(short = 'A', long)]
+    pub fstab: bool,
+    /// The same of the first of these files (with colons between them) that lists any
+    #[arg(short = 'I', long, value_name = "FILES")]
+    pub listed_in: Option<String>,
+    /// Only file systems of these types; `no` before the list or a type excludes
+    #[arg(short, long, value_name = "TYPES", conflicts_with = "mounts")]
+    pub types: Option<String>,
+
+    /// Where to begin, in bytes of the file system
+    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    pub offset: u64,
+    /// How much of it to look at [default: all]
+    #[arg(short, long, value_name = "SIZE", value_parser = length)]
+    pub length: Option<u64>,
+    /// Leave free extents alone that are shorter than this
+    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    pub minimum: u64,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its own say it")]
+    pub goal: GoalArgs,
+    /// Trim so much each second, whatever the drive does
+    #[arg(
+        long,
+        help_heading = GOALS,
+        value_name = "RATE",
+        value_parser = rate,
+        conflicts_with_all = ["slowdown", "max_latency", "deadline"]
+    )]
+    pub rate: Option<u64>,
+
+    /// Go on where an interrupted trim of the same file system, or the same part of it, stopped
+    #[arg(long)]
+    pub resume: bool,
+    /// Say what would be trimmed, and stop
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Write what it came to as JSON: what was trimmed, what others lost, whether the goal was met
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "install_timer"])]
+    pub json: Option<PathBuf>,
+    /// Say how much was trimmed, as fstrim does
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Say nothing but what failed
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// What can't be trimmed is no failure, and nothing is said of it
+    #[arg(long)]
+    pub quiet_unsupported: bool,
+
+    /// Write a service and a timer of systemd that do this every week
+    #[arg(long, help_heading = "Every week", conflicts_with = "resume")]
+    pub install_timer: bool,
+    /// Replace a timer that is there with other options, and run trimbench from where it is: a
+    /// build folder, or a place that others can write to
+    #[arg(long, help_heading = "Every week", requires = "install_timer")]
+    pub force: bool,
+    /// Where to write them
+    #[arg(
+        long,
+        help_heading = "Every week",
+        value_name = "DIR",
+        default_value = "/etc/systemd/system",
+        requires = "install_timer"
+    )]
+    pub unit_dir: PathBuf,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text).map_err(|error| error.to_string())
+}
+
+fn length(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("must be above 0".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    match units::parse_byte_rate(text).map_err(|error| error.to_string())? {
+        0 => Err("must be above 0".to_owned()),
+        bytes => Ok(bytes),
+    }
+}

@@ -1,0 +1,217 @@
+//! Writes the service and the timer.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use units::names::{harmless, quoted, shown};
+
+use super::program;
+use super::unit_files::{MARK, NAME, service, timer};
+use crate::commands::fstrim::args::FstrimArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::goal::GoalArgs;
+use crate::goal::in_shell;
+
+/// What a timer trims if nothing else is named: what the distributions' does.
+const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
+
+/// Is there while systemd runs: sd_booted(3).
+const SYSTEMD: &str = "/run/systemd/system";
+
+/// Writes both, or shows them.
+pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
+    if let Some(name) = &args.goal.profile {
+        // Better now than every week.
+        crate::card::named(name)?;
+    }
+    let program = std::env::current_exe()
+        .map_err(|error| Error::Usage(format!("where trimbench is can't be told: {error}")))?;
+    let command = command(args, &program)?;
+    let units = [
+        (path(args, "service"), service(&command)),
+        (path(args, "timer"), timer()),
+    ];
+    if args.dry_run {
+        for (path, text) in &units {
+            Stream::Out.print(&format!("# {}\n{text}\n", shown(path)));
+        }
+        return Ok(Exit::Done);
+    }
+    let mut changes = String::new();
+    for (path, text) in &units {
+        match there(path)? {
+            There::Nothing => {}
+            There::Ours(old) => changes += &difference(path, &old, text),
+            There::Others => {
+                return Err(Error::Usage(format!(
+                    "{} is there and wasn't written by trimbench: it is left as it is; remove it, \
+                     or give another --unit-dir",
+                    shown(path)
+                )));
+            }
+        }
+    }
+    if !args.force {
+        if let Some(why) = program::unfit(&program) {
+            return Err(Error::Usage(format!(
+                "the timer would run {}, and {why}; install trimbench (e.g. into /usr/local/bin) \
+                 and run it from there, or give --force",
+                shown(&program)
+            )));
+        }
+        if !changes.is_empty() {
+            return Err(Error::Usage(format!(
+                "a timer is there already, and this would change it:\n{changes}give all its \
+                 options again, or give --force to replace it"
+            )));
+        }
+    }
+    for (path, text) in &units {
+        let put = linux::files::replace(path, text.as_bytes(), 0o644);
+        put.map_err(|source| Error::OutputWrite {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    let written: Vec<String> = units.iter().map(|(path, _)| shown(path)).collect();
+    if !changes.is_empty() {
+        Stream::Out.print(&format!("Changed:\n{changes}"));
+    }
+    Stream::Out.print(&format!(
+        "Wrote {}.\nEvery week it runs:{}\nTo use the timer instead of the distribution's:\n  \
+         systemctl daemon-reload\n  \
+         systemctl disable --now fstrim.timer\n  \
+         systemctl enable --now {NAME}.timer\n",
+        written.join(" and "),
+        in_shell(&command)
+    ));
+    if !Path::new(SYSTEMD).is_dir() {
+        Stream::Err.print(
+            "trimbench fstrim: systemd is not running here, so nothing starts the timer; have \
+             another scheduler (cron) run the command above\n",
+        );
+    }
+    Ok(Exit::Done)
+}
+
+/// What a unit's place holds.
+enum There {
+    Nothing,
+    /// A unit that trimbench wrote, and its text.
+    Ours(String),
+    Others,
+}
+
+/// The lines that differ, `-` before the old and `+` before the new; nothing if none do.
+fn difference(path: &Path, old: &str, new: &str) -> String {
+    let only = |sign: char, these: &str, those: &str| -> String {
+        let missing = these
+            .lines()
+            .filter(|line| !those.lines().any(|l| l == *line));
+        missing
+            .map(|line| format!("  {sign} {}\n", harmless(line)))
+            .collect()
+    };
+    let lines = only('-', old, new) + &only('+', new, old);
+    match lines.is_empty() {
+        true => lines,
+        false => format!("  {}\n{lines}", shown(path)),
+    }
+}
+
+fn path(args: &FstrimArgs, kind: &str) -> PathBuf {
+    args.unit_dir.join(format!("{NAME}.{kind}"))
+}
+
+/// What is at a unit's place.
+fn there(path: &Path) -> Result<There, Error> {
+    let failed = |source: io::Error| Error::OutputOpen {
+        path: path.to_owned(),
+        source,
+    };
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(There::Nothing),
+        Err(error) => Err(failed(error)),
+        // A mask is a link to /dev/null.
+        Ok(found) if !found.is_file() => Ok(There::Others),
+        Ok(_) => {
+            let text = fs::read(path).map_err(failed)?;
+            let text = String::from_utf8_lossy(&text).into_owned();
+            Ok(match text.starts_with(MARK) {
+                true => There::Ours(text),
+                false => There::Others,
+            })
+        }
+    }
+}
+
+/// The same as was asked for, but gone on with where the last one was stopped.
+fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
+    let absolute = |path: &Path| {
+        let refused = |why: &str| Error::Usage(format!("{}: {why}", quoted(path)));
+        let absolute = std::path::absolute(path).map_err(|error| refused(&error.to_string()))?;
+        // Another character in the place of a byte would make another path of it.
+        let text = absolute.to_str().map(str::to_owned);
+        text.ok_or_else(|| refused("not UTF-8, so no unit can name it"))
+    };
+    let mut words = vec![absolute(program)?, "fstrim".to_owned()];
+    let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
+    match (&args.listed_in, args.all, args.fstab) {
+        (Some(files), ..) => {
+            let files = files.split(':').filter(|file| !file.is_empty());
+            let files: Result<Vec<String>, Error> =
+                files.map(|file| absolute(Path::new(file))).collect();
+            add("listed-in", files?.join(":"));
+        }
+        (_, true, _) => add("listed-in", reclaim::trim::MOUNTED.to_owned()),
+        (_, _, true) => add("listed-in", reclaim::trim::FSTAB.to_owned()),
+        _ if args.mounts.is_empty() => add("listed-in", LISTED.to_owned()),
+        _ => {}
+    }
+    if let Some(rate) = args.rate {
+        add("rate", rate.to_string());
+    }
+    if let Some(types) = &args.types {
+        add("types", types.clone());
+    }
+    if args.offset > 0 {
+        add("offset", args.offset.to_string());
+    }
+    if let Some(length) = args.length {
+        add("length", length.to_string());
+    }
+    if args.minimum > 0 {
+        add("minimum", args.minimum.to_string());
+    }
+    let profile = match &args.goal.profile {
+        Some(name) if name.contains('/') || name.ends_with(".toml") => {
+            Some(absolute(Path::new(name))?)
+        }
+        name => name.clone(),
+    };
+    let goal = GoalArgs {
+        // Also where it is the default, which another version may have another of.
+        slowdown: args.rate.is_none().then(|| args.goal.goal().slowdown),
+        max_latency: args.goal.max_latency,
+        deadline: args.goal.deadline,
+        profile,
+    };
+    words.extend(goal.given());
+    for word in ["--resume", "--quiet-unsupported", "--verbose"] {
+        words.push(word.to_owned());
+    }
+    for mount in &args.mounts {
+        words.push(absolute(mount)?);
+    }
+    // The end of a line would be the end of the command, and the rest another setting.
+    let odd = |word: &&String| word.chars().any(char::is_control);
+    if let Some(word) = words.iter().find(odd) {
+        return Err(Error::Usage(format!(
+            "{}: holds a control character, so no unit can name it",
+            quoted(Path::new(word))
+        )));
+    }
+    Ok(words)
+}

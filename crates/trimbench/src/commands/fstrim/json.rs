@@ -1,0 +1,55 @@
+//! What a trim came to, as JSON: `trimbench.fstrim/1`.
+
+use pace::Policy;
+use reclaim::trim::{Selected, Trimmed};
+use serde_json::{Value, json};
+
+use super::Came;
+use crate::commands::fstrim::args::FstrimArgs;
+use crate::exit::Exit;
+use crate::interference::json as interference;
+
+pub(super) fn of(file_systems: Vec<Value>, policy: &Policy, exit: Exit) -> Value {
+    let result = match exit {
+        Exit::Done | Exit::ConditionHeld => "done",
+        Exit::Interrupted => "interrupted",
+        _ => "failed",
+    };
+    json!({
+        "schema": "trimbench.fstrim/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "result": result,
+        "exit_code": exit.code(),
+        "pacing": interference::policy(policy),
+        "file_systems": file_systems,
+    })
+}
+
+/// What came of one.
+pub(super) fn file_system(one: &Selected, came: &Came, args: &FstrimArgs) -> Value {
+    let (result, error, trimmed) = match came {
+        Came::Looked => ("looked-at", None, None),
+        Came::Trimmed(trimmed) if trimmed.stopped.is_some() => ("interrupted", None, Some(trimmed)),
+        Came::Trimmed(trimmed) => ("done", None, Some(trimmed)),
+        Came::Unsupported(why) => ("unsupported", Some(why), None),
+        Came::Failed(why) => ("failed", Some(why), None),
+        Came::Interrupted => ("interrupted", None, None),
+    };
+    json!({
+        "path": one.path.to_string_lossy().into_owned(),
+        "result": result,
+        "error": error,
+        "trim": trimmed.map(|trimmed| trim(trimmed, args)),
+    })
+}
+
+fn trim(trimmed: &Trimmed, args: &FstrimArgs) -> Value {
+    let mut value = interference::measured(&trimmed.felt, &args.goal);
+    let progress = &trimmed.progress;
+    value["trimmed_bytes"] = trimmed.bytes.into();
+    value["trimmed_now_bytes"] = progress.trimmed_bytes.into();
+    value["looked_at_bytes"] = progress.looked_bytes.into();
+    value["total_bytes"] = progress.total_bytes.into();
+    value["windows"] = progress.windows.into();
+    value
+}

@@ -1,0 +1,276 @@
+//! What is said of a trim: how far it is, what was trimmed, what others felt.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reclaim::freer::Felt;
+use reclaim::trim::{Selected, TrimProgress, Trimmed};
+use units::names::{quoted, shown};
+
+use crate::commands::fstrim::args::FstrimArgs;
+use crate::console::Stream;
+use crate::status_line::Live;
+use crate::{goal, interference};
+
+/// Tells, and stops when somebody presses Ctrl-C.
+pub(super) struct Told {
+    quiet: bool,
+    path: PathBuf,
+    live: Live,
+}
+
+impl Told {
+    pub(super) fn new(args: &FstrimArgs) -> Told {
+        Told {
+            quiet: args.quiet,
+            path: PathBuf::new(),
+            live: Live::new("trimbench fstrim"),
+        }
+    }
+
+    /// Of another file system from now on.
+    pub(super) fn begin(&mut self, path: &Path) {
+        self.path = path.to_owned();
+        self.live.restart();
+    }
+
+    /// Removes the live line.
+    pub(super) fn end(&mut self) {
+        self.live.end();
+    }
+
+    pub(super) fn tick(&mut self, progress: &TrimProgress, stop: &AtomicBool) -> ControlFlow<()> {
+        if !self.quiet {
+            let path = &self.path;
+            self.live
+                .show(|elapsed| format!("{}: {}", shown(path), line(progress, elapsed)));
+        }
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    pub(super) fn note(&self, text: &str) {
+        if !self.quiet {
+            self.failed(text);
+        }
+    }
+
+    pub(super) fn failed(&self, text: &str) {
+        self.live
+            .print(Stream::Err, &format!("trimbench fstrim: {text}\n"));
+    }
+
+    /// How it ended.
+    pub(super) fn trimmed(&self, one: &Selected, trimmed: &Trimmed, args: &FstrimArgs) {
+        if args.verbose && trimmed.stopped.is_none() {
+            Stream::Out.print(&as_fstrim(one, trimmed.bytes));
+        }
+        if !args.quiet {
+            self.note(&format!("{}: {}", shown(&one.path), felt(trimmed)));
+            for goal in interference::goals(&trimmed.felt) {
+                self.note(&format!("{}: {goal}", shown(&one.path)));
+            }
+        }
+        if let Some(kept) = &trimmed.kept {
+            self.note(&format!(
+                "{}: it is done, but what was noted stays: {kept}; remove it, or the next --resume \
+                 goes on there",
+                shown(&one.path)
+            ));
+        }
+        if trimmed.stopped.is_some() {
+            self.failed(&stopped(&one.path, trimmed, args));
+        }
+    }
+}
+
+/// fstrim's own line.
+fn as_fstrim(one: &Selected, bytes: u64) -> String {
+    let on = match one.source.as_str() {
+        "" => String::new(),
+        source => format!(" on {source}"),
+    };
+    format!(
+        "{}: {} ({bytes} bytes) trimmed{on}\n",
+        shown(&one.path),
+        units::bytes(bytes)
+    )
+}
+
+/// Where it stopped, and how to go on.
+fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
+    let progress = &trimmed.progress;
+    let share = progress.looked_bytes as f64 / progress.total_bytes.max(1) as f64;
+    let on = match trimmed.noted {
+        true => format!(
+            "go on with: trimbench fstrim --resume{} {}",
+            goal::in_shell(&given(args)),
+            quoted(path)
+        ),
+        false => "how far it came could not be kept".to_owned(),
+    };
+    format!(
+        "{}: interrupted at {} of {} ({}); {on}",
+        shown(path),
+        units::bytes(progress.looked_bytes),
+        units::bytes(progress.total_bytes),
+        units::percent(share),
+    )
+}
+
+/// The options of which part was asked for, for that alone is gone on with; and of how fast.
+fn given(args: &FstrimArgs) -> Vec<String> {
+    let part = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
+    let all = [
+        ("offset", part(args.offset)),
+        ("length", args.length),
+        ("minimum", part(args.minimum)),
+        ("rate", args.rate),
+    ];
+    all.into_iter()
+        .filter_map(|(name, bytes)| Some(format!("--{name}={}", bytes?)))
+        .chain(args.goal.given())
+        .collect()
+}
+
+/// So long it must have gone on for an estimate of the rest.
+const ESTIMATED: Duration = Duration::from_secs(3);
+
+/// How far it is, in words.
+fn line(progress: &TrimProgress, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(1e-9);
+    let looked = progress.looked_bytes;
+    let mut parts = vec![
+        format!(
+            "{} of {} looked at",
+            units::bytes(looked),
+            units::bytes(progress.total_bytes)
+        ),
+        format!("{} trimmed", units::bytes(progress.trimmed_bytes)),
+        units::byte_rate(progress.trimmed_bytes as f64 / seconds),
+        counted(progress.windows, "window"),
+    ];
+    if progress.debt_bytes > 0 {
+        parts.push(format!("{} to discard", units::bytes(progress.debt_bytes)));
+    }
+    if let Some(added) = progress.added_latency {
+        let added = units::latency_us(added.as_secs_f64() * 1e6);
+        parts.push(format!("others wait {added} longer"));
+    }
+    let per_s = progress.looked_now_bytes as f64 / seconds;
+    let left = progress.total_bytes.saturating_sub(looked);
+    if left > 0 && per_s >= 1.0 && elapsed >= ESTIMATED {
+        parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
+    }
+    parts.join(", ")
+}
+
+/// What a trim came to, in a sentence.
+fn felt(trimmed: &Trimmed) -> String {
+    let felt = &trimmed.felt;
+    let progress = &trimmed.progress;
+    format!(
+        "trimmed {} in {} and {}, {}; {}",
+        units::bytes(progress.trimmed_bytes),
+        counted(progress.windows, "window"),
+        units::seconds(felt.elapsed.as_secs_f64()),
+        discarded(felt),
+        interference::lost(felt),
+    )
+}
+
+/// How much was discarded of what was trimmed: others discard meanwhile, and a file of our
+/// own goes.
+fn discarded(felt: &Felt) -> String {
+    let own = felt.observed.as_ref().map(|observed| observed.own.bytes);
+    match own {
+        Some(0) => "nothing of it was discarded".to_owned(),
+        _ => format!(
+            "{} discarded in {}",
+            units::bytes(felt.discarded),
+            counted(felt.discards, "discard")
+        ),
+    }
+}
+
+/// So many of them: `1 window`, `2,000 windows`.
+fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", units::count(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn parsed(words: &[&str]) -> Box<FstrimArgs> {
+        let all = [&["trimbench", "fstrim", "/data"], words].concat();
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Fstrim(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_given_is_read_as_the_same() {
+        for (words, expected) in [
+            (
+                &["--offset", "4k", "--rate", "300M/s"][..],
+                &["--offset=4096", "--rate=314572800"][..],
+            ),
+            (
+                &["--deadline", "20m", "--slowdown", "5%", "--minimum", "1M"],
+                &["--minimum=1048576", "--slowdown=5%", "--deadline=20m"],
+            ),
+            (&["--profile", "870-evo"], &["--profile=870-evo"]),
+            (&["--verbose", "--resume"], &[]),
+        ] {
+            let once = given(&parsed(words));
+            assert_eq!(once, expected, "{words:?}");
+            let again: Vec<&str> = once.iter().map(String::as_str).collect();
+            assert_eq!(given(&parsed(&again)), once);
+        }
+    }
+
+    #[test]
+    fn it_says_how_far_how_fast_and_how_long() {
+        let progress = TrimProgress {
+            looked_bytes: 3 << 30,
+            total_bytes: 4 << 30,
+            looked_now_bytes: 1 << 30,
+            trimmed_bytes: 512 << 20,
+            windows: 24,
+            debt_bytes: 0,
+            added_latency: Some(Duration::from_millis(2)),
+        };
+        let text = line(&progress, Duration::from_secs(10));
+        for part in [
+            "3.0 GiB of 4.0 GiB looked at",
+            ", 512 MiB trimmed",
+            "24 windows",
+            "others wait 2.0 ms longer",
+            "10.0 s left",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_verbose_line_is_fstrims() {
+        let one = Selected {
+            path: PathBuf::from("/data"),
+            source: "/dev/sda1".to_owned(),
+        };
+        assert_eq!(
+            as_fstrim(&one, 1 << 30),
+            "/data: 1.0 GiB (1073741824 bytes) trimmed on /dev/sda1\n"
+        );
+    }
+}

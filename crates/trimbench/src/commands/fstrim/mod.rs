@@ -1,0 +1,227 @@
+//! `trimbench fstrim`.
+
+pub(crate) mod args;
+mod install;
+mod json;
+mod messages;
+mod program;
+mod unit_files;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linux::mounts::Mount;
+use pace::Policy;
+use reclaim::freer::FreerOptions;
+use reclaim::trim::{
+    Asked, FSTAB, MOUNTED, Selected, Survey, Trim, TrimError, Trimmed, select, state_directory,
+};
+use ssd::Card;
+
+use units::names;
+
+use crate::commands::fstrim::args::FstrimArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::output::Output;
+use crate::{interference, signals};
+use messages::Told;
+
+/// A piece of what is trimmed at a given rate: so many a second.
+const PIECES_PER_S: u64 = 10;
+
+/// What came of one file system.
+enum Came {
+    /// Nothing was to be trimmed: it was looked at only.
+    Looked,
+    Trimmed(Box<Trimmed>),
+    /// With the message.
+    Unsupported(String),
+    Failed(String),
+    Interrupted,
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
+    if args.install_timer {
+        return install::install(args);
+    }
+    let card = args
+        .goal
+        .profile
+        .as_deref()
+        .map(crate::card::named)
+        .transpose()?;
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let many = args.mounts.is_empty();
+    let selected = match many {
+        true => listed(args)?,
+        false => args.mounts.iter().map(|path| named(path)).collect(),
+    };
+    let file = args.json.as_deref().map(Output::open).transpose()?;
+    let mut told = Told::new(args);
+    if many && selected.is_empty() && !args.quiet {
+        told.note("no file system that is listed can be trimmed");
+    }
+    let mut sums = Sums::default();
+    for one in &selected {
+        if stop.load(Ordering::Relaxed) {
+            sums.interrupted = true;
+        }
+        // It is long since it was listed, where many are trimmed.
+        if sums.interrupted || many && is_gone(&one.path) {
+            continue;
+        }
+        let came = trim(one, args, card.as_ref(), &stop, &mut told);
+        sums.add(&came, args, many);
+        sums.all.push(json::file_system(one, &came, args));
+    }
+    let exit = sums.exit(many);
+    if let Some(file) = file {
+        file.json(&json::of(sums.all, &policy(args), exit))?;
+    }
+    Ok(exit)
+}
+
+/// What came of all file systems together.
+#[derive(Default)]
+struct Sums {
+    done: usize,
+    failed: usize,
+    interrupted: bool,
+    /// A goal that was given was missed.
+    missed: bool,
+    all: Vec<serde_json::Value>,
+}
+
+impl Sums {
+    fn add(&mut self, came: &Came, args: &FstrimArgs, many: bool) {
+        match came {
+            Came::Looked => self.done += 1,
+            Came::Trimmed(trimmed) => {
+                self.interrupted |= trimmed.stopped.is_some();
+                self.missed |= interference::is_missed(&trimmed.felt, &args.goal);
+                self.done += 1;
+            }
+            Came::Unsupported(_) if many || args.quiet_unsupported => self.done += 1,
+            Came::Failed(_) | Came::Unsupported(_) => self.failed += 1,
+            Came::Interrupted => self.interrupted = true,
+        }
+    }
+
+    fn exit(&self, many: bool) -> Exit {
+        match (many, self.done, self.failed) {
+            _ if self.interrupted => Exit::Interrupted,
+            (_, _, 0) if self.missed => Exit::ConditionHeld,
+            (_, _, 0) => Exit::Done,
+            (false, ..) => Exit::Failed,
+            (true, 0, _) => Exit::AllFailed,
+            (true, ..) => Exit::SomeFailed,
+        }
+    }
+}
+
+/// Whether nothing is mounted there any more: what is there now is another file system's.
+fn is_gone(path: &Path) -> bool {
+    let place = path.canonicalize().ok();
+    let mount = place.as_ref().and_then(|place| Mount::of(place).ok());
+    mount.is_none_or(|mount| Some(mount.mount_point) != place)
+}
+
+fn named(path: &Path) -> Selected {
+    Selected {
+        path: path.to_owned(),
+        source: String::new(),
+    }
+}
+
+/// What the tables list.
+fn listed(args: &FstrimArgs) -> Result<Vec<Selected>, Error> {
+    let files = match &args.listed_in {
+        Some(files) => files.as_str(),
+        None if args.fstab => FSTAB,
+        None => MOUNTED,
+    };
+    select(files, args.types.as_deref()).map_err(|error| Error::Usage(error.to_string()))
+}
+
+fn policy(args: &FstrimArgs) -> Policy {
+    match args.rate {
+        Some(bytes_per_s) => Policy::Rate {
+            bytes_per_s: bytes_per_s as f64,
+            piece: (bytes_per_s / PIECES_PER_S).max(1),
+        },
+        None => Policy::Adaptive(args.goal.goal()),
+    }
+}
+
+/// One file system.
+fn trim(
+    one: &Selected,
+    args: &FstrimArgs,
+    card: Option<&Card>,
+    stop: &Arc<AtomicBool>,
+    told: &mut Told,
+) -> Came {
+    told.begin(&one.path);
+    let outcome = trimmed(one, args, card, stop, told);
+    told.end();
+    match outcome {
+        Ok(None) => Came::Looked,
+        Ok(Some(trimmed)) => {
+            told.trimmed(one, &trimmed, args);
+            Came::Trimmed(Box::new(trimmed))
+        }
+        Err(TrimError::Reclaim(reclaim::ReclaimError::Interrupted)) => Came::Interrupted,
+        Err(error) => {
+            let text = error.to_string();
+            let unsupported = matches!(error, TrimError::Unsupported { .. });
+            if !(unsupported && args.quiet_unsupported) {
+                told.failed(&text);
+            }
+            match unsupported {
+                true => Came::Unsupported(text),
+                false => Came::Failed(text),
+            }
+        }
+    }
+}
+
+fn trimmed(
+    one: &Selected,
+    args: &FstrimArgs,
+    card: Option<&Card>,
+    stop: &Arc<AtomicBool>,
+    told: &mut Told,
+) -> Result<Option<Trimmed>, TrimError> {
+    let asked = Asked {
+        offset: args.offset,
+        length: args.length.unwrap_or(u64::MAX),
+        minimum: args.minimum,
+    };
+    let survey = Survey::of(&one.path, asked, state_directory())?;
+    if args.dry_run {
+        let text = format!("{}: {}\n", names::shown(&one.path), survey.intention()?);
+        Stream::Out.print(&text);
+        return Ok(None);
+    }
+    let options = FreerOptions {
+        canary_group: crate::simulated::group_beside(std::slice::from_ref(&one.path)),
+        ..FreerOptions::default()
+    };
+    let trim = Trim::new(survey, policy(args), card, &options, args.resume)?;
+    for note in trim.notes() {
+        told.note(&format!("{}: {note}", names::shown(&one.path)));
+    }
+    if trim.goes_on_from() > 0 {
+        let from = units::bytes(trim.goes_on_from());
+        told.note(&format!(
+            "{}: goes on after {from}",
+            names::shown(&one.path)
+        ));
+    }
+    trim.run(&mut |progress| told.tick(progress, stop))
+        .map(Some)
+}

@@ -1,0 +1,99 @@
+//! The options of `trimbench import`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bench::scenario::values::positive_duration;
+use clap::{Args, ValueEnum};
+
+use super::parsers::{at, members};
+use crate::record_output::Format;
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench import iostat.txt             what `iostat -y -t -x 1` wrote
+  trimbench import fio.json fio_*.log iostat.txt --output run.jsonl
+                                          one record of what ran beside each
+                                          other
+  trimbench import results/2024-06-19     a folder with any of these in it
+  trimbench import iostat.txt --at 30s --members md0=nvme0n1,nvme1n1
+                                          what the log itself can't tell
+  zstdcat old.zst | trimbench import - --format json
+
+What a file is, is told by its content: extended reports of iostat (sysstat 10
+to 12, as text or JSON), fio's JSON and logs, and what a script wrote down that
+ran them and rm. Only names tell which log of fio is which: leave them as fio
+made them (NAME_iops.1.log, NAME_clat_hist.1.log, …).";
+
+/// Arguments of `trimbench import`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ImportArgs {
+    /// Files, or folders with them, that were recorded beside each other; - for standard input
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+
+    /// Write the record to FILE (compressed if it ends in .zst), for `report`, `compare` and `fit`
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// How to show it
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    pub format: Format,
+
+    /// When the deletion began: a time after the log's first interval began (e.g. 30s), or one in
+    /// UTC (2024-06-19T05:02:34Z) [default: found by the first discards that matter]
+    #[arg(long, value_name = "TIME", value_parser = at)]
+    pub at: Option<At>,
+
+    /// What a device is made of, e.g. md0=nvme0n1,nvme1n1; may be repeated [default: those whose
+    /// reads add up to its own]
+    #[arg(long, value_name = "DEV=DEV,DEV", value_parser = members)]
+    pub members: Vec<Members>,
+
+    /// The device whose reads and writes are the foreground; may be repeated [default: all that
+    /// are busy]
+    #[arg(long, value_name = "DEV")]
+    pub device: Vec<String>,
+
+    /// Length of iostat's intervals, where it printed no times (-t), or of the record's, of fio's
+    /// logs alone [default: as the logs tell]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub interval: Option<Duration>,
+
+    /// What to do with iostat's first report, which is of the time since the machine started
+    /// unless iostat had -y [default: look which it is]
+    #[arg(long, value_name = "WHAT")]
+    pub first_report: Option<FirstReport>,
+
+    /// Print only the verdict's sentence
+    #[arg(long, short, conflicts_with = "format")]
+    pub quiet: bool,
+}
+
+/// A moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum At {
+    /// So long after the record's begin.
+    After(Duration),
+    /// Seconds since 1970.
+    Unix(f64),
+}
+
+/// A device that is made of others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Members {
+    /// The whole.
+    pub whole: String,
+    /// Its parts.
+    pub parts: Vec<String>,
+}
+
+/// What to do with iostat's first report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FirstReport {
+    /// It is of an interval
+    Keep,
+    /// Leave it out
+    Drop,
+}

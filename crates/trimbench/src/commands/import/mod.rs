@@ -1,0 +1,264 @@
+//! `trimbench import`.
+
+pub(crate) mod args;
+mod parsers;
+mod texts;
+
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use formats::{Kind, fio, iostat};
+use record::EventKind;
+use record::RunRecord;
+use report::csv::Run;
+use report::seconds::Seconds;
+use units::names;
+
+use crate::commands::import::args::{At, FirstReport, ImportArgs};
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::output::{Output, Sink};
+use crate::record_output::Format;
+use crate::record_output::{self, Shown};
+use crate::verdicts;
+pub(crate) use texts::ImportError;
+use texts::{Text, Texts};
+
+/// Longest text that is read as a whole: fio's JSON, notes.
+const LONGEST: u64 = 256 << 20;
+
+/// Carries out the command.
+pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
+    record_output::refuse_on_terminal(args.format)?;
+    let output = args.output.as_deref().map(open).transpose()?;
+    if let Some(output) = &output
+        && let Some(path) = args.paths.iter().find(|path| output.is(path))
+    {
+        return Err(Error::Usage(format!(
+            "{}: is to be imported and the --output at once; give another file",
+            names::shown(path)
+        )));
+    }
+    let mut texts = Texts::default();
+    for path in &args.paths {
+        texts.take(path)?;
+    }
+    if !args.quiet {
+        for text in &texts.found {
+            Stream::Err.print(&format!("{}: {}\n", text.name, text.kind));
+        }
+        for left_out in &texts.left_out {
+            Stream::Err.print(&format!("{left_out}\n"));
+        }
+    }
+    let material = Material::read(texts.found, args)?;
+    let record = material.record(args)?;
+    show(args, &record)?;
+    if let Some(output) = output {
+        output.whole_record(&record)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn open(path: &Path) -> Result<Output, Error> {
+    if path.as_os_str() == "-" {
+        return Err(Error::Usage(
+            "--output: a record isn't written to standard output; give a file".into(),
+        ));
+    }
+    Output::open(path)
+}
+
+fn show(args: &ImportArgs, record: &RunRecord) -> Result<(), Error> {
+    let verdict = verdicts::verdict(record);
+    if args.quiet {
+        Stream::Out.print(&format!("{}\n", verdict.summary));
+        return Ok(());
+    }
+    // Tables of figures have no place for what is to be known of them.
+    if matches!(args.format, Format::Csv | Format::CsvDevices | Format::Hlog) {
+        let warnings = record
+            .events
+            .iter()
+            .filter(|e| e.kind == EventKind::Warning);
+        for detail in warnings.filter_map(|event| event.detail.as_ref()) {
+            Stream::Err.print(&format!("{detail}\n"));
+        }
+    }
+    let shown = Shown {
+        record,
+        verdict: &verdict,
+        seconds: &Seconds::new(),
+    };
+    let style = Stream::Out.style();
+    Sink::standard().write(|to| shown.write(args.format, Run::Only, &style, to))
+}
+
+/// What the files tell.
+#[derive(Default)]
+struct Material {
+    iostat: Option<(String, iostat::Log)>,
+    notes: Option<(String, iostat::Notes)>,
+    output: Option<fio::Output>,
+    /// Logs by their names, and what one of them is called.
+    series: Vec<fio::FioSeries>,
+}
+
+impl Material {
+    fn read(texts: Vec<Text>, args: &ImportArgs) -> Result<Material, Error> {
+        let mut all = Material::default();
+        let mut logs = Vec::new();
+        for text in texts {
+            match text.kind {
+                Kind::Iostat => {
+                    all.once(all.iostat.as_ref().map(|i| &i.0), &text)?;
+                    let options = iostats(args, args.at.map(moment));
+                    let log = iostat::Log::read(BufReader::new(text.read), &options);
+                    let log = log.map_err(|e| unfit(&text.name, e))?;
+                    all.iostat = Some((text.name, log));
+                }
+                Kind::Notes => {
+                    all.once(all.notes.as_ref().map(|n| &n.0), &text)?;
+                    let notes = iostat::Notes::parse(&whole(&text.name, text.read)?);
+                    all.notes = Some((text.name, notes));
+                }
+                Kind::FioJson => {
+                    let printed = fio::Output::parse(&whole(&text.name, text.read)?);
+                    let printed = printed.map_err(|e| unfit(&text.name, e))?;
+                    match &mut all.output {
+                        Some(before) => before.jobs.extend(printed.jobs),
+                        None => all.output = Some(printed),
+                    }
+                }
+                _ => logs.push(fio::Input {
+                    name: text.name,
+                    text: BufReader::new(text.read),
+                }),
+            }
+        }
+        let about = fio::About {
+            jobs: None,
+            output: all.output.as_ref(),
+        };
+        all.series = fio::series(logs, &about).map_err(|e| Error::Usage(e.to_string()))?;
+        Ok(all)
+    }
+
+    /// Of some there can be only one.
+    fn once(&self, before: Option<&String>, text: &Text) -> Result<(), ImportError> {
+        match before {
+            None => Ok(()),
+            Some(before) => Err(ImportError::Two {
+                one: before.clone(),
+                other: text.name.clone(),
+                kind: text.kind,
+            }),
+        }
+    }
+
+    fn record(self, args: &ImportArgs) -> Result<RunRecord, Error> {
+        let first = self.make(args, None)?;
+        let Some(at) = args.at else {
+            return Ok(first);
+        };
+        let at_s = match at {
+            At::After(after) => after.as_secs_f64(),
+            At::Unix(unix_s) => unix_s - first.head.started_unix_s,
+        };
+        let end_s = first.intervals.end_s();
+        if !(0.0..end_s).contains(&at_s) {
+            return Err(Error::Usage(format!(
+                "--at: the record covers {} from its begin, and that is not in it",
+                units::seconds(end_s)
+            )));
+        }
+        self.make(args, Some(at_s))
+    }
+
+    fn make(&self, args: &ImportArgs, deletion_at_s: Option<f64>) -> Result<RunRecord, Error> {
+        let Some((name, log)) = &self.iostat else {
+            self.refuse_iostats_options(args)?;
+            let options = fio::RecordOptions {
+                interval_s: args.interval.map(|interval| interval.as_secs_f64()),
+                deletion_at_s,
+            };
+            let record = match (self.series.is_empty(), &self.output) {
+                (true, Some(output)) => fio::totals(output),
+                (true, None) => {
+                    return Err(Error::Usage(
+                        "notes alone make no record; give what iostat or fio wrote, too".into(),
+                    ));
+                }
+                (false, _) => fio::record(&self.series, &options),
+            };
+            return record.map_err(|e| unfit("fio's logs", e).into());
+        };
+        let options = iostats(args, deletion_at_s.map(iostat::Moment::After));
+        let notes = self.notes.as_ref().map(|notes| &notes.1);
+        formats::together(log, notes, &options, self.series.clone())
+            .map_err(|e| unfit(name, e).into())
+    }
+
+    /// Options that would do nothing.
+    fn refuse_iostats_options(&self, args: &ImportArgs) -> Result<(), Error> {
+        for (given, name) in [
+            (!args.members.is_empty(), "--members"),
+            (!args.device.is_empty(), "--device"),
+            (args.first_report.is_some(), "--first-report"),
+        ] {
+            if given {
+                return Err(Error::Usage(format!(
+                    "{name}: is of an iostat log, and there is none among these files"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the options say of an iostat log.
+fn iostats(args: &ImportArgs, deletion: Option<iostat::Moment>) -> iostat::Options {
+    iostat::Options {
+        interval_s: args.interval.map(|interval| interval.as_secs_f64()),
+        first: match args.first_report {
+            None => iostat::First::Tell,
+            Some(FirstReport::Keep) => iostat::First::Keep,
+            Some(FirstReport::Drop) => iostat::First::Drop,
+        },
+        members: (args.members.iter())
+            .map(|made| (made.whole.clone(), made.parts.clone()))
+            .collect(),
+        devices: (args.device.iter())
+            .map(|name| name.trim_start_matches("/dev/").to_owned())
+            .collect(),
+        deletion,
+    }
+}
+
+fn moment(at: At) -> iostat::Moment {
+    match at {
+        At::After(after) => iostat::Moment::After(after.as_secs_f64()),
+        At::Unix(unix_s) => iostat::Moment::Unix(unix_s),
+    }
+}
+
+fn unfit(name: &str, why: impl std::fmt::Display) -> ImportError {
+    ImportError::Unfit {
+        name: name.to_owned(),
+        why: why.to_string(),
+    }
+}
+
+/// A text of which all is needed at once.
+fn whole(name: &str, from: Box<dyn Read>) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    let read = from.take(LONGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|source| crate::input::InputError::Unreadable {
+        name: name.to_owned(),
+        source,
+    })?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(unfit(name, "is longer than 256 MiB").into());
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

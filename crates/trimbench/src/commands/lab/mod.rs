@@ -1,0 +1,123 @@
+//! `trimbench lab`: drives that behave like given ones.
+
+pub(crate) mod args;
+mod fault;
+mod show;
+mod stats;
+mod up;
+
+use std::process::Command;
+
+use ::lab::{Down, Lab, LabError};
+
+use units::names;
+
+use crate::commands::lab::args::{LabArgs, LabCommand, ProfilesCommand};
+use crate::console::{self, Stream};
+use crate::exit::{Error, Exit};
+use crate::{card, simulated};
+
+/// Carries out the command.
+pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
+    let lab = simulated::here();
+    if !matches!(args.command, LabCommand::Profiles(_)) {
+        need_root()?;
+    }
+    if !matches!(
+        args.command,
+        // `down` finds dead drives, too; a server is no command of a person.
+        LabCommand::Profiles(_) | LabCommand::Down { .. } | LabCommand::Serve { .. }
+    ) {
+        sweep(&lab);
+    }
+    match args.command {
+        LabCommand::Up(args) => up::up(&lab, &args)?,
+        LabCommand::List { json } => Stream::Out.print(&show::list(&lab.list()?, json)),
+        LabCommand::Stats(args) => stats::stats(&lab, &args)?,
+        LabCommand::Set { name, changes } => lab.set(&name, &changes)?,
+        LabCommand::Fault { name, words, clear } => fault::fault(&lab, &name, &words, clear)?,
+        LabCommand::Exec { name, command } => {
+            let Some((program, arguments)) = command.split_first() else {
+                return Err(Error::Usage("there is no command to run".to_owned()));
+            };
+            return Err(lab
+                .exec(&name, Command::new(program).args(arguments))
+                .into());
+        }
+        LabCommand::Down { names, all, force } => return down(&lab, &names, all, force),
+        LabCommand::Profiles(args) => match args.command {
+            None => Stream::Out.print(&show::profiles()),
+            Some(ProfilesCommand::Show { name }) => {
+                Stream::Out.print(&card::named(&name)?.to_string());
+            }
+        },
+        LabCommand::Serve { dir } => ::lab::serve(&dir)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn need_root() -> Result<(), Error> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Error::Usage(
+        "trimbench lab needs root, for it mounts and makes loop devices: run it with sudo".into(),
+    ))
+}
+
+/// Takes down what is dead, and says so.
+fn sweep(lab: &Lab) {
+    // What can't be listed is told by the command.
+    for swept in lab.sweep().unwrap_or_default() {
+        match swept.outcome {
+            Ok(()) => Stream::Err.print(&format!(
+                "drive `{}` was dead ({}) and is down now\n",
+                swept.name,
+                match swept.was_made {
+                    true => "its server had been killed",
+                    false => "who made it had been killed",
+                }
+            )),
+            Err(error) => console::error(&Error::from(error)),
+        }
+    }
+}
+
+/// Takes down all it can, and tells of each that it can't.
+fn down(lab: &Lab, names: &[String], all: bool, force: bool) -> Result<Exit, Error> {
+    let how = if force {
+        Down::ByForce
+    } else {
+        Down::UnlessUsed
+    };
+    let errors = if all {
+        let errors = lab.down_all(how).err().unwrap_or_default();
+        if errors.is_empty() {
+            Stream::Out.print(&format!(
+                "{}: no mount, loop device, process, cgroup or socket is left\n",
+                names::shown(lab.root())
+            ));
+        }
+        errors
+    } else {
+        let downs = names.iter().map(|name| lab.down(name, how));
+        downs.filter_map(Result::err).collect()
+    };
+    let mut exit = Exit::Done;
+    for error in errors {
+        let in_use = !force && matches!(error, LabError::Left { .. });
+        let error = Error::from(error);
+        exit = if exit == Exit::Failed {
+            exit
+        } else {
+            error.exit()
+        };
+        console::error(&error);
+        if in_use {
+            Stream::Err.print(
+                "Stop what uses it, or add --force: then whoever uses it gets I/O errors.\n",
+            );
+        }
+    }
+    Ok(exit)
+}

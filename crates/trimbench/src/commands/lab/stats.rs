@@ -1,0 +1,209 @@
+//! `trimbench lab stats`: what a drive has done, once or again and again.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ::lab::{Info, Kind, KindStats, Lab, LabError, Stats};
+use serde_json::json;
+use units::names;
+
+use super::show;
+use crate::commands::lab::args::StatsArgs;
+use crate::console::Stream;
+use crate::exit::Error;
+
+/// Answers this late, or later than a read takes, aren't those of the drive.
+const LATE_US: f64 = 100.0;
+/// Fewer commands tell nothing of the machine.
+const ENOUGH: u64 = 1000;
+/// Clears a terminal and goes to its first line.
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
+/// Carries out the command.
+pub(super) fn stats(lab: &Lab, args: &StatsArgs) -> Result<(), Error> {
+    let name = &args.name;
+    let mut last: Option<(Instant, Stats)> = None;
+    loop {
+        let info = lab.info(name)?;
+        let stats = match lab.stats(name) {
+            // Taken down while we watched.
+            Err(LabError::NoSuch { .. }) if last.is_some() => return Ok(()),
+            stats => stats?,
+        };
+        let now = Instant::now();
+        let since = last
+            .as_ref()
+            .map(|(then, before)| (now.duration_since(*then), before));
+        print(&info, &stats, since, args);
+        if args.reset {
+            lab.reset_stats(name)?;
+        }
+        let Some(every) = args.watch else {
+            return Ok(());
+        };
+        last = Some((now, stats));
+        thread::sleep(every);
+    }
+}
+
+fn print(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>, args: &StatsArgs) {
+    if args.json {
+        let all = json!({ "drive": show::drive(info), "stats": stats });
+        return Stream::Out.print(&match args.watch {
+            // A line each.
+            Some(_) => format!("{all}\n"),
+            None => show::pretty(&all),
+        });
+    }
+    let mut text = page(info, stats, since);
+    if args.histograms {
+        text += &histograms(stats);
+    }
+    if args.watch.is_some() {
+        text = match Stream::Out.is_terminal() {
+            true => format!("{CLEAR}{text}"),
+            false => text + "\n",
+        };
+    }
+    Stream::Out.print(&text);
+}
+
+fn page(info: &Info, stats: &Stats, since: Option<(Duration, &Stats)>) -> String {
+    let mut text = show::line(info) + "\n\n";
+    text += &format!(
+        "{:<9}{:>11}{:>8}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "", "commands", "failed", "bytes", "mean", "p50", "p99", "p99.9", "max"
+    );
+    text += match since {
+        Some(_) => "       now\n",
+        None => "\n",
+    };
+    for kind in &stats.kinds {
+        // Hardly anybody asks for zeros whose space is kept.
+        if kind.kind != Kind::Zero || kind.commands > 0 {
+            text += &row(kind);
+            text += &now(kind, since);
+            text += "\n";
+        }
+    }
+    text += "\n";
+    text += &facts(info, stats);
+    text += &notes(info, stats);
+    text
+}
+
+fn row(kind: &KindStats) -> String {
+    let latency = |us: f64| match kind.commands {
+        0 => "–".to_owned(),
+        _ => units::latency_us(us),
+    };
+    format!(
+        "{:<9}{:>11}{:>8}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        kind.kind.name(),
+        units::count(kind.commands),
+        units::count(kind.failed),
+        units::bytes(kind.bytes),
+        latency(kind.mean_us),
+        latency(kind.p50_us),
+        latency(kind.p99_us),
+        latency(kind.p999_us),
+        latency(kind.max_us),
+    )
+}
+
+/// Commands per second since the last look.
+fn now(kind: &KindStats, since: Option<(Duration, &Stats)>) -> String {
+    let Some((span, before)) = since else {
+        return String::new();
+    };
+    let earlier = before.kinds.iter().find(|k| k.kind == kind.kind);
+    // Fewer than before: somebody reset them.
+    let new = earlier.and_then(|k| kind.commands.checked_sub(k.commands));
+    let rate = new.map(|new| units::rate(new as f64 / span.as_secs_f64()));
+    format!("{:>10}", rate.unwrap_or_default())
+}
+
+fn facts(info: &Info, stats: &Stats) -> String {
+    let share = stats.mapped_bytes as f64 / info.spec.size_bytes as f64;
+    let mut place = match &info.spec.store {
+        Some(file) => format!("in {}", names::shown(file)),
+        None => "of memory".to_owned(),
+    };
+    if let Some(most) = info.spec.store_limit_bytes {
+        place += &format!(", {} at most", units::bytes(most));
+    }
+    let [median, p99, worst] = stats.late_us.map(units::latency_us);
+    let mut text = format!(
+        "mapped     {} of {} ({}); the data take {} {place}\n\
+         discards   freed {}; lost {} by rounding, {} too short to be taken\n\
+         in flight  {}\n\
+         answers    {median} late in the median, p99 {p99}, worst {worst}\n",
+        units::bytes(stats.mapped_bytes),
+        units::bytes(info.spec.size_bytes),
+        units::percent(share),
+        units::bytes(stats.stored_bytes),
+        units::bytes(stats.unmapped_bytes),
+        units::bytes(stats.lost_to_rounding_bytes),
+        units::bytes(stats.ignored_bytes),
+        stats.in_flight,
+    );
+    if stats.no_room > 0 {
+        text += &format!(
+            "no room    {} writes failed, for the data took all they may\n",
+            units::count(stats.no_room)
+        );
+    }
+    for fault in &stats.faults {
+        text += &format!("fault      {fault}\n");
+    }
+    text
+}
+
+/// What has to be known to understand the figures.
+fn notes(info: &Info, stats: &Stats) -> String {
+    let mut text = String::new();
+    let read = stats.kinds.iter().find(|kind| kind.kind == Kind::Read);
+    let [_, late, _] = stats.late_us;
+    if read.is_some_and(|r| r.commands >= ENOUGH && late > r.p50_us.max(LATE_US)) {
+        text += "\nThis machine is too slow, or too busy, for this drive: `lab up --slower N` \
+                 stretches its time.\n";
+    }
+    let discard = stats.kinds.iter().find(|kind| kind.kind == Kind::Discard);
+    let wait = discard.filter(|kind| kind.commands > 0).map_or_else(
+        || "as long as that takes".to_owned(),
+        |kind| {
+            format!(
+                "{} in the median, {} at worst",
+                units::latency_us(kind.p50_us),
+                units::latency_us(kind.max_us)
+            )
+        },
+    );
+    text += &format!(
+        "\nReads from outside the foreground's cgroup wait for each whole discard\n({wait}), whatever the \
+         drive says: the loop driver holds\nthem. `trimbench lab exec {} -- COMMAND` runs inside, \
+         and so does `trimbench run`\nby itself. Writes wait for discards in any case.\n",
+        info.spec.name
+    );
+    text
+}
+
+/// Latencies of each kind, in steps of two.
+fn histograms(stats: &Stats) -> String {
+    const WIDEST: f64 = 50.0;
+    let mut text = String::new();
+    for kind in stats.kinds.iter().filter(|kind| kind.commands > 0) {
+        text += &format!("\n{}\n", kind.kind.name());
+        let most = kind.histogram.iter().map(|step| step.1).max().unwrap_or(1);
+        for &(us, commands) in &kind.histogram {
+            let bar = (commands as f64 / most as f64 * WIDEST).ceil() as usize;
+            text += &format!(
+                "  up to {:>9}{:>12}  {}\n",
+                units::latency_us(us as f64),
+                units::count(commands),
+                "#".repeat(bar)
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,134 @@
+//! `trimbench lab up`.
+
+use std::path::PathBuf;
+
+use ::lab::{Fs, Info, Lab, LabError, Launcher, Spec};
+
+use units::names;
+use units::{GIB, MIB};
+
+use super::{card, show};
+use crate::commands::lab::args::{FsArg, UpArgs};
+use crate::console::Stream;
+use crate::exit::Error;
+
+/// A run needs so much room: 1 GiB that it leaves free, and two small files.
+const SMALLEST_RUN: u64 = GIB + 64 * MIB;
+
+/// Makes a drive; prints its device for a program, and what to do with it for a
+/// person.
+pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
+    let spec = spec(args)?;
+    let info = lab.up(&spec, &launcher()?)?;
+    Stream::Err.print(&next(lab, &info));
+    let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
+    notes.extend(room(lab, &info));
+    Stream::Err.print(
+        &notes
+            .iter()
+            .map(|n| format!("note: {n}\n"))
+            .collect::<String>(),
+    );
+    let device = info.device.unwrap_or_default();
+    Stream::Out.print(&format!("{}\n", names::shown(&device)));
+    Ok(())
+}
+
+/// This program again, as the drive's server.
+fn launcher() -> Result<Launcher, Error> {
+    let program = std::env::current_exe()
+        .map_err(|error| Error::Usage(format!("can't tell where this program is: {error}")))?;
+    Ok(Launcher {
+        program,
+        arguments: vec!["lab".into(), "serve".into()],
+    })
+}
+
+fn spec(args: &UpArgs) -> Result<Spec, Error> {
+    let card = card::named(&args.profile)?;
+    let card = args.set.iter().try_fold(card, |card, change| {
+        card.with(change)
+            .map_err(|e| Error::Usage(format!("--set {change}: {e}")))
+    })?;
+    let absolute = |path: &PathBuf| {
+        std::path::absolute(path).map_err(|e| Error::Usage(format!("{}: {e}", names::shown(path))))
+    };
+    let mut spec = Spec::new(&args.name, &card, args.size);
+    spec.premapped = args.premapped;
+    spec.volatile_cache = args.volatile_cache;
+    spec.store = args.store.as_ref().map(absolute).transpose()?;
+    spec.store_limit_bytes = args.store_limit;
+    spec.slower = match args.faster {
+        Some(times) if times > 0.0 => 1.0 / times,
+        Some(times) => {
+            let why = format!("--faster {times}: it is more than 0, e.g. 10");
+            return Err(Error::Usage(why));
+        }
+        None => args.slower,
+    };
+    spec.fs = args.fs.map(|fs| match fs {
+        FsArg::Ext4 => Fs::Ext4,
+        FsArg::Xfs => Fs::Xfs,
+        FsArg::Btrfs => Fs::Btrfs,
+    });
+    spec.mount = args.mount.as_ref().map(absolute).transpose()?;
+    args.options.clone_into(&mut spec.options);
+    spec.check().map_err(|error| match error {
+        LabError::BadSpec { why } => Error::Usage(format!("there can be no drive with {why}")),
+        error => error.into(),
+    })?;
+    Ok(spec)
+}
+
+/// What the drive can't keep, before somebody finds out by writing it.
+fn room(lab: &Lab, info: &Info) -> Option<String> {
+    let spec = &info.spec;
+    let most = units::bytes(lab.room(spec)?);
+    let hint = match spec.store {
+        None => "in memory; --store-limit sets another limit, --store FILE keeps them on a disk",
+        Some(_) => "that is its limit, or all the space there is",
+    };
+    let size = units::bytes(spec.size_bytes);
+    Some(format!(
+        "of its {size} it keeps {most} of data at most, and writes beyond fail: {hint}"
+    ))
+}
+
+/// What there is now, and what can be done with it.
+fn next(lab: &Lab, info: &Info) -> String {
+    let name = &info.spec.name;
+    let run = match (info.mounts.first(), &info.device) {
+        (Some(mount), _) => format!("trimbench run {}", names::shown(mount)),
+        (None, Some(device)) => {
+            format!(
+                "trimbench run --device {} --destroy-data",
+                names::shown(device)
+            )
+        }
+        (None, None) => "trimbench run".to_owned(),
+    };
+    let mut steps = vec![
+        (
+            format!("trimbench lab exec {name} -- COMMAND"),
+            "anything else, as its foreground",
+        ),
+        (
+            format!("trimbench lab stats {name} --watch"),
+            "what the drive does",
+        ),
+        (
+            format!("trimbench lab down {name}"),
+            "takes it down; its data are gone",
+        ),
+    ];
+    // The run fits its sizes to the drive's room.
+    if lab.left(&info.spec).is_none_or(|left| left >= SMALLEST_RUN) {
+        steps.insert(0, (run, "does deleting stall it?"));
+    }
+    let width = steps.iter().map(|(step, _)| step.len()).max().unwrap_or(0);
+    let mut text = show::line(info) + "\n";
+    for (step, why) in steps {
+        text += &format!("  {step:width$}  {why}\n");
+    }
+    text
+}

@@ -1,0 +1,12 @@
+//! The commands, a folder each: arguments, call, output.
+
+pub(crate) mod compare;
+pub(crate) mod fit;
+pub(crate) mod fstrim;
+pub(crate) mod import;
+pub(crate) mod lab;
+pub(crate) mod report;
+pub(crate) mod rm;
+pub(crate) mod run;
+pub(crate) mod scenarios;
+pub(crate) mod tune;

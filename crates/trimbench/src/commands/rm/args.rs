@@ -1,0 +1,205 @@
+//! The options of `trimbench rm`: rm's, slowrm's, and what may be felt.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{ArgAction, Args, ValueEnum};
+
+use crate::goal::{GOALS, GoalArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench rm -r /data/old               gone from sight at once, freed without
+                                          a stall
+  trimbench rm big.img --max-latency 5ms  others wait at most 5 ms longer
+  trimbench rm -r /data/old --deadline 20m
+                                          done by then, even if others lose more
+  trimbench rm -r /data/old --dry-run     what it would free, and how
+  trimbench rm --resume /data             go on with what was interrupted there
+  trimbench rm --resume --all             go on with all that this user has left
+
+What is named is first renamed, directories whole, into a directory
+.trimbench-trash-* beside it, and freed from there: whatever ends it early,
+nothing half-deleted is in sight, and --resume goes on. Where that can't be done
+it is removed in place, and said. What can't be removed gets its name back. With
+little space left the goal gives way to freeing, and that is said, too.
+
+Exit codes: 0 done, 1 something stays, 2 usage, 3 all is freed and a goal that
+you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129 (SIGHUP).";
+
+/// Arguments of `trimbench rm`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_override_self = true)]
+pub struct RmArgs {
+    /// What to remove
+    #[arg(
+        value_name = "PATH",
+        required_unless_present_any = ["resume", "force"],
+        // An empty one is a name that isn't there, as for rm.
+        value_parser = OsStringValueParser::new().map(PathBuf::from)
+    )]
+    pub paths: Vec<PathBuf>,
+
+    /// Remove directories and all that is in them
+    #[arg(short, long, short_alias = 'R')]
+    pub recursive: bool,
+    /// Ignore what isn't there, and never ask
+    #[arg(short, long, overrides_with_all = ["each", "once", "interactive"])]
+    pub force: bool,
+    /// Ask before each removal
+    #[arg(short = 'i', overrides_with_all = ["force", "once", "interactive"])]
+    pub each: bool,
+    /// Ask once before removing more than three, or recursively
+    #[arg(short = 'I', overrides_with_all = ["force", "each", "interactive"])]
+    pub once: bool,
+    /// When to ask: never, once (-I) or always (-i; if WHEN is left out)
+    #[arg(
+        long,
+        value_name = "WHEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "always",
+        overrides_with_all = ["force", "each", "once"]
+    )]
+    pub interactive: Option<Interactive>,
+    /// Remove empty directories
+    #[arg(short, long)]
+    pub dir: bool,
+    /// Stay on the file system of each argument, and out of all that is mounted in it
+    #[arg(short = 'x', long)]
+    pub one_file_system: bool,
+    /// Don't remove / (the default); with `all`, nor an argument on another device than its parent
+    #[arg(
+        long,
+        value_name = "all",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "root",
+        hide_possible_values = true,
+        overrides_with = "no_preserve_root"
+    )]
+    pub preserve_root: Option<Preserve>,
+    /// Treat / as any other directory
+    #[arg(long, overrides_with = "preserve_root")]
+    pub no_preserve_root: bool,
+    /// Say what was removed
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub verbose: bool,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its own say it")]
+    pub goal: GoalArgs,
+    /// Free so much at once and then sleep, whatever the drive does, as slowrm; a plain number is in
+    /// MiB. Where no discards are sent all goes at once
+    #[arg(
+        short,
+        long,
+        help_heading = GOALS,
+        value_name = "SIZE",
+        value_parser = chunk,
+        conflicts_with_all = ["slowdown", "max_latency", "deadline"]
+    )]
+    pub chunk: Option<u64>,
+    /// How long to sleep after each --chunk; a plain number is in seconds [default: 100ms]
+    #[arg(
+        short,
+        long,
+        help_heading = GOALS,
+        value_name = "TIME",
+        value_parser = sleep,
+        conflicts_with_all = ["slowdown", "max_latency", "deadline"]
+    )]
+    pub sleep: Option<Duration>,
+    /// As --chunk, and force no commit after each chunk
+    #[arg(
+        short = 'S',
+        long,
+        help_heading = GOALS,
+        conflicts_with_all = ["slowdown", "max_latency", "deadline"]
+    )]
+    pub skip_fsync: bool,
+
+    /// Remove in place: what is interrupted is half-deleted in sight, and can't be resumed
+    #[arg(long)]
+    pub no_trash: bool,
+    /// Go on with what was interrupted in DIR [default: the current directory]
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        default_missing_value = ".",
+        conflicts_with_all = ["paths", "dry_run", "no_trash", "each", "once", "interactive"]
+    )]
+    pub resume: Option<PathBuf>,
+    /// With --resume: wherever this user has left something
+    #[arg(long, requires = "resume")]
+    pub all: bool,
+    /// Say what would be done, and stop
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write what it came to as JSON: what was freed, what others lost, whether the goal was met
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub json: Option<PathBuf>,
+    /// Say nothing but what failed
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+}
+
+/// When to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Interactive {
+    /// Never.
+    #[value(aliases = ["no", "none"])]
+    Never,
+    /// Once before more than three, or recursively.
+    Once,
+    /// Before each.
+    #[value(alias = "yes")]
+    Always,
+}
+
+/// What root is spared from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Preserve {
+    /// The root directory isn't removed.
+    #[value(hide = true)]
+    Root,
+    /// Nor what is on another device than its parent.
+    All,
+}
+
+/// slowrm counts in megabytes.
+fn chunk(text: &str) -> Result<u64, String> {
+    let bytes = match text.parse::<u64>() {
+        Ok(mib) => mib.checked_mul(1 << 20).ok_or("too much")?,
+        Err(_) => units::parse_size(text).map_err(|error| error.to_string())?,
+    };
+    match bytes {
+        0 => Err("must be above 0".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// slowrm counts in seconds.
+fn sleep(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()),
+        Err(_) => units::parse_duration(text).map_err(|error| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_numbers_are_slowrms() {
+        assert_eq!(chunk("128"), Ok(128 << 20));
+        assert_eq!(chunk("64k"), Ok(64 << 10));
+        assert!(chunk("0").is_err());
+        assert_eq!(sleep("0.1"), Ok(Duration::from_millis(100)));
+        assert_eq!(sleep("20ms"), Ok(Duration::from_millis(20)));
+        assert!(sleep("-1").is_err());
+    }
+}

@@ -1,0 +1,225 @@
+//! What is said: as rm says it, and what others felt.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reclaim::freer::Felt;
+use reclaim::{Intention, Problem, Progress, Talk, Watch, What};
+use units::names::quoted;
+
+use super::ask;
+use super::progress::line;
+use crate::console::Stream;
+use crate::interference;
+use crate::status_line::Live;
+
+/// Tells, asks, and stops when somebody presses Ctrl-C.
+pub(super) struct Told {
+    quiet: bool,
+    verbose: bool,
+    stop: Arc<AtomicBool>,
+    shown: Live,
+    /// Something was noted, said or not.
+    noted: bool,
+}
+
+impl Told {
+    pub(super) fn new(quiet: bool, verbose: bool, stop: Arc<AtomicBool>) -> Told {
+        Told {
+            quiet,
+            verbose,
+            stop,
+            shown: Live::new("trimbench rm"),
+            noted: false,
+        }
+    }
+
+    /// Whether anything was noted so far.
+    pub(super) fn has_noted(&self) -> bool {
+        self.noted
+    }
+
+    /// Removes the live line.
+    pub(super) fn end(&mut self) {
+        self.shown.end();
+    }
+}
+
+impl Watch for Told {
+    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if !self.quiet {
+            self.shown.show(|elapsed| line(progress, elapsed));
+        }
+        match self.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Talk for Told {
+    fn removed(&mut self, path: &Path, directory: bool) {
+        if self.verbose {
+            let kind = if directory { "directory " } else { "" };
+            let text = format!("removed {kind}{}\n", quoted(path));
+            self.shown.print(Stream::Out, &text);
+        }
+    }
+
+    fn failed(&mut self, path: &Path, problem: &Problem) {
+        let text = format!("trimbench rm: {}\n", problem.message(path));
+        self.shown.print(Stream::Err, &text);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.noted = true;
+        if !self.quiet {
+            self.shown
+                .print(Stream::Err, &format!("trimbench rm: {text}\n"));
+        }
+    }
+
+    fn ask(&mut self, path: &Path, what: What, protected: bool) -> bool {
+        self.shown.end();
+        ask::about(path, what, protected, &self.stop)
+    }
+}
+
+/// What would be done with an argument.
+pub(super) fn intention(intention: &Intention) -> String {
+    let plural = if intention.names == 1 { "" } else { "s" };
+    let way = match &intention.in_place {
+        None => String::new(),
+        Some(why) => format!(", in place ({why})"),
+    };
+    let pace = match (intention.paced, &intention.unpaced) {
+        (true, _) => "paced".to_owned(),
+        (false, None) => "at once".to_owned(),
+        (false, Some(why)) => format!("at once ({why})"),
+    };
+    format!(
+        "{}: would free {} in {} name{plural}, {pace}{way}\n",
+        quoted(&intention.path),
+        units::bytes(intention.bytes),
+        units::count(intention.names),
+    )
+}
+
+/// What a deletion came to, and whether its goal was kept: in sentences.
+pub(super) fn felt(felt: &Felt) -> String {
+    if felt.freed == 0 {
+        return String::new();
+    }
+    let gave_up = match felt.written_off {
+        0 => String::new(),
+        bytes => format!(
+            "; no discards came for {} (what was never written, as by fallocate, has nothing to discard \
+             below a loop device)",
+            units::bytes(bytes)
+        ),
+    };
+    let mut text = format!(
+        "trimbench rm: freed {} in {}, {}{gave_up}; {}\n",
+        units::bytes(felt.freed),
+        units::seconds(felt.elapsed.as_secs_f64()),
+        discarded(felt),
+        interference::lost(felt),
+    );
+    for goal in interference::goals(felt) {
+        text.push_str(&format!("trimbench rm: {goal}\n"));
+    }
+    text
+}
+
+/// How much was discarded. The devices count all discards: others', and what was free
+/// already beside what was freed (ext4 discards on to the next block in use).
+fn discarded(felt: &Felt) -> String {
+    if !felt.counted {
+        return "discards not counted".to_owned();
+    }
+    if felt.written_off > 0 {
+        let came = felt
+            .discarded
+            .min(felt.freed - felt.written_off.min(felt.freed));
+        return format!("{} discarded", units::bytes(came));
+    }
+    if felt.again > 0 {
+        return format!(
+            "all discarded, {} of it once more with emptied block groups",
+            units::bytes(felt.again)
+        );
+    }
+    let beside = felt.discarded.saturating_sub(felt.freed);
+    if units::bytes(felt.discarded) == units::bytes(felt.freed) || beside == 0 {
+        return format!("{} discarded", units::bytes(felt.discarded));
+    }
+    format!(
+        "all discarded, with {} of free space beside it or of others",
+        units::bytes(beside)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use reclaim::freer::Decisions;
+
+    use super::*;
+
+    fn of(freed: u64, discarded: u64) -> Felt {
+        Felt {
+            elapsed: Duration::from_secs(2),
+            freed,
+            exempt: 0,
+            discarded,
+            discards: 1,
+            again: 0,
+            written_off: 0,
+            answered: true,
+            counted: true,
+            charged: None,
+            rest: Duration::ZERO,
+            observed: None,
+            goals: Vec::new(),
+            decisions: Decisions::default(),
+        }
+    }
+
+    #[test]
+    fn no_more_is_claimed_than_was_freed() {
+        let said = |freed, discarded| felt(&of(freed, discarded));
+        let mib = 1 << 20;
+        assert_eq!(
+            said(64 * mib, 60 * mib),
+            "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded; others lost: not measured \
+             (too few reads of theirs); a read's wait: not measured\n"
+        );
+        let more = said(64 * mib, 80 * mib);
+        let claimed = "all discarded, with 16.0 MiB of free space beside it or of others;";
+        assert!(more.contains(claimed), "{more}");
+        assert!(said(64 * mib, 64 * mib + 4096).contains("64.0 MiB discarded;"));
+        assert_eq!(said(0, mib), "");
+    }
+
+    #[test]
+    fn what_btrfs_discards_twice_is_not_called_others() {
+        let felt = Felt {
+            again: 1 << 30,
+            ..of(1 << 30, 2 << 30)
+        };
+        let claimed = discarded(&felt);
+        assert_eq!(
+            claimed,
+            "all discarded, 1.0 GiB of it once more with emptied block groups"
+        );
+        // Nor is all said to be discarded of which a part never was.
+        let part = Felt {
+            written_off: 256 << 20,
+            ..felt
+        };
+        assert_eq!(discarded(&part), "768 MiB discarded");
+    }
+}

@@ -1,0 +1,268 @@
+//! `trimbench rm`.
+
+pub(crate) mod args;
+mod ask;
+mod json;
+mod messages;
+mod progress;
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pace::{Policy, Refusal};
+use reclaim::freer::FreerOptions;
+use reclaim::{Asking, Kernel, Options, Outcome, PreserveRoot, Where};
+use units::duration_exact;
+use units::names::quoted;
+
+use crate::commands::rm::args::{Interactive, Preserve, RmArgs};
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::output::Output;
+use crate::{goal, interference, signals};
+use messages::Told;
+
+/// slowrm's.
+const CHUNK: u64 = 128 << 20;
+const SLEEP: Duration = Duration::from_millis(100);
+
+/// Carries out the command.
+pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
+    if args.all && args.resume.is_none() {
+        return Err(Error::Usage("--all: goes with --resume".into()));
+    }
+    let card = args
+        .goal
+        .profile
+        .as_deref()
+        .map(crate::card::named)
+        .transpose()?;
+    let policy = policy(args);
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let options = options(args);
+    if asks_once(args) && !ask::once(args.paths.len(), args.recursive, &stop) {
+        return Ok(match stop.load(Ordering::Relaxed) {
+            true => Exit::Interrupted,
+            false => Exit::Done,
+        });
+    }
+    let file = args.json.as_deref().map(Output::open).transpose()?;
+    let places = args.paths.iter().chain(&args.resume).cloned();
+    crate::simulated::refuse_full(&places.collect::<Vec<_>>())?;
+    let mut freers = Kernel::new(policy, card.as_ref(), freer_options(args));
+    let mut told = Told::new(args.quiet, args.verbose, stop);
+    if args.dry_run {
+        let intended = reclaim::intend(&args.paths, &options, &mut freers, &mut told);
+        told.end();
+        let (intentions, failures) = match intended {
+            Ok(intended) => intended,
+            Err(reclaim::ReclaimError::Interrupted) => return Ok(Exit::Interrupted),
+            Err(error) => return Err(Error::Reclaim(error)),
+        };
+        for intention in &intentions {
+            Stream::Out.print(&messages::intention(intention));
+        }
+        return Ok(if failures > 0 {
+            Exit::Failed
+        } else {
+            Exit::Done
+        });
+    }
+    let outcome = match &args.resume {
+        Some(directory) => {
+            let place = match args.all {
+                true => Where::All,
+                false => Where::Directory(directory.clone()),
+            };
+            let (outcome, count) = reclaim::resume(&place, &mut freers, &mut told)?;
+            // Where there is none, all that is noted is which wait for their file systems.
+            let none = count == 0 && outcome.failures == 0 && !told.has_noted();
+            if none && !args.quiet {
+                Stream::Err.print("trimbench rm: nothing to go on with\n");
+            }
+            outcome
+        }
+        None => reclaim::remove(&args.paths, &options, &mut freers, &mut told),
+    };
+    told.end();
+    let exit = end(&outcome, args);
+    if let Some(file) = file {
+        file.json(&json::of(&outcome, args, &policy, exit))?;
+    }
+    Ok(exit)
+}
+
+fn freer_options(args: &RmArgs) -> FreerOptions {
+    let paths = args.paths.iter().chain(&args.resume).cloned();
+    FreerOptions {
+        canary_group: crate::simulated::group_beside(&paths.collect::<Vec<_>>()),
+        skip_commits: args.skip_fsync,
+        ..FreerOptions::default()
+    }
+}
+
+fn policy(args: &RmArgs) -> Policy {
+    if args.chunk.is_some() || args.sleep.is_some() || args.skip_fsync {
+        return Policy::Fixed {
+            chunk: args.chunk.unwrap_or(CHUNK),
+            sleep: args.sleep.unwrap_or(SLEEP),
+        };
+    }
+    Policy::Adaptive(args.goal.goal())
+}
+
+fn options(args: &RmArgs) -> Options {
+    let asking = match () {
+        () if args.each || args.interactive == Some(Interactive::Always) => Asking::Always,
+        () if args.force || args.interactive == Some(Interactive::Never) => Asking::Never,
+        // Root may write to everything.
+        () if std::io::stdin().is_terminal() && !rustix::process::geteuid().is_root() => {
+            Asking::Protected
+        }
+        () => Asking::Never,
+    };
+    Options {
+        recursive: args.recursive,
+        force: args.force,
+        empty_directories: args.dir,
+        one_file_system: args.one_file_system,
+        preserve_root: match args.preserve_root {
+            _ if args.no_preserve_root => PreserveRoot::No,
+            Some(Preserve::All) => PreserveRoot::All,
+            _ => PreserveRoot::Yes,
+        },
+        asking,
+        trash: !args.no_trash,
+    }
+}
+
+fn asks_once(args: &RmArgs) -> bool {
+    let once = args.once || args.interactive == Some(Interactive::Once);
+    once && (args.recursive || args.paths.len() > 3)
+}
+
+/// Tells how it ended.
+fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
+    if !args.quiet {
+        for felt in &outcome.felt {
+            Stream::Err.print(&messages::felt(felt));
+        }
+        let ended = outcome.stopped.is_none();
+        if ended && outcome.felt.is_empty() && args.goal.has_limit() {
+            Stream::Err.print("trimbench rm: goal: not measured, for nothing was paced\n");
+        }
+    }
+    if let Some(stopped) = &outcome.stopped {
+        Stream::Err.print(&format!("trimbench rm: {}\n", stopped.why));
+    }
+    let refused = outcome.stopped.as_ref().and_then(|stopped| stopped.refused);
+    let goal = goal::in_shell(&given(args, refused));
+    for trash in &outcome.left {
+        Stream::Err.print(&format!(
+            "What is left is in {}; go on with: trimbench rm --resume={}{goal}\n",
+            quoted(trash),
+            quoted(parent(trash)),
+        ));
+    }
+    match &outcome.stopped {
+        Some(stopped) if stopped.interrupted => Exit::Interrupted,
+        // Also a trash that can't be removed: its names may come back with a file system
+        // that failed at the end.
+        None if outcome.failures == 0 && outcome.left.is_empty() => {
+            match outcome
+                .felt
+                .iter()
+                .any(|felt| interference::is_missed(felt, &args.goal))
+            {
+                true => Exit::ConditionHeld,
+                false => Exit::Done,
+            }
+        }
+        _ => Exit::Failed,
+    }
+}
+
+/// How it was to be paced, in options that are read as the same; of a goal that was refused,
+/// with what can be met instead.
+fn given(args: &RmArgs, refused: Option<Refusal>) -> Vec<String> {
+    let mut words = args.goal.given_but(refused);
+    let chunk = args.chunk.map(goal::size_exact);
+    words.extend(chunk.map(|size| format!("--chunk={size}")));
+    let sleep = args.sleep.map(duration_exact);
+    words.extend(sleep.map(|time| format!("--sleep={time}")));
+    words.extend(args.skip_fsync.then(|| "--skip-fsync".to_owned()));
+    words
+}
+
+/// The directory of a trash.
+fn parent(trash: &Path) -> &Path {
+    trash
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn parsed(words: &[&str]) -> Box<RmArgs> {
+        let all = [&["trimbench", "rm", "--resume=."], words].concat();
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Rm(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_given_is_read_as_the_same() {
+        for (words, expected) in [
+            (
+                &["--slowdown", "0.05", "--max-latency", "5000us"][..],
+                &["--slowdown=5%", "--max-latency=5ms"][..],
+            ),
+            (
+                &["--profile", "my card.toml", "--deadline", "90s"],
+                &["--deadline=90s", "--profile=my card.toml"],
+            ),
+            (
+                &["--chunk", "128", "--sleep", "0.1", "-S"],
+                &["--chunk=128M", "--sleep=100ms", "--skip-fsync"],
+            ),
+            (
+                &["--chunk", "513B", "--sleep", "0"],
+                &["--chunk=513B", "--sleep=0ns"],
+            ),
+            (&[], &[]),
+        ] {
+            let once = given(&parsed(words), None);
+            assert_eq!(once, expected, "{words:?}");
+            let again: Vec<&str> = once.iter().map(String::as_str).collect();
+            assert_eq!(given(&parsed(&again), None), once);
+        }
+    }
+
+    #[test]
+    fn the_command_that_goes_on_has_every_goal_and_one_that_can_be_met() {
+        let asked = parsed(&[
+            "--slowdown",
+            "5%",
+            "--max-latency",
+            "6ms",
+            "--deadline",
+            "1h",
+        ]);
+        let ms = Duration::from_millis;
+        let refused = Refusal::latency(ms(6), ms(8));
+        assert_eq!(
+            given(&asked, Some(refused)),
+            ["--slowdown=5%", "--max-latency=20ms", "--deadline=1h"]
+        );
+    }
+}

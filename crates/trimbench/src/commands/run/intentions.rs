@@ -1,0 +1,289 @@
+//! What a run is going to do, in a few lines, before it does it.
+
+use std::time::Duration;
+
+use bench::Survey;
+use bench::plan::{Actor, Control, Deletion, End, Method, Place, Plan, Trigger, Work};
+use bench::scenario::Scenario;
+use bench::sizes::Fragments;
+use storage::FileSystem;
+use units::names;
+
+/// The lines.
+pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
+    let mut text = String::new();
+    if let Some(fio) = &plan.fio {
+        text += &format!("fio runs {} as the foreground.\n", names::shown(&fio.path));
+    }
+    for actor in &plan.actors {
+        text += &own_files(actor);
+    }
+    let foreground = match survey.reuses(plan) || !plan.needs_file() {
+        true => 0,
+        false => plan.file.size_bytes,
+    };
+    let Some(deletion) = &plan.deletion else {
+        let size = units::bytes(foreground);
+        return text + &format!("Will write {size} for the foreground and delete nothing.\n");
+    };
+    text += &deleted(plan, deletion, foreground);
+    if let Some(extent_bytes) = deletion.extent_bytes {
+        let fragments = Fragments::on(survey, deletion.files, extent_bytes);
+        text += &format!(
+            "Keeping the extents apart takes up to {} more meanwhile.\n",
+            units::bytes(fragments.overhead(deletion.size_bytes) * copies(plan)),
+        );
+    }
+    match plan.control {
+        Some(Control::Nodiscard) => {
+            text += "Control: the same deletion first, with the file system remounted nodiscard.\n";
+        }
+        Some(Control::SecondName) => {
+            text += "Control: a second name of each file is unlinked first, which frees nothing";
+            text += match FileSystem::named(&survey.target) {
+                FileSystem::Xfs => " (XFS can't be remounted nodiscard).\n",
+                _ => ".\n",
+            };
+        }
+        None => {}
+    }
+    text
+}
+
+/// What a run of a scenario says of it before it begins.
+pub(crate) fn introduced(name: &str, scenario: &Scenario) -> String {
+    let mut text = format!("Scenario {name}");
+    if let Some(about) = &scenario.general.about {
+        text += &format!(": {about}");
+    }
+    text += ".\n";
+    if let Some(figure) = &scenario.general.look_at {
+        text += &format!("Look at: {figure}.\n");
+    }
+    text
+}
+
+/// How often the same is deleted.
+fn copies(plan: &Plan) -> u64 {
+    match plan.control {
+        Some(Control::Nodiscard) => 2,
+        _ => 1,
+    }
+}
+
+/// What an actor keeps beside the shared file.
+fn own_files(actor: &Actor) -> String {
+    let own = actor.own_bytes();
+    match (own, &actor.work, actor.arrival.depth()) {
+        (0, ..) => String::new(),
+        (own, Work::Task { .. }, depth @ 2..) => format!(
+            "{} has {depth} files of its own, of up to {} each.\n",
+            actor.name,
+            units::bytes(own / u64::from(depth))
+        ),
+        (own, ..) => format!(
+            "{} has a file of its own, of up to {}.\n",
+            actor.name,
+            units::bytes(own)
+        ),
+    }
+}
+
+fn deleted(plan: &Plan, deletion: &Deletion, foreground: u64) -> String {
+    let bytes = deletion.size_bytes * copies(plan);
+    let size = units::bytes(bytes);
+    let files = match (deletion.files, &plan.place) {
+        (_, Place::Device { .. }) => String::new(),
+        (1, _) => " in 1 file".to_owned(),
+        (files, _) => format!(" in {files} files"),
+    };
+    let writes = |bytes: u64| units::bytes(bytes + foreground);
+    match &deletion.method {
+        Method::Fstrim => format!(
+            "Will write {}, delete {size}{files} before the measurement, and trim the whole file \
+             system in it.\n",
+            writes(bytes)
+        ),
+        Method::Event { trigger, quiet } => {
+            let after = match trigger {
+                Trigger::Command { text, .. } => format!(
+                    "After {} undisturbed, run `{text}` as the event",
+                    time(plan.timing.baseline)
+                ),
+                Trigger::Manual => format!(
+                    "The event begins and ends with Enter, or with `kill -USR1 {}`",
+                    std::process::id()
+                ),
+            };
+            format!(
+                "Will write {} for the foreground and delete nothing else.\n{after}; it is over \
+                 when no discards have come for {} after its end.\n",
+                units::bytes(foreground),
+                time(*quiet)
+            )
+        }
+        Method::Swap => format!(
+            "Will write {}, rename {size}{files} aside and replacements in, and delete the old \
+             ones.\n",
+            writes(bytes)
+        ),
+        Method::Lsm {
+            levels,
+            file_bytes,
+            rate_bytes_per_s,
+            run_for,
+        } => format!(
+            "Will write {} for the foreground; then, for {}, an LSM tree of {levels} levels writes \
+             {}/s in files of {} and drops what it has merged; never more than {size} at once.\n",
+            units::bytes(foreground),
+            time(*run_for),
+            units::bytes(*rate_bytes_per_s),
+            units::bytes(*file_bytes),
+        ),
+        Method::Spill {
+            parallel,
+            pause,
+            run_for,
+        } => format!(
+            "Will write {} for the foreground; then, for {}, create, write and unlink {parallel} \
+             files of {} at a time, {} apart.\n",
+            units::bytes(foreground),
+            time(*run_for),
+            units::bytes(deletion.size_bytes / u64::from(*parallel)),
+            time(*pause),
+        ),
+        other => format!(
+            "Will write {} and delete {size}{files} by {}.{}\n",
+            writes(bytes),
+            how(other),
+            match pauses(deletion) {
+                waited if waited >= LONG => format!(" Its pauses alone take {}.", time(waited)),
+                _ => String::new(),
+            }
+        ),
+    }
+}
+
+/// Pauses that are worth a word, all together.
+const LONG: Duration = Duration::from_secs(5);
+
+/// How long a deletion in steps does nothing, over all its steps.
+fn pauses(deletion: &Deletion) -> Duration {
+    let files = u64::from(deletion.files.max(1));
+    let (steps, pause) = match &deletion.method {
+        Method::Truncate {
+            chunk_bytes, sleep, ..
+        }
+        | Method::Punch {
+            chunk_bytes, sleep, ..
+        } => {
+            let file_bytes = deletion.size_bytes / files;
+            let steps = file_bytes.div_ceil((*chunk_bytes).max(1));
+            (steps.saturating_mul(files), *sleep)
+        }
+        Method::Purge { at_once, every } => {
+            let purges = files.div_ceil(u64::from((*at_once).max(1)));
+            (purges.saturating_sub(1), *every)
+        }
+        _ => return Duration::ZERO,
+    };
+    let nanos = u128::from(steps).saturating_mul(pause.as_nanos());
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+fn how(method: &Method) -> String {
+    match method {
+        Method::Unlink { parallel: 1 } => "unlink".to_owned(),
+        Method::Unlink { parallel } => format!("unlink, {parallel} at a time"),
+        Method::Truncate {
+            chunk_bytes, sleep, ..
+        } => format!(
+            "truncation in steps of {}, {} apart",
+            units::bytes(*chunk_bytes),
+            time(*sleep)
+        ),
+        Method::Punch {
+            from,
+            chunk_bytes,
+            sleep,
+        } => format!(
+            "holes of {} from the {} on, {} apart, and unlink",
+            units::bytes(*chunk_bytes),
+            match from {
+                End::Head => "head",
+                End::Tail => "tail",
+            },
+            time(*sleep)
+        ),
+        Method::Purge { at_once, every } => format!(
+            "unlink of the oldest {at_once} at once, every {}",
+            time(*every)
+        ),
+        Method::Command { argv } => format!("`{}`", argv.join(" ")),
+        Method::Discard { step_bytes } => {
+            format!("BLKDISCARD in steps of {}", units::bytes(*step_bytes))
+        }
+        Method::Fstrim => "fstrim".to_owned(),
+        Method::Event { .. } => "an event".to_owned(),
+        Method::Swap => "a swap".to_owned(),
+        Method::Lsm { .. } => "compactions".to_owned(),
+        Method::Spill { .. } => "spills".to_owned(),
+    }
+}
+
+fn time(time: Duration) -> String {
+    match time.as_millis() {
+        ms if ms >= 10 * 3_600_000 => format!("{} h", ms / 3_600_000),
+        ms if ms >= 600_000 => format!("{} min", ms / 60_000),
+        ms if ms >= 10_000 || ms >= 1000 && ms % 1000 == 0 => format!("{} s", ms / 1000),
+        ms => format!("{ms} ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses_of(method: Method, size_bytes: u64, files: u32) -> Duration {
+        pauses(&Deletion {
+            method,
+            size_bytes,
+            files,
+            extent_bytes: None,
+            commit: true,
+        })
+    }
+
+    #[test]
+    fn pauses_add_up() {
+        let cut = |chunk_bytes| Method::Truncate {
+            chunk_bytes,
+            sleep: Duration::from_millis(100),
+            fsync: false,
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(pauses_of(cut(10), 1000, 1), seconds(10));
+        assert_eq!(pauses_of(cut(400), 1000, 2), Duration::from_millis(400));
+        assert_eq!(
+            pauses_of(cut(1), u64::MAX, 1),
+            Duration::from_nanos(u64::MAX)
+        );
+        let purge = |at_once| Method::Purge {
+            at_once,
+            every: seconds(2),
+        };
+        assert_eq!(pauses_of(purge(4), 1000, 32), seconds(14));
+        assert_eq!(pauses_of(purge(50), 1000, 2), seconds(0));
+        let unlink = Method::Unlink { parallel: 1 };
+        assert_eq!(pauses_of(unlink, 1000, 2), seconds(0));
+    }
+
+    #[test]
+    fn times_are_short_to_read() {
+        for (seconds, text) in [(0.25, "250 ms"), (1.5, "1500 ms"), (14.0, "14 s")] {
+            assert_eq!(time(Duration::from_secs_f64(seconds)), text);
+        }
+        assert_eq!(time(Duration::from_secs(3600)), "60 min");
+        assert_eq!(time(Duration::from_secs(90_000)), "25 h");
+    }
+}

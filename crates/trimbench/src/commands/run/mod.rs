@@ -1,0 +1,210 @@
+//! `trimbench run`.
+
+pub(crate) mod args;
+mod intentions;
+mod marks;
+mod parsers;
+mod planning;
+
+use std::path::PathBuf;
+
+use bench::plan::{Place, Trigger};
+use bench::{BenchError, Claimed, Outcome, Survey};
+use judge::Verdict;
+use judge::verdict::condition::{CheckResult, Condition};
+use record::RunRecord;
+use record::{EndReason, Head};
+use report::terminal;
+
+use crate::commands::run::args::{OutputArgs, RunArgs};
+use crate::console::{self, Stream};
+use crate::exit::{Error, Exit};
+use crate::output::{Output, write_verdict};
+use crate::run_progress::{self, Progress};
+use crate::{record_output, signals, simulated, verdicts};
+use planning::Asked;
+
+/// Carries out the command.
+pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
+    let json_to_stdout = args
+        .output
+        .json
+        .as_ref()
+        .is_some_and(|path| path.as_os_str() == "-");
+    let people = if json_to_stdout {
+        Stream::Err
+    } else {
+        Stream::Out
+    };
+    let quiet = args.output.quiet;
+
+    if args
+        .output
+        .output
+        .as_ref()
+        .is_some_and(|path| path.as_os_str() == "-")
+    {
+        return Err(Error::Usage(
+            "--output: a record isn't written to standard output; give a file".into(),
+        ));
+    }
+    let asked = Asked::of(&args)?;
+    let place = planning::place(&args);
+    if !args.output.dry_run {
+        sweep(&place, quiet);
+    }
+    let mut survey = simulated::joined(Survey::of(&place)?, args.output.dry_run);
+    // Given back when the run is over.
+    let counters = match args.counters.enable_counters && !args.output.dry_run {
+        true => survey.enable_counters()?,
+        false => Vec::new(),
+    };
+    if args.output.as_drive {
+        verdicts::has_drives_time(&survey.devices)?;
+    }
+    let plan = planning::plan(&asked, &args, &survey)?;
+    bench::preflight(&plan, &survey)?;
+    let head = bench::preview(&plan, &survey);
+    refuse_unknown_actors(&args.output.fail_on, &head)?;
+    let (json, record_file) = outputs(&args.output)?;
+    if !quiet {
+        people.print(&terminal::set_up(&head, &people.style()));
+        if let Some(name) = &asked.name {
+            people.print(&intentions::introduced(name, &asked.scenario));
+        }
+        people.print(&intentions::of(&plan, &survey));
+    }
+    if args.output.dry_run {
+        return Ok(Exit::Done);
+    }
+    let stop =
+        signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    let mut claimed = Claimed::claim(&plan, &survey)?;
+    if plan.event() == Some(&Trigger::Manual) {
+        let marks = marks::counter()
+            .map_err(|e| Error::Usage(format!("can't watch for Enter and SIGUSR1: {e}")))?;
+        claimed = claimed.marked_by(marks);
+    }
+    // What an earlier run recorded is lost from here on, and not before.
+    let writer = record_file.map(Output::record).transpose()?;
+    let mut progress = Progress::new(quiet, plan.timing.interval);
+    let outcome = claimed.perform(writer, &mut progress, &stop);
+    progress.end();
+    for guard in counters {
+        guard.restore().map_err(BenchError::from)?;
+    }
+    let Outcome { mut record, error } = outcome?;
+    if args.output.as_drive {
+        record = verdicts::in_drives_time(record)?;
+    }
+
+    let verdict = verdicts::verdict(&record);
+    tell(people, quiet, &record, &verdict);
+    let written = match json {
+        Some(json) => json.verdict(&verdict),
+        None if json_to_stdout => {
+            write_verdict(std::io::stdout().lock(), &verdict).map_err(|source| Error::OutputWrite {
+                path: "standard output".into(),
+                source,
+            })
+        }
+        None => Ok(()),
+    };
+    match (ending(&record, error, &verdict), written) {
+        (Ok(Exit::Done), Err(error)) => Err(error),
+        // How the run itself went counts for more.
+        (ended, Err(error)) => {
+            console::error(&error);
+            ended
+        }
+        (ended, Ok(())) => ended,
+    }
+}
+
+/// The files for the verdict and the record, where they are wanted.
+fn outputs(args: &OutputArgs) -> Result<(Option<Output>, Option<Output>), Error> {
+    let open = |path: &Option<PathBuf>| path.as_deref().map(Output::open).transpose();
+    let json = match &args.json {
+        Some(path) if path.as_os_str() == "-" => None,
+        path => open(path)?,
+    };
+    let record = open(&args.output)?;
+    if let (Some(json), Some(record)) = (&json, &record)
+        && json.is_same(record)
+    {
+        return Err(Error::Usage(
+            "--json and --output name the same file: give each its own".into(),
+        ));
+    }
+    Ok((json, record))
+}
+
+/// How a run ended, as the exit code tells it.
+fn ending(record: &RunRecord, error: Option<BenchError>, verdict: &Verdict) -> Result<Exit, Error> {
+    let interrupted = record
+        .end
+        .as_ref()
+        .is_none_or(|end| end.reason == EndReason::Interrupted);
+    match error {
+        Some(error) if interrupted => {
+            console::error(&error.into());
+            Stream::Err.print("trimbench: interrupted\n");
+            return Ok(Exit::Interrupted);
+        }
+        Some(error) => return Err(error.into()),
+        None if interrupted => {
+            Stream::Err.print("trimbench: interrupted; what it had made is removed\n");
+            return Ok(Exit::Interrupted);
+        }
+        None => {}
+    }
+    let any = |outcome| verdict.conditions.iter().find(|c| c.result == outcome);
+    if any(CheckResult::Held).is_some() {
+        return Ok(Exit::ConditionHeld);
+    }
+    match any(CheckResult::Unknown) {
+        Some(unknown) => Err(Error::Unqualified(format!(
+            "--fail-on '{}' is unknown. {}",
+            unknown.condition, verdict.summary
+        ))),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// A condition on an actor that the run does not have would never be tested.
+fn refuse_unknown_actors(conditions: &[Condition], head: &Head) -> Result<(), Error> {
+    let names: Vec<&str> = head.actors.iter().map(|a| a.name.as_str()).collect();
+    let unknown = conditions.iter().find_map(|condition| {
+        let actor = condition.actor.as_deref()?;
+        (!names.contains(&actor)).then_some((condition, actor))
+    });
+    match unknown {
+        Some((condition, actor)) => Err(Error::Usage(format!(
+            "--fail-on '{condition}': this run has no actor '{actor}'; name one of: {}",
+            names.join(", ")
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Removes what killed runs left. What can't be looked through is told by the survey.
+fn sweep(place: &Place, quiet: bool) {
+    let Place::Directory(directory) = place else {
+        return;
+    };
+    for found in bench::sweep(directory).unwrap_or_default() {
+        if !quiet {
+            Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));
+        }
+    }
+}
+
+fn tell(people: Stream, quiet: bool, record: &RunRecord, verdict: &Verdict) {
+    if quiet {
+        people.print(&format!("{}\n", verdict.summary));
+        people.print(&terminal::conditions(verdict, &people.style()));
+        return;
+    }
+    let style = people.style();
+    people.print(&record_output::ended(record, verdict, &style));
+}

@@ -1,0 +1,127 @@
+//! The foreground's actors: what they need of the place, and which options do nothing for them.
+
+use bench::Survey;
+use bench::plan::{Actor, Arrival, Engine, Work};
+use bench::scenario::Scenario;
+use units::MIB;
+use units::names;
+
+use crate::commands::run::args::RunArgs;
+use crate::exit::Error;
+
+/// Smallest file that an actor's own is cut down to where there is little space.
+const LEAST: u64 = 16 * MIB;
+
+/// The plan's actors.
+pub(super) fn of(scenario: &Scenario, survey: &Survey) -> Vec<Actor> {
+    let most = (survey.space.usable_bytes() / 8 / MIB * MIB).max(LEAST);
+    let planned = scenario.actors.iter().map(|wanted| {
+        let mut actor = wanted.planned();
+        if wanted.size_bytes.is_none() {
+            shrink(&mut actor, most);
+        }
+        actor
+    });
+    planned.collect()
+}
+
+/// Has the files of its own, if any, take no more than `most` bytes all together.
+fn shrink(actor: &mut Actor, most: u64) {
+    let depth = actor.arrival.depth();
+    match &mut actor.work {
+        Work::Blocks { size_bytes, .. } => *size_bytes = size_bytes.map(|size| size.min(most)),
+        Work::Task { size_bytes, .. } => {
+            *size_bytes = (*size_bytes).min((most / u64::from(depth)).max(MIB));
+        }
+    }
+}
+
+/// Refuses options for a file or an engine that nobody uses.
+pub(super) fn refuse_ignored(args: &RunArgs, actors: &[Actor], canary: bool) -> Result<(), Error> {
+    let blocks = |actor: &Actor| matches!(actor.work, Work::Blocks { .. });
+    let file = canary || actors.iter().any(|actor| actor.work.shares_file());
+    let engine = canary || actors.iter().any(blocks);
+    let foreground = &args.foreground;
+    for (option, given, used) in [
+        (
+            "--foreground-size",
+            foreground.foreground_size.is_some(),
+            file,
+        ),
+        ("--keep", foreground.keep, file),
+        ("--reuse", foreground.reuse, file),
+        ("--engine", foreground.engine.is_some(), engine),
+    ] {
+        if given && !used {
+            return Err(Error::Usage(format!(
+                "{option} only does something with a reader, a writer, a mixed actor or the \
+                 canary: leave it out, or change the foreground"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the first that reads or writes blocks goes past the page cache; `None` without one.
+pub(super) fn go_direct(actors: &[Actor]) -> Option<bool> {
+    actors.iter().find_map(|actor| match actor.work {
+        Work::Blocks { direct, .. } => Some(direct),
+        Work::Task { .. } => None,
+    })
+}
+
+/// Refuses direct I/O that the file system doesn't do.
+pub(super) fn check_direct(
+    actors: &[Actor],
+    engine: Engine,
+    canary: bool,
+    survey: &Survey,
+) -> Result<(), Error> {
+    let null = engine == Engine::Null;
+    let place = names::shown(survey.place.path());
+    let direct = actors.iter().filter_map(|actor| match actor.work {
+        Work::Blocks {
+            direct: true,
+            block_bytes,
+            ..
+        } => Some((actor, block_bytes)),
+        _ => None,
+    });
+    for (actor, block_bytes) in direct {
+        match &survey.direct {
+            _ if null && !canary => {}
+            Ok(unit) if null || u64::from(block_bytes).is_multiple_of(*unit) => {}
+            Ok(unit) => {
+                return Err(Error::Usage(format!(
+                    "--block-size {block_bytes} of {}: direct I/O on {place} takes multiples of \
+                     {unit} bytes; give one, or let it go through the page cache (--buffered)",
+                    actor.name
+                )));
+            }
+            Err(why) => {
+                return Err(Error::Usage(format!(
+                    "{place}: no direct I/O on this file system ({why}), and {} asks for it; add \
+                     --buffered to go through the page cache, or give a directory on a drive",
+                    actor.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What no single option is to blame for.
+pub(super) fn check_batches(actors: &[Actor]) -> Result<(), Error> {
+    for actor in actors {
+        let name = &actor.name;
+        if let Arrival::Closed { depth, batch } = actor.arrival
+            && batch > depth
+        {
+            return Err(Error::Usage(format!(
+                "--batch {batch} of {name} is more than --depth {depth}: raise the depth or lower \
+                 the batch"
+            )));
+        }
+    }
+    Ok(())
+}

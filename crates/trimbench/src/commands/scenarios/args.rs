@@ -1,0 +1,22 @@
+//! The options of `trimbench scenarios`.
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `trimbench scenarios`.
+#[derive(Debug, Args)]
+pub struct ScenariosArgs {
+    /// What to do instead of listing them.
+    #[command(subcommand)]
+    pub command: Option<ScenariosCommand>,
+}
+
+/// What can be done with scenarios.
+#[derive(Debug, Subcommand)]
+pub enum ScenariosCommand {
+    /// Print a scenario's file
+    Show {
+        /// Which
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}

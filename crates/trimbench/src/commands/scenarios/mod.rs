@@ -1,0 +1,33 @@
+//! `trimbench scenarios`.
+
+pub(crate) mod args;
+
+use bench::scenario;
+
+use crate::commands::scenarios::args::{ScenariosArgs, ScenariosCommand};
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+
+/// Carries out the command.
+pub(crate) fn run(args: &ScenariosArgs) -> Result<Exit, Error> {
+    match &args.command {
+        None => Stream::Out.print(&list()?),
+        Some(ScenariosCommand::Show { name }) => {
+            Stream::Out.print(scenario::by_name(name)?.text);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list() -> Result<String, Error> {
+    let width = scenario::all().iter().map(|s| s.name.len()).max();
+    let width = width.unwrap_or(0);
+    let mut text = String::new();
+    for shipped in scenario::all() {
+        let about = shipped.scenario()?.general.about.unwrap_or_default();
+        text += &format!("{:width$}  {about}\n", shipped.name);
+    }
+    text += "\nRun one with `trimbench run --scenario NAME [PATH]`. `trimbench scenarios show NAME`\n\
+             prints its file, to be copied and changed.\n";
+    Ok(text)
+}

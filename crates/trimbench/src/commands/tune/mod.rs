@@ -1,0 +1,205 @@
+//! `trimbench tune`.
+
+pub(crate) mod args;
+mod json;
+mod picture;
+mod runs;
+mod set;
+mod step;
+mod svg;
+mod table;
+mod trials;
+
+use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
+
+use ::tune::{Advice, Finding, Goal, Ground, Held, HeldError, Policy, advise, frontier};
+use bench::Survey;
+use bench::plan::Place;
+
+use crate::commands::tune::args::TuneArgs;
+use crate::console::{self, Stream};
+use crate::exit::{Error, Exit};
+use crate::output::{self, Sink};
+use crate::{confirm, run_progress, signals};
+use runs::{Found, Rounds};
+use trials::Trials;
+
+/// Carries out the command.
+pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
+    if let Some(file) = &args.trim_after {
+        return step::trim_after(file, args);
+    }
+    if let Some(file) = &args.free_all {
+        return step::free_all(file);
+    }
+    let json_to_stdout = args.json.as_ref().is_some_and(|p| p.as_os_str() == "-");
+    let people = if json_to_stdout {
+        Stream::Err
+    } else {
+        Stream::Out
+    };
+    let ground = Ground::find(&args.path).map_err(|e| Error::Usage(e.to_string()))?;
+    if !args.dry_run {
+        for found in bench::sweep(&ground.directory).unwrap_or_default() {
+            Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));
+        }
+    }
+    let place = Place::Directory(ground.directory.clone());
+    let survey = crate::simulated::joined(Survey::of(&place)?, args.dry_run);
+    let trials = Trials::choose(args, &ground, &survey)?;
+    people.print(&trials.told(args, &ground));
+    if args.dry_run {
+        return Ok(Exit::Done);
+    }
+    let mut json = match &args.json {
+        Some(_) if json_to_stdout => Some(Sink::standard()),
+        Some(path) => Some(Sink::file(path)?),
+        None => None,
+    };
+    let svg = args.svg.as_deref().map(Sink::file).transpose()?;
+    if let (Some(json), Some(path)) = (&json, &args.svg)
+        && json.is(path)
+    {
+        return Err(Error::Usage(
+            "--json and --svg name the same file: give each its own".into(),
+        ));
+    }
+    if let Some(directory) = &args.records {
+        output::make_directory(directory)?;
+    }
+    let stop =
+        signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
+    // The first thing that needs root, and before anybody is asked.
+    let mut held = Held::take(&ground).map_err(not_taken)?;
+    if !args.yes && std::io::stdin().is_terminal() && !confirm::yes("Begin? [y/N] ", &stop) {
+        return Ok(match stop.load(Ordering::Relaxed) {
+            true => Exit::Interrupted,
+            false => Exit::Done,
+        });
+    }
+    let performed = Rounds::new(args, &trials, &survey, people, stop).perform(&mut held);
+    let found = match performed {
+        Ok(found) => found,
+        Err(error) => {
+            // What went wrong first is what is told; that this went wrong, too, beside it.
+            if let Err(left) = held.restore() {
+                console::error(&Error::Setting(left.to_string()));
+            }
+            Stream::Err.print(&set::left_changed(&ground));
+            return Err(error);
+        }
+    };
+    if found.interrupted {
+        return interrupted(held, &ground);
+    }
+    let goal = Goal {
+        slowdown: args.slowdown,
+        limit_bytes: ground.range.now_bytes,
+        online: ground.is_online(),
+        deleted_bytes: trials.course.size_bytes,
+        // Whoever asks for single runs has what they say.
+        least_runs: trials.repeats.min(2) as usize,
+    };
+    let advice = advise(&found.points, &goal);
+    tell(people, &found, &advice, &trials);
+    let wanted = advice.set.filter(|_| args.apply);
+    // First, for without it nodiscard is no discard at all.
+    let timer = match advice.finding {
+        Finding::PacedFstrim if args.persist && wanted.is_some() => {
+            set::install_timer(args).map(Some)
+        }
+        _ => Ok(None),
+    };
+    let (timer, untimed) = match timer {
+        Ok(timer) => (timer, Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    let timed = untimed.is_ok();
+    let kept = match wanted.filter(|_| timed) {
+        Some(trial) => held.keep(&trial).map(|()| Some(trial)),
+        None => held.restore().map(|()| None),
+    };
+    let kept = kept.map_err(|e| Error::Setting(e.to_string()));
+    // What was measured is kept first, and what was set is told, whatever else goes wrong.
+    let mut ended = untimed;
+    if let Some(json) = &mut json {
+        let applied = matches!(kept, Ok(Some(_)));
+        let text = json::of(&ground, &trials, &found, &advice, applied);
+        let written = json.write(|to| to.write_all(text.as_bytes()));
+        ended = set::first_of(ended, written);
+    }
+    if let Some(mut svg) = svg {
+        let text = svg::of(&ground, &trials, &found.points, &goal);
+        let drawn = svg.write(|to| to.write_all(text.as_bytes()));
+        ended = set::first_of(ended, drawn);
+    }
+    let kept = match kept {
+        Ok(kept) => kept,
+        Err(error) => {
+            people.print(&timer.unwrap_or_default());
+            Stream::Err.print(&set::left_changed(&ground));
+            return set::first_of(Err(error), ended).map(|()| Exit::Done);
+        }
+    };
+    match timed {
+        true => people.print(&set::told(&ground, &advice, kept, args)),
+        false => people.print("\nAll is as it was, for what is advised needs the timer.\n"),
+    }
+    if kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
+        people.print(&set::left_changed(&ground));
+    }
+    if args.persist {
+        let persisted = set::persist(&ground, &advice, kept, timer, args, people);
+        ended = set::first_of(ended, persisted);
+    }
+    ended.map(|()| Exit::Done)
+}
+
+/// Why the settings could not be taken. Who meets somebody else who has them, or changes them
+/// just now, has asked for nothing wrong.
+fn not_taken(error: HeldError) -> Error {
+    match error.passes() {
+        true => Error::Setting(error.to_string()),
+        false => Error::Usage(error.to_string()),
+    }
+}
+
+/// Puts all back for somebody who wants no more of it.
+fn interrupted(held: Held, ground: &Ground) -> Result<Exit, Error> {
+    let restored = held.restore();
+    if restored.is_ok() {
+        Stream::Err.print(
+            "trimbench: interrupted; what it had made is removed, what it had set is put back\n",
+        );
+    }
+    Stream::Err.print(&set::left_changed(ground));
+    restored
+        .map(|()| Exit::Interrupted)
+        .map_err(|e| Error::Setting(e.to_string()))
+}
+
+/// The table, the picture, what follows and what it costs.
+fn tell(people: Stream, found: &Found, advice: &Advice, trials: &Trials) {
+    let on = frontier(&found.points);
+    let mut text = format!("\n{}\n", table::of(&found.points, &on, trials));
+    text += &picture::of(&found.points, people.style().unicode);
+    text.push('\n');
+    for note in &found.notes {
+        text += &format!("! {note}\n");
+    }
+    text += &format!("\n{}\n\nWhat each choice costs:\n", advice.text);
+    for cost in &advice.costs {
+        text += &format!("  {}: {}.\n", cost.choice, cost.cost);
+    }
+    people.print(&text);
+}
+
+/// A trial's name in tables: the way alone, or with the limit.
+fn name(policy: Policy, limit_bytes: u64) -> String {
+    format!(
+        "{}, at most {}",
+        policy.in_words(),
+        units::bytes(limit_bytes)
+    )
+}

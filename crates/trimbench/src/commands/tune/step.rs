@@ -1,0 +1,29 @@
+//! Steps of a run that free its file where unlink(2) alone wouldn't do.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use units::percent_exact;
+
+use crate::commands::tune::args::TuneArgs;
+use crate::exit::{Error, Exit};
+
+/// Removes the file, and has btrfs discard what it emptied.
+pub(super) fn free_all(file: &Path) -> Result<Exit, Error> {
+    ::tune::free_with_groups(file).map_err(|e| Error::Setting(e.to_string()))?;
+    Ok(Exit::Done)
+}
+
+/// Removes the file, and becomes `trimbench fstrim`.
+pub(super) fn trim_after(file: &Path, args: &TuneArgs) -> Result<Exit, Error> {
+    let taken = ::tune::free(file).map_err(|e| Error::Setting(e.to_string()))?;
+    let failed = |e: std::io::Error| Error::Setting(format!("can't run `trimbench fstrim`: {e}"));
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.arg("fstrim").arg(&args.path).arg("--quiet");
+    command.arg(format!("--slowdown={}", percent_exact(args.slowdown)));
+    // What else is free isn't a part of the experiment, but for the rest of a chunk of btrfs.
+    command.arg(format!("--offset={}", taken.start));
+    command.arg(format!("--length={}", (taken.end - taken.start).max(1)));
+    Err(failed(command.exec()))
+}

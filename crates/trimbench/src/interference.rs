@@ -1,0 +1,288 @@
+//! What a deletion or a trim cost others, and whether its goal was kept: in sentences, as
+//! JSON, and as an exit code. One for `rm` and `fstrim`.
+
+pub(crate) mod json;
+
+use std::time::Duration;
+
+use pace::{CanaryWaits, GoalResult, Kept, LateReads, Limit, Measured, ReaderLoss, Witness};
+use reclaim::freer::Felt;
+
+use crate::goal::GoalArgs;
+
+/// Readers whose pauses are slower than the time before by more than this share are told of.
+const SLOWER: f64 = 0.05;
+
+/// What others lost and waited.
+pub(crate) fn lost(felt: &Felt) -> String {
+    let observed = felt.observed.as_ref();
+    let readers = match observed.and_then(|observed| observed.readers) {
+        Some(readers) => of_readers(&readers),
+        None => "others lost: not measured (too few reads of theirs)".to_owned(),
+    };
+    let canary = match observed.and_then(|observed| observed.canary) {
+        Some(canary) => of_canary(&canary),
+        None => "a read's wait: not measured".to_owned(),
+    };
+    format!("{readers}; {canary}")
+}
+
+fn of_readers(readers: &ReaderLoss) -> String {
+    let rates = format!(
+        "{} without discards, {} in all",
+        units::rate(readers.baseline_per_s),
+        units::rate(readers.during_per_s)
+    );
+    if readers.open_loop {
+        return format!(
+            "others lost no reads, for theirs don't wait for each other ({rates}), but each took {} instead of {}",
+            seconds(readers.wait_s),
+            seconds(readers.usual_wait_s)
+        );
+    }
+    let slower = readers.slower_pauses.filter(|slower| *slower > SLOWER);
+    let slower = slower.map_or(String::new(), |slower| {
+        format!(
+            "; without any discard in service they were {} slower than before it began: other I/O, \
+             commits, or a load that changed",
+            units::percent(slower)
+        )
+    });
+    format!(
+        "others lost {} of their reads ({rates}){slower}",
+        share(&readers.lost)
+    )
+}
+
+fn of_canary(canary: &CanaryWaits) -> String {
+    format!(
+        "a read waited {} longer (p99.9 of {}; at most {})",
+        time(canary.p999_added),
+        units::count(canary.reads),
+        time(canary.max_added)
+    )
+}
+
+/// Sentences about the goal: whether each part was kept, and what else made reads wait.
+pub(crate) fn goals(felt: &Felt) -> Vec<String> {
+    let mut all: Vec<String> = felt.goals.iter().map(goal).collect();
+    let canary = felt.observed.as_ref().and_then(|observed| observed.canary);
+    all.extend(canary.and_then(|canary| canary.over).and_then(not_ours));
+    all
+}
+
+fn goal(result: &GoalResult) -> String {
+    let limit = match result.limit {
+        Limit::Slowdown(share) => format!("--slowdown {}", units::percent_exact(share)),
+        Limit::MaxLatency(limit) => format!("--max-latency {}", units::duration_exact(limit)),
+        Limit::Deadline(limit) => format!("--deadline {}", units::duration_exact(limit)),
+    };
+    let Some(measured) = result.measured else {
+        return match result.kept {
+            Kept::NobodyElse => {
+                format!("goal {limit}: nobody else used the drive, so nobody was slowed down")
+            }
+            _ => format!("goal {limit}: not measured"),
+        };
+    };
+    let word = match result.kept {
+        Kept::Met => "met",
+        Kept::Missed => "missed",
+        _ => "met, or missed by little",
+    };
+    format!(
+        "goal {limit} {word}: {}{}{}",
+        came_to(result, &measured),
+        on_whom(result.witness),
+        when(result)
+    )
+}
+
+fn came_to(result: &GoalResult, measured: &Measured) -> String {
+    let value = measured.value;
+    let (what, beyond) = match result.limit {
+        Limit::Slowdown(limit) => {
+            let beyond = format!("{:.1} points", (value - limit) * 100.0);
+            match result.witness {
+                Some(Witness::Readers) => (format!("others lost {}", share(measured)), beyond),
+                _ => {
+                    let what = format!("{} of reads met a discard", share(measured));
+                    (what, beyond)
+                }
+            }
+        }
+        Limit::MaxLatency(limit) => {
+            let beyond = seconds(value - limit.as_secs_f64());
+            let what = format!(
+                "beside our discards a read waited {} longer",
+                seconds(value)
+            );
+            (what, beyond)
+        }
+        Limit::Deadline(limit) => (
+            format!("it took {}", seconds(value)),
+            seconds(value - limit.as_secs_f64()),
+        ),
+    };
+    match result.kept {
+        Kept::Missed => format!("{what}, {beyond} too much"),
+        _ => what,
+    }
+}
+
+fn on_whom(witness: Option<Witness>) -> &'static str {
+    match witness {
+        Some(Witness::Readers) => " (measured on the drive's readers)",
+        Some(Witness::Canary) => " (measured on our canary's reads)",
+        Some(Witness::Clock) | None => "",
+    }
+}
+
+fn when(result: &GoalResult) -> String {
+    let at = |at: f64| format!("{at:.1} s after its start");
+    let missed = result.kept == Kept::Missed;
+    let first = result.first_missed_s.filter(|_| missed);
+    let first = first.map(|first| format!("; first missed {}", at(first)));
+    let worst = result.worst.map(|worst| match result.limit {
+        Limit::Slowdown(_) => format!(
+            "; the worst {} s lost {}, {}",
+            worst.length_s,
+            units::percent(worst.value),
+            at(worst.at_s)
+        ),
+        _ => format!("; worst {}", at(worst.at_s)),
+    });
+    [first, worst].into_iter().flatten().collect()
+}
+
+/// Reads that were late, and not beside our discards.
+fn not_ours(over: LateReads) -> Option<String> {
+    let parts: Vec<String> = [
+        (over.others_discards, "beside discards of others"),
+        (over.flushes, "beside a flush, of our commits or of others"),
+        (
+            over.nothing,
+            "without any discard in service: other I/O, or a busy machine",
+        ),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, why)| format!("{} {why}", units::count(count)))
+    .collect();
+    let reads = over.all() - over.our_discards;
+    let plural = if reads == 1 { "" } else { "s" };
+    (reads > 0).then(|| {
+        format!(
+            "{} more read{plural} of the canary waited longer than that, which the goal doesn't count: {}",
+            units::count(reads),
+            parts.join("; ")
+        )
+    })
+}
+
+/// Whether a part of the goal that was given on the command line was missed.
+pub(crate) fn is_missed(felt: &Felt, given: &GoalArgs) -> bool {
+    felt.goals
+        .iter()
+        .any(|goal| goal.kept == Kept::Missed && is_given(goal.limit, given))
+}
+
+/// Whether this part of a goal was given, and isn't the default.
+fn is_given(limit: Limit, given: &GoalArgs) -> bool {
+    match limit {
+        Limit::Slowdown(_) => given.slowdown.is_some(),
+        Limit::MaxLatency(_) => given.max_latency.is_some(),
+        Limit::Deadline(_) => given.deadline.is_some(),
+    }
+}
+
+/// A share with the interval in which it lies.
+fn share(measured: &Measured) -> String {
+    format!(
+        "{} ({} to {})",
+        units::percent(measured.value),
+        units::percent(measured.low),
+        units::percent(measured.high)
+    )
+}
+
+fn time(span: Duration) -> String {
+    seconds(span.as_secs_f64())
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds < 1.0 {
+        true => units::latency_us(seconds * 1e6),
+        false => units::seconds(seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pace::Worst;
+
+    fn result(limit: Limit, kept: Kept, value: f64) -> GoalResult {
+        GoalResult {
+            limit,
+            kept,
+            measured: Some(Measured {
+                value,
+                low: value - 0.01,
+                high: value + 0.01,
+            }),
+            witness: Some(Witness::Readers),
+            first_missed_s: None,
+            worst: None,
+        }
+    }
+
+    #[test]
+    fn a_goal_is_told_with_its_figure_and_its_witness() {
+        let met = result(Limit::Slowdown(0.1), Kept::Met, 0.08);
+        assert_eq!(
+            goal(&met),
+            "goal --slowdown 10% met: others lost 8.0 % (7.0 % to 9.0 %) (measured on the drive's readers)"
+        );
+        let missed = GoalResult {
+            witness: Some(Witness::Canary),
+            first_missed_s: Some(1.2),
+            worst: Some(Worst {
+                at_s: 3.4,
+                length_s: 0.0,
+                value: 0.0259,
+            }),
+            ..result(
+                Limit::MaxLatency(Duration::from_millis(5)),
+                Kept::Missed,
+                0.0259,
+            )
+        };
+        assert_eq!(
+            goal(&missed),
+            "goal --max-latency 5ms missed: beside our discards a read waited 25.9 ms longer, \
+             20.9 ms too much (measured on our canary's reads); first missed 1.2 s after its start; worst 3.4 s after its start"
+        );
+        let unmeasured = GoalResult {
+            kept: Kept::NotMeasured,
+            measured: None,
+            witness: None,
+            ..met
+        };
+        assert_eq!(goal(&unmeasured), "goal --slowdown 10%: not measured");
+    }
+
+    #[test]
+    fn late_reads_of_other_causes_are_told_apart() {
+        let over = LateReads {
+            our_discards: 4,
+            flushes: 1,
+            ..LateReads::default()
+        };
+        assert_eq!(
+            not_ours(over).unwrap(),
+            "1 more read of the canary waited longer than that, which the goal doesn't count: 1 beside a flush, of our commits or of others"
+        );
+        assert_eq!(not_ours(LateReads { flushes: 0, ..over }), None);
+    }
+}

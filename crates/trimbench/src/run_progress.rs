@@ -1,0 +1,249 @@
+//! What a person sees while a run goes on.
+
+use std::time::{Duration, Instant};
+
+use bench::{Mark, Observer, Second};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use record::{Event, EventKind, Part, PhaseName};
+use report::terminal::{self, LiveLine, Style};
+use units::names;
+
+use crate::console::Stream;
+
+/// Where nobody looks at a terminal, a line is printed only so often.
+const PLAIN_EVERY_S: f64 = 5.0;
+
+/// How far the making of the files is.
+#[derive(Debug, Clone, Copy)]
+struct Preparing {
+    began: Instant,
+    /// Of a plain line, in seconds from then.
+    next_s: f64,
+    /// All is written, and being written back.
+    whole: bool,
+}
+
+/// Shows a run: bars and a live line on a terminal, plain lines elsewhere.
+pub(crate) struct Progress {
+    kind: Kind,
+    style: Style,
+    interval: Duration,
+    next_plain_s: f64,
+    preparing: Option<Preparing>,
+}
+
+enum Kind {
+    /// Nothing is shown.
+    Quiet,
+    /// Lines, one after the other.
+    Plain,
+    /// One line, rewritten.
+    Terminal(ProgressBar),
+}
+
+impl Progress {
+    /// Progress goes to standard error, so that results can be redirected.
+    pub(crate) fn new(quiet: bool, interval: Duration) -> Self {
+        let kind = if quiet {
+            Kind::Quiet
+        } else if Stream::Err.is_terminal() {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            Kind::Terminal(bar)
+        } else {
+            Kind::Plain
+        };
+        Progress {
+            kind,
+            style: Stream::Err.style(),
+            interval,
+            next_plain_s: 0.0,
+            preparing: None,
+        }
+    }
+
+    /// Removes the live line.
+    pub(crate) fn end(self) {
+        if let Kind::Terminal(bar) = self.kind {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.kind {
+            Kind::Quiet => {}
+            Kind::Plain => Stream::Err.print(&format!("{text}\n")),
+            Kind::Terminal(bar) => bar.println(text),
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn phase(&mut self, name: PhaseName, part: Part) {
+        let what = match name {
+            PhaseName::Prepare => "prepare: making the files",
+            PhaseName::Settle => "settle: waiting for a steady foreground",
+            PhaseName::Baseline => "baseline: the foreground undisturbed",
+            PhaseName::Delete => "delete: until what was freed is discarded",
+            PhaseName::Recovery => "recovery: the foreground afterwards",
+        };
+        let part = match part {
+            Part::Main => "",
+            Part::Control => "control, ",
+        };
+        self.say(&format!("{part}{what}"));
+        if let Kind::Terminal(bar) = &self.kind {
+            bar.set_style(match name {
+                PhaseName::Prepare => bar_style(),
+                // Cut to the terminal's width: a line that wraps can't be cleared.
+                _ => ProgressStyle::with_template("{wide_msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            });
+        }
+    }
+
+    fn preparing(&mut self, done_bytes: u64, total_bytes: u64) {
+        let preparing = self.preparing.get_or_insert(Preparing {
+            began: Instant::now(),
+            next_s: PLAIN_EVERY_S,
+            whole: false,
+        });
+        let elapsed_s = preparing.began.elapsed().as_secs_f64();
+        let due = elapsed_s >= preparing.next_s;
+        if due {
+            preparing.next_s = elapsed_s + PLAIN_EVERY_S;
+        }
+        let newly_whole = total_bytes > 0 && done_bytes >= total_bytes && !preparing.whole;
+        preparing.whole |= newly_whole;
+        match &self.kind {
+            Kind::Terminal(bar) => {
+                bar.set_length(total_bytes);
+                bar.set_position(done_bytes);
+            }
+            Kind::Plain if due && done_bytes < total_bytes => {
+                self.say(&prepared(done_bytes, total_bytes, elapsed_s));
+            }
+            Kind::Plain | Kind::Quiet => {}
+        }
+        if newly_whole {
+            self.say("prepare: writing back what is still in memory");
+        }
+    }
+
+    fn second(&mut self, second: &Second) {
+        if second.phase == PhaseName::Prepare {
+            return;
+        }
+        let aged = |us: &f64| Duration::from_secs_f64(us / 1e6) > self.interval;
+        let line = terminal::live(
+            &LiveLine {
+                elapsed_s: second.at_s,
+                phase: second.phase,
+                part: second.part,
+                ops_per_s: second.ops_per_s,
+                p99_us: second.p99_us,
+                oldest_us: second.oldest_us.filter(aged),
+                discard_bytes_per_s: second.discard_bytes_per_s,
+                debt_bytes: second.debt_bytes,
+            },
+            &self.style,
+        );
+        match &self.kind {
+            Kind::Quiet => {}
+            Kind::Terminal(bar) => bar.set_message(line),
+            Kind::Plain if second.at_s < self.next_plain_s => {}
+            Kind::Plain => {
+                self.next_plain_s = second.at_s + PLAIN_EVERY_S;
+                self.say(&line);
+            }
+        }
+    }
+
+    fn awaits(&mut self, mark: Mark) {
+        self.say(&asked_for(mark));
+    }
+
+    fn event(&mut self, event: &Event) {
+        let detail = event.detail.as_deref().unwrap_or_default();
+        match event.kind {
+            EventKind::Warning => self.say(&format!("warning: {detail}")),
+            EventKind::Prepared => self.say(detail),
+            EventKind::DeletionBegan if !detail.is_empty() => {
+                self.say(&format!("event: {detail}"));
+            }
+            EventKind::SettleLimit => self.say(&format!("warning: the foreground is {detail}")),
+            EventKind::DiscardsDidNotCome => self.say(&format!("warning: {detail}")),
+            _ => {}
+        }
+    }
+}
+
+/// What to do now.
+fn asked_for(mark: Mark) -> String {
+    let (now, when) = match mark {
+        Mark::Begin => ("the baseline is measured", "begins"),
+        Mark::End => ("the event has begun", "is over"),
+    };
+    let pid = std::process::id();
+    format!("{now}: press Enter, or send SIGUSR1 (kill -USR1 {pid}), when the event {when}")
+}
+
+/// How far the files are, in words.
+fn prepared(done_bytes: u64, total_bytes: u64, elapsed_s: f64) -> String {
+    let done = format!(
+        "prepare: {} of {}",
+        units::bytes(done_bytes),
+        units::bytes(total_bytes)
+    );
+    let per_s = done_bytes as f64 / elapsed_s;
+    if per_s < 1.0 {
+        return done;
+    }
+    let left_s = total_bytes.saturating_sub(done_bytes) as f64 / per_s;
+    format!(
+        "{done}, {}/s, {left_s:.0} s left",
+        units::bytes_decimal(per_s as u64)
+    )
+}
+
+fn bar_style() -> ProgressStyle {
+    ProgressStyle::with_template(
+        "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} ETA {eta}",
+    )
+    .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// What a sweep found, in words.
+pub(crate) fn swept(found: &bench::Swept) -> String {
+    match found {
+        bench::Swept::Removed { path, bytes, .. } => format!(
+            "removed {} that a killed run had left in {}",
+            units::bytes(*bytes),
+            names::shown(path)
+        ),
+        bench::Swept::InUse { path, pid } => format!(
+            "{} belongs to a run that goes on ({}): its load disturbs this one",
+            names::shown(path),
+            pid.map_or("process unknown".to_owned(), |pid| format!("process {pid}")),
+        ),
+        bench::Swept::Left { path, because } => {
+            format!("left {} alone, because {because}", names::shown(path))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_progress_tells_how_far_how_fast_and_how_long() {
+        let gib = 1 << 30;
+        assert_eq!(
+            prepared(12 * gib, 33 * gib, 12.0),
+            "prepare: 12.0 GiB of 33.0 GiB, 1.1 GB/s, 21 s left"
+        );
+        // Nothing is written yet: no rate, and no end in sight.
+        assert!(!prepared(0, gib, 5.0).contains("left"));
+    }
+}

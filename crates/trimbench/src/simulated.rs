@@ -1,0 +1,212 @@
+//! A run on a drive of the laboratory: into its foreground's cgroup, and into
+//! the record that it is one.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use ::lab::{Info, Lab};
+use bench::Survey;
+use record::{DeviceKind, Slower};
+
+use crate::card;
+use crate::exit::Error;
+
+/// Where the drives are, if not in the machine's own laboratory: for tests, and
+/// for whoever wants one apart.
+const ELSEWHERE: &str = "TRIMBENCH_LAB_DIR";
+
+/// The laboratory.
+pub(crate) fn here() -> Lab {
+    std::env::var_os(ELSEWHERE)
+        .filter(|dir| !dir.is_empty())
+        .map_or_else(Lab::system, Lab::at)
+}
+
+/// What was found, where a device is a simulated drive with a note that says so.
+/// Unless nothing is to be done (`dry`), the foreground is to go into the drive's
+/// cgroup.
+///
+/// The loop driver sends one request of a blkio cgroup after the other where
+/// one of them is a discard, so reads of the discards' own cgroup wait for the
+/// whole discard whatever the drive says. In a cgroup of its own the foreground
+/// waits only as long as the drive holds it up. With version 1 only its threads
+/// go there: what this process discards itself (a raw device, fstrim, btrfs with
+/// discard=sync when we commit) stays outside. Version 2 knows only processes,
+/// so this one goes there as a whole, before it starts a thread or opens a file:
+/// the page cache remembers who made it dirty.
+pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
+    let lab = here();
+    let loops = survey
+        .devices
+        .iter_mut()
+        .filter(|device| device.leaf && device.kind == DeviceKind::Loop);
+    let mut joined = false;
+    let mut notes = Vec::new();
+    let mut fullest: Option<(u64, String)> = None;
+    for device in loops {
+        match lab.of_device(&Path::new("/dev").join(&device.name)) {
+            Ok(None) => {}
+            Ok(Some(info)) => {
+                device.model = Some(model(&info));
+                device.slower = slower(&info);
+                if let Some(left) = lab.left(&info.spec)
+                    && fullest.as_ref().is_none_or(|(least, _)| left < *least)
+                {
+                    fullest = Some((left, full(&info, left)));
+                }
+                // That nothing is known to lie below its server's file says nothing new.
+                survey
+                    .warnings
+                    .retain(|note| !note.starts_with("trimbench-lab (fuse)"));
+                let mut note = about(&device.name, &info);
+                // Of several drives one's will do: what counts is not to be in the root's.
+                if !dry && !joined {
+                    joined = true;
+                    let (cgroup, text) = join(&lab, &info);
+                    survey.foreground_cgroup = cgroup;
+                    note += &text;
+                }
+                notes.push(note);
+            }
+            Err(error) => notes.push(format!(
+                "whether {} is a simulated drive (trimbench lab) can't be told: {error}; run as \
+                 root. If it is one, reads waited for whole discards whatever the drive says",
+                device.name
+            )),
+        }
+    }
+    if let Some((left, why)) = fullest {
+        survey.limit_space(left, why);
+    }
+    survey.warnings.append(&mut notes);
+    survey
+}
+
+/// A drive without so much room takes no more work: a write that fails aborts the journal of
+/// its file system.
+const LEAST_LEFT: u64 = 4 << 20;
+
+/// How much a drive can still store.
+fn full(info: &Info, left: u64) -> String {
+    format!(
+        "the drive {} of `trimbench lab` can store {} more; `lab up --store-limit` sets how much \
+         it can store",
+        info.spec.name,
+        units::bytes(left)
+    )
+}
+
+/// Refuses paths on drives of the laboratory that can store no more.
+pub(crate) fn refuse_full(paths: &[PathBuf]) -> Result<(), Error> {
+    let lab = here();
+    let full = drives_of(&lab, paths).into_iter().find_map(|info| {
+        let left = lab.left(&info.spec)?;
+        (left < LEAST_LEFT).then(|| full(&info, left))
+    });
+    match full {
+        Some(why) => Err(Error::Usage(format!(
+            "{why}. Nothing was begun, for a write that fails aborts the file system's journal"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The drives of the laboratory that paths are on. Only root sees drives.
+fn drives_of(lab: &Lab, paths: &[PathBuf]) -> Vec<Info> {
+    let device = |path: &Path| path.symlink_metadata().map(|found| found.dev()).ok();
+    let theirs: Vec<u64> = paths.iter().filter_map(|path| device(path)).collect();
+    let mut drives = lab.list().unwrap_or_default();
+    drives.retain(|info| {
+        let own = info.mounts.iter().filter_map(|mount| device(mount));
+        own.into_iter().any(|device| theirs.contains(&device))
+    });
+    drives
+}
+
+/// The cgroup of a drive's foreground, if one of these paths is on a drive of the
+/// laboratory and threads can go there by themselves. Who deletes beside the
+/// foreground and wants to feel what it feels reads there.
+pub(crate) fn group_beside(paths: &[PathBuf]) -> Option<PathBuf> {
+    let lab = here();
+    // Only root can put threads there.
+    let name = &drives_of(&lab, paths).first()?.spec.name.clone();
+    let group = lab.foreground_cgroup(name).ok()?;
+    group.takes_threads().then(|| group.dir().to_owned())
+}
+
+/// What stands where other drives have their maker's name for them.
+fn model(info: &Info) -> String {
+    format!("simulated {}", profile(info))
+}
+
+/// How much slower it is than the drive it stands for.
+fn slower(info: &Info) -> Option<Slower> {
+    let times = info.spec.slower;
+    (times != 1.0).then_some(Slower {
+        times,
+        converted: false,
+    })
+}
+
+/// What drive it behaves like.
+pub(crate) fn profile(info: &Info) -> String {
+    let card = info.spec.card();
+    let mut text = card.map_or_else(|_| "?".to_owned(), |card| card.name().to_owned());
+    let slower = info.spec.slower;
+    if slower < 1.0 {
+        // 1/3 isn't exact, and nobody asks for 3.0000000000000004.
+        let faster = (1e6 / slower).round() / 1e6;
+        text += &format!(", {faster} times faster");
+    } else if slower != 1.0 {
+        text += &format!(", {slower} times slower");
+    }
+    text
+}
+
+fn about(device: &str, info: &Info) -> String {
+    let mut text = format!(
+        "{device} is no drive but a simulation of one, {} of `trimbench lab`: {}",
+        info.spec.name,
+        profile(info)
+    );
+    let changed = card::changed(info);
+    if !changed.is_empty() {
+        text += &format!(". Figures set by hand: {}", changed.join(", "));
+    }
+    text
+}
+
+/// Puts this process into a drive's cgroup, or gives the cgroup where its
+/// foreground's threads can go there by themselves; and how to tell it.
+fn join(lab: &Lab, info: &Info) -> (Option<PathBuf>, String) {
+    let joined = lab.foreground_cgroup(&info.spec.name).and_then(|group| {
+        if group.takes_threads() {
+            return Ok(Some(group.dir().to_owned()));
+        }
+        group.enter().map(|()| None)
+    });
+    let cgroup = match joined {
+        Ok(cgroup) => cgroup,
+        Err(error) => {
+            let text = format!(
+                ". The foreground is in no cgroup of its own ({error}), so its reads wait for \
+                 whole discards whatever the drive says"
+            );
+            return (None, text);
+        }
+    };
+    let mut text = ". The foreground ran in the drive's cgroup".to_owned();
+    let card = info.spec.card().ok();
+    let shares = card.is_some_and(|card| {
+        card.figures()
+            .discard
+            .as_ref()
+            .is_some_and(|d| d.phi() < 1.0)
+    });
+    if cgroup.is_none() && shares {
+        text += ", and with cgroups of version 2 so did the deletion: for discards that this \
+                 process sent itself (a raw device, fstrim, btrfs with discard=sync) reads wait \
+                 whatever φ is";
+    }
+    (cgroup, text)
+}
