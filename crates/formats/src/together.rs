@@ -40,7 +40,7 @@ pub fn together(
     }
     let told = series.iter().all(|one| one.started_unix_s.is_some());
     let warning = match log.dated {
-        Some(true) if told => None,
+        Some(true) if told => within_the_second(&base, &mut series),
         _ => align(&base, &mut series, told && log.dated.is_some()),
     };
     let base = match fios_device(&base, &series) {
@@ -157,27 +157,14 @@ fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<Strin
         );
     }
     let coarse_s = best.0 as f64 * interval_s;
-    let grid = Grid::of(started, &base.intervals);
-    // Intervals that were folded would outweigh all others, and tell less.
-    let short = |i: &usize| f64::from(base.intervals.seconds[*i]) < 1.5 * interval_s;
-    let short: Vec<usize> = (0..base.intervals.len()).filter(short).collect();
-    let devices: Vec<f64> = short.iter().map(|&i| done(base, i)).collect();
-    let mut found = (0, f64::NEG_INFINITY);
-    for part in -PARTS + 1..PARTS {
-        put(
-            coarse_s + f64::from(part) * interval_s / f64::from(PARTS),
-            series,
-        );
-        let sums = summed(series, &grid);
-        let agrees = agreement(&devices, |j| sums[short[j]]);
-        if agrees > found.1 + 1e-9 {
-            found = (part, agrees);
-        }
-    }
+    let parts = (-PARTS + 1..PARTS).map(|part| f64::from(part) * interval_s / f64::from(PARTS));
+    let (part_s, _) = best_shift(base, series, parts, |part_s, series| {
+        put(coarse_s + part_s, series);
+    });
     for one in series.iter_mut() {
         one.warnings.retain(|warning| !warning.contains(UNTIMED));
     }
-    let shift_s = coarse_s + f64::from(found.0) * interval_s / f64::from(PARTS);
+    let shift_s = coarse_s + part_s;
     put(shift_s, series);
     Some(format!(
         "iostat's clock isn't known, so fio's begin was laid {} iostat's, where its operations fit \
@@ -187,6 +174,53 @@ fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<Strin
             s => format!("{s:.1} s after"),
         }
     ))
+}
+
+/// Moves fio's logs back by the part of a second that iostat's times leave out, for `-t` prints
+/// whole seconds; and says so. Without agreement nothing is moved.
+fn within_the_second(base: &RunRecord, series: &mut [FioSeries]) -> Option<String> {
+    let clocks: Vec<Option<f64>> = series.iter().map(|one| one.started_unix_s).collect();
+    let put = |earlier_s: f64, series: &mut [FioSeries]| {
+        for (one, clock) in series.iter_mut().zip(&clocks) {
+            one.started_unix_s = clock.map(|clock| clock - earlier_s);
+        }
+    };
+    let parts = (0..PARTS).map(|part| f64::from(part) / f64::from(PARTS));
+    let (earlier_s, agrees) = best_shift(base, series, parts, put);
+    let earlier_s = if agrees < AGREED { 0.0 } else { earlier_s };
+    put(earlier_s, series);
+    (earlier_s > 0.0).then(|| {
+        format!(
+            "iostat's times are whole seconds, so fio's logs were laid {earlier_s:.1} s earlier, where \
+             their operations fit to the devices'."
+        )
+    })
+}
+
+/// The shift in seconds at which fio's operations agree best with the devices', and how well: the
+/// first of those that agree alike.
+fn best_shift(
+    base: &RunRecord,
+    series: &mut [FioSeries],
+    shifts_s: impl Iterator<Item = f64>,
+    put: impl Fn(f64, &mut [FioSeries]),
+) -> (f64, f64) {
+    let grid = Grid::of(base.head.started_unix_s, &base.intervals);
+    // Intervals that were folded would outweigh all others, and tell less.
+    let longest_s = 1.5 * base.head.interval_ms / 1e3;
+    let short = |i: &usize| f64::from(base.intervals.seconds[*i]) < longest_s;
+    let short: Vec<usize> = (0..base.intervals.len()).filter(short).collect();
+    let devices: Vec<f64> = short.iter().map(|&i| done(base, i)).collect();
+    let mut found = (0.0, f64::NEG_INFINITY);
+    for shift_s in shifts_s {
+        put(shift_s, series);
+        let sums = summed(series, &grid);
+        let agrees = agreement(&devices, |j| sums[short[j]]);
+        if agrees > found.1 + 1e-9 {
+            found = (shift_s, agrees);
+        }
+    }
+    found
 }
 
 /// The work of all devices that are actors in an interval.

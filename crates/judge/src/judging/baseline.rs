@@ -79,11 +79,14 @@ impl Baseline {
             .position(|&c| c)
             .unwrap_or(end)
             .min(end);
+        // Figures of devices that are spread over intervals tell no closer when discards began.
+        let unsure = record.head.devices_spread_over() - 1;
+        let first = first.saturating_sub(unsure);
         if let Some(stretch) = rates.steady_suffix(begin, first) {
             return rates.baseline(BaselineFrom::BeforeFirstDiscard, stretch.into(), discards);
         }
         // The interval right after the last discard may still be part of the stall.
-        let after = discards.covered.iter().rposition(|&c| c)? + 2;
+        let after = discards.covered.iter().rposition(|&c| c)? + 2 + unsure;
         let stretch = rates.steady_suffix(after.max(begin), end)?;
         rates.baseline(BaselineFrom::Recovery, stretch.into(), discards)
     }

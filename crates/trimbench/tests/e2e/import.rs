@@ -325,6 +325,53 @@ fn fio_beside_iostat_is_one_record_and_a_gap_is_a_stall() {
     assert_eq!(intervals[50]["actors"][0]["ops"], 10_000);
 }
 
+/// iostat -t prints whole seconds. Its reports here end 0.8 s after the times that they bear, and
+/// fio's half seconds show a stall of one second: on fio's clock it begins 0.8 s after the
+/// discards of iostat's log.
+#[test]
+fn a_stall_isn_t_missed_for_the_part_of_a_second_that_iostat_leaves_out() {
+    let late_ms = 800;
+    let slow = |ms: u32| (20_000 + late_ms..21_000 + late_ms).contains(&ms);
+    let half = |ms: u32| if slow(ms) { 300 } else { 10_000 + ms % 7 };
+    let begin_ms = 1_718_773_200_000_u64;
+    let fio: String = (late_ms..45_000)
+        .step_by(500)
+        .map(|ms| {
+            let end_ms = begin_ms + u64::from(ms) + 500;
+            format!("{end_ms}, {}, 0, 0, 0\n", half(ms) / 2 * 2)
+        })
+        .collect();
+    let mut iostat = String::from("Linux 6.8.0 (db7) \t2024-06-19 \t_x86_64_\t(8 CPU)\n\n");
+    for second in 0..40 {
+        let from_ms = second * 1000 + late_ms;
+        let reads = (half(from_ms) + half(from_ms + 500)) / 2;
+        let discards = if second == 20 { 50 } else { 0 };
+        writeln!(
+            iostat,
+            "2024-06-19T05:{:02}:{:02}+0000\nDevice r/s rkB/s r_await w/s wkB/s w_await d/s dkB/s d_await aqu-sz\n\
+             sda {reads}.00 {}.00 0.80 0.00 0.00 0.00 {discards}.00 {}.00 18.00 8.00\n",
+            (second + 1) / 60,
+            (second + 1) % 60,
+            reads * 4,
+            discards * 131_072,
+        )
+        .unwrap();
+    }
+    let folder = folder(&[
+        ("iostat.txt", iostat.as_bytes()),
+        ("r_iops.1.log", fio.as_bytes()),
+    ]);
+    let verdict = verdict(&[], &[folder.path()]);
+    assert_eq!(verdict["verdict"], "stall", "{verdict:#}");
+    near(&verdict["foreground"][0]["stall"]["seconds"], 1.0, 0.15);
+    assert_eq!(verdict["foreground"][0]["dips"], serde_json::json!([]));
+    assert!(
+        warnings(&verdict)
+            .contains("iostat's times are whole seconds, so fio's logs were laid 0.8 s"),
+        "{verdict:#}"
+    );
+}
+
 #[test]
 fn fio_alone_tells_no_discards_and_its_json_no_time() {
     let log = folder(&[("r_iops.1.log", fio_log(0, 80, 10_000).as_bytes())]);
