@@ -325,9 +325,8 @@ fn fio_beside_iostat_is_one_record_and_a_gap_is_a_stall() {
     assert_eq!(intervals[50]["actors"][0]["ops"], 10_000);
 }
 
-/// iostat -t prints whole seconds. Its reports here end 0.8 s after the times that they bear, and
-/// fio's half seconds show a stall of one second: on fio's clock it begins 0.8 s after the
-/// discards of iostat's log.
+/// iostat -t prints whole seconds. Its reports here end 0.8 s after the times that they bear.
+/// So on fio's clock the stall of one second begins 0.8 s after the discards of iostat's log.
 #[test]
 fn a_stall_isn_t_missed_for_the_part_of_a_second_that_iostat_leaves_out() {
     let late_ms = 800;
