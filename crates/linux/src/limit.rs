@@ -297,6 +297,12 @@ pub fn whole(sys: &SysRoot, device: &str) -> Option<String> {
     whole.join("queue").is_dir().then(|| name.to_owned())
 }
 
+/// `discard_max_bytes` of a whole device as it is now, in bytes; `None` where it can't be read.
+pub fn bytes_of(sys: &SysRoot, device: &str) -> Option<u64> {
+    let file = sys.path(format!("/sys/block/{device}/queue/discard_max_bytes"));
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
 /// The largest limit that can be set for discards of up to `hw_bytes`: whole granules,
 /// and no more than the kernel takes.
 pub fn most(hw_bytes: u64, granularity: u64) -> u64 {

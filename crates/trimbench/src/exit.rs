@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use bench::BenchError;
 use bench::scenario::ScenarioError;
 
+use tune::TuneError;
 use units::names;
 
 use crate::commands::import::ImportError;
@@ -127,6 +128,18 @@ impl Error {
             | Error::Import(_)
             | Error::Usage(_)
             | Error::OutputOpen { .. } => Exit::Usage,
+        }
+    }
+}
+
+impl From<TuneError> for Error {
+    fn from(error: TuneError) -> Error {
+        match error {
+            TuneError::Request(why) => Error::Usage(why),
+            TuneError::Setting(why) => Error::Setting(why),
+            TuneError::Bench(error) => Error::Bench(error),
+            TuneError::Read { path, source } => Error::OutputOpen { path, source },
+            TuneError::Write { path, source } => Error::OutputWrite { path, source },
         }
     }
 }

@@ -62,18 +62,20 @@ impl Progress {
         }
     }
 
-    /// Removes the live line.
-    pub(crate) fn end(self) {
-        if let Kind::Terminal(bar) = self.kind {
-            bar.finish_and_clear();
-        }
-    }
-
     fn say(&self, text: &str) {
         match &self.kind {
             Kind::Quiet => {}
             Kind::Plain => Stream::Err.print(&format!("{text}\n")),
             Kind::Terminal(bar) => bar.println(text),
+        }
+    }
+}
+
+impl Drop for Progress {
+    /// Removes the live line.
+    fn drop(&mut self) {
+        if let Kind::Terminal(bar) = &self.kind {
+            bar.finish_and_clear();
         }
     }
 }

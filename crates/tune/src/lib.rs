@@ -1,36 +1,43 @@
 //! Which discard settings suit a drive: bounded experiments, and what follows from
 //! them.
 //!
-//! [`Ground`] finds the file system of a device, [`limits`] picks a handful of
+//! [`Target`] finds the file system of a device, [`limits`] picks a handful of
 //! values of `discard_max_bytes`, and a [`Trial`] is one of them with a
-//! [`Policy`]. [`Held`] sets them and puts the old ones back whatever happens;
-//! each run is a [`bench::Plan`] made by [`Course::plan`]. What came of the runs
+//! [`Policy`]. [`Trials`] are those of a [`Request`], and [`Rounds`] run them in turns.
+//! [`Settings`] changes what a trial needs and puts the old values back whatever happens;
+//! each run is a [`bench::Plan`] made by [`Setup::plan`]. What came of the runs
 //! are [`Figures`], of several [`Point`]s; [`frontier`] and [`advise`] say what
-//! they mean, in pure functions.
+//! they mean, in pure functions. [`persist`] makes a setting outlast a restart.
 #![forbid(unsafe_code)]
 
 mod advice;
 mod candidates;
-mod course;
 mod disturbed;
+mod error;
 mod figures;
-mod freed;
+mod free;
 mod frontier;
-mod ground;
-mod held;
 mod point;
+mod rounds;
+mod settings;
+mod setup;
+mod target;
 mod trial;
+mod trials;
 
 pub mod persist;
 
 pub use advice::{Advice, Cost, Finding, Goal, advise};
 pub use candidates::{Range, limits};
-pub use course::{Course, surveyed_anew};
 pub use disturbed::{Disturbance, disturbed};
+pub use error::TuneError;
 pub use figures::Figures;
-pub use freed::{FreeError, free, free_with_groups};
+pub use free::{FreeError, free, free_with_groups};
 pub use frontier::{Measure, beats, frontier};
-pub use ground::{Ground, GroundError};
-pub use held::{Held, HeldError};
 pub use point::{Point, Spread};
+pub use rounds::{Findings, Rounds, Run, Watch};
+pub use settings::{Settings, SettingsError};
+pub use setup::{Setup, surveyed_anew};
+pub use target::{Target, TargetError};
 pub use trial::{Policy, Trial};
+pub use trials::{Request, Trials};

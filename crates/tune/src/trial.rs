@@ -1,5 +1,7 @@
 //! What is tried: a way of discarding, and how large a discard may be.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// A way in which freed space is discarded.
@@ -40,4 +42,11 @@ pub struct Trial {
     pub policy: Policy,
     /// `discard_max_bytes` meanwhile.
     pub limit_bytes: u64,
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = units::bytes(self.limit_bytes);
+        write!(f, "{}, at most {limit}", self.policy.in_words())
+    }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub use show::{
     byte_rate, bytes, bytes_decimal, bytes_exact, count, counted, duration_exact, latency_us,
-    percent, percent_exact, rate, seconds, utc,
+    minutes, percent, percent_exact, rate, seconds, utc,
 };
 
 /// One KiB, in bytes.

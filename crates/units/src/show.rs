@@ -145,6 +145,14 @@ pub fn percent_exact(share: f64) -> String {
     }
 }
 
+/// A duration rounded up, for a forecast: `90 s`, `3 min`.
+pub fn minutes(duration: Duration) -> String {
+    match duration.as_secs() {
+        s if s >= 120 => format!("{} min", s.div_ceil(60)),
+        s => format!("{s} s"),
+    }
+}
+
 /// A duration that [`parse_duration`](super::parse_duration) reads back
 /// exactly, in its largest whole unit, e.g. `100ms`, `2m`; from a thousand of a unit below
 /// a second on in the next with decimals, e.g. `12.1ms`.

@@ -119,7 +119,7 @@ fn perform(rung: &Rung, survey: &Survey, stop: &AtomicBool) -> Result<Outcome, B
         &mut progress,
         stop,
     );
-    progress.end();
+    drop(progress);
     outcome
 }
 

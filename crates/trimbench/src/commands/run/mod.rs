@@ -89,7 +89,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     let writer = record_file.map(Output::record).transpose()?;
     let mut progress = Progress::new(quiet, plan.timing.interval);
     let outcome = claimed.perform(writer, &mut progress, &stop);
-    progress.end();
+    drop(progress);
     for guard in counters {
         guard.restore().map_err(BenchError::from)?;
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::tune::{Policy, Request};
 use bench::scenario::values::{positive_duration, size};
 use clap::{Args, ValueEnum};
 
@@ -132,4 +133,28 @@ pub enum PolicyArg {
     Rm,
     /// No online discard, and `trimbench fstrim`
     Fstrim,
+}
+
+impl From<PolicyArg> for Policy {
+    fn from(arg: PolicyArg) -> Policy {
+        match arg {
+            PolicyArg::Online => Policy::Online,
+            PolicyArg::Rm => Policy::PacedRm,
+            PolicyArg::Fstrim => Policy::PacedFstrim,
+        }
+    }
+}
+
+impl TuneArgs {
+    /// The trials that were asked for.
+    pub(crate) fn request(&self) -> Request {
+        Request {
+            size_bytes: self.size,
+            time: self.time,
+            repeats: self.repeats,
+            limits_bytes: self.limits.clone(),
+            policies: self.policies.iter().copied().map(Policy::from).collect(),
+            slowdown: self.slowdown,
+        }
+    }
 }

@@ -1,16 +1,13 @@
-//! What was found, as JSON: `trimbench.tune/1`.
+//! The findings as JSON: `trimbench.tune/1`.
 
-use ::tune::{Advice, Ground, frontier};
+use ::tune::{Advice, Findings, Target, Trials, frontier};
 use serde_json::{Value, json};
-
-use super::runs::Found;
-use super::trials::Trials;
 
 /// The text, with a line end.
 pub(super) fn of(
-    ground: &Ground,
+    target: &Target,
     trials: &Trials,
-    found: &Found,
+    found: &Findings,
     advice: &Advice,
     applied: bool,
 ) -> String {
@@ -19,7 +16,7 @@ pub(super) fn of(
         let mut value = serde_json::to_value(point).unwrap_or_default();
         if let Value::Object(fields) = &mut value {
             fields.insert("on_frontier".into(), on.into());
-            let missed = point.misses(trials.course.slowdown);
+            let missed = point.misses(trials.setup.slowdown);
             fields.insert("misses_goal".into(), json!(missed));
         }
         value
@@ -38,19 +35,19 @@ pub(super) fn of(
         "schema": "trimbench.tune/1",
         "target": {
             // A path as such would panic here where it isn't UTF-8.
-            "path": ground.directory.to_string_lossy().into_owned(),
-            "mount": ground.mount.mount_point.to_string_lossy().into_owned(),
-            "fs": ground.mount.fs,
-            "drives": ground.drives,
-            "discard_granularity_bytes": ground.range.granularity_bytes,
-            "discard_max_hw_bytes": ground.range.hw_bytes,
+            "path": target.directory.to_string_lossy().into_owned(),
+            "mount": target.mount.mount_point.to_string_lossy().into_owned(),
+            "fs": target.mount.fs,
+            "drives": target.drives,
+            "discard_granularity_bytes": target.range.granularity_bytes,
+            "discard_max_hw_bytes": target.range.hw_bytes,
         },
         "now": {
-            "discard_max_bytes": ground.range.now_bytes,
-            "online": ground.is_online(),
+            "discard_max_bytes": target.range.now_bytes,
+            "online": target.is_online(),
         },
-        "size_bytes": trials.course.size_bytes,
-        "slowdown": trials.course.slowdown,
+        "size_bytes": trials.setup.size_bytes,
+        "slowdown": trials.setup.slowdown,
         "repeats": trials.repeats,
         "points": points.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),

@@ -1,19 +1,22 @@
 //! `trimbench tune`.
 
 pub(crate) mod args;
+mod intentions;
 mod json;
 mod picture;
-mod runs;
+mod progress;
 mod set;
 mod step;
 mod svg;
 mod table;
-mod trials;
 
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 
-use ::tune::{Advice, Finding, Goal, Ground, Held, HeldError, Policy, advise, frontier};
+use ::tune::{
+    Advice, Finding, Findings, Goal, Rounds, Settings, SettingsError, Target, Trials, advise,
+    frontier,
+};
 use bench::Survey;
 use bench::plan::Place;
 
@@ -22,8 +25,7 @@ use crate::console::{self, Stream};
 use crate::exit::{Error, Exit};
 use crate::output::{self, Sink};
 use crate::{confirm, run_progress, signals};
-use runs::{Found, Rounds};
-use trials::Trials;
+use progress::Progress;
 
 /// Carries out the command.
 pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
@@ -39,16 +41,16 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     } else {
         Stream::Out
     };
-    let ground = Ground::find(&args.path).map_err(|e| Error::Usage(e.to_string()))?;
+    let target = Target::find(&args.path).map_err(|e| Error::Usage(e.to_string()))?;
     if !args.dry_run {
-        for found in bench::sweep(&ground.directory).unwrap_or_default() {
+        for found in bench::sweep(&target.directory).unwrap_or_default() {
             Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));
         }
     }
-    let place = Place::Directory(ground.directory.clone());
+    let place = Place::Directory(target.directory.clone());
     let survey = crate::simulated::joined(Survey::of(&place)?, args.dry_run);
-    let trials = Trials::choose(args, &ground, &survey)?;
-    people.print(&trials.told(args, &ground));
+    let trials = Trials::choose(&args.request(), &target, &survey)?;
+    people.print(&intentions::of(&trials, args, &target));
     if args.dry_run {
         return Ok(Exit::Done);
     }
@@ -71,33 +73,40 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     let stop =
         signals::stop_flag().map_err(|e| Error::Usage(format!("can't watch for signals: {e}")))?;
     // The first thing that needs root, and before anybody is asked.
-    let mut held = Held::take(&ground).map_err(not_taken)?;
+    let mut settings = Settings::take(&target).map_err(not_taken)?;
     if !args.yes && std::io::stdin().is_terminal() && !confirm::yes("Begin? [y/N] ", &stop) {
         return Ok(match stop.load(Ordering::Relaxed) {
             true => Exit::Interrupted,
             false => Exit::Done,
         });
     }
-    let performed = Rounds::new(args, &trials, &survey, people, stop).perform(&mut held);
+    let performed = Rounds::new(
+        &trials,
+        &survey,
+        args.time,
+        Progress::new(people, &trials, args.records.as_deref()),
+        stop,
+    )
+    .perform(&mut settings);
     let found = match performed {
         Ok(found) => found,
         Err(error) => {
             // What went wrong first is what is told; that this went wrong, too, beside it.
-            if let Err(left) = held.restore() {
+            if let Err(left) = settings.restore() {
                 console::error(&Error::Setting(left.to_string()));
             }
-            Stream::Err.print(&set::left_changed(&ground));
+            Stream::Err.print(&set::left_changed(&target));
             return Err(error);
         }
     };
     if found.interrupted {
-        return interrupted(held, &ground);
+        return interrupted(settings, &target);
     }
     let goal = Goal {
         slowdown: args.slowdown,
-        limit_bytes: ground.range.now_bytes,
-        online: ground.is_online(),
-        deleted_bytes: trials.course.size_bytes,
+        limit_bytes: target.range.now_bytes,
+        online: target.is_online(),
+        deleted_bytes: trials.setup.size_bytes,
         // Whoever asks for single runs has what they say.
         least_runs: trials.repeats.min(2) as usize,
     };
@@ -107,7 +116,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     // First, for without it nodiscard is no discard at all.
     let timer = match advice.finding {
         Finding::PacedFstrim if args.persist && wanted.is_some() => {
-            set::install_timer(args).map(Some)
+            set::timer(args).install().map(Some).map_err(Error::from)
         }
         _ => Ok(None),
     };
@@ -117,20 +126,20 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     };
     let timed = untimed.is_ok();
     let kept = match wanted.filter(|_| timed) {
-        Some(trial) => held.keep(&trial).map(|()| Some(trial)),
-        None => held.restore().map(|()| None),
+        Some(trial) => settings.keep(&trial).map(|()| Some(trial)),
+        None => settings.restore().map(|()| None),
     };
     let kept = kept.map_err(|e| Error::Setting(e.to_string()));
     // What was measured is kept first, and what was set is told, whatever else goes wrong.
     let mut ended = untimed;
     if let Some(json) = &mut json {
         let applied = matches!(kept, Ok(Some(_)));
-        let text = json::of(&ground, &trials, &found, &advice, applied);
+        let text = json::of(&target, &trials, &found, &advice, applied);
         let written = json.write(|to| to.write_all(text.as_bytes()));
         ended = set::first_of(ended, written);
     }
     if let Some(mut svg) = svg {
-        let text = svg::of(&ground, &trials, &found.points, &goal);
+        let text = svg::of(&target, &trials, &found.points, &goal);
         let drawn = svg.write(|to| to.write_all(text.as_bytes()));
         ended = set::first_of(ended, drawn);
     }
@@ -138,19 +147,19 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
         Ok(kept) => kept,
         Err(error) => {
             people.print(&timer.unwrap_or_default());
-            Stream::Err.print(&set::left_changed(&ground));
+            Stream::Err.print(&set::left_changed(&target));
             return set::first_of(Err(error), ended).map(|()| Exit::Done);
         }
     };
     match timed {
-        true => people.print(&set::told(&ground, &advice, kept, args)),
+        true => people.print(&set::told(&target, &advice, kept, args)),
         false => people.print("\nAll is as it was, for what is advised needs the timer.\n"),
     }
     if kept.is_none_or(|trial| trial.limit_bytes == trials.now_bytes) {
-        people.print(&set::left_changed(&ground));
+        people.print(&set::left_changed(&target));
     }
     if args.persist {
-        let persisted = set::persist(&ground, &advice, kept, timer, args, people);
+        let persisted = set::persist(&target, &advice, kept, timer, args, people);
         ended = set::first_of(ended, persisted);
     }
     ended.map(|()| Exit::Done)
@@ -158,7 +167,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
 
 /// Why the settings could not be taken. Who meets somebody else who has them, or changes them
 /// just now, has asked for nothing wrong.
-fn not_taken(error: HeldError) -> Error {
+fn not_taken(error: SettingsError) -> Error {
     match error.passes() {
         true => Error::Setting(error.to_string()),
         false => Error::Usage(error.to_string()),
@@ -166,21 +175,21 @@ fn not_taken(error: HeldError) -> Error {
 }
 
 /// Puts all back for somebody who wants no more of it.
-fn interrupted(held: Held, ground: &Ground) -> Result<Exit, Error> {
-    let restored = held.restore();
+fn interrupted(settings: Settings, target: &Target) -> Result<Exit, Error> {
+    let restored = settings.restore();
     if restored.is_ok() {
         Stream::Err.print(
             "trimbench: interrupted; what it had made is removed, what it had set is put back\n",
         );
     }
-    Stream::Err.print(&set::left_changed(ground));
+    Stream::Err.print(&set::left_changed(target));
     restored
         .map(|()| Exit::Interrupted)
         .map_err(|e| Error::Setting(e.to_string()))
 }
 
 /// The table, the picture, what follows and what it costs.
-fn tell(people: Stream, found: &Found, advice: &Advice, trials: &Trials) {
+fn tell(people: Stream, found: &Findings, advice: &Advice, trials: &Trials) {
     let on = frontier(&found.points);
     let mut text = format!("\n{}\n", table::of(&found.points, &on, trials));
     text += &picture::of(&found.points, people.style().unicode);
@@ -193,13 +202,4 @@ fn tell(people: Stream, found: &Found, advice: &Advice, trials: &Trials) {
         text += &format!("  {}: {}.\n", cost.choice, cost.cost);
     }
     people.print(&text);
-}
-
-/// A trial's name in tables: the way alone, or with the limit.
-fn name(policy: Policy, limit_bytes: u64) -> String {
-    format!(
-        "{}, at most {}",
-        policy.in_words(),
-        units::bytes(limit_bytes)
-    )
 }

@@ -1,4 +1,4 @@
-//! What others lose in the worst 100 ms against how long the freeing takes.
+//! The foreground's loss in the worst 100 ms against how long the freeing takes.
 
 use ::tune::Point;
 

@@ -1,13 +1,11 @@
-//! The picture for papers and issues: what others lose against how long the freeing takes.
+//! The picture for papers and issues: the foreground's loss against how long the freeing takes.
 
-use ::tune::{Goal, Ground, Point, Policy, Spread, frontier};
+use ::tune::{Goal, Point, Policy, Spread, Target, Trials, frontier};
 use report::svg::{TradeOff, Way, trade_off};
 use units::names;
 
-use super::trials::Trials;
-
 /// The SVG.
-pub(super) fn of(ground: &Ground, trials: &Trials, points: &[Point], goal: &Goal) -> String {
+pub(super) fn of(target: &Target, trials: &Trials, points: &[Point], goal: &Goal) -> String {
     let on = frontier(points);
     let now = points.iter().find(|point| {
         point.trial.policy == Policy::Online && point.trial.limit_bytes == goal.limit_bytes
@@ -15,9 +13,9 @@ pub(super) fn of(ground: &Ground, trials: &Trials, points: &[Point], goal: &Goal
     trade_off(&TradeOff {
         title: format!(
             "Freeing {} on {}, {}",
-            units::bytes(trials.course.size_bytes),
-            names::shown(&ground.mount.mount_point),
-            ground.mount.fs
+            units::bytes(trials.setup.size_bytes),
+            names::shown(&target.mount.mount_point),
+            target.mount.fs
         ),
         goal: goal.slowdown,
         lost_s: now.map_or(0.0, |now| now.lost_s.median),
@@ -33,7 +31,7 @@ fn way(point: &Point, beaten: bool) -> Way {
     let range = |spread: Spread| [spread.low, spread.median, spread.high];
     let share = |lost_s: f64| lost_s / point.freeing_s.median.max(f64::MIN_POSITIVE);
     Way {
-        name: super::name(point.trial.policy, point.trial.limit_bytes),
+        name: point.trial.to_string(),
         kind: match point.trial.policy {
             Policy::Online => 0,
             Policy::PacedRm => 1,

@@ -1,8 +1,6 @@
-//! What was found, as a table.
+//! The findings as a table.
 
-use ::tune::{Point, Spread};
-
-use super::trials::Trials;
+use ::tune::{Point, Spread, Trials};
 
 /// Letters of the points, in the table and the picture.
 pub(super) const LETTERS: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -17,7 +15,7 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
         "  {:<42} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
         format!(
             "{} deleted, medians (range)",
-            units::bytes(trials.course.size_bytes)
+            units::bytes(trials.setup.size_bytes)
         ),
         "",
         "",
@@ -28,13 +26,13 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     for (i, point) in points.iter().enumerate() {
         text += &format!(
             "{} {} {:<40} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
-            match point.misses(trials.course.slowdown) {
+            match point.misses(trials.setup.slowdown) {
                 Some(true) => '!',
                 _ if on.get(i) == Some(&true) => '*',
                 _ => ' ',
             },
             char::from(LETTERS[i % LETTERS.len()]),
-            super::name(point.trial.policy, point.trial.limit_bytes),
+            point.trial.to_string(),
             seconds(&point.freeing_s),
             seconds(&point.lost_s),
             units::percent(point.worst_loss.median),
@@ -43,7 +41,7 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
         );
     }
     text += "  * on the frontier: nothing else is better in time, loss, worst 100 ms or read without being worse in another\n";
-    let slowdown = trials.course.slowdown;
+    let slowdown = trials.setup.slowdown;
     if points.iter().any(|p| p.misses(slowdown) == Some(true)) {
         text += &format!(
             "  ! misses the goal: others lost more than {} of their throughput\n",

@@ -7,12 +7,12 @@ use storage::remount::{self, DiscardGuard, RemountError};
 
 use units::names;
 
-use crate::ground::Ground;
+use crate::target::Target;
 use crate::trial::Trial;
 
 /// Why a setting was not changed, or not put back.
 #[derive(Debug, thiserror::Error)]
-pub enum HeldError {
+pub enum SettingsError {
     /// The limit of a drive.
     #[error(transparent)]
     Limit(#[from] LimitError),
@@ -27,15 +27,15 @@ pub enum HeldError {
     Left(String),
 }
 
-impl HeldError {
+impl SettingsError {
     /// Whether somebody else is the reason, who has the settings or has changed them just now:
     /// later it may go.
     pub fn passes(&self) -> bool {
         matches!(
             self,
-            HeldError::Changed(_)
-                | HeldError::Limit(LimitError::Busy { .. })
-                | HeldError::Remount(RemountError::Busy { .. })
+            SettingsError::Changed(_)
+                | SettingsError::Limit(LimitError::Busy { .. })
+                | SettingsError::Remount(RemountError::Busy { .. })
         )
     }
 }
@@ -43,7 +43,7 @@ impl HeldError {
 /// The limits of the drives and the mount's option. Dropping it puts all back, and
 /// so does the end of this process, be it by `kill -9`.
 #[derive(Debug)]
-pub struct Held {
+pub struct Settings {
     limits: Vec<LimitGuard>,
     /// The least of the limits as they were.
     now_bytes: u64,
@@ -55,34 +55,34 @@ pub struct Held {
     left: Option<String>,
 }
 
-impl Held {
+impl Settings {
     /// Takes what is to be changed, and changes nothing yet.
     ///
     /// # Errors
     /// When it isn't ours to change (root is needed), another process has it, or it
     /// isn't any more what was found.
-    pub fn take(ground: &Ground) -> Result<Held, HeldError> {
+    pub fn take(target: &Target) -> Result<Settings, SettingsError> {
         let sys = SysRoot::host();
-        let limits = ground
+        let limits = target
             .drives
             .iter()
             .map(|drive| LimitGuard::take(&sys, drive));
         let limits: Vec<LimitGuard> = limits.collect::<Result<_, _>>()?;
         // What was found before the locks may be what somebody else had set for a while.
-        let mut pairs = limits.iter().zip(&ground.limits_bytes);
+        let mut pairs = limits.iter().zip(&target.limits_bytes);
         if let Some((limit, _)) = pairs.find(|(limit, found)| limit.before_bytes() != **found) {
             let what = format!("the discard_max_bytes of {}", limit.device());
-            return Err(HeldError::Changed(what));
+            return Err(SettingsError::Changed(what));
         }
-        if remount::settled(&ground.mount)?.super_options != ground.mount.super_options {
-            let what = format!("the options of {}", names::shown(&ground.mount.mount_point));
-            return Err(HeldError::Changed(what));
+        if remount::settled(&target.mount)?.super_options != target.mount.super_options {
+            let what = format!("the options of {}", names::shown(&target.mount.mount_point));
+            return Err(SettingsError::Changed(what));
         }
-        Ok(Held {
+        Ok(Settings {
             limits,
-            now_bytes: ground.range.now_bytes,
-            mount: ground.mount.clone(),
-            was_online: ground.is_online(),
+            now_bytes: target.range.now_bytes,
+            mount: target.mount.clone(),
+            was_online: target.is_online(),
             switched: None,
             left: None,
         })
@@ -93,7 +93,7 @@ impl Held {
     /// # Errors
     /// When the kernel refuses it: XFS, for one, takes the option only when it is
     /// mounted. And when something could not be put back since it was taken.
-    pub fn set(&mut self, trial: &Trial) -> Result<(), HeldError> {
+    pub fn set(&mut self, trial: &Trial) -> Result<(), SettingsError> {
         for limit in &self.limits {
             // As it is now, each drive has its own: that is put back.
             match trial.limit_bytes == self.now_bytes {
@@ -120,24 +120,24 @@ impl Held {
         self.left.is_some()
     }
 
-    fn switch_back(&mut self) -> Result<(), HeldError> {
+    fn switch_back(&mut self) -> Result<(), SettingsError> {
         if let Some(switched) = self.switched.take() {
             self.left = switched.restore().err().map(|error| error.to_string());
         }
         self.left
             .clone()
-            .map_or(Ok(()), |left| Err(HeldError::Left(left)))
+            .map_or(Ok(()), |left| Err(SettingsError::Left(left)))
     }
 
     /// Puts all back.
     ///
     /// # Errors
     /// What could not be put back, and how to do it by hand; the rest is.
-    pub fn restore(mut self) -> Result<(), HeldError> {
+    pub fn restore(mut self) -> Result<(), SettingsError> {
         let mut ended = self.switch_back();
         for limit in std::mem::take(&mut self.limits) {
             let restored = limit.restore();
-            ended = ended.and(restored.map_err(HeldError::from));
+            ended = ended.and(restored.map_err(SettingsError::from));
         }
         ended
     }
@@ -146,7 +146,7 @@ impl Held {
     ///
     /// # Errors
     /// When the kernel refuses it; then all is put back.
-    pub fn keep(mut self, trial: &Trial) -> Result<(), HeldError> {
+    pub fn keep(mut self, trial: &Trial) -> Result<(), SettingsError> {
         self.set(trial)?;
         for limit in std::mem::take(&mut self.limits) {
             limit.keep();
@@ -164,9 +164,11 @@ mod tests {
 
     #[test]
     fn what_another_does_passes() {
-        let passes = |error: HeldError| error.passes();
+        let passes = |error: SettingsError| error.passes();
         let (file, path) = ("/sys/x".into(), "/data".into());
-        assert!(passes(HeldError::Changed("the options of /data".into())));
+        assert!(passes(SettingsError::Changed(
+            "the options of /data".into()
+        )));
         assert!(passes(LimitError::Busy { file }.into()));
         assert!(passes(RemountError::Busy { path }.into()));
         let (path, device) = ("/data".into(), "sda".into());

@@ -17,7 +17,7 @@ use storage::FileSystem;
 /// Why nothing can be tried there.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
-pub enum GroundError {
+pub enum TargetError {
     #[error("{}: {why}", names::shown(path))]
     Refused { path: PathBuf, why: String },
     #[error(transparent)]
@@ -26,7 +26,7 @@ pub enum GroundError {
 
 /// Where the experiments take place.
 #[derive(Debug, Clone)]
-pub struct Ground {
+pub struct Target {
     /// A directory of the file system.
     pub directory: PathBuf,
     /// Its mount.
@@ -45,15 +45,15 @@ pub struct Ground {
     pub setting: DiscardSetting,
 }
 
-impl Ground {
+impl Target {
     /// Finds it.
     ///
     /// # Errors
     /// When there is none, or one on which nothing can be tried: it isn't mounted, or
     /// in several places of different file systems; it is read-only or in memory;
     /// nothing below takes discards; multipath is below; its mount point isn't UTF-8.
-    pub fn find(path: &Path) -> Result<Ground, GroundError> {
-        let refuse = |why: String| GroundError::Refused {
+    pub fn find(path: &Path) -> Result<Target, TargetError> {
+        let refuse = |why: String| TargetError::Refused {
             path: path.to_path_buf(),
             why,
         };
@@ -72,10 +72,10 @@ impl Ground {
             mounted_from(&sys, &name).map_err(refuse)?
         };
         let found = target::describe(&directory).map_err(|e| refuse(e.to_string()))?;
-        Ground::of(&sys, directory, found).map_err(refuse)
+        Target::of(&sys, directory, found).map_err(refuse)
     }
 
-    fn of(sys: &SysRoot, directory: PathBuf, found: Description) -> Result<Ground, String> {
+    fn of(sys: &SysRoot, directory: PathBuf, found: Description) -> Result<Target, String> {
         let Some(mount) = found.mount else {
             return Err("no file system is mounted there".to_owned());
         };
@@ -181,7 +181,7 @@ impl Ground {
             names.push(whole);
             limits_bytes.push(discard.max_bytes);
         }
-        Ok(Ground {
+        Ok(Target {
             directory,
             irreversible,
             setting: found.target.discard,
@@ -193,6 +193,19 @@ impl Ground {
                 .all(|d| d.discard.max_bytes == range.now_bytes),
             range,
         })
+    }
+
+    /// The drives whose limit isn't what it was, and comes back with the next start only, with
+    /// their limits in bytes now. Looked up, for a run that was ended early may have changed none.
+    pub fn left_changed(&self) -> Vec<(&str, u64)> {
+        let all = self.drives.iter().zip(&self.limits_bytes);
+        let lasting = all.filter(|(drive, _)| self.irreversible.contains(drive));
+        lasting
+            .filter_map(|(drive, before)| {
+                let now = limit::bytes_of(&SysRoot::host(), drive)?;
+                (now != *before).then_some((drive.as_str(), now))
+            })
+            .collect()
     }
 
     /// Whether the file system sends discards by itself now.
@@ -360,7 +373,7 @@ mod tests {
 
     #[test]
     fn paths_of_a_multipath_device_are_left_alone() {
-        let root = std::env::temp_dir().join(format!("trimbench-ground-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("trimbench-target-{}", std::process::id()));
         let uuid = root.join("sys/class/block/dm-0/dm/uuid");
         fs::create_dir_all(uuid.parent().unwrap()).unwrap();
         let line = b"1 0 253:1 / /data rw - ext4 /dev/mapper/data rw,discard\n";
@@ -380,7 +393,7 @@ mod tests {
                 mount: Some(mounts::parse(line).remove(0)),
                 notes: Vec::new(),
             };
-            Ground::of(&SysRoot::at(&root), "/data".into(), found).unwrap_err()
+            Target::of(&SysRoot::at(&root), "/data".into(), found).unwrap_err()
         };
         let multipath = refused("mpath-3600a0b80000f1234\n", DeviceKind::Dm);
         assert!(
@@ -407,7 +420,7 @@ mod tests {
             notes: Vec::new(),
         };
         let nowhere = SysRoot::at("/no/such/tree");
-        Ground::of(&nowhere, "/data".into(), found).unwrap_err()
+        Target::of(&nowhere, "/data".into(), found).unwrap_err()
     }
 
     #[test]
@@ -434,7 +447,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_tuned_is_said() {
-        let of = |path: &str| Ground::find(Path::new(path)).unwrap_err().to_string();
+        let of = |path: &str| Target::find(Path::new(path)).unwrap_err().to_string();
         assert!(of("/no/such").contains("give a block device"));
         assert!(of("/dev/null").contains("neither a directory nor a block device"));
         assert!(of("/proc").contains("no block device is known"));

@@ -22,14 +22,14 @@ const DEPTH: u32 = 8;
 const FSYNCS_PER_S: f64 = 20.0;
 /// The log's file: written over from its beginning when it is full.
 const LOG: u64 = 4 * MIB;
-/// What is read.
+/// Bytes of the file that the readers read.
 const FOREGROUND: u64 = 64 * MIB;
-/// What a run takes beside the writing and the freeing.
+/// Time of a run beside the writing and the freeing.
 const BESIDE: Duration = Duration::from_secs(6);
 
-/// What all trials have in common.
+/// The load and the deletion that all trials have in common.
 #[derive(Debug, Clone)]
-pub struct Course {
+pub struct Setup {
     /// Bytes that each run deletes.
     pub size_bytes: u64,
     /// Share of the readers' throughput that what is paced may cost, 0 to 1.
@@ -40,10 +40,10 @@ pub struct Course {
     pub mount_point: PathBuf,
     /// Whether the file system discards once more what a deletion has emptied, and
     /// later (btrfs): it counts, too.
-    pub discards_again: bool,
+    pub discards_twice: bool,
 }
 
-impl Course {
+impl Setup {
     /// Bytes that a run writes.
     pub fn written_bytes(&self) -> u64 {
         self.size_bytes + FOREGROUND + LOG
@@ -99,7 +99,7 @@ impl Course {
         let (program, at) = (text(&self.program), text(&self.mount_point));
         let slowdown = format!("--slowdown={}", percent_exact(self.slowdown));
         let words = match trial.policy {
-            Policy::Online if self.discards_again => vec!["tune", &at, "--free-all", "{}"],
+            Policy::Online if self.discards_twice => vec!["tune", &at, "--free-all", "{}"],
             Policy::Online => return Method::Unlink { parallel: 1 },
             // In place: a run that is ended early removes the files that it made, and no trash.
             Policy::PacedRm => vec!["rm", "-f", "--quiet", "--no-trash", &slowdown, "{}"],

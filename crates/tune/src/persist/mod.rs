@@ -1,0 +1,151 @@
+//! Settings that outlast a restart: a udev rule for the limits, a timer, and the line of fstab
+//! to be changed by hand.
+
+mod fstab;
+mod rule;
+mod timer;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::retry_on_intr;
+use units::names::shown;
+
+use crate::error::TuneError;
+use crate::target::Target;
+use crate::trial::Trial;
+pub use fstab::{FstabChange, FstabLine, fstab_change, remount_point};
+use rule::Identity;
+pub use timer::{TIMER, Timer};
+
+/// The change to the rule that sets the limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
+    /// It was written.
+    Written {
+        /// The file.
+        path: PathBuf,
+        /// Drives without a serial number, which it knows by their kernel names.
+        by_name: Vec<String>,
+    },
+    /// The drives were taken out of this file, for they start with the limit without a rule.
+    Removed(PathBuf),
+}
+
+/// Writes a rule for the limit where drives don't start with it, and takes an older one away
+/// where they do. `kept`: the trial whose settings are kept. `None` where nothing was done.
+///
+/// # Errors
+/// When the file can't be read or written, or isn't trimbench's.
+pub fn keep_limit(
+    target: &Target,
+    kept: Option<Trial>,
+    etc: &Path,
+) -> Result<Option<Rule>, TuneError> {
+    let limit_bytes = match kept {
+        Some(trial) if trial.limit_bytes != target.range.now_bytes => Some(trial.limit_bytes),
+        _ => Some(target.range.now_bytes).filter(|_| target.alike),
+    };
+    let Some(limit_bytes) = limit_bytes else {
+        return Ok(None);
+    };
+    let path = rule_path(etc);
+    let drives = identities(&target.drives);
+    // A drive starts with the most that it takes, which may be more than a rule can give it.
+    if limit_bytes >= target.range.most_bytes() {
+        return Ok(remove_rule(&drives, &path)?.then_some(Rule::Removed(path)));
+    }
+    write_rule(&drives, limit_bytes, &path)?;
+    let by_name = drives.into_iter().filter_map(|drive| match drive {
+        Identity::Name(name) => Some(name),
+        Identity::Serial(_) => None,
+    });
+    Ok(Some(Rule::Written {
+        path,
+        by_name: by_name.collect(),
+    }))
+}
+
+/// The rule's file below the directory of settings: after udev's own rules (60), which tell what a
+/// device is.
+fn rule_path(etc: &Path) -> PathBuf {
+    etc.join("udev/rules.d/61-trimbench-discard.rules")
+}
+
+/// How the drives are recognised at the next start.
+fn identities(drives: &[String]) -> Vec<Identity> {
+    let identity = |drive: &String| {
+        let number = fs::read_to_string(format!("/sys/class/block/{drive}/dev"));
+        let data = number
+            .ok()
+            .and_then(|n| fs::read_to_string(format!("/run/udev/data/b{}", n.trim())).ok());
+        rule::identity(drive, data.as_deref())
+    };
+    drives.iter().map(identity).collect()
+}
+
+/// Writes a rule for the drives.
+fn write_rule(drives: &[Identity], limit_bytes: u64, path: &Path) -> Result<(), TuneError> {
+    fs::create_dir_all(directory(path)).map_err(not_written(path))?;
+    let _locked = locked(path)?;
+    let there_is = read_rules(path)?;
+    let rules = rule::rules(there_is.as_deref(), drives, limit_bytes).ok_or_else(|| {
+        TuneError::Request(format!(
+            "{}: isn't ours, and was left alone; move it away",
+            shown(path)
+        ))
+    })?;
+    linux::files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))
+}
+
+/// Takes the drives' rule away; whether there was one.
+fn remove_rule(drives: &[Identity], path: &Path) -> Result<bool, TuneError> {
+    // No directory is made to find out that there was nothing in it.
+    if !path.exists() {
+        return Ok(false);
+    }
+    let _locked = locked(path)?;
+    let rules = read_rules(path)?.and_then(|text| rule::without(&text, drives));
+    let Some(rules) = rules else {
+        return Ok(false);
+    };
+    linux::files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))?;
+    Ok(true)
+}
+
+/// Whoever reads the rules to write them again has their directory alone until this is dropped:
+/// the rule of a drive that another process writes meanwhile would be lost.
+fn locked(path: &Path) -> Result<File, TuneError> {
+    let directory = File::open(directory(path)).map_err(not_written(path))?;
+    retry_on_intr(|| flock(&directory, FlockOperation::LockExclusive))
+        .map_err(|errno| not_written(path)(errno.into()))?;
+    Ok(directory)
+}
+
+/// The rules there are; `None` where there is no such file.
+fn read_rules(path: &Path) -> Result<Option<String>, TuneError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(TuneError::Read {
+            path: path.to_path_buf(),
+            source,
+        }),
+    }
+}
+
+/// The directory that the rules lie in.
+fn directory(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// Why the rules were not written.
+fn not_written(path: &Path) -> impl FnOnce(io::Error) -> TuneError {
+    let path = path.to_path_buf();
+    move |source| TuneError::Write { path, source }
+}
+
+#[cfg(test)]
+mod tests;
