@@ -77,6 +77,8 @@ struct Flight {
     busy: f64,
     flushes: u64,
     flushing: f64,
+    /// Nobody looked for a part of its time, so that nothing is known of it.
+    unseen: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -253,6 +255,9 @@ impl Adaptive {
         let paid = self
             .debt
             .update(now, seen.freed, seen.exempt, seen.discards.bytes);
+        if seen.absent {
+            self.debt.excuse(now);
+        }
         let new = seen.freed.saturating_sub(self.freed);
         let is_ours = self.is_ours(&tick, new);
         if self.flight.is_none() && is_ours {
@@ -273,6 +278,7 @@ impl Adaptive {
         self.latency.hear(seen.canary, &self.hurt, !quiet);
         if let Some(flight) = &mut self.flight {
             flight.freed += new;
+            flight.unseen |= seen.absent;
             flight.commands += ours.commands;
             flight.bytes += ours.bytes;
             flight.again += again;
@@ -343,7 +349,7 @@ impl Adaptive {
         self.budget.release();
         self.hurt.landed();
         self.last_freed = flight.freed;
-        if self.debt.bytes() > flight.freed / 2 {
+        if self.debt.bytes() > flight.freed / 2 || flight.unseen {
             // Held by an extent of which more is to be freed: it tells nothing of sizes.
             return;
         }

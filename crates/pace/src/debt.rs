@@ -229,6 +229,11 @@ impl Debt {
         Duty::Paid
     }
 
+    /// Nobody looked until now: the time until then counts as no silence.
+    pub(crate) fn excuse(&mut self, now: Time) {
+        self.changed = self.changed.max(now);
+    }
+
     /// The discards that were due have come, all of them: what is owed waits for more to
     /// be freed, unless it is too much for that, or nothing is left.
     pub(crate) fn settle(&mut self, nothing_left: bool) {

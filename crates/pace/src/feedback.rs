@@ -37,6 +37,9 @@ pub struct Feedback<'a> {
     pub space: Option<Space>,
     /// How many paced deleters besides us work on the drive. All of them divide the goal.
     pub deleters_beside: u32,
+    /// The process that frees did not run for a part of the time since the last feedback. The
+    /// discards since then pay the debt. Nothing else is learned from that time.
+    pub absent: bool,
 }
 
 /// What a device has discarded: `/sys/block/X/stat` (of the partition, if there

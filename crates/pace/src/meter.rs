@@ -63,6 +63,14 @@ impl Meter {
         };
         let commands = seen.discards.commands.saturating_sub(discards.commands);
         let bytes = seen.discards.bytes.saturating_sub(discards.bytes);
+        if seen.absent {
+            self.grew = now;
+            return Tick {
+                commands,
+                bytes,
+                ..Tick::default()
+            };
+        }
         let since = self.grew.max(freed_at.unwrap_or(Time::ZERO));
         let passed = now.since(since).as_secs_f64();
         let busy = match (discards.busy, seen.discards.busy) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pace::{CanaryWaits, GoalResult, Kept, LateReads, Limit, Measured, ReaderLoss, Witness};
 use reclaim::freer::Felt;
+use record::absence;
 
 use crate::goal::GoalArgs;
 
@@ -68,7 +69,16 @@ pub(crate) fn goals(felt: &Felt) -> Vec<String> {
     let mut all: Vec<String> = felt.goals.iter().map(goal).collect();
     let canary = felt.observed.as_ref().and_then(|observed| observed.canary);
     all.extend(canary.and_then(|canary| canary.over).and_then(not_ours));
+    all.extend(away(felt));
     all
+}
+
+/// That the process was away, and that nobody is blamed for it.
+fn away(felt: &Felt) -> Option<String> {
+    let spans = absence::in_words(&felt.absences)?;
+    Some(format!(
+        "trimbench itself did not run for {spans}. All figures leave that time out."
+    ))
 }
 
 fn goal(result: &GoalResult) -> String {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use linux::presence::{RunQueue, Sleeper};
-use load::{Actor, Nanos};
+use linux::presence::{RunQueue, Witness};
+use load::{Actor, Clock, Nanos};
 use record::absence::Absent;
 
 /// After an absence, what was in flight is given so long to be reaped before it is looked.
@@ -12,12 +12,11 @@ const COME_BACK: Duration = Duration::from_millis(20);
 /// A hypervisor that takes more than this share of the processors' time makes a warning.
 const STOLEN: f64 = 0.05;
 
-/// Watches the sampling thread, and the actors' threads.
+/// Watches the process, and the actors' threads.
 #[derive(Debug)]
 pub(super) struct Presence {
-    sleeper: Sleeper,
-    /// Since the interval began.
-    absent: Option<Absent>,
+    /// `None` where there can be no more threads.
+    witness: Option<Witness>,
     /// Of each actor, in order.
     actors: Vec<Threads>,
     /// When measuring began, and what the hypervisor had taken by then, in seconds.
@@ -25,37 +24,29 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Watches the thread that calls this.
+    /// Begins to watch.
     pub(super) fn new() -> Presence {
         Presence {
-            sleeper: Sleeper::new(),
-            absent: None,
+            witness: Witness::start().ok(),
             actors: Vec::new(),
             measured: None,
         }
     }
 
-    /// Sleeps; if the process is away meanwhile, whatever the actors had begun is left out.
-    pub(super) fn nap(&mut self, length: Duration, actors: &[Actor], now: impl Fn() -> Nanos) {
-        let Some(absent) = self.sleeper.nap(length) else {
-            return;
+    /// Whether the process was away since the last call, and how long. Operations that the actors
+    /// began before its end are left out from now on.
+    pub(super) fn absent(&mut self, actors: &[Actor], clock: Clock) -> Option<Absent> {
+        let found = self.witness.as_ref().map_or(Vec::new(), Witness::take);
+        let joined = found.into_iter().reduce(join)?;
+        let leave_out = || {
+            let now = clock.now();
+            actors.iter().for_each(|actor| actor.leave_out_before(now));
         };
+        leave_out();
         // Their threads may not have come to what completed meanwhile.
-        std::thread::sleep(COME_BACK);
-        let now = now();
-        actors.iter().for_each(|actor| actor.leave_out_before(now));
-        self.absent = Some(match self.absent {
-            None => absent,
-            Some(before) => Absent {
-                seconds: before.seconds + absent.seconds,
-                ..absent
-            },
-        });
-    }
-
-    /// Whether the process was away in the interval that ends now, and how long.
-    pub(super) fn take_absent(&mut self) -> Option<Absent> {
-        self.absent.take()
+        clock.sleep_until(clock.now().plus(COME_BACK));
+        leave_out();
+        Some(joined)
     }
 
     /// The share of the last `seconds` that each actor's threads waited for a processor.
@@ -68,7 +59,12 @@ impl Presence {
 
     /// From now on it is measured, unless it was before.
     pub(super) fn measure(&mut self, now: Nanos) {
-        self.measured.get_or_insert((now, self.sleeper.stolen_s()));
+        self.measured.get_or_insert((now, self.stolen_s()));
+    }
+
+    fn stolen_s(&self) -> f64 {
+        let witness = self.witness.as_ref();
+        witness.map_or(0.0, |witness| witness.stolen().as_secs_f64())
     }
 
     /// A warning, if the hypervisor took much of the processors' time since
@@ -76,7 +72,7 @@ impl Presence {
     pub(super) fn stolen(&self, now: Nanos, cpus: u32) -> Option<String> {
         let (from, before_s) = self.measured?;
         let all_s = now.since(from).as_secs_f64() * f64::from(cpus.max(1));
-        let share = (self.sleeper.stolen_s() - before_s) / all_s.max(1.0);
+        let share = (self.stolen_s() - before_s) / all_s.max(1.0);
         (share > STOLEN).then(|| {
             format!(
                 "The hypervisor took {} of this machine's processor time while it was measured, so \
@@ -84,6 +80,19 @@ impl Presence {
                 units::percent(share)
             )
         })
+    }
+}
+
+/// Both as one, with the cause of the longer.
+pub(super) fn join(one: Absent, other: Absent) -> Absent {
+    let longer = if one.seconds >= other.seconds {
+        one
+    } else {
+        other
+    };
+    Absent {
+        seconds: one.seconds + other.seconds,
+        ..longer
     }
 }
 

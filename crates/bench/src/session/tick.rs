@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use load::Actor;
+use load::{Actor, Nanos};
+use record::absence::Absent;
 use record::{ActorInterval, Interval, Line};
 
 use super::Session;
+use super::presence::join;
 use crate::fio::{Fio, News};
 use crate::watched::WatchedDevice;
 
@@ -70,7 +72,7 @@ impl Session<'_> {
 
     /// Writes down what happened since the last look.
     fn sample(&mut self) -> Tick {
-        let now = self.clock.now();
+        let (now, absent, mut actors) = self.sample_actors();
         let seconds = now.since(self.last).as_secs_f64();
 
         let freed = self
@@ -79,15 +81,6 @@ impl Session<'_> {
             .map_or(0, |d| d.progress().freed_bytes);
         let freed_bytes = freed.saturating_sub(self.freed_bytes);
         self.freed_bytes = self.freed_bytes.max(freed);
-        let absent = self.presence.take_absent();
-        let mut actors: Vec<_> = self
-            .series
-            .iter_mut()
-            .map(|series| match absent {
-                None => Some(series.sample(now)),
-                Some(_) => series.leave_out(now),
-            })
-            .collect();
         let counts = per_actor(&self.actors, &actors);
         actors.resize(self.record.head.actors.len(), None);
         let mut cpu_wait: Vec<_> = Vec::with_capacity(actors.len());
@@ -137,6 +130,25 @@ impl Session<'_> {
         }
     }
 
+    /// Reads the actors' meters; of an interval with an absence nothing counts. Whether there was
+    /// one is asked before and after, for the process can be stopped while it reads.
+    fn sample_actors(&mut self) -> (Nanos, Option<Absent>, Vec<Option<ActorInterval>>) {
+        let mut absent = self.presence.absent(&self.actors, self.clock);
+        loop {
+            let now = self.clock.now();
+            let series = self.series.iter_mut();
+            let actors = series.map(|series| match absent {
+                None => Some(series.sample(now)),
+                Some(_) => series.leave_out(now),
+            });
+            let actors = actors.collect();
+            match self.presence.absent(&self.actors, self.clock) {
+                None => return (now, absent, actors),
+                Some(more) => absent = Some(absent.map_or(more, |before| join(before, more))),
+            }
+        }
+    }
+
     /// Ticks until so much time has passed in which this process was there.
     pub(crate) fn tick_for(&mut self, time: Duration) -> Result<(), Stopped> {
         let mut end = self.last.plus(time);
@@ -150,7 +162,7 @@ impl Session<'_> {
     }
 
     /// Whether the stop flag was seen.
-    fn sleep_to_boundary(&mut self) -> bool {
+    fn sleep_to_boundary(&self) -> bool {
         let now = Duration::from_nanos(self.clock.now().0);
         let boundary = self.grid.next_after(now);
         loop {
@@ -163,7 +175,7 @@ impl Session<'_> {
                 return false;
             }
             let nap = left.min(NAP);
-            self.presence.nap(nap, &self.actors, || self.clock.now());
+            self.clock.sleep_until(self.clock.now().plus(nap));
         }
     }
 }

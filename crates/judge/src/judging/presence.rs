@@ -29,8 +29,8 @@ pub(super) fn left_out(absences: &[Absence]) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "trimbench itself did not run for {spans}{at}: that time, and the waits of I/O that was in \
-         flight, are left out."
+        "trimbench itself did not run for {spans}{at}. All figures leave out that time, and I/O that \
+         was in flight."
     ))
 }
 

@@ -16,6 +16,7 @@ struct World {
     discarded: u64,
     commands: u64,
     busy_ms: u64,
+    absent: bool,
 }
 
 impl World {
@@ -28,6 +29,7 @@ impl World {
             discarded: 0,
             commands: 0,
             busy_ms: 0,
+            absent: false,
         }
     }
 
@@ -41,6 +43,7 @@ impl World {
                 busy: Some(Duration::from_millis(self.busy_ms)),
             },
             canary,
+            absent: self.absent,
             others: Some(Others {
                 reads: Io {
                     ops: self.reads as u64,
@@ -89,6 +92,35 @@ impl World {
 
     fn judged(&self, goal: &Goal) -> Vec<GoalResult> {
         self.account.judge(goal, Duration::from_millis(self.ms))
+    }
+}
+
+/// Beside a discard in service, whose time the kernel counts on.
+#[test]
+fn a_stop_of_the_deletion_is_no_loss_of_the_readers() {
+    for marked in [true, false] {
+        let goal = Goal::slowdown(0.10);
+        let mut world = World::new(&goal);
+        world.quiet(300, 10.0);
+        for i in 0..100 {
+            if i == 50 {
+                world.freed += MIB;
+                world.look(&[]);
+                // Nobody reads while nobody looks.
+                world.ms += 5000;
+                world.commands += 1;
+                world.discarded += MIB;
+                world.busy_ms += 5000;
+                world.absent = marked;
+                world.look(&[]);
+                world.look(&[]);
+                world.absent = false;
+            }
+            world.discard(5, true);
+            world.quiet(95, 10.0);
+        }
+        let lost = world.account.observed().readers.unwrap().lost.value;
+        assert_eq!(lost < 0.10, marked, "{lost}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod absences;
 mod debts;
 mod plans;
 mod properties;

@@ -103,6 +103,7 @@ proptest! {
                     bytes: u64::from(bytes) << 8,
                     busy: (busy % 5 > 0).then(|| Duration::from_millis(u64::from(busy))),
                 },
+                absent: canary % 11 == 0,
                 canary: &reads[..usize::from(canary % 2)],
                 others: ops.map(|ops| Others {
                     reads: Io {

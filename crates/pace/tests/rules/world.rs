@@ -27,7 +27,7 @@ pub(crate) struct World {
     due: Vec<(f64, u64)>,
     bytes: u64,
     commands: u64,
-    busy: f64,
+    pub(crate) busy: f64,
 }
 
 impl World {
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    fn pass(&mut self, seconds: f64) {
+    pub(crate) fn pass(&mut self, seconds: f64) {
         self.now += seconds;
         let now = self.now;
         let (done, due) = self.due.iter().partition(|(at, _)| *at <= now);

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use linux::presence::RunQueue;
 use load::{
-    Actor, ActorSpec, Arrival, Blocks, Clock, EngineChoice, LoadError, Op, PatternKind, Region,
-    Sampler, Work,
+    Actor, ActorSpec, Arrival, Blocks, Clock, Engine, EngineChoice, LoadError, Op, PatternKind,
+    Region, Sampler, Work,
 };
 use pace::Canary as Read;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -34,6 +35,9 @@ const BLOCK: u32 = 4096;
 /// Small: writing it is a burden, too, and it waits behind discards wherever it
 /// lies.
 const BYTES: u64 = 1 << 20;
+
+/// Reads that spent this share of their time waiting for a processor tell nothing of the drive.
+const OWN: f64 = 0.5;
 
 /// How long its last reads are waited for.
 const GRACE: Duration = Duration::from_millis(500);
@@ -58,6 +62,36 @@ pub(super) struct Canary {
     own: Own,
     last: Option<Time>,
     reads: Vec<Read>,
+    cpu: Cpu,
+}
+
+/// How long the canary's thread waits for a processor.
+#[derive(Debug)]
+struct Cpu {
+    queue: Option<RunQueue>,
+    before: Duration,
+}
+
+impl Cpu {
+    /// With several threads of an engine without a queue nobody knows which of them read.
+    fn of(actor: &Actor) -> Cpu {
+        let queue = match actor.threads(0)[..] {
+            [one] if actor.engine() != Engine::Sync => RunQueue::of_thread(one).ok(),
+            _ => None,
+        };
+        let before = queue.as_ref().and_then(RunQueue::waited);
+        Cpu {
+            queue,
+            before: before.unwrap_or_default(),
+        }
+    }
+
+    /// Since the last call.
+    fn waited(&mut self) -> Duration {
+        let now = self.queue.as_ref().and_then(RunQueue::waited);
+        let now = now.unwrap_or(self.before);
+        now.saturating_sub(std::mem::replace(&mut self.before, now))
+    }
 }
 
 impl Canary {
@@ -95,6 +129,7 @@ impl Canary {
         };
         let actor = Actor::start(spec, clock)?;
         let sampler = Sampler::new(actor.series()[0].meter.clone());
+        let cpu = Cpu::of(&actor);
         Ok(Canary {
             actor,
             sampler,
@@ -102,6 +137,7 @@ impl Canary {
             own: Own::default(),
             last: None,
             reads: Vec::new(),
+            cpu,
         })
     }
 
@@ -109,19 +145,41 @@ impl Canary {
     /// that it has done so far.
     pub(super) fn hear(&mut self, now: Time, waits: &mut Waits) -> (&[Read], Own) {
         self.reads.clear();
-        let sample = self.sampler.sample(self.clock.now());
-        if sample.interval.ops > 0 {
-            let mut response = Sampler::histogram();
-            sample.add_response_to(&mut response);
-            let mut service = Sampler::histogram();
-            sample.add_service_to(&mut service);
-            self.own.ops += sample.interval.ops;
-            self.own.wait += total(&service);
+        let waited = self.cpu.waited();
+        if let Some(response) = self.count_own(self.clock.now())
+            && waited.as_secs_f64() < OWN * total(&response).as_secs_f64()
+        {
             waits.add(&response);
             spread(&response, self.last, now, &mut self.reads);
         }
         self.last = Some(now);
         (&self.reads, self.own)
+    }
+
+    /// Counts the reads since the last time as our own. Returns their response times; `None` if
+    /// there were none.
+    fn count_own(&mut self, at: load::Nanos) -> Option<Histogram<u64>> {
+        let sample = self.sampler.sample(at);
+        if sample.interval.ops == 0 {
+            return None;
+        }
+        let mut response = Sampler::histogram();
+        sample.add_response_to(&mut response);
+        let mut service = Sampler::histogram();
+        sample.add_service_to(&mut service);
+        self.own.ops += sample.interval.ops;
+        self.own.wait += total(&service);
+        Some(response)
+    }
+
+    /// Leaves out all reads that were meant to begin before now: this process was away. Returns
+    /// all that the canary has done so far.
+    pub(super) fn leave_out(&mut self, now: Time) -> Own {
+        let at = self.clock.now();
+        self.actor.leave_out_before(at);
+        self.count_own(at);
+        self.last = Some(now);
+        self.own
     }
 
     /// Ends it, and lets go of its file.

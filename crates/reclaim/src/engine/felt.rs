@@ -5,6 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use load::Sampler;
 use pace::{GoalResult, Observed};
+use record::absence::Absent;
 
 use super::decisions::Decisions;
 
@@ -43,6 +44,8 @@ pub struct Felt {
     pub goals: Vec<GoalResult>,
     /// What the pacer decided, and why.
     pub decisions: Decisions,
+    /// Spans in which this process did not run. Nothing of what was measured is of them.
+    pub absences: Vec<Absent>,
 }
 
 /// The canary's waits, before anything was freed and since.

@@ -5,6 +5,7 @@
 //! where the file system lies on one), and what others read and write from those of
 //! their drives. Our own canary's reads are taken out of that.
 
+mod absences;
 mod canary;
 mod commits;
 mod counters;
@@ -36,6 +37,7 @@ pub(crate) use canary::nameless;
 
 use crate::error::ReclaimError;
 use crate::watch::{Progress, Watch};
+use absences::Absences;
 use canary::Canary;
 use commits::Again;
 use counters::{Leaves, Own};
@@ -115,6 +117,7 @@ pub(crate) struct Engine {
     leaves: Leaves,
     canary: Option<Canary>,
     worker: Worker,
+    absences: Absences,
     since: Instant,
     freed: u64,
     exempt: u64,
@@ -196,6 +199,10 @@ impl Engine {
             leaves,
             canary,
             worker: Worker::start().map_err(failed("start a thread for"))?,
+            absences: match setup.paced {
+                true => Absences::watch(),
+                false => Absences::default(),
+            },
             since: Instant::now(),
             freed: 0,
             exempt: 0,
@@ -400,6 +407,7 @@ impl Engine {
             observed: self.account.as_ref().map(Account::observed),
             goals,
             decisions: std::mem::take(&mut self.decisions),
+            absences: self.absences.take(),
         }
     }
 
@@ -431,7 +439,9 @@ impl Engine {
         self.leaves.read().map_err(counters_failed)?;
         self.look_at_space();
         let now = self.now();
+        let absent = self.absences.spoil_this_look();
         let (canary, own) = match &mut self.canary {
+            Some(canary) if absent => (&[][..], canary.leave_out(now)),
             Some(canary) => canary.hear(now, &mut self.waits),
             None => (&[][..], Own::default()),
         };
@@ -458,6 +468,7 @@ impl Engine {
             others,
             space: self.space,
             deleters_beside: self.leaves.deleters_beside(),
+            absent,
         };
         let advice = self.pacer.advise(&feedback);
         if let Some(account) = &mut self.account {
@@ -466,6 +477,11 @@ impl Engine {
         self.others = feedback.others;
         self.urgent |= advice.why == Why::Urgent;
         Ok(advice)
+    }
+
+    /// How long this process has been away so far, in seconds.
+    pub(crate) fn away_s(&mut self) -> f64 {
+        self.absences.seconds()
     }
 
     /// Keeps a decision and what was seen when it was made.

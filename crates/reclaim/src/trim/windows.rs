@@ -496,6 +496,11 @@ impl Windows {
         // One that a boundary cut short is no reason to be timid.
         let least = if worst < 1.0 { self.bold } else { TIMID };
         self.bold = length.clamp(least, BOLD);
+        self.pass(window);
+    }
+
+    /// A window is trimmed that teaches nothing.
+    pub(super) fn pass(&mut self, window: &Window) {
         self.position = match window.length {
             u64::MAX => u64::MAX,
             length => window.start.saturating_add(length),

@@ -56,6 +56,7 @@ pub(crate) fn measured(felt: &Felt, given: &GoalArgs) -> Value {
         "canary": observed.and_then(|observed| observed.canary).map(|c| canary(&c)),
         "goals": felt.goals.iter().map(|goal| result(goal, given)).collect::<Vec<_>>(),
         "decisions": decisions(&felt.decisions),
+        "absences": felt.absences,
     })
 }
 

@@ -10,6 +10,7 @@ use crate::common::gate::{LOOP_EXT4, beside, lacks, thrice};
 use crate::common::loop_fs::LoopFs;
 use crate::common::run::{Running, start};
 use crate::quick::{Files, Measured, begin, command_on, measure, number};
+use crate::rm_place::{SLOW, ext4, rm, written};
 
 /// How long it is stopped: longer than anything else in these runs takes.
 const STOP: Duration = Duration::from_secs(2);
@@ -90,6 +91,37 @@ fn stopped_in(fs: &LoopFs, phase: &str) -> Result<(), String> {
     let away_s: f64 = away.map(|interval| number(&interval["seconds"])).sum();
     assert!(measured.phase_s(phase) > away_s + 0.9, "{text}");
     Ok(())
+}
+
+#[test]
+fn a_deletion_that_is_stopped_blames_nobody() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    written(&fs.path().join("big"), 32);
+    let report = fs.path().join("lost+found/report.json");
+    let report_is = ["--json", &report.to_string_lossy()];
+    let arguments = [&["big"], &SLOW[..], &report_is].concat();
+    let mut running = start(rm(fs.path(), &arguments));
+    running.until("the trash", || fs.names().iter().any(|name| name != "big"));
+    std::thread::sleep(Duration::from_millis(300));
+    let at_most = stop(&running);
+    let done = running.wait();
+    let text = done.text();
+    done.succeeds();
+    assert!(text.contains("itself did not run for"), "{text}");
+    assert!(text.contains("(stopped"), "{text}");
+    let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    let file_system = &report["file_systems"][0];
+    let absences = file_system["absences"].as_array().unwrap().iter();
+    let longest = absences.map(|one| number(&one["seconds"]));
+    let longest = longest.fold(0.0, f64::max);
+    let stop_s = STOP.as_secs_f64();
+    assert!((stop_s * 0.9..=at_most.as_secs_f64()).contains(&longest));
+    // It is no read's wait, and no loss.
+    let canary = &file_system["canary"];
+    assert!(number(&canary["max_added_s"]) < stop_s, "{text}");
+    assert_eq!(number(&file_system["written_off_bytes"]), 0.0, "{text}");
 }
 
 #[test]

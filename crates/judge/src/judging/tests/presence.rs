@@ -82,8 +82,8 @@ fn a_stop_is_no_dip() {
     assert_eq!(verdict.foreground[0].dips, []);
     assert_eq!(verdict.foreground[0].stall, whole.foreground[0].stall);
     assert_eq!(verdict.absences.len(), 1);
-    let said = "trimbench itself did not run for 3.0 s (stopped) at 11.0 s: that time, and the \
-                waits of I/O that was in flight, are left out.";
+    let said = "trimbench itself did not run for 3.0 s (stopped) at 11.0 s. All figures leave \
+                out that time, and I/O that was in flight.";
     assert!(verdict.warnings.iter().any(|w| w == said), "{verdict:?}");
     assert_eq!(whole.absences, []);
 }

@@ -185,6 +185,7 @@ mod tests {
             observed: None,
             goals: Vec::new(),
             decisions: Decisions::default(),
+            absences: Vec::new(),
         }
     }
 
@@ -202,6 +203,21 @@ mod tests {
         assert!(more.contains(claimed), "{more}");
         assert!(said(64 * mib, 64 * mib + 4096).contains("64.0 MiB discarded;"));
         assert_eq!(said(0, mib), "");
+    }
+
+    #[test]
+    fn an_own_absence_is_reported() {
+        use record::absence::{Absent, Cause};
+        let felt = super::felt(&Felt {
+            absences: vec![Absent {
+                seconds: 2.0,
+                cause: Cause::Stopped,
+            }],
+            ..of(1 << 30, 1 << 30)
+        });
+        let said = "trimbench rm: trimbench itself did not run for 2.0 s (stopped). All figures \
+                    leave that time out.\n";
+        assert!(felt.ends_with(said), "{felt}");
     }
 
     #[test]

@@ -1,20 +1,16 @@
-//! Whether a thread of ours ran when it wanted to: readings, without an opinion.
-//!
-//! [`record::absence`] draws the conclusions.
+//! Whether a thread of ours ran when it wanted to: readings, without an opinion, and a thread
+//! that takes them all the time. [`record::absence`] draws the conclusions.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
-
-use record::absence::{Absent, Nap, Readings, absence};
+use std::time::Duration;
 
 use crate::SysRoot;
-use crate::clock::suspended;
 
-/// `/proc/stat` tells of every interrupt of the machine, too, which takes the kernel its time: it
-/// is read no more often than this.
-const STOLEN_EVERY: Duration = Duration::from_secs(1);
+mod witness;
+
+pub use witness::Witness;
 
 /// How long one thread waits for a processor: its `schedstat`, kept open. Any thread can read it.
 #[derive(Debug)]
@@ -95,75 +91,6 @@ pub fn major_faults() -> u64 {
     u64::try_from(usage.ru_majflt).unwrap_or(0)
 }
 
-/// A thread that sleeps, and knows when it wasn't let wake.
-#[derive(Debug)]
-pub struct Sleeper {
-    queue: Option<RunQueue>,
-    stolen: Option<Stolen>,
-    stolen_s: f64,
-    looked: Instant,
-}
-
-impl Sleeper {
-    /// Watches the calling thread, by those readings that this kernel has.
-    pub fn new() -> Sleeper {
-        let stolen = Stolen::open(&SysRoot::host()).ok();
-        Sleeper {
-            queue: RunQueue::own().ok(),
-            stolen_s: stolen.as_ref().and_then(Stolen::seconds).unwrap_or(0.0),
-            stolen,
-            looked: Instant::now(),
-        }
-    }
-
-    /// Sleeps for so long; tells if this thread was away meanwhile.
-    pub fn nap(&mut self, length: Duration) -> Option<Absent> {
-        self.look_at_stolen(STOLEN_EVERY);
-        let before = self.readings();
-        let began = Instant::now();
-        std::thread::sleep(length);
-        let nap = Nap {
-            asked_s: length.as_secs_f64(),
-            took_s: began.elapsed().as_secs_f64(),
-        };
-        let first = absence(nap, &self.readings().since(&before));
-        first.and_then(|_| {
-            self.look_at_stolen(Duration::ZERO);
-            absence(nap, &self.readings().since(&before))
-        })
-    }
-
-    /// Seconds that the hypervisor has kept processors from this machine, as last read: at most
-    /// a second ago, if it naps.
-    pub fn stolen_s(&self) -> f64 {
-        self.stolen_s
-    }
-
-    fn look_at_stolen(&mut self, every: Duration) {
-        if self.looked.elapsed() >= every {
-            self.looked = Instant::now();
-            let now = self.stolen.as_ref().and_then(Stolen::seconds);
-            self.stolen_s = now.unwrap_or(self.stolen_s);
-        }
-    }
-
-    fn readings(&self) -> Readings {
-        let waited = self.queue.as_ref().and_then(RunQueue::waited);
-        Readings {
-            waited_s: waited.unwrap_or_default().as_secs_f64(),
-            stolen_s: self.stolen_s,
-            suspended_s: suspended().as_secs_f64(),
-            faults: major_faults(),
-        }
-    }
-}
-
-impl Default for Sleeper {
-    fn default() -> Self {
-        Sleeper::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,15 +131,5 @@ mod tests {
         while queue.waited().is_some() {
             std::thread::yield_now();
         }
-    }
-
-    /// How long naps of this process take depends on the machine; how long it is stopped doesn't.
-    #[test]
-    fn a_nap_lasts_at_least_as_asked() {
-        let mut sleeper = Sleeper::new();
-        let began = Instant::now();
-        let length = Duration::from_millis(5);
-        sleeper.nap(length);
-        assert!(began.elapsed() >= length);
     }
 }
