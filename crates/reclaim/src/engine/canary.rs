@@ -36,8 +36,10 @@ const BLOCK: u32 = 4096;
 /// lies.
 const BYTES: u64 = 1 << 20;
 
-/// Reads that spent this share of their time waiting for a processor tell nothing of the drive.
+/// Reads that spent this share of their time waiting for a processor, and so long at least, tell
+/// nothing of the drive.
 const OWN: f64 = 0.5;
+const OWN_AT_LEAST: Duration = Duration::from_millis(1);
 
 /// How long its last reads are waited for.
 const GRACE: Duration = Duration::from_millis(500);
@@ -147,7 +149,7 @@ impl Canary {
         self.reads.clear();
         let waited = self.cpu.waited();
         if let Some(response) = self.count_own(self.clock.now())
-            && waited.as_secs_f64() < OWN * total(&response).as_secs_f64()
+            && !is_ours(waited, total(&response))
         {
             waits.add(&response);
             spread(&response, self.last, now, &mut self.reads);
@@ -186,6 +188,11 @@ impl Canary {
     pub(super) fn end(self) {
         self.actor.finish(GRACE);
     }
+}
+
+/// Whether reads that took so long in all rather waited for a processor.
+fn is_ours(waited: Duration, all: Duration) -> bool {
+    waited >= OWN_AT_LEAST && waited >= all.mul_f64(OWN)
 }
 
 /// The sum of all latencies.
@@ -274,6 +281,17 @@ mod tests {
     }
 
     #[test]
+    fn a_read_that_waited_for_a_processor_is_not_the_drives() {
+        let us = Duration::from_micros;
+        assert!(is_ours(us(9_000), us(10_000)));
+        assert!(
+            !is_ours(us(4_000), us(10_000)),
+            "most of it was the drive's"
+        );
+        assert!(!is_ours(us(150), us(200)), "it makes no difference");
+    }
+
+    #[test]
     fn reads_a_file_that_has_no_name() {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let on = File::open(directory.path()).unwrap();
@@ -295,7 +313,8 @@ mod tests {
             now += 20_000_000;
             let (reads, own) = canary.hear(Time::from_nanos(now), &mut waits);
             heard += reads.len() as u64;
-            assert_eq!(own.ops, heard);
+            // On a busy machine some may be this machine's.
+            assert!(own.ops >= heard);
             assert!(heard == 0 || own.wait > Duration::ZERO);
         }
         canary.end();
