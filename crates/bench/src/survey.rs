@@ -87,7 +87,7 @@ impl Survey {
                 "mounted read-only; remount it read-write, or give another directory".into(),
             ));
         }
-        let mut warnings = found.notes;
+        let mut warnings = [found.notes, found.counting_notes].concat();
         if FileSystem::named(&found.target).discards_twice()
             && found.target.discard == DiscardSetting::On
         {
@@ -127,7 +127,7 @@ impl Survey {
             mount: None,
             foreground_cgroup: None,
             limited: None,
-            warnings: found.notes,
+            warnings: [found.notes, found.counting_notes].concat(),
         })
     }
 

@@ -27,7 +27,7 @@ pub enum ReclaimError {
     ReadOnly { path: String, said: String },
     /// A device or file system can't be examined.
     #[error(transparent)]
-    Target(#[from] storage::target::TargetError),
+    Target(#[from] storage::TargetError),
     /// A directory that was to be resumed in can't be read.
     #[error("cannot {action} {}: {}", quoted(path), of_io(source))]
     Io {

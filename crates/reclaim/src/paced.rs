@@ -40,7 +40,7 @@ impl Known {
     /// Looks at the file system of an open directory.
     fn of(on: BorrowedFd<'_>) -> Known {
         let path = format!("/proc/self/fd/{}", on.as_raw_fd());
-        let found = match storage::target::describe(path) {
+        let found = match storage::describe(path) {
             Ok(found) => found,
             // What can't be examined is none of the file systems that send discards.
             Err(error) => return Known::unpaced(error.to_string()),

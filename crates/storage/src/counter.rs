@@ -35,7 +35,7 @@ impl Source {
 }
 
 /// Adds to each device of a description how its discards are counted.
-pub fn complete(sys: &SysRoot, found: &mut Description) {
+pub(crate) fn complete(sys: &SysRoot, found: &mut Description) {
     let copies = copies(sys, found);
     for (device, copies) in found.devices.iter_mut().zip(copies) {
         device.counting = Counting {
@@ -44,13 +44,13 @@ pub fn complete(sys: &SysRoot, found: &mut Description) {
             off: !counts(sys, &device.name),
         };
     }
-    found.notes.extend(by_drive(&found.devices));
+    found.counting_notes.extend(by_drive(&found.devices));
     let off = found
         .devices
         .iter()
         .filter(|device| device.leaf && device.counting.off);
     let notes: Vec<String> = off.map(|device| switched_off(&device.name)).collect();
-    found.notes.extend(notes);
+    found.counting_notes.extend(notes);
     let kind = found.target.fs.as_deref();
     found.target.discards_at_most = kind.and_then(|kind| FileSystem::of(kind).discards_at_most());
 }

@@ -187,6 +187,7 @@ mod tests {
                 devices: Vec::new(),
                 mount: None,
                 notes: Vec::new(),
+                counting_notes: Vec::new(),
             };
             Trimmed::of(&SysRoot::at(root.path()), &directory, &found).layout
         };

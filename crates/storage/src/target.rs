@@ -1,14 +1,14 @@
 //! The target of a deletion: the stack under a path, and whether deleting there sends discards.
 //!
 //! ```
-//! let found = storage::target::describe(".")?;
+//! let found = storage::describe(".")?;
 //! for device in found.devices.iter().filter(|device| device.leaf) {
 //!     println!("{}: {} bytes", device.name, device.size_bytes);
 //! }
 //! for note in &found.notes {
 //!     println!("{note}");
 //! }
-//! # Ok::<(), storage::target::TargetError>(())
+//! # Ok::<(), storage::TargetError>(())
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use record::{DeviceInfo, DeviceKind, DiscardSetting, Target};
 use units::names;
 
+use crate::counter;
 use crate::devices::{self, DeviceError, DeviceTree};
 use crate::file_system::FileSystem;
 use linux::SysRoot;
@@ -33,6 +34,8 @@ pub struct Description {
     pub mount: Option<Mount>,
     /// Sentences for the user: what is odd, and what follows from it.
     pub notes: Vec<String>,
+    /// Sentences for the user about how the devices' discards are counted.
+    pub counting_notes: Vec<String>,
 }
 
 /// Why a target can't be described.
@@ -49,7 +52,10 @@ pub enum TargetError {
     NotADevice(PathBuf),
 }
 
-/// Describes the mounted file system that holds `path` on this machine.
+/// Describes the mounted file system that holds `path`, with how its devices count discards.
+///
+/// # Errors
+/// When the path, its mount or its space can't be examined.
 pub fn describe(path: impl AsRef<Path>) -> Result<Description, TargetError> {
     let path = path.as_ref();
     let sys = SysRoot::host();
@@ -72,7 +78,7 @@ pub fn describe_mount(sys: &SysRoot, path: &Path, mount: Mount, space: Space) ->
     let setting = reaching(setting, &tree);
     let mut notes = notes(&mount, upper.as_ref(), setting, &tree);
     notes.extend(tree.notes.iter().cloned());
-    Description {
+    let mut found = Description {
         target: Target {
             path: path.to_string_lossy().into_owned(),
             mount: Some(mount.mount_point.to_string_lossy().into_owned()),
@@ -87,10 +93,17 @@ pub fn describe_mount(sys: &SysRoot, path: &Path, mount: Mount, space: Space) ->
         devices: tree.devices,
         mount: Some(mount),
         notes,
-    }
+        counting_notes: Vec::new(),
+    };
+    counter::complete(sys, &mut found);
+    found
 }
 
-/// Describes a raw block device by its path, e.g. `/dev/sdb`. Opens nothing.
+/// Describes a raw block device by its path, e.g. `/dev/sdb`, with how it and what is below it
+/// count discards. Opens nothing.
+///
+/// # Errors
+/// When the path is no block device.
 pub fn describe_device(path: impl AsRef<Path>) -> Result<Description, TargetError> {
     describe_device_in(&SysRoot::host(), path.as_ref())
 }
@@ -106,7 +119,7 @@ fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, TargetE
     if setting == DiscardSetting::Unsupported {
         notes.push(no_discards(&tree));
     }
-    Ok(Description {
+    let mut found = Description {
         target: Target {
             path: path.to_string_lossy().into_owned(),
             discard: setting,
@@ -116,7 +129,10 @@ fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, TargetE
         devices: tree.devices,
         mount: None,
         notes,
-    })
+        counting_notes: Vec::new(),
+    };
+    counter::complete(sys, &mut found);
+    Ok(found)
 }
 
 /// A setting that counts on devices below, as far as those take discards.

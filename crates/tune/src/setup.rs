@@ -6,7 +6,7 @@ use std::time::Duration;
 use bench::Survey;
 use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing, Work};
 use linux::space::Space;
-use storage::target::{self, TargetError};
+use storage::TargetError;
 use units::{MIB, percent_exact};
 
 use crate::trial::{Policy, Trial};
@@ -117,7 +117,7 @@ impl Setup {
 /// # Errors
 /// When it is gone.
 pub fn surveyed_anew(survey: &Survey) -> Result<Survey, TargetError> {
-    let found = target::describe(survey.place.path())?;
+    let found = storage::describe(survey.place.path())?;
     let mut survey = survey.clone();
     for device in &mut survey.devices {
         let now = found.devices.iter().find(|now| now.name == device.name);

@@ -8,7 +8,7 @@ use linux::SysRoot;
 use linux::limit;
 use linux::mounts::{self, Mount, MountError};
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
-use storage::target::{self, Description};
+use storage::Description;
 use units::names;
 
 use crate::candidates::Range;
@@ -71,7 +71,7 @@ impl Target {
                 .ok_or_else(|| refuse("neither a directory nor a block device".to_owned()))?;
             mounted_from(&sys, &name).map_err(refuse)?
         };
-        let found = target::describe(&directory).map_err(|e| refuse(e.to_string()))?;
+        let found = storage::describe(&directory).map_err(|e| refuse(e.to_string()))?;
         Target::of(&sys, directory, found).map_err(refuse)
     }
 
@@ -392,6 +392,7 @@ mod tests {
                 ],
                 mount: Some(mounts::parse(line).remove(0)),
                 notes: Vec::new(),
+                counting_notes: Vec::new(),
             };
             Target::of(&SysRoot::at(&root), "/data".into(), found).unwrap_err()
         };
@@ -418,6 +419,7 @@ mod tests {
             devices: vec![device("sda", DeviceKind::Disk, 0, &[])],
             mount: Some(mounts::parse(line).remove(0)),
             notes: Vec::new(),
+            counting_notes: Vec::new(),
         };
         let nowhere = SysRoot::at("/no/such/tree");
         Target::of(&nowhere, "/data".into(), found).unwrap_err()

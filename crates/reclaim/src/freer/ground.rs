@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use linux::SysRoot;
 use pace::{DebtMode, Work};
 use record::{DeviceInfo, DiscardSetting};
+use storage::Description;
 use storage::counter::{self, Source};
-use storage::target::Description;
 use storage::{Commit, FileSystem};
 
 use super::pieces::Cutting;
@@ -48,7 +48,7 @@ impl Ground {
     pub(super) fn of(sys: &SysRoot, found: &Description, block: u64) -> Ground {
         let fs = FileSystem::named(&found.target);
         let leaves: Vec<&DeviceInfo> = found.devices.iter().filter(|d| d.leaf).collect();
-        let mut notes = found.notes.clone();
+        let mut notes = [&found.notes[..], &found.counting_notes].concat();
         let mode = mode(found, &leaves, &mut notes);
         let sources = counting(sys, counter::leaves(&found.devices));
         let unseen = mode == DebtMode::Commit && sources.is_empty();
@@ -179,7 +179,7 @@ mod tests {
 
     use linux::mounts;
     use linux::space::Space;
-    use storage::target::describe_mount;
+    use storage::describe_mount;
 
     use super::*;
 
@@ -210,8 +210,7 @@ mod tests {
             available_bytes: 50 * GIB,
             block_bytes: 4096,
         };
-        let mut found = describe_mount(&sys, Path::new("/mnt"), mount, space);
-        counter::complete(&sys, &mut found);
+        let found = describe_mount(&sys, Path::new("/mnt"), mount, space);
         Ground::of(&sys, &found, 4096)
     }
 

@@ -32,7 +32,7 @@ pub enum TrimError {
     #[error("{path}: it is being trimmed already; wait until that is done, or stop it", path = names::shown(path))]
     Busy { path: PathBuf },
     #[error(transparent)]
-    Target(#[from] storage::target::TargetError),
+    Target(#[from] storage::TargetError),
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]

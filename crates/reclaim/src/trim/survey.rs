@@ -267,7 +267,7 @@ fn is_over_file(device: &DeviceInfo) -> bool {
 }
 
 fn unsupported(path: &Path) -> TrimError {
-    let why = storage::target::describe(path).map_or(String::new(), |found| {
+    let why = storage::describe(path).map_or(String::new(), |found| {
         match found.devices.iter().find(|d| d.discard.max_bytes == 0) {
             Some(device) => format!(" ({} takes no discards)", device.name),
             None => format!(

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::target::describe_mount;
+use crate::describe_mount;
 use linux::mounts;
 use linux::space::Space;
 
@@ -81,9 +81,7 @@ impl Tree {
             available_bytes: 50 << 30,
             block_bytes: 4096,
         };
-        let mut found = describe_mount(&sys, Path::new("/mnt"), mount, space);
-        complete(&sys, &mut found);
-        found
+        describe_mount(&sys, Path::new("/mnt"), mount, space)
     }
 
     /// Names of the leaves' statistics, each with its copies.
@@ -259,14 +257,14 @@ fn a_drive_counts_for_its_partitions_that_do_not() {
     assert_eq!(by_drive.devices[0].statistics(), "nvme0n1");
     assert!(
         by_drive
-            .notes
+            .counting_notes
             .iter()
             .any(|note| note.contains("no counters of its own"))
     );
     for (drive, own) in [(0, 0), (100, 5)] {
         let by_itself = stat(drive, own);
         assert_eq!(leaves(&by_itself.devices)[0], Source::single("top"));
-        assert!(!by_itself.notes.iter().any(|note| note.contains("counters")));
+        assert!(!by_itself.counting_notes.iter().any(|note| note.contains("counters")));
     }
 }
 

@@ -104,7 +104,7 @@ fn a_drive_with_partitions_is_not_blank_and_a_mounted_one_is_in_use() {
     let point = tempfile::tempdir_in("/dev/shm").unwrap();
     let at = point.path().to_str().unwrap();
     run("mount", &["-o", "discard", &partition, at]);
-    let found = storage::target::describe(at);
+    let found = storage::describe(at);
     let whole = RawDevice::claim(drive.path(), &[]);
     let own = RawDevice::claim(&partition, &[]);
     run("umount", &[at]);

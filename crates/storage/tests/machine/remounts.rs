@@ -6,7 +6,6 @@ use linux::mounts::Mount;
 use linux::stats::DeviceStats;
 use record::DiscardSetting;
 use storage::remount::{self, DiscardGuard, RemountError};
-use storage::target;
 
 use crate::loops::{Mounted, can, run};
 use crate::targets::write_file;
@@ -84,13 +83,13 @@ fn what_the_superblock_says_counts() {
     let at = mounted.path().to_str().unwrap();
     let line = text.lines().find(|line| line.contains(at)).unwrap();
     assert!(!line.contains("discard"), "{line}");
-    let found = target::describe(mounted.path()).unwrap();
+    let found = storage::describe(mounted.path()).unwrap();
     assert_eq!(found.target.discard, DiscardSetting::On);
     let before = Mount::of(mounted.path()).unwrap();
     let error = DiscardGuard::on(&before).unwrap_err();
     assert!(matches!(error, RemountError::AlreadyOn { .. }), "{error}");
     let guard = DiscardGuard::off(&before).unwrap();
-    let during = target::describe(mounted.path()).unwrap();
+    let during = storage::describe(mounted.path()).unwrap();
     assert_eq!(during.target.discard, DiscardSetting::Off);
     guard.restore().unwrap();
     assert_eq!(Mount::of(mounted.path()).unwrap(), before);
@@ -129,7 +128,7 @@ fn no_discards_are_sent_meanwhile() {
     write_file(&path, 32 << 20);
     let stats = DeviceStats::open(&SysRoot::host(), mounted.devices[0].name()).unwrap();
     let guard = DiscardGuard::off(&Mount::of(mounted.path()).unwrap()).unwrap();
-    let found = target::describe(mounted.path()).unwrap();
+    let found = storage::describe(mounted.path()).unwrap();
     assert_eq!(found.target.discard, DiscardSetting::Off);
     let earlier = stats.read().unwrap();
     std::fs::remove_file(&path).unwrap();

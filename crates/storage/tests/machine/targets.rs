@@ -10,7 +10,6 @@ use linux::files::{self, Caching, DirectIo};
 use linux::mounts::Mount;
 use linux::stats::DeviceStats;
 use record::{DeviceKind, DiscardSetting};
-use storage::target;
 
 use crate::loops::{LoopDevice, Mounted, can, run};
 
@@ -47,7 +46,7 @@ fn each_file_system_says_whether_it_discards() {
         ("btrfs", "nodiscard", DiscardSetting::Off),
     ] {
         let mounted = Mounted::new(fs, options);
-        let found = target::describe(mounted.path()).unwrap();
+        let found = storage::describe(mounted.path()).unwrap();
         assert_eq!(
             found.target.discard, expected,
             "{fs} {options}: {:?}",
@@ -77,7 +76,7 @@ fn btrfs_over_two_devices_and_a_subvolume() {
         "btrfs",
         &["subvolume", "create", subvolume.to_str().unwrap()],
     );
-    let found = target::describe(&subvolume).unwrap();
+    let found = storage::describe(&subvolume).unwrap();
     assert_eq!(found.target.mount.as_deref(), mounted.path().to_str());
     let mut names: Vec<&str> = found
         .devices
@@ -131,7 +130,7 @@ fn a_loop_on_a_disk_leads_to_the_disk() {
     let image = outer.path().join("image");
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
     let inner = crate::loops::attach(&image, &[]);
-    let found = target::describe_device(&inner);
+    let found = storage::describe_device(&inner);
     run("losetup", &["-d", inner.to_str().unwrap()]);
     let found = found.unwrap();
     assert_eq!(found.devices.len(), 2, "{:?}", found.devices);
