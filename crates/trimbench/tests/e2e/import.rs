@@ -206,7 +206,7 @@ fn an_iostat_log_is_judged_and_becomes_a_record() {
     let packed = folder.path().join("packed");
     fs::write(&packed, zstd(iostat(4, 90).as_bytes())).unwrap();
     let mut command = trimbench();
-    command.args(["import", "-q"]).arg(&packed);
+    command.args(["import", "--quiet"]).arg(&packed);
     let done = run(command);
     assert!(
         done.succeeds().stdout.starts_with("Discarding "),
