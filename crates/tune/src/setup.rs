@@ -6,6 +6,7 @@ use std::time::Duration;
 use bench::Survey;
 use bench::plan::{Actor, Arrival, Deletion, Method, Place, Plan, Timing, Work};
 use linux::space::Space;
+use record::Target;
 use storage::TargetError;
 use units::{MIB, percent_exact};
 
@@ -126,7 +127,11 @@ pub fn surveyed_anew(survey: &Survey) -> Result<Survey, TargetError> {
         }
     }
     survey.space = Space::of(survey.place.path())?;
-    survey.target = found.target;
+    survey.target = Target {
+        // Judged without that limit: a trial's trim may take what was free before, too.
+        discards_at_most: None,
+        ..found.target
+    };
     survey.mount = found.mount;
     Ok(survey)
 }

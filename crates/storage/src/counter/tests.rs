@@ -264,7 +264,12 @@ fn a_drive_counts_for_its_partitions_that_do_not() {
     for (drive, own) in [(0, 0), (100, 5)] {
         let by_itself = stat(drive, own);
         assert_eq!(leaves(&by_itself.devices)[0], Source::single("top"));
-        assert!(!by_itself.counting_notes.iter().any(|note| note.contains("counters")));
+        assert!(
+            !by_itself
+                .counting_notes
+                .iter()
+                .any(|note| note.contains("counters"))
+        );
     }
 }
 
