@@ -119,6 +119,8 @@ pub(crate) struct Adaptive {
     /// Bytes of the last piece: its groups come with the next commit.
     last_freed: u64,
     refusal: Option<Refusal>,
+    /// No latency is refused any more.
+    committed: bool,
 }
 
 /// What holds at this moment.
@@ -164,11 +166,17 @@ impl Adaptive {
             deleters: 1.0,
             last_freed: 0,
             refusal: None,
+            committed: false,
         }
     }
 
+    /// See [`crate::Pacer::commit_to_goal`].
+    pub(crate) fn commit_to_goal(&mut self) {
+        self.committed = true;
+    }
+
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
-        self.refusal.as_ref()
+        self.refusal.as_ref().filter(|_| !self.committed)
     }
 
     pub(crate) fn state(&self) -> State {
@@ -226,7 +234,7 @@ impl Adaptive {
         if seen.left == Some(0) {
             return Advice::wait(Duration::ZERO, piece, Why::Done);
         }
-        if self.refusal.is_some() {
+        if self.refusal().is_some() {
             return Advice::wait(LONGEST_WAIT, piece, Why::Refused);
         }
         if self.mode == DebtMode::Later || !self.debt.is_answered() {

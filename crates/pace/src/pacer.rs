@@ -170,6 +170,14 @@ impl Pacer {
         }
     }
 
+    /// What was freed can't be put back, so from now on no latency is refused: pieces get as small as
+    /// they can, and [`crate::Account`] tells at the end whether the goal was met.
+    pub fn commit_to_goal(&mut self) {
+        if let Inner::Adaptive(adaptive) = &mut self.inner {
+            adaptive.commit_to_goal();
+        }
+    }
+
     /// What it knows.
     pub fn state(&self) -> State {
         match &self.inner {

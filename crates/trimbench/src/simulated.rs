@@ -54,10 +54,6 @@ pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
                 {
                     fullest = Some((left, full(&info, left)));
                 }
-                // That nothing is known to lie below its server's file says nothing new.
-                survey
-                    .warnings
-                    .retain(|note| !note.starts_with("trimbench-lab (fuse)"));
                 let mut note = about(&device.name, &info);
                 // Of several drives one's will do: what counts is not to be in the root's.
                 if !dry && !joined {

@@ -215,6 +215,10 @@ fn few_operations_are_somebodys() {
 fn open(case: &Case, goal: Goal, known: bool) -> (Outcome, Told) {
     let card = known.then_some(&case.card);
     let pacer = Pacer::new(Policy::Adaptive(goal), &case.work, card).unwrap();
+    open_with(case, pacer)
+}
+
+fn open_with(case: &Case, pacer: Pacer) -> (Outcome, Told) {
     let (deleter, told) = Deleter::new(pacer, &case.work, 0, START);
     let outcome = Harness::new(Readers::Open { per_s: 2000.0 }, 3)
         .canary(CANARY)
@@ -275,6 +279,16 @@ fn a_latency_that_cannot_be_held_is_refused() {
     assert!(told.refused && told.frees.len() <= 2, "{:?}", told.frees);
     let freed: u64 = told.frees.iter().map(|f| f.1).sum();
     assert!(freed < 1 << 20, "{freed}");
+}
+
+#[test]
+fn what_was_begun_goes_on_though_the_latency_cannot_be_held() {
+    let case = case("Vertex 2");
+    let mut pacer = Pacer::new(Policy::Adaptive(latency(5.0)), &case.work, None).unwrap();
+    pacer.commit_to_goal();
+    let (_, told) = open_with(&case, pacer);
+    let late = told.frees.iter().filter(|free| free.0.as_secs_f64() > 40.0);
+    assert!(!told.refused && late.count() > 0, "{:?}", told.state);
 }
 
 #[test]

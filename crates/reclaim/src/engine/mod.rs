@@ -90,7 +90,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) policy: Policy,
     /// Whether a commit of the whole file system returns when its discards are done.
     pub(crate) settles: bool,
-    /// Whether the file system has more space for it: then what little it has hurries it.
+    /// Whether names go and the file system has more space for it. What little space it has
+    /// hurries that, and once something is freed, no latency is refused.
     pub(crate) gives_space: bool,
     /// What is known about the drive.
     pub(crate) card: Option<&'a Card>,
@@ -244,6 +245,9 @@ impl Engine {
         self.freed += bytes;
         self.exempt += exempt;
         self.settled &= bytes == 0;
+        if self.gives_space && bytes > 0 {
+            self.pacer.commit_to_goal();
+        }
     }
 
     /// Of what was freed, so much more turned out to be exempt.

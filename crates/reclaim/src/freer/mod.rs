@@ -325,10 +325,7 @@ impl Freer {
     fn empty_groups(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
         for (round, ms) in CLEANING_MS.into_iter().enumerate() {
             let before = self.engine.discards().bytes;
-            match self.engine.grant(GROUP, watch) {
-                Err(ReclaimError::Refused(_)) => break,
-                granted => granted?,
-            };
+            self.engine.grant(GROUP, watch)?;
             self.engine.pause(Duration::from_millis(ms), watch)?;
             self.engine.sync(watch)?;
             self.engine.pay(watch)?;

@@ -18,6 +18,10 @@ use crate::file_system::FileSystem;
 use linux::SysRoot;
 use linux::mounts::Mount;
 
+/// The source of the mount with a simulated drive's file (`trimbench lab`): a loop device over it is
+/// the drive, and nothing lies below.
+const SIMULATED: &str = "trimbench-lab";
+
 /// A device tree deeper than this counts as a loop of loops.
 const MAX_LEVEL: u32 = 16;
 
@@ -212,7 +216,8 @@ impl<'a> Walk<'a> {
         if fs == FileSystem::Overlay {
             return self.under_overlay(mount);
         }
-        if sources.is_empty() && fs != FileSystem::Memory {
+        let simulated = mount.source == SIMULATED && mount.fs.starts_with("fuse");
+        if sources.is_empty() && fs != FileSystem::Memory && !simulated {
             self.notes.push(format!(
                 "{} ({}) at {} has no block device that can be told",
                 mount.source,

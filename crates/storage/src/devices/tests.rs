@@ -203,6 +203,24 @@ fn a_loop_over_memory_or_a_deleted_file_is_a_leaf() {
 }
 
 #[test]
+fn a_loop_over_a_simulated_drive_is_a_leaf_without_a_note() {
+    for (source, notes) in [("trimbench-lab", 0), ("sshfs", 1)] {
+        let machine = Machine::new(&format!(
+            "1 0 0:25 / /run/lab rw - fuse.{source} {source} rw\n\
+             2 1 7:3 / /mnt rw - xfs /dev/loop3 rw,discard\n"
+        ));
+        machine.device("virtual/block/loop3", "7:3", Some(1 << 30));
+        machine.write(
+            "sys/devices/virtual/block/loop3/loop/backing_file",
+            "/run/lab/drive\n",
+        );
+        let tree = tree_at(&machine, "/mnt");
+        assert!(tree.devices[0].leaf);
+        assert_eq!(tree.notes.len(), notes, "{:?}", tree.notes);
+    }
+}
+
+#[test]
 fn a_loop_may_be_over_a_device() {
     let machine = Machine::new("2 1 7:3 / /mnt rw - xfs /dev/loop3 rw\n");
     let drive = nvme(&machine, 0);

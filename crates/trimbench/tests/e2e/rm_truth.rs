@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
 use crate::common::run::{Done, Running, start, trimbench};
-use crate::fstrim::trimmed;
+use crate::fstrim::{fstrim, trimmed};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::rm_place::{ext4, ground, removed, rm, seen, written};
 
@@ -312,6 +312,11 @@ fn a_latency_is_refused_before_anything_is_renamed_and_the_offer_holds() {
     let refused = with("6ms");
     refused.fails_with(1, &["a latency of 6.0 ms can't be held", "can be met"]);
     assert_eq!(seen(&mount), ["big"], "{}", refused.text());
+    assert!(
+        !refused.text().contains("no block device"),
+        "{}",
+        refused.text()
+    );
     let said = &refused.stderr;
     let offer = said.split("--max-latency ").nth(1).unwrap();
     let offer = offer.split_whitespace().next().unwrap();
@@ -319,5 +324,41 @@ fn a_latency_is_refused_before_anything_is_renamed_and_the_offer_holds() {
     let done = with(offer);
     // It may be missed for a moment on a busy machine, but is not refused.
     assert!(matches!(done.code(), Some(0 | 3)), "{}", done.text());
+    assert!(!done.text().contains("no block device"), "{}", done.text());
     assert_eq!(seen(&mount), [""; 0], "{}", done.text());
+}
+
+/// The first windows are the try: nothing is lost by a refusal, and the command that is printed
+/// goes on.
+#[test]
+fn a_trim_refuses_a_latency_and_prints_a_command_that_goes_on() {
+    let _turn = beside();
+    if lacks(NEEDS) {
+        return;
+    }
+    let lab = OwnLab::new();
+    let mount = lab.mount();
+    let name = lab
+        .dir()
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let at = mount.to_string_lossy().into_owned();
+    let kind = "--profile vertex-2 --size 512M --fs ext4 -o nodiscard --mount";
+    lab.up(&name, &kind.split(' ').chain([&*at]).collect::<Vec<_>>());
+    let states = tempfile::tempdir().unwrap();
+    let with = |goal: &[&str]| {
+        let arguments = [goal, &[&at]].concat();
+        start(lab.in_here(fstrim(states.path(), &arguments))).wait()
+    };
+    let refused = with(&["--max-latency", "6ms"]);
+    refused.fails_with(1, &["a latency of 6.0 ms can't be held", "can be met"]);
+    let said = refused.text();
+    assert!(!said.contains("no block device"), "{said}");
+    let on = said.split("trimbench fstrim --resume ").nth(1).unwrap();
+    let goal = on.split_whitespace().next().unwrap();
+    assert!(goal.starts_with("--max-latency="), "{said}");
+    let done = with(&["--resume", goal]);
+    assert!(matches!(done.code(), Some(0 | 3)), "{}", done.text());
 }

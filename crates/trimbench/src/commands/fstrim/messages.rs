@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pace::Refusal;
 use reclaim::freer::Felt;
 use reclaim::trim::{Selected, TrimProgress, Trimmed};
 use units::names::{quoted, shown};
@@ -108,7 +109,7 @@ fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     let on = match trimmed.noted {
         true => format!(
             "go on with: trimbench fstrim --resume{} {}",
-            goal::in_shell(&given(args)),
+            goal::in_shell(&given(args, None)),
             quoted(path)
         ),
         false => "how far it came could not be kept".to_owned(),
@@ -122,8 +123,19 @@ fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     )
 }
 
-/// The options of which part was asked for, for that alone is gone on with; and of how fast.
-fn given(args: &FstrimArgs) -> Vec<String> {
+/// That the goal can't be met, and how to go on with one that can.
+pub(super) fn refused(path: &Path, refusal: Refusal, args: &FstrimArgs) -> String {
+    format!(
+        "{}: {refusal}; go on with: trimbench fstrim --resume{} {}",
+        shown(path),
+        goal::in_shell(&given(args, Some(refusal))),
+        quoted(path)
+    )
+}
+
+/// The options of which part was asked for, for that alone is gone on with; and of how fast:
+/// instead of a goal that was refused, one that can be met.
+fn given(args: &FstrimArgs, refused: Option<Refusal>) -> Vec<String> {
     let part = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
     let all = [
         ("offset", part(args.offset)),
@@ -133,7 +145,7 @@ fn given(args: &FstrimArgs) -> Vec<String> {
     ];
     all.into_iter()
         .filter_map(|(name, bytes)| Some(format!("--{name}={}", bytes?)))
-        .chain(args.goal.given())
+        .chain(args.goal.given_but(refused))
         .collect()
 }
 
@@ -232,10 +244,10 @@ mod tests {
             (&["--profile", "870-evo"], &["--profile=870-evo"]),
             (&["--verbose", "--resume"], &[]),
         ] {
-            let once = given(&parsed(words));
+            let once = given(&parsed(words), None);
             assert_eq!(once, expected, "{words:?}");
             let again: Vec<&str> = once.iter().map(String::as_str).collect();
-            assert_eq!(given(&parsed(&again)), once);
+            assert_eq!(given(&parsed(&again), None), once);
         }
     }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::mounts::Mount;
 use pace::Policy;
+use reclaim::ReclaimError;
 use reclaim::freer::FreerOptions;
 use reclaim::trim::{
     Asked, FSTAB, MOUNTED, Selected, Survey, Trim, TrimError, Trimmed, select, state_directory,
@@ -174,9 +175,14 @@ fn trim(
             told.trimmed(one, &trimmed, args);
             Came::Trimmed(Box::new(trimmed))
         }
-        Err(TrimError::Reclaim(reclaim::ReclaimError::Interrupted)) => Came::Interrupted,
+        Err(TrimError::Reclaim(ReclaimError::Interrupted)) => Came::Interrupted,
         Err(error) => {
-            let text = error.to_string();
+            let text = match error {
+                TrimError::Reclaim(ReclaimError::Refused(refusal)) => {
+                    messages::refused(&one.path, refusal, args)
+                }
+                _ => error.to_string(),
+            };
             let unsupported = matches!(error, TrimError::Unsupported { .. });
             if !(unsupported && args.quiet_unsupported) {
                 told.failed(&text);

@@ -262,7 +262,7 @@ mod tests {
         let refused = Refusal::latency(ms(6), ms(8));
         assert_eq!(
             given(&asked, Some(refused)),
-            ["--slowdown=5%", "--max-latency=20ms", "--deadline=1h"]
+            ["--slowdown=5%", "--max-latency=28ms", "--deadline=1h"]
         );
     }
 }
