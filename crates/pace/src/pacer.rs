@@ -170,8 +170,8 @@ impl Pacer {
         }
     }
 
-    /// What was freed can't be put back, so from now on no latency is refused: pieces get as small as
-    /// they can, and [`crate::Account`] tells at the end whether the goal was met.
+    /// From now on no latency is refused, because freed space can't be put back. Pieces get as small
+    /// as they can, and [`crate::Account`] reports at the end whether the goal was met.
     pub fn commit_to_goal(&mut self) {
         if let Inner::Adaptive(adaptive) = &mut self.inner {
             adaptive.commit_to_goal();

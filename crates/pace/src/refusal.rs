@@ -38,9 +38,10 @@ pub enum Refusal {
     },
 }
 
-/// What a latency must exceed the longest wait by that was seen. Another time it may be longer:
-/// a commit may send two discards for one. On simulated drives the longest wait of ten deletions
-/// was up to 2.2 times that of the try before them.
+/// The latency that is offered, as a multiple of the longest wait that was seen. Another try may see
+/// a longer one: a commit may send two discards for one. On simulated drives the longest wait of ten
+/// deletions was up to 2.2 times that of the try before them, and an offer of 2.5 times was once
+/// refused by the next try.
 const MARGIN: f64 = 3.5;
 
 /// A try passes if the latency is this many times its longest wait. The offer of one try must pass

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod judge;
+mod latency;
 mod luck;
 mod table;
 mod trial;

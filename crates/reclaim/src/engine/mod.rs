@@ -54,7 +54,7 @@ const BASELINE: Duration = Duration::from_millis(300);
 /// So many reads in the first of these are somebody's.
 const SOMEBODY: f64 = 10.0;
 
-/// Whoever watches is told at least this often.
+/// The watcher gets a report at least this often.
 const TELL: Duration = Duration::from_millis(50);
 
 /// How often it is asked how full the file system is.
@@ -90,8 +90,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) policy: Policy,
     /// Whether a commit of the whole file system returns when its discards are done.
     pub(crate) settles: bool,
-    /// Whether names go and the file system has more space for it. What little space it has
-    /// hurries that, and once something is freed, no latency is refused.
+    /// Whether names go and the file system has more space for it. Too little space then relaxes
+    /// the goal, and once something is freed, no latency is refused.
     pub(crate) gives_space: bool,
     /// What is known about the drive.
     pub(crate) card: Option<&'a Card>,

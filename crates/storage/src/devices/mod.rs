@@ -18,8 +18,8 @@ use crate::file_system::FileSystem;
 use linux::SysRoot;
 use linux::mounts::Mount;
 
-/// The source of the mount with a simulated drive's file (`trimbench lab`): a loop device over it is
-/// the drive, and nothing lies below.
+/// The source of a mount that holds a simulated drive's file (`trimbench lab`). A loop device over
+/// that file is the drive, and nothing lies below.
 const SIMULATED: &str = "trimbench-lab";
 
 /// A device tree deeper than this counts as a loop of loops.

@@ -1,0 +1,91 @@
+//! Latencies that must be held, in virtual time.
+
+use std::time::Duration;
+
+use pace::{Goal, Pacer, Policy};
+use ssd::harness::{Harness, Outcome, Readers};
+
+use crate::judge::added;
+use crate::luck::case;
+use crate::table::{CANARY, Case, START};
+use crate::trial::{Deleter, Told};
+
+/// Readers in an open loop, below what the drive can.
+fn open(case: &Case, goal: Goal, known: bool) -> (Outcome, Told) {
+    let card = known.then_some(&case.card);
+    let pacer = Pacer::new(Policy::Adaptive(goal), &case.work, card).unwrap();
+    open_with(case, pacer)
+}
+
+fn open_with(case: &Case, pacer: Pacer) -> (Outcome, Told) {
+    let (deleter, told) = Deleter::new(pacer, &case.work, 0, START);
+    let outcome = Harness::new(Readers::Open { per_s: 2000.0 }, 3)
+        .canary(CANARY)
+        .drive(case.drive(), deleter)
+        .run(Duration::from_secs(45))
+        .unwrap();
+    let told = told.borrow().clone();
+    (outcome, told)
+}
+
+fn latency(ms: f64) -> Goal {
+    Goal {
+        max_latency: Some(Duration::from_secs_f64(ms / 1e3)),
+        ..Goal::default()
+    }
+}
+
+#[test]
+fn an_accepted_latency_is_held() {
+    for known in [false, true] {
+        for (label, ms) in [
+            ("T500", 5.0),
+            ("T500", 1.8),
+            ("870 EVO", 1.0),
+            ("root disk", 5.0),
+            ("root disk", 1.0),
+            ("980 PRO", 1.0),
+            ("Vertex 2", 60.0),
+            ("XtremIO", 20.0),
+        ] {
+            let case = case(label);
+            let (outcome, told) = open(&case, latency(ms), known);
+            let p999 = added(&outcome, START, 0.999);
+            let end = told
+                .done
+                .map_or(f64::INFINITY, |t| t.since(START).as_secs_f64());
+            let what =
+                format!("{label}, {ms} ms, card {known}: p99.9 {p999:?}, done in {end:.1} s");
+            println!("{what}");
+            assert!(p999.as_secs_f64() <= ms / 1e3, "{what}");
+            assert!(!told.refused && end.is_finite(), "{what} {:?}", told.state);
+        }
+    }
+}
+
+#[test]
+fn a_latency_that_cannot_be_held_is_refused() {
+    let case = case("Vertex 2");
+    let policy = Policy::Adaptive(latency(5.0));
+    let refusal = Pacer::new(policy, &case.work, Some(&case.card)).unwrap_err();
+    let said = refusal.to_string();
+    assert!(
+        said.contains("50.1 ms") && said.contains("--max-latency 51ms"),
+        "{said}"
+    );
+    // Without a card after the second small piece.
+    let (_, told) = open(&case, latency(5.0), false);
+    assert!(told.refused && told.frees.len() <= 2, "{:?}", told.frees);
+    let freed: u64 = told.frees.iter().map(|f| f.1).sum();
+    assert!(freed < 1 << 20, "{freed}");
+}
+
+#[test]
+fn what_was_begun_goes_on_though_the_latency_cannot_be_held() {
+    let case = case("Vertex 2");
+    let mut pacer = Pacer::new(Policy::Adaptive(latency(5.0)), &case.work, None).unwrap();
+    pacer.commit_to_goal();
+    let (_, told) = open_with(&case, pacer);
+    let late = told.frees.iter().filter(|free| free.0.as_secs_f64() > 40.0);
+    assert!(!told.refused && late.count() > 0, "{:?}", told.state);
+}
