@@ -24,8 +24,10 @@ mod verdicts;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use cli::{Cli, Command};
+use console::Stream;
 use units::names;
 
 /// The arguments; ends the program if they are wrong.
@@ -36,10 +38,15 @@ fn arguments() -> Cli {
     };
     // clap repeats what was given as it was given. So it is given only what a terminal shows.
     let given = std::env::args_os().map(|word| names::harmless(&word.to_string_lossy()));
-    match Cli::try_parse_from(given) {
-        Ok(_) => refused.exit(),
-        Err(shown) => shown.exit(),
+    let shown = Cli::try_parse_from(given).err().unwrap_or(refused);
+    // Whatever can't be written can't be told either.
+    let _ = shown.print();
+    if shown.kind() == ErrorKind::UnknownArgument
+        && let Some(hint) = commands::rm::dash_hint(std::env::args_os())
+    {
+        Stream::Err.print(&hint);
     }
+    std::process::exit(shown.exit_code())
 }
 
 /// The program.

@@ -115,8 +115,10 @@ impl Parents {
         let at = &self.all[parent];
         let stat = rustix::fs::statat(&at.fd, &*name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(Problem::System)?;
+        // One slash is enough in messages: `a///` is shown as `a/`, and what is in it as `a/b`.
+        let shown = &bytes[..bytes.len().min(end + 1)];
         let argument = Argument {
-            path: given.to_owned(),
+            path: PathBuf::from(OsStr::from_bytes(shown)),
             parent,
             name,
             stat,

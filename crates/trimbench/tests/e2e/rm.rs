@@ -80,6 +80,27 @@ fn messages_and_exit_codes_are_rms() {
 }
 
 #[test]
+fn a_name_that_looks_like_options_gets_a_hint() {
+    let (_outer, place) = place();
+    removed(&place, &["-foo"]).fails_with(2, &["unexpected argument"]);
+    fs::write(place.join("-foo"), "").unwrap();
+    let hint = "Try 'trimbench rm ./-foo' to remove the file '-foo'.";
+    removed(&place, &["-r", "-foo"]).fails_with(2, &[hint]);
+    removed(&place, &["./-foo"]).succeeds();
+    assert_eq!(names(&place), [""; 0]);
+}
+
+#[test]
+fn slashes_at_a_names_end_are_shown_as_one() {
+    let (_outer, place) = place();
+    fs::create_dir(place.join("a")).unwrap();
+    fs::write(place.join("a/x"), "").unwrap();
+    let done = removed(&place, &["-rv", "a///"]);
+    let told = "removed 'a/x'\nremoved directory 'a/'\n";
+    assert_eq!(done.succeeds().stdout, told);
+}
+
+#[test]
 fn it_asks_as_rm_does() {
     let (_outer, place) = place();
     let answer = |arguments: &[&str], answers: &str| {
@@ -119,14 +140,19 @@ fn what_may_not_be_written_to_is_asked_about() {
     must("chmod", &["755", &outer.path().to_string_lossy()]);
     let path = |name: &str| place.join(name).to_string_lossy().into_owned();
     fs::create_dir(place.join("d")).unwrap();
+    fs::create_dir(place.join("h")).unwrap();
     fs::write(place.join("f"), "1").unwrap();
     fs::write(place.join("g"), "1").unwrap();
-    must("chmod", &["555", &path("d"), &path("f"), &path("g")]);
+    must(
+        "chmod",
+        &["555", &path("d"), &path("f"), &path("g"), &path("h")],
+    );
     must("chown", &["-R", "65534", &place.to_string_lossy()]);
     for (arguments, what) in [
         (&["-d", "d"][..], "remove write-protected directory 'd'?"),
         (&["f"], "remove write-protected regular file 'f'?"),
         (&["-I", "g"], "remove write-protected regular file 'g'?"),
+        (&["-ri", "h"], "remove write-protected directory 'h'?"),
     ] {
         let name = arguments[arguments.len() - 1];
         for answer in ["n\n", "y\n"] {

@@ -80,8 +80,11 @@ impl Visit for InTree<'_, '_> {
         let remover = &mut *self.remover;
         let what = What::Remove("directory");
         // One that may not be written to was asked about before anything in it.
-        if remover.asking == Asking::Always && !remover.ask(trail.path(), what, false)? {
-            return Ok(Left::Stays);
+        if remover.asking == Asking::Always {
+            let protected = is_protected(parent, name);
+            if !remover.ask(trail.path(), what, protected)? {
+                return Ok(Left::Stays);
+            }
         }
         remover.leave(parent, name, trail)
     }

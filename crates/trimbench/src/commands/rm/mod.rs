@@ -6,7 +6,10 @@ mod json;
 mod messages;
 mod progress;
 
+use std::ffi::OsString;
+use std::fs;
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,7 +18,7 @@ use pace::{Policy, Refusal};
 use reclaim::freer::FreerOptions;
 use reclaim::{Asking, Kernel, Options, Outcome, PreserveRoot, Where};
 use units::duration_exact;
-use units::names::quoted;
+use units::names::{quoted, shown};
 
 use crate::commands::rm::args::{Interactive, Preserve, RmArgs};
 use crate::console::Stream;
@@ -93,6 +96,22 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         file.json(&json::of(&outcome, args, &policy, exit))?;
     }
     Ok(exit)
+}
+
+/// What to write instead of a file's name that was taken for options, as rm says it.
+pub(crate) fn dash_hint(words: impl Iterator<Item = OsString>) -> Option<String> {
+    let mut words = words.skip(1);
+    words
+        .find(|word| !word.as_bytes().starts_with(b"-"))
+        .filter(|command| command == "rm")?;
+    let file = words
+        .take_while(|word| word != "--")
+        .find(|word| word.as_bytes().starts_with(b"-") && fs::symlink_metadata(word).is_ok())?;
+    let path = shown(Path::new(".").join(&file));
+    let name = quoted(&file);
+    Some(format!(
+        "\nTry 'trimbench rm {path}' to remove the file {name}.\n"
+    ))
 }
 
 fn freer_options(args: &RmArgs) -> FreerOptions {
