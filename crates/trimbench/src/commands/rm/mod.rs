@@ -98,7 +98,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// What to write instead of a file's name that was taken for options, as rm says it.
+/// rm's hint for a file whose name was taken for options.
 pub(crate) fn dash_hint(words: impl Iterator<Item = OsString>) -> Option<String> {
     let mut words = words.skip(1);
     words
