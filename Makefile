@@ -8,7 +8,7 @@ RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); pri
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test soak bench bench-rm bench-names bench-small bench-db bench-claim lab man clean
+.PHONY: help run build check test soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -46,6 +46,9 @@ bench: ## CPU per I/O of the engine beside fio, and a simulated drive beside nbd
 	scripts/setup test
 	$(CARGO) bench --locked -p trimbench-load --bench engine
 	$(CARGO) bench --locked -p trimbench-lab --bench drive
+
+bench-extents: ## Sets of free ranges beside each other: time and memory; and queues that put discards in order (two minutes)
+	$(CARGO) bench --locked -p trimbench-extents --bench sets
 
 bench-rm: ## What readers lose beside `trimbench rm` and `fstrim` at goals from 5 to 50 %, beside rm, a chunk with a sleep, and util-linux's fstrim, on PATH_TO_TEST and on simulated drives; with a limit for the latency; with two deleters, a drive that slows down, readers that come and go (50 minutes, nothing else running; BENCH_RM=--all: every drive and file system, three hours)
 	scripts/setup test

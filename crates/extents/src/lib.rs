@@ -3,8 +3,9 @@
 //! A drive's model has to know which bytes are mapped, a deleter which bytes
 //! are freed and not yet discarded. Both are sets of a few thousand ranges over
 //! terabytes: too large for a bitmap, and always asked by range. [`Extents`] is
-//! that set. It is pure: no system call, no clock, no unit of its own (bytes,
-//! sectors or blocks, whatever the caller counts in).
+//! that set. [`BlockSet`] is the one for a volume's blocks, with millions of
+//! ranges. Both are pure: no system call, no clock, no unit of their own
+//! (bytes, sectors or blocks, whatever the caller counts in).
 //!
 //! Ranges are half-open (`start..end`), so the last address that can be held is
 //! `u64::MAX - 1`. A range whose end isn't above its start is empty, and every
@@ -25,8 +26,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+mod blocks;
 mod iter;
 
+pub use blocks::{BlockSet, BlocksWithin};
 pub use iter::{Gaps, Iter, Within};
 
 /// A set of addresses, held as ordered, disjoint ranges that don't touch.
