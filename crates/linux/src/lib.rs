@@ -15,12 +15,15 @@
 //! | [`stats`] | what did a block device do since I last asked? |
 //! | [`space`] | how much may be written here? |
 //! | [`host`] | which machine is this? |
+//! | [`identify`] | which pages does a drive describe itself with? |
+//! | [`identify`] | which pages does a drive describe itself with? |
 //! | [`files`] | open, create and examine files for measuring |
 //! | [`owner`] | a directory of our own, removed whatever happens |
 //! | [`limit`] | how large a discard may be, for a while, and back again whatever happens |
 //! | [`loop_device`] | a file as a block device |
 //! | [`btrfs`] | commit, and clean up at once |
 //! | [`block`] | discard or zero a part of a block device |
+//! | [`dm`] | which targets make up a device of the device mapper? |
 //! | [`trim`] | discard a file system's free space, window by window |
 //! | [`watcher`] | a process that undoes a change when this one has ended, however |
 //! | [`patience`] | trying again while something is held for a moment |
@@ -38,9 +41,11 @@ pub mod cgroup;
 pub mod clock;
 pub mod counters;
 pub mod deleters;
+pub mod dm;
 pub mod files;
 pub mod fstab;
 pub mod host;
+pub mod identify;
 pub mod limit;
 pub mod loop_device;
 pub mod memory;

@@ -107,7 +107,7 @@ impl Mount {
             path: path.to_path_buf(),
         };
         let id = if sys.is_host() {
-            Some(mount_id(path)?)
+            Some(id_at(path)?)
         } else {
             None
         };
@@ -269,7 +269,10 @@ fn longest_prefix(mounts: Vec<Mount>, path: &Path) -> Option<Mount> {
 }
 
 /// The mount's identifier, as `/proc/self/fdinfo` tells it for an open path (Linux ≥ 3.15).
-fn mount_id(path: &Path) -> Result<u64, MountError> {
+///
+/// # Errors
+/// When the path or its identifier cannot be read.
+pub fn id_at(path: &Path) -> Result<u64, MountError> {
     let failed = |source: io::Error| MountError::Path {
         path: path.to_path_buf(),
         source,

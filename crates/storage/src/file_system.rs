@@ -98,6 +98,33 @@ impl FileSystem {
         }
     }
 
+    /// When it sends discards with this setting, in words.
+    pub fn when(self, setting: DiscardSetting) -> &'static str {
+        use DiscardSetting::{Async, Off, On, Unknown, Unsupported};
+        match (setting, self) {
+            (On, FileSystem::Ext | FileSystem::Ext3) => {
+                "after each commit of the journal, one at a time"
+            }
+            (On, FileSystem::Xfs) => "after each log checkpoint: an fsync, or up to 30 s",
+            (On, FileSystem::Btrfs) => "within each commit, which waits for them",
+            (On, FileSystem::Fat) => "within the call that deletes, which waits for them",
+            (On, _) => "with the commit that frees the space",
+            (Async, FileSystem::Btrfs) => "in the background, 120 s after the deletion",
+            (Async, _) => "in the background, when it is idle",
+            (Off, _) => "sends none: mounted without discard",
+            (Unsupported, _) => "sends none: its files are in memory",
+            (Unknown, _) => "unknown from its options",
+        }
+    }
+
+    /// Whether the kernel can trim its free space (`FITRIM`) or have it send discards.
+    pub fn can_trim(self) -> bool {
+        !matches!(
+            self,
+            FileSystem::Memory | FileSystem::Overlay | FileSystem::Other
+        )
+    }
+
     /// The option that has a mount send each discard with the commit that frees the space.
     pub fn discard_option(self) -> &'static str {
         match self {

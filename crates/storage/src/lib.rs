@@ -11,17 +11,25 @@
 //! | [`counter`] | whose statistics count a file system's discards, and how many copies of a byte do they see? |
 //! | [`layout`] | where may a file system be cut into windows to trim it? |
 //! | [`remount`] | discards off for a while, or on, and back again whatever happens |
+//! | [`stack`] | which layers lie between a file system and its drives, and what does each do to discards? |
+//! | [`drive`] | what does a drive say about itself and discards? |
+//! | [`trimmable`] | which file systems would fstrim choose? |
 //! | [`raw`] | may a raw device's data be destroyed, and is it ours alone? |
 
 #![forbid(unsafe_code)]
 
 pub mod counter;
 pub mod devices;
+pub mod drive;
 pub mod file_system;
 pub mod layout;
 pub mod raw;
 pub mod remount;
+pub mod stack;
 mod target;
+pub mod trimmable;
 
 pub use file_system::{Commit, FileSystem};
-pub use target::{Description, TargetError, describe, describe_device, describe_mount};
+pub use target::{
+    Description, TargetError, describe, describe_device, describe_device_in, describe_mount,
+};

@@ -108,7 +108,11 @@ pub fn describe_device(path: impl AsRef<Path>) -> Result<Description, TargetErro
     describe_device_in(&SysRoot::host(), path.as_ref())
 }
 
-fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, TargetError> {
+/// [`describe_device`] for a device of any tree.
+///
+/// # Errors
+/// When the path is no block device.
+pub fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, TargetError> {
     let name = sys
         .device_at(path)
         .ok_or_else(|| TargetError::NotADevice(path.to_path_buf()))?;

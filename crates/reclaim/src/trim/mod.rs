@@ -24,7 +24,6 @@ mod identity;
 mod late;
 mod looked;
 mod outcome;
-mod select;
 mod state;
 mod survey;
 mod windows;
@@ -44,8 +43,8 @@ use ssd::Card;
 use storage::layout::Layout;
 
 pub use outcome::{TrimError, TrimProgress, Trimmed};
-pub use select::{FSTAB, MOUNTED, SelectError, Selected, select};
 pub use state::StateError;
+pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
 pub use survey::{Asked, Survey, state_directory};
 
 use crate::engine::{Engine, FreerOptions, Setup, nameless};

@@ -216,8 +216,7 @@ impl<'a> Walk<'a> {
         if fs == FileSystem::Overlay {
             return self.under_overlay(mount);
         }
-        let simulated = mount.source == SIMULATED && mount.fs.starts_with("fuse");
-        if sources.is_empty() && fs != FileSystem::Memory && !simulated {
+        if sources.is_empty() && fs != FileSystem::Memory && !is_simulated(mount) {
             self.notes.push(format!(
                 "{} ({}) at {} has no block device that can be told",
                 mount.source,
@@ -241,6 +240,11 @@ impl<'a> Walk<'a> {
             }
         }
     }
+}
+
+/// Whether a mount holds the file of a simulated drive.
+pub(crate) fn is_simulated(mount: &Mount) -> bool {
+    mount.source == SIMULATED && mount.fs.starts_with("fuse")
 }
 
 /// The mount that holds an overlay's upper directory, if it can be seen.

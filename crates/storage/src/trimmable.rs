@@ -1,4 +1,4 @@
-//! Which of many file systems are trimmed: as fstrim(8) chooses.
+//! Which of many file systems are trimmed, as fstrim(8) chooses.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use linux::SysRoot;
 use linux::fstab::{Entry, noted_options};
 use linux::mounts::{self, Mount, MountError};
-use storage::devices;
-
-use crate::words::of_io;
 use units::names::quoted;
+
+use crate::devices;
 
 /// Keeps a file system from being trimmed with others.
 const NOT_THIS: &str = "X-fstrim.notrim";
@@ -33,7 +32,7 @@ pub enum SelectError {
     #[error(
         "cannot read {}: {}; name a table that can be read",
         quoted(path),
-        of_io(source)
+        without_number(source)
     )]
     Table { path: PathBuf, source: io::Error },
 }
@@ -56,19 +55,42 @@ pub const MOUNTED: &str = "/proc/self/mountinfo";
 pub fn select(files: &str, types: Option<&str>) -> Result<Vec<Selected>, SelectError> {
     let sys = SysRoot::host();
     let mounts = mounts::list(&sys)?;
-    let entries = &listed(files, &|file| std::fs::read(file))?;
+    select_in(&sys, &mounts, files, types)
+}
+
+/// [`select`] of the mounts of any tree.
+///
+/// # Errors
+/// If none of the tables can be read.
+pub fn select_in(
+    sys: &SysRoot,
+    mounts: &[Mount],
+    files: &str,
+    types: Option<&str>,
+) -> Result<Vec<Selected>, SelectError> {
+    let root = || {
+        mounts
+            .iter()
+            .rfind(|mount| mount.mount_point == Path::new("/"))
+    };
+    let entries = &listed(files, &|file| std::fs::read(sys.path(file)), &root)?;
     let utab = std::fs::read(sys.path("/run/mount/utab")).unwrap_or_default();
     let noted = |target: &PathBuf| noted_options(&utab, target);
-    let takes = |mount: &Mount| takes_discards(&sys, mount);
-    Ok(chosen(entries, types, &mounts, &noted, &is_visible, &takes))
+    let visible = |mount: &Mount| match sys.is_host() {
+        true => is_visible(mount),
+        false => is_on_top(mounts, mount),
+    };
+    let takes = |mount: &Mount| takes_discards(sys, mount);
+    Ok(chosen(entries, types, mounts, &noted, &visible, &takes))
 }
 
 /// The entries of the first table that has any. `read`: what is in a file.
 ///
 /// What can't be read is passed over, as by fstrim(8), but said where all is.
-fn listed(
+fn listed<'a>(
     files: &str,
     read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
+    root: &dyn Fn() -> Option<&'a Mount>,
 ) -> Result<Vec<Entry>, SelectError> {
     let (mut readable, mut failed) = (false, None);
     for file in files.split(':').filter(|file| !file.is_empty()) {
@@ -89,7 +111,7 @@ fn listed(
         }
         // The root file system is trimmed even where fstab doesn't list it.
         if file == FSTAB && !entries.iter().any(|entry| entry.target == Path::new("/")) {
-            entries.extend(Mount::of("/").ok().map(Entry::from));
+            entries.extend(root().cloned().map(Entry::from));
         }
         return Ok(entries);
     }
@@ -145,7 +167,24 @@ fn chosen(
 /// above it, and have a directory of the same name.
 fn is_visible(mount: &Mount) -> bool {
     let path = &mount.mount_point;
-    path.is_dir() && Mount::of(path).is_ok_and(|found| found.id == mount.id)
+    path.is_dir() && mounts::id_at(path).is_ok_and(|found| found == mount.id)
+}
+
+/// The same in a recorded tree: of several at one place the last is visible.
+fn is_on_top(mounts: &[Mount], mount: &Mount) -> bool {
+    let top = mounts
+        .iter()
+        .rfind(|one| one.mount_point == mount.mount_point);
+    top.is_some_and(|top| top.id == mount.id)
+}
+
+/// The words of an error of the system, without its number.
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn takes_discards(sys: &SysRoot, mount: &Mount) -> bool {
@@ -283,17 +322,19 @@ mod tests {
             "/data" => Ok(b"/dev/sdb1 /data ext4 rw\n".to_vec()),
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         };
+        let at_root = Mount::of("/").ok();
+        let root = || at_root.as_ref();
         let targets = |files: &str| {
-            let entries = listed(files, &read).unwrap();
+            let entries = listed(files, &read, &root).unwrap();
             let target = |entry: Entry| entry.target.display().to_string();
             entries.into_iter().map(target).collect::<Vec<_>>()
         };
         assert_eq!(targets("/swap:/data"), ["none"]);
         assert_eq!(targets("/missing::/comments:/data"), ["/data"]);
         // Of the machine's table the root file system is a part, if it can be told.
-        let fstab = listed("/etc/fstab:/data", &read).unwrap();
-        let root = Mount::of("/").ok().map(Entry::from);
-        assert_eq!(fstab[1..], *root.as_slice());
+        let fstab = listed("/etc/fstab:/data", &read, &root).unwrap();
+        let expected = at_root.clone().map(Entry::from);
+        assert_eq!(fstab[1..], *expected.as_slice());
         // What isn't mounted at a path is never chosen.
         let mounts = mounts::parse(b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
         let none = |_: &PathBuf| Vec::new();
@@ -308,13 +349,14 @@ mod tests {
             "/mine" => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         };
+        let root = || None;
         for files in ["/none", "/none:/mine", ":/none:"] {
-            let error = listed(files, &read).unwrap_err().to_string();
+            let error = listed(files, &read, &root).unwrap_err().to_string();
             assert!(error.contains("'/none'"), "{files}: {error}");
         }
         // One that lists nothing can be read all the same, and no machine needs an fstab.
         for files in ["", "/comments", "/none:/comments", "/comments:/mine", FSTAB] {
-            assert_eq!(listed(files, &read).unwrap(), [], "{files}");
+            assert_eq!(listed(files, &read, &root).unwrap(), [], "{files}");
         }
     }
 }

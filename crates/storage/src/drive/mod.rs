@@ -1,0 +1,261 @@
+//! What a drive says about itself and discards, from `/sys` and from its own pages.
+
+mod ata;
+mod bytes;
+mod nvme;
+mod scsi;
+
+use std::fs;
+use std::io;
+
+use linux::SysRoot;
+use linux::identify::{self, Answers, Page};
+use record::{AtaTrim, DiscardLimits};
+use serde::Serialize;
+
+pub use ata::Ata;
+pub use nvme::{Nvme, ReadsAs};
+pub use scsi::Scsi;
+
+use crate::devices;
+
+/// How a drive is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// NVMe.
+    Nvme,
+    /// SATA through libata.
+    Ata,
+    /// SCSI, SAS, iSCSI, or SATA behind such a controller.
+    Scsi,
+    /// USB.
+    Usb,
+    /// virtio, from a hypervisor.
+    Virtio,
+    /// MMC and SD.
+    Mmc,
+    /// Compressed memory (zram).
+    Memory,
+    /// A loop device over a file.
+    Loop,
+    /// Any other.
+    Other,
+}
+
+/// A drive.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Drive {
+    /// Its kernel name.
+    pub name: String,
+    /// Its model.
+    pub model: Option<String>,
+    /// Its maker, where SCSI or virtio report one.
+    pub vendor: Option<String>,
+    /// The version of its firmware.
+    pub firmware: Option<String>,
+    /// How it is connected.
+    pub transport: Transport,
+    /// Its size, in bytes.
+    pub size_bytes: u64,
+    /// Whether it turns.
+    pub rotational: Option<bool>,
+    /// Its limits, as Linux has them now.
+    pub limits: DiscardLimits,
+    /// How Linux turns discards into SCSI commands (`provisioning_mode`).
+    pub provisioning_mode: Option<String>,
+    /// NVMe's pages.
+    pub nvme: Option<Nvme>,
+    /// ATA's page.
+    pub ata: Option<Ata>,
+    /// SCSI's pages.
+    pub scsi: Option<Scsi>,
+    /// Why the drive's own pages are missing; `None` if they aren't, or it has none.
+    pub pages_missing: Option<String>,
+}
+
+impl Drive {
+    /// A whole drive by its kernel name; `None` if `/sys` doesn't know it. It is asked for its
+    /// own pages if `ask` is true.
+    pub fn of(sys: &SysRoot, name: &str, ask: bool) -> Option<Drive> {
+        let tree = devices::under_device(sys, name).ok()?;
+        let device = tree
+            .devices
+            .into_iter()
+            .find(|device| device.name == name)?;
+        let place = fs::canonicalize(sys.class(name)).ok()?;
+        let place = place.to_string_lossy().into_owned();
+        let text = |file: &str| {
+            let text = fs::read_to_string(sys.class(name).join(file)).ok()?;
+            Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        };
+        let mut drive = Drive {
+            name: name.to_owned(),
+            model: device.model,
+            vendor: text("device/vendor"),
+            firmware: device.firmware,
+            transport: transport(&place, name),
+            size_bytes: device.size_bytes,
+            rotational: device.rotational,
+            limits: device.discard,
+            provisioning_mode: provisioning_mode(sys, name),
+            nvme: None,
+            ata: None,
+            scsi: None,
+            pages_missing: None,
+        };
+        drive.read_sys(sys, &place);
+        if ask && let Err(error) = drive.read_pages(sys) {
+            drive.pages_missing = Some(match error.kind() {
+                io::ErrorKind::PermissionDenied => "they need root".to_owned(),
+                _ => error.to_string(),
+            });
+        } else if !ask && drive.wanted().next().is_some() {
+            drive.pages_missing = Some("they need root".to_owned());
+        }
+        Some(drive)
+    }
+
+    /// Whether it is a hypervisor's.
+    pub fn is_virtual(&self) -> bool {
+        let says = |text: &Option<String>, word: &str| {
+            text.as_ref()
+                .is_some_and(|text| text.to_ascii_uppercase().contains(word))
+        };
+        self.transport == Transport::Virtio
+            || ["QEMU", "VBOX", "VMWARE", "VIRTUAL DISK"]
+                .iter()
+                .any(|word| says(&self.model, word) || says(&self.vendor, word))
+    }
+
+    /// What it promises for reads of trimmed blocks; `None` where that isn't known.
+    pub fn reads_as(&self) -> Option<ReadsAs> {
+        let nvme = self.nvme.as_ref().map(|page| page.reads_as);
+        let ata = self.ata.as_ref().map(|page| page.reads_as);
+        let scsi = self.scsi.as_ref().and_then(|page| page.lbprz);
+        let scsi = scsi.map(|zeros| match zeros {
+            true => ReadsAs::Zeros,
+            false => ReadsAs::Anything,
+        });
+        nvme.or(ata).or(scsi)
+    }
+
+    /// Whether Linux knows that its firmware must not be sent TRIM.
+    pub fn is_forbidden(&self) -> bool {
+        self.limits.ata_trim == Some(AtaTrim::ForcedUnsupported)
+    }
+
+    /// Pages that `/sys` shows to everybody.
+    fn read_sys(&mut self, sys: &SysRoot, place: &str) {
+        let port = place
+            .split('/')
+            .find_map(|part| part.strip_prefix("ata")?.parse::<u32>().ok());
+        if let Some(port) = port {
+            let text = sys.text(format!("/sys/class/ata_device/dev{port}.0/id"));
+            self.ata = text.ok().and_then(|text| Ata::parse_words(&text));
+        }
+        let vital = |page: &str| fs::read(sys.class(&self.name).join("device").join(page)).ok();
+        let (limits, lbp) = (vital("vpd_pgb0"), vital("vpd_pgb2"));
+        let scsi = Scsi::parse(None, limits.as_deref(), lbp.as_deref());
+        self.scsi = scsi.is_known().then_some(scsi);
+    }
+
+    /// The pages that only the drive itself has.
+    fn wanted(&self) -> impl Iterator<Item = Page> + use<> {
+        let pages: &[Page] = match self.transport {
+            Transport::Nvme => &[
+                Page::NvmeController,
+                Page::NvmeNamespace,
+                Page::NvmeCommandSet,
+            ],
+            Transport::Ata if self.ata.is_none() => &[Page::Ata],
+            Transport::Scsi | Transport::Usb => &[
+                Page::ScsiCapacity,
+                Page::ScsiLimits,
+                Page::ScsiProvisioning,
+                Page::Ata,
+            ],
+            _ => &[],
+        };
+        pages.iter().copied()
+    }
+
+    fn read_pages(&mut self, sys: &SysRoot) -> io::Result<()> {
+        let wanted: Vec<Page> = self.wanted().collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let answers = identify::pages(sys, &self.name, &wanted)?;
+        let page = |page: Page| -> Option<&[u8]> { found(&answers, page) };
+        if let (Some(controller), Some(namespace)) =
+            (page(Page::NvmeController), page(Page::NvmeNamespace))
+        {
+            self.nvme = Nvme::parse(controller, namespace, page(Page::NvmeCommandSet));
+        }
+        if let Some(bytes) = page(Page::Ata) {
+            self.ata = Ata::parse(bytes).or(self.ata.take());
+        }
+        let vital = |one: &str| fs::read(sys.class(&self.name).join("device").join(one)).ok();
+        let (limits, lbp) = (vital("vpd_pgb0"), vital("vpd_pgb2"));
+        let scsi = Scsi::parse(
+            page(Page::ScsiCapacity),
+            page(Page::ScsiLimits).or(limits.as_deref()),
+            page(Page::ScsiProvisioning).or(lbp.as_deref()),
+        );
+        if scsi.is_known() {
+            self.scsi = Some(scsi);
+        }
+        let none = answers.iter().all(|(_, answer)| answer.is_err());
+        match answers.into_iter().find_map(|(_, answer)| answer.err()) {
+            Some(error) if none => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn found(answers: &Answers, wanted: Page) -> Option<&[u8]> {
+    let (_, answer) = answers.iter().find(|(page, _)| *page == wanted)?;
+    answer.as_deref().ok()
+}
+
+/// By the driver's directories on the way to the device.
+fn transport(place: &str, name: &str) -> Transport {
+    let part = |prefix: &str| {
+        place.split('/').any(|part| {
+            let rest = part.strip_prefix(prefix);
+            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    match () {
+        () if name.starts_with("loop") => Transport::Loop,
+        () if name.starts_with("zram") => Transport::Memory,
+        () if part("nvme") || place.contains("/nvme-subsystem/") => Transport::Nvme,
+        () if part("usb") => Transport::Usb,
+        () if part("ata") => Transport::Ata,
+        // A controller of virtio-scsi is SCSI below, and a hypervisor's all the same.
+        () if part("virtio") => Transport::Virtio,
+        () if part("mmc") => Transport::Mmc,
+        () if part("host") => Transport::Scsi,
+        () => Transport::Other,
+    }
+}
+
+/// The file of a SCSI disk's `provisioning_mode`, if there is one.
+pub fn provisioning_file(sys: &SysRoot, name: &str) -> Option<String> {
+    let disks = fs::read_dir(sys.class(name).join("device/scsi_disk")).ok()?;
+    let address = disks
+        .flatten()
+        .next()?
+        .file_name()
+        .to_string_lossy()
+        .into_owned();
+    Some(format!("/sys/class/scsi_disk/{address}/provisioning_mode"))
+}
+
+fn provisioning_mode(sys: &SysRoot, name: &str) -> Option<String> {
+    let text = sys.text(provisioning_file(sys, name)?).ok()?;
+    Some(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests;

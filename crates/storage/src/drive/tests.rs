@@ -1,0 +1,106 @@
+//! Drives as kernels show them, rebuilt in a temporary directory.
+
+use super::*;
+use testkit::Machine;
+
+fn drive(machine: &Machine, name: &str) -> Drive {
+    Drive::of(&SysRoot::at(machine.root()), name, true).unwrap()
+}
+
+#[test]
+fn transports_by_the_way_to_the_device() {
+    let machine = Machine::new("");
+    let places = [
+        ("pci/nvme/nvme0/nvme0n1", Transport::Nvme),
+        (
+            "pci/ata3/host2/target2:0:0/2:0:0:0/block/sda",
+            Transport::Ata,
+        ),
+        (
+            "pci/usb2/2-1/host6/target6:0:0/6:0:0:0/block/sdb",
+            Transport::Usb,
+        ),
+        ("pci/virtio1/block/vda", Transport::Virtio),
+        (
+            "pci/virtio0/host1/target1:0:0/1:0:0:0/block/sdc",
+            Transport::Virtio,
+        ),
+        ("pci/host9/target9:0:0/9:0:0:0/block/sdd", Transport::Scsi),
+        (
+            "platform/mmc_host/mmc0/mmc0:0001/block/mmcblk0",
+            Transport::Mmc,
+        ),
+        ("virtual/block/loop3", Transport::Loop),
+        ("virtual/block/zram0", Transport::Memory),
+    ];
+    for (index, (place, expected)) in places.iter().enumerate() {
+        machine.device(place, &format!("8:{index}"), Some(1 << 20));
+        let name = place.rsplit('/').next().unwrap();
+        assert_eq!(drive(&machine, name).transport, *expected, "{place}");
+    }
+}
+
+#[test]
+fn pages_of_a_recorded_drive_are_read() {
+    let machine = Machine::new("");
+    machine.device("pci/nvme/nvme0/nvme0n1", "259:0", Some(1 << 30));
+    let found = drive(&machine, "nvme0n1");
+    assert!(found.nvme.is_none() && found.pages_missing.is_some());
+    let page = |edit: &dyn Fn(&mut Vec<u8>)| {
+        let mut page = vec![0u8; 4096];
+        edit(&mut page);
+        String::from_utf8(page).unwrap()
+    };
+    machine.write(
+        "identify/nvme0n1/nvme-controller",
+        &page(&|page| page[520] = 4),
+    );
+    machine.write(
+        "identify/nvme0n1/nvme-namespace",
+        &page(&|page| {
+            (page[33], page[130]) = (1, 9);
+        }),
+    );
+    let found = drive(&machine, "nvme0n1");
+    assert_eq!(found.reads_as(), Some(ReadsAs::Zeros));
+    assert_eq!(found.pages_missing, None);
+    let without_root = Drive::of(&SysRoot::at(machine.root()), "nvme0n1", false).unwrap();
+    assert_eq!(
+        without_root.pages_missing.as_deref(),
+        Some("they need root")
+    );
+}
+
+#[test]
+fn a_scsi_disk_has_its_mode_and_vital_pages_in_sys() {
+    let machine = Machine::new("");
+    let place = "pci/usb2/host6/target6:0:0/6:0:0:0/block/sdb";
+    machine.device(place, "8:16", Some(0));
+    machine.write("sys/devices/pci/usb2/host6/scsi/scsi_disk/6:0:0:0/x", "");
+    machine.link(
+        &format!("sys/devices/{place}/device"),
+        "sys/devices/pci/usb2/host6/scsi",
+    );
+    machine.write("sys/class/scsi_disk/6:0:0:0/provisioning_mode", "full\n");
+    machine.write("sys/devices/pci/usb2/host6/scsi/vendor", "QEMU\n");
+    let found = drive(&machine, "sdb");
+    assert_eq!(found.provisioning_mode.as_deref(), Some("full"));
+    assert!(found.is_virtual());
+    assert_eq!(found.scsi, None);
+}
+
+#[test]
+fn an_ata_drive_describes_itself_to_everybody() {
+    let machine = Machine::new("");
+    machine.device(
+        "pci/ata3/host2/target2:0:0/2:0:0:0/block/sda",
+        "8:0",
+        Some(1 << 31),
+    );
+    let mut words = vec!["0000"; 256];
+    (words[169], words[69]) = ("0001", "4020");
+    machine.write("sys/class/ata_device/dev3.0/id", &words.join(" "));
+    let found = Drive::of(&SysRoot::at(machine.root()), "sda", false).unwrap();
+    assert_eq!(found.reads_as(), Some(ReadsAs::Zeros));
+    assert_eq!(found.pages_missing, None);
+}

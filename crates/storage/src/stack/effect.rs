@@ -1,0 +1,167 @@
+//! What each layer does to discards: passes, reshapes or stops them.
+
+use linux::SysRoot;
+use linux::dm::Tables;
+use linux::mounts::Mount;
+use record::DiscardSetting;
+use serde::Serialize;
+
+use super::Layer;
+use super::kind::{self, LayerKind};
+use crate::FileSystem;
+
+/// What a layer does to discards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// They pass as they come.
+    Passes,
+    /// They pass in another form: smaller, fewer, or as something else.
+    Reshapes,
+    /// They go no further.
+    Stops,
+}
+
+/// Adds to each layer what it does, and how or why.
+pub(super) fn complete(sys: &SysRoot, layers: &mut [Layer], tables: &Tables) {
+    for index in 0..layers.len() {
+        let (effect, why) = of(sys, &layers[index], layers, tables);
+        layers[index].effect = effect;
+        layers[index].why = why;
+    }
+}
+
+/// The layer at which every way down ends, if every one does: the first in order.
+pub(super) fn first_stop(layers: &[Layer]) -> Option<String> {
+    let mut ways: Vec<&Layer> = layers.iter().filter(|layer| layer.level == 0).collect();
+    let mut stopped = None;
+    let mut seen = Vec::new();
+    while let Some(layer) = ways.pop() {
+        if seen.contains(&layer.name.as_str()) {
+            continue;
+        }
+        seen.push(&layer.name);
+        if layer.effect == Effect::Stops {
+            stopped.get_or_insert(layer.name.clone());
+        } else if layer.below.is_empty() {
+            return None;
+        }
+        if layer.effect != Effect::Stops {
+            ways.extend(layers.iter().filter(|one| layer.below.contains(&one.name)));
+        }
+    }
+    stopped
+}
+
+fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, String) {
+    let below: Vec<&Layer> = all
+        .iter()
+        .filter(|one| layer.below.contains(&one.name))
+        .collect();
+    let table = kind::table(sys, &layer.name, tables);
+    let has = |word: &str| {
+        table
+            .iter()
+            .any(|target| target.parameters.iter().any(|p| p == word))
+    };
+    if !layer.takes() {
+        return (
+            Effect::Stops,
+            stop(sys, layer, &below, has("ignore_discard")),
+        );
+    }
+    let reshapes = |how: String| (Effect::Reshapes, how);
+    match &layer.kind {
+        LayerKind::Loop => through_file(sys, layer),
+        LayerKind::ThinPool if has("no_discard_passdown") => (
+            Effect::Stops,
+            "frees blocks of the pool and passes nothing on (no_discard_passdown)".to_owned(),
+        ),
+        LayerKind::Thin => reshapes(format!(
+            "frees whole blocks of the pool of {}; smaller pieces are dropped",
+            units::bytes(layer.limits.granularity_bytes)
+        )),
+        LayerKind::Vdo => reshapes("turns each 4 KiB into work of its own".to_owned()),
+        LayerKind::Md(level) if below.len() > 1 && level != "raid1" => {
+            reshapes(format!("splits them over {} members", below.len()))
+        }
+        _ => limited(layer, &below),
+    }
+}
+
+/// A layer whose limits are tighter than those below it.
+fn limited(layer: &Layer, below: &[&Layer]) -> (Effect, String) {
+    let mut how = Vec::new();
+    let least = below
+        .iter()
+        .map(|one| one.limits.max_bytes)
+        .filter(|&max| max > 0)
+        .min();
+    if least.is_some_and(|least| layer.limits.max_bytes < least) {
+        how.push(format!(
+            "cuts them at {}",
+            units::bytes(layer.limits.max_bytes)
+        ));
+    }
+    let finest = below.iter().map(|one| one.limits.granularity_bytes).max();
+    if finest.is_some_and(|finest| finest > 0 && layer.limits.granularity_bytes > finest) {
+        let granularity = units::bytes(layer.limits.granularity_bytes);
+        how.push(format!("drops pieces below {granularity}"));
+    }
+    match how.is_empty() {
+        true => (Effect::Passes, String::new()),
+        false => (Effect::Reshapes, how.join(", ")),
+    }
+}
+
+/// A loop device turns discards into holes of its file.
+fn through_file(sys: &SysRoot, layer: &Layer) -> (Effect, String) {
+    let file = layer.label.clone().unwrap_or_default();
+    let mount = Mount::of_in(sys, &file).ok();
+    let shown = units::names::shown(&file);
+    let off = mount
+        .filter(|mount| FileSystem::mounted(mount).discard_setting(mount) == DiscardSetting::Off);
+    match off {
+        Some(mount) => (
+            Effect::Stops,
+            format!(
+                "makes holes in its file; {} is mounted without discard and passes none on",
+                units::names::shown(&mount.mount_point)
+            ),
+        ),
+        None => (Effect::Reshapes, format!("makes holes in {shown}")),
+    }
+}
+
+/// Why a layer takes no discards.
+fn stop(sys: &SysRoot, layer: &Layer, below: &[&Layer], ignored: bool) -> String {
+    let hardware = layer.limits.max_hw_bytes;
+    if hardware > 0 {
+        return format!(
+            "switched off: discard_max_bytes is 0, the device takes {}",
+            units::bytes(hardware)
+        );
+    }
+    if !below.is_empty() && below.iter().all(|one| !one.takes()) {
+        return "nothing below takes discards".to_owned();
+    }
+    match &layer.kind {
+        LayerKind::Crypt => "dm-crypt passes none on without allow_discards".to_owned(),
+        kind if kind.has_parity() => match parity_parameter(sys) {
+            Some(value) => format!("devices_handle_discard_safely is {value}"),
+            None => "md passes none on without devices_handle_discard_safely".to_owned(),
+        },
+        LayerKind::Thin | LayerKind::ThinPool if ignored => {
+            "the pool ignores discards (ignore_discard)".to_owned()
+        }
+        _ if below.is_empty() => "takes no discards (discard_max_bytes is 0)".to_owned(),
+        _ => "passes none on (discard_max_bytes is 0)".to_owned(),
+    }
+}
+
+/// The file of the parameter that has RAID 4, 5 and 6 of md pass discards on.
+pub const PARITY_PARAMETER: &str = "/sys/module/raid456/parameters/devices_handle_discard_safely";
+
+fn parity_parameter(sys: &SysRoot) -> Option<String> {
+    Some(sys.text(PARITY_PARAMETER).ok()?.trim().to_owned())
+}

@@ -1,0 +1,224 @@
+//! The storage stack under a mount or a device, layer by layer, and what each layer does to
+//! discards on their way to the drives.
+
+mod effect;
+mod kind;
+mod pending;
+
+use linux::SysRoot;
+use linux::dm::Tables;
+use record::{DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting};
+use serde::Serialize;
+
+pub use effect::{Effect, PARITY_PARAMETER};
+pub use kind::LayerKind;
+pub use pending::Pending;
+
+use crate::{Description, FileSystem};
+
+/// The stack under a mount or a raw device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stack {
+    /// The path that was asked about.
+    pub path: String,
+    /// The mounted file system; `None` of a raw device.
+    pub file_system: Option<Mounted>,
+    /// The layers, each once, those above before those below.
+    pub layers: Vec<Layer>,
+    /// Whether a discard from the top gets to a drive that takes it. It says nothing about
+    /// whether the file system sends any.
+    pub open: bool,
+    /// The first layer on the way down that stops discards; `None` if they get through.
+    pub stops_at: Option<String>,
+    /// Sentences about what could not be found out.
+    pub notes: Vec<String>,
+}
+
+/// The file system on top of a stack.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Mounted {
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// The mounted device or name.
+    pub source: String,
+    /// Its type, as `/proc/self/mountinfo` has it.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its options.
+    pub options: Vec<String>,
+    /// Whether the mount's options have it send discards, whatever is below.
+    pub sends: DiscardSetting,
+    /// When it sends them, in words.
+    pub when: &'static str,
+    /// Whether it is mounted read-only.
+    pub read_only: bool,
+    /// Discards that it has not sent yet, where it reports that.
+    pub pending: Option<Pending>,
+}
+
+impl Mounted {
+    /// The file system's rules.
+    pub fn rules(&self) -> FileSystem {
+        FileSystem::of(&self.kind)
+    }
+
+    /// Whether it sends discards when space is freed, at once or later.
+    pub fn is_online(&self) -> bool {
+        matches!(self.sends, DiscardSetting::On | DiscardSetting::Async)
+    }
+}
+
+/// One layer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Layer {
+    /// Its kernel name, e.g. `dm-3`.
+    pub name: String,
+    /// The name that users know it by: that of the device mapper or the backing file.
+    pub label: Option<String>,
+    /// What it is.
+    pub kind: LayerKind,
+    /// The layers right below it.
+    pub below: Vec<String>,
+    /// Steps from the top, which has 0.
+    pub level: u32,
+    /// Its size, in bytes.
+    pub size_bytes: u64,
+    /// The model of a drive.
+    pub model: Option<String>,
+    /// Its discard limits.
+    pub limits: DiscardLimits,
+    /// What it does to discards.
+    pub effect: Effect,
+    /// How it changes them, or why they stop; empty where they pass as they are.
+    pub why: String,
+}
+
+impl Layer {
+    /// Its name with its label: `dm-3 (vg-data)`.
+    pub fn title(&self) -> String {
+        match &self.label {
+            Some(label) => format!("{} ({label})", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Whether it takes discards now.
+    pub fn takes(&self) -> bool {
+        self.limits.max_bytes > 0
+    }
+}
+
+impl Stack {
+    /// The stack of what was described.
+    pub fn of(sys: &SysRoot, found: &Description, tables: &Tables) -> Stack {
+        let mut layers: Vec<Layer> = Vec::new();
+        for device in &found.devices {
+            for layer in split(sys, device, tables) {
+                if layers.iter().all(|one| one.name != layer.name) {
+                    layers.push(layer);
+                }
+            }
+        }
+        effect::complete(sys, &mut layers, tables);
+        let stops_at = effect::first_stop(&layers);
+        Stack {
+            path: found.target.path.clone(),
+            file_system: found
+                .mount
+                .as_ref()
+                .map(|mount| mounted(sys, mount, &layers)),
+            open: stops_at.is_none() && layers.iter().any(Layer::takes),
+            stops_at,
+            layers,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The layer of this name.
+    pub fn layer(&self, name: &str) -> Option<&Layer> {
+        self.layers.iter().find(|layer| layer.name == name)
+    }
+
+    /// The layers that nothing is below.
+    pub fn drives(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.iter().filter(|layer| layer.below.is_empty())
+    }
+
+    /// Whether files that are deleted there now are discarded.
+    pub fn trims_online(&self) -> bool {
+        self.open && self.file_system.as_ref().is_some_and(Mounted::is_online)
+    }
+
+    /// The mount point, or the path of a raw device.
+    pub fn subject(&self) -> &str {
+        self.file_system
+            .as_ref()
+            .map_or(&self.path, |fs| &fs.mount_point)
+    }
+}
+
+fn mounted(sys: &SysRoot, mount: &linux::mounts::Mount, layers: &[Layer]) -> Mounted {
+    let rules = FileSystem::mounted(mount);
+    let sends = rules.discard_setting(mount);
+    let top = layers.iter().find(|layer| layer.level == 0);
+    Mounted {
+        mount_point: mount.mount_point.to_string_lossy().into_owned(),
+        source: mount.source.clone(),
+        kind: mount.fs.clone(),
+        options: mount.options(),
+        sends,
+        when: rules.when(sends),
+        read_only: mount.read_only(),
+        pending: top.and_then(|top| Pending::of(sys, rules, &top.name)),
+    }
+}
+
+/// A device as layers: a partition is one above its drive.
+fn split(sys: &SysRoot, device: &DeviceInfo, tables: &Tables) -> Vec<Layer> {
+    let layer = |name: &str, below: &[String], level: u32, size_bytes: u64| Layer {
+        name: name.to_owned(),
+        label: label(sys, name),
+        kind: match device.model.as_deref() {
+            _ if below.is_empty() && is_simulated(sys, name) => LayerKind::Simulated,
+            _ => LayerKind::of(sys, name, below, tables),
+        },
+        below: below.to_vec(),
+        level,
+        size_bytes,
+        model: None,
+        limits: device.discard,
+        effect: Effect::Passes,
+        why: String::new(),
+    };
+    let level = device.level * 2;
+    let Some(drive) = &device.drive else {
+        let mut only = layer(&device.name, &device.below, level, device.size_bytes);
+        only.model.clone_from(&device.model);
+        return vec![only];
+    };
+    let own = layer(
+        &device.name,
+        std::slice::from_ref(&drive.name),
+        level,
+        device.size_bytes,
+    );
+    let mut whole = layer(&drive.name, &device.below, level + 1, drive.size_bytes);
+    whole.model.clone_from(&device.model);
+    debug_assert_eq!(device.kind, DeviceKind::Partition);
+    vec![own, whole]
+}
+
+/// Whether a loop device is a drive of `trimbench lab`: its file has this name on FUSE.
+fn is_simulated(sys: &SysRoot, name: &str) -> bool {
+    kind::line(sys, name, "loop/backing_file").is_some_and(|file| {
+        linux::mounts::Mount::of_in(sys, &file)
+            .is_ok_and(|mount| crate::devices::is_simulated(&mount))
+    })
+}
+
+fn label(sys: &SysRoot, name: &str) -> Option<String> {
+    kind::line(sys, name, "dm/name").or_else(|| kind::line(sys, name, "loop/backing_file"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Discards that a file system has queued and not sent yet.
+
+use std::fs;
+
+use linux::SysRoot;
+use serde::Serialize;
+
+use crate::FileSystem;
+
+/// Pending discards, as the file system reports them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pending {
+    /// Bytes; `None` where only commands are counted.
+    pub bytes: Option<u64>,
+    /// Commands; `None` where only bytes are counted.
+    pub commands: Option<u64>,
+    /// The file that has the figure.
+    pub file: String,
+}
+
+impl Pending {
+    /// Those of a mounted file system whose first device has this kernel name; `None` where the
+    /// file system doesn't report them.
+    pub fn of(sys: &SysRoot, rules: FileSystem, device: &str) -> Option<Pending> {
+        match rules {
+            FileSystem::Btrfs => btrfs(sys, device),
+            FileSystem::F2fs => {
+                let file = format!("/sys/fs/f2fs/{device}/pending_discard");
+                let commands = Some(number(sys, &file)?);
+                Some(Pending {
+                    bytes: None,
+                    commands,
+                    file,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn btrfs(sys: &SysRoot, device: &str) -> Option<Pending> {
+    let all = fs::read_dir(sys.path("/sys/fs/btrfs")).ok()?.flatten();
+    let device = device.replace('/', "!");
+    let own = all
+        .map(|entry| entry.path())
+        .find(|path| path.join("devices").join(&device).exists())?;
+    let uuid = own.file_name()?.to_str()?;
+    let file = format!("/sys/fs/btrfs/{uuid}/discard/discardable_bytes");
+    let bytes = Some(number(sys, &file)?);
+    Some(Pending {
+        bytes,
+        commands: None,
+        file,
+    })
+}
+
+fn number(sys: &SysRoot, file: &str) -> Option<u64> {
+    sys.text(file).ok()?.trim().parse().ok()
+}
