@@ -1,4 +1,4 @@
-//! How long the machine has slept.
+//! How long the machine has slept, and which time it is here.
 
 use std::time::Duration;
 
@@ -26,9 +26,28 @@ fn read(clock: ClockId) -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
+/// Seconds by which local time is ahead of UTC at a moment, in seconds since 1970; 0 where the
+/// system has no time zone.
+pub fn local_offset_s(unix_s: i64) -> i64 {
+    let time: libc::time_t = unix_s as libc::time_t;
+    // SAFETY: all zeros is a valid `tm`; the call writes that one structure and keeps no pointer.
+    let mut local: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live values of their types.
+    let done = unsafe { libc::localtime_r(&raw const time, &raw mut local) };
+    match done.is_null() {
+        true => 0,
+        false => local.tm_gmtoff as i64,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_zone_is_within_a_day() {
+        assert!(local_offset_s(1_800_000_000).abs() < 86_400);
+    }
 
     #[test]
     fn who_is_awake_sleeps_no_more() {

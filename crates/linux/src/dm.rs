@@ -90,7 +90,7 @@ fn table(control: &File, name: &str) -> io::Result<Vec<Target>> {
     }
 }
 
-/// The targets in the kernel's answer. What doesn't fit it is left out.
+/// The targets in the kernel's answer, without those that don't fit it.
 fn targets(answer: &[u8]) -> Vec<Target> {
     let number = |at: usize| -> Option<usize> {
         let bytes = answer.get(at..at + 4)?;

@@ -23,7 +23,7 @@ pub struct Selected {
     pub source: String,
 }
 
-/// Why it can't be told what is to be trimmed.
+/// Why it is unknown which file systems to trim.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SelectError {
@@ -43,14 +43,14 @@ pub const FSTAB: &str = "/etc/fstab";
 /// The table of what is mounted.
 pub const MOUNTED: &str = "/proc/self/mountinfo";
 
-/// Of the entries of a table those that are mounted, writable, reached by their
-/// paths, on devices that take discards, not marked `X-fstrim.notrim` and of these
-/// types; each file system once. `files`: tables with colons between them, of which
+/// Of the entries of a table those that are mounted, writable, reached by their paths, and on
+/// devices that take discards. They aren't marked `X-fstrim.notrim` and have one of these types;
+/// each file system comes once. `files`: tables with colons between them, of which
 /// the first counts that has an entry. `types`: names with commas between them; `no`
 /// before the list or a name excludes.
 ///
 /// # Errors
-/// If it can't be told what is mounted, or none of the tables can be read. A machine
+/// If the list of mounts or all tables can't be read. A machine
 /// without an fstab has an empty one.
 pub fn select(files: &str, types: Option<&str>) -> Result<Vec<Selected>, SelectError> {
     let sys = SysRoot::host();
@@ -86,7 +86,7 @@ pub fn select_in(
 
 /// The entries of the first table that has any. `read`: what is in a file.
 ///
-/// What can't be read is passed over, as by fstrim(8), but said where all is.
+/// Skips tables that can't be read, as fstrim(8) does, and fails if none can.
 fn listed<'a>(
     files: &str,
     read: &dyn Fn(&str) -> io::Result<Vec<u8>>,

@@ -8,6 +8,7 @@ use crate::commands::compare::args::CompareArgs;
 use crate::commands::fit::args::FitArgs;
 use crate::commands::fstrim::args::FstrimArgs;
 use crate::commands::import::args::ImportArgs;
+use crate::commands::inspect::args::InspectArgs;
 use crate::commands::lab::args::LabArgs;
 use crate::commands::report::args::ReportArgs;
 use crate::commands::rm::args::RmArgs;
@@ -88,6 +89,12 @@ pub enum Command {
     /// lose and how long the freeing takes, and what it advises at which cost. Needs root. Puts back
     /// what it changes, unless it is to --apply what it advises.
     Tune(Box<TuneArgs>),
+    /// Show whether TRIM arrives here, and what stops it
+    ///
+    /// Draws the storage stack from the file system down to the drives, and marks where discards
+    /// pass, change or stop. Lists who trims and when, and what deserves attention, each with its
+    /// evidence and the command that mends it.
+    Inspect(InspectArgs),
     /// Make drives that behave like given ones, as loop devices, to try anything out on
     ///
     /// Needs root, /dev/fuse and loop devices.

@@ -68,6 +68,9 @@ pub(crate) enum Error {
     /// A simulated drive.
     #[error(transparent)]
     Lab(#[from] ::lab::LabError),
+    /// A place that can't be inspected.
+    #[error(transparent)]
+    Inspect(#[from] diagnose::inspect::InspectError),
     /// A file that can't be used as a record.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -119,7 +122,7 @@ impl Error {
         match self {
             Error::Bench(error) if !error.is_usage() => Exit::Failed,
             Error::Lab(error) if !error.is_usage() => Exit::Failed,
-            Error::OutputWrite { .. } | Error::Unqualified(_) => Exit::Failed,
+            Error::OutputWrite { .. } | Error::Unqualified(_) | Error::Inspect(_) => Exit::Failed,
             Error::Fit(_) | Error::Card(_) | Error::Reclaim(_) | Error::Setting(_) => Exit::Failed,
             Error::Bench(_)
             | Error::Lab(_)

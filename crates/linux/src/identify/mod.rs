@@ -88,7 +88,7 @@ pub fn pages(sys: &SysRoot, device: &str, pages: &[Page]) -> io::Result<Answers>
     })
 }
 
-/// What a piece of work comes to, unless it takes too long. Then its thread is left behind.
+/// The result of a piece of work, unless it takes too long. Then its thread is left behind.
 fn within<T: Send + 'static>(
     deadline: Duration,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -1,11 +1,11 @@
-//! What an ATA drive says about TRIM (ACS-4, IDENTIFY DEVICE).
+//! The report of an ATA drive about TRIM (ACS-4, IDENTIFY DEVICE).
 
 use serde::Serialize;
 
 use super::bytes::le16;
 use super::nvme::ReadsAs;
 
-/// What IDENTIFY DEVICE says.
+/// The content of IDENTIFY DEVICE.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ata {
     /// Model, words 27 to 46.
@@ -17,7 +17,7 @@ pub struct Ata {
     /// Most blocks of 512 bytes with ranges in one TRIM (word 105); 0: not reported. Linux sends
     /// one.
     pub max_payload_blocks: u16,
-    /// What trimmed sectors read as (word 69, bits 14 and 5).
+    /// The content of trimmed sectors (word 69, bits 14 and 5).
     pub reads_as: ReadsAs,
     /// Whether the drive takes commands such as TRIM through its queue (word 77, bit 6).
     pub queued: bool,

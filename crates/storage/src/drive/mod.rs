@@ -1,4 +1,4 @@
-//! What a drive says about itself and discards, from `/sys` and from its own pages.
+//! A drive's own report about itself and discards, from `/sys` and from its own pages.
 
 mod ata;
 mod bytes;
@@ -39,6 +39,8 @@ pub enum Transport {
     Memory,
     /// A loop device over a file.
     Loop,
+    /// A drive of `trimbench lab`.
+    Simulated,
     /// Any other.
     Other,
 }
@@ -128,7 +130,7 @@ impl Drive {
                 .any(|word| says(&self.model, word) || says(&self.vendor, word))
     }
 
-    /// What it promises for reads of trimmed blocks; `None` where that isn't known.
+    /// Its promise for reads of trimmed blocks; `None` where that isn't known.
     pub fn reads_as(&self) -> Option<ReadsAs> {
         let nvme = self.nvme.as_ref().map(|page| page.reads_as);
         let ata = self.ata.as_ref().map(|page| page.reads_as);

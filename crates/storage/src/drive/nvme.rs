@@ -1,17 +1,17 @@
-//! What an NVMe drive says about discards (NVM Express Base and NVM Command Set 2.1).
+//! The report of an NVMe drive about discards (NVM Express Base and NVM Command Set 2.1).
 
 use serde::Serialize;
 
 use super::bytes::{le16, le32, le64};
 
-/// What a namespace and its controller say.
+/// The report of a namespace and its controller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Nvme {
     /// Whether the controller has Dataset Management, and so Deallocate (ONCS bit 2).
     pub deallocate: bool,
     /// Whether it has Write Zeroes (ONCS bit 3).
     pub write_zeroes: bool,
-    /// What deallocated blocks read as (DLFEAT bits 0 to 2).
+    /// The content of deallocated blocks (DLFEAT bits 0 to 2).
     pub reads_as: ReadsAs,
     /// Whether Write Zeroes can deallocate (DLFEAT bit 3).
     pub zeroes_deallocate: bool,
@@ -34,7 +34,7 @@ pub struct Nvme {
     pub linux_max_bytes: u64,
 }
 
-/// What a trimmed block reads as.
+/// The content of a trimmed block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadsAs {
@@ -48,7 +48,7 @@ pub enum ReadsAs {
     Anything,
 }
 
-/// What Linux takes as the limit where the drive has none.
+/// The limit that Linux uses where the drive has none.
 const LINUX_MOST: u64 = 2_199_023_255_040;
 
 impl Nvme {

@@ -1,4 +1,4 @@
-//! What a SCSI drive says about UNMAP (SBC-4).
+//! The report of a SCSI drive about UNMAP (SBC-4).
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What each layer does to discards: passes, reshapes or stops them.
+//! The effect of each layer on discards: it passes, reshapes or stops them.
 
 use linux::SysRoot;
 use linux::dm::Tables;
@@ -10,7 +10,7 @@ use super::Layer;
 use super::kind::{self, LayerKind};
 use crate::FileSystem;
 
-/// What a layer does to discards.
+/// The effect of a layer on discards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {

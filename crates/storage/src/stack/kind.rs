@@ -1,4 +1,4 @@
-//! What a layer of a stack is, from its directory in `/sys` and its table.
+//! The kind of a layer, from its directory in `/sys` and its table.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use linux::SysRoot;
 use linux::dm::{Tables, Target};
 use serde::Serialize;
 
-/// What a layer is, as far as it treats discards in its own way.
+/// The kind of a layer, as far as it treats discards in its own way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {

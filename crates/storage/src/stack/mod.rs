@@ -5,6 +5,8 @@ mod effect;
 mod kind;
 mod pending;
 
+use std::path::Path;
+
 use linux::SysRoot;
 use linux::dm::Tables;
 use record::{DeviceInfo, DeviceKind, DiscardLimits, DiscardSetting};
@@ -75,7 +77,7 @@ pub struct Layer {
     pub name: String,
     /// The name that users know it by: that of the device mapper or the backing file.
     pub label: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: LayerKind,
     /// The layers right below it.
     pub below: Vec<String>,
@@ -87,21 +89,13 @@ pub struct Layer {
     pub model: Option<String>,
     /// Its discard limits.
     pub limits: DiscardLimits,
-    /// What it does to discards.
+    /// Its effect on discards.
     pub effect: Effect,
     /// How it changes them, or why they stop; empty where they pass as they are.
     pub why: String,
 }
 
 impl Layer {
-    /// Its name with its label: `dm-3 (vg-data)`.
-    pub fn title(&self) -> String {
-        match &self.label {
-            Some(label) => format!("{} ({label})", self.name),
-            None => self.name.clone(),
-        }
-    }
-
     /// Whether it takes discards now.
     pub fn takes(&self) -> bool {
         self.limits.max_bytes > 0
@@ -130,6 +124,18 @@ impl Stack {
             open: stops_at.is_none() && layers.iter().any(Layer::takes),
             stops_at,
             layers,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The stack of a path under which nothing is known.
+    pub fn unknown(path: &Path) -> Stack {
+        Stack {
+            path: path.to_string_lossy().into_owned(),
+            file_system: None,
+            layers: Vec::new(),
+            open: false,
+            stops_at: None,
             notes: Vec::new(),
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod compare;
 pub(crate) mod fit;
 pub(crate) mod fstrim;
 pub(crate) mod import;
+pub(crate) mod inspect;
 pub(crate) mod lab;
 pub(crate) mod report;
 pub(crate) mod rm;

@@ -25,6 +25,7 @@ mod help;
 mod hostile_names;
 mod import;
 mod import_devices;
+mod inspect;
 mod interrupted;
 mod killed;
 mod lab;

@@ -1,0 +1,209 @@
+//! Findings about the layers of a stack.
+
+use storage::stack::{Effect, Layer, LayerKind, PARITY_PARAMETER, Stack};
+use units::bytes;
+
+use super::{Finding, queue};
+
+/// Above this a granularity leaves much free space untrimmed.
+const COARSE_BYTES: u64 = 256 << 10;
+
+pub(super) fn of(stack: &Stack) -> Vec<Finding> {
+    let each = |layer| {
+        [
+            luks(stack, layer),
+            parity(stack, layer),
+            thin_pool(stack, layer),
+            coarse(layer),
+            vdo(stack, layer),
+            switched_off(layer),
+            lowered(layer),
+        ]
+    };
+    let mut found: Vec<Finding> = stack.layers.iter().flat_map(each).flatten().collect();
+    found.extend(stack.layers.iter().filter_map(removed_volumes));
+    found
+}
+
+fn below_takes(stack: &Stack, layer: &Layer) -> bool {
+    layer
+        .below
+        .iter()
+        .filter_map(|name| stack.layer(name))
+        .any(Layer::takes)
+}
+
+fn luks(stack: &Stack, layer: &Layer) -> Option<Finding> {
+    let stops = layer.kind == LayerKind::Crypt && !layer.takes() && below_takes(stack, layer);
+    let label = layer.label.as_deref().unwrap_or(&layer.name);
+    stops.then(|| {
+        Finding::new(
+            "luks-blocks",
+            &layer.name,
+            format!("{label} passes no discards on"),
+        )
+        .evidence(queue(&layer.name, "discard_max_bytes"), 0)
+        .cost("nothing above it is ever trimmed; with it, the drive shows which blocks are free")
+        .remedy(format!(
+            "cryptsetup refresh --allow-discards --persistent {} (LUKS1: discard in \
+                 /etc/crypttab)",
+            units::names::shown(label)
+        ))
+    })
+}
+
+fn parity(stack: &Stack, layer: &Layer) -> Option<Finding> {
+    if !layer.kind.has_parity() {
+        return None;
+    }
+    if layer.takes() {
+        return Some(
+            Finding::new(
+                "raid5-splits",
+                &layer.name,
+                format!(
+                    "{} cuts discards into pieces of a member's share of a stripe",
+                    layer.name
+                ),
+            )
+            .evidence(
+                queue(&layer.name, "discard_granularity"),
+                layer.limits.granularity_bytes,
+            )
+            .cost("one large discard becomes thousands of small ones"),
+        );
+    }
+    below_takes(stack, layer).then(|| {
+        Finding::new(
+            "raid5-off",
+            &layer.name,
+            format!("{} passes no discards on", layer.name),
+        )
+        .evidence(PARITY_PARAMETER, &layer.why)
+        .evidence(queue(&layer.name, "discard_max_bytes"), 0)
+        .cost("nothing on the array is ever trimmed")
+        .remedy(
+            "only if every member reads zeros after TRIM: options raid456 \
+                 devices_handle_discard_safely=Y in /etc/modprobe.d, then assemble the array again",
+        )
+    })
+}
+
+fn thin_pool(stack: &Stack, layer: &Layer) -> Option<Finding> {
+    let pool = layer.kind == LayerKind::ThinPool;
+    let stops = pool && layer.takes() && layer.effect == Effect::Stops;
+    (stops && below_takes(stack, layer)).then(|| {
+        let label = layer.label.as_deref().unwrap_or(&layer.name);
+        Finding::new(
+            "thin-no-passdown",
+            &layer.name,
+            format!("the pool {label} frees its blocks and passes no discards on"),
+        )
+        .evidence(format!("dmsetup table {label}"), "no_discard_passdown")
+        .cost("the drive below is never trimmed, however much is deleted above")
+        .remedy("lvchange --discards passdown VG/POOL")
+    })
+}
+
+fn removed_volumes(layer: &Layer) -> Option<Finding> {
+    let pool = layer.kind == LayerKind::ThinPool && layer.takes();
+    pool.then(|| {
+        Finding::new(
+            "thin-removed-lv",
+            &layer.name,
+            "lvremove of a thin volume frees its blocks without a discard for the drive",
+        )
+        .evidence(
+            queue(&layer.name, "discard_max_bytes"),
+            layer.limits.max_bytes,
+        )
+        .cost("what was on it stays in use for the drive until the pool writes there again")
+        .remedy("blkdiscard --step 1G /dev/VG/THIN before lvremove")
+    })
+}
+
+/// A granularity that leaves small free extents untrimmed.
+fn coarse(layer: &Layer) -> Option<Finding> {
+    let granularity = layer.limits.granularity_bytes;
+    let kind = matches!(layer.kind, LayerKind::Thin | LayerKind::Drive);
+    (kind && layer.takes() && granularity >= COARSE_BYTES).then(|| {
+        Finding::new(
+            "thin-granularity",
+            &layer.name,
+            format!(
+                "{} frees whole blocks of {} only",
+                layer.name,
+                bytes(granularity)
+            ),
+        )
+        .evidence(queue(&layer.name, "discard_granularity"), granularity)
+        .cost("smaller free extents are discarded and free nothing; freed and free differ")
+        .remedy("keep files large, or make the pool with a smaller chunk size")
+    })
+}
+
+fn vdo(stack: &Stack, layer: &Layer) -> Option<Finding> {
+    (layer.kind == LayerKind::Vdo && stack.trims_online()).then(|| {
+        Finding::new(
+            "vdo-flood",
+            &layer.name,
+            "VDO turns each discard into a request for every 4 KiB",
+        )
+        .evidence(
+            queue(&layer.name, "discard_max_bytes"),
+            layer.limits.max_bytes,
+        )
+        .cost("a deletion of a large file floods VDO, and writes wait")
+        .remedy("mount without discard, and trim at a pace: trimbench fstrim --slowdown 5%")
+    })
+}
+
+fn switched_off(layer: &Layer) -> Option<Finding> {
+    let limits = &layer.limits;
+    let off = limits.max_bytes == 0 && limits.max_hw_bytes > 0;
+    (off && layer.kind != LayerKind::Partition).then(|| {
+        let file = queue(&layer.name, "discard_max_bytes");
+        Finding::new(
+            "disabled-at-runtime",
+            &layer.name,
+            format!(
+                "{} could take discards, and they are switched off",
+                layer.name
+            ),
+        )
+        .evidence(&file, 0)
+        .evidence(
+            queue(&layer.name, "discard_max_hw_bytes"),
+            limits.max_hw_bytes,
+        )
+        .cost("nothing on it is trimmed")
+        .remedy(format!("echo {} > {file}", limits.max_hw_bytes))
+    })
+}
+
+fn lowered(layer: &Layer) -> Option<Finding> {
+    let limits = &layer.limits;
+    // The kernel takes whole granules, and no more than 4 GiB.
+    let most = linux::limit::most(limits.max_hw_bytes, limits.granularity_bytes);
+    let lowered = limits.max_bytes > 0 && limits.max_bytes < most;
+    (lowered && layer.kind != LayerKind::Partition).then(|| {
+        let file = queue(&layer.name, "discard_max_bytes");
+        Finding::new(
+            "max-lowered",
+            &layer.name,
+            format!(
+                "discards are cut at {}; the device takes more",
+                bytes(limits.max_bytes)
+            ),
+        )
+        .evidence(&file, limits.max_bytes)
+        .evidence(
+            queue(&layer.name, "discard_max_hw_bytes"),
+            limits.max_hw_bytes,
+        )
+        .cost("more and smaller discards: shorter waits, and more time in all")
+        .remedy(format!(
+            "intended? Else: echo {most} > {file}; trimbench tune measures it"
+        ))
+    })
+}

@@ -1,0 +1,164 @@
+//! Findings that deserve attention: rules over the facts of an inspection.
+//!
+//! Each rule has an identifier, which docs/inspect.md explains. [`RULES`] lists them all.
+
+mod drives;
+mod file_systems;
+mod layers;
+mod predicted;
+mod trimmers;
+
+use serde::Serialize;
+use ssd::Card;
+
+use super::Inspection;
+
+/// How grave a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know.
+    Note,
+    /// Space stays untrimmed, or trimming costs more than it need.
+    Warning,
+    /// Data or the machine are at risk, or TRIM is not what it claims to be.
+    Critical,
+}
+
+impl Severity {
+    /// Its name, as `--fail-on` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// One thing that deserves attention.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Its identifier, one of [`RULES`].
+    pub id: &'static str,
+    /// How grave it is.
+    pub severity: Severity,
+    /// The mount point or device.
+    pub subject: String,
+    /// The fact, in a sentence.
+    pub what: String,
+    /// The files that show it.
+    pub evidence: Vec<Evidence>,
+    /// Its cost.
+    pub cost: String,
+    /// The command or the step that mends it; `None` where nothing need be done.
+    pub remedy: Option<String>,
+}
+
+/// A file and what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// The file.
+    pub file: String,
+    /// Its value, or the part that matters.
+    pub value: String,
+}
+
+impl Finding {
+    fn new(id: &'static str, subject: impl Into<String>, what: impl Into<String>) -> Finding {
+        let severity = RULES.iter().find(|(rule, _)| *rule == id);
+        debug_assert!(severity.is_some(), "{id} is no rule");
+        Finding {
+            id,
+            severity: severity.map_or(Severity::Note, |(_, severity)| *severity),
+            subject: subject.into(),
+            what: what.into(),
+            evidence: Vec::new(),
+            cost: String::new(),
+            remedy: None,
+        }
+    }
+
+    fn evidence(mut self, file: impl Into<String>, value: impl ToString) -> Finding {
+        self.evidence.push(Evidence {
+            file: file.into(),
+            value: value.to_string(),
+        });
+        self
+    }
+
+    fn cost(mut self, cost: impl Into<String>) -> Finding {
+        self.cost = cost.into();
+        self
+    }
+
+    fn remedy(mut self, remedy: impl Into<String>) -> Finding {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+/// Every rule with its severity.
+pub const RULES: [(&str, Severity); 24] = [
+    ("btrfs-sync", Severity::Warning),
+    ("disabled-at-runtime", Severity::Warning),
+    ("fat-in-caller", Severity::Warning),
+    ("firmware-wedges", Severity::Critical),
+    ("fs-not-issuing", Severity::Note),
+    ("hdd-trimmed", Severity::Note),
+    ("host-may-ignore", Severity::Note),
+    ("luks-blocks", Severity::Warning),
+    ("max-lowered", Severity::Note),
+    ("nothing-trims", Severity::Warning),
+    ("option-inert", Severity::Warning),
+    ("predicted-stall", Severity::Warning),
+    ("raid5-off", Severity::Warning),
+    ("raid5-splits", Severity::Note),
+    ("several-trimmers", Severity::Note),
+    ("thin-granularity", Severity::Note),
+    ("thin-no-passdown", Severity::Warning),
+    ("thin-removed-lv", Severity::Note),
+    ("timer-herd", Severity::Note),
+    ("timer-misses-mount", Severity::Warning),
+    ("trim-capped", Severity::Note),
+    ("trim-unqueued", Severity::Note),
+    ("usb-lbpme", Severity::Warning),
+    ("vdo-flood", Severity::Warning),
+];
+
+/// All findings, the gravest first. `card`: the drive's, for what TRIM will cost.
+pub(super) fn find(facts: &Inspection, card: Option<&Card>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for stack in &facts.stacks {
+        found.extend(file_systems::of(facts, stack));
+        found.extend(layers::of(stack));
+        found.extend(card.and_then(|card| predicted::of(facts, stack, card)));
+    }
+    for drive in &facts.drives {
+        found.extend(drives::of(drive));
+    }
+    found.extend(trimmers::of(facts));
+    // A layer that several stacks share is reported once.
+    let mut once: Vec<Finding> = Vec::new();
+    for finding in found {
+        if once
+            .iter()
+            .all(|one| (one.id, &one.subject) != (finding.id, &finding.subject))
+        {
+            once.push(finding);
+        }
+    }
+    once.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    once
+}
+
+/// The file of a device's queue.
+fn queue(device: &str, file: &str) -> String {
+    format!("/sys/block/{device}/queue/{file}")
+}
+
+/// The file that has the mounts' options.
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! The cost of a deletion, by the drive's card.
+
+use std::time::Duration;
+
+use ssd::Card;
+use storage::stack::Stack;
+use units::{bytes, latency_us, seconds};
+
+use super::super::Inspection;
+use super::{Finding, queue};
+
+/// The example of a deletion.
+const EXAMPLE_BYTES: u64 = 100 << 30;
+
+/// A wait that users notice.
+const NOTICED: Duration = Duration::from_millis(1);
+
+/// Half of the time after which Linux resets a drive that doesn't answer.
+const NEAR_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A stall that online discard or a timer will make on this drive.
+pub(super) fn of(facts: &Inspection, stack: &Stack, card: &Card) -> Option<Finding> {
+    let discard = card.figures().discard.as_ref()?;
+    let fs = stack.file_system.as_ref().filter(|_| stack.open)?;
+    let drive = stack.drives().next()?;
+    let plain = facts.policy.trims(&fs.mount_point).any(|one| !one.paced);
+    if !fs.is_online() && !plain {
+        return None;
+    }
+    let by_fs = fs
+        .rules()
+        .largest_discard_bytes(4096, fs.sends)
+        .unwrap_or(u64::MAX);
+    let limits = stack
+        .layers
+        .iter()
+        .map(|layer| layer.limits.max_bytes)
+        .filter(|&max| max > 0);
+    let piece = limits
+        .chain([by_fs, discard.max_bytes, EXAMPLE_BYTES])
+        .min()?;
+    let commands = EXAMPLE_BYTES.div_ceil(piece);
+    let each = discard.service(piece, 0, 1);
+    let wait = each.mul_f64(discard.phi());
+    if wait < NOTICED {
+        return None;
+    }
+    let lost = wait.as_secs_f64() * commands as f64;
+    let finding = Finding::new(
+        "predicted-stall",
+        fs.mount_point.as_str(),
+        format!(
+            "deleting {} here sends {} discards of {}; reads wait up to {} for each, {} in all",
+            bytes(EXAMPLE_BYTES),
+            units::count(commands),
+            bytes(piece),
+            latency_us(wait.as_secs_f64() * 1e6),
+            seconds(lost)
+        ),
+    )
+    .evidence(
+        format!("card {}", card.name()),
+        format!(
+            "S = {} for {}",
+            latency_us(each.as_secs_f64() * 1e6),
+            bytes(piece)
+        ),
+    )
+    .evidence(
+        queue(&drive.name, "discard_max_bytes"),
+        drive.limits.max_bytes,
+    )
+    .remedy("trimbench rm and trimbench fstrim free at a pace");
+    let cost = match each > NEAR_TIMEOUT {
+        true => "one discard takes almost as long as Linux waits (30 s) before it resets the drive",
+        false => "the foreground stands still while the discards run",
+    };
+    Some(finding.cost(cost))
+}

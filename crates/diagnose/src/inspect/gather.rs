@@ -1,0 +1,268 @@
+//! Collects the facts of an inspection.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use linux::SysRoot;
+use linux::dm::Tables;
+use linux::mounts::{self, Mount};
+use linux::space::Space;
+use storage::drive::{Drive, Transport};
+use storage::stack::{LayerKind, Stack};
+use storage::{FileSystem, describe_device_in, describe_mount};
+
+use super::{Asked, InspectError, Inspection, Missing, Options, Policy, SCHEMA};
+
+/// The facts, without findings.
+pub(super) fn gather(
+    sys: &SysRoot,
+    asked: &Asked,
+    options: &Options,
+) -> Result<Inspection, InspectError> {
+    let mut missing = Vec::new();
+    let mut miss = |what: &str, why: String| {
+        missing.push(Missing {
+            what: what.to_owned(),
+            why,
+        });
+    };
+    let mounts = mounts::list(sys).unwrap_or_else(|error| {
+        miss("mounts", error.to_string());
+        Vec::new()
+    });
+    if !sys.path("/sys/class/block").is_dir() {
+        miss(
+            "devices and their limits",
+            "/sys is not there; mount it".to_owned(),
+        );
+    }
+    if is_container(sys) {
+        let why = "this is a container: it shows only its own mounts; inspect on the host";
+        miss("the host's mounts and timers", why.to_owned());
+    }
+    let tables = match options.privileged || !sys.is_host() {
+        true => linux::dm::tables(sys),
+        false => Err(std::io::ErrorKind::PermissionDenied.into()),
+    };
+    let tables = tables.unwrap_or_else(|error| {
+        // It matters only where there are such devices.
+        if has_dm(sys) {
+            miss(
+                "tables of the device mapper (thin pools' passdown)",
+                need(&error),
+            );
+        }
+        Tables::new()
+    });
+    let stacks = match asked {
+        Asked::Path(path) => vec![of_path(sys, path, &mounts, &tables, &mut miss)?],
+        Asked::All => all(sys, &mounts, &tables),
+    };
+    let drives = drives(sys, &stacks, options.privileged || !sys.is_host());
+    for drive in &drives {
+        if let Some(why) = &drive.pages_missing {
+            miss(&format!("{}'s own pages", drive.name), why.clone());
+        }
+    }
+    let kernel = sys.text("/proc/sys/kernel/osrelease").unwrap_or_default();
+    Ok(Inspection {
+        schema: SCHEMA,
+        kernel: kernel.trim().to_owned(),
+        virtual_machine: drives.iter().any(Drive::is_virtual) || is_virtual(sys),
+        policy: Policy::of(sys, &mounts, options.now),
+        stacks,
+        drives,
+        findings: Vec::new(),
+        missing,
+    })
+}
+
+fn need(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "they need root".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn has_dm(sys: &SysRoot) -> bool {
+    let devices = fs::read_dir(sys.path("/sys/class/block"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    devices
+        .map(|one| one.file_name())
+        .any(|name| name.to_string_lossy().starts_with("dm-"))
+}
+
+/// Whether this is a container, by the files that its makers leave.
+pub(super) fn is_container(sys: &SysRoot) -> bool {
+    [
+        "/.dockerenv",
+        "/run/.containerenv",
+        "/run/systemd/container",
+    ]
+    .iter()
+    .any(|file| sys.path(file).exists())
+}
+
+/// Makers of virtual machines, as firmware names them.
+const HYPERVISORS: [&str; 7] = [
+    "QEMU",
+    "VMware",
+    "innotek",
+    "Xen",
+    "Amazon EC2",
+    "Google",
+    "Microsoft Corporation",
+];
+
+fn is_virtual(sys: &SysRoot) -> bool {
+    let vendor = sys.text("/sys/class/dmi/id/sys_vendor").unwrap_or_default();
+    HYPERVISORS.iter().any(|one| vendor.contains(one))
+}
+
+/// The stack under a path. A path whose mount is unknown has an empty one.
+fn of_path(
+    sys: &SysRoot,
+    path: &Path,
+    mounts: &[Mount],
+    tables: &Tables,
+    miss: &mut impl FnMut(&str, String),
+) -> Result<Stack, InspectError> {
+    if sys.is_host() {
+        path.metadata().map_err(|source| InspectError::Path {
+            path: path.to_owned(),
+            source,
+        })?;
+    }
+    if let Some(device) = sys.device_at(path) {
+        // A mounted device is shown with its file system.
+        let number = sys
+            .text(format!("/sys/class/block/{device}/dev"))
+            .unwrap_or_default();
+        let mount = mounts
+            .iter()
+            .find(|mount| mount.device.to_string() == number.trim());
+        return match mount {
+            Some(mount) => Ok(of_mount(sys, mount, tables)),
+            None => Ok(Stack::of(sys, &describe_device_in(sys, path)?, tables)),
+        };
+    }
+    match Mount::of_in(sys, path) {
+        Ok(mount) => {
+            let mut stack = of_mount(sys, &mount, tables);
+            stack.path = path.to_string_lossy().into_owned();
+            Ok(stack)
+        }
+        Err(error) => {
+            miss("the mount of the path", error.to_string());
+            Ok(Stack::unknown(path))
+        }
+    }
+}
+
+fn of_mount(sys: &SysRoot, mount: &Mount, tables: &Tables) -> Stack {
+    // How full it is plays no part, and asking may wait for a server.
+    let space = Space {
+        size_bytes: 0,
+        available_bytes: 0,
+        block_bytes: 4096,
+    };
+    let found = describe_mount(sys, &mount.mount_point, mount.clone(), space);
+    let mut stack = Stack::of(sys, &found, tables);
+    if stack.layers.is_empty() {
+        stack.notes.extend(found.notes);
+    }
+    stack
+}
+
+/// Each mounted file system on block devices once, then the drives that nothing uses.
+fn all(sys: &SysRoot, mounts: &[Mount], tables: &Tables) -> Vec<Stack> {
+    let mut seen = HashSet::new();
+    let mut stacks = Vec::new();
+    for mount in mounts {
+        let rules = FileSystem::mounted(mount);
+        let images = mount.read_only() && rules == FileSystem::Other;
+        if images || matches!(rules, FileSystem::Memory | FileSystem::Overlay) {
+            continue;
+        }
+        // btrfs has numbers of no device, and one source for all its subvolumes.
+        let identity = match mount.device.is_anonymous() {
+            true => mount.source.clone(),
+            false => mount.device.to_string(),
+        };
+        if mount.device.is_anonymous() && !mount.source.starts_with('/') || !seen.insert(identity) {
+            continue;
+        }
+        let stack = of_mount(sys, mount, tables);
+        if !stack.layers.is_empty() {
+            stacks.push(stack);
+        }
+    }
+    let used: HashSet<String> = stacks
+        .iter()
+        .flat_map(|stack: &Stack| stack.layers.iter().map(|layer| layer.name.clone()))
+        .collect();
+    for name in unused(sys, &used) {
+        let path = Path::new("/dev").join(name.replace('!', "/"));
+        if let Ok(found) = describe_device_in(sys, &path) {
+            stacks.push(Stack::of(sys, &found, tables));
+        }
+    }
+    stacks
+}
+
+/// Whole devices in no stack that have a size and nothing above or below them.
+fn unused(sys: &SysRoot, used: &HashSet<String>) -> Vec<String> {
+    let devices = fs::read_dir(sys.path("/sys/class/block"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut names: Vec<String> = devices
+        .map(|one| one.file_name().to_string_lossy().into_owned())
+        .filter(|name| {
+            !used.contains(name)
+                && !["zram", "ram", "sr", "fd"]
+                    .iter()
+                    .any(|p| name.starts_with(p))
+        })
+        .filter(|name| {
+            let own = sys.class(name);
+            let is_empty = |folder: &str| {
+                fs::read_dir(own.join(folder))
+                    .into_iter()
+                    .flatten()
+                    .next()
+                    .is_none()
+            };
+            let size = fs::read_to_string(own.join("size")).unwrap_or_default();
+            let is_dm = own.join("dm").is_dir() || own.join("md").is_dir();
+            !own.join("partition").exists()
+                && !is_dm
+                && !matches!(size.trim(), "" | "0")
+                && is_empty("holders")
+                && is_empty("slaves")
+                && !name.starts_with("loop")
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// The drives at the bottom of the stacks, each once.
+fn drives(sys: &SysRoot, stacks: &[Stack], ask: bool) -> Vec<Drive> {
+    let mut seen = HashSet::new();
+    let lowest = stacks.iter().flat_map(Stack::drives);
+    let names = lowest.filter(|layer| seen.insert(layer.name.clone()));
+    let mut drives: Vec<Drive> = Vec::new();
+    for layer in names {
+        if let Some(mut drive) = Drive::of(sys, &layer.name, ask) {
+            if layer.kind == LayerKind::Simulated {
+                drive.transport = Transport::Simulated;
+            }
+            drives.push(drive);
+        }
+    }
+    drives
+}

@@ -1,0 +1,123 @@
+//! Does TRIM arrive, what stops it, and what will it cost?
+//!
+//! [`inspect`] only reads: files of the kernel and of the system, and the pages in which drives
+//! describe themselves. [`text::page`] shows an [`Inspection`] to people; its JSON is its
+//! serialization, [`JSON_SCHEMA`].
+
+pub mod findings;
+mod gather;
+pub mod policy;
+pub mod text;
+
+use std::path::PathBuf;
+
+use linux::SysRoot;
+use serde::Serialize;
+use ssd::Card;
+use storage::TargetError;
+use storage::drive::Drive;
+use storage::stack::Stack;
+
+pub use findings::{Finding, Severity};
+pub use policy::{Now, Policy};
+
+/// The schema that every inspection names.
+pub const SCHEMA: &str = "trimbench.inspect/1";
+
+/// The JSON schema of an inspection.
+pub const JSON_SCHEMA: &str = include_str!("../../schema/inspect-1.json");
+
+/// The place to inspect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// The stack under a path or a block device.
+    Path(PathBuf),
+    /// Every mounted file system on block devices, and drives without one.
+    All,
+}
+
+/// How to inspect.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The present.
+    pub now: Now,
+    /// Whether drives and the device mapper may be asked: whether this is root.
+    pub privileged: bool,
+    /// The drive's card, for what it will cost.
+    pub card: Option<Card>,
+}
+
+/// All that was found out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inspection {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Whether the machine is a virtual one, by its drives or its firmware.
+    pub virtual_machine: bool,
+    /// The stacks, one for each file system or device.
+    pub stacks: Vec<Stack>,
+    /// The drives below them, each once.
+    pub drives: Vec<Drive>,
+    /// The programs that trim beside the file systems.
+    pub policy: Policy,
+    /// The findings, the gravest first.
+    pub findings: Vec<Finding>,
+    /// Facts that could not be found out.
+    pub missing: Vec<Missing>,
+}
+
+/// Something that could not be found out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// The fact.
+    pub what: String,
+    /// Why, and how to get it.
+    pub why: String,
+}
+
+/// Why nothing can be inspected.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// There is no such path.
+    #[error(
+        "cannot inspect {}: {source}; name a path, a mount or a block device",
+        units::names::shown(path)
+    )]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A device that `/sys` doesn't know.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+impl Inspection {
+    /// The drive of this kernel name.
+    pub fn drive(&self, name: &str) -> Option<&Drive> {
+        self.drives.iter().find(|drive| drive.name == name)
+    }
+
+    /// The gravest finding's severity.
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+}
+
+/// Inspects a machine.
+///
+/// # Errors
+/// When the path doesn't exist. [`Inspection::missing`] lists all else that can't be found out.
+pub fn inspect(
+    sys: &SysRoot,
+    asked: &Asked,
+    options: &Options,
+) -> Result<Inspection, InspectError> {
+    let mut found = gather::gather(sys, asked, options)?;
+    found.findings = findings::find(&found, options.card.as_ref());
+    Ok(found)
+}

@@ -1,0 +1,304 @@
+//! The programs that trim here, when, and which mounts: timers, cron, and LVM's own setting.
+
+mod calendar;
+mod command;
+mod units;
+
+use std::fs;
+use std::time::UNIX_EPOCH;
+
+use linux::SysRoot;
+use linux::fstab::{self, Entry};
+use linux::mounts::Mount;
+use serde::Serialize;
+
+pub use calendar::Calendar;
+use command::Command;
+use units::Unit;
+
+/// The programs that trim beside the file systems themselves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Policy {
+    /// Programs that trim from time to time.
+    pub trimmers: Vec<Trimmer>,
+    /// `issue_discards` of `/etc/lvm/lvm.conf`; `None` where LVM has no file. Then it is 0.
+    pub issue_discards: Option<bool>,
+    /// Entries of `/etc/fstab` with `discard`: their mount points.
+    pub fstab_discard: Vec<String>,
+}
+
+/// A program that trims from time to time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trimmer {
+    /// The name of the timer, or the file that cron reads.
+    pub name: String,
+    /// The file that says when.
+    pub file: String,
+    /// Why it does not run by itself; `None` if it does.
+    pub inactive: Option<&'static str>,
+    /// Whether it is `trimbench fstrim`.
+    pub paced: bool,
+    /// When, as the file says it.
+    pub schedule: Option<String>,
+    /// The most by which it starts later, in seconds.
+    pub random_delay_s: u64,
+    /// Whether the delay is the same each time on this machine.
+    pub fixed_delay: bool,
+    /// When it elapses next, in seconds since 1970; `None` if that isn't known.
+    pub next_unix_s: Option<i64>,
+    /// When it ran last, in seconds since 1970; `None` if that isn't known.
+    pub last_unix_s: Option<i64>,
+    /// The mount points that it trims.
+    pub covers: Vec<String>,
+}
+
+/// The present, for what comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Seconds since 1970 (UTC).
+    pub unix_s: i64,
+    /// Seconds by which local time is ahead of UTC.
+    pub offset_s: i64,
+}
+
+impl Policy {
+    /// The policy in the files of a machine.
+    pub fn of(sys: &SysRoot, mounts: &[Mount], now: Now) -> Policy {
+        let mut trimmers = timers(sys, mounts, now);
+        trimmers.extend(cron(sys, mounts));
+        let entries = fstab::parse(&fs::read(sys.path("/etc/fstab")).unwrap_or_default());
+        let discard = |entry: &Entry| {
+            entry
+                .options
+                .iter()
+                .any(|one| one == "discard" || one.starts_with("discard="))
+        };
+        Policy {
+            trimmers,
+            issue_discards: sys
+                .text("/etc/lvm/lvm.conf")
+                .ok()
+                .map(|text| issue_discards(&text)),
+            fstab_discard: entries
+                .iter()
+                .filter(|entry| discard(entry))
+                .map(|entry| entry.target.to_string_lossy().into_owned())
+                .collect(),
+        }
+    }
+
+    /// The programs that trim a mount point by themselves.
+    pub fn trims<'a>(&'a self, mount_point: &'a str) -> impl Iterator<Item = &'a Trimmer> {
+        let covers = move |one: &&Trimmer| {
+            one.inactive.is_none() && one.covers.iter().any(|path| path == mount_point)
+        };
+        self.trimmers.iter().filter(covers)
+    }
+}
+
+fn timers(sys: &SysRoot, mounts: &[Mount], now: Now) -> Vec<Trimmer> {
+    let container = super::gather::is_container(sys);
+    let timer = |(name, enabled): (String, bool)| {
+        let timer = Unit::of(sys, &name)?;
+        let service = match timer.last("Unit") {
+            Some(unit) => unit.to_owned(),
+            None => name.replace(".timer", ".service"),
+        };
+        let service = Unit::of(sys, &service)?;
+        let commands: Vec<Command> = service.all("ExecStart").filter_map(Command::find).collect();
+        if commands.is_empty() {
+            return None;
+        }
+        let inactive = match () {
+            () if !enabled => Some("it is not enabled"),
+            () if !runs_systemd(sys) => Some("systemd is not running here"),
+            () if container && outside_only(&timer) => Some("it does not run in a container"),
+            () => None,
+        };
+        let next = timer.all("OnCalendar").filter_map(|text| {
+            let next = Calendar::parse(text)?.next(now.unix_s + now.offset_s)?;
+            Some(next - now.offset_s)
+        });
+        let stamp = sys.path(format!("/var/lib/systemd/timers/stamp-{name}"));
+        let last = fs::metadata(stamp).and_then(|stamp| stamp.modified()).ok();
+        let last = last.and_then(|last| last.duration_since(UNIX_EPOCH).ok());
+        Some(Trimmer {
+            inactive,
+            paced: commands.iter().all(|command| command.ours),
+            schedule: timer.last("OnCalendar").map(str::to_owned),
+            random_delay_s: timer
+                .last("RandomizedDelaySec")
+                .and_then(units::span_s)
+                .unwrap_or(0),
+            fixed_delay: timer.last("FixedRandomDelay").is_some_and(is_yes),
+            next_unix_s: next.min().filter(|_| inactive.is_none()),
+            last_unix_s: last.map(|last| last.as_secs() as i64),
+            covers: commands
+                .iter()
+                .flat_map(|one| one.covers(sys, mounts))
+                .collect(),
+            file: timer.file,
+            name,
+        })
+    };
+    units::timers(sys).into_iter().filter_map(timer).collect()
+}
+
+/// Whether the first process is systemd, or isn't known.
+fn runs_systemd(sys: &SysRoot) -> bool {
+    let first = sys.text("/proc/1/comm");
+    first.is_ok_and(|name| name.trim() == "systemd") || !sys.path("/proc/1/comm").exists()
+}
+
+fn outside_only(unit: &Unit) -> bool {
+    unit.all("ConditionVirtualization")
+        .any(|value| value == "!container")
+}
+
+fn is_yes(text: &str) -> bool {
+    matches!(
+        text.to_ascii_lowercase().as_str(),
+        "1" | "yes" | "true" | "on"
+    )
+}
+
+/// Files of cron and the schedule of all that is in them; `None`: each line has its own.
+const CRON: [(&str, Option<&str>); 8] = [
+    ("/etc/crontab", None),
+    ("/etc/cron.d", None),
+    ("/var/spool/cron", None),
+    ("/var/spool/cron/crontabs", None),
+    ("/etc/cron.hourly", Some("hourly")),
+    ("/etc/cron.daily", Some("daily")),
+    ("/etc/cron.weekly", Some("weekly")),
+    ("/etc/cron.monthly", Some("monthly")),
+];
+
+fn cron(sys: &SysRoot, mounts: &[Mount]) -> Vec<Trimmer> {
+    let mut found = Vec::new();
+    for (place, schedule) in CRON {
+        for file in files(sys, place) {
+            let text = sys.text(&file).unwrap_or_default();
+            for line in text.lines().map(str::trim) {
+                let Some(command) = Command::find(line) else {
+                    continue;
+                };
+                let own = || when(line);
+                found.push(Trimmer {
+                    name: "cron".to_owned(),
+                    file: file.clone(),
+                    inactive: None,
+                    paced: command.ours,
+                    schedule: schedule.map(str::to_owned).or_else(own),
+                    random_delay_s: 0,
+                    fixed_delay: false,
+                    next_unix_s: None,
+                    last_unix_s: None,
+                    covers: command.covers(sys, mounts),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// The five fields of a crontab's line, or its word such as `@weekly`.
+fn when(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words.first()?.starts_with('@') {
+        true => words.first().map(|word| (*word).to_owned()),
+        false => Some(words.get(..5)?.join(" ")),
+    }
+}
+
+/// A file, or the files in a folder, in order.
+fn files(sys: &SysRoot, place: &str) -> Vec<String> {
+    if sys.path(place).is_file() {
+        return vec![place.to_owned()];
+    }
+    let entries = fs::read_dir(sys.path(place))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let files = entries.filter(|entry| entry.path().is_file());
+    let mut names: Vec<String> = files
+        .map(|entry| format!("{place}/{}", entry.file_name().to_string_lossy()))
+        .collect();
+    names.sort();
+    names
+}
+
+fn issue_discards(text: &str) -> bool {
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default());
+    let mut values = lines.filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        let key = key.trim();
+        (key == "issue_discards" || key == "devices/issue_discards").then(|| value.trim() == "1")
+    });
+    values.next_back().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::Machine;
+
+    const NOW: Now = Now {
+        unix_s: 1_795_485_600,
+        offset_s: 3600,
+    };
+
+    #[test]
+    fn a_timer_says_when_and_what() {
+        let machine = Machine::new("1 0 259:0 / / rw - ext4 /dev/nvme0n1 rw\n");
+        machine.device("pci/nvme/nvme0/nvme0n1", "259:0", Some(1 << 30));
+        let lib = "usr/lib/systemd/system";
+        machine.write(
+            &format!("{lib}/fstrim.timer"),
+            "[Timer]\nOnCalendar=weekly\nRandomizedDelaySec=100min\nPersistent=true\n",
+        );
+        machine.write(
+            &format!("{lib}/fstrim.service"),
+            "[Service]\nExecStart=/sbin/fstrim --listed-in /etc/fstab:/proc/self/mountinfo\n",
+        );
+        machine.write(
+            "etc/cron.weekly/trim",
+            "#!/bin/sh\n# fstrim /no\nfstrim -v /srv\n",
+        );
+        machine.write("etc/crontab", "0 3 * * 0 root /sbin/fstrim /var\n");
+        machine.write(
+            "etc/lvm/lvm.conf",
+            "devices {\n\t# issue_discards = 1\n\tissue_discards = 0\n}\n",
+        );
+        machine.write("etc/fstab", "/dev/nvme0n1 / ext4 discard 0 1\n");
+        let sys = SysRoot::at(machine.root());
+        let mounts = linux::mounts::list(&sys).unwrap();
+        let policy = Policy::of(&sys, &mounts, NOW);
+        let [timer, table, script] = &policy.trimmers[..] else {
+            panic!("{policy:#?}");
+        };
+        assert!(timer.inactive.is_some() && timer.next_unix_s.is_none());
+        assert_eq!(
+            (timer.random_delay_s, &timer.covers[..]),
+            (6000, &["/".to_owned()][..])
+        );
+        assert_eq!(table.schedule.as_deref(), Some("0 3 * * 0"));
+        assert_eq!(script.covers, ["/srv"]);
+        assert_eq!(policy.issue_discards, Some(false));
+        assert_eq!(policy.fstab_discard, ["/"]);
+        machine.link("etc/systemd/system/timers.target.wants/fstrim.timer", "x");
+        let policy = Policy::of(&sys, &mounts, NOW);
+        let timer = &policy.trimmers[0];
+        assert!(timer.inactive.is_none() && policy.trims("/").count() == 1);
+        machine.write("proc/1/comm", "sh\n");
+        let idle = Policy::of(&sys, &mounts, NOW);
+        assert_eq!(
+            idle.trimmers[0].inactive,
+            Some("systemd is not running here")
+        );
+        // Monday midnight of local time.
+        assert_eq!(timer.next_unix_s.map(|at| (at + 3600) % 86_400), Some(0));
+    }
+}

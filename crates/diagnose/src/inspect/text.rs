@@ -1,0 +1,289 @@
+//! An inspection as text for people.
+
+mod drive;
+
+use std::fmt::Write;
+
+use record::{DiscardLimits, DiscardSetting};
+use storage::stack::{Effect, Layer, LayerKind, Stack};
+use units::names::{harmless, shown};
+use units::{bytes, minutes};
+
+use super::policy::Trimmer;
+use super::{Finding, Inspection, Severity};
+
+/// How the text is to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Whether the terminal shows Unicode.
+    pub unicode: bool,
+    /// Whether to use colours.
+    pub colour: bool,
+    /// Whether to print every figure.
+    pub verbose: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+}
+
+/// The whole page.
+pub fn page(found: &Inspection, look: Look) -> String {
+    let mut out = String::new();
+    for stack in &found.stacks {
+        picture(&mut out, found, stack, look);
+        out.push('\n');
+    }
+    if look.verbose {
+        for drive in &found.drives {
+            drive::all(&mut out, drive);
+        }
+    } else {
+        drive::brief(&mut out, &found.drives);
+    }
+    policy(&mut out, found);
+    findings(&mut out, &found.findings, look);
+    if !found.missing.is_empty() {
+        out += "Not found out\n";
+        for one in &found.missing {
+            wrap(
+                &mut out,
+                "  ",
+                &format!("{}: {}", one.what, one.why),
+                look.width,
+            );
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+/// A stack, one line for each layer.
+fn picture(out: &mut String, found: &Inspection, stack: &Stack, look: Look) {
+    match &stack.file_system {
+        Some(fs) => {
+            let options = match look.verbose {
+                true => format!(" ({})", harmless(&fs.options.join(","))),
+                false => String::new(),
+            };
+            let at = shown(&fs.mount_point);
+            let _ = writeln!(out, "{at}  {} on {}{options}", fs.kind, shown(&fs.source));
+            let mark = match fs.sends {
+                DiscardSetting::Unknown => "?".to_owned(),
+                _ if fs.is_online() => mark(Effect::Passes, look),
+                _ => mark(Effect::Stops, look),
+            };
+            let _ = writeln!(out, "  {mark} {}: {}", fs.kind, fs.when);
+            if let Some(pending) = &fs.pending {
+                let bytes = pending.bytes.map(bytes);
+                let commands = pending.commands.map(|n| units::counted(n, "command"));
+                let amount = bytes.or(commands).unwrap_or_default();
+                let _ = writeln!(out, "    pending: {amount} ({})", pending.file);
+            }
+        }
+        None => {
+            let _ = writeln!(out, "{}", shown(&stack.path));
+        }
+    }
+    let tops = stack.layers.iter().filter(|layer| layer.level == 0);
+    let mut drawn = Vec::new();
+    for top in tops {
+        layer(out, found, stack, top, 1, &mut drawn, look);
+    }
+    for note in &stack.notes {
+        wrap(out, "    ", &harmless(note), look.width);
+    }
+    let _ = writeln!(out, "  = {}", conclusion(stack));
+}
+
+fn layer(
+    out: &mut String,
+    found: &Inspection,
+    stack: &Stack,
+    one: &Layer,
+    depth: usize,
+    drawn: &mut Vec<String>,
+    look: Look,
+) {
+    if drawn.contains(&one.name) {
+        return;
+    }
+    drawn.push(one.name.clone());
+    let mut what = vec![one.kind.words()];
+    let drive = found
+        .drive(&one.name)
+        .filter(|_| one.kind == LayerKind::Drive);
+    what.extend(drive.map(|drive| drive::transport(drive.transport).to_owned()));
+    what.extend(one.model.as_deref().map(harmless));
+    what.push(bytes(one.size_bytes));
+    let mut how = harmless(&one.why);
+    if one.takes() {
+        let limits = limits(&one.limits);
+        how = match how.is_empty() {
+            true => limits,
+            false => format!("{how}; {limits}"),
+        };
+    }
+    let mark = mark(one.effect, look);
+    let indent = "  ".repeat(depth);
+    let title = match &one.label {
+        Some(label) => format!("{} ({})", one.name, shown(label)),
+        None => one.name.clone(),
+    };
+    let _ = writeln!(out, "{indent}{mark} {title}  {}: {how}", what.join(", "));
+    for below in one.below.iter().filter_map(|name| stack.layer(name)) {
+        layer(out, found, stack, below, depth + 1, drawn, look);
+    }
+}
+
+/// Limits in words.
+fn limits(limits: &DiscardLimits) -> String {
+    format!(
+        "at most {}, granularity {}",
+        bytes(limits.max_bytes),
+        bytes(limits.granularity_bytes)
+    )
+}
+
+fn conclusion(stack: &Stack) -> String {
+    let sends = stack.file_system.as_ref().is_none_or(|fs| fs.is_online());
+    let drives: Vec<&str> = stack.drives().map(|layer| layer.name.as_str()).collect();
+    match (&stack.stops_at, stack.layers.is_empty(), sends) {
+        (_, true, _) => "no block device that is known lies below".to_owned(),
+        (Some(stop), ..) => format!("discards stop at {stop}"),
+        (None, _, true) => format!("discards get to {}", drives.join(", ")),
+        (None, _, false) => format!(
+            "the way to {} is open, and the mount sends none",
+            drives.join(", ")
+        ),
+    }
+}
+
+fn mark(effect: Effect, look: Look) -> String {
+    let (plain, unicode, colour) = match effect {
+        Effect::Passes => ("v", "↓", "32"),
+        Effect::Reshapes => ("~", "≈", "33"),
+        Effect::Stops => ("x", "✗", "31"),
+    };
+    let mark = if look.unicode { unicode } else { plain };
+    match look.colour {
+        true => format!("\x1b[{colour}m{mark}\x1b[0m"),
+        false => mark.to_owned(),
+    }
+}
+
+fn policy(out: &mut String, found: &Inspection) {
+    out.push_str("Who trims\n");
+    let online: Vec<String> = found
+        .stacks
+        .iter()
+        .filter(|stack| stack.trims_online())
+        .map(|stack| shown(stack.subject()))
+        .collect();
+    let online = match online.is_empty() {
+        true => "no mount above".to_owned(),
+        false => online.join(" "),
+    };
+    let _ = writeln!(out, "  online discard: {online}");
+    if found.policy.trimmers.is_empty() {
+        out.push_str("  timers, cron: none trims\n");
+    }
+    for one in &found.policy.trimmers {
+        let _ = writeln!(
+            out,
+            "  {}",
+            harmless(&format!("{}: {}", one.name, trimmer(one)))
+        );
+    }
+    if let Some(issue) = found.policy.issue_discards {
+        let _ = writeln!(out, "  LVM: issue_discards is {}", u8::from(issue));
+    }
+    out.push('\n');
+}
+
+fn trimmer(one: &Trimmer) -> String {
+    if let Some(why) = one.inactive {
+        return format!("{why} ({})", one.file);
+    }
+    let mut parts = vec![
+        one.schedule
+            .clone()
+            .unwrap_or_else(|| "at times unknown".to_owned()),
+    ];
+    if let Some(next) = one.next_unix_s {
+        parts.push(format!("next {}", units::utc(next as f64)));
+    }
+    if one.random_delay_s > 0 {
+        let delay = minutes(std::time::Duration::from_secs(one.random_delay_s));
+        parts.push(format!("or up to {delay} later"));
+    }
+    if let Some(last) = one.last_unix_s {
+        parts.push(format!("last {}", units::utc(last as f64)));
+    }
+    let covers: Vec<String> = one.covers.iter().map(shown).collect();
+    parts.push(match covers.is_empty() {
+        true => "trims no mount here".to_owned(),
+        false => format!("trims {}", covers.join(" ")),
+    });
+    parts.join(", ")
+}
+
+fn findings(out: &mut String, findings: &[Finding], look: Look) {
+    if findings.is_empty() {
+        out.push_str("Findings: none\n\n");
+        return;
+    }
+    out.push_str("Findings\n");
+    for finding in findings {
+        let severity = finding.severity.name().to_uppercase();
+        let severity = match (look.colour, finding.severity) {
+            (false, _) => severity,
+            (true, Severity::Note) => format!("\x1b[36m{severity}\x1b[0m"),
+            (true, Severity::Warning) => format!("\x1b[33m{severity}\x1b[0m"),
+            (true, Severity::Critical) => format!("\x1b[1;31m{severity}\x1b[0m"),
+        };
+        let _ = writeln!(
+            out,
+            "  {severity} {}  {}",
+            finding.id,
+            shown(&finding.subject)
+        );
+        wrap(out, "    ", &harmless(&finding.what), look.width);
+        for one in &finding.evidence {
+            let value = harmless(&format!("{} = {}", one.file, one.value));
+            let _ = writeln!(out, "    evidence: {value}");
+        }
+        if !finding.cost.is_empty() {
+            wrap(out, "    ", &format!("cost: {}", finding.cost), look.width);
+        }
+        if let Some(remedy) = &finding.remedy {
+            // Never broken: it is to be copied.
+            let _ = writeln!(out, "    do: {}", harmless(remedy));
+        }
+        out.push('\n');
+    }
+}
+
+/// Breaks a text at spaces, so that no line is wider than the terminal if words allow it.
+fn wrap(out: &mut String, indent: &str, text: &str, width: usize) {
+    let width = width.max(40);
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            out.push('\n');
+            column = 0;
+        }
+        match column {
+            0 => {
+                out.push_str(indent);
+                column = indent.len();
+            }
+            _ => {
+                out.push(' ');
+                column += 1;
+            }
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+}

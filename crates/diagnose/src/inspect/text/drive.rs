@@ -1,0 +1,216 @@
+//! The drives' own reports, as text.
+
+use std::fmt::Write;
+
+use record::AtaTrim;
+use storage::drive::{Ata, Drive, Nvme, ReadsAs, Scsi, Transport};
+use units::bytes;
+use units::names::harmless;
+
+/// A line for each drive that says something of its own.
+pub(super) fn brief(out: &mut String, drives: &[Drive]) {
+    let lines: Vec<String> = drives.iter().filter_map(line).collect();
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("Drives (-v: all they say)\n");
+    for line in lines {
+        let _ = writeln!(out, "  {line}");
+    }
+    out.push('\n');
+}
+
+fn line(drive: &Drive) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(page) = &drive.nvme {
+        parts.push(format!("Deallocate {}", yes(page.deallocate)));
+    }
+    if let Some(page) = &drive.ata {
+        parts.push(format!("TRIM {}", yes(page.trim)));
+    }
+    if let Some(trim) = drive.limits.ata_trim {
+        parts.push(queueing(trim).to_owned());
+    }
+    if let Some(page) = &drive.scsi {
+        parts.extend(page.unmap.map(|unmap| format!("UNMAP {}", yes(unmap))));
+    }
+    if let Some(mode) = &drive.provisioning_mode {
+        parts.push(format!("provisioning_mode {mode}"));
+    }
+    if let Some(reads) = drive.reads_as() {
+        parts.push(format!("trimmed blocks read as {}", reads_as(reads)));
+    }
+    let preferred = drive
+        .nvme
+        .as_ref()
+        .and_then(|page| page.preferred_granularity_bytes);
+    if let Some(preferred) = preferred {
+        parts.push(format!("prefers {} granularity", bytes(preferred)));
+    }
+    (!parts.is_empty()).then(|| format!("{}: {}", drive.name, parts.join(", ")))
+}
+
+/// Everything.
+pub(super) fn all(out: &mut String, drive: &Drive) {
+    let model = drive.model.as_deref().unwrap_or("no model");
+    let firmware = drive.firmware.as_deref().unwrap_or("not reported");
+    let (model, firmware) = (harmless(model), harmless(firmware));
+    let _ = writeln!(
+        out,
+        "{}  {model}, {}",
+        drive.name,
+        transport(drive.transport)
+    );
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(out, "  {name:<34} {value}");
+    };
+    row("size", bytes(drive.size_bytes));
+    row("firmware", firmware);
+    let limits = &drive.limits;
+    row("discard_max_bytes", exact(limits.max_bytes));
+    row("discard_max_hw_bytes", exact(limits.max_hw_bytes));
+    row("discard_granularity", exact(limits.granularity_bytes));
+    row("max_discard_segments", limits.max_segments.to_string());
+    if let Some(rotational) = drive.rotational {
+        row("rotational", yes(rotational).to_owned());
+    }
+    if let Some(trim) = limits.ata_trim {
+        row("TRIM through libata", queueing(trim).to_owned());
+    }
+    if let Some(mode) = &drive.provisioning_mode {
+        row("provisioning_mode", mode.clone());
+    }
+    if let Some(page) = &drive.nvme {
+        nvme(&mut row, page);
+    }
+    if let Some(page) = &drive.ata {
+        ata(&mut row, page);
+    }
+    if let Some(page) = &drive.scsi {
+        scsi(&mut row, page);
+    }
+    out.push('\n');
+}
+
+fn nvme(row: &mut impl FnMut(&str, String), page: &Nvme) {
+    row("Deallocate (ONCS bit 2)", yes(page.deallocate).to_owned());
+    row(
+        "Write Zeroes (ONCS bit 3)",
+        yes(page.write_zeroes).to_owned(),
+    );
+    row(
+        "deallocated blocks read (DLFEAT)",
+        reads_as(page.reads_as).to_owned(),
+    );
+    row(
+        "Write Zeroes deallocates (DLFEAT)",
+        yes(page.zeroes_deallocate).to_owned(),
+    );
+    row("logical block", exact(page.lba_bytes));
+    let none = || "not reported".to_owned();
+    row(
+        "preferred granularity (NPDG)",
+        page.preferred_granularity_bytes.map_or_else(none, exact),
+    );
+    row(
+        "preferred alignment (NPDA)",
+        page.preferred_alignment_bytes.map_or_else(none, exact),
+    );
+    row("in use (NUSE)", page.used_bytes.map_or_else(none, bytes));
+    row("ranges in a command (DMRL)", limit(page.max_ranges.into()));
+    row(
+        "blocks in a range (DMRSL)",
+        limit(page.max_range_blocks.into()),
+    );
+    row("blocks in a command (DMSL)", limit(page.max_blocks));
+    row(
+        "largest discard Linux makes of it",
+        exact(page.linux_max_bytes),
+    );
+}
+
+fn ata(row: &mut impl FnMut(&str, String), page: &Ata) {
+    row("TRIM (word 169)", yes(page.trim).to_owned());
+    row(
+        "payload blocks (word 105)",
+        limit(page.max_payload_blocks.into()),
+    );
+    row(
+        "trimmed sectors read (word 69)",
+        reads_as(page.reads_as).to_owned(),
+    );
+    row("queued TRIM (word 77)", yes(page.queued).to_owned());
+}
+
+fn scsi(row: &mut impl FnMut(&str, String), page: &Scsi) {
+    let flag = |value: Option<bool>| value.map_or("not known", yes).to_owned();
+    let number = |value: Option<u32>| {
+        value.map_or_else(|| "not known".to_owned(), |value| limit(value.into()))
+    };
+    row("LBPME", flag(page.lbpme));
+    row("LBPRZ", flag(page.lbprz));
+    row("UNMAP (LBPU)", flag(page.unmap));
+    row("WRITE SAME(16) (LBPWS)", flag(page.write_same_16));
+    row("WRITE SAME(10) (LBPWS10)", flag(page.write_same_10));
+    row("blocks in an UNMAP", number(page.max_unmap_blocks));
+    row(
+        "descriptors in an UNMAP",
+        number(page.max_unmap_descriptors),
+    );
+    row("granularity, in blocks", number(page.granularity_blocks));
+    row(
+        "alignment, in blocks",
+        page.alignment_blocks
+            .map_or_else(|| "not reported".to_owned(), |n| n.to_string()),
+    );
+}
+
+fn exact(n: u64) -> String {
+    format!("{n} ({})", bytes(n))
+}
+
+fn limit(n: u64) -> String {
+    match n {
+        0 => "no limit reported".to_owned(),
+        n => units::count(n),
+    }
+}
+
+fn yes(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
+
+fn reads_as(reads: ReadsAs) -> &'static str {
+    match reads {
+        ReadsAs::Zeros => "zeros",
+        ReadsAs::Ones => "0xff",
+        ReadsAs::Deterministic => "the same each time",
+        ReadsAs::Anything => "anything",
+    }
+}
+
+fn queueing(trim: AtaTrim) -> &'static str {
+    match trim {
+        AtaTrim::Unsupported => "not supported",
+        AtaTrim::ForcedUnsupported => "forbidden by Linux for this model",
+        AtaTrim::ForcedUnqueued => "alone: Linux forbids this model to queue it",
+        AtaTrim::Queued => "queued",
+        AtaTrim::Unqueued => "alone: the drive cannot queue it",
+    }
+}
+
+/// How a drive is connected, in words.
+pub(super) fn transport(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Nvme => "NVMe",
+        Transport::Ata => "ATA",
+        Transport::Scsi => "SCSI",
+        Transport::Usb => "USB",
+        Transport::Virtio => "virtio",
+        Transport::Mmc => "MMC",
+        Transport::Memory => "memory",
+        Transport::Loop => "loop device",
+        Transport::Simulated => "simulated",
+        Transport::Other => "unknown connection",
+    }
+}

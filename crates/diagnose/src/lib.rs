@@ -1,0 +1,9 @@
+//! Explains what a machine does about TRIM: from its files and the drives' own pages.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`inspect`] | does TRIM arrive, what stops it, and what will it cost? |
+
+#![forbid(unsafe_code)]
+
+pub mod inspect;

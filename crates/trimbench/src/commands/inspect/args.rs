@@ -1,0 +1,77 @@
+//! The options of `trimbench inspect`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use diagnose::inspect::Severity;
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench inspect                       the stack under the current directory
+  trimbench inspect /data                 the stack under /data
+  trimbench inspect /dev/nvme0n1 -v       a drive, with all it says of itself
+  trimbench inspect --all --fail-on warning
+                                          the whole machine, for a check in CI
+  trimbench inspect --all --json all.json the same as JSON
+  trimbench inspect / --profile 870-evo   what deleting there will cost
+
+It only reads. Without root it shows what the kernel lets it see, and lists what
+is missing.
+
+Exit codes: 0 done, 1 the path does not exist, 2 usage, 3 a finding is at least
+as grave as --fail-on says.";
+
+/// Arguments of `trimbench inspect`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InspectArgs {
+    /// A path or a block device
+    #[arg(
+        value_name = "PATH|DEVICE",
+        default_value = ".",
+        conflicts_with = "all"
+    )]
+    pub path: PathBuf,
+    /// Every mounted file system on block devices, and drives without one
+    #[arg(short, long)]
+    pub all: bool,
+    /// Print every figure, also all that the drives say of themselves
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Write it as JSON, too (`-`: to standard output, instead of the text)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Exit with code 3 if a finding is at least as grave
+    #[arg(long, value_name = "SEVERITY", value_enum)]
+    pub fail_on: Option<FailOn>,
+    /// The drive's card, to predict stalls: a name that `trimbench lab profiles` lists, or a device
+    /// card that `trimbench fit` wrote
+    #[arg(long, value_name = "PROFILE|FILE")]
+    pub profile: Option<String>,
+    /// Read the files of another machine, kept below DIR as they lay there: proc, sys, dev, etc,
+    /// usr/lib/systemd
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+}
+
+/// A severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Good to know
+    Note,
+    /// Space stays untrimmed, or trimming costs more than it need
+    Warning,
+    /// Data or the machine are at risk
+    Critical,
+}
+
+impl FailOn {
+    /// The same of a finding.
+    pub(crate) fn severity(self) -> Severity {
+        match self {
+            FailOn::Note => Severity::Note,
+            FailOn::Warning => Severity::Warning,
+            FailOn::Critical => Severity::Critical,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `trimbench inspect`: on this machine, and on recorded ones.
+
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::Machine;
+
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::common::run::{Done, copied_to, run, trimbench};
+
+fn inspect(arguments: &[&str]) -> Done {
+    let mut command = trimbench();
+    command.arg("inspect").args(arguments);
+    run(command)
+}
+
+/// A recorded machine, by its directory.
+fn on(machine: &Machine, arguments: &[&str]) -> Done {
+    let root = machine.root().to_str().unwrap();
+    inspect(&[&["--sysroot", root], arguments].concat())
+}
+
+#[track_caller]
+fn conforms(text: &str) -> Value {
+    let schema: Value =
+        serde_json::from_str(include_str!("../../../diagnose/schema/inspect-1.json")).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let value: Value = serde_json::from_str(text).unwrap();
+    let faults: Vec<String> = validator
+        .iter_errors(&value)
+        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
+    value
+}
+
+/// ext4 on LVM on LUKS without discards, an array without them, and an ATA drive.
+fn mixed() -> Machine {
+    let machine = Machine::new(
+        "1 0 253:1 / / rw - ext4 /dev/mapper/vg-root rw,discard\n\
+         2 1 9:0 / /array rw - xfs /dev/md0 rw\n\
+         3 1 8:0 / /sata rw - btrfs /dev/sda rw,discard\n",
+    );
+    machine.device("pci/nvme/nvme0/nvme0n1", "259:0", Some(1 << 30));
+    machine.device("pci/nvme/nvme0/nvme0n1/nvme0n1p3", "259:3", None);
+    for (index, label, uuid, below) in [
+        (
+            0,
+            "luks",
+            "CRYPT-LUKS2-1-luks",
+            "pci/nvme/nvme0/nvme0n1/nvme0n1p3",
+        ),
+        (1, "vg-root", "LVM-a", "virtual/block/dm-0"),
+    ] {
+        let place = format!("virtual/block/dm-{index}");
+        machine.device(&place, &format!("253:{index}"), Some(0));
+        machine.write(
+            &format!("sys/devices/{place}/queue/discard_max_hw_bytes"),
+            "0\n",
+        );
+        machine.write(&format!("sys/devices/{place}/dm/name"), label);
+        machine.write(&format!("sys/devices/{place}/dm/uuid"), uuid);
+        machine.slave(&place, below);
+    }
+    machine.device("virtual/block/md0", "9:0", Some(0));
+    machine.write(
+        "sys/devices/virtual/block/md0/queue/discard_max_hw_bytes",
+        "0\n",
+    );
+    machine.write("sys/devices/virtual/block/md0/md/level", "raid5\n");
+    machine.slave("virtual/block/md0", "pci/nvme/nvme0/nvme0n1");
+    let sata = "pci/ata3/host2/target2:0:0/2:0:0:0/block/sda";
+    machine.device(sata, "8:0", Some(2 << 30));
+    let mut words = vec!["0000"; 256];
+    (words[169], words[69]) = ("0001", "4020");
+    machine.write("sys/class/ata_device/dev3.0/id", &words.join(" "));
+    machine.write("sys/class/ata_device/dev3.0/trim", "forced_unqueued\n");
+    machine
+}
+
+#[test]
+fn a_picture_shows_where_discards_stop() {
+    let machine = mixed();
+    let done = on(&machine, &["/home"]);
+    let text = &done.succeeds().stdout;
+    for line in [
+        "✗ dm-0 (luks)  dm-crypt, 1.0 GiB: dm-crypt passes none on without allow_discards",
+        "      ↓ nvme0n1p3  partition",
+        "= discards stop at dm-1",
+        "WARNING luks-blocks  dm-0",
+        "do: cryptsetup refresh --allow-discards --persistent luks",
+    ] {
+        assert!(text.contains(line), "{line:?} missing in:\n{text}");
+    }
+    assert!(!text.contains("/array"), "{text}");
+    let mut ascii = trimbench();
+    ascii
+        .env("LC_ALL", "C")
+        .args(["inspect", "--sysroot"])
+        .arg(machine.root())
+        .arg("/home");
+    let text = run(ascii).succeeds().stdout.clone();
+    assert!(text.is_ascii() && text.contains("x dm-0 (luks)"), "{text}");
+}
+
+#[test]
+fn all_of_a_machine_as_json_conforms_to_the_schema() {
+    let machine = mixed();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.json");
+    let done = on(&machine, &["--all", "--json", file.to_str().unwrap()]);
+    assert!(
+        done.succeeds().stdout.contains("raid5-off"),
+        "{}",
+        done.text()
+    );
+    let value = conforms(&std::fs::read_to_string(&file).unwrap());
+    let ids: Vec<&str> = value["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["id"].as_str().unwrap())
+        .collect();
+    for id in [
+        "luks-blocks",
+        "raid5-off",
+        "btrfs-sync",
+        "trim-unqueued",
+        "option-inert",
+    ] {
+        assert!(ids.contains(&id), "{id} missing in {ids:?}");
+    }
+    assert_eq!(value["drives"].as_array().unwrap().len(), 2);
+    // This machine, whatever it is.
+    conforms(&inspect(&["--all", "--json", "-"]).succeeds().stdout);
+}
+
+#[test]
+fn verbose_prints_what_drives_report() {
+    let done = on(&mixed(), &["/sata", "--verbose"]);
+    let text = &done.succeeds().stdout;
+    for part in [
+        "trimmed sectors read (word 69)     zeros",
+        "alone: Linux forbids",
+        "(rw,discard)",
+    ] {
+        assert!(text.contains(part), "{part:?} missing in:\n{text}");
+    }
+}
+
+#[test]
+fn fail_on_a_severity_gives_its_exit_code() {
+    let machine = mixed();
+    for (severity, code) in [("note", 3), ("warning", 3), ("critical", 0)] {
+        let done = on(&machine, &["/", "--fail-on", severity]);
+        assert_eq!(done.code(), Some(code), "{severity}: {}", done.text());
+    }
+}
+
+#[test]
+fn a_profile_predicts_the_stall() {
+    let machine = mixed();
+    let done = on(&machine, &["/sata", "--profile", "870-evo"]);
+    let text = &done.succeeds().stdout;
+    assert!(
+        text.contains("predicted-stall") && text.contains("100 discards of 1.0 GiB"),
+        "{text}"
+    );
+    on(&machine, &["/", "--profile", "nosuch"]).fails_with(2, &["there is no profile"]);
+}
+
+#[test]
+fn what_is_missing_is_no_failure_but_a_path_is() {
+    let nothing = tempfile::tempdir().unwrap();
+    let root = nothing.path().to_str().unwrap();
+    for place in ["--all", "/data"] {
+        let done = inspect(&["--sysroot", root, place]);
+        let text = &done.succeeds().stdout;
+        assert!(
+            text.contains("Not found out") && text.contains("/sys is not there"),
+            "{text}"
+        );
+    }
+    inspect(&["/no/such/place"]).fails_with(1, &["/no/such/place", "name a path"]);
+    inspect(&["/", "--all"]).fails_with(2, &["cannot be used with"]);
+    for place in ["/proc", "/dev/shm", "/dev/null"] {
+        inspect(&[place]).succeeds();
+    }
+}
+
+#[test]
+fn without_root_it_shows_what_it_can() {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let path = folder.path();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(path, mode).unwrap();
+    let program = copied_to(path);
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(program);
+    command.args(["inspect", "/", "--json", "-"]);
+    let value = conforms(&run(command).succeeds().stdout);
+    assert!(
+        !value["stacks"][0]["layers"].as_array().unwrap().is_empty(),
+        "{value:#}"
+    );
+}
+
+#[test]
+fn a_file_system_on_a_loop_device() {
+    let fs = LoopFs::new(Fs::Btrfs, "discard", SMALL, On::Disk);
+    let at = fs.path().to_str().unwrap();
+    let text = inspect(&[at]).succeeds().stdout.clone();
+    assert!(
+        text.contains("≈ loop") && text.contains("makes holes in"),
+        "{text}"
+    );
+    assert!(text.contains("WARNING btrfs-sync"), "{text}");
+}
