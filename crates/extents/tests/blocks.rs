@@ -64,17 +64,19 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A range near the others' ends, in a few blocks that fill up and empty again.
+/// A short range among blocks at a chunk's end, so many that edges become bits; or a long one that
+/// fills or empties them.
 fn crowded() -> impl Strategy<Value = Step> {
-    let range = || {
-        (0..400_u64, 1..6_u64).prop_map(|(at, length)| {
-            let start = (1 << 14) - 200 + at;
-            start..start + length
-        })
+    let end = 1 << 14;
+    let range = move |most: u64| {
+        (0..1200_u64, 1..most)
+            .prop_map(move |(at, length)| end - 1100 + at..end - 1100 + at + length)
     };
     prop_oneof![
-        5 => range().prop_map(Step::Insert),
-        4 => range().prop_map(Step::Remove),
+        30 => range(2).prop_map(Step::Insert),
+        10 => range(3).prop_map(Step::Remove),
+        1 => range(400).prop_map(Step::Insert),
+        1 => range(600).prop_map(Step::Remove),
         1 => Just(Step::PopLongest),
     ]
 }
@@ -157,7 +159,7 @@ proptest! {
 
     #[test]
     fn a_chunk_changes_its_form_and_keeps_its_runs(
-        steps in prop::collection::vec(crowded(), 200..500),
+        steps in prop::collection::vec(crowded(), 500..1500),
     ) {
         let (mut set, mut model) = (BlockSet::new(), Extents::new());
         for step in steps {

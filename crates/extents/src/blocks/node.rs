@@ -232,7 +232,6 @@ impl Node {
             true => (self.some, self.full) = (self.some | children, self.full | children),
             false => (self.some, self.full) = (self.some & !children, self.full & !children),
         }
-        self.changed |= children;
         blocks
     }
 
