@@ -51,6 +51,7 @@ fn main() {
         },
         privileged: true,
         card: None,
+        proof: None,
     };
     let mut times: Vec<f64> = (0..ROUNDS)
         .map(|_| {

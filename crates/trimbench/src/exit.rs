@@ -71,6 +71,9 @@ pub(crate) enum Error {
     /// A place that can't be inspected.
     #[error(transparent)]
     Inspect(#[from] diagnose::inspect::InspectError),
+    /// A probe that showed nothing.
+    #[error(transparent)]
+    Prove(#[from] diagnose::inspect::prove::ProveError),
     /// A file that can't be used as a record.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -122,7 +125,10 @@ impl Error {
         match self {
             Error::Bench(error) if !error.is_usage() => Exit::Failed,
             Error::Lab(error) if !error.is_usage() => Exit::Failed,
-            Error::OutputWrite { .. } | Error::Unqualified(_) | Error::Inspect(_) => Exit::Failed,
+            Error::OutputWrite { .. }
+            | Error::Unqualified(_)
+            | Error::Inspect(_)
+            | Error::Prove(_) => Exit::Failed,
             Error::Fit(_) | Error::Card(_) | Error::Reclaim(_) | Error::Setting(_) => Exit::Failed,
             Error::Bench(_)
             | Error::Lab(_)

@@ -73,6 +73,7 @@ pub(super) fn gather(
         policy: Policy::of(sys, &mounts, options.now),
         stacks,
         drives,
+        proof: None,
         findings: Vec::new(),
         missing,
     })

@@ -7,6 +7,7 @@
 pub mod findings;
 mod gather;
 pub mod policy;
+pub mod prove;
 pub mod text;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use storage::stack::Stack;
 
 pub use findings::{Finding, Severity};
 pub use policy::{Now, Policy};
+pub use prove::{Proof, prove};
 
 /// The schema that every inspection names.
 pub const SCHEMA: &str = "trimbench.inspect/1";
@@ -45,6 +47,8 @@ pub struct Options {
     pub privileged: bool,
     /// The drive's card, for what it will cost.
     pub card: Option<Card>,
+    /// The result of a proof, for its findings.
+    pub proof: Option<Proof>,
 }
 
 /// All that was found out.
@@ -62,6 +66,8 @@ pub struct Inspection {
     pub drives: Vec<Drive>,
     /// The programs that trim beside the file systems.
     pub policy: Policy,
+    /// The result of a proof; `None` without one.
+    pub proof: Option<Proof>,
     /// The findings, the gravest first.
     pub findings: Vec<Finding>,
     /// Facts that could not be found out.
@@ -118,6 +124,7 @@ pub fn inspect(
     options: &Options,
 ) -> Result<Inspection, InspectError> {
     let mut found = gather::gather(sys, asked, options)?;
+    found.proof.clone_from(&options.proof);
     found.findings = findings::find(&found, options.card.as_ref());
     Ok(found)
 }

@@ -10,7 +10,7 @@ use units::names::{harmless, shown};
 use units::{bytes, minutes};
 
 use super::policy::Trimmer;
-use super::{Finding, Inspection, Severity};
+use super::{Finding, Inspection, Proof, Severity};
 
 /// How the text is to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,9 @@ pub fn page(found: &Inspection, look: Look) -> String {
         }
     } else {
         drive::brief(&mut out, &found.drives);
+    }
+    if let Some(proof) = &found.proof {
+        proven(&mut out, proof, look);
     }
     policy(&mut out, found);
     findings(&mut out, &found.findings, look);
@@ -132,6 +135,53 @@ fn layer(
     for below in one.below.iter().filter_map(|name| stack.layer(name)) {
         layer(out, found, stack, below, depth + 1, drawn, look);
     }
+}
+
+/// A proof: what each layer counted, and what the blocks read as.
+fn proven(out: &mut String, proof: &Proof, look: Look) {
+    let how = match proof.fitrim {
+        true => "freed and trimmed",
+        false => "freed",
+    };
+    let probe = bytes(proof.probe_bytes);
+    let _ = writeln!(
+        out,
+        "Proof: {probe} written to {}, {how}",
+        shown(&proof.path)
+    );
+    for layer in &proof.layers {
+        let _ = match layer.bytes {
+            Some(n) => writeln!(
+                out,
+                "  {}: {} discarded in {}",
+                layer.name,
+                bytes(n),
+                units::counted(layer.commands, "command")
+            ),
+            None => writeln!(out, "  {}: counts no discards", layer.name),
+        };
+    }
+    let _ = match (&proof.raw, &proof.raw_missing) {
+        (Some(raw), _) => writeln!(
+            out,
+            "  its blocks now: {} unchanged, {} zeros, {} other",
+            bytes(raw.unchanged_bytes),
+            bytes(raw.zero_bytes),
+            bytes(raw.other_bytes)
+        ),
+        (None, why) => writeln!(
+            out,
+            "  its blocks were not read: {}",
+            why.as_deref().unwrap_or("")
+        ),
+    };
+    wrap(
+        out,
+        "  ",
+        &format!("= {}", harmless(&proof.summary)),
+        look.width,
+    );
+    out.push('\n');
 }
 
 /// Limits in words.

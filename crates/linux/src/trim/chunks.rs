@@ -24,9 +24,30 @@ const CHUNK_ITEM: u32 = 228;
 #[repr(C, align(8))]
 struct Arguments([u8; ARGUMENTS]);
 
+/// `BTRFS_BLOCK_GROUP_DUP`: two copies on one device.
+const DUP: u64 = 1 << 5;
+
+/// A chunk: where a part of the logical address space lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its logical addresses.
+    pub logical: Range<u64>,
+    /// The offset of its first copy on its device, in bytes, if the whole of it lies on one.
+    pub physical: Option<u64>,
+}
+
 /// The logical ranges of all chunks, ascending.
 pub fn chunks(directory: &File) -> io::Result<Vec<Range<u64>>> {
-    let mut found = Vec::new();
+    let placed = placed_chunks(directory)?.into_iter();
+    Ok(placed.map(|chunk| chunk.logical).collect())
+}
+
+/// All chunks, ascending, with their places.
+///
+/// # Errors
+/// The kernel's error: it needs root, and btrfs.
+pub fn placed_chunks(directory: &File) -> io::Result<Vec<Chunk>> {
+    let mut found: Vec<Chunk> = Vec::new();
     let mut from = 0;
     loop {
         let mut arguments = Arguments(key(from));
@@ -39,7 +60,9 @@ pub fn chunks(directory: &File) -> io::Result<Vec<Range<u64>>> {
         let before = found.len();
         items(&arguments.0, &mut found);
         match found.last() {
-            Some(last) if found.len() > before && last.end > from => from = last.end,
+            Some(last) if found.len() > before && last.logical.end > from => {
+                from = last.logical.end
+            }
             _ => return Ok(found),
         }
     }
@@ -68,12 +91,18 @@ fn key(from: u64) -> [u8; ARGUMENTS] {
 }
 
 /// The chunks in the answer: `nr_items` of the key is their number.
-fn items(bytes: &[u8; ARGUMENTS], found: &mut Vec<Range<u64>>) {
+fn items(bytes: &[u8; ARGUMENTS], found: &mut Vec<Chunk>) {
     let long = |at: usize| -> Option<u64> {
         Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
     };
     let short = |at: usize| -> Option<u32> {
         Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+    };
+    let stripes = |item: usize| -> Option<u16> {
+        let place = item + 44;
+        Some(u16::from_le_bytes(
+            bytes.get(place..place + 2)?.try_into().ok()?,
+        ))
     };
     let count = short(64).unwrap_or(0);
     let mut at = KEY;
@@ -87,7 +116,12 @@ fn items(bytes: &[u8; ARGUMENTS], found: &mut Vec<Range<u64>>) {
         if kind == CHUNK_ITEM
             && let Some(bytes) = long(at + HEADER).map(u64::from_le)
         {
-            found.push(logical..logical.saturating_add(bytes));
+            let one = stripes(at + HEADER) == Some(1)
+                || long(at + HEADER + 24).is_some_and(|kind| u64::from_le(kind) & DUP != 0);
+            found.push(Chunk {
+                logical: logical..logical.saturating_add(bytes),
+                physical: long(at + HEADER + 56).map(u64::from_le).filter(|_| one),
+            });
         }
         at += HEADER + length as usize;
     }
@@ -108,11 +142,19 @@ mod tests {
             put(at + 24, &CHUNK_ITEM.to_ne_bytes());
             put(at + 28, &80u32.to_ne_bytes());
             put(at + HEADER, &(8u64 << 20).to_le_bytes());
+            put(at + HEADER + 56, &(3u64 << 20).to_le_bytes());
         }
+        // The first has one stripe, the second two on different devices.
+        put(KEY + HEADER + 44, &1u16.to_le_bytes());
+        put(KEY + HEADER + 80 + HEADER + 44, &2u16.to_le_bytes());
         let mut found = Vec::new();
         items(&bytes, &mut found);
-        let expected = [1 << 20..9 << 20, 1 << 30..(1 << 30) + (8 << 20)];
-        assert_eq!(found, expected);
+        let chunk = |logical, physical| Chunk { logical, physical };
+        let second = 1 << 30..(1 << 30) + (8 << 20);
+        assert_eq!(
+            found,
+            [chunk(1 << 20..9 << 20, Some(3 << 20)), chunk(second, None)]
+        );
         let mut nonsense = [0xff; ARGUMENTS];
         found.clear();
         items(&nonsense, &mut found);

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-pub use chunks::chunks;
+pub use chunks::{Chunk, chunks, placed_chunks};
 pub use free::FreeSpace;
 pub use groups::{Ahead, Groups};
 

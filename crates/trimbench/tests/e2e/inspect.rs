@@ -20,8 +20,9 @@ fn on(machine: &Machine, arguments: &[&str]) -> Done {
     inspect(&[&["--sysroot", root], arguments].concat())
 }
 
+/// Asserts that an inspection has the form that its schema promises.
 #[track_caller]
-fn conforms(text: &str) -> Value {
+pub fn conforms(text: &str) -> Value {
     let schema: Value =
         serde_json::from_str(include_str!("../../../diagnose/schema/inspect-1.json")).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();

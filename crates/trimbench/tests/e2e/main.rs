@@ -26,6 +26,7 @@ mod hostile_names;
 mod import;
 mod import_devices;
 mod inspect;
+mod inspect_prove;
 mod interrupted;
 mod killed;
 mod lab;

@@ -186,7 +186,9 @@ fn lowered(layer: &Layer) -> Option<Finding> {
     // The kernel takes whole granules, and no more than 4 GiB.
     let most = linux::limit::most(limits.max_hw_bytes, limits.granularity_bytes);
     let lowered = limits.max_bytes > 0 && limits.max_bytes < most;
-    (lowered && layer.kind != LayerKind::Partition).then(|| {
+    // A simulated drive has its profile's limit.
+    let own = !matches!(layer.kind, LayerKind::Partition | LayerKind::Simulated);
+    (lowered && own).then(|| {
         let file = queue(&layer.name, "discard_max_bytes");
         Finding::new(
             "max-lowered",

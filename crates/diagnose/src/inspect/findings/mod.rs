@@ -6,6 +6,7 @@ mod drives;
 mod file_systems;
 mod layers;
 mod predicted;
+mod proven;
 mod trimmers;
 
 use serde::Serialize;
@@ -99,8 +100,9 @@ impl Finding {
 }
 
 /// Every rule with its severity.
-pub const RULES: [(&str, Severity); 24] = [
+pub const RULES: [(&str, Severity); 26] = [
     ("btrfs-sync", Severity::Warning),
+    ("claims-but-ignores", Severity::Critical),
     ("disabled-at-runtime", Severity::Warning),
     ("fat-in-caller", Severity::Warning),
     ("firmware-wedges", Severity::Critical),
@@ -122,6 +124,7 @@ pub const RULES: [(&str, Severity); 24] = [
     ("timer-misses-mount", Severity::Warning),
     ("trim-capped", Severity::Note),
     ("trim-unqueued", Severity::Note),
+    ("trims-too-much", Severity::Critical),
     ("usb-lbpme", Severity::Warning),
     ("vdo-flood", Severity::Warning),
 ];
@@ -138,6 +141,12 @@ pub(super) fn find(facts: &Inspection, card: Option<&Card>) -> Vec<Finding> {
         found.extend(drives::of(drive));
     }
     found.extend(trimmers::of(facts));
+    found.extend(
+        facts
+            .proof
+            .as_ref()
+            .and_then(|proof| proven::of(facts, proof)),
+    );
     // A layer that several stacks share is reported once.
     let mut once: Vec<Finding> = Vec::new();
     for finding in found {

@@ -3,12 +3,17 @@
 use linux::SysRoot;
 use testkit::Machine;
 
-use super::super::{Asked, Inspection, Now, Options, inspect};
+use super::super::prove::{Outcome, Raw};
+use super::super::{Asked, Inspection, Now, Options, Proof, inspect};
 use super::*;
 
 const GIB: u64 = 1 << 30;
 
 fn inspected(machine: &Machine, card: Option<Card>) -> Inspection {
+    proven(machine, card, None)
+}
+
+fn proven(machine: &Machine, card: Option<Card>, proof: Option<Proof>) -> Inspection {
     let options = Options {
         now: Now {
             unix_s: 1_795_485_600,
@@ -16,6 +21,7 @@ fn inspected(machine: &Machine, card: Option<Card>) -> Inspection {
         },
         privileged: true,
         card,
+        proof,
     };
     inspect(&SysRoot::at(machine.root()), &Asked::All, &options).unwrap()
 }
@@ -417,6 +423,30 @@ fn a_stall_is_predicted_from_a_card() {
     );
     assert_eq!(with(&machine, "ideal"), None);
     assert_eq!(with(&nvme("ext4", "rw"), "samsung-870-evo-2tb"), None);
+}
+
+#[test]
+fn a_proof_that_found_something() {
+    let machine = nvme("ext4", "rw,discard");
+    let ids = |result: Outcome| {
+        let proof = Proof {
+            path: "/".to_owned(),
+            probe_bytes: 64 << 20,
+            fitrim: false,
+            layers: Vec::new(),
+            raw: Some(Raw::default()),
+            raw_missing: None,
+            result,
+            stops_at: None,
+            summary: "what came of it".to_owned(),
+            seconds: 0.5,
+        };
+        let found = proven(&machine, None, Some(proof)).findings;
+        found.iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(Outcome::Ignored), ["claims-but-ignores"]);
+    assert_eq!(ids(Outcome::TooMuch), ["trims-too-much"]);
+    assert_eq!(ids(Outcome::Arrives), [""; 0]);
 }
 
 #[test]

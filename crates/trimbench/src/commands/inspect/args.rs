@@ -14,9 +14,10 @@ Examples:
                                           the whole machine, for a check in CI
   trimbench inspect --all --json all.json the same as JSON
   trimbench inspect / --profile 870-evo   what deleting there will cost
+  trimbench inspect --prove /data         whether TRIM arrives, by trying
 
-It only reads. Without root it shows what the kernel lets it see, and lists what
-is missing.
+It only reads, but for --prove. Without root it shows what the kernel lets it
+see, and lists what is missing.
 
 Exit codes: 0 done, 1 the path does not exist, 2 usage, 3 a finding is at least
 as grave as --fail-on says.";
@@ -35,6 +36,10 @@ pub struct InspectArgs {
     /// Every mounted file system on block devices, and drives without one
     #[arg(short, long)]
     pub all: bool,
+    /// Prove whether TRIM arrives: write 66 MiB to the directory PATH, delete them, count the
+    /// discards at each layer and, as root, read the probe's blocks from the device
+    #[arg(long, conflicts_with_all = ["all", "sysroot"])]
+    pub prove: bool,
     /// Print every figure, also all that the drives say of themselves
     #[arg(short, long)]
     pub verbose: bool,

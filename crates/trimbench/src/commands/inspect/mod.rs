@@ -5,14 +5,16 @@ pub(crate) mod args;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use diagnose::inspect::prove::ProveError;
 use diagnose::inspect::text::{self, Look};
-use diagnose::inspect::{Asked, Inspection, Now, Options, inspect};
+use diagnose::inspect::{Asked, Inspection, Now, Options, Proof, inspect, prove};
 use linux::SysRoot;
 
 use crate::commands::inspect::args::InspectArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::Output;
+use crate::signals;
 
 /// Carries out the command.
 pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
@@ -30,7 +32,14 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
         .filter(|path| *path != Path::new("-"))
         .map(Output::open)
         .transpose()?;
-    let found = inspect(&sys, &asked, &options(args)?)?;
+    let mut options = options(args)?;
+    if args.prove {
+        match proof(args)? {
+            Some(proof) => options.proof = Some(proof),
+            None => return Ok(Exit::Interrupted),
+        }
+    }
+    let found = inspect(&sys, &asked, &options)?;
     if args.json.is_some() && file.is_none() {
         Stream::Out.print(&format!("{:#}\n", json(&found)));
     } else {
@@ -58,12 +67,30 @@ fn options(args: &InspectArgs) -> Result<Options, Error> {
             offset_s: linux::clock::local_offset_s(unix_s),
         },
         privileged: rustix::process::geteuid().is_root(),
+        proof: None,
         card: args
             .profile
             .as_deref()
             .map(crate::card::named)
             .transpose()?,
     })
+}
+
+/// The result of a proof; `None` if a signal stopped it.
+fn proof(args: &InspectArgs) -> Result<Option<Proof>, Error> {
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let terminal = Stream::Err.is_terminal();
+    let proven = prove(&args.path, &stop, &mut |doing| {
+        if terminal {
+            Stream::Err.print(&format!("trimbench inspect: {doing}\n"));
+        }
+    });
+    match proven {
+        Ok(proof) => Ok(Some(proof)),
+        Err(ProveError::Interrupted) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn look(args: &InspectArgs) -> Look {

@@ -1,0 +1,94 @@
+//! Conclusions from made-up counts; the real thing is tested end to end.
+
+use super::outcome::conclude;
+use super::*;
+
+fn layer(name: &str, below: &[&str], top: bool, share: Option<f64>) -> Counted {
+    Counted {
+        name: name.to_owned(),
+        below: below.iter().map(|one| (*one).to_owned()).collect(),
+        top,
+        bytes: share.map(|share| (share * PROBE_BYTES as f64) as u64),
+        commands: 1,
+        share: share.unwrap_or(0.0),
+    }
+}
+
+fn raw(unchanged: u64, zero: u64, other: u64) -> Raw {
+    Raw {
+        unchanged_bytes: unchanged,
+        zero_bytes: zero,
+        other_bytes: other,
+    }
+}
+
+#[test]
+fn one_drive() {
+    let all = [
+        layer("sda1", &["sda"], true, Some(1.0)),
+        layer("sda", &[], false, Some(1.02)),
+    ];
+    let of = |raw: Option<Raw>| conclude(&all, raw.as_ref(), true).0;
+    assert_eq!(of(Some(raw(0, 100, 0))), Outcome::Arrives);
+    assert_eq!(of(Some(raw(5, 50, 45))), Outcome::Arrives);
+    assert_eq!(of(Some(raw(100, 0, 0))), Outcome::Ignored);
+    assert_eq!(of(Some(raw(60, 40, 0))), Outcome::Counted);
+    assert_eq!(of(None), Outcome::Counted);
+    assert_eq!(conclude(&all, None, false).0, Outcome::TooMuch);
+}
+
+#[test]
+fn discards_that_were_not_sent_or_stopped() {
+    let none = [layer("vda", &[], true, Some(0.01))];
+    assert_eq!(
+        conclude(&none, Some(&raw(1, 0, 0)), true),
+        (Outcome::NotSent, None)
+    );
+    let stop = [
+        layer("dm-1", &["dm-0"], true, Some(1.0)),
+        layer("dm-0", &["sda"], false, Some(0.9)),
+        layer("sda", &[], false, Some(0.0)),
+    ];
+    assert_eq!(
+        conclude(&stop, None, true),
+        (Outcome::Stops, Some("dm-0".to_owned()))
+    );
+    assert_eq!(conclude(&[], None, true).0, Outcome::NotSent);
+}
+
+#[test]
+fn an_array_that_counts_nothing_itself() {
+    let members = |share: f64| {
+        [
+            layer("md0", &["sda", "sdb"], true, None),
+            layer("sda", &[], false, Some(share)),
+            layer("sdb", &[], false, Some(share)),
+        ]
+    };
+    assert_eq!(
+        conclude(&members(1.0), Some(&raw(0, 9, 0)), true).0,
+        Outcome::Arrives
+    );
+    assert_eq!(
+        conclude(&members(0.0), Some(&raw(9, 0, 0)), true).0,
+        Outcome::NotSent
+    );
+}
+
+#[test]
+fn unchanged_blocks_break_no_promise_that_was_not_made() {
+    use storage::drive::ReadsAs;
+    assert!(breaks_promise(Some(ReadsAs::Zeros)) && breaks_promise(None));
+    assert!(!breaks_promise(Some(ReadsAs::Anything)));
+}
+
+#[test]
+fn blocks_are_compared_one_by_one() {
+    let written: Vec<u8> = (0..3 * 4096).map(|i| (i % 251) as u8 + 1).collect();
+    let mut read = written.clone();
+    read[4096..8192].fill(0);
+    read[8192] ^= 1;
+    let mut found = Raw::default();
+    found.add(&written, &read);
+    assert_eq!(found, raw(4096, 4096, 4096));
+}

@@ -1,0 +1,186 @@
+//! `trimbench inspect --prove`: on drives that act on TRIM, ignore it, or do too much.
+
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::gate::{beside, lacks};
+use crate::common::loop_fs::names;
+use crate::common::run::{copied_to, run, start, trimbench};
+use crate::inspect::conforms;
+use crate::lab_drive::{NEEDS, OwnLab};
+
+/// A proof in a directory, as JSON.
+#[track_caller]
+fn proven(lab: &OwnLab, place: &Path) -> Value {
+    let mut command = trimbench();
+    command
+        .args(["inspect", "--json", "-", "--prove"])
+        .arg(place);
+    conforms(&run(lab.in_here(command)).succeeds().stdout)
+}
+
+/// A drive with a file system and a fault: the result, and the findings.
+#[track_caller]
+fn on_drive(profile: &str, fs: &str, options: &str, fault: &str) -> (String, Vec<String>) {
+    let lab = OwnLab::new();
+    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mount = lab.mount();
+    let at = mount.to_str().unwrap();
+    let up = [
+        "--profile",
+        profile,
+        "--size",
+        "3G",
+        "--fs",
+        fs,
+        "--mount",
+        at,
+        "-o",
+        options,
+    ];
+    lab.up(&name, &up);
+    if !fault.is_empty() {
+        let words: Vec<&str> = fault.split(' ').collect();
+        lab.lab(&[&["fault", &name], &words[..]].concat())
+            .succeeds();
+    }
+    let value = proven(&lab, &mount);
+    let findings = value["findings"].as_array().unwrap().iter();
+    let ids = findings
+        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect();
+    let left = names(&mount);
+    assert!(left.iter().all(|one| one == "lost+found"), "{left:?}");
+    (value["proof"]["result"].as_str().unwrap().to_owned(), ids)
+}
+
+#[test]
+fn a_drive_that_acts_on_trim_is_proven_to() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    for (fs, options) in [
+        ("ext4", "discard"),
+        ("xfs", "discard"),
+        ("btrfs", "discard"),
+        ("ext4", "nodiscard"),
+        ("btrfs", "nodiscard"),
+    ] {
+        let (result, ids) = on_drive("ideal", fs, options, "");
+        assert_eq!(result, "arrives", "{fs} {options}");
+        assert!(!ids.contains(&"claims-but-ignores".to_owned()), "{ids:?}");
+    }
+}
+
+#[test]
+fn a_drive_that_ignores_trim_is_found_out() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    for fs in ["ext4", "xfs", "btrfs"] {
+        let (result, ids) = on_drive("ideal", fs, "discard", "discard nothing");
+        assert_eq!(result, "ignored", "{fs}");
+        assert_eq!(ids[0], "claims-but-ignores", "{ids:?}");
+    }
+}
+
+#[test]
+fn a_drive_that_trims_too_much_is_found_out() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let (result, ids) = on_drive("ideal", "ext4", "discard", "discard neighbour 4k");
+    assert_eq!(
+        (result.as_str(), ids[0].as_str()),
+        ("too-much", "trims-too-much")
+    );
+}
+
+#[test]
+fn a_drive_without_trim_gets_none() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    assert_eq!(on_drive("no-trim", "xfs", "discard", "").0, "not-sent");
+}
+
+#[test]
+fn a_place_that_can_prove_nothing_is_refused() {
+    let refused = |place: &str, words: &[&str]| {
+        let mut command = trimbench();
+        command.args(["inspect", "--prove", place]);
+        run(command).fails_with(1, words);
+    };
+    refused("/dev/null", &["/dev/null", "name a directory"]);
+    refused("/dev/shm", &["tmpfs", "name another directory"]);
+    refused("/no/such", &["/no/such"]);
+    let mut command = trimbench();
+    command.args(["inspect", "--prove", "--all"]);
+    run(command).fails_with(2, &["cannot be used with"]);
+}
+
+#[test]
+fn without_root_discards_are_counted_and_no_block_is_read() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), mode).unwrap();
+    let program = copied_to(folder.path());
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(program);
+    command
+        .args(["inspect", "--json", "-", "--prove"])
+        .arg(folder.path());
+    let done = run(command);
+    if done.code() == Some(1) {
+        // A mount without discard can't be trimmed by it.
+        done.fails_with(1, &["run as root"]);
+        return;
+    }
+    let value = conforms(&done.succeeds().stdout);
+    assert_eq!(value["proof"]["raw"], Value::Null, "{value:#}");
+    assert!(
+        value["proof"]["raw_missing"]
+            .as_str()
+            .unwrap()
+            .contains("root"),
+        "{value:#}"
+    );
+}
+
+#[test]
+fn an_interrupted_proof_leaves_nothing() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mount = lab.mount();
+    let at = mount.to_str().unwrap();
+    // Its discards come two minutes later, so that there is time.
+    let options = ["--fs", "btrfs", "--mount", at, "-o", "discard=async"];
+    lab.up(
+        &name,
+        &[&["--profile", "ideal", "--size", "3G"], &options[..]].concat(),
+    );
+    let mut command = trimbench();
+    command.args(["inspect", "--prove"]).arg(&mount);
+    let mut running = start(lab.in_here(command));
+    running.until("the probe", || {
+        names(&mount)
+            .iter()
+            .any(|one| one.starts_with(".trimbench-"))
+    });
+    running.signal(Signal::INT);
+    assert_eq!(running.wait().code(), Some(130));
+    assert!(names(&mount).is_empty());
+}
