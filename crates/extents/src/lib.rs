@@ -7,6 +7,9 @@
 //! ranges. Both are pure: no system call, no clock, no unit of their own
 //! (bytes, sectors or blocks, whatever the caller counts in).
 //!
+//! [`DiscardQueue`] puts a volume's freed blocks in order for its drive, and lets
+//! an allocation cancel what waits.
+//!
 //! Ranges are half-open (`start..end`), so the last address that can be held is
 //! `u64::MAX - 1`. A range whose end isn't above its start is empty, and every
 //! operation takes it as such.
@@ -28,9 +31,11 @@ use std::ops::Range;
 
 mod blocks;
 mod iter;
+mod queue;
 
 pub use blocks::{BlockSet, BlocksWithin};
 pub use iter::{Gaps, Iter, Within};
+pub use queue::{Command, CommandLimits, DiscardQueue, InFlight, Order, Short};
 
 /// A set of addresses, held as ordered, disjoint ranges that don't touch.
 ///
