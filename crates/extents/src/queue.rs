@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::BlockSet;
 
-/// What a drive takes in one command, and what isn't worth one.
+/// The limits of a drive's commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandLimits {
     /// Ranges in a command; at least 1. One block of an ATA payload has 64, an NVMe command 256.
@@ -25,7 +25,7 @@ pub enum Order {
     Address,
 }
 
-/// What becomes of ranges that are too short for a command.
+/// The fate of ranges that are too short for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Short {
     /// They are forgotten, and the drive never hears of them.
@@ -163,7 +163,7 @@ impl DiscardQueue {
         ranges
     }
 
-    /// Notes that a command failed: its blocks may be allocated, and wait to be discarded again.
+    /// Notes that a command failed: its blocks may be allocated, and wait for another command.
     pub fn fail(&mut self, id: u64) -> Vec<Range<u64>> {
         let ranges = self.complete(id);
         self.pending.insert_all(&ranges);
