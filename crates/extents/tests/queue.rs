@@ -231,12 +231,10 @@ fn an_elevator_goes_one_way_and_skips_short_ranges() {
         assert_eq!(send(&mut queue), Some(70..80));
         assert_eq!(send(&mut queue), Some(80..85));
         assert_eq!(send(&mut queue), Some(6..14));
-        let short_ones: &[_] = match short {
-            Short::Wait => &[0..3, 20..22, 63..65],
-            // This one wasn't passed yet.
-            Short::Drop => &[20..22],
-        };
-        assert!(queue.pending().iter().eq(short_ones.iter().cloned()));
+        // Dropped are those that it has passed.
+        let left = [0..3, 20..22, 63..65].into_iter();
+        let left = left.filter(|range| short == Short::Wait || range.start == 20);
+        assert!(queue.pending().iter().eq(left));
         assert_eq!(send(&mut queue), None);
         assert_eq!(queue.pending().is_empty(), short == Short::Drop);
     }
