@@ -52,6 +52,7 @@ fn main() {
         privileged: true,
         card: None,
         proof: None,
+        if_deleted: Vec::new(),
     };
     let mut times: Vec<f64> = (0..ROUNDS)
         .map(|_| {

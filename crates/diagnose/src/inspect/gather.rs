@@ -74,6 +74,7 @@ pub(super) fn gather(
         stacks,
         drives,
         proof: None,
+        if_deleted: None,
         findings: Vec::new(),
         missing,
     })

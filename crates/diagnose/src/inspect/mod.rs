@@ -16,6 +16,8 @@ use linux::SysRoot;
 use serde::Serialize;
 use ssd::Card;
 use storage::TargetError;
+
+use crate::forecast::{self, DeletionError, Forecast};
 use storage::drive::Drive;
 use storage::stack::Stack;
 
@@ -49,6 +51,8 @@ pub struct Options {
     pub card: Option<Card>,
     /// The result of a proof, for its findings.
     pub proof: Option<Proof>,
+    /// Files and directories whose deletion to forecast.
+    pub if_deleted: Vec<PathBuf>,
 }
 
 /// All that was found out.
@@ -68,6 +72,8 @@ pub struct Inspection {
     pub policy: Policy,
     /// The result of a proof; `None` without one.
     pub proof: Option<Proof>,
+    /// The discards of a deletion that was asked about; `None` if none was.
+    pub if_deleted: Option<Forecast>,
     /// The findings, the gravest first.
     pub findings: Vec<Finding>,
     /// Facts that could not be found out.
@@ -86,6 +92,9 @@ pub struct Missing {
 /// Why nothing can be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
+    /// A deletion that can't be forecast.
+    #[error(transparent)]
+    Deletion(#[from] DeletionError),
     /// There is no such path.
     #[error(
         "cannot inspect {}: {source}; name a path, a mount or a block device",
@@ -125,6 +134,10 @@ pub fn inspect(
 ) -> Result<Inspection, InspectError> {
     let mut found = gather::gather(sys, asked, options)?;
     found.proof.clone_from(&options.proof);
+    if let (false, Some(stack)) = (options.if_deleted.is_empty(), found.stacks.first()) {
+        let card = options.card.as_ref();
+        found.if_deleted = Some(forecast::if_deleted(&options.if_deleted, stack, card)?);
+    }
     found.findings = findings::find(&found, options.card.as_ref());
     Ok(found)
 }

@@ -42,6 +42,18 @@ pub fn page(found: &Inspection, look: Look) -> String {
     if let Some(proof) = &found.proof {
         proven(&mut out, proof, look);
     }
+    if let Some(forecast) = &found.if_deleted {
+        let text = crate::forecast::sentence(forecast, "Deleting");
+        let sent = found.stacks.first().is_some_and(Stack::trims_online);
+        wrap(&mut out, "", &text, look.width);
+        if !sent {
+            out += "  (if it were mounted with discard; now it sends none)\n";
+        }
+        if forecast.time.is_none() {
+            out += "  --profile adds how long they keep the drive\n";
+        }
+        out.push('\n');
+    }
     policy(&mut out, found);
     findings(&mut out, &found.findings, look);
     if !found.missing.is_empty() {

@@ -219,3 +219,34 @@ fn a_file_system_on_a_loop_device() {
     );
     assert!(text.contains("WARNING btrfs-sync"), "{text}");
 }
+
+#[test]
+fn a_deletion_is_forecast_and_not_done() {
+    let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Disk);
+    let file = fs.path().join("old");
+    std::fs::write(&file, vec![7; 8 << 20]).unwrap();
+    std::fs::File::open(&file).unwrap().sync_all().unwrap();
+    let at = file.to_str().unwrap();
+    let done = inspect(&["--json", "-", "--profile", "870-evo", "--if-deleted", at]);
+    let value = conforms(&done.succeeds().stdout);
+    let forecast = &value["if_deleted"];
+    assert_eq!(forecast["bytes"], 8 << 20, "{forecast:#}");
+    assert!(forecast["commands"].as_u64().unwrap() >= 1);
+    assert!(forecast["time"]["stall_s"].as_f64().unwrap() > 0.0005);
+    let text = inspect(&["--if-deleted", at]).succeeds().stdout.clone();
+    assert!(
+        text.contains("Deleting 8.0 MiB: ") && text.contains("--profile adds"),
+        "{text}"
+    );
+    assert_eq!(file.metadata().unwrap().len(), 8 << 20);
+    inspect(&["--if-deleted", at, "/dev/null"]).fails_with(1, &["another file system"]);
+    inspect(&["--if-deleted", "/no/such"]).fails_with(1, &["/no/such"]);
+    let mut trim = trimbench();
+    trim.args(["fstrim", "--dry-run", "--profile", "870-evo"])
+        .arg(fs.path());
+    let text = run(trim).succeeds().stdout.clone();
+    assert!(
+        text.contains("at most ") && text.contains("a stall of"),
+        "{text}"
+    );
+}

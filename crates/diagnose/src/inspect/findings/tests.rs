@@ -22,6 +22,7 @@ fn proven(machine: &Machine, card: Option<Card>, proof: Option<Proof>) -> Inspec
         privileged: true,
         card,
         proof,
+        if_deleted: Vec::new(),
     };
     inspect(&SysRoot::at(machine.root()), &Asked::All, &options).unwrap()
 }

@@ -195,6 +195,20 @@ fn trim(
     }
 }
 
+/// The discards of a trim, in a sentence; `None` where the free extents are unknown.
+fn forecast(path: &Path, args: &FstrimArgs, card: Option<&Card>) -> Option<String> {
+    let sys = linux::SysRoot::host();
+    let found = storage::describe(path).ok()?;
+    let tables = linux::dm::tables(&sys).unwrap_or_default();
+    let stack = storage::stack::Stack::of(&sys, &found, &tables);
+    let end = args
+        .length
+        .map_or(u64::MAX, |length| args.offset.saturating_add(length));
+    let range = args.offset..end;
+    let forecast = diagnose::forecast::if_trimmed(path, range, args.minimum, &stack, card)?;
+    Some(diagnose::forecast::sentence(&forecast, "at most"))
+}
+
 fn trimmed(
     one: &Selected,
     args: &FstrimArgs,
@@ -211,6 +225,9 @@ fn trimmed(
     if args.dry_run {
         let text = format!("{}: {}\n", names::shown(&one.path), survey.intention()?);
         Stream::Out.print(&text);
+        if let Some(forecast) = forecast(&one.path, args, card) {
+            Stream::Out.print(&format!("  {forecast}\n"));
+        }
         return Ok(None);
     }
     let options = FreerOptions {

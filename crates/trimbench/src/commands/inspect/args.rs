@@ -16,6 +16,9 @@ Examples:
   trimbench inspect / --profile 870-evo   what deleting there will cost
   trimbench inspect --prove /data         whether TRIM arrives, by trying
 
+  trimbench inspect --if-deleted old.db --profile 870-evo
+                                          its discards, and the stall
+
 It only reads, but for --prove. Without root it shows what the kernel lets it
 see, and lists what is missing.
 
@@ -40,6 +43,10 @@ pub struct InspectArgs {
     /// discards at each layer and, as root, read the probe's blocks from the device
     #[arg(long, conflicts_with_all = ["all", "sysroot"])]
     pub prove: bool,
+    /// Forecast the discards of a deletion of these files and directories, which are all on one
+    /// file system; with --profile also how long they keep the drive. Deletes nothing
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["all", "sysroot", "path"])]
+    pub if_deleted: Vec<PathBuf>,
     /// Print every figure, also all that the drives say of themselves
     #[arg(short, long)]
     pub verbose: bool,

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
     };
     let asked = match args.all {
         true => Asked::All,
-        false => Asked::Path(args.path.clone()),
+        false => Asked::Path(args.if_deleted.first().unwrap_or(&args.path).clone()),
     };
     let file = args
         .json
@@ -68,6 +68,7 @@ fn options(args: &InspectArgs) -> Result<Options, Error> {
         },
         privileged: rustix::process::geteuid().is_root(),
         proof: None,
+        if_deleted: args.if_deleted.clone(),
         card: args
             .profile
             .as_deref()

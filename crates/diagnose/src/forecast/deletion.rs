@@ -1,0 +1,161 @@
+//! The discards of a deletion, from where the files lie.
+
+use std::collections::HashMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use linux::files::{self, Caching, FileError};
+use ssd::Card;
+use storage::stack::Stack;
+use units::names::shown;
+
+use super::{Cuts, Forecast, count};
+
+/// Why a deletion can't be forecast.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum DeletionError {
+    #[error(
+        "cannot examine {}: {source}; name files and directories that you may read",
+        shown(path)
+    )]
+    Path { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(
+        "{} is on another file system than {}; name paths of one",
+        shown(other),
+        shown(first)
+    )]
+    TwoSystems { first: PathBuf, other: PathBuf },
+}
+
+/// Forecasts the deletion of files and whole directories of the file system of a stack. A file
+/// with names elsewhere frees nothing, nor do extents that are shared with other files.
+///
+/// # Errors
+/// When a path can't be read or is on another file system than the first.
+pub fn if_deleted(
+    paths: &[PathBuf],
+    stack: &Stack,
+    card: Option<&Card>,
+) -> Result<Forecast, DeletionError> {
+    let Some(first) = paths.first() else {
+        return Ok(Forecast::default());
+    };
+    let device = metadata(first)?.dev();
+    let mut walk = Walk {
+        device,
+        seen: HashMap::new(),
+        files: Vec::new(),
+    };
+    for path in paths {
+        if metadata(path)?.dev() != device {
+            return Err(DeletionError::TwoSystems {
+                first: first.clone(),
+                other: path.clone(),
+            });
+        }
+        walk.add(path)?;
+    }
+    let fs = stack.file_system.as_ref();
+    let skips_unwritten = fs.is_some_and(|fs| fs.rules().skips_unwritten());
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for path in &walk.files {
+        let file = files::open_read(path, Caching::Buffered)?;
+        let extents = files::extents_within(&file, 0, u64::MAX)?;
+        let freed = extents.iter().filter(|extent| {
+            extent.on_disk && !extent.shared && !(extent.unwritten && skips_unwritten)
+        });
+        ranges.extend(freed.map(|extent| extent.physical..extent.physical + extent.length));
+    }
+    ranges.sort_by_key(|range| range.start);
+    let setting = fs.map(|fs| fs.sends).unwrap_or_default();
+    Ok(count(ranges, Cuts::of(stack, setting), card))
+}
+
+fn metadata(path: &Path) -> Result<Metadata, DeletionError> {
+    fs::symlink_metadata(path).map_err(|source| DeletionError::Path {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The regular files whose last names are among those deleted.
+struct Walk {
+    device: u64,
+    /// How many names of a file were met.
+    seen: HashMap<u64, u64>,
+    files: Vec<PathBuf>,
+}
+
+impl Walk {
+    fn add(&mut self, top: &Path) -> Result<(), DeletionError> {
+        let mut left = vec![top.to_owned()];
+        while let Some(path) = left.pop() {
+            let found = metadata(&path)?;
+            // What is mounted inside is not deleted.
+            if found.dev() != self.device {
+                continue;
+            }
+            if found.is_dir() {
+                let failed = |source| DeletionError::Path {
+                    path: path.clone(),
+                    source,
+                };
+                for entry in fs::read_dir(&path).map_err(failed)? {
+                    left.push(entry.map_err(failed)?.path());
+                }
+            } else if found.is_file() {
+                let seen = self.seen.entry(found.ino()).or_default();
+                *seen += 1;
+                if *seen == found.nlink() {
+                    self.files.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_once_its_last_name_is_deleted() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir(at("d")).unwrap();
+        fs::write(at("d/one"), [1; 9000]).unwrap();
+        fs::hard_link(at("d/one"), at("d/two")).unwrap();
+        fs::write(at("d/kept"), [1; 9000]).unwrap();
+        fs::hard_link(at("d/kept"), at("outside")).unwrap();
+        std::os::unix::fs::symlink("/", at("d/link")).unwrap();
+        let device = metadata(root.path()).unwrap().dev();
+        let mut walk = Walk {
+            device,
+            seen: HashMap::new(),
+            files: Vec::new(),
+        };
+        walk.add(&at("d")).unwrap();
+        assert_eq!(walk.files.len(), 1, "{:?}", walk.files);
+        walk.add(&at("outside")).unwrap();
+        assert_eq!(walk.files.len(), 2);
+    }
+
+    #[test]
+    fn paths_of_two_file_systems_and_missing_ones_are_refused() {
+        let stack = Stack::unknown(Path::new("/"));
+        let refused = |paths: &[&str]| {
+            let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+            if_deleted(&paths, &stack, None).unwrap_err().to_string()
+        };
+        assert!(refused(&["/proc/version", "/dev/null"]).contains("another file system"));
+        assert!(refused(&["/no/such"]).contains("/no/such"));
+        assert_eq!(if_deleted(&[], &stack, None).unwrap(), Forecast::default());
+    }
+}

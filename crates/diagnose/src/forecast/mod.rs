@@ -1,0 +1,191 @@
+//! The discards that a deletion or a trim will send, and how long they keep the drive.
+
+mod deletion;
+mod free;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use record::DiscardSetting;
+use serde::Serialize;
+use ssd::Card;
+use storage::stack::Stack;
+
+pub use deletion::{DeletionError, if_deleted};
+pub use free::if_trimmed;
+
+/// Linux cuts discards at this, whatever the device takes.
+const LINUX_MOST: u64 = (1 << 32) - 4096;
+
+/// A forecast.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Bytes that will be discarded.
+    pub bytes: u64,
+    /// Commands, as the mount's own device counts them.
+    pub commands: u64,
+    /// The largest of them, in bytes.
+    pub largest_bytes: u64,
+    /// The time that they take, by a device card; `None` without one.
+    pub time: Option<Cost>,
+}
+
+/// The time of discards, by a device card.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// For which the drive works on them, in seconds.
+    pub device_s: f64,
+    /// For which nothing else is served, in seconds: the stall if they come one after the other.
+    pub stall_s: f64,
+    /// The longest wait for one of them, in seconds.
+    pub longest_wait_s: f64,
+}
+
+impl Cost {
+    /// The time at which they would be done if others may lose this share, in seconds.
+    pub fn paced_s(&self, slowdown: f64) -> f64 {
+        self.stall_s / slowdown
+    }
+}
+
+/// Where a file system and the layers below cut discards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cuts {
+    /// No discard crosses a multiple of this.
+    group: Option<u64>,
+    /// None is larger.
+    largest: u64,
+}
+
+impl Cuts {
+    /// Those of a stack with this setting of its mount.
+    fn of(stack: &Stack, setting: DiscardSetting) -> Cuts {
+        // Blocks of 4 KiB, as mkfs makes them where a deletion of this size matters.
+        let rules = stack.file_system.as_ref().map(|fs| fs.rules());
+        let by_fs = rules.and_then(|rules| rules.largest_discard_bytes(4096, setting));
+        let limits = stack.layers.iter().filter(|layer| layer.level == 0);
+        let limits = limits
+            .map(|layer| layer.limits.max_bytes)
+            .filter(|&max| max > 0);
+        Cuts {
+            group: rules.and_then(|rules| rules.bitmap_group_bytes(4096)),
+            largest: limits
+                .chain(by_fs)
+                .chain([LINUX_MOST])
+                .min()
+                .unwrap_or(LINUX_MOST),
+        }
+    }
+}
+
+/// Counts the discards of ranges in ascending order.
+fn count(
+    ranges: impl IntoIterator<Item = Range<u64>>,
+    cuts: Cuts,
+    card: Option<&Card>,
+) -> Forecast {
+    let discard = card.and_then(|card| card.figures().discard.as_ref());
+    let mut found = Forecast {
+        time: discard.map(|_| Cost::default()),
+        ..Forecast::default()
+    };
+    let mut add = |range: Range<u64>| {
+        let mut at = range.start;
+        while at < range.end {
+            let group = cuts
+                .group
+                .map_or(u64::MAX, |group| (at / group + 1) * group);
+            let end = range
+                .end
+                .min(group)
+                .min(at.saturating_add(cuts.largest.max(1)));
+            let bytes = end - at;
+            found.bytes += bytes;
+            found.commands += 1;
+            found.largest_bytes = found.largest_bytes.max(bytes);
+            if let (Some(cost), Some(discard)) = (&mut found.time, discard) {
+                let service = discard.service(bytes, 0, 1);
+                let wait: Duration = service.mul_f64(discard.phi());
+                cost.device_s += service.as_secs_f64();
+                cost.stall_s += wait.as_secs_f64();
+                cost.longest_wait_s = cost.longest_wait_s.max(wait.as_secs_f64());
+            }
+            at = end;
+        }
+    };
+    let mut pending: Option<Range<u64>> = None;
+    for range in ranges {
+        pending = match pending {
+            Some(before) if before.end == range.start => Some(before.start..range.end),
+            Some(before) => {
+                add(before);
+                Some(range)
+            }
+            None => Some(range),
+        };
+    }
+    pending.into_iter().for_each(&mut add);
+    found
+}
+
+/// A forecast in a sentence. `verb`: the action, as `deleting`.
+pub fn sentence(forecast: &Forecast, verb: &str) -> String {
+    let mut text = format!(
+        "{verb} {}: {}",
+        units::bytes(forecast.bytes),
+        units::counted(forecast.commands, "discard"),
+    );
+    if let Some(cost) = &forecast.time {
+        text += &format!(
+            ", a stall of {} (each up to {}); with --slowdown 10% about {}",
+            units::seconds(cost.stall_s),
+            units::latency_us(cost.longest_wait_s * 1e6),
+            units::seconds(cost.paced_s(0.1))
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn counted(ranges: &[Range<u64>], group: Option<u64>, largest: u64) -> (u64, u64, u64) {
+        let found = count(ranges.iter().cloned(), Cuts { group, largest }, None);
+        (found.commands, found.bytes, found.largest_bytes)
+    }
+
+    #[test]
+    fn neighbours_are_one_and_groups_are_not_crossed() {
+        let ranges = [0..MIB, MIB..3 * MIB, 4 * MIB..5 * MIB];
+        assert_eq!(counted(&ranges, None, u64::MAX), (2, 4 * MIB, 3 * MIB));
+        assert_eq!(
+            counted(&ranges, Some(2 * MIB), u64::MAX),
+            (3, 4 * MIB, 2 * MIB)
+        );
+        assert_eq!(counted(&ranges, None, MIB), (4, 4 * MIB, MIB));
+        assert_eq!(counted(&[], None, MIB), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_card_adds_the_time() {
+        let card = ssd::profiles::by_name("samsung-870-evo-2tb").unwrap();
+        let cuts = Cuts {
+            group: Some(128 * MIB),
+            largest: LINUX_MOST,
+        };
+        let found = count(std::iter::once(0..1u64 << 40), cuts, Some(card));
+        let cost = found.time.unwrap();
+        assert_eq!(found.commands, 8192);
+        // 8,192 × (0.481 ms + 128 × 8.44 µs).
+        assert!((cost.stall_s - 12.79).abs() < 0.01, "{cost:?}");
+        assert!((cost.paced_s(0.1) - 127.9).abs() < 0.1);
+        let text = sentence(&found, "deleting");
+        assert!(
+            text.starts_with("deleting 1.0 TiB: 8,192 discards, a stall of 12.8 s"),
+            "{text}"
+        );
+    }
+}
