@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use linux::SysRoot;
 use linux::mounts::Mount;
 use record::{DiscardSetting, DiscardsAtMost, Target};
 use units::names;
@@ -98,10 +99,13 @@ impl FileSystem {
         }
     }
 
-    /// When it sends discards with this setting, in words.
-    pub fn when(self, setting: DiscardSetting) -> &'static str {
+    /// When it sends discards with this setting, in words. `journal`: it has one.
+    pub fn when(self, setting: DiscardSetting, journal: bool) -> &'static str {
         use DiscardSetting::{Async, Off, On, Unknown, Unsupported};
         match (setting, self) {
+            (On, FileSystem::Ext) if !journal => {
+                "within the call that deletes, for it has no journal"
+            }
             (On, FileSystem::Ext | FileSystem::Ext3) => {
                 "after each commit of the journal, one at a time"
             }
@@ -163,6 +167,13 @@ impl FileSystem {
             FileSystem::Fat => Commit::Within,
             _ => Commit::Whole,
         }
+    }
+
+    /// Whether the one on a device has a journal, for [`FileSystem::commit`] and
+    /// [`FileSystem::when`]. Only ext4 can be without, and its file `journal_task` says so.
+    pub fn has_journal(sys: &SysRoot, device: &str) -> bool {
+        let task = sys.path(format!("/sys/fs/ext4/{device}/journal_task"));
+        std::fs::read_to_string(task).map_or(true, |task| task.trim() != "<none>")
     }
 
     /// Bytes of a block group that one bitmap describes: a bitmap is one block. `None`: the

@@ -57,7 +57,9 @@ impl Ground {
         let commit = match mode {
             // Nothing is waited for.
             DebtMode::Later | DebtMode::Never => Commit::Within,
-            DebtMode::Commit => fs.commit(top.is_none_or(|top| has_journal(sys, &top.name))),
+            DebtMode::Commit => {
+                fs.commit(top.is_none_or(|top| FileSystem::has_journal(sys, &top.name)))
+            }
         };
         let block = block.max(512);
         let own = fs.largest_discard_bytes(block, found.target.discard);
@@ -161,12 +163,6 @@ fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<String> 
             names.join(", ")
         ),
     })
-}
-
-/// Whether an ext4 has a journal: without one, discards are sent within the call.
-fn has_journal(sys: &SysRoot, device: &str) -> bool {
-    let task = sys.path(format!("/sys/fs/ext4/{device}/journal_task"));
-    text(task).is_none_or(|task| task != "<none>")
 }
 
 fn text(path: PathBuf) -> Option<String> {

@@ -167,13 +167,14 @@ fn mounted(sys: &SysRoot, mount: &linux::mounts::Mount, layers: &[Layer]) -> Mou
     let rules = FileSystem::mounted(mount);
     let sends = rules.discard_setting(mount);
     let top = layers.iter().find(|layer| layer.level == 0);
+    let journal = top.is_none_or(|top| FileSystem::has_journal(sys, &top.name));
     Mounted {
         mount_point: mount.mount_point.to_string_lossy().into_owned(),
         source: mount.source.clone(),
         kind: mount.fs.clone(),
         options: mount.options(),
         sends,
-        when: rules.when(sends),
+        when: rules.when(sends, journal),
         read_only: mount.read_only(),
         pending: top.and_then(|top| Pending::of(sys, rules, &top.name)),
     }

@@ -124,6 +124,17 @@ fn an_array_splits_and_one_with_parity_says_its_parameter() {
 }
 
 #[test]
+fn ext4_without_a_journal_discards_within_the_call() {
+    let machine = Machine::new("1 0 254:0 / / rw - ext4 /dev/vda rw,discard\n");
+    machine.device("pci/virtio1/block/vda", "254:0", Some(GIB));
+    let when = || stack(&machine, "/").file_system.unwrap().when;
+    for (task, said) in [("71\n", "commit"), ("<none>\n", "within the call")] {
+        machine.write("sys/fs/ext4/vda/journal_task", task);
+        assert!(when().contains(said), "{task}: {}", when());
+    }
+}
+
+#[test]
 fn a_file_on_a_mount_without_discard_ends_the_way() {
     let mounts = "1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 7:3 / /m rw - btrfs /dev/loop3 rw,discard=async\n";
     let machine = Machine::new(mounts);
