@@ -24,6 +24,8 @@ pub struct FileExtent {
     pub shared: bool,
     /// It has a place on disk. Data that are still to be written, or lie in the inode, have none.
     pub on_disk: bool,
+    /// Its data lie in the inode or in the file system's tree: it has no place of its own.
+    pub inline: bool,
     /// It has a place on disk, and nothing was ever written there: preallocated.
     pub unwritten: bool,
 }
@@ -92,6 +94,7 @@ pub fn extents_within(file: &File, start: u64, end: u64) -> Result<Vec<FileExten
                 physical: raw.physical,
                 shared: raw.flags & SHARED != 0,
                 on_disk: raw.flags & (UNKNOWN | DELALLOC | INLINE) == 0,
+                inline: raw.flags & INLINE != 0,
                 unwritten: raw.flags & UNWRITTEN != 0,
             };
             at = at.max(extent.end());

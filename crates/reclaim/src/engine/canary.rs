@@ -107,7 +107,8 @@ impl Canary {
                 linux::cgroup::visit(group).map_err(|error| NoCanary::Group(group.clone(), error))
             })
             .transpose()?;
-        let clock = Clock::start();
+        // A few dozen readings a second are not worth the 50 ms of a calibration.
+        let clock = Clock::without_calibration();
         let spec = ActorSpec {
             name: "canary".to_owned(),
             work: Work::Blocks(Blocks {

@@ -49,6 +49,7 @@ impl Remains {
                     physical: 0,
                     shared: false,
                     on_disk: true,
+                    inline: false,
                     unwritten: false,
                 };
                 remains.tail.prepend(&[one], 0, &cutting);

@@ -219,6 +219,7 @@ mod tests {
             physical: start + (1 << 40),
             shared: false,
             on_disk: true,
+            inline: false,
             unwritten: false,
         }
     }

@@ -77,7 +77,7 @@ impl OnDisk {
             return Owed::Later(bytes);
         }
         if bytes < LARGE && (!is_fresh(stat) || !self.written.must_ask(stat)) {
-            return Owed::Now(bytes);
+            return Owed::Now(self.written.guess(stat));
         }
         // One that may not even be read is taken for what it seems to be.
         let Some(file) = open(at, name) else {
@@ -90,8 +90,11 @@ impl OnDisk {
         let Some(found) = extents(&file) else {
             return Owed::Now(bytes);
         };
-        self.written.learn(stat, found >= bytes);
-        Owed::Now(found.min(bytes))
+        match found {
+            Found::Inline => self.written.learn_inline(stat),
+            Found::OnDisk(found) => self.written.learn(stat, found >= bytes),
+        }
+        Owed::Now(found.on_disk().min(bytes))
     }
 
     fn open_files(&mut self) -> &OpenFiles {
@@ -117,6 +120,8 @@ struct Written {
     not_from: Option<i64>,
     /// Files that were not asked since the last that was.
     skipped: u32,
+    /// The longest file whose data had no place of their own, in bytes.
+    inline: i64,
 }
 
 impl Written {
@@ -138,6 +143,20 @@ impl Written {
             self.skipped = 0;
         }
         asks
+    }
+
+    /// What a file that is not asked holds on the disk, in bytes.
+    fn guess(&self, stat: &Stat) -> u64 {
+        match self.device == stat.st_dev && stat.st_size <= self.inline {
+            true => 0,
+            false => held(stat),
+        }
+    }
+
+    /// The data of a file lie in the inode or in a tree (btrfs, up to 2 KiB): no discard comes
+    /// for them, written or not, and that tells nothing of other files.
+    fn learn_inline(&mut self, stat: &Stat) {
+        self.inline = self.inline.max(stat.st_size);
     }
 
     /// A file is on the disk, or not wholly.
@@ -168,16 +187,37 @@ fn is_fresh(stat: &Stat) -> bool {
     now.is_ok_and(|now| now.saturating_sub(changed) < LATELY)
 }
 
-fn extents(file: &File) -> Option<u64> {
+/// What a file's extents are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// All its data lie in the inode or in the file system's tree.
+    Inline,
+    /// So many bytes of it have a place on the disk that no other file has.
+    OnDisk(u64),
+}
+
+impl Found {
+    fn on_disk(self) -> u64 {
+        match self {
+            Found::Inline => 0,
+            Found::OnDisk(bytes) => bytes,
+        }
+    }
+}
+
+fn extents(file: &File) -> Option<Found> {
     // The kernel refuses offsets that no file can have.
     let extents = extents_within(file, 0, i64::MAX as u64).ok()?;
+    if !extents.is_empty() && extents.iter().all(|extent| extent.inline) {
+        return Some(Found::Inline);
+    }
     // XFS sends none for what was never written.
     let skips = extents.iter().any(|extent| extent.unwritten)
         && rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == XFS);
     let owned = extents
         .iter()
         .filter(|e| e.on_disk && !e.shared && !(skips && e.unwritten));
-    Some(owned.map(|extent| extent.length).sum())
+    Some(Found::OnDisk(owned.map(|extent| extent.length).sum()))
 }
 
 #[cfg(test)]
@@ -221,5 +261,30 @@ mod tests {
         written.learn(&changed(40), true);
         assert!(written.must_ask(&changed(35)));
         assert!(!written.must_ask(&changed(20)));
+    }
+
+    #[test]
+    fn a_file_within_the_tree_makes_no_other_be_asked() {
+        let mut written = Written::default();
+        let sized = |second, bytes| {
+            let mut stat = changed(second);
+            (stat.st_mode, stat.st_nlink) = (0o100_644, 1);
+            (stat.st_size, stat.st_blocks) = (bytes, 8);
+            stat
+        };
+        // On one device, as all of `changed` are.
+        let (short, long) = (sized(10, 900), sized(10, 3000));
+        assert!(written.must_ask(&short));
+        written.learn_inline(&short);
+        assert!(
+            written.must_ask(&long),
+            "nothing is known of those on the disk"
+        );
+        written.learn(&long, true);
+        assert!(!written.must_ask(&long));
+        assert_eq!((written.guess(&short), written.guess(&long)), (0, 4096));
+        let mut elsewhere = short;
+        elsewhere.st_dev = !0;
+        assert_eq!(written.guess(&elsewhere), 4096);
     }
 }
