@@ -1,9 +1,6 @@
 //! What a file system does about discards when space is freed, and where they
 //! can be counted.
 
-use std::fs;
-use std::path::PathBuf;
-
 use linux::SysRoot;
 use pace::{DebtMode, Work};
 use record::{DeviceInfo, DiscardSetting};
@@ -163,10 +160,6 @@ fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<String> 
             names.join(", ")
         ),
     })
-}
-
-fn text(path: PathBuf) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
 #[cfg(test)]
