@@ -164,6 +164,7 @@ fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::Path;
 
     use linux::mounts;
