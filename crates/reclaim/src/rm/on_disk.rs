@@ -145,7 +145,7 @@ impl Written {
         asks
     }
 
-    /// What a file that is not asked holds on the disk, in bytes.
+    /// Returns the bytes on the disk that a file is taken to hold without asking it.
     fn guess(&self, stat: &Stat) -> u64 {
         match self.device == stat.st_dev && stat.st_size <= self.inline {
             true => 0,
@@ -153,8 +153,8 @@ impl Written {
         }
     }
 
-    /// The data of a file lie in the inode or in a tree (btrfs, up to 2 KiB): no discard comes
-    /// for them, written or not, and that tells nothing of other files.
+    /// The data of a file lie in the inode or in a tree (btrfs, up to 2 KiB). No discard comes
+    /// for them, written or not. That tells nothing of other files.
     fn learn_inline(&mut self, stat: &Stat) {
         self.inline = self.inline.max(stat.st_size);
     }
@@ -187,7 +187,7 @@ fn is_fresh(stat: &Stat) -> bool {
     now.is_ok_and(|now| now.saturating_sub(changed) < LATELY)
 }
 
-/// What a file's extents are.
+/// The extents of a file, as far as discards come for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     /// All its data lie in the inode or in the file system's tree.
