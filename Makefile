@@ -42,10 +42,11 @@ soak: ## The long counts (kills, races, repeats) that `make test` only samples
 	scripts/setup test
 	TRIMBENCH_SOAK=1 $(CARGO) test --profile soak --workspace --locked --no-fail-fast
 
-bench: ## CPU per I/O of the engine beside fio, and a simulated drive beside nbdkit's memory; figures in target/bench
+bench: ## CPU per I/O of the engine beside fio, a simulated drive beside nbdkit's memory, and `inspect --all` on a large machine; figures in target/bench
 	scripts/setup test
 	$(CARGO) bench --locked -p trimbench-load --bench engine
 	$(CARGO) bench --locked -p trimbench-lab --bench drive
+	$(CARGO) bench --locked -p trimbench-diagnose --bench all
 
 bench-extents: ## Sets of free ranges beside each other: time and memory; and queues that put discards in order (two minutes)
 	$(CARGO) bench --locked -p trimbench-extents --bench sets

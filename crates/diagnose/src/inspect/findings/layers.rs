@@ -43,7 +43,7 @@ fn luks(stack: &Stack, layer: &Layer) -> Option<Finding> {
             format!("{label} passes no discards on"),
         )
         .evidence(queue(&layer.name, "discard_max_bytes"), 0)
-        .cost("nothing above it is ever trimmed; with it, the drive shows which blocks are free")
+        .cost("nothing above it is ever trimmed; allowing discards shows which blocks are free")
         .remedy(format!(
             "cryptsetup refresh --allow-discards --persistent {} (LUKS1: discard in \
                  /etc/crypttab)",

@@ -9,7 +9,7 @@ use units::{bytes, latency_us, seconds};
 use super::super::Inspection;
 use super::{Finding, queue};
 
-/// The example of a deletion.
+/// The example of a deletion, on a device that is that large.
 const EXAMPLE_BYTES: u64 = 100 << 30;
 
 /// A wait that users notice.
@@ -27,6 +27,12 @@ pub(super) fn of(facts: &Inspection, stack: &Stack, card: &Card) -> Option<Findi
     if !fs.is_online() && !plain {
         return None;
     }
+    let size = stack
+        .layers
+        .first()
+        .map(|top| top.size_bytes)
+        .filter(|&size| size > 0)?;
+    let example = EXAMPLE_BYTES.min(size);
     let by_fs = fs
         .rules()
         .largest_discard_bytes(4096, fs.sends)
@@ -36,10 +42,8 @@ pub(super) fn of(facts: &Inspection, stack: &Stack, card: &Card) -> Option<Findi
         .iter()
         .map(|layer| layer.limits.max_bytes)
         .filter(|&max| max > 0);
-    let piece = limits
-        .chain([by_fs, discard.max_bytes, EXAMPLE_BYTES])
-        .min()?;
-    let commands = EXAMPLE_BYTES.div_ceil(piece);
+    let piece = limits.chain([by_fs, discard.max_bytes, example]).min()?;
+    let commands = example.div_ceil(piece);
     let each = discard.service(piece, 0, 1);
     let wait = each.mul_f64(discard.phi());
     if wait < NOTICED {
@@ -50,9 +54,9 @@ pub(super) fn of(facts: &Inspection, stack: &Stack, card: &Card) -> Option<Findi
         "predicted-stall",
         fs.mount_point.as_str(),
         format!(
-            "deleting {} here sends {} discards of {}; reads wait up to {} for each, {} in all",
-            bytes(EXAMPLE_BYTES),
-            units::count(commands),
+            "deleting {} here sends {} of {}; reads wait up to {} for each, {} in all",
+            bytes(example),
+            units::counted(commands, "discard"),
             bytes(piece),
             latency_us(wait.as_secs_f64() * 1e6),
             seconds(lost)

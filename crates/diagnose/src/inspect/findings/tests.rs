@@ -410,6 +410,13 @@ fn a_stall_is_predicted_from_a_card() {
         found.into_iter().find(|one| one.id == "predicted-stall")
     };
     let machine = nvme("ext4", "rw,discard");
+    let small = with(&machine, "samsung-870-evo-2tb").unwrap();
+    assert!(
+        small.what.contains("8 discards of 128 MiB"),
+        "{}",
+        small.what
+    );
+    set(&machine, NVME, "size", "419430400");
     let found = with(&machine, "samsung-870-evo-2tb").unwrap();
     // 100 GiB in pieces of 128 MiB, each 0.481 ms + 128 × 8.44 µs.
     assert!(

@@ -15,7 +15,6 @@ Examples:
   trimbench inspect --all --json all.json the same as JSON
   trimbench inspect / --profile 870-evo   what deleting there will cost
   trimbench inspect --prove /data         whether TRIM arrives, by trying
-
   trimbench inspect --if-deleted old.db --profile 870-evo
                                           its discards, and the stall
 
