@@ -206,11 +206,17 @@ fn limits(limits: &DiscardLimits) -> String {
 }
 
 fn conclusion(stack: &Stack) -> String {
+    let sends = stack.file_system.as_ref().map(|fs| fs.sends);
+    let unknown = sends == Some(DiscardSetting::Unknown);
     let sends = stack.file_system.as_ref().is_none_or(|fs| fs.is_online());
     let drives: Vec<&str> = stack.drives().map(|layer| layer.name.as_str()).collect();
     match (&stack.stops_at, stack.layers.is_empty(), sends) {
         (_, true, _) => "no block device that is known lies below".to_owned(),
         (Some(stop), ..) => format!("discards stop at {stop}"),
+        (None, ..) if unknown => format!(
+            "the way to {} is open; whether the mount sends any is unknown",
+            drives.join(", ")
+        ),
         (None, _, true) => format!("discards get to {}", drives.join(", ")),
         (None, _, false) => format!(
             "the way to {} is open, and the mount sends none",

@@ -120,7 +120,7 @@ impl Stack {
             file_system: found
                 .mount
                 .as_ref()
-                .map(|mount| mounted(sys, mount, &layers)),
+                .map(|mount| mounted(sys, mount, found.target.discard, &layers)),
             open: stops_at.is_none() && layers.iter().any(Layer::takes),
             stops_at,
             layers,
@@ -163,9 +163,21 @@ impl Stack {
     }
 }
 
-fn mounted(sys: &SysRoot, mount: &linux::mounts::Mount, layers: &[Layer]) -> Mounted {
+fn mounted(
+    sys: &SysRoot,
+    mount: &linux::mounts::Mount,
+    written: DiscardSetting,
+    layers: &[Layer],
+) -> Mounted {
     let rules = FileSystem::mounted(mount);
-    let sends = rules.discard_setting(mount);
+    let sends = match (rules.discard_setting(mount), written) {
+        // Files written to an overlay are on the file system below.
+        (
+            DiscardSetting::Unknown,
+            DiscardSetting::On | DiscardSetting::Async | DiscardSetting::Off,
+        ) => written,
+        (own, _) => own,
+    };
     let top = layers.iter().find(|layer| layer.level == 0);
     let journal = top.is_none_or(|top| FileSystem::has_journal(sys, &top.name));
     Mounted {

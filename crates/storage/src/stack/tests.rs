@@ -172,3 +172,18 @@ fn a_limit_that_is_switched_off_says_what_the_device_takes() {
         "{found:#?}"
     );
 }
+
+#[test]
+fn an_overlay_sends_what_its_upper_file_system_sends() {
+    let machine = Machine::new(
+        "1 0 254:0 / / rw - ext4 /dev/vda rw,discard\n\
+         2 1 0:40 / /o rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n",
+    );
+    machine.device("pci/virtio1/block/vda", "254:0", Some(GIB));
+    let found = stack(&machine, "/o");
+    assert_eq!(
+        found.file_system.as_ref().unwrap().sends,
+        DiscardSetting::On
+    );
+    assert!(found.open && found.trims_online());
+}
