@@ -8,7 +8,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate};
 use ssd::Figures;
@@ -16,10 +16,11 @@ use ssd::Figures;
 use crate::control::{self, Order};
 use crate::error::LabError;
 use crate::place::Place;
+use crate::queue;
 
 /// Lets through no larger discard than the drive takes in one command.
 pub(crate) fn limit(place: &Place, device: &Path, figures: &Figures) -> Result<(), LabError> {
-    let file = queue(device).join("discard_max_bytes");
+    let file = queue::of(device).join("discard_max_bytes");
     let most = figures.discard.as_ref().map_or(u64::MAX, |d| d.max_bytes);
     set(device, most).map_err(LabError::io("cannot set", file))?;
     if figures.discard.is_none() {
@@ -46,7 +47,7 @@ fn whole(most: u64, hardware: u64, granularity: u64) -> u64 {
 
 fn set(device: &Path, most: u64) -> io::Result<()> {
     let number = |file| -> io::Result<u64> {
-        let text = fs::read_to_string(queue(device).join(file))?;
+        let text = fs::read_to_string(queue::of(device).join(file))?;
         text.trim().parse().map_err(io::Error::other)
     };
     let hardware = number("discard_max_hw_bytes")?;
@@ -54,7 +55,10 @@ fn set(device: &Path, most: u64) -> io::Result<()> {
     if most == number("discard_max_bytes")? {
         return Ok(());
     }
-    fs::write(queue(device).join("discard_max_bytes"), most.to_string())
+    fs::write(
+        queue::of(device).join("discard_max_bytes"),
+        most.to_string(),
+    )
 }
 
 /// Sends one discard, which the drive refuses: from then on the driver says
@@ -64,11 +68,6 @@ fn refuse_one(device: &Path) {
     if let Ok(file) = OpenOptions::new().write(true).open(device) {
         let _ = fallocate(file, punch, 0, 1 << 20);
     }
-}
-
-fn queue(device: &Path) -> PathBuf {
-    let name = device.file_name().unwrap_or_default();
-    Path::new("/sys/block").join(name).join("queue")
 }
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ mod lab;
 mod lock;
 mod mounts;
 mod place;
+mod queue;
 mod remains;
 mod room;
 mod serve;

@@ -11,6 +11,7 @@ use crate::error::LabError;
 use crate::lab::{Info, Lab, Launcher};
 use crate::mounts::{self, run};
 use crate::place::Place;
+use crate::queue;
 use crate::spec::{Fs, Spec};
 
 /// A server mounts and answers within milliseconds, unless the machine is full.
@@ -53,6 +54,7 @@ fn start_and_make(place: &Place, spec: &Spec, launcher: &Launcher) -> Result<(),
     start(place, launcher)?;
     let device = linux::loop_device::attach(&place.disk())
         .map_err(LabError::io("cannot make a loop device of", place.disk()))?;
+    queue::renew(&device)?;
     discards::limit(place, &device, spec.card()?.figures())?;
     let Some(fs) = spec.fs else { return Ok(()) };
     let shown = device.to_string_lossy();

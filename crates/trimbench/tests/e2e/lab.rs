@@ -150,6 +150,60 @@ fn what_is_set_while_it_runs_takes_effect() {
 }
 
 #[test]
+fn a_new_drive_has_none_of_the_settings_of_its_numbers_last_user() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let options = ["--profile", "ideal", "--size", "64M"];
+    let spoilt = [
+        ("write_cache", "write through"),
+        ("scheduler", "mq-deadline"),
+        ("max_sectors_kb", "64"),
+        ("nomerges", "2"),
+        ("nr_requests", "33"),
+        ("wbt_lat_usec", "0"),
+        ("iostats", "0"),
+        ("read_ahead_kb", "4"),
+        ("rotational", "1"),
+        ("add_random", "1"),
+        ("rq_affinity", "2"),
+        ("stable_writes", "1"),
+    ];
+    // Another test may take the number between the two drives.
+    let met = (0..10).any(|_| {
+        let old = lab.up("old", &options);
+        let fresh = spoilt.map(|(name, _)| setting(&old, name));
+        for (name, value) in spoilt {
+            let _ = std::fs::write(queue(&old).join(name), value);
+        }
+        lab.lab(&["down", "old"]).succeeds();
+        let new = lab.up("new", &options);
+        for ((name, value), fresh) in spoilt.iter().zip(fresh) {
+            assert_eq!(setting(&new, name), fresh, "{name} was set to {value}");
+        }
+        lab.lab(&["down", "new"]).succeeds();
+        new == old
+    });
+    assert!(
+        met,
+        "ten drives had ten other numbers than those before them"
+    );
+}
+
+fn queue(device: &Path) -> std::path::PathBuf {
+    Path::new("/sys/block")
+        .join(device.file_name().unwrap())
+        .join("queue")
+}
+
+/// A queue's setting; empty where this kernel has none of that name.
+fn setting(device: &Path, name: &str) -> String {
+    std::fs::read_to_string(queue(device).join(name)).unwrap_or_default()
+}
+
+#[test]
 fn data_in_a_file_stay_and_end_where_told() {
     if lacks(NEEDS) {
         return;
