@@ -41,13 +41,18 @@ fn on_drive(profile: &str, fs: &str, options: &str, fault: &str) -> (String, Vec
         "-o",
         options,
     ];
-    lab.up(&name, &up);
+    let device = lab.up(&name, &up);
+    // Whoever had the loop device before may have switched its counters off.
+    let queue = Path::new("/sys/block").join(device.file_name().unwrap());
+    std::fs::write(queue.join("queue/iostats"), "1").unwrap();
     if !fault.is_empty() {
         let words: Vec<&str> = fault.split(' ').collect();
         lab.lab(&[&["fault", &name], &words[..]].concat())
             .succeeds();
     }
     let value = proven(&lab, &mount);
+    // Shown where the test fails.
+    println!("{profile} {fs} {options} {fault}: {value:#}");
     let findings = value["findings"].as_array().unwrap().iter();
     let ids = findings
         .map(|one| one["id"].as_str().unwrap().to_owned())
@@ -100,6 +105,31 @@ fn a_drive_that_trims_too_much_is_found_out() {
         (result.as_str(), ids[0].as_str()),
         ("too-much", "trims-too-much")
     );
+}
+
+#[test]
+fn counters_that_are_off_are_no_proof() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let name = lab.dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let mount = lab.mount();
+    let at = mount.to_str().unwrap();
+    let options = [
+        "--size", "3G", "--fs", "ext4", "--mount", at, "-o", "discard",
+    ];
+    let device = lab.up(&name, &[&["--profile", "ideal"], &options[..]].concat());
+    let queue = Path::new("/sys/block").join(device.file_name().unwrap());
+    std::fs::write(queue.join("queue/iostats"), "0").unwrap();
+    // Its blocks tell all the same.
+    let proof = proven(&lab, &mount);
+    lab.lab(&["fault", &name, "discard", "nothing"]).succeeds();
+    let ignored = proven(&lab, &mount);
+    std::fs::write(queue.join("queue/iostats"), "1").unwrap();
+    assert_eq!(proof["proof"]["result"], "arrives", "{proof:#}");
+    assert_eq!(ignored["proof"]["result"], "unknown", "{ignored:#}");
 }
 
 #[test]

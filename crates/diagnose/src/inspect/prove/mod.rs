@@ -328,9 +328,11 @@ fn summary(proof: &Proof, stack: &Stack) -> String {
     let drives: Vec<&str> = stack.drives().map(|layer| layer.name.as_str()).collect();
     let drives = drives.join(", ");
     match proof.result {
-        Outcome::Arrives => {
-            format!("TRIM arrives: {drives} got the discards, and the blocks changed")
-        }
+        Outcome::Arrives => format!("TRIM arrives at {drives}: the probe's blocks changed"),
+        Outcome::Unknown => format!(
+            "unknown: the counters of {drives} are off; switch them on with: echo 1 > \
+             /sys/block/DEVICE/queue/iostats"
+        ),
         Outcome::Counted => format!(
             "{drives} got discards of the probe; whether it acts on them is not proven ({})",
             proof

@@ -79,6 +79,8 @@ pub enum Outcome {
     NotSent,
     /// Data beside the probe changed, too.
     TooMuch,
+    /// No counter is on, and the blocks are as they were, or were not read.
+    Unknown,
 }
 
 /// The result, and the layer at which discards stopped.
@@ -93,7 +95,14 @@ pub(super) fn conclude(
     let passes = |layer: &Counted| layer.bytes.is_none() || layer.share >= PASSED;
     let tops: Vec<&Counted> = layers.iter().filter(|layer| layer.top).collect();
     let known = layers.iter().any(|layer| layer.bytes.is_some());
-    if !known || !tops.iter().any(|top| passes(top)) {
+    if !known {
+        let changed = raw.is_some_and(|raw| raw.share(raw.zero_bytes + raw.other_bytes) >= CHANGED);
+        return match changed {
+            true => (Outcome::Arrives, None),
+            false => (Outcome::Unknown, None),
+        };
+    }
+    if !tops.iter().any(|top| passes(top)) {
         return (Outcome::NotSent, None);
     }
     let stop = layers.iter().find(|layer| {

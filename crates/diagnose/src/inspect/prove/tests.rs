@@ -53,7 +53,7 @@ fn discards_that_were_not_sent_or_stopped() {
         conclude(&stop, None, true),
         (Outcome::Stops, Some("dm-0".to_owned()))
     );
-    assert_eq!(conclude(&[], None, true).0, Outcome::NotSent);
+    assert_eq!(conclude(&[], None, true).0, Outcome::Unknown);
 }
 
 #[test]
@@ -73,6 +73,20 @@ fn an_array_that_counts_nothing_itself() {
         conclude(&members(0.0), Some(&raw(9, 0, 0)), true).0,
         Outcome::NotSent
     );
+}
+
+#[test]
+fn counters_that_are_off_prove_nothing_by_themselves() {
+    let off = [layer("sda", &[], true, None)];
+    assert_eq!(
+        conclude(&off, Some(&raw(9, 0, 0)), true).0,
+        Outcome::Unknown
+    );
+    assert_eq!(
+        conclude(&off, Some(&raw(0, 9, 0)), true).0,
+        Outcome::Arrives
+    );
+    assert_eq!(conclude(&off, None, true).0, Outcome::Unknown);
 }
 
 #[test]
