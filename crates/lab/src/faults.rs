@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use ssd::Rng;
 
-use crate::stats::Kind;
+use crate::stats::{FaultStats, Kind};
 
 /// Later than this, and the fault would be over before it shows.
 const LATEST: Duration = Duration::from_secs(86_400);
@@ -45,6 +45,8 @@ pub struct Fault {
     after: u64,
     /// How many it strikes at most.
     times: u64,
+    /// How many it has struck.
+    struck: u64,
     text: String,
 }
 
@@ -121,6 +123,7 @@ impl FromStr for Fault {
             rate: 1.0,
             after: 0,
             times: u64::MAX,
+            struck: 0,
             text: text.split_whitespace().collect::<Vec<_>>().join(" "),
         };
         while let Some(word) = words.next() {
@@ -181,9 +184,13 @@ impl Faults {
         self.list.clear();
     }
 
-    pub(crate) fn list(&self) -> Vec<String> {
-        let in_force = self.list.iter().filter(|fault| fault.times > 0);
-        in_force.map(Fault::to_string).collect()
+    pub(crate) fn list(&self) -> Vec<FaultStats> {
+        let stats = |fault: &Fault| FaultStats {
+            fault: fault.to_string(),
+            struck: fault.struck,
+            over: fault.struck >= fault.times,
+        };
+        self.list.iter().map(stats).collect()
     }
 
     /// What becomes of a command: the first fault that strikes it decides.
@@ -195,7 +202,7 @@ impl Faults {
             let touches = fault.at.as_ref().is_none_or(|at| {
                 kind == Kind::Flush || at.start < range.end && range.start < at.end
             });
-            if fault.kind != kind || !touches || fault.times == 0 {
+            if fault.kind != kind || !touches || fault.struck >= fault.times {
                 continue;
             }
             if fault.after > 0 {
@@ -205,7 +212,7 @@ impl Faults {
             if fault.rate < 1.0 && self.rng.unit() >= fault.rate {
                 continue;
             }
-            fault.times -= u64::from(fault.times != u64::MAX);
+            fault.struck += 1;
             return Outcome(Some((fault.effect, fault.at.clone())));
         }
         Outcome::default()
@@ -348,15 +355,19 @@ mod tests {
     }
 
     #[test]
-    fn what_has_struck_as_often_as_told_is_in_force_no_more() {
+    fn what_each_fault_has_struck_is_counted() {
         let mut faults = with("read error times 2");
         faults.add("flush error".parse().unwrap());
         let mut listed = || {
             judge(&mut faults, Kind::Read, 0..1);
-            faults.list()
+            let listed = faults.list().into_iter();
+            listed
+                .map(|fault| (fault.struck, fault.over))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(listed(), ["read error times 2", "flush error"]);
-        assert_eq!(listed(), ["flush error"]);
+        assert_eq!(listed(), [(1, false), (0, false)]);
+        assert_eq!(listed(), [(2, true), (0, false)]);
+        assert_eq!(listed(), [(2, true), (0, false)]);
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Lab {
         self.order(name, &Order::Fault(fault.to_string()))
     }
 
-    /// Takes back every fault. What was spoilt stays so.
+    /// Takes back every fault, ends a hang and gives power. What was spoilt stays so.
     ///
     /// # Errors
     /// If there is no such drive or it doesn't answer.
@@ -153,7 +153,8 @@ impl Lab {
         self.order(name, &Order::ClearFaults)
     }
 
-    /// Lets a drive do nothing for so long, at most a day.
+    /// Lets a drive do nothing for so long from now, at most a day. A hang that it is in ends then,
+    /// too.
     ///
     /// # Errors
     /// If there is no such drive or it doesn't answer.

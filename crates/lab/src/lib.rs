@@ -95,5 +95,5 @@ pub use group::Foreground;
 pub use lab::{Info, Lab, Launcher};
 pub use serve::serve;
 pub use spec::{Fs, Spec};
-pub use stats::{Kind, KindStats, Stats};
+pub use stats::{FaultStats, Kind, KindStats, Stats};
 pub use sweep::Swept;

@@ -70,8 +70,23 @@ pub struct Stats {
     /// microseconds: the median, 99th percentile and worst. Large values say
     /// that this machine is too slow for this drive: stretch its time.
     pub late_us: [f64; 3],
-    /// Faults that are in force, as they were set.
-    pub faults: Vec<String>,
+    /// Faults that were set and not cleared.
+    pub faults: Vec<FaultStats>,
+    /// How long the drive will still do nothing, in seconds; `None`: it doesn't hang.
+    pub hangs_for_s: Option<f64>,
+    /// Whether it has power. Without it everything fails.
+    pub power: bool,
+}
+
+/// A fault, and the number of commands that it struck.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultStats {
+    /// The fault, as it was set.
+    pub fault: String,
+    /// Commands that it struck.
+    pub struck: u64,
+    /// It has struck as often as it was to.
+    pub over: bool,
 }
 
 /// What a drive has done of one kind.

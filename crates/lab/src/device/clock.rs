@@ -61,15 +61,20 @@ impl Clock {
         self.hangs_until.unwrap_or(self.real) + since
     }
 
-    /// Stops it for so long (of real time), from now, or from the end of the
-    /// hang that it is in; at most until [`LONGEST_HANG`] from now.
+    /// Stops it for so long (of real time) from now, at most [`LONGEST_HANG`]. A hang that it is in
+    /// ends then, too; 0 ends it now.
     pub(super) fn hang(&mut self, now: Instant, span: Duration) {
         if let Some(time) = self.at(now) {
             self.time = time;
             self.real = now;
         }
-        let end = self.hangs_until.unwrap_or(now) + span.min(LONGEST_HANG);
-        self.hangs_until = Some(end.min(now + LONGEST_HANG));
+        self.hangs_until = Some(now + span.min(LONGEST_HANG));
+    }
+
+    /// How long it will still stand still; `None` if it doesn't.
+    pub(super) fn hangs_for(&self, now: Instant) -> Option<Duration> {
+        let left = self.hangs_until?.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
     }
 }
 
@@ -89,10 +94,18 @@ mod tests {
         clock.hang(s(40), Duration::from_secs(5));
         assert_eq!((clock.at(s(44)), clock.stopped()), (None, time(10)));
         assert_eq!(clock.real(time(12)), s(53), "what was to come comes later");
-        clock.hang(s(44), Duration::from_secs(5));
-        assert_eq!(clock.at(s(49)), None, "the second hang follows the first");
-        assert_eq!(clock.at(s(54)), Some(time(11)));
-        assert_eq!(clock.real(time(12)), s(58));
+        clock.hang(s(44), Duration::from_secs(10));
+        assert_eq!(clock.hangs_for(s(50)), Some(Duration::from_secs(4)));
+        assert_eq!(clock.at(s(49)), None, "the second hang replaces the first");
+        assert_eq!(clock.at(s(58)), Some(time(11)));
+        assert_eq!(clock.real(time(12)), s(62));
+
+        clock.hang(s(62), Duration::from_secs(1000));
+        clock.hang(s(70), Duration::ZERO);
+        assert_eq!(
+            (clock.at(s(70)), clock.hangs_for(s(70))),
+            (Some(time(12)), None)
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl<A: Answer> Device<A> {
         self.sooner.notify_one();
     }
 
-    /// Lets it do nothing for so long, a day at most.
+    /// Lets it do nothing for so long from now, a day at most; 0 ends a hang.
     pub(crate) fn hang(&self, span: Duration) {
         self.lock().clock.hang(Instant::now(), span);
         self.sooner.notify_one();
@@ -32,6 +32,7 @@ impl<A: Answer> Device<A> {
     pub(crate) fn cut_power(&self) -> std::io::Result<()> {
         let mut state = self.lock();
         state.off = true;
+        state.clock.hang(Instant::now(), Duration::ZERO);
         // Also for what isn't in `pending`: about to enter, or to be answered.
         self.cuts.fetch_add(1, Ordering::Release);
         state.late.clear();
@@ -57,8 +58,14 @@ impl<A: Answer> Device<A> {
         self.lock().faults.add(fault);
     }
 
+    /// Takes back every fault, ends a hang, and gives power.
     pub(crate) fn clear_faults(&self) {
-        self.lock().faults.clear();
+        let mut state = self.lock();
+        state.faults.clear();
+        state.clock.hang(Instant::now(), Duration::ZERO);
+        state.off = false;
+        drop(state);
+        self.sooner.notify_one();
     }
 
     /// What was counted, and the drive's own figures.
@@ -70,6 +77,11 @@ impl<A: Answer> Device<A> {
         let mapped_bytes = state.drive.mapped().covered();
         let in_flight = state.pending.len() as u64;
         let faults = state.faults.list();
+        let hangs_for_s = state
+            .clock
+            .hangs_for(Instant::now())
+            .map(|left| left.as_secs_f64());
+        let power = !state.off;
         drop(state);
         Stats {
             mapped_bytes,
@@ -78,6 +90,8 @@ impl<A: Answer> Device<A> {
             ignored_bytes: drive.bytes_ignored,
             in_flight,
             faults,
+            hangs_for_s,
+            power,
             stored_bytes: self.store.allocated().unwrap_or(0),
             no_room: self.store.refused(),
             ..counts.stats()

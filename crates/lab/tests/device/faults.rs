@@ -16,7 +16,11 @@ fn dd(bench: &Bench, arguments: &[&str]) -> bool {
 fn set(bench: &Bench, fault: &str) {
     bench.lab.clear_faults(NAME).unwrap();
     bench.lab.add_fault(NAME, &fault.parse().unwrap()).unwrap();
-    assert_eq!(bench.lab.stats(NAME).unwrap().faults, [fault]);
+    let faults = bench.lab.stats(NAME).unwrap().faults;
+    assert_eq!(
+        (faults.len(), &*faults[0].fault, faults[0].struck),
+        (1, fault, 0)
+    );
 }
 
 #[test]

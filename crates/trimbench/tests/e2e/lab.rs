@@ -127,8 +127,16 @@ fn what_is_set_while_it_runs_takes_effect() {
         .fails_with(2, &["read.latency"]);
     lab.lab(&["fault", name, "read", "error"]).succeeds();
     assert!(!read());
-    assert_eq!(lab.stats(name)["faults"][0], "read error");
-    assert_eq!(lab.lab(&["fault", name]).succeeds().stdout, "read error\n");
+    let fault = &lab.stats(name)["faults"][0];
+    assert_eq!(fault["fault"], "read error");
+    let struck = fault["struck"].as_u64().unwrap();
+    assert!(struck > 0);
+    let listed = format!("read error: {struck} struck");
+    assert_eq!(
+        lab.lab(&["fault", name]).succeeds().stdout,
+        format!("{listed}\n")
+    );
+    assert_eq!(lab.list()[0]["faults"][0], listed);
     lab.lab(&["fault", name, "--clear"]).succeeds();
     assert!(read());
     lab.lab(&["fault", name, "power", "off"]).succeeds();
@@ -147,6 +155,57 @@ fn what_is_set_while_it_runs_takes_effect() {
     assert!(done.succeeds().stdout.contains(name), "{}", done.text());
     let done = lab.lab(&["exec", name, "--", "sh", "-c", "exit 7"]);
     assert_eq!(done.code(), Some(7), "its exit code is the command's");
+}
+
+#[test]
+fn a_hang_and_a_power_cut_are_listed_and_can_be_ended() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let name = &*format!("hung-{}", std::process::id());
+    let device = lab.up(name, &["--profile", "ideal", "--size", "64M"]);
+    let from = format!("if={}", device.display());
+    let read = || dd(&[&from, "of=/dev/null", "iflag=direct"]);
+    let fault = |words: &str| lab.lab(&["fault", name, words]).succeeds().stdout.clone();
+    let shown = |what: &str| {
+        let commands: [&[&str]; 3] = [&["list"], &["stats", name], &["fault", name]];
+        for command in commands {
+            let done = lab.lab(command);
+            assert!(done.succeeds().stdout.contains(what), "{}", done.text());
+        }
+    };
+    let clear = || {
+        lab.lab(&["fault", name, "--clear"])
+            .succeeds()
+            .stdout
+            .clone()
+    };
+
+    // Each of these reads would wait for an hour.
+    fault("hang 1h");
+    shown("hang: ");
+    clear();
+    assert!(read());
+    fault("hang 1h");
+    fault("hang 1ms");
+    assert!(read(), "a shorter hang takes the place of a longer one");
+    fault("hang 1h");
+    fault("power off");
+    shown("power off");
+    assert!(!read());
+    fault("power on");
+    assert!(read(), "a power cut ends a hang");
+    fault("power off");
+    clear();
+    assert!(read());
+    assert_eq!(lab.stats(name)["power"], true);
+    assert_eq!(lab.lab(&["fault", name]).succeeds().stdout, "");
+
+    fault("read error times 1");
+    assert!(!read() || !read());
+    shown("read error times 1: 1 struck, over");
 }
 
 #[test]

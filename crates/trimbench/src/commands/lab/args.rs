@@ -96,7 +96,7 @@ pub enum LabCommand {
         /// What goes wrong
         #[arg(value_name = "WORD", conflicts_with = "clear")]
         words: Vec<String>,
-        /// Take back every fault (what was spoilt stays so)
+        /// Take back every fault, end a hang, and give power (what was spoilt stays so)
         #[arg(long)]
         clear: bool,
     },

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::lab::{Lab, LabError};
 
+use super::show;
 use crate::console::Stream;
 use crate::exit::Error;
 
@@ -17,7 +18,7 @@ pub(super) fn fault(lab: &Lab, name: &str, words: &[String], clear: bool) -> Res
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         [] if clear => {}
         [] => {
-            let faults = lab.stats(name)?.faults;
+            let faults = show::faults(&lab.stats(name)?);
             Stream::Out.print(&faults.iter().map(|f| format!("{f}\n")).collect::<String>());
         }
         ["hang", span] => lab.hang(name, length(span)?)?,

@@ -8,7 +8,7 @@ mod up;
 
 use std::process::Command;
 
-use ::lab::{Down, Lab, LabError};
+use ::lab::{Down, Info, Lab, LabError};
 
 use units::names;
 
@@ -32,7 +32,12 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
     }
     match args.command {
         LabCommand::Up(args) => up::up(&lab, &args)?,
-        LabCommand::List { json } => Stream::Out.print(&show::list(&lab.list()?, json)),
+        LabCommand::List { json } => {
+            // A drive that doesn't answer is listed as well.
+            let with_stats = |info: Info| (lab.stats(&info.spec.name).ok(), info);
+            let drives: Vec<_> = lab.list()?.into_iter().map(with_stats).collect();
+            Stream::Out.print(&show::list(&drives, json));
+        }
         LabCommand::Stats(args) => stats::stats(&lab, &args)?,
         LabCommand::Set { name, changes } => lab.set(&name, &changes)?,
         LabCommand::Fault { name, words, clear } => fault::fault(&lab, &name, &words, clear)?,

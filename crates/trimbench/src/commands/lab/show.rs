@@ -1,20 +1,50 @@
 //! Drives and profiles as text.
 
-use ::lab::Info;
+use ::lab::{Info, Stats};
 use serde_json::{Value, json};
 use ssd::profiles;
 use units::names;
 
 use crate::{card, simulated};
 
-pub(super) fn list(infos: &[Info], as_json: bool) -> String {
+pub(super) fn list(drives: &[(Option<Stats>, Info)], as_json: bool) -> String {
     if as_json {
-        return pretty(&infos.iter().map(drive).collect());
+        let with_faults = |(stats, info): &(Option<Stats>, Info)| {
+            let mut value = drive(info);
+            value["faults"] = json!(stats.as_ref().map(faults));
+            value
+        };
+        return pretty(&drives.iter().map(with_faults).collect());
     }
-    if infos.is_empty() {
+    if drives.is_empty() {
         return "There are no drives. `trimbench lab up` makes one.\n".to_owned();
     }
-    infos.iter().map(|info| line(info) + "\n").collect()
+    let mut text = String::new();
+    for (stats, info) in drives {
+        text += &line(info);
+        for fault in stats.iter().flat_map(faults) {
+            text += &format!("  [{fault}]");
+        }
+        text += "\n";
+    }
+    text
+}
+
+/// Everything that goes wrong with a drive on purpose, and what it has done.
+pub(super) fn faults(stats: &Stats) -> Vec<String> {
+    let set = stats.faults.iter().map(|fault| {
+        let over = if fault.over { ", over" } else { "" };
+        format!(
+            "{}: {} struck{over}",
+            fault.fault,
+            units::count(fault.struck)
+        )
+    });
+    let hang = stats
+        .hangs_for_s
+        .map(|left| format!("hang: {} left", units::seconds(left)));
+    let power = (!stats.power).then(|| "power off".to_owned());
+    set.chain(hang).chain(power).collect()
 }
 
 /// A drive in a line.

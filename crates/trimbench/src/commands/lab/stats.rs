@@ -153,7 +153,7 @@ fn facts(info: &Info, stats: &Stats) -> String {
             units::count(stats.no_room)
         );
     }
-    for fault in &stats.faults {
+    for fault in show::faults(stats) {
         text += &format!("fault      {fault}\n");
     }
     text
