@@ -261,7 +261,7 @@ mod tests {
         );
         let on_canary = GoalResult {
             witness: Some(Witness::Canary),
-            ..met.clone()
+            ..met
         };
         let writers = "(measured on our canary's reads: writers that sync may have lost more)";
         assert!(goal(&on_canary).ends_with(writers), "{}", goal(&on_canary));
