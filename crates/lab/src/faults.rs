@@ -10,6 +10,8 @@
 //! write error at 1M+4k            writes that touch these bytes fail
 //! flush error after 10 times 1    the eleventh flush fails
 //! write lost                      writes are acknowledged and dropped: stale data
+//! write misplaced 1M              data land so many bytes behind their place, which keeps
+//!                                 what it had
 //! read zeros | flip | holes       what reads return is wrong: zeros, one bit, or
 //!                                 every other byte 0xff (over 16 KiB: at X+16k)
 //! discard error | nothing         discards fail, or do nothing
@@ -59,6 +61,8 @@ enum Effect {
     Flip,
     Holes,
     Neighbour(u64),
+    /// A write whose data land so many bytes behind their place.
+    Misplaced(u64),
     /// A discard that is answered first and done after so long, of real time.
     Late(Duration),
 }
@@ -108,6 +112,10 @@ impl FromStr for Fault {
             (Kind::Discard, "neighbour") => {
                 let size = size(next("its size")?).ok_or_else(|| bad("the size is like 4k"))?;
                 Effect::Neighbour(size)
+            }
+            (Kind::Write, "misplaced") => {
+                let size = size(next("how far")?).filter(|size| size % 512 == 0);
+                Effect::Misplaced(size.ok_or_else(|| bad("how far is like 1M, whole sectors"))?)
             }
             (Kind::Discard, "late") => {
                 let span = units::parse_duration(next("how late")?);
@@ -250,6 +258,16 @@ impl Outcome {
         }
     }
 
+    /// Where the data of a write land on a drive of `size` bytes: before their place where there
+    /// is no room behind it.
+    pub(crate) fn lands(&self, range: &Range<u64>, size: u64) -> u64 {
+        match self.effect() {
+            Some(Effect::Misplaced(by)) if range.end.saturating_add(by) <= size => range.start + by,
+            Some(Effect::Misplaced(by)) => range.start.saturating_sub(by),
+            _ => range.start,
+        }
+    }
+
     /// How long after its answer a discard is done.
     pub(crate) fn late(&self) -> Option<Duration> {
         match self.effect() {
@@ -279,7 +297,11 @@ impl Outcome {
                 let holes = part.iter_mut().skip(first as usize).step_by(2);
                 holes.for_each(|byte| *byte = 0xff);
             }
-            Effect::Error | Effect::Nothing | Effect::Neighbour(_) | Effect::Late(_) => {}
+            Effect::Error
+            | Effect::Nothing
+            | Effect::Neighbour(_)
+            | Effect::Misplaced(_)
+            | Effect::Late(_) => {}
         }
     }
 }
@@ -352,6 +374,17 @@ mod tests {
         let outcome = judge(&mut with("discard late 500ms"), Kind::Discard, 0..10);
         assert!(outcome.trims());
         assert_eq!(outcome.late(), Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn a_misplaced_write_lands_on_the_drive() {
+        let outcome = judge(&mut with("write misplaced 1M"), Kind::Write, 0..4096);
+        assert_eq!(outcome.lands(&(0..4096), 2 << 20), 1 << 20);
+        assert_eq!(outcome.lands(&(3 << 19..(3 << 19) + 4096), 2 << 20), 1 << 19);
+        assert_eq!(outcome.lands(&(0..4096), 4096), 0);
+        assert!(outcome.stores());
+        assert_eq!(Outcome::default().lands(&(512..1024), 4096), 512);
+        assert!("write misplaced 100".parse::<Fault>().is_err());
     }
 
     #[test]

@@ -140,6 +140,11 @@ impl Store {
         Ok(())
     }
 
+    /// Bytes of the drive.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Writes a range that begins at `at`.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ Faults:
                             such commands fail
   write lost                writes are acknowledged and dropped: reads return
                             stale data
+  write misplaced SIZE      the data land so many bytes behind their place
   read zeros                reads return zeros
   read flip                 a bit of what they return is wrong
   read holes                every other byte of it is 0xff
