@@ -108,7 +108,7 @@ pub const KEYS: &[Key] = &[
     key(
         "read.per_mib",
         Some("0ns/MiB"),
-        "what the size of a read adds",
+        "time on the interface that all reads share, for each MiB: 1 / bandwidth",
     ),
     key("read.parallelism", None, "reads worked at at once"),
     key(
@@ -119,12 +119,12 @@ pub const KEYS: &[Key] = &[
     key(
         "write.latency",
         None,
-        "time of a 4-KiB write into the drive's cache",
+        "time of a 4-KiB write into the idle drive's cache",
     ),
     key(
         "write.per_mib",
         Some("0ns/MiB"),
-        "what the size of a write adds",
+        "time on the interface that all writes share, for each MiB: 1 / bandwidth",
     ),
     key("write.parallelism", None, "writes worked at at once"),
     key(

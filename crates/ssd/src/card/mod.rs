@@ -115,15 +115,17 @@ pub struct Figures {
     pub granule: u64,
 }
 
-/// The cost of a read or a write.
+/// The cost of a read or a write. One of n bytes on an idle drive takes `latency` + `per_mib` ·
+/// (n − 4 KiB), and one of less than 4 KiB takes `latency`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
-    /// The time of the smallest one on an idle drive.
+    /// The time of one of 4 KiB on an idle drive.
     pub latency: Duration,
-    /// Additional time for its size.
+    /// The time that each MiB occupies the drive's interface. All reads share it, and all writes
+    /// share another, so the drive's highest bandwidth is `1 / per_mib`.
     pub per_mib: PerMib,
-    /// How many run at once, at least 1. The rest wait. So the drive's highest rate
-    /// is `parallelism / latency`.
+    /// How many run at once, at least 1. The rest wait. So the drive's highest rate of 4 KiB
+    /// is `parallelism / latency`, or less where the interface limits it.
     pub parallelism: u32,
     /// Standard deviation of the time, as a share of it. At most 0.33.
     pub jitter: f64,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::command::{Command, Completion, Id};
 use super::lane::Lane;
+use super::link::INCLUDED;
 use super::map::Taken;
 use super::{Drive, Event, What};
 use crate::card::{Discard, Queue, Transfer};
@@ -161,15 +162,19 @@ impl Drive {
     fn service(&mut self, command: &Command) -> Service {
         match command {
             Command::Read(range) => {
-                let mut nanos = transfer_nanos(&self.figures.read, range);
+                let mut cost = Cost::of(&self.figures.read, range);
                 if self.now < self.folding_until {
-                    nanos /= self.figures.fold.read_share;
+                    cost = cost.at(self.figures.fold.read_share);
                 }
-                Service::free(self.jittered(nanos, self.figures.read.jitter))
+                let alone = self.jittered(cost.alone, self.figures.read.jitter);
+                let shared = self.out.transfer(self.now, nanos(cost.shared));
+                Service::free(alone.max(shared))
             }
             Command::Write(range) => {
-                let nanos = transfer_nanos(&self.figures.write, range);
-                Service::free(self.jittered(nanos, self.figures.write.jitter))
+                let cost = Cost::of(&self.figures.write, range);
+                let alone = self.jittered(cost.alone, self.figures.write.jitter);
+                let shared = self.into.transfer(self.now, nanos(cost.shared));
+                Service::free(alone.max(shared))
             }
             Command::Flush => Service::free(self.figures.flush),
             Command::Discard(ranges) => {
@@ -209,12 +214,39 @@ impl Drive {
         } else {
             1.0
         };
-        // A float saturates when it becomes an integer; it is never negative,
-        // for a jitter is below a third and a bell within ±3.
-        Duration::from_nanos((nanos * factor).round() as u64)
+        // Never negative, for a jitter is below a third and a bell within ±3.
+        self::nanos(nanos * factor)
     }
 }
 
-fn transfer_nanos(cost: &Transfer, range: &Range<u64>) -> f64 {
-    cost.latency.as_nanos() as f64 + cost.per_mib.nanos_for(range.end - range.start)
+/// A float saturates when it becomes an integer.
+fn nanos(span: f64) -> Duration {
+    Duration::from_nanos(span.round() as u64)
+}
+
+/// The times of a read or a write, in nanoseconds.
+struct Cost {
+    /// On an idle drive.
+    alone: f64,
+    /// Of it, on the interface that it shares with others.
+    shared: f64,
+}
+
+impl Cost {
+    fn of(figures: &Transfer, range: &Range<u64>) -> Cost {
+        let bytes = range.end - range.start;
+        let more = figures.per_mib.nanos_for(bytes.saturating_sub(INCLUDED));
+        Cost {
+            alone: figures.latency.as_nanos() as f64 + more,
+            shared: figures.per_mib.nanos_for(bytes),
+        }
+    }
+
+    /// The same on a drive that has only this share of its speed.
+    fn at(self, share: f64) -> Cost {
+        Cost {
+            alone: self.alone / share,
+            shared: self.shared / share,
+        }
+    }
 }

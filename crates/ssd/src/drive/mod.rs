@@ -27,6 +27,7 @@
 mod command;
 mod dispatch;
 mod lane;
+mod link;
 mod map;
 
 use std::cmp::{Ordering, Reverse};
@@ -42,6 +43,7 @@ use crate::card::Figures;
 use crate::rng::Rng;
 use crate::time::Time;
 use lane::{Lane, Waiting};
+use link::Link;
 use map::{Map, Taken};
 
 /// The model of one drive.
@@ -57,6 +59,10 @@ pub struct Drive {
     writes: Lane,
     flushes: Lane,
     discards: Lane,
+    /// The way of what is read.
+    out: Link,
+    /// The way of what is written.
+    into: Link,
     /// Writes that are not completed, waiting or under way: flushes wait for them.
     unwritten: BTreeSet<Id>,
     /// Until then no read, write or flush starts.
@@ -100,6 +106,8 @@ impl Drive {
             writes: Lane::default(),
             flushes: Lane::default(),
             discards: Lane::default(),
+            out: Link::default(),
+            into: Link::default(),
             unwritten: BTreeSet::new(),
             blocked_until: Time::ZERO,
             folding_until: Time::ZERO,
@@ -151,6 +159,7 @@ impl Drive {
         ] {
             *lane = Lane::default();
         }
+        (self.out, self.into) = (Link::default(), Link::default());
         self.unwritten.clear();
         self.events.clear();
         self.done.clear();
