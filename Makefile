@@ -8,7 +8,7 @@ RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); pri
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
+.PHONY: help run build check test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -37,6 +37,12 @@ test: ## Install what the tests need, then check and run every test
 	scripts/setup test & setup=$$!; $(MAKE) --no-print-directory check; checked=$$?; \
 		wait $$setup && exit $$checked
 	$(CARGO) test --workspace --locked --no-fail-fast
+	scripts/vm/run --short
+
+test-vm: ## trimbench in a virtual machine beside nvme-cli, hdparm, sg3-utils, LVM, mdadm and the host's images (ten minutes; VM=NAME: some cases)
+	scripts/setup test
+	$(CARGO) build --locked -p trimbench
+	scripts/vm/run --table $(VM)
 
 soak: ## The long counts (kills, races, repeats) that `make test` only samples
 	scripts/setup test

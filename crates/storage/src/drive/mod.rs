@@ -177,6 +177,10 @@ impl Drive {
                 Page::ScsiProvisioning,
                 Page::Ata,
             ],
+            // virtio-scsi; a disk of virtio-blk has no such mode.
+            Transport::Virtio if self.provisioning_mode.is_some() => {
+                &[Page::ScsiCapacity, Page::ScsiLimits, Page::ScsiProvisioning]
+            }
             _ => &[],
         };
         pages.iter().copied()

@@ -104,3 +104,23 @@ fn an_ata_drive_describes_itself_to_everybody() {
     assert_eq!(found.reads_as(), Some(ReadsAs::Zeros));
     assert_eq!(found.pages_missing, None);
 }
+
+#[test]
+fn a_disk_of_virtio_scsi_is_asked_for_its_capacity() {
+    let machine = Machine::new("");
+    let place = "pci/virtio0/host1/target1:0:0/1:0:0:0/block/sda";
+    machine.device(place, "8:0", Some(1 << 30));
+    machine.write("sys/devices/pci/virtio0/host1/scsi/scsi_disk/1:0:0:0/x", "");
+    machine.link(
+        &format!("sys/devices/{place}/device"),
+        "sys/devices/pci/virtio0/host1/scsi",
+    );
+    machine.write("sys/class/scsi_disk/1:0:0:0/provisioning_mode", "unmap\n");
+    let capacity: String = (0..32)
+        .map(|at| if at == 14 { '@' } else { '\0' })
+        .collect();
+    machine.write("identify/sda/scsi-capacity", &capacity);
+    let scsi = drive(&machine, "sda").scsi.unwrap();
+    // '@' is 40h: LBPME (bit 7) is off and LBPRZ (bit 6) is on.
+    assert_eq!((scsi.lbpme, scsi.lbprz), (Some(false), Some(true)));
+}

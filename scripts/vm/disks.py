@@ -1,0 +1,57 @@
+"""The guest's drives: one of each kind that treats discards in its own way."""
+
+import dataclasses
+
+MIB = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    """A drive with an image on the host. `%` in its options stands for the image's node."""
+
+    name: str
+    #: QEMU's options, without the image itself.
+    devices: tuple
+    #: Whether the host punches what the guest discards.
+    unmap: bool = True
+    #: Its size, which tells it from the others in the guest.
+    size: int = 0
+
+    def options(self, image):
+        """QEMU's arguments."""
+        discard = "unmap" if self.unmap else "ignore"
+        node = f"node-{self.name}"
+        words = ["-blockdev", f"driver=raw,node-name={node},discard={discard},file.driver=file,"
+                 f"file.filename={image},file.discard={discard}"]
+        for device in self.devices:
+            words += ["-device", device.replace("%", node)]
+        return words
+
+
+_KINDS = [
+    # One subsystem with two controllers: Linux shows one drive with two paths.
+    Disk("paths", (
+        "nvme-subsys,id=two,nqn=two",
+        "nvme,id=path0,serial=paths,subsys=two",
+        "nvme,id=path1,serial=paths,subsys=two",
+        "nvme-ns,bus=path0,drive=%,nsid=1,shared=on,uuid=00000000-0000-4000-8000-000000000001",
+    )),
+    # A drive with two namespaces, the second with blocks of 4 KiB.
+    Disk("spaces", (
+        "nvme,id=spaces,serial=spaces",
+        "nvme-ns,bus=spaces,drive=%,nsid=1,uuid=00000000-0000-4000-8000-000000000002",
+    )),
+    Disk("space4k", (
+        "nvme-ns,bus=spaces,drive=%,nsid=2,logical_block_size=4096,physical_block_size=4096,"
+        "uuid=00000000-0000-4000-8000-000000000003",
+    )),
+    Disk("sata", ("ide-hd,bus=ide.0,drive=%,serial=sata,rotation_rate=1",)),
+    Disk("sata-no-trim", ("ide-hd,bus=ide.1,drive=%,serial=notrim,discard_granularity=0",), unmap=False),
+    Disk("scsi", ("virtio-scsi-pci,id=bus", "scsi-hd,bus=bus.0,drive=%,serial=scsi,rotation_rate=1")),
+    Disk("scsi-ignore", ("scsi-hd,bus=bus.0,drive=%,serial=ignore,rotation_rate=1",), unmap=False),
+    Disk("virtio", ("virtio-blk-pci,drive=%,serial=virtio,discard=on",)),
+    Disk("virtio-off", ("virtio-blk-pci,drive=%,serial=virtiooff,discard=off",), unmap=False),
+    Disk("usb", ("qemu-xhci,id=xhci", "usb-storage,bus=xhci.0,drive=%,serial=usb")),
+    Disk("uas", ("usb-uas,id=uas,bus=xhci.0", "scsi-hd,bus=uas.0,drive=%,serial=uas")),
+]
+DISKS = [dataclasses.replace(disk, size=(640 + index) * MIB) for index, disk in enumerate(_KINDS)]
