@@ -43,14 +43,14 @@ pub struct Account {
     meter: Meter,
     readers: Readers,
     waits: Waits,
-    /// Whether freed bytes may be discarded a second time ([`crate::Work::again`]).
+    /// Whether freed bytes may be discarded a second time ([`crate::Work::discards_twice`]).
     twice: bool,
     freed: u64,
     exempt: u64,
     /// Bytes freed whose discards haven't come.
-    owed: u64,
+    pending: u64,
     /// Bytes freed that may be discarded a second time.
-    again: u64,
+    twice_pending: u64,
     began: Option<Time>,
     own: Discarded,
     others: Discarded,
@@ -91,8 +91,8 @@ impl Account {
             twice,
             freed: 0,
             exempt: 0,
-            owed: 0,
-            again: 0,
+            pending: 0,
+            twice_pending: 0,
             began: None,
             own: Discarded::default(),
             others: Discarded::default(),
@@ -103,18 +103,18 @@ impl Account {
     pub fn take_in(&mut self, seen: &Feedback<'_>, idle: bool) {
         let tick = self.meter.tick(seen, None);
         let now = self.meter.now();
-        let owed_before = self.owed > 0;
+        let pending_before = self.pending > 0;
         self.count_freed(seen);
-        let ours = self.share_of_ours(&tick);
-        self.count_discards(&tick, ours);
+        let own = self.own_share(&tick);
+        self.count_discards(&tick, own);
         if self.began.is_none() && seen.freed > 0 {
             self.began = Some(now);
         }
         let begun = self.began.is_some();
-        let owing = owed_before || self.owed > 0;
-        self.readers.observe(now, &tick, begun, owing);
-        let quiet = !owing && tick.commands == 0 && tick.busy <= 0.0;
-        let look = Look::new(now, &tick, ours);
+        let pending = pending_before || self.pending > 0;
+        self.readers.observe(now, &tick, begun, pending);
+        let quiet = !pending && tick.commands == 0 && tick.busy <= 0.0;
+        let look = Look::new(now, &tick, own);
         self.waits.observe(look, seen.canary, quiet, begun, idle);
     }
 
@@ -125,7 +125,7 @@ impl Account {
         Observed {
             seconds,
             readers: self.readers.loss(),
-            canary: self.waits.told(),
+            canary: self.waits.result(),
             own: self.own,
             others: self.others,
         }
@@ -146,22 +146,22 @@ impl Account {
         let freed = seen.freed.saturating_sub(self.freed);
         let exempt = seen.exempt.saturating_sub(self.exempt).min(freed);
         (self.freed, self.exempt) = (seen.freed, seen.exempt);
-        self.owed += freed - exempt;
+        self.pending += freed - exempt;
         if self.twice {
-            self.again += freed - exempt;
+            self.twice_pending += freed - exempt;
         }
         if seen.settled {
-            self.owed = 0;
+            self.pending = 0;
         }
     }
 
     /// The share of a tick's discards that is taken to be ours: what we owe pays for it,
     /// with the free space beside it.
-    fn share_of_ours(&self, tick: &Tick) -> f64 {
+    fn own_share(&self, tick: &Tick) -> f64 {
         if tick.bytes == 0 || self.freed == 0 {
-            return if self.owed > 0 { 1.0 } else { 0.0 };
+            return if self.pending > 0 { 1.0 } else { 0.0 };
         }
-        let due = match self.owed + self.again {
+        let due = match self.pending + self.twice_pending {
             0 => TREES,
             due => {
                 let discards = tick.commands.min(1 + due / SHORT);
@@ -171,14 +171,14 @@ impl Account {
         (due as f64 / tick.bytes as f64).min(1.0)
     }
 
-    fn count_discards(&mut self, tick: &Tick, ours: f64) {
-        let own = (tick.bytes as f64 * ours) as u64;
-        let paid = own.min(self.owed);
-        self.owed -= paid;
-        self.again = self.again.saturating_sub(own - paid);
+    fn count_discards(&mut self, tick: &Tick, share: f64) {
+        let own = (tick.bytes as f64 * share) as u64;
+        let paid = own.min(self.pending);
+        self.pending -= paid;
+        self.twice_pending = self.twice_pending.saturating_sub(own - paid);
         self.own.bytes += own;
         self.others.bytes += tick.bytes - own;
-        self.own.seconds += tick.busy * ours;
-        self.others.seconds += tick.busy * (1.0 - ours);
+        self.own.seconds += tick.busy * share;
+        self.others.seconds += tick.busy * (1.0 - share);
     }
 }

@@ -14,13 +14,13 @@ use crate::advice::{Advice, Why};
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::debt::{Debt, DebtMode, Duty};
+use crate::deferred::{DeferredRate, Terms};
 use crate::feedback::Feedback;
 use crate::goal::{Goal, TOLERANCE};
-use crate::hurt::Hurt;
+use crate::interference::Interference;
 use crate::latency::Latency;
-use crate::later::{Later, Terms};
 use crate::meter::{Meter, Tick};
-use crate::ours::Ours;
+use crate::own::OwnDiscards;
 use crate::pacer::State;
 use crate::piece::{COMMIT_LOSS, Sizes};
 use crate::plan::plan;
@@ -73,12 +73,12 @@ struct Flight {
     commands: u64,
     bytes: u64,
     /// Of them, those that were discarded before.
-    again: u64,
+    twice: u64,
     busy: f64,
     flushes: u64,
     flushing: f64,
     /// Nobody looked for a part of its time, so that nothing is known of it.
-    unseen: bool,
+    absent: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -88,11 +88,11 @@ pub(crate) struct Adaptive {
     meter: Meter,
     debt: Debt,
     cost: Cost,
-    hurt: Hurt,
+    interference: Interference,
     budget: Budget,
     sizes: Sizes,
     latency: Latency,
-    later: Later,
+    deferred: DeferredRate,
     flight: Option<Flight>,
     /// Small discards that came after the last piece was acknowledged.
     late: u64,
@@ -112,8 +112,8 @@ pub(crate) struct Adaptive {
     lost: f64,
     /// What was freed and discarded a second time; and where that may happen, of how
     /// many bytes it is believed before it was seen.
-    again: u64,
-    believed_again: Option<u64>,
+    twice: u64,
+    assumed_twice: Option<u64>,
     /// How many deleters divide the goal, ourselves included.
     deleters: f64,
     /// Bytes of the last piece: its groups come with the next commit.
@@ -144,12 +144,12 @@ impl Adaptive {
             mode: work.mode,
             meter: Meter::default(),
             debt: Debt::new(work.mode),
-            hurt: Hurt::new(phi),
+            interference: Interference::new(phi),
             budget: Budget::new(DEPTH),
             sizes: Sizes::new(work, &goal, cost.is_known().then_some(most)),
             cost,
             latency: Latency::new(goal.max_latency),
-            later: Later::default(),
+            deferred: DeferredRate::default(),
             flight: None,
             late: 0,
             overhead: 0.0,
@@ -161,8 +161,10 @@ impl Adaptive {
             was_idle: false,
             waited: false,
             lost: 0.0,
-            again: 0,
-            believed_again: work.again.then_some((work.bytes / 8).min(4 * GROUP)),
+            twice: 0,
+            assumed_twice: work
+                .discards_twice
+                .then_some((work.bytes / 8).min(4 * GROUP)),
             deleters: 1.0,
             last_freed: 0,
             refusal: None,
@@ -183,11 +185,11 @@ impl Adaptive {
         State {
             debt: self.debt.bytes(),
             written_off: self.debt.written_off(),
-            again: self.again,
+            discarded_twice: self.twice,
             answered: self.debt.is_answered(),
             piece: self.sizes.current(),
             service_s: self.cost.predict(self.sizes.whole()),
-            phi: self.hurt.phi(),
+            phi: self.interference.phi(),
             charged_s: Some(self.lost),
             idle: self.was_idle,
             rest_s: self.rest_s(),
@@ -202,7 +204,7 @@ impl Adaptive {
     fn rest_s(&self) -> f64 {
         let (share, smallest) = (self.goal.share(), self.cost.predict(1.0));
         match share < 1.0 {
-            true => self.hurt.phi() * smallest.unwrap_or(0.0) / share,
+            true => self.interference.phi() * smallest.unwrap_or(0.0) / share,
             false => 0.0,
         }
     }
@@ -237,16 +239,16 @@ impl Adaptive {
         if self.refusal().is_some() {
             return Advice::wait(LONGEST_WAIT, piece, Why::Refused);
         }
-        if self.mode == DebtMode::Later || !self.debt.is_answered() {
+        if self.mode == DebtMode::Deferred || !self.debt.is_answered() {
             let whole = self.sizes.whole();
             let terms = Terms {
-                share: share.share / self.hurt.phi(),
+                share: share.share / self.interference.phi(),
                 per_byte: self.cost.predict(whole).map(|seconds| seconds / whole),
                 at_least: self.by_deadline(now, seen),
-                expected: self.mode == DebtMode::Later,
+                expected: self.mode == DebtMode::Deferred,
             };
             return self
-                .later
+                .deferred
                 .advise(now, seen.freed, &tick, terms, &self.sizes);
         }
         self.next(now, seen, share)
@@ -259,7 +261,7 @@ impl Adaptive {
         let now = self.meter.now();
         self.start.get_or_insert(now);
         self.deleters = 1.0 + f64::from(seen.deleters_beside);
-        let owed_before = self.debt.bytes() > 0 && !seen.settled;
+        let pending_before = self.debt.bytes() > 0 && !seen.settled;
         let paid = self
             .debt
             .update(now, seen.freed, seen.exempt, seen.discards.bytes);
@@ -267,76 +269,77 @@ impl Adaptive {
             self.debt.excuse(now);
         }
         let new = seen.freed.saturating_sub(self.freed);
-        let is_ours = self.is_ours(&tick, new);
-        if self.flight.is_none() && is_ours {
+        let all_are_own = self.all_are_own(&tick, new);
+        if self.flight.is_none() && all_are_own {
             self.late += tick.commands;
         }
-        let again = self.came_again(tick.bytes.saturating_sub(paid), seen.freed);
-        let ours = match is_ours {
-            true => Ours::all(&tick),
-            false => Ours::of(&tick, paid + again, self.sizes.whole(), &self.cost),
+        let twice = self.second_discards(tick.bytes.saturating_sub(paid), seen.freed);
+        let own = match all_are_own {
+            true => OwnDiscards::all(&tick),
+            false => OwnDiscards::of(&tick, paid + twice, self.sizes.whole(), &self.cost),
         };
 
         let nothing = tick.busy <= 0.0 && tick.commands == 0 && new == 0;
         let began = now.since(self.landed).as_secs_f64() - tick.seconds;
-        let echoes = began + SHORT.as_secs_f64() < self.hurt.echo().as_secs_f64();
-        let quiet = !owed_before && nothing && self.was_quiet && !echoes;
+        let echoes = began + SHORT.as_secs_f64() < self.interference.echo().as_secs_f64();
+        let quiet = !pending_before && nothing && self.was_quiet && !echoes;
         self.was_quiet = self.debt.bytes() == 0 || seen.settled;
-        self.hurt.observe(&tick, quiet, seen.canary);
-        self.latency.hear(seen.canary, &self.hurt, !quiet);
+        self.interference.observe(&tick, quiet, seen.canary);
+        self.latency
+            .observe(seen.canary, &self.interference, !quiet);
         if let Some(flight) = &mut self.flight {
             flight.freed += new;
-            flight.unseen |= seen.absent;
-            flight.commands += ours.commands;
-            flight.bytes += ours.bytes;
-            flight.again += again;
-            flight.busy += ours.busy;
+            flight.absent |= seen.absent;
+            flight.commands += own.commands;
+            flight.bytes += own.bytes;
+            flight.twice += twice;
+            flight.busy += own.busy;
             flight.flushes += tick.flushes;
             flight.flushing += tick.flushing;
         }
         self.freed = seen.freed;
         self.sizes.discarded(self.times());
 
-        let idle = self.hurt.is_idle();
+        let idle = self.interference.is_idle();
         if self.was_idle && !idle {
             // They are back: what was done meanwhile gave nothing to spend.
             self.budget.at_most(0.0);
-            self.hurt.begin_anew();
+            self.interference.restart();
         }
         self.was_idle = idle;
         let share = self.share(now, seen).share;
         self.budget.refill(now, share, self.depth(share));
         if !idle {
-            let loss = ours.busy * self.hurt.phi();
+            let loss = own.busy * self.interference.phi();
             self.lost += loss;
             self.budget.charge(loss);
         }
         tick
     }
 
-    /// Of bytes that paid for nothing, those that are taken to be ours a second time.
-    fn came_again(&mut self, bytes: u64, freed: u64) -> u64 {
-        if self.believed_again.is_none() || bytes < SMALLEST_GROUP {
+    /// Of bytes that paid for nothing, those that are taken to be own a second time.
+    fn second_discards(&mut self, bytes: u64, freed: u64) -> u64 {
+        if self.assumed_twice.is_none() || bytes < SMALLEST_GROUP {
             return 0;
         }
-        let again = bytes.min(freed.saturating_sub(self.again));
-        self.again += again;
-        again
+        let twice = bytes.min(freed.saturating_sub(self.twice));
+        self.twice += twice;
+        twice
     }
 
     /// How many times each byte is discarded, on average: 1 to 2.
     fn times(&self) -> f64 {
-        let believed = self.believed_again.unwrap_or(0);
-        let freed = self.freed.saturating_sub(self.last_freed).max(self.again);
-        1.0 + (self.again + believed) as f64 / (freed + believed).max(1) as f64
+        let believed = self.assumed_twice.unwrap_or(0);
+        let freed = self.freed.saturating_sub(self.last_freed).max(self.twice);
+        1.0 + (self.twice + believed) as f64 / (freed + believed).max(1) as f64
     }
 
     /// Whether all discards of a tick are taken to be our own, whatever was owed.
     ///
     /// File systems discard more than was freed (ext4 on to the next used block),
-    /// and their own trees' blocks with a commit: no more commands than ours must
+    /// and their own trees' blocks with a commit: no more commands than own must
     /// be, or small ones, are nobody else's.
-    fn is_ours(&self, tick: &Tick, new: u64) -> bool {
+    fn all_are_own(&self, tick: &Tick, new: u64) -> bool {
         let Some(flight) = self.flight else {
             let late = (self.late + tick.commands) as f64;
             return late <= MOST_BESIDE && is_beside(tick.bytes, tick.commands as f64);
@@ -355,9 +358,9 @@ impl Adaptive {
             return;
         };
         self.budget.release();
-        self.hurt.landed();
+        self.interference.landed();
         self.last_freed = flight.freed;
-        if self.debt.bytes() > flight.freed / 2 || flight.unseen {
+        if self.debt.bytes() > flight.freed / 2 || flight.absent {
             // Held by an extent of which more is to be freed: it tells nothing of sizes.
             return;
         }
@@ -365,7 +368,7 @@ impl Adaptive {
         let bytes = flight.bytes.max(flight.freed);
         let commands = flight.commands + std::mem::take(&mut self.late);
         self.sizes
-            .landed(flight.freed, flight.again, commands, bytes, flight.busy);
+            .landed(flight.freed, flight.twice, commands, bytes, flight.busy);
         self.sizes.flushed(flight.flushes, flight.flushing);
         // A commit's own discards tell nothing of what an extent's takes.
         let beside = self.sizes.beside().round() as u64;
@@ -445,11 +448,13 @@ impl Adaptive {
         let pieces = (left as f64 / self.sizes.current() as f64).ceil();
         if let Some((commit, per_byte)) = self.sizes.line(&self.cost) {
             let bytes = left as f64 * self.times();
-            return Some(self.hurt.phi() * (commit * pieces + per_byte * bytes));
+            return Some(self.interference.phi() * (commit * pieces + per_byte * bytes));
         }
         let one = self.cost.predict(self.sizes.whole())?;
         let extents = (left as f64 / self.sizes.whole()).ceil();
-        Some(self.hurt.phi() * (one * extents * self.times() + self.sizes.commit() * pieces))
+        Some(
+            self.interference.phi() * (one * extents * self.times() + self.sizes.commit() * pieces),
+        )
     }
 
     /// max(1 s, 2·S/g), for the discard that is the unit here.
@@ -457,7 +462,7 @@ impl Adaptive {
         // Of a size that is known: a guess would widen the window.
         let one = self.cost.predict(self.sizes.known_command()).unwrap_or(0.0);
         let share_of_all = share * self.deleters;
-        (2.0 * one * self.hurt.phi() / share_of_all).clamp(1.0, 30.0)
+        (2.0 * one * self.interference.phi() / share_of_all).clamp(1.0, 30.0)
     }
 
     /// The most that is saved up: a piece, and for whoever asks late what was
@@ -474,12 +479,12 @@ impl Adaptive {
     /// What a piece of so many bytes costs the others at most, in seconds.
     fn need(&self, piece: u64) -> f64 {
         if let Some((commit, per_byte)) = self.sizes.line(&self.cost) {
-            return self.hurt.phi() * (commit + per_byte * self.times() * piece as f64);
+            return self.interference.phi() * (commit + per_byte * self.times() * piece as f64);
         }
         let command = self.sizes.whole().min(piece as f64);
         let one = self.cost.predict(command).unwrap_or(DEPTH);
         let discards = (piece as f64 / command).max(1.0) * self.times();
-        self.hurt.phi() * (one * discards + self.sizes.commit())
+        self.interference.phi() * (one * discards + self.sizes.commit())
     }
 
     fn waiting(&self) -> Why {
@@ -493,7 +498,7 @@ impl Adaptive {
     /// When to look for the acknowledgement: nearer and nearer to when it is
     /// expected, so that it is neither missed nor looked for all the time.
     fn poll(&self) -> Duration {
-        let whole = self.need(self.sizes.current()) / self.hurt.phi().max(0.1);
+        let whole = self.need(self.sizes.current()) / self.interference.phi().max(0.1);
         let (left, paid) = self.debt.share_left();
         let around = if paid { 0.0 } else { self.overhead };
         // Beside others the pause that follows is longer than what is missed.
@@ -510,8 +515,8 @@ impl Adaptive {
             // One that was allowed and not used is given again.
             self.budget.release();
         }
-        let phi = self.hurt.phi();
-        let idle = self.hurt.is_idle();
+        let phi = self.interference.phi();
+        let idle = self.interference.is_idle();
         let window = self.window(share.share);
         // Where pieces are long, whole ones must fit.
         let one = self.need(self.sizes.known_command() as u64);
@@ -557,7 +562,9 @@ impl Adaptive {
         let why = match share.why {
             Some(why) => why,
             None if idle => Why::Idle,
-            None if self.latency.is_hurt() || self.budget.tokens() < -2.0 * need => Why::BackingOff,
+            None if self.latency.is_exceeded() || self.budget.tokens() < -2.0 * need => {
+                Why::BackingOff
+            }
             None if self.sizes.is_probing(&self.cost) => Why::Probing,
             None if finishing => Why::Finishing,
             None => Why::Holding,
@@ -565,12 +572,15 @@ impl Adaptive {
         self.waited |= wait > SHORT && !idle;
         if wait > SHORT {
             // What still shows of the last piece is looked at by itself.
-            let echo = self.hurt.echo().saturating_sub(now.since(self.landed));
+            let echo = self
+                .interference
+                .echo()
+                .saturating_sub(now.since(self.landed));
             let longest = if echo > SHORT { echo } else { LONGEST_WAIT };
             return Advice::wait(wait.min(longest), piece, why);
         }
         self.sizes.sent(std::mem::take(&mut self.waited));
-        self.hurt.expect_ours(self.sizes.is_by_commit());
+        self.interference.expect_own(self.sizes.is_by_commit());
         self.budget.reserve(if idle { 0.0 } else { need });
         self.flight = Some(Flight {
             sent: now,

@@ -41,8 +41,8 @@ impl Budget {
     pub(crate) fn refill(&mut self, now: Time, share: f64, depth: f64) {
         let passed = now.since(self.now).as_secs_f64();
         self.now = self.now.max(now);
-        let owed = -share * MEMORY;
-        self.tokens = (self.tokens.max(owed) + passed * share).min(depth);
+        let pending = -share * MEMORY;
+        self.tokens = (self.tokens.max(pending) + passed * share).min(depth);
         while let Some(&(then, _)) = self.lost.front()
             && now.since(then).as_secs_f64() > MEMORY
         {

@@ -18,7 +18,7 @@ pub enum DebtMode {
     Commit,
     /// Long after, at its own pace: btrfs with `discard=async` waits 120 s. The
     /// debt isn't waited for; what is freed is paced by its rate.
-    Later,
+    Deferred,
     /// Never: mounted without, or the device takes none. Nothing is paced.
     Never,
 }
@@ -47,7 +47,7 @@ const LONGEST_HELD: f64 = (512 << 20) as f64;
 pub struct Debt {
     mode: DebtMode,
     /// Bytes, fractions of them included.
-    owed: f64,
+    pending: f64,
     /// The most that was owed since it was last paid, and what was freed for it.
     peak: f64,
     raw: f64,
@@ -86,7 +86,7 @@ impl Debt {
     pub fn new(mode: DebtMode) -> Debt {
         Debt {
             mode,
-            owed: 0.0,
+            pending: 0.0,
             peak: 0.0,
             raw: 0.0,
             freed: 0,
@@ -106,7 +106,7 @@ impl Debt {
 
     /// Bytes that are still expected to be discarded.
     pub fn bytes(&self) -> u64 {
-        self.owed.round() as u64
+        self.pending.round() as u64
     }
 
     /// Bytes whose discards were given up: shared, swallowed, reused at once.
@@ -122,11 +122,11 @@ impl Debt {
     /// The share of the last debt that is still owed, and whether any was paid.
     pub(crate) fn share_left(&self) -> (f64, bool) {
         let left = if self.peak > 0.0 {
-            self.owed / self.peak
+            self.pending / self.peak
         } else {
             0.0
         };
-        (left, self.owed < self.peak)
+        (left, self.pending < self.peak)
     }
 
     /// How long nothing has come of it.
@@ -161,30 +161,30 @@ impl Debt {
             }
             return;
         }
-        if self.owed <= 0.0 {
+        if self.pending <= 0.0 {
             self.peak = 0.0;
             self.raw = 0.0;
             self.commits_before = self.commits;
         }
         let expected = bytes as f64 * self.expected;
-        self.owed += expected;
+        self.pending += expected;
         self.raw += bytes as f64;
         self.given_up += bytes as f64 - expected;
-        self.peak = self.peak.max(self.owed);
+        self.peak = self.peak.max(self.pending);
         self.changed = self.changed.max(now);
         self.round();
     }
 
     /// Journals and file systems round: a little isn't waited for.
     fn round(&mut self) {
-        if self.owed <= self.raw * ROUNDING {
-            self.owed = 0.0;
+        if self.pending <= self.raw * ROUNDING {
+            self.pending = 0.0;
         }
     }
 
     fn pay(&mut self, now: Time, came: f64) -> u64 {
-        let paid = came.min(self.owed);
-        self.owed -= paid;
+        let paid = came.min(self.pending);
+        self.pending -= paid;
         self.paid += paid;
         // Others discard too: only a little of the surplus is a sign that more
         // of ours is discarded than was thought.
@@ -213,7 +213,7 @@ impl Debt {
             self.commits = commits;
             self.changed = self.changed.max(now);
         }
-        if self.mode == DebtMode::Later || self.owed <= 0.0 {
+        if self.mode == DebtMode::Deferred || self.pending <= 0.0 {
             return Duty::Paid;
         }
         let asked = self.patience.max(round_trip * 8).min(LONGEST_PATIENCE);
@@ -237,15 +237,15 @@ impl Debt {
     /// The discards that were due have come, all of them: what is owed waits for more to
     /// be freed, unless it is too much for that, or nothing is left.
     pub(crate) fn settle(&mut self, nothing_left: bool) {
-        if self.owed > LONGEST_HELD || self.owed > 0.0 && nothing_left {
+        if self.pending > LONGEST_HELD || self.pending > 0.0 && nothing_left {
             self.write_off();
         }
     }
 
     fn write_off(&mut self) {
-        let total = self.paid + self.owed;
+        let total = self.paid + self.pending;
         let share = if total > 0.0 { self.paid / total } else { 0.0 };
-        self.given_up += self.owed;
+        self.given_up += self.pending;
         if self.paid > 0.0 {
             // A piece that was all of one kind tells little of the others.
             self.expected = (self.expected * share.max(0.25)).clamp(0.005, 1.0);
@@ -253,7 +253,7 @@ impl Debt {
         } else {
             self.unanswered += 1;
         }
-        self.owed = 0.0;
+        self.pending = 0.0;
         self.paid = 0.0;
     }
 }

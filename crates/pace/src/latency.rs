@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cost::Cost;
 use crate::feedback::Canary;
-use crate::hurt::Hurt;
+use crate::interference::Interference;
 use crate::piece::Sizes;
 use crate::refusal::Refusal;
 
@@ -41,17 +41,17 @@ impl Latency {
         self.scale
     }
 
-    pub(crate) fn is_hurt(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.scale < 0.7
     }
 
     /// The canary's reads; what is slow beside no discards isn't ours.
-    pub(crate) fn hear(&mut self, canary: &[Canary], hurt: &Hurt, loud: bool) {
+    pub(crate) fn observe(&mut self, canary: &[Canary], interference: &Interference, loud: bool) {
         let Some(limit) = self.limit else { return };
         for read in canary {
             self.over *= 1.0 - 1.0 / ONE_IN;
             self.scale = (self.scale * (1.0 + 0.05 / ONE_IN)).min(1.0);
-            if loud && hurt.added(read) > limit {
+            if loud && interference.added(read) > limit {
                 self.over += 1.0;
                 if self.over > 0.8 {
                     self.scale = (self.scale * 0.7).max(0.02);

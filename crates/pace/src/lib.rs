@@ -52,20 +52,20 @@ mod advice;
 mod budget;
 mod cost;
 mod debt;
+mod deferred;
 mod feedback;
 mod goal;
-mod hurt;
+mod interference;
 mod latency;
-mod later;
 mod meter;
-mod ours;
+mod own;
 mod pacer;
 mod piece;
 mod plan;
 mod refusal;
 mod shape;
 mod simple;
-mod usual;
+mod usual_latency;
 mod work;
 
 pub use account::{

@@ -69,8 +69,8 @@ pub struct State {
     pub debt: u64,
     /// Bytes whose discards were given up.
     pub written_off: u64,
-    /// Bytes that were freed and have been discarded a second time ([`Work::again`]).
-    pub again: u64,
+    /// Bytes that were freed and have been discarded a second time ([`Work::discards_twice`]).
+    pub discarded_twice: u64,
     /// Whether discards come at all, as far as can be told.
     pub answered: bool,
     /// The present piece in bytes; 0 where there is none.
@@ -185,7 +185,7 @@ impl Pacer {
             Inner::Blind { debt, .. } => State {
                 debt: debt.bytes(),
                 written_off: debt.written_off(),
-                again: 0,
+                discarded_twice: 0,
                 answered: debt.is_answered(),
                 piece: 0,
                 service_s: None,

@@ -111,7 +111,7 @@ impl Sizes {
             flushing: 0.0,
             times: 1.0,
             max_latency: goal.max_latency.map(|l| l.as_secs_f64()),
-            by_commit: work.again,
+            by_commit: work.discards_twice,
             cheapest: f64::INFINITY,
             shape: Shape::default(),
         }

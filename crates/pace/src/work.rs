@@ -27,7 +27,7 @@ pub struct Work {
     pub mode: DebtMode,
     /// Whether what is freed may be discarded once more, soon after: btrfs discards
     /// whole block groups that have become empty, whatever was discarded in them.
-    pub again: bool,
+    pub discards_twice: bool,
 }
 
 impl Work {
@@ -40,7 +40,7 @@ impl Work {
             unit: 4 << 30,
             granularity: 4096,
             mode: DebtMode::Commit,
-            again: false,
+            discards_twice: false,
         }
     }
 

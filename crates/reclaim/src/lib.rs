@@ -13,24 +13,18 @@
 
 #![forbid(unsafe_code)]
 
-mod engine;
 mod error;
-mod free;
-pub mod freer;
-mod paced;
-mod resume;
+pub mod reclaimer;
 mod rm;
-mod trash;
-mod tree;
+pub mod throttle;
 pub mod trim;
 mod watch;
 pub mod words;
 
 pub use error::ReclaimError;
-pub use free::{Amount, Free, Freers};
-pub use paced::Kernel;
-pub use resume::{Where, resume};
+pub use reclaimer::PacedReclaimers;
 pub use rm::{
-    Asking, Intention, Options, Outcome, PreserveRoot, Problem, Stopped, Talk, What, intend, remove,
+    Asking, Intention, Options, Outcome, PreserveRoot, Problem, Question, Stopped, Talk, Where,
+    intend, remove, resume,
 };
 pub use watch::{Progress, Unwatched, Watch};

@@ -18,7 +18,7 @@ pub struct Progress {
     pub debt_bytes: u64,
     /// What others wait longer than before, as the controller sees it.
     pub added_latency: Option<Duration>,
-    /// Free space ran low, so that what others may feel was lifted.
+    /// Reclaimer space ran low, so that what others may feel was lifted.
     pub urgent: bool,
 }
 

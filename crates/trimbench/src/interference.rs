@@ -6,7 +6,7 @@ pub(crate) mod json;
 use std::time::Duration;
 
 use pace::{CanaryWaits, GoalResult, Kept, LateReads, Limit, Measured, ReaderLoss, Witness};
-use reclaim::freer::Felt;
+use reclaim::throttle::Summary;
 use record::absence;
 
 use crate::goal::GoalArgs;
@@ -15,8 +15,8 @@ use crate::goal::GoalArgs;
 const SLOWER: f64 = 0.05;
 
 /// What others lost and waited.
-pub(crate) fn lost(felt: &Felt) -> String {
-    let observed = felt.observed.as_ref();
+pub(crate) fn lost(summary: &Summary) -> String {
+    let observed = summary.observed.as_ref();
     let readers = match observed.and_then(|observed| observed.readers) {
         Some(readers) => of_readers(&readers),
         None => "others lost: not measured (too few reads of theirs)".to_owned(),
@@ -65,17 +65,20 @@ fn of_canary(canary: &CanaryWaits) -> String {
 }
 
 /// Sentences about the goal: whether each part was kept, and what else made reads wait.
-pub(crate) fn goals(felt: &Felt) -> Vec<String> {
-    let mut all: Vec<String> = felt.goals.iter().map(goal).collect();
-    let canary = felt.observed.as_ref().and_then(|observed| observed.canary);
+pub(crate) fn goals(summary: &Summary) -> Vec<String> {
+    let mut all: Vec<String> = summary.goals.iter().map(goal).collect();
+    let canary = summary
+        .observed
+        .as_ref()
+        .and_then(|observed| observed.canary);
     all.extend(canary.and_then(|canary| canary.over).and_then(not_ours));
-    all.extend(away(felt));
+    all.extend(away(summary));
     all
 }
 
 /// That the process was away, and that nobody is blamed for it.
-fn away(felt: &Felt) -> Option<String> {
-    let spans = absence::in_words(&felt.absences)?;
+fn away(summary: &Summary) -> Option<String> {
+    let spans = absence::in_words(&summary.absences)?;
     Some(format!(
         "trimbench itself did not run for {spans}. All figures leave that time out."
     ))
@@ -196,8 +199,9 @@ fn not_ours(over: LateReads) -> Option<String> {
 }
 
 /// Whether a part of the goal that was given on the command line was missed.
-pub(crate) fn is_missed(felt: &Felt, given: &GoalArgs) -> bool {
-    felt.goals
+pub(crate) fn is_missed(summary: &Summary, given: &GoalArgs) -> bool {
+    summary
+        .goals
         .iter()
         .any(|goal| goal.kept == Kept::Missed && is_given(goal.limit, given))
 }

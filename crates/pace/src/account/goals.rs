@@ -128,7 +128,7 @@ fn latency(limit: Duration, observed: &Observed) -> GoalResult {
     let Some(canary) = observed.canary.filter(|canary| canary.reads >= ENOUGH) else {
         return result;
     };
-    let value = canary.p999_ours.as_secs_f64();
+    let value = canary.p999_own.as_secs_f64();
     let found = Measured {
         value,
         low: value,
@@ -136,7 +136,7 @@ fn latency(limit: Duration, observed: &Observed) -> GoalResult {
     };
     GoalResult {
         first_missed_s: canary.first_over_s,
-        worst: canary.worst_ours_s.map(|at_s| Worst {
+        worst: canary.worst_own_s.map(|at_s| Worst {
             at_s,
             length_s: 0.0,
             value,

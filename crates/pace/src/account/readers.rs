@@ -172,8 +172,8 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Takes in a tick. `begun`: something was freed; `owing`: discards may be in service.
-    pub(super) fn observe(&mut self, now: Time, tick: &Tick, begun: bool, owing: bool) {
+    /// Takes in a tick. `begun`: something was freed; `pending`: discards may be in service.
+    pub(super) fn observe(&mut self, now: Time, tick: &Tick, begun: bool, pending: bool) {
         let Some(others) = tick.others.filter(|_| tick.seconds > 0.0) else {
             return;
         };
@@ -200,7 +200,7 @@ impl Readers {
             self.all_beside();
         } else if look.end <= self.loud_until {
             self.all_beside();
-        } else if !owing {
+        } else if !pending {
             self.decide(f64::INFINITY);
         } else {
             self.decide(look.end - UNDECIDED);
@@ -251,10 +251,10 @@ impl Readers {
     pub(super) fn loss(&self) -> Option<ReaderLoss> {
         let mut all = self.clone();
         all.decide(f64::INFINITY);
-        all.told()
+        all.result()
     }
 
-    fn told(&self) -> Option<ReaderLoss> {
+    fn result(&self) -> Option<ReaderLoss> {
         let ops = self.pauses.ops + self.beside.ops;
         let expected = ops + self.lost;
         let quiet = match self.pauses.ops >= ENOUGH {

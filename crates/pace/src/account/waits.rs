@@ -8,7 +8,7 @@ use ssd::Time;
 use crate::account::readers::Measured;
 use crate::feedback::Canary;
 use crate::meter::Tick;
-use crate::usual::Usual;
+use crate::usual_latency::UsualLatency;
 
 /// How long looks are remembered, and how many at most: longer than any read takes.
 const MEMORY: Duration = Duration::from_secs(10);
@@ -89,11 +89,11 @@ pub struct CanaryWaits {
     /// The most on top.
     pub max_added: Duration,
     /// The same percentile, of waits beside our own discards alone.
-    pub p999_ours: Duration,
+    pub p999_own: Duration,
     /// The most on top, beside our own discards.
-    pub max_ours: Duration,
+    pub max_own: Duration,
     /// When the slowest of those was meant to start, in seconds after the first byte was freed.
-    pub worst_ours_s: Option<f64>,
+    pub worst_own_s: Option<f64>,
     /// Reads held up, by what was in service.
     pub held: LateReads,
     /// Reads that waited longer than the goal's latency, by what was in service; `None`
@@ -111,21 +111,21 @@ pub struct CanaryWaits {
 pub(super) struct Look {
     from: f64,
     to: f64,
-    ours: f64,
+    own: f64,
     others: f64,
     flushes: f64,
 }
 
 impl Look {
-    pub(super) fn new(now: Time, tick: &Tick, ours: f64) -> Look {
+    pub(super) fn new(now: Time, tick: &Tick, own: f64) -> Look {
         let to = now.as_secs_f64();
         // What is counted now began before this look did, if it took longer.
         let busy = tick.busy.max(tick.flushing);
         Look {
             from: to - tick.seconds.max(busy) - LATE,
             to,
-            ours: tick.busy * ours,
-            others: tick.busy * (1.0 - ours),
+            own: tick.busy * own,
+            others: tick.busy * (1.0 - own),
             flushes: tick.flushing,
         }
     }
@@ -134,7 +134,7 @@ impl Look {
 #[derive(Debug, Clone)]
 pub(super) struct Waits {
     limit: Option<Duration>,
-    usual: Usual,
+    usual: UsualLatency,
     looks: VecDeque<Look>,
     /// Reads that wait for the look after theirs: their discard may not be counted yet.
     pending: Vec<(Canary, bool)>,
@@ -152,7 +152,7 @@ impl Waits {
     pub(super) fn new(limit: Option<Duration>) -> Waits {
         Waits {
             limit,
-            usual: Usual::default(),
+            usual: UsualLatency::default(),
             looks: VecDeque::new(),
             pending: Vec::new(),
             began: None,
@@ -190,7 +190,7 @@ impl Waits {
             match begun {
                 true => self.pending.push((*read, idle)),
                 false => {
-                    self.usual.hear(read.latency, quiet);
+                    self.usual.observe(read.latency, quiet);
                 }
             }
         }
@@ -198,13 +198,13 @@ impl Waits {
 
     fn count(&mut self, read: Canary, idle: bool) {
         let beside = self.beside(&read);
-        let is_held = self.usual.hear(read.latency, beside == Beside::Nothing);
+        let is_held = self.usual.observe(read.latency, beside == Beside::Nothing);
         let added = self.usual.added(read.latency);
         let at_s = self.at(&read);
         self.reads += 1;
-        let ours = is_held && beside == Beside::OurDiscards;
+        let own = is_held && beside == Beside::OurDiscards;
         if !idle {
-            self.watched = (self.watched.0 + 1, self.watched.1 + u64::from(ours));
+            self.watched = (self.watched.0 + 1, self.watched.1 + u64::from(own));
         }
         if is_held {
             self.held.add(beside);
@@ -242,24 +242,24 @@ impl Waits {
         let near = looks
             .take_while(|look| look.to >= from)
             .filter(|look| look.from <= to);
-        let (mut ours, mut others, mut flushes) = (0.0, 0.0, 0.0);
+        let (mut own, mut others, mut flushes) = (0.0, 0.0, 0.0);
         for look in near {
-            ours += look.ours;
+            own += look.own;
             others += look.others;
             flushes += look.flushes;
         }
         match () {
-            () if ours + others > 0.0 && ours + others >= least => match ours >= others {
+            () if own + others > 0.0 && own + others >= least => match own >= others {
                 true => Beside::OurDiscards,
                 false => Beside::OthersDiscards,
             },
-            () if flushes > 0.0 && ours + others + flushes >= least => Beside::Flushes,
+            () if flushes > 0.0 && own + others + flushes >= least => Beside::Flushes,
             () => Beside::Nothing,
         }
     }
 
     /// What was heard so far.
-    pub(super) fn told(&self) -> Option<CanaryWaits> {
+    pub(super) fn result(&self) -> Option<CanaryWaits> {
         let mut all = self.clone();
         for (read, idle) in std::mem::take(&mut all.pending) {
             all.count(read, idle);
@@ -272,7 +272,7 @@ impl Waits {
             .sort_by_key(|slow| std::cmp::Reverse(slow.added));
         let rank = (self.reads / 1000) as usize;
         let added = |slow: &Slow| slow.added;
-        let ours = || {
+        let own = || {
             let slowest = self.slowest.iter();
             slowest.filter(|slow| slow.beside == Beside::OurDiscards)
         };
@@ -282,9 +282,9 @@ impl Waits {
             usual: self.usual.latency(),
             p999_added: added(&self.slowest[rank.min(last)]),
             max_added: added(&self.slowest[0]),
-            p999_ours: ours().nth(rank).map_or(Duration::ZERO, added),
-            max_ours: ours().next().map_or(Duration::ZERO, added),
-            worst_ours_s: ours().next().map(|slow| slow.at_s),
+            p999_own: own().nth(rank).map_or(Duration::ZERO, added),
+            max_own: own().next().map_or(Duration::ZERO, added),
+            worst_own_s: own().next().map(|slow| slow.at_s),
             held: self.held,
             over: self.limit.map(|_| self.over),
             first_over_s: self.first_over,

@@ -8,24 +8,24 @@ use ssd::harness::{Harness, Outcome, Readers};
 use crate::judge::added;
 use crate::luck::case;
 use crate::table::{CANARY, Case, START};
-use crate::trial::{Deleter, Told};
+use crate::trial::{Deleter, DeleterLog};
 
 /// Readers in an open loop, below what the drive can.
-fn open(case: &Case, goal: Goal, known: bool) -> (Outcome, Told) {
+fn open(case: &Case, goal: Goal, known: bool) -> (Outcome, DeleterLog) {
     let card = known.then_some(&case.card);
     let pacer = Pacer::new(Policy::Adaptive(goal), &case.work, card).unwrap();
     open_with(case, pacer)
 }
 
-fn open_with(case: &Case, pacer: Pacer) -> (Outcome, Told) {
-    let (deleter, told) = Deleter::new(pacer, &case.work, 0, START);
+fn open_with(case: &Case, pacer: Pacer) -> (Outcome, DeleterLog) {
+    let (deleter, log) = Deleter::new(pacer, &case.work, 0, START);
     let outcome = Harness::new(Readers::Open { per_s: 2000.0 }, 3)
         .canary(CANARY)
         .drive(case.drive(), deleter)
         .run(Duration::from_secs(45))
         .unwrap();
-    let told = told.borrow().clone();
-    (outcome, told)
+    let log = log.borrow().clone();
+    (outcome, log)
 }
 
 fn latency(ms: f64) -> Goal {
@@ -49,16 +49,16 @@ fn an_accepted_latency_is_held() {
             ("XtremIO", 20.0),
         ] {
             let case = case(label);
-            let (outcome, told) = open(&case, latency(ms), known);
+            let (outcome, log) = open(&case, latency(ms), known);
             let p999 = added(&outcome, START, 0.999);
-            let end = told
+            let end = log
                 .done
                 .map_or(f64::INFINITY, |t| t.since(START).as_secs_f64());
             let what =
                 format!("{label}, {ms} ms, card {known}: p99.9 {p999:?}, done in {end:.1} s");
             println!("{what}");
             assert!(p999.as_secs_f64() <= ms / 1e3, "{what}");
-            assert!(!told.refused && end.is_finite(), "{what} {:?}", told.state);
+            assert!(!log.refused && end.is_finite(), "{what} {:?}", log.state);
         }
     }
 }
@@ -74,9 +74,9 @@ fn a_latency_that_cannot_be_held_is_refused() {
         "{said}"
     );
     // Without a card after the second small piece.
-    let (_, told) = open(&case, latency(5.0), false);
-    assert!(told.refused && told.frees.len() <= 2, "{:?}", told.frees);
-    let freed: u64 = told.frees.iter().map(|f| f.1).sum();
+    let (_, log) = open(&case, latency(5.0), false);
+    assert!(log.refused && log.frees.len() <= 2, "{:?}", log.frees);
+    let freed: u64 = log.frees.iter().map(|f| f.1).sum();
     assert!(freed < 1 << 20, "{freed}");
 }
 
@@ -85,7 +85,7 @@ fn what_was_begun_goes_on_though_the_latency_cannot_be_held() {
     let case = case("Vertex 2");
     let mut pacer = Pacer::new(Policy::Adaptive(latency(5.0)), &case.work, None).unwrap();
     pacer.commit_to_goal();
-    let (_, told) = open_with(&case, pacer);
-    let late = told.frees.iter().filter(|free| free.0.as_secs_f64() > 40.0);
-    assert!(!told.refused && late.count() > 0, "{:?}", told.state);
+    let (_, log) = open_with(&case, pacer);
+    let late = log.frees.iter().filter(|free| free.0.as_secs_f64() > 40.0);
+    assert!(!log.refused && late.count() > 0, "{:?}", log.state);
 }

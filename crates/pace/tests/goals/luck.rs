@@ -10,7 +10,7 @@ use ssd::harness::{Harness, Outcome, Readers};
 
 use crate::judge::{Judged, judge, judge_range};
 use crate::table::{Case, START, cases, slow_cases};
-use crate::trial::{Deleter, LogFiles, Sight, Told};
+use crate::trial::{Deleter, DeleterLog, LogFiles, Sight};
 
 const GOAL: f64 = 0.10;
 
@@ -27,14 +27,14 @@ fn pacer(case: &Case) -> Pacer {
 }
 
 /// A deletion at a goal, seen so, for so many seconds at most.
-fn delete(case: &Case, goal: f64, sight: Sight, seconds: f64) -> (Outcome, Told) {
+fn delete(case: &Case, goal: f64, sight: Sight, seconds: f64) -> (Outcome, DeleterLog) {
     let policy = Policy::Adaptive(Goal::slowdown(goal));
     let pacer = Pacer::new(policy, &case.work, None).unwrap();
-    let (deleter, told) = Deleter::new(pacer, &case.work, 0, START);
+    let (deleter, log) = Deleter::new(pacer, &case.work, 0, START);
     let harness = case.harness(deleter.seeing(sight));
     let outcome = harness.run(Duration::from_secs_f64(seconds)).unwrap();
-    let told = told.borrow().clone();
-    (outcome, told)
+    let log = log.borrow().clone();
+    (outcome, log)
 }
 
 fn holds(what: &str, judged: &Judged) {
@@ -49,8 +49,8 @@ fn two_who_delete_hold_one_goal() {
         let baseline = case.baseline();
         let later = START + Duration::from_millis(700);
         let company = Rc::default();
-        let (first, told_first) = Deleter::new(pacer(&case), &case.work, 0, START);
-        let (second, told_second) = Deleter::new(pacer(&case), &case.work, 1 << 40, later);
+        let (first, first_log) = Deleter::new(pacer(&case), &case.work, 0, START);
+        let (second, second_log) = Deleter::new(pacer(&case), &case.work, 1 << 40, later);
         let harness = case
             .harness(first.sharing(&company))
             .beside(second.sharing(&company));
@@ -67,8 +67,8 @@ fn two_who_delete_hold_one_goal() {
         assert!(judged.mean <= GOAL + 0.02, "{label}: {judged:?}");
         // Neither is kept from going on.
         let both = 2.0 * case.plain().lost / GOAL;
-        for told in [told_first, told_second] {
-            let end = told.borrow().done.map_or(f64::INFINITY, Time::as_secs_f64);
+        for log in [first_log, second_log] {
+            let end = log.borrow().done.map_or(f64::INFINITY, Time::as_secs_f64);
             println!("{label}: one ends at {end:.1} s, both could at {both:.1} s");
             assert!(end < 1.6 * both, "{label}: {end}, at best {both}");
         }
@@ -84,7 +84,7 @@ fn a_database_that_drops_log_files_does_not_slow_a_deletion() {
             let run = |files| {
                 let policy = Policy::Adaptive(Goal::slowdown(goal));
                 let pacer = Pacer::new(policy, &case.work, None).unwrap();
-                let (deleter, told) = Deleter::new(pacer, &case.work, 0, START);
+                let (deleter, log) = Deleter::new(pacer, &case.work, 0, START);
                 let harness = match files {
                     0 => case.harness(deleter),
                     _ => {
@@ -93,11 +93,11 @@ fn a_database_that_drops_log_files_does_not_slow_a_deletion() {
                     }
                 };
                 harness.run(Duration::from_secs(60)).unwrap();
-                let told = told.borrow();
-                let end = told.done.map_or(f64::INFINITY, Time::as_secs_f64);
+                let log = log.borrow();
+                let end = log.done.map_or(f64::INFINITY, Time::as_secs_f64);
                 (
                     end - START.as_secs_f64(),
-                    told.state.unwrap().charged_s.unwrap(),
+                    log.state.unwrap().charged_s.unwrap(),
                 )
             };
             let (alone, lost_alone) = run(0);
@@ -122,10 +122,10 @@ fn a_foreground_that_comes_and_goes() {
         let baseline = case.baseline();
         let at = Time::from_secs_f64;
         let during = vec![at(0.0)..at(2.0), at(3.0)..at(5.0), at(5.2)..at(60.0)];
-        let (deleter, told) = Deleter::new(pacer(&case), &case.work, 0, START);
+        let (deleter, log) = Deleter::new(pacer(&case), &case.work, 0, START);
         let harness = case.harness(deleter).reading(during.clone());
         let outcome = harness.run(Duration::from_secs(15)).unwrap();
-        let done = told.borrow().done.unwrap();
+        let done = log.borrow().done.unwrap();
         for times in &during {
             // Windows within the time in which they read, the first included.
             let from = times.start.max(START);
@@ -138,9 +138,9 @@ fn a_foreground_that_comes_and_goes() {
             assert_eq!(judged.low, 0, "{label}: {judged:?}");
         }
         // What others leave is used: alone it goes faster than beside them.
-        let told = told.borrow();
+        let log = log.borrow();
         let alone = |f: &&(Time, u64, pace::Why)| f.0 >= at(2.0) && f.0 < at(3.0);
-        let alone: u64 = told.frees.iter().filter(alone).map(|f| f.1).sum();
+        let alone: u64 = log.frees.iter().filter(alone).map(|f| f.1).sum();
         let usual = case.work.bytes as f64 / (case.plain().lost / GOAL);
         println!("{label}: {:.1} times as fast alone", alone as f64 / usual);
         assert!(
@@ -160,14 +160,14 @@ fn a_drive_that_becomes_slower() {
     ] {
         let case = case(label);
         let baseline = case.baseline();
-        let (deleter, told) = Deleter::new(pacer(&case), &case.work, 0, START);
+        let (deleter, log) = Deleter::new(pacer(&case), &case.work, 0, START);
         let changed = Time::from_secs_f64(4.0);
         let slow = case.card.with(change).unwrap();
         let harness = case
             .harness(deleter)
             .change(changed, slow.figures().clone());
         let outcome = harness.run(Duration::from_secs(60)).unwrap();
-        assert!(told.borrow().done.is_some(), "{label}");
+        assert!(log.borrow().done.is_some(), "{label}");
         let whole = case.work.bytes / case.work.extents;
         let discard = slow.figures().discard.as_ref().unwrap();
         let service = discard.service(whole, 0, 1).as_secs_f64();
@@ -200,12 +200,12 @@ fn few_operations_are_somebodys() {
     for label in ["T500", "870 EVO", "root disk"] {
         let case = case(label);
         let best = case.plain().lost / GOAL;
-        let (deleter, told) = Deleter::new(pacer(&case), &case.work, 0, START);
+        let (deleter, log) = Deleter::new(pacer(&case), &case.work, 0, START);
         Harness::new(Readers::Open { per_s: 100.0 }, 3)
             .drive(case.drive(), deleter)
             .run(Duration::from_secs(60))
             .unwrap();
-        let took = told.borrow().done.unwrap().since(START).as_secs_f64();
+        let took = log.borrow().done.unwrap().since(START).as_secs_f64();
         println!("{label}: {took:.1} s, at the goal {best:.1} s");
         assert!(took > 0.8 * best, "{label}: {took} beside {best}");
     }
@@ -266,7 +266,7 @@ fn with_less_to_see_the_goal_holds_all_the_same() {
     ] {
         for label in ["T500", "root disk", "980 PRO"] {
             let case = case(label);
-            let (outcome, told) = delete(&case, GOAL, sight, 14.0);
+            let (outcome, log) = delete(&case, GOAL, sight, 14.0);
             let judged = judge(&outcome, START, case.baseline(), 1.0, case.service());
             let what = format!("{label}, {what}");
             let optimum = (case.plain().lost / GOAL).max(case.plain().time);
@@ -278,7 +278,7 @@ fn with_less_to_see_the_goal_holds_all_the_same() {
                 judged.worst_window <= GOAL + 0.03 + blind,
                 "{what}: {judged:?}"
             );
-            assert!(told.done.is_some(), "{what}");
+            assert!(log.done.is_some(), "{what}");
         }
     }
 }
@@ -346,7 +346,7 @@ fn commits_that_are_felt_themselves_are_spread_as_well() {
             whole: true,
             ..Sight::default()
         };
-        let (outcome, told) = delete(&case, goal, sight, 200.0);
+        let (outcome, log) = delete(&case, goal, sight, 200.0);
         // What goes together is one discard, and 4 of the commit's: 0.25 s and what reads lose around them.
         let (window, lump) = (5.0, 5.1 * case.service());
         let judged = judge(&outcome, START, case.baseline(), window, case.service());
@@ -356,7 +356,7 @@ fn commits_that_are_felt_themselves_are_spread_as_well() {
             judged.lost / plain.lost
         );
         println!("{what}");
-        assert!(told.done.is_some(), "{what}");
+        assert!(log.done.is_some(), "{what}");
         // Five times as much if each extent had a commit.
         assert!(judged.lost < plain.lost, "{what}");
         assert!(judged.worst_window <= goal + lump / window, "{what}");
@@ -376,7 +376,7 @@ fn what_is_discarded_twice_is_paced_twice() {
         ("870 EVO", 0.30),
     ] {
         let mut case = case(label);
-        (case.work.again, case.work.unit) = (true, 1 << 30);
+        (case.work.discards_twice, case.work.unit) = (true, 1 << 30);
         let sight = Sight {
             beside: 3,
             whole: true,
@@ -384,15 +384,15 @@ fn what_is_discarded_twice_is_paced_twice() {
             ..Sight::default()
         };
         let plain = case.plain();
-        let (outcome, told) = delete(&case, goal, sight, plain.lost / goal * 3.0 + 2.0);
+        let (outcome, log) = delete(&case, goal, sight, plain.lost / goal * 3.0 + 2.0);
         let judged = judge(&outcome, START, case.baseline(), 1.0, case.service());
         let what = format!(
             "{label} at {goal}: {:.2} of plain's loss, {judged:?}",
             judged.lost / plain.lost
         );
         println!("{what}");
-        assert!(told.done.is_some(), "{what}");
-        let again = told.state.unwrap().again as f64;
+        assert!(log.done.is_some(), "{what}");
+        let again = log.state.unwrap().discarded_twice as f64;
         assert!(again > 0.8 * case.work.bytes as f64, "{what}: {again}");
         assert!(judged.worst_window <= goal + 0.03, "{what}");
         assert!(judged.mean <= goal + 0.02, "{what}");
@@ -408,7 +408,7 @@ fn what_is_discarded_twice_is_paced_twice() {
 fn where_nothing_holds_whole_groups_are_freed() {
     for goal in [0.10, 0.30] {
         let mut case = case("Vertex 2");
-        (case.work.again, case.work.unit) = (true, 1 << 30);
+        (case.work.discards_twice, case.work.unit) = (true, 1 << 30);
         let sight = Sight {
             beside: 2,
             whole: true,
@@ -416,14 +416,14 @@ fn where_nothing_holds_whole_groups_are_freed() {
             ..Sight::default()
         };
         let plain = case.plain();
-        let (outcome, told) = delete(&case, goal, sight, plain.lost / goal * 8.0 + 2.0);
+        let (outcome, log) = delete(&case, goal, sight, plain.lost / goal * 8.0 + 2.0);
         let judged = judge(&outcome, START, case.baseline(), 1.0, case.service());
         let what = format!(
             "{goal}: {:.2} of plain's loss, {judged:?}",
             judged.lost / plain.lost
         );
         println!("{what}");
-        assert!(told.done.is_some(), "{what}");
+        assert!(log.done.is_some(), "{what}");
         assert!(judged.mean <= goal + 0.02, "{what}");
         // With pieces of two extents, twice as much.
         assert!(judged.lost <= 0.6 * plain.lost, "{what}");
@@ -437,40 +437,43 @@ fn commits_that_cost_more_than_what_they_free_end_all_the_same() {
         beside: 40,
         ..Sight::default()
     };
-    let (outcome, told) = delete(&case, 0.3, sight, 60.0);
+    let (outcome, log) = delete(&case, 0.3, sight, 60.0);
     let plain = case.plain();
     let judged = judge(&outcome, START, case.baseline(), 1.0, case.service());
     println!(
         "{:.2} of plain's loss, {judged:?}",
         judged.lost / plain.lost
     );
-    assert!(told.done.is_some(), "{judged:?}");
+    assert!(log.done.is_some(), "{judged:?}");
     // Forty times if each extent had a commit.
     assert!(judged.lost < 3.5 * plain.lost, "{judged:?}");
 }
 
 /// What a survey promises are the fewest extents that a file can lie in.
 #[test]
-fn shorter_extents_than_promised_are_told_before_they_hurt() {
+fn announced_short_extents_keep_the_goal() {
     let case = cases()
         .into_iter()
         .find(|case| case.label == "870 EVO 1M")
         .unwrap();
     let promised = Work::new(case.work.bytes, case.work.bytes.div_ceil(128 << 20));
     let slow = case.with(&["a=22ms"]);
-    let worst = |told: bool| {
+    let worst = |announced: bool| {
         let policy = Policy::Adaptive(Goal::slowdown(0.3));
         let mut pacer = Pacer::new(policy, &promised, None).unwrap();
-        if told {
+        if announced {
             pacer.expect_extents(1 << 20);
         }
         let (deleter, _) = Deleter::new(pacer, &slow.work, 0, START);
         let outcome = slow.harness(deleter).run(Duration::from_secs(6)).unwrap();
         judge(&outcome, START, slow.baseline(), 1.0, slow.service())
     };
-    let (told, not) = (worst(true), worst(false));
-    println!("{told:?}, not told: {not:?}");
-    assert!(told.worst_window <= 0.33 && told.low == 0, "{told:?}");
+    let (announced, not) = (worst(true), worst(false));
+    println!("{announced:?}, not announced: {not:?}");
+    assert!(
+        announced.worst_window <= 0.33 && announced.low == 0,
+        "{announced:?}"
+    );
     assert!(not.worst_window > 0.4, "{not:?}");
 }
 

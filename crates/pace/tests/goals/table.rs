@@ -7,7 +7,7 @@ use ssd::harness::{Harness, Outcome, Pace, Pieces, Readers};
 use ssd::{Card, Drive, Time};
 
 use crate::judge::{Judged, judge};
-use crate::trial::{Deleter, Told, card};
+use crate::trial::{Deleter, DeleterLog, card};
 
 pub(crate) const START: Time = Time::from_nanos(500_000_000);
 pub(crate) const READERS: Readers = Readers::Closed {
@@ -83,15 +83,15 @@ impl Case {
         harness.run(Duration::from_secs(2)).unwrap().reads.len() as f64 / 2.0
     }
 
-    pub(crate) fn run(&self, policy: Policy, known: bool, limit: f64) -> (Outcome, Told) {
+    pub(crate) fn run(&self, policy: Policy, known: bool, limit: f64) -> (Outcome, DeleterLog) {
         let pacer = Pacer::new(policy, &self.work, known.then_some(&self.card)).unwrap();
-        let (deleter, told) = Deleter::new(pacer, &self.work, 0, START);
+        let (deleter, log) = Deleter::new(pacer, &self.work, 0, START);
         let outcome = self
             .harness(deleter)
             .run(Duration::from_secs_f64(0.5 + limit))
             .unwrap();
-        let told = told.borrow().clone();
-        (outcome, told)
+        let log = log.borrow().clone();
+        (outcome, log)
     }
 
     /// What plain deletion comes to.
@@ -172,7 +172,7 @@ fn goals_are_held_where_reads_are_slow_as_well() {
 }
 
 /// What the goal's table says of one run.
-fn show(label: &str, goal: f64, judged: &Judged, plain: &Judged, told: &Told) {
+fn show(label: &str, goal: f64, judged: &Judged, plain: &Judged, log: &DeleterLog) {
     println!(
         "{label:10} goal {:2.0} %: worst window {:4.1} %, mean {:4.1} %, lost/plain {:.3}, \
          time/optimum {:.3}, time/plain {:5.2}, low {}, {} pieces",
@@ -183,21 +183,21 @@ fn show(label: &str, goal: f64, judged: &Judged, plain: &Judged, told: &Told) {
         judged.time / (plain.lost / goal).max(plain.time),
         judged.time / plain.time,
         judged.low,
-        told.frees.len(),
+        log.frees.len(),
     );
 }
 
 fn hold(case: &Case, goal: f64, known: bool, plain: &Judged, baseline: f64) {
     let limit = plain.lost / goal * 1.4 + 2.0;
-    let (outcome, told) = case.run(Policy::Adaptive(Goal::slowdown(goal)), known, limit);
+    let (outcome, log) = case.run(Policy::Adaptive(Goal::slowdown(goal)), known, limit);
     let window = (2.0 * case.service() / goal).max(1.0);
     let judged = judge(&outcome, START, baseline, window, case.service());
-    show(case.label, goal, &judged, plain, &told);
+    show(case.label, goal, &judged, plain, &log);
     let what = format!(
         "{} at {goal}, card {known}: {judged:?}, plain {plain:?}",
         case.label
     );
-    assert!(told.done.is_some(), "{what}");
+    assert!(log.done.is_some(), "{what}");
     assert!(judged.worst_window <= goal + 0.03, "{what}");
     // Where all is over within one window, the window counts, not the mean.
     let within_one = judged.time < window;
@@ -231,9 +231,9 @@ fn goals_are_held_on_every_drive() {
 fn what_costs_nothing_is_not_paced() {
     let case = Case::new("ideal", "ideal", &[], 128 * MIB, 800);
     for known in [false, true] {
-        let (_, told) = case.run(Policy::Adaptive(Goal::default()), known, 10.0);
-        let took = told.done.unwrap().since(START).as_secs_f64();
-        println!("ideal: {took:.3} s in {} pieces", told.frees.len());
+        let (_, log) = case.run(Policy::Adaptive(Goal::default()), known, 10.0);
+        let took = log.done.unwrap().since(START).as_secs_f64();
+        println!("ideal: {took:.3} s in {} pieces", log.frees.len());
         // A commit of 2 ms for each of 800 extents would take 1.6 s.
         assert!(took < 0.5, "{took}");
     }

@@ -17,7 +17,7 @@ pub(crate) const COMMIT: Duration = Duration::from_millis(2);
 
 /// What became of a deletion.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct DeleterLog {
     pub(crate) done: Option<Time>,
     pub(crate) frees: Vec<(Time, u64, Why)>,
     pub(crate) state: Option<State>,
@@ -102,7 +102,7 @@ pub(crate) struct Deleter {
     canary: Vec<Canary>,
     sight: Sight,
     chance: ssd::Rng,
-    told: Rc<RefCell<Told>>,
+    log: Rc<RefCell<DeleterLog>>,
     /// How many deleters know of each other now, this one included.
     company: Rc<Cell<u32>>,
     is_counted: bool,
@@ -114,8 +114,8 @@ impl Deleter {
         work: &Work,
         base: u64,
         start: Time,
-    ) -> (Deleter, Rc<RefCell<Told>>) {
-        let told = Rc::new(RefCell::new(Told::default()));
+    ) -> (Deleter, Rc<RefCell<DeleterLog>>) {
+        let log = Rc::new(RefCell::new(DeleterLog::default()));
         let extent = work.bytes / work.extents;
         let extents: Vec<Range<u64>> = (0..work.extents)
             .map(|i| base + i * extent..base + (i + 1) * extent)
@@ -141,11 +141,11 @@ impl Deleter {
             canary: Vec::new(),
             sight: Sight::default(),
             chance: ssd::Rng::new(base + 7),
-            told: Rc::clone(&told),
+            log: Rc::clone(&log),
             company: Rc::default(),
             is_counted: false,
         };
-        (deleter, told)
+        (deleter, log)
     }
 
     /// The same, but it sees less.
@@ -247,20 +247,20 @@ impl Deleter {
             let late = self.sight.late * self.chance.exponential();
             self.ask_at += Duration::from_secs_f64(late);
         }
-        let mut told = self.told.borrow_mut();
-        told.state = Some(self.pacer.state());
+        let mut log = self.log.borrow_mut();
+        log.state = Some(self.pacer.state());
         match advice.why {
-            Why::Done => told.done = Some(now),
+            Why::Done => log.done = Some(now),
             Why::Refused => {
-                told.done = Some(now);
-                told.refused = true;
+                log.done = Some(now);
+                log.refused = true;
             }
             _ => {}
         }
-        if told.done.is_some() {
+        if log.done.is_some() {
             self.company.set(self.company.get() - 1);
         }
-        drop(told);
+        drop(log);
         if advice.commit {
             self.commits += 1;
             self.ask_at = now + self.sight.commit;
@@ -285,7 +285,7 @@ impl Deleter {
             self.to_flush = self.sight.flushes;
             // The call returns when it is committed.
             self.ask_at = self.ready;
-            self.told.borrow_mut().frees.push((now, freed, advice.why));
+            self.log.borrow_mut().frees.push((now, freed, advice.why));
         }
     }
 }
@@ -315,7 +315,7 @@ impl DiscardSource for Deleter {
         if self.commit_returns_late() && is_under_way {
             self.ask_at = self.ask_at.max(now + Duration::from_micros(100));
         }
-        while now >= self.ask_at && self.told.borrow().done.is_none() {
+        while now >= self.ask_at && self.log.borrow().done.is_none() {
             let before = self.freed;
             self.ask(now, seen);
             if self.freed == before && self.ask_at <= now {
@@ -329,7 +329,7 @@ impl DiscardSource for Deleter {
             return Next::Discard(vec![range]);
         }
         let waits = (!self.pending.is_empty()).then_some(self.ready);
-        let asks = self.told.borrow().done.is_none().then_some(self.ask_at);
+        let asks = self.log.borrow().done.is_none().then_some(self.ask_at);
         waits
             .into_iter()
             .chain(asks)

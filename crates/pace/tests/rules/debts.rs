@@ -153,7 +153,7 @@ fn a_plain_rm_of_many_fragments_beside_it_does_not_stop_a_deletion() {
 #[test]
 fn discards_two_minutes_later_are_paced_by_their_rate() {
     let mut work = Work::new(64 * GIB, 512);
-    work.mode = DebtMode::Later;
+    work.mode = DebtMode::Deferred;
     let mut pacer = adaptive(&work);
     let mut world = World::new(work.bytes, Some(120.0));
     assert!(world.run(&mut pacer, 200_000));
@@ -228,7 +228,7 @@ fn a_deadline_lifts_the_pace_and_says_so() {
 #[test]
 fn a_deadline_is_kept_where_discards_come_two_minutes_later() {
     let mut work = Work::new(64 * GIB, 512);
-    work.mode = DebtMode::Later;
+    work.mode = DebtMode::Deferred;
     let goal = Goal {
         deadline: Some(Duration::from_secs(60)),
         ..Goal::default()

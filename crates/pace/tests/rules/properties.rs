@@ -62,13 +62,13 @@ proptest! {
         let mut pacer = Pacer::new(Policy::Adaptive(goal), &work, None).unwrap();
         let mut world = World::new(work.bytes, Some(after));
         for _ in 0..20_000 {
-            let owed = pacer.state().debt;
+            let pending = pacer.state().debt;
             if !world.step(&mut pacer) {
                 break;
             }
             let (_, advice) = world.said.last().unwrap();
             if advice.allow > 0 {
-                prop_assert_eq!(pacer.state().debt, 0, "asked {:?} with {} owed", advice, owed);
+                prop_assert_eq!(pacer.state().debt, 0, "asked {:?} with {} pending", advice, pending);
                 prop_assert!(advice.piece <= advice.allow && advice.piece >= 1);
             }
         }
@@ -129,7 +129,7 @@ proptest! {
     fn slow_drives_that_others_discard_on_break_nothing(
         goal in goals(), again in any::<bool>(), extents in 1_u64..512, service_ms in 1_u64..400,
         steps in prop::collection::vec((0_u64..700, 0_u64..5, 0_u64..40, any::<bool>()), 1..200)) {
-        let work = Work { again, ..Work::new(64 << 30, extents) };
+        let work = Work { discards_twice: again, ..Work::new(64 << 30, extents) };
         let mut pacer = Pacer::new(Policy::Adaptive(goal), &work, None).unwrap();
         let (mut now, mut freed, mut commits, mut discards) = (Time::ZERO, 0, 0, Discards::default());
         let mut busy = Duration::ZERO;

@@ -7,7 +7,7 @@ use linux::mounts::{DeviceNumber, Mount};
 use rustix::fs::Stat;
 
 use super::arguments::{allocated, share};
-use crate::free::Amount;
+use crate::reclaimer::Amount;
 
 /// The longest discard that any file system sends for one file's part.
 const UNIT: u64 = 128 << 20;

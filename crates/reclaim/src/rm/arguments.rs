@@ -1,4 +1,4 @@
-//! What the user named: a name in an open directory, looked at once.
+//! The arguments: each a name in an open directory, looked at once.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -165,7 +165,8 @@ impl Parents {
         Ok(index)
     }
 
-    /// What leads to another file system than that of the argument's parent, if anything does.
+    /// Returns why an argument can't be renamed into a trash beside it, if a mount or subvolume
+    /// prevents it.
     pub(super) fn elsewhere(&self, argument: &Argument) -> Option<&'static str> {
         let parent = self.get(argument.parent);
         if argument.stat.st_dev != parent.device {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Outcome, Talk};
-use crate::trash::Trash;
-use crate::trash::rests::Rests;
+use crate::rm::trash::Trash;
+use crate::rm::trash::rests::Rests;
 use crate::watch::Progress;
 
 /// For how long others have to make do with a small discard, by the device number of a directory.
@@ -20,7 +20,7 @@ pub(super) fn close(
     rested: &Rested,
     talk: &mut dyn Talk,
 ) -> Vec<PathBuf> {
-    let freed = outcome.felt.iter().map(|felt| felt.freed).sum();
+    let freed = outcome.summary.iter().map(|summary| summary.freed).sum();
     let done = Progress {
         total_bytes: freed,
         freed_bytes: freed,

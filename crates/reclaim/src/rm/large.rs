@@ -24,8 +24,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::trash::{FILE, rename_new};
-use crate::tree::At;
+use crate::rm::trash::{FILE, rename_new};
+use crate::rm::tree::At;
 
 /// Somebody may mount a file while others are removed: who mounts what is looked at again after
 /// so long. It costs some microseconds for each process of the machine.
@@ -89,7 +89,7 @@ pub(super) fn place<'a>(
     let Some(trash) = trash else {
         return Ok(here(!is_safe(at)));
     };
-    // It was taken there, and so can go.
+    // It was renamed into the trash, and so can be removed.
     if trash.as_raw_fd() == at.fd.as_raw_fd() {
         return Ok(here(false));
     }

@@ -13,7 +13,7 @@ use rustix::fs::StatVfsMountFlags;
 use rustix::io::Errno;
 
 use crate::ReclaimError;
-use crate::trash;
+use crate::rm::trash;
 use crate::words::of;
 use units::names::quoted;
 

@@ -1,19 +1,22 @@
-//! The order of work: look at the arguments, take their names away, free what
-//! they hold, remove the names for good.
+//! Removes files and trees as rm does: look at the arguments, rename them into a trash, free
+//! what they hold, remove the names for good.
 
 mod amounts;
 mod arguments;
 mod close;
-mod go_on;
 mod large;
 mod lost;
 mod on_disk;
+mod removal;
 mod remover;
+mod resume;
+mod resume_trashes;
 mod survey;
-mod taken;
 mod talk;
 #[cfg(test)]
 mod tests;
+mod trash;
+mod tree;
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,20 +26,20 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::ReclaimError;
-use crate::free::Freers;
-use crate::freer::Felt;
-use crate::trash::Trash;
+use crate::reclaimer::Reclaimers;
+use crate::rm::trash::Trash;
+use crate::throttle::Summary;
 use crate::watch::{Beat, Progress, tick};
 use amounts::Amounts;
 use arguments::{Argument, Parents};
 use close::{Rested, close};
+use removal::{Method, Removal, put_all_back, take};
 use remover::{Item, LARGE, Remover};
 use survey::{survey, would_ask};
-use taken::{Taken, Way, put_all_back, take};
 use units::names::quoted;
 
-pub(crate) use go_on::go_on;
-pub use talk::{Problem, Talk, What};
+pub use resume::{Where, resume};
+pub use talk::{Problem, Question, Talk};
 
 /// What the root directory is spared from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +89,8 @@ pub struct Outcome {
     pub names: u64,
     /// Names that stay, and each was told.
     pub failures: u64,
-    /// What others felt, for each file system that was paced.
-    pub felt: Vec<Felt>,
+    /// What the deletion came to, for each file system that was paced.
+    pub summary: Vec<Summary>,
     /// Why it ended before all was done.
     pub stopped: Option<Stopped>,
     /// Trashes in which something is left: what is to be resumed.
@@ -132,7 +135,7 @@ const ASKED_ABOUT: &str = "it holds what is asked about";
 pub fn intend(
     paths: &[PathBuf],
     options: &Options,
-    freers: &mut dyn Freers,
+    reclaimers: &mut dyn Reclaimers,
     talk: &mut dyn Talk,
 ) -> Result<(Vec<Intention>, u64), ReclaimError> {
     let mut parents = Parents::default();
@@ -154,7 +157,7 @@ pub fn intend(
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own = rustix::fs::openat(&parent.fd, &*argument.name, flags, Mode::empty());
         let on = own.as_ref().unwrap_or(&parent.fd).as_fd();
-        let paced = amounts.each().any(|amount| amount.bytes >= LARGE) && freers.paces(on);
+        let paced = amounts.each().any(|amount| amount.bytes >= LARGE) && reclaimers.paces(on);
         let mut in_place = reason(&argument, options, &parents);
         if in_place.is_none()
             && !goes_at_once(&argument, options, paced)
@@ -162,7 +165,7 @@ pub fn intend(
         {
             in_place = Some(ASKED_ABOUT.to_owned());
         }
-        let unpaced = freers.unpaced(on);
+        let unpaced = reclaimers.unpaced(on);
         all.push(Intention {
             path: argument.path,
             bytes,
@@ -179,7 +182,7 @@ pub fn intend(
 pub fn remove(
     paths: &[PathBuf],
     options: &Options,
-    freers: &mut dyn Freers,
+    reclaimers: &mut dyn Reclaimers,
     talk: &mut dyn Talk,
 ) -> Outcome {
     let mut outcome = Outcome::default();
@@ -191,7 +194,7 @@ pub fn remove(
         options,
         &parents,
         &mut trashes,
-        freers,
+        reclaimers,
         talk,
         &mut outcome,
     );
@@ -268,7 +271,7 @@ fn is_asked_about(
     Ok(options.asking == Asking::Protected && would_ask(argument, parent, talk)?)
 }
 
-/// Why an argument isn't taken away first, as far as that can be told before.
+/// Returns why an argument isn't renamed first, as far as that is known before.
 fn reason(argument: &Argument, options: &Options, parents: &Parents) -> Option<String> {
     if !options.trash || options.asking == Asking::Always {
         return Some("as asked".to_owned());
@@ -281,7 +284,7 @@ fn begin(
     options: &Options,
     parents: &Parents,
     trashes: &mut HashMap<usize, Trash>,
-    freers: &mut dyn Freers,
+    reclaimers: &mut dyn Reclaimers,
     talk: &mut dyn Talk,
     outcome: &mut Outcome,
 ) -> Result<Rested, ReclaimError> {
@@ -293,31 +296,36 @@ fn begin(
         let parent = parents.get(argument.parent);
         let paces = *paced
             .entry(parent.device)
-            .or_insert_with(|| freers.paces(parent.fd.as_fd()));
-        let way = if goes_at_once(&argument, options, paces) {
-            Way::Once
+            .or_insert_with(|| reclaimers.paces(parent.fd.as_fd()));
+        let method = if goes_at_once(&argument, options, paces) {
+            Method::Unlink
         } else if is_asked_about(&argument, options, parent.fd.as_fd(), talk)? {
-            Way::InPlace(Some(ASKED_ABOUT.to_owned()))
+            Method::InPlace(Some(ASKED_ABOUT.to_owned()))
         } else {
             match reason(&argument, options, parents) {
                 // Whoever is asked about each name sees where it goes.
-                Some(_) if options.asking == Asking::Always => Way::InPlace(None),
-                Some(why) => Way::InPlace(Some(why)),
-                None => Way::Trash(0),
+                Some(_) if options.asking == Asking::Always => Method::InPlace(None),
+                Some(why) => Method::InPlace(Some(why)),
+                None => Method::Trash(0),
             }
         };
-        all.push(Taken { argument, way });
+        all.push(Removal { argument, method });
     }
     // What goes at once isn't kept in sight by what takes long, unless somebody is asked in turn.
-    if !all.iter().any(|taken| taken.asks(options.asking, parents)) {
-        all.sort_by_key(|taken| !matches!(taken.way, Way::Once));
+    if !all
+        .iter()
+        .any(|removal| removal.asks(options.asking, parents))
+    {
+        all.sort_by_key(|removal| !matches!(removal.method, Method::Unlink));
     }
-    let large = all.iter().filter(|taken| !matches!(taken.way, Way::Once));
+    let large = all
+        .iter()
+        .filter(|removal| !matches!(removal.method, Method::Unlink));
     let mut tried = HashSet::new();
-    for taken in large {
-        let parent = parents.get(taken.argument.parent);
+    for removal in large {
+        let parent = parents.get(removal.argument.parent);
         if tried.insert(parent.device) {
-            freers.try_goal(parent.fd.as_fd(), talk)?;
+            reclaimers.try_goal(parent.fd.as_fd(), talk)?;
         }
     }
     // The last moment at which nothing has happened.
@@ -327,25 +335,26 @@ fn begin(
         return Err(error);
     }
     let mut amounts = Amounts::default();
-    for taken in &all {
-        let parent = parents.get(taken.argument.parent);
+    for removal in &all {
+        let parent = parents.get(removal.argument.parent);
         let paces = paced.get(&parent.device).is_some_and(|&paced| paced);
-        // What was taken away is all on the parent's file system.
+        // Everything in a trash is on the parent's file system.
         let stays_there = || {
-            !matches!(taken.way, Way::InPlace(_)) || parents.elsewhere(&taken.argument).is_none()
+            !matches!(removal.method, Method::InPlace(_))
+                || parents.elsewhere(&removal.argument).is_none()
         };
         if !paces && stays_there() {
             continue;
         }
-        let (at, name) = taken.place(parents, trashes);
-        let path = &taken.argument.path;
+        let (at, name) = removal.place(parents, trashes);
+        let path = &removal.argument.path;
         survey(at, &name, path, options.one_file_system, &mut amounts, talk)?;
     }
-    let mut remover = Remover::new(talk, freers, amounts, options.asking);
+    let mut remover = Remover::new(talk, reclaimers, amounts, options.asking);
     let mut at = 0;
     let ended = match run(&mut remover, &all, options, parents, trashes, &mut at) {
-        Ok(()) => remover.finish().map(|(felt, rested)| {
-            outcome.felt = felt;
+        Ok(()) => remover.finish().map(|(summary, rested)| {
+            outcome.summary = summary;
             rested
         }),
         // A goal that can't be met: as if nothing had been asked for.
@@ -365,27 +374,30 @@ fn begin(
 
 fn run(
     remover: &mut Remover<'_>,
-    all: &[Taken],
+    all: &[Removal],
     options: &Options,
     parents: &Parents,
     trashes: &HashMap<usize, Trash>,
     at: &mut usize,
 ) -> Result<(), ReclaimError> {
     let mut rest = all;
-    while let [taken, after @ ..] = rest {
+    while let [removal, after @ ..] = rest {
         *at = all.len() - rest.len();
-        let argument = &taken.argument;
-        let together = rest.iter().take_while(|next| next.goes_with(taken)).count();
+        let argument = &removal.argument;
+        let together = rest
+            .iter()
+            .take_while(|next| next.goes_with(removal))
+            .count();
         if together > 1 {
             let (files, after) = rest.split_at(together);
-            let files: Vec<&Argument> = files.iter().map(|taken| &taken.argument).collect();
+            let files: Vec<&Argument> = files.iter().map(|removal| &removal.argument).collect();
             remover.remove_files(parents.get(argument.parent).fd.as_fd(), &files)?;
             rest = after;
             continue;
         }
         rest = after;
         let trash = trashes.get(&argument.parent);
-        let (parent, name) = taken.place(parents, trashes);
+        let (parent, name) = removal.place(parents, trashes);
         let item = Item {
             parent,
             name: &name,
@@ -395,8 +407,8 @@ fn run(
             recursive: options.recursive && argument.is_directory(),
         };
         let names = remover.names;
-        let gone = match (remover.remove(&item), &taken.way) {
-            (Err(error), Way::InPlace(_)) if !matches!(error, ReclaimError::Refused(_)) => {
+        let gone = match (remover.remove(&item), &removal.method) {
+            (Err(error), Method::InPlace(_)) if !matches!(error, ReclaimError::Refused(_)) => {
                 let name = quoted(&argument.path);
                 let said = format!(
                     "what is left of {name}, if anything, is where it was, and can't be resumed"
@@ -406,14 +418,14 @@ fn run(
             }
             (gone, _) => gone?,
         };
-        match &taken.way {
-            Way::InPlace(Some(why)) if remover.names > names => {
+        match &removal.method {
+            Method::InPlace(Some(why)) if remover.names > names => {
                 let name = quoted(&argument.path);
                 remover
                     .talk
                     .note(&format!("{name} was removed in place: {why}"));
             }
-            Way::Trash(number) if !gone => {
+            Method::Trash(number) if !gone => {
                 let put = trash.map(|trash| trash.put_back(*number, &argument.name));
                 put_back_told(remover, put, argument, trash);
             }
@@ -425,9 +437,11 @@ fn run(
 
 /// Says which arguments, if any, are where they were and known to no resume; of the one that it
 /// ended at, if that is removed in place, it was said.
-fn untouched(rest: &[Taken], parents: &Parents, talk: &mut dyn Talk) {
-    let ended_in_place = matches!(rest, [first, ..] if matches!(first.way, Way::InPlace(_)));
-    let stays = |taken: &&Taken| !matches!(taken.way, Way::Trash(_)) && taken.is_there(parents);
+fn untouched(rest: &[Removal], parents: &Parents, talk: &mut dyn Talk) {
+    let ended_in_place = matches!(rest, [first, ..] if matches!(first.method, Method::InPlace(_)));
+    let stays = |removal: &&Removal| {
+        !matches!(removal.method, Method::Trash(_)) && removal.is_there(parents)
+    };
     let mut stay = rest.iter().skip(usize::from(ended_in_place)).filter(stays);
     let Some(first) = stay.next() else { return };
     let name = quoted(&first.argument.path);

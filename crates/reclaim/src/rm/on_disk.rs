@@ -1,4 +1,4 @@
-//! What a file really holds on the disk.
+//! The bytes of a file that are really on the disk.
 //!
 //! `st_blocks` also counts what has a place in memory alone: data that wait to be
 //! written, and what XFS reserves for a file that grows. No discard ever comes
@@ -8,7 +8,7 @@
 //! file that somebody has open: `/proc` tells about those, and a lease about the files that are
 //! asked anyway.
 //!
-//! A wrong guess costs time and no data: the freer waits for discards that don't come.
+//! A wrong guess costs time and no data: the reclaimer waits for discards that don't come.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -27,7 +27,7 @@ use super::remover::LARGE;
 /// writer).
 const LATELY: Duration = Duration::from_secs(330);
 
-/// Files that changed within so many seconds of each other are taken to be written together.
+/// Files that changed within so many seconds of each other count as written together.
 const TOGETHER_S: i64 = 1;
 
 /// One of so many is asked all the same: `fsync` writes files in another order.
@@ -40,21 +40,21 @@ const LIST_HOLDS_TIMES: u32 = 100;
 /// `XFS_SUPER_MAGIC` (Linux, include/uapi/linux/magic.h).
 const XFS: rustix::fs::FsWord = 0x5846_5342;
 
-/// What will be discarded when a name goes.
+/// The discards that follow when a name is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owed {
-    /// So many bytes.
+pub(super) enum ExpectedDiscards {
+    /// So many bytes, soon after.
     Now(u64),
-    /// So many, but when somebody else closes it.
-    Later(u64),
+    /// So many bytes, when another process closes the file.
+    OnClose(u64),
 }
 
-impl Owed {
+impl ExpectedDiscards {
     /// Bytes for which discards come when this name goes.
     pub(super) fn now(self) -> u64 {
         match self {
-            Owed::Now(bytes) => bytes,
-            Owed::Later(_) => 0,
+            ExpectedDiscards::Now(bytes) => bytes,
+            ExpectedDiscards::OnClose(_) => 0,
         }
     }
 }
@@ -68,33 +68,33 @@ pub(super) struct OnDisk {
 
 impl OnDisk {
     /// What a file holds that is named in an open directory.
-    pub(super) fn of(&mut self, at: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Owed {
+    pub(super) fn of(&mut self, at: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> ExpectedDiscards {
         let bytes = held(stat);
         if bytes == 0 {
-            return Owed::Now(0);
+            return ExpectedDiscards::Now(0);
         }
         if self.open_files().has(stat) {
-            return Owed::Later(bytes);
+            return ExpectedDiscards::OnClose(bytes);
         }
         if bytes < LARGE && (!is_fresh(stat) || !self.written.must_ask(stat)) {
-            return Owed::Now(self.written.guess(stat));
+            return ExpectedDiscards::Now(self.written.guess(stat));
         }
-        // One that may not even be read is taken for what it seems to be.
+        // A file that may not be read counts with its blocks.
         let Some(file) = open(at, name) else {
-            return Owed::Now(bytes);
+            return ExpectedDiscards::Now(bytes);
         };
         // A mapping, a loop device and the like keep it, too.
         if linux::files::open_elsewhere(&file).is_ok_and(|open| open) {
-            return Owed::Later(bytes);
+            return ExpectedDiscards::OnClose(bytes);
         }
         let Some(found) = extents(&file) else {
-            return Owed::Now(bytes);
+            return ExpectedDiscards::Now(bytes);
         };
         match found {
             Found::Inline => self.written.learn_inline(stat),
             Found::OnDisk(found) => self.written.learn(stat, found >= bytes),
         }
-        Owed::Now(found.on_disk().min(bytes))
+        ExpectedDiscards::Now(found.on_disk().min(bytes))
     }
 
     fn open_files(&mut self) -> &OpenFiles {
@@ -125,7 +125,7 @@ struct Written {
 }
 
 impl Written {
-    /// Whether a file must be asked: else it is taken to be on the disk.
+    /// Whether a file must be asked; otherwise it counts as on the disk.
     fn must_ask(&mut self, stat: &Stat) -> bool {
         if self.device != stat.st_dev {
             *self = Written {
@@ -145,7 +145,7 @@ impl Written {
         asks
     }
 
-    /// Returns the bytes on the disk that a file is taken to hold without asking it.
+    /// Returns the bytes on the disk that a file is estimated to hold without asking it.
     fn guess(&self, stat: &Stat) -> u64 {
         match self.device == stat.st_dev && stat.st_size <= self.inline {
             true => 0,

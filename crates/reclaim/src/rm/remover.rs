@@ -19,13 +19,13 @@ use super::arguments::held;
 use super::close::Rested;
 use super::large::{self, Large, Mounted};
 use super::lost;
-use super::on_disk::{OnDisk, Owed};
+use super::on_disk::{ExpectedDiscards, OnDisk};
 use super::survey::is_protected;
-use super::talk::{Problem, Talk, What};
-use super::{Asking, Felt};
-use crate::free::{Free, Freers};
-use crate::trash::Trash;
-use crate::tree::{At, Left, Root, Trail, walk};
+use super::talk::{Problem, Question, Talk};
+use super::{Asking, Summary};
+use crate::reclaimer::{Reclaimer, Reclaimers};
+use crate::rm::trash::Trash;
+use crate::rm::tree::{At, Left, Root, Trail, walk};
 use crate::watch::{Beat, tick};
 use crate::{Progress, ReclaimError, Watch};
 use in_tree::InTree;
@@ -39,7 +39,7 @@ const MOST_WHOLE: u64 = 32 << 20;
 /// Removes names one after the other.
 pub(super) struct Remover<'a> {
     pub(super) talk: &'a mut dyn Talk,
-    pub(super) freers: &'a mut dyn Freers,
+    pub(super) reclaimers: &'a mut dyn Reclaimers,
     /// By file system.
     open: HashMap<u64, Opened>,
     /// What a survey found.
@@ -82,14 +82,14 @@ enum Paced {
 
 /// A file system on which something that is paced is removed.
 struct Opened {
-    free: Box<dyn Free>,
+    free: Box<dyn Reclaimer>,
     /// A directory on it.
     on: OwnedFd,
     /// What the user named there.
     argument: PathBuf,
 }
 
-/// Tells who looks on what all freers together have done.
+/// Passes progress of all reclaimers on to the watcher.
 struct Relay<'a> {
     talk: &'a mut dyn Talk,
     names: u64,
@@ -129,13 +129,13 @@ pub(super) struct Item<'a> {
 impl<'a> Remover<'a> {
     pub(super) fn new(
         talk: &'a mut dyn Talk,
-        freers: &'a mut dyn Freers,
+        reclaimers: &'a mut dyn Reclaimers,
         amounts: Amounts,
         asking: Asking,
     ) -> Remover<'a> {
         Remover {
             talk,
-            freers,
+            reclaimers,
             open: HashMap::new(),
             amounts,
             asking,
@@ -218,16 +218,16 @@ impl<'a> Remover<'a> {
     }
 
     /// Asks. Somebody who is asked may also want it to end.
-    fn ask(&mut self, path: &Path, what: What, protected: bool) -> Result<bool, ReclaimError> {
+    fn ask(&mut self, path: &Path, what: Question, protected: bool) -> Result<bool, ReclaimError> {
         let yes = self.talk.ask(path, what, protected);
         let names = self.names;
         let progress = Progress { names, ..self.told };
         tick(self.talk, &progress).map(|()| yes)
     }
 
-    /// Waits until all is discarded, on every file system. Returns what others felt, and how
-    /// long they have to rest after each of the last small discards.
-    pub(super) fn finish(&mut self) -> Result<(Vec<Felt>, Rested), ReclaimError> {
+    /// Waits until all is discarded, on every file system. Returns what each deletion came to, and
+    /// the pause after each of the last small discards.
+    pub(super) fn finish(&mut self) -> Result<(Vec<Summary>, Rested), ReclaimError> {
         let (files, bytes) = self.open_elsewhere;
         if files > 0 {
             let (plural, verb) = if files == 1 { ("", "is") } else { ("s", "are") };
@@ -244,15 +244,17 @@ impl<'a> Remover<'a> {
                 urgent: &mut self.urgent,
                 told: &mut self.told,
             };
-            let felt = opened
+            let summary = opened
                 .free
                 .finish(&mut relay)
                 .map_err(|error| lost::explained(error, opened.on.as_fd(), &opened.argument))?;
             if let Ok(stat) = rustix::fs::fstat(&opened.on) {
-                let rest = felt.as_ref().map_or(Duration::ZERO, |felt| felt.rest);
+                let rest = summary
+                    .as_ref()
+                    .map_or(Duration::ZERO, |summary| summary.rest);
                 rested.insert(stat.st_dev, rest);
             }
-            all.extend(felt);
+            all.extend(summary);
         }
         Ok((all, rested))
     }
@@ -265,7 +267,7 @@ impl<'a> Remover<'a> {
         }
         let on = self.place_on(at)?;
         let amount = self.amounts.of(at.device);
-        let (free, notes) = self.freers.freer(on.as_fd(), amount)?;
+        let (free, notes) = self.reclaimers.reclaimer(on.as_fd(), amount)?;
         for note in notes {
             self.talk.note(&note);
         }
@@ -304,9 +306,9 @@ impl<'a> Remover<'a> {
         {
             return paced;
         }
-        let paced = match self.freers.paces(at.fd) {
+        let paced = match self.reclaimers.paces(at.fd) {
             false => Paced::Nothing,
-            true if self.freers.paces_small(at.fd) => Paced::AllFiles,
+            true if self.reclaimers.paces_small(at.fd) => Paced::AllFiles,
             true if self.amounts.may_hold(at.device, LARGE) => Paced::LargeFiles,
             // A file that has grown since goes at once, as the small ones do.
             true => Paced::Nothing,
@@ -318,14 +320,14 @@ impl<'a> Remover<'a> {
     /// Says that nothing is paced there, if so; once.
     fn tell_full_speed(&mut self, at: At<'_>) {
         if self.full_speed.insert(at.device)
-            && let Some(why) = self.freers.unpaced(at.fd)
+            && let Some(why) = self.reclaimers.unpaced(at.fd)
         {
             self.talk.note(&format!("at full speed: {why}"));
         }
     }
 
     /// What frees where a device is, and who looks on.
-    fn free(&mut self, device: u64) -> Option<(&mut Box<dyn Free>, Relay<'_>)> {
+    fn free(&mut self, device: u64) -> Option<(&mut Box<dyn Reclaimer>, Relay<'_>)> {
         let system = self.amounts.systems().known(device);
         let free = &mut self.open.get_mut(&system)?.free;
         let relay = Relay {
@@ -362,9 +364,9 @@ impl<'a> Remover<'a> {
         if bytes > MOST_WHOLE {
             return self.large(at, name, path, trash);
         }
-        let owed = self.on_disk.of(at.fd, name, stat);
-        if bytes < LARGE || self.goes_whole(at, stat, owed)? {
-            return self.whole(at, name, path, owed);
+        let expected = self.on_disk.of(at.fd, name, stat);
+        if bytes < LARGE || self.goes_whole(at, stat, expected)? {
+            return self.whole(at, name, path, expected);
         }
         self.large(at, name, path, trash)
     }
@@ -426,7 +428,8 @@ impl<'a> Remover<'a> {
                         let bytes = allocated(&file);
                         drop(file);
                         let at = At { fd: place.at, ..at };
-                        let gone = self.whole(at, &place.name, path, Owed::Now(bytes))?;
+                        let gone =
+                            self.whole(at, &place.name, path, ExpectedDiscards::Now(bytes))?;
                         match gone {
                             true => self.all_at_once(path, &source),
                             false => place.put_back(),
@@ -534,7 +537,7 @@ impl<'a> Remover<'a> {
         match self.asking {
             Asking::Never => Ok(true),
             Asking::Protected if !protected => Ok(true),
-            _ => self.ask(path, What::Remove(what), protected),
+            _ => self.ask(path, Question::Remove(what), protected),
         }
     }
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::amounts::Amounts;
 use super::arguments::Argument;
-use crate::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
+use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
 use crate::watch::Beat;
 use crate::{Progress, ReclaimError, Watch};
 

@@ -53,7 +53,7 @@ impl Problem {
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Question {
     /// Whether to go into a directory.
     Descend,
     /// Whether to remove something, called so: `regular file`.
@@ -71,5 +71,5 @@ pub trait Talk: Watch {
     /// What else deserves saying: a sentence.
     fn note(&mut self, text: &str);
     /// Whether to do it.
-    fn ask(&mut self, path: &Path, what: What, protected: bool) -> bool;
+    fn ask(&mut self, path: &Path, what: Question, protected: bool) -> bool;
 }

@@ -5,10 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::taken::{entry, give_back};
+use super::removal::{entry, give_back};
 use super::*;
 use crate::Watch;
-use crate::free::{Amount, Free};
+use crate::reclaimer::{Amount, Reclaimer};
 
 /// Paces nothing; or allows all that is asked for, and counts it.
 #[derive(Clone, Default)]
@@ -18,7 +18,7 @@ struct Counted {
     freed: Rc<Cell<u64>>,
 }
 
-impl Freers for Counted {
+impl Reclaimers for Counted {
     fn paces(&mut self, _: BorrowedFd<'_>) -> bool {
         self.paces
     }
@@ -31,16 +31,16 @@ impl Freers for Counted {
         None
     }
 
-    fn freer(
+    fn reclaimer(
         &mut self,
         _: BorrowedFd<'_>,
         _: Amount,
-    ) -> Result<(Box<dyn Free>, Vec<String>), ReclaimError> {
+    ) -> Result<(Box<dyn Reclaimer>, Vec<String>), ReclaimError> {
         Ok((Box::new(self.clone()), Vec::new()))
     }
 }
 
-impl Free for Counted {
+impl Reclaimer for Counted {
     fn empty(&mut self, _: &fs::File, _: &mut dyn Watch) -> Result<(), ReclaimError> {
         Ok(())
     }
@@ -58,7 +58,7 @@ impl Free for Counted {
         self.freed.set(self.freed.get() + bytes);
     }
 
-    fn finish(self: Box<Self>, _: &mut dyn Watch) -> Result<Option<Felt>, ReclaimError> {
+    fn finish(self: Box<Self>, _: &mut dyn Watch) -> Result<Option<Summary>, ReclaimError> {
         Ok(None)
     }
 }
@@ -83,7 +83,7 @@ impl Talk for Enough {
     fn removed(&mut self, _: &Path, _: bool) {}
     fn failed(&mut self, _: &Path, _: &Problem) {}
     fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, _: What, _: bool) -> bool {
+    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
         true
     }
 }
@@ -107,7 +107,7 @@ impl Talk for YesAndEnough {
     fn removed(&mut self, _: &Path, _: bool) {}
     fn failed(&mut self, _: &Path, _: &Problem) {}
     fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, _: What, _: bool) -> bool {
+    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
         self.asked += 1;
         true
     }
@@ -117,7 +117,7 @@ impl Talk for YesAndEnough {
 #[derive(Default)]
 struct Told {
     failed: Vec<String>,
-    asked: Vec<What>,
+    asked: Vec<Question>,
 }
 
 impl Watch for Told {
@@ -132,7 +132,7 @@ impl Talk for Told {
         self.failed.push(problem.message(path));
     }
     fn note(&mut self, _: &str) {}
-    fn ask(&mut self, _: &Path, what: What, _: bool) -> bool {
+    fn ask(&mut self, _: &Path, what: Question, _: bool) -> bool {
         self.asked.push(what);
         false
     }
@@ -156,7 +156,7 @@ fn whoever_stops_it_while_it_looks_loses_nothing() {
     for number in 0..3 {
         fs::write(tree.join(number.to_string()), "").unwrap();
     }
-    // While it looks at the argument, when it has, and before names are taken away.
+    // While it looks at the argument, when it has, and before it renames anything.
     for after in 0..3 {
         let outcome = remove(
             std::slice::from_ref(&tree),
@@ -297,7 +297,7 @@ fn an_empty_directory_is_asked_about_once() {
         );
         assert_eq!(
             told.asked,
-            [What::Remove("directory")],
+            [Question::Remove("directory")],
             "recursive: {recursive}"
         );
         assert!(path.exists());

@@ -6,7 +6,7 @@ use linux::SysRoot;
 use linux::stats::writes_in_flight;
 
 use super::outcome::TrimError;
-use crate::engine::Engine;
+use crate::throttle::Throttle;
 use crate::watch::Watch;
 
 /// A discard that follows a commit comes sooner than this.
@@ -25,14 +25,14 @@ const LOOK: Duration = Duration::from_micros(500);
 /// for [`LATE`].
 pub(super) fn done_by(
     device: &str,
-    engine: &mut Engine,
+    throttle: &mut Throttle,
     watch: &mut dyn Watch,
 ) -> Result<(), TrimError> {
     let sys = SysRoot::host();
     let began = Instant::now();
     let mut quiet = 0;
     while quiet < 2 && began.elapsed() < LATE {
-        engine.pause(LOOK, watch)?;
+        throttle.pause(LOOK, watch)?;
         quiet = match writes_in_flight(&sys, device) {
             Some(0) | None => quiet + 1,
             Some(_) => 0,
@@ -61,19 +61,19 @@ impl Lateness {
     /// trimmed a part can have been a hole before.
     pub(super) fn wait(
         &mut self,
-        engine: &mut Engine,
+        throttle: &mut Throttle,
         bytes: u64,
         before: u64,
         watch: &mut dyn Watch,
     ) -> Result<(), TrimError> {
         let patience = self.patience();
         // Those that are under way already aren't late.
-        engine.settle(watch)?;
-        let mut last = engine.discards().bytes;
+        throttle.settle(watch)?;
+        let mut last = throttle.discards().bytes;
         let mut changed = Instant::now();
-        while engine.discards().bytes - before < bytes && changed.elapsed() < patience {
-            engine.settle(watch)?;
-            let now = engine.discards().bytes;
+        while throttle.discards().bytes - before < bytes && changed.elapsed() < patience {
+            throttle.settle(watch)?;
+            let now = throttle.discards().bytes;
             if now != last {
                 self.longest = self.longest.max(changed.elapsed());
                 (last, changed) = (now, Instant::now());

@@ -20,9 +20,9 @@
 //! was trimmed with a larger one counts as trimmed from our second window on.
 
 mod cost;
+mod forecast;
 mod identity;
 mod late;
-mod looked;
 mod outcome;
 mod state;
 mod survey;
@@ -47,13 +47,13 @@ pub use state::StateError;
 pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
 pub use survey::{Asked, Survey, state_directory};
 
-use crate::engine::{Engine, FreerOptions, Setup, nameless};
 use crate::error::ReclaimError;
+use crate::throttle::{Purpose, Setup, Throttle, ThrottleOptions, nameless};
 use crate::watch::{Progress, Watch};
+use forecast::KernelForecast;
 use late::Lateness;
-use looked::Looked;
 use state::{Cursor, Left, Turn};
-use windows::{Came, Limit, Window, Windows};
+use windows::{Limit, Window, WindowResult, Windows};
 
 /// After so long the pacer is asked again, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
@@ -87,9 +87,9 @@ pub type Tick<'a> = dyn FnMut(&TrimProgress) -> ControlFlow<()> + 'a;
 pub struct Trim {
     path: PathBuf,
     directory: Arc<File>,
-    engine: Engine,
+    throttle: Throttle,
     windows: Windows,
-    ahead: Looked,
+    ahead: KernelForecast,
     minimum: u64,
     /// Whether the file system says how much it trimmed.
     exact: bool,
@@ -98,7 +98,7 @@ pub struct Trim {
     /// On a file of another file system, which discards what becomes a hole in it when
     /// it next commits: this file of ours makes it do so.
     below: Option<Arc<File>>,
-    /// Kernel name of the device that it lies on.
+    /// PacedReclaimers name of the device that it lies on.
     device: Option<String>,
     late: Lateness,
     /// Bytes that can be free.
@@ -132,7 +132,7 @@ impl Trim {
         survey: Survey,
         policy: Policy,
         card: Option<&Card>,
-        options: &FreerOptions,
+        options: &ThrottleOptions,
         resume: bool,
     ) -> Result<Trim, TrimError> {
         survey.probe()?;
@@ -170,20 +170,17 @@ impl Trim {
             windows.seek(state.position);
         }
         let work = survey.work(&policy);
-        let (engine, _, more) = Engine::start(&Setup {
+        let (throttle, more) = Throttle::start(&Setup {
             on: survey.directory.as_fd(),
-            paced: survey.is_paced(),
-            leaves: survey.leaves(),
-            unseen: false,
-            settles: false,
-            gives_space: false,
+            stack: &survey.stack,
+            purpose: Purpose::Trim,
             work: &work,
             policy,
             card,
             options,
         })?;
         notes.extend(more);
-        let ahead = Looked::at(&survey.fs.layout, &survey.directory, survey.device());
+        let ahead = KernelForecast::at(&survey.fs.layout, &survey.directory, survey.device());
         let below = match survey.is_over_file() {
             true => nameless(survey.directory.as_fd()).ok().map(Arc::new),
             false => None,
@@ -193,7 +190,7 @@ impl Trim {
         let unallocated =
             matches!(survey.fs.layout, Layout::Chunks(_)) && windows.left() == started_at;
         Ok(Trim {
-            engine,
+            throttle,
             windows,
             ahead,
             minimum: survey.asked.minimum,
@@ -262,14 +259,14 @@ impl Trim {
             base: self.progress,
         };
         let noted = self.cursor.is_some() && self.noted;
-        let felt = match stopped.is_some() || interrupted {
-            true => self.engine.end(),
-            false => self.engine.finish(&mut looking)?,
+        let summary = match stopped.is_some() || interrupted {
+            true => self.throttle.end(),
+            false => self.throttle.finish(&mut looking)?,
         };
         Ok(Trimmed {
             bytes: self.before + self.progress.trimmed_bytes,
             progress: self.progress,
-            felt,
+            summary,
             stopped,
             noted,
             kept,
@@ -285,7 +282,7 @@ impl Trim {
                 tick,
                 base: self.progress,
             };
-            let advice = self.engine.grant(left, &mut looking)?;
+            let advice = self.throttle.grant(left, &mut looking)?;
             let began = Instant::now();
             let mut limit = Limit {
                 bytes: advice.allow,
@@ -325,7 +322,7 @@ impl Trim {
             base: self.progress,
         };
         while !self.ahead.skip_to(group, SLICE) {
-            self.engine.tell(&mut looking, true)?;
+            self.throttle.report(&mut looking, true)?;
         }
         Ok(())
     }
@@ -344,7 +341,7 @@ impl Trim {
         let looked = self.progress.looked_now_bytes as f64;
         // What is free is believed as if a tenth of it had been seen.
         let weight = all / 10.0;
-        let trimmed = self.engine.freed_bytes() as f64;
+        let trimmed = self.throttle.freed_bytes() as f64;
         let density = (trimmed + usual * weight) / (looked + weight);
         ((left * density.min(1.0)) as u64).max(1)
     }
@@ -356,7 +353,7 @@ impl Trim {
             (false, Some(window)) => window,
             (false, None) => self.windows.next(limit, &mut self.ahead),
         };
-        let before = self.engine.discards();
+        let before = self.throttle.discards();
         let told = Arc::new(AtomicU64::new(0));
         let job = {
             let (told, directory) = (Arc::clone(&told), Arc::clone(&self.directory));
@@ -375,13 +372,13 @@ impl Trim {
             }
         };
         let slept = linux::clock::suspended();
-        let away_s = self.engine.away_s();
+        let away_s = self.throttle.away_s();
         let began = Instant::now();
         let mut looking = Looking {
             tick,
             base: self.progress,
         };
-        match self.engine.call(&mut looking, job)? {
+        match self.throttle.call(&mut looking, job)? {
             Ok(()) => {}
             // Its end is known only roughly; before it something was trimmed, now or when
             // this was interrupted.
@@ -402,23 +399,23 @@ impl Trim {
         };
         if let Some(anchor) = self.below.as_ref().filter(|_| due > 0) {
             if let Some(device) = self.device.as_ref().filter(|_| !self.exact) {
-                late::done_by(device, &mut self.engine, &mut looking)?;
+                late::done_by(device, &mut self.throttle, &mut looking)?;
             }
-            self.engine.commit(anchor, &mut looking)?;
+            self.throttle.commit(anchor, &mut looking)?;
             let late = &mut self.late;
-            late.wait(&mut self.engine, due, before.bytes, &mut looking)?;
+            late.wait(&mut self.throttle, due, before.bytes, &mut looking)?;
         } else if self.counted && !self.exact {
             // XFS sends them and goes on (Linux ≥ 6.6 `xfs_trim_perag_extents`).
-            if !self.engine.settle(&mut looking)? {
+            if !self.throttle.settle(&mut looking)? {
                 // What wasn't seen may come yet.
                 window.holds = None;
             }
         }
         let took = began.elapsed();
-        let mut now = self.engine.read_within(took)?;
+        let mut now = self.throttle.read_within(took)?;
         if self.counted && self.exact && now.bytes.saturating_sub(before.bytes) < told {
             std::thread::sleep(COUNTED);
-            now = self.engine.read_within(took)?;
+            now = self.throttle.read_within(took)?;
         }
         let seen = now.bytes.saturating_sub(before.bytes);
         let bytes = match self.counted && !self.exact {
@@ -435,13 +432,13 @@ impl Trim {
             true => trimmed.saturating_sub(seen),
             false => 0,
         };
-        self.engine.freed(trimmed, swallowed);
+        self.throttle.freed(trimmed, swallowed);
         let busy = match (self.counted, now.busy, before.busy) {
             (true, Some(now), Some(before)) => now.saturating_sub(before).min(took),
             _ if bytes > 0 => took,
             _ => Duration::ZERO,
         };
-        let came = Came {
+        let came = WindowResult {
             bytes,
             discards: now.commands.saturating_sub(before.commands),
             busy: busy.as_secs_f64(),
@@ -454,7 +451,7 @@ impl Trim {
             (true, false) => self.unallocated = false,
             (false, true) => self.again = Some(window),
             // Nobody saw how long it took.
-            (false, false) if self.engine.away_s() > away_s => self.windows.pass(&window),
+            (false, false) if self.throttle.away_s() > away_s => self.windows.pass(&window),
             (false, false) => self.windows.landed(&window, came, limit),
         }
         Ok(Limit {
@@ -506,7 +503,7 @@ fn busy_limit(policy: &Policy) -> f64 {
     }
 }
 
-/// Tells how a trim is going of what an engine tells.
+/// Passes a throttle's progress on as that of the trim.
 struct Looking<'a, 'b> {
     tick: &'a mut Tick<'b>,
     base: TrimProgress,

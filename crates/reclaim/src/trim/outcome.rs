@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::state::StateError;
-use crate::engine::Felt;
 use crate::error::ReclaimError;
+use crate::throttle::Summary;
 use units::names;
 
 /// Why a file system isn't trimmed, or not to its end.
@@ -66,8 +66,8 @@ pub struct Trimmed {
     pub bytes: u64,
     /// How it went.
     pub progress: TrimProgress,
-    /// What others felt.
-    pub felt: Felt,
+    /// What the trim came to.
+    pub summary: Summary,
     /// Where it stopped, in bytes, if it was interrupted.
     pub stopped: Option<u64>,
     /// Whether how far it came is written down.

@@ -10,14 +10,14 @@ use pace::{DebtMode, Policy, Work};
 use record::{DeviceInfo, DeviceKind};
 use rustix::io::Errno;
 use storage::FileSystem;
-use storage::counter::{self, Source};
+use storage::counter;
 use storage::layout::{Layout, Trimmed};
 
 use super::TrimError;
 use super::identity::identity;
 use super::state::{Cursor, Of};
 use super::windows::Windows;
-use crate::freer::ground::Ground;
+use crate::throttle::Stack;
 
 /// Which part of a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Asked {
     pub offset: u64,
     /// How many; `u64::MAX`: to the end.
     pub length: u64,
-    /// Free extents shorter than this are left alone.
+    /// Reclaimer extents shorter than this are left alone.
     pub minimum: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct Survey {
     kind: String,
     device: Option<String>,
     source: Option<String>,
-    ground: Ground,
+    pub(super) stack: Stack,
     states: Option<PathBuf>,
     over_file: bool,
     /// Whether a device that it lies on does.
@@ -98,7 +98,7 @@ impl Survey {
         }
         let tops = || found.devices.iter().filter(|device| device.level == 0);
         Ok(Survey {
-            ground: Ground::trimmed(&sys, &found, stat.f_frsize.max(512)),
+            stack: Stack::trimmed(&sys, &found, stat.f_frsize.max(512)),
             path: path.to_owned(),
             directory,
             fs,
@@ -170,7 +170,7 @@ impl Survey {
         let asked = self.asked.offset..self.asked.offset.saturating_add(self.asked.length);
         Windows::new(self.fs.layout.clone(), asked, self.fs.end)
             .at_least(self.asked.minimum)
-            .discarded_from(self.ground.granularity)
+            .discarded_from(self.stack.granularity)
             .in_blocks(self.block)
     }
 
@@ -191,16 +191,12 @@ impl Survey {
         self.device.as_deref()
     }
 
-    pub(super) fn leaves(&self) -> &[Source] {
-        &self.ground.leaves
-    }
-
     pub(super) fn is_paced(&self) -> bool {
-        self.ground.mode != DebtMode::Never
+        self.stack.mode != DebtMode::Never
     }
 
     pub(super) fn is_counted(&self) -> bool {
-        self.ground.mode == DebtMode::Commit
+        self.stack.mode == DebtMode::Commit
     }
 
     /// Whether it says how much it trimmed: XFS says how long the range was.
@@ -216,7 +212,7 @@ impl Survey {
     /// All that can be discarded.
     pub(super) fn work(&self, policy: &Policy) -> Work {
         let bytes = self.free.min(self.windows().all()).max(1);
-        let mut work = self.ground.shape(&Work::new(bytes, 1));
+        let mut work = self.stack.shape(&Work::new(bytes, 1));
         let held = matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some());
         if held && matches!(self.fs.layout, Layout::Groups { .. } | Layout::Whole) {
             // A free extent goes whole: what the device lets through is the least.

@@ -54,17 +54,17 @@ const MOST_UNSEEN: u64 = 128;
 const FINE: u64 = 64 << 10;
 
 /// What a file system tells of its free space before it is trimmed.
-pub(super) trait Foresight {
+pub(super) trait Forecast {
     /// What a block group holds; `None`: it isn't told.
     fn group(&mut self, group: u64) -> Option<Ahead>;
 
     /// The first free extent that ends behind a position.
-    fn behind(&mut self, position: u64) -> Told;
+    fn behind(&mut self, position: u64) -> NextFree;
 }
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum NextFree {
     /// This.
     Extent(Range<u64>),
     /// There is none.
@@ -97,7 +97,7 @@ pub(super) struct Window {
 
 /// What came of a window.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Came {
+pub(super) struct WindowResult {
     pub(super) bytes: u64,
     pub(super) discards: u64,
     /// Seconds in which the device was busy with it.
@@ -149,7 +149,7 @@ impl Windows {
         windows
     }
 
-    /// Free extents shorter than this are left alone.
+    /// Reclaimer extents shorter than this are left alone.
     pub(super) fn at_least(self, minimum: u64) -> Windows {
         Windows { minimum, ..self }
     }
@@ -229,7 +229,7 @@ impl Windows {
     }
 
     /// The next window.
-    pub(super) fn next(&mut self, limit: Limit, told: &mut dyn Foresight) -> Window {
+    pub(super) fn next(&mut self, limit: Limit, told: &mut dyn Forecast) -> Window {
         let (end, holds) = match self.layout.clone() {
             Layout::Whole => (u64::MAX, None),
             Layout::Groups {
@@ -284,7 +284,7 @@ impl Windows {
     fn groups(
         &mut self,
         limit: Limit,
-        told: &mut dyn Foresight,
+        told: &mut dyn Forecast,
         group: u64,
         first: u64,
         block: u64,
@@ -359,7 +359,7 @@ impl Windows {
 
     /// As long as is told or, where nothing is, as the last ones teach; and not across
     /// a boundary. Where it ends, and what it holds.
-    fn pieces(&self, limit: Limit, told: &mut dyn Foresight) -> (u64, Option<u64>) {
+    fn pieces(&self, limit: Limit, told: &mut dyn Forecast) -> (u64, Option<u64>) {
         let boundary = match &self.layout {
             Layout::Allocation { group } => (self.position / group + 1) * group,
             // A chunk that a range doesn't begin with is passed over (Linux 6.12
@@ -386,14 +386,14 @@ impl Windows {
     }
 
     /// What is free up to there; `None` where it isn't told.
-    fn held(&self, end: u64, told: &mut dyn Foresight) -> Option<u64> {
+    fn held(&self, end: u64, told: &mut dyn Forecast) -> Option<u64> {
         let end = end.min(self.asked.end);
         let (mut bytes, mut at) = (0, self.position);
         while at < end {
             let extent = match told.behind(at) {
-                Told::Unknown => return None,
-                Told::Nothing => break,
-                Told::Extent(extent) => extent,
+                NextFree::Unknown => return None,
+                NextFree::Nothing => break,
+                NextFree::Extent(extent) => extent,
             };
             let more = extent.end.min(end).saturating_sub(extent.start.max(at));
             if more >= self.minimum.max(self.granularity) {
@@ -406,12 +406,7 @@ impl Windows {
 
     /// As many free extents as are allowed, or a part of one that is longer: where they
     /// end, and their bytes. `None` where it isn't told what is free.
-    fn foreseen(
-        &self,
-        limit: Limit,
-        boundary: u64,
-        told: &mut dyn Foresight,
-    ) -> Option<(u64, u64)> {
+    fn foreseen(&self, limit: Limit, boundary: u64, told: &mut dyn Forecast) -> Option<(u64, u64)> {
         let boundary = boundary.min(self.asked.end);
         let unseen = limit.bytes.saturating_mul(self.unseen).min(UNSEEN);
         let allowed = limit.bytes.max(unseen);
@@ -419,9 +414,9 @@ impl Windows {
         let mut at = self.position;
         loop {
             let extent = match told.behind(at) {
-                Told::Unknown => return None,
-                Told::Nothing => return Some((boundary, bytes)),
-                Told::Extent(extent) => extent,
+                NextFree::Unknown => return None,
+                NextFree::Nothing => return Some((boundary, bytes)),
+                NextFree::Extent(extent) => extent,
             };
             let (start, end) = (extent.start.max(at), extent.end.min(boundary));
             if start >= boundary {
@@ -477,7 +472,7 @@ impl Windows {
     }
 
     /// A window is trimmed.
-    pub(super) fn landed(&mut self, window: &Window, came: Came, limit: Limit) {
+    pub(super) fn landed(&mut self, window: &Window, came: WindowResult, limit: Limit) {
         self.costs.learn(came.discards, came.bytes, came.busy);
         if window.length != u64::MAX && came.bytes > 2 * window.length && came.bytes > 64 * MIB {
             self.overruns += 1;

@@ -7,7 +7,7 @@ use pace::{
     CanaryWaits, Discarded, GoalResult, Kept, LateReads, Limit, Measured, Policy, ReaderLoss,
     Witness, Worst,
 };
-use reclaim::freer::{Decision, Decisions, Felt};
+use reclaim::throttle::{Decision, Decisions, Summary};
 use serde_json::{Value, json};
 
 use super::is_given;
@@ -38,25 +38,25 @@ pub(crate) fn policy(policy: &Policy) -> Value {
 }
 
 /// What came of one file system.
-pub(crate) fn measured(felt: &Felt, given: &GoalArgs) -> Value {
-    let observed = felt.observed.as_ref();
-    let counted = observed.filter(|_| felt.counted);
+pub(crate) fn measured(summary: &Summary, given: &GoalArgs) -> Value {
+    let observed = summary.observed.as_ref();
+    let counted = observed.filter(|_| summary.counted);
     json!({
-        "seconds": seconds(felt.elapsed),
-        "freed_bytes": felt.freed,
-        "exempt_bytes": felt.exempt,
-        "discarded_bytes": felt.counted.then_some(felt.discarded),
-        "discards": felt.counted.then_some(felt.discards),
-        "discarded_again_bytes": felt.again,
-        "written_off_bytes": felt.written_off,
+        "seconds": seconds(summary.elapsed),
+        "freed_bytes": summary.freed,
+        "exempt_bytes": summary.exempt,
+        "discarded_bytes": summary.counted.then_some(summary.discarded),
+        "discards": summary.counted.then_some(summary.discards),
+        "discarded_again_bytes": summary.discarded_twice,
+        "written_off_bytes": summary.written_off,
         "our_discards": counted.map(|observed| discarded(observed.own)),
         "others_discards": counted.map(|observed| discarded(observed.others)),
-        "charged_s": felt.charged.map(seconds),
+        "charged_s": summary.charged.map(seconds),
         "readers": observed.and_then(|observed| observed.readers).map(|r| readers(&r)),
         "canary": observed.and_then(|observed| observed.canary).map(|c| canary(&c)),
-        "goals": felt.goals.iter().map(|goal| result(goal, given)).collect::<Vec<_>>(),
-        "decisions": decisions(&felt.decisions),
-        "absences": felt.absences,
+        "goals": summary.goals.iter().map(|goal| result(goal, given)).collect::<Vec<_>>(),
+        "decisions": decisions(&summary.decisions),
+        "absences": summary.absences,
     })
 }
 
@@ -90,7 +90,7 @@ fn canary(of: &CanaryWaits) -> Value {
         "usual_s": seconds(of.usual),
         "p999_added_s": seconds(of.p999_added),
         "max_added_s": seconds(of.max_added),
-        "p999_added_beside_ours_s": seconds(of.p999_ours),
+        "p999_added_beside_ours_s": seconds(of.p999_own),
         "held": late(&of.held),
         "over_max_latency": of.over.map(|over| late(&over)),
         "held_share": of.held_share.map(interval),

@@ -1,4 +1,4 @@
-//! What is done at each place of a tree.
+//! The steps at each place of a tree.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -10,9 +10,9 @@ use super::{Paced, Remover};
 use crate::ReclaimError;
 use crate::rm::Asking;
 use crate::rm::survey::is_protected;
-use crate::rm::talk::{Problem, What};
-use crate::trash::Trash;
-use crate::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};
+use crate::rm::talk::{Problem, Question};
+use crate::rm::trash::Trash;
+use crate::rm::tree::{At, Enter, Entry, Kind, Left, Trail, Visit};
 
 /// The remover on its way through a tree.
 pub(super) struct InTree<'r, 'a> {
@@ -31,7 +31,7 @@ impl Visit for InTree<'_, '_> {
             Asking::Protected => protected,
             Asking::Always => !is_empty(at.fd),
         };
-        if ask && !remover.ask(trail.path(), What::Descend, protected)? {
+        if ask && !remover.ask(trail.path(), Question::Descend, protected)? {
             return Ok(Enter::No);
         }
         Ok(Enter::Yes)
@@ -78,7 +78,7 @@ impl Visit for InTree<'_, '_> {
         trail: &Trail,
     ) -> Result<Left, ReclaimError> {
         let remover = &mut *self.remover;
-        let what = What::Remove("directory");
+        let what = Question::Remove("directory");
         // One that may not be written to was asked about before anything in it.
         if remover.asking == Asking::Always {
             let protected = is_protected(parent, name);
@@ -100,7 +100,7 @@ impl Visit for InTree<'_, '_> {
         if let (Errno::ACCESS, Some(parent)) = (errno, parent) {
             let protected = remover.asking != Asking::Never && is_protected(parent, name);
             let asks = protected || remover.asking == Asking::Always;
-            if asks && !remover.ask(trail.path(), What::Attempt, protected)? {
+            if asks && !remover.ask(trail.path(), Question::Attempt, protected)? {
                 return Ok(false);
             }
             if rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok() {

@@ -1,7 +1,7 @@
 //! Files that go whole: small ones, and larger ones where they fit into a piece.
 //!
 //! A deletion of many of them is as fast as its cheapest step. So a small file costs the
-//! `stat` that tells what it holds and the `unlink`, and nothing else: the freer
+//! `stat` that tells what it holds and the `unlink`, and nothing else: the reclaimer
 //! grants pieces that many files share, and commits once for each.
 
 use std::ffi::CStr;
@@ -15,9 +15,9 @@ use super::Remover;
 use crate::ReclaimError;
 use crate::rm::arguments::Argument;
 use crate::rm::lost;
-use crate::rm::on_disk::Owed;
+use crate::rm::on_disk::ExpectedDiscards;
 use crate::rm::talk::Problem;
-use crate::tree::At;
+use crate::rm::tree::At;
 
 impl Remover<'_> {
     /// Removes files of one directory.
@@ -71,9 +71,9 @@ impl Remover<'_> {
         &mut self,
         at: At<'_>,
         stat: &Stat,
-        owed: Owed,
+        expected: ExpectedDiscards,
     ) -> Result<bool, ReclaimError> {
-        let Owed::Now(bytes) = owed else {
+        let ExpectedDiscards::Now(bytes) = expected else {
             return Ok(false);
         };
         if self.mounted.has(at.fd, stat) != Some(false) {
@@ -91,16 +91,16 @@ impl Remover<'_> {
         at: At<'_>,
         name: &CStr,
         path: &Path,
-        owed: Owed,
+        expected: ExpectedDiscards,
     ) -> Result<bool, ReclaimError> {
-        let bytes = owed.now();
+        let bytes = expected.now();
         self.allow(at.device, bytes)?;
         let names = self.names;
         let gone = self.unlink(at.fd, name, path)?;
         // A file that was gone before is freed by nobody here.
         if self.names > names {
             self.freed(at.device, bytes);
-            if let Owed::Later(bytes) = owed {
+            if let ExpectedDiscards::OnClose(bytes) = expected {
                 self.open_elsewhere.0 += 1;
                 self.open_elsewhere.1 += bytes;
             }
@@ -116,7 +116,7 @@ impl Remover<'_> {
         }
     }
 
-    /// Tells the freer that so many bytes were freed.
+    /// Reports to the reclaimer that so many bytes were freed.
     pub(super) fn freed(&mut self, device: u64, bytes: u64) {
         if let Some((free, _)) = self.free(device) {
             free.freed(bytes);

@@ -7,40 +7,40 @@ const GROUP: u64 = 128 * MIB;
 /// Tells nothing.
 struct Silent;
 
-impl Foresight for Silent {
+impl Forecast for Silent {
     fn group(&mut self, _: u64) -> Option<Ahead> {
         None
     }
 
-    fn behind(&mut self, _: u64) -> Told {
-        Told::Unknown
+    fn behind(&mut self, _: u64) -> NextFree {
+        NextFree::Unknown
     }
 }
 
 /// Tells of groups.
 struct OfGroups<F>(F);
 
-impl<F: FnMut(u64) -> Option<Ahead>> Foresight for OfGroups<F> {
+impl<F: FnMut(u64) -> Option<Ahead>> Forecast for OfGroups<F> {
     fn group(&mut self, group: u64) -> Option<Ahead> {
         (self.0)(group)
     }
 
-    fn behind(&mut self, _: u64) -> Told {
-        Told::Unknown
+    fn behind(&mut self, _: u64) -> NextFree {
+        NextFree::Unknown
     }
 }
 
 /// Tells of free extents.
 struct Extents(Vec<Range<u64>>);
 
-impl Foresight for Extents {
+impl Forecast for Extents {
     fn group(&mut self, _: u64) -> Option<Ahead> {
         None
     }
 
-    fn behind(&mut self, position: u64) -> Told {
+    fn behind(&mut self, position: u64) -> NextFree {
         let found = self.0.iter().find(|extent| extent.end > position);
-        found.map_or(Told::Nothing, |extent| Told::Extent(extent.clone()))
+        found.map_or(NextFree::Nothing, |extent| NextFree::Extent(extent.clone()))
     }
 }
 
@@ -61,7 +61,7 @@ fn ext4(end: u64) -> Windows {
 }
 
 /// All windows, each of which came to the same.
-fn all(mut windows: Windows, limit: Limit, came: Came) -> Vec<Window> {
+fn all(mut windows: Windows, limit: Limit, came: WindowResult) -> Vec<Window> {
     let mut found = Vec::new();
     while !windows.is_done() {
         let window = windows.next(limit, &mut Silent);
@@ -74,7 +74,7 @@ fn all(mut windows: Windows, limit: Limit, came: Came) -> Vec<Window> {
 
 #[test]
 fn groups_are_whole_and_the_last_goes_to_the_end() {
-    let found = all(ext4(10 * GROUP + 5), limit(MIB), Came::default());
+    let found = all(ext4(10 * GROUP + 5), limit(MIB), WindowResult::default());
     assert_eq!(found[0].length, GROUP);
     assert!(found.iter().all(|window| window.start % GROUP == 0));
     assert_eq!(found.last().unwrap().length, u64::MAX);
@@ -90,7 +90,7 @@ fn a_range_begins_and_ends_where_it_was_asked() {
     };
     let windows = Windows::new(layout, 5 * MIB..GROUP + 7 * MIB, GIB);
     assert_eq!(windows.all(), GROUP + 2 * MIB);
-    let found = all(windows, limit(MIB), Came::default());
+    let found = all(windows, limit(MIB), WindowResult::default());
     let first = found[0];
     assert_eq!(
         (first.start, first.start + first.length),
@@ -119,7 +119,7 @@ fn full_groups_are_taken_together_and_fragmented_ones_cut() {
     // Nothing is known of what a discard takes: one extent is tried alone.
     let full = windows.next(limit, &mut ahead);
     assert_eq!(full.length, 11 * GROUP);
-    let came = Came {
+    let came = WindowResult {
         bytes: GROUP,
         discards: 1,
         busy: 0.002,
@@ -161,7 +161,7 @@ fn windows_learn_what_they_may_hold() {
     for busy in [0.0, 0.0, 0.0, 0.0, 0.0, 0.080, 0.020] {
         let window = windows.next(limit, &mut Silent);
         lengths.push(window.length / MIB);
-        let came = Came {
+        let came = WindowResult {
             bytes: 0,
             discards: 1,
             busy,
@@ -183,7 +183,7 @@ fn one_limit_is_no_measure_for_another() {
         let limit = limit(allowed);
         let window = windows.next(limit, &mut Silent);
         assert_eq!(window.length, allowed.max(MIB));
-        let came = Came {
+        let came = WindowResult {
             bytes: window.length,
             discards: 1,
             busy: 0.001,
@@ -209,7 +209,7 @@ fn what_is_told_is_neither_cut_nor_heaped_up() {
     for allowed in [1, 4, 100, 800, 4096] {
         let limit = limit(allowed * MIB);
         let window = windows.next(limit, &mut told);
-        let came = Came {
+        let came = WindowResult {
             bytes: MIB,
             discards: 1,
             busy: 0.001,
@@ -241,7 +241,7 @@ fn what_a_window_holds_is_told_with_it() {
         while !windows.is_done() {
             let window = windows.next(limit, &mut told);
             held.push(window.holds.map(|bytes| bytes / MIB));
-            let came = Came {
+            let came = WindowResult {
                 bytes: MIB,
                 discards: 1,
                 busy: 0.001,
@@ -271,7 +271,7 @@ fn what_swallows_discards_is_done_in_ever_longer_windows() {
     let mut held = Vec::new();
     while windows.position() < GIB {
         let window = windows.next(limit, &mut told);
-        windows.landed(&window, Came::default(), limit);
+        windows.landed(&window, WindowResult::default(), limit);
         held.push(window.holds.unwrap() / MIB);
     }
     assert_eq!(held[..8], [1, 2, 4, 8, 16, 32, 64, 128]);
@@ -280,7 +280,7 @@ fn what_swallows_discards_is_done_in_ever_longer_windows() {
     let many = windows.next(limit, &mut told);
     assert_eq!(many.holds, Some(128 * 4096));
     // Once something is seen, it is as careful as ever.
-    let came = Came {
+    let came = WindowResult {
         bytes: 128 * 4096,
         discards: 128,
         busy: 1.0,
@@ -299,7 +299,7 @@ fn an_allocation_group_is_never_asked_for_whole() {
         let window = windows.next(limit, &mut Extents(Vec::new()));
         assert_eq!(window.start, start);
         assert_eq!(windows.begins(&window), start + 4096);
-        windows.landed(&window, Came::default(), limit);
+        windows.landed(&window, WindowResult::default(), limit);
     }
     let mut groups = ext4(2 * GROUP);
     let window = groups.next(limit, &mut Silent);
@@ -316,7 +316,7 @@ fn no_part_is_shorter_than_the_minimum() {
     while !windows.is_done() {
         let limit = limit(MIB);
         let window = windows.next(limit, &mut told);
-        windows.landed(&window, Came::default(), limit);
+        windows.landed(&window, WindowResult::default(), limit);
         ends.push(windows.position() / MIB);
     }
     assert_eq!(ends, [12, 18, u64::MAX / MIB]);
@@ -328,7 +328,7 @@ fn what_overruns_is_cut_no_more() {
     let mut windows = Windows::new(layout, 0..u64::MAX, 4 * GIB);
     for _ in 0..2 {
         let window = windows.next(limit(64 * MIB), &mut Silent);
-        let came = Came {
+        let came = WindowResult {
             bytes: GIB,
             discards: 1,
             busy: 0.001,
@@ -345,7 +345,7 @@ fn chunks_and_nothing_between_them() {
     let windows = Windows::new(Layout::Chunks(chunks), 0..u64::MAX, 2 * GIB);
     assert_eq!(windows.position(), MIB);
     assert_eq!(windows.all(), 8 * MIB + GIB);
-    let found = all(windows, limit(u64::MAX), Came::default());
+    let found = all(windows, limit(u64::MAX), WindowResult::default());
     let starts: Vec<u64> = found.iter().map(|window| window.start).collect();
     assert_eq!(starts, [MIB, GIB]);
 }
@@ -362,7 +362,7 @@ fn a_chunk_is_told_from_its_beginning_wherever_it_was_asked_from() {
     while !windows.is_done() {
         let window = windows.next(limit, &mut Silent);
         told.push(windows.begins(&window)..window.start + window.length);
-        windows.landed(&window, Came::default(), limit);
+        windows.landed(&window, WindowResult::default(), limit);
     }
     assert_eq!(told, [GIB..2 * GIB, 2 * GIB..asked.end]);
     assert_eq!(windows.position(), asked.end, "nor behind its end");
@@ -383,7 +383,7 @@ fn no_range_is_shorter_than_a_block() {
                 assert_eq!(begins, at, "a block is left out: {start} {allowed}");
                 at = window.start.saturating_add(window.length);
                 assert!(at - begins >= block, "{start} {allowed}: {window:?}");
-                windows.landed(&window, Came::default(), limit);
+                windows.landed(&window, WindowResult::default(), limit);
             }
         }
     }
@@ -423,7 +423,7 @@ proptest! {
             prop_assert_eq!(window.start, at);
             prop_assert!(window.length > 0);
             at = window.start.saturating_add(window.length);
-            windows.landed(&window, Came { bytes, discards: 3, busy }, limit);
+            windows.landed(&window, WindowResult { bytes, discards: 3, busy }, limit);
             count += 1;
             prop_assert!(count < 10_000);
         }

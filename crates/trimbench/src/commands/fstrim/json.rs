@@ -44,7 +44,7 @@ pub(super) fn file_system(one: &Selected, came: &Came, args: &FstrimArgs) -> Val
 }
 
 fn trim(trimmed: &Trimmed, args: &FstrimArgs) -> Value {
-    let mut value = interference::measured(&trimmed.felt, &args.goal);
+    let mut value = interference::measured(&trimmed.summary, &args.goal);
     let progress = &trimmed.progress;
     value["trimmed_bytes"] = trimmed.bytes.into();
     value["trimmed_now_bytes"] = progress.trimmed_bytes.into();

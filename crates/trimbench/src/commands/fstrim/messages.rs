@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pace::Refusal;
-use reclaim::freer::Felt;
+use reclaim::throttle::Summary;
 use reclaim::trim::{Selected, TrimProgress, Trimmed};
 use units::names::{quoted, shown};
 
@@ -71,8 +71,8 @@ impl Told {
             Stream::Out.print(&as_fstrim(one, trimmed.bytes));
         }
         if !args.quiet {
-            self.note(&format!("{}: {}", shown(&one.path), felt(trimmed)));
-            for goal in interference::goals(&trimmed.felt) {
+            self.note(&format!("{}: {}", shown(&one.path), summary(trimmed)));
+            for goal in interference::goals(&trimmed.summary) {
                 self.note(&format!("{}: {goal}", shown(&one.path)));
             }
         }
@@ -182,29 +182,29 @@ fn line(progress: &TrimProgress, elapsed: Duration) -> String {
 }
 
 /// What a trim came to, in a sentence.
-fn felt(trimmed: &Trimmed) -> String {
-    let felt = &trimmed.felt;
+fn summary(trimmed: &Trimmed) -> String {
+    let summary = &trimmed.summary;
     let progress = &trimmed.progress;
     format!(
         "trimmed {} in {} and {}, {}; {}",
         units::bytes(progress.trimmed_bytes),
         counted(progress.windows, "window"),
-        units::seconds(felt.elapsed.as_secs_f64()),
-        discarded(felt),
-        interference::lost(felt),
+        units::seconds(summary.elapsed.as_secs_f64()),
+        discarded(summary),
+        interference::lost(summary),
     )
 }
 
 /// How much was discarded of what was trimmed: others discard meanwhile, and a file of our
 /// own goes.
-fn discarded(felt: &Felt) -> String {
-    let own = felt.observed.as_ref().map(|observed| observed.own.bytes);
+fn discarded(summary: &Summary) -> String {
+    let own = summary.observed.as_ref().map(|observed| observed.own.bytes);
     match own {
         Some(0) => "nothing of it was discarded".to_owned(),
         _ => format!(
             "{} discarded in {}",
-            units::bytes(felt.discarded),
-            counted(felt.discards, "discard")
+            units::bytes(summary.discarded),
+            counted(summary.discards, "discard")
         ),
     }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linux::mounts::Mount;
 use pace::Policy;
 use reclaim::ReclaimError;
-use reclaim::freer::FreerOptions;
+use reclaim::throttle::ThrottleOptions;
 use reclaim::trim::{
     Asked, FSTAB, MOUNTED, Selected, Survey, Trim, TrimError, Trimmed, select, state_directory,
 };
@@ -103,7 +103,7 @@ impl Sums {
             Came::Looked => self.done += 1,
             Came::Trimmed(trimmed) => {
                 self.interrupted |= trimmed.stopped.is_some();
-                self.missed |= interference::is_missed(&trimmed.felt, &args.goal);
+                self.missed |= interference::is_missed(&trimmed.summary, &args.goal);
                 self.done += 1;
             }
             Came::Unsupported(_) if many || args.quiet_unsupported => self.done += 1,
@@ -230,9 +230,9 @@ fn trimmed(
         }
         return Ok(None);
     }
-    let options = FreerOptions {
+    let options = ThrottleOptions {
         canary_group: crate::simulated::group_beside(std::slice::from_ref(&one.path)),
-        ..FreerOptions::default()
+        ..ThrottleOptions::default()
     };
     let trim = Trim::new(survey, policy(args), card, &options, args.resume)?;
     for note in trim.notes() {

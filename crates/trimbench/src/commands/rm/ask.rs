@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use reclaim::What;
+use reclaim::Question;
 use units::names::quoted;
 
 use crate::confirm;
@@ -16,13 +16,13 @@ pub(super) fn once(arguments: usize, recursive: bool, stop: &AtomicBool) -> bool
 }
 
 /// Before one name.
-pub(super) fn about(path: &Path, what: What, protected: bool, stop: &AtomicBool) -> bool {
+pub(super) fn about(path: &Path, what: Question, protected: bool, stop: &AtomicBool) -> bool {
     let name = quoted(path);
     let protected = if protected { "write-protected " } else { "" };
     let question = match what {
-        What::Descend => format!("descend into {protected}directory {name}?"),
-        What::Attempt => format!("attempt removal of inaccessible directory {name}?"),
-        What::Remove(kind) => format!("remove {protected}{kind} {name}?"),
+        Question::Descend => format!("descend into {protected}directory {name}?"),
+        Question::Attempt => format!("attempt removal of inaccessible directory {name}?"),
+        Question::Remove(kind) => format!("remove {protected}{kind} {name}?"),
     };
     yes(&question, stop)
 }

@@ -29,9 +29,9 @@ pub(super) fn of(outcome: &Outcome, args: &RmArgs, policy: &Policy, exit: Exit) 
         "left": outcome.left.iter().map(path).collect::<Vec<_>>(),
         "pacing": interference::policy(policy),
         "file_systems": outcome
-            .felt
+            .summary
             .iter()
-            .map(|felt| interference::measured(felt, &args.goal))
+            .map(|summary| interference::measured(summary, &args.goal))
             .collect::<Vec<_>>(),
     })
 }

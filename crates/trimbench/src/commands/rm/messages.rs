@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reclaim::freer::Felt;
-use reclaim::{Intention, Problem, Progress, Talk, Watch, What};
+use reclaim::throttle::Summary;
+use reclaim::{Intention, Problem, Progress, Question, Talk, Watch};
 use units::names::quoted;
 
 use super::ask;
@@ -81,7 +81,7 @@ impl Talk for Told {
         }
     }
 
-    fn ask(&mut self, path: &Path, what: What, protected: bool) -> bool {
+    fn ask(&mut self, path: &Path, what: Question, protected: bool) -> bool {
         self.shown.end();
         ask::about(path, what, protected, &self.stop)
     }
@@ -108,11 +108,11 @@ pub(super) fn intention(intention: &Intention) -> String {
 }
 
 /// What a deletion came to, and whether its goal was kept: in sentences.
-pub(super) fn felt(felt: &Felt) -> String {
-    if felt.freed == 0 {
+pub(super) fn summary(summary: &Summary) -> String {
+    if summary.freed == 0 {
         return String::new();
     }
-    let gave_up = match felt.written_off {
+    let gave_up = match summary.written_off {
         0 => String::new(),
         bytes => format!(
             "; no discards came for {} (what was never written, as by fallocate, has nothing to discard \
@@ -122,12 +122,12 @@ pub(super) fn felt(felt: &Felt) -> String {
     };
     let mut text = format!(
         "trimbench rm: freed {} in {}, {}{gave_up}; {}\n",
-        units::bytes(felt.freed),
-        units::seconds(felt.elapsed.as_secs_f64()),
-        discarded(felt),
-        interference::lost(felt),
+        units::bytes(summary.freed),
+        units::seconds(summary.elapsed.as_secs_f64()),
+        discarded(summary),
+        interference::lost(summary),
     );
-    for goal in interference::goals(felt) {
+    for goal in interference::goals(summary) {
         text.push_str(&format!("trimbench rm: {goal}\n"));
     }
     text
@@ -135,25 +135,25 @@ pub(super) fn felt(felt: &Felt) -> String {
 
 /// How much was discarded. The devices count all discards: others', and what was free
 /// already beside what was freed (ext4 discards on to the next block in use).
-fn discarded(felt: &Felt) -> String {
-    if !felt.counted {
+fn discarded(summary: &Summary) -> String {
+    if !summary.counted {
         return "discards not counted".to_owned();
     }
-    if felt.written_off > 0 {
-        let came = felt
+    if summary.written_off > 0 {
+        let came = summary
             .discarded
-            .min(felt.freed - felt.written_off.min(felt.freed));
+            .min(summary.freed - summary.written_off.min(summary.freed));
         return format!("{} discarded", units::bytes(came));
     }
-    if felt.again > 0 {
+    if summary.discarded_twice > 0 {
         return format!(
             "all discarded, {} of it once more with emptied block groups",
-            units::bytes(felt.again)
+            units::bytes(summary.discarded_twice)
         );
     }
-    let beside = felt.discarded.saturating_sub(felt.freed);
-    if units::bytes(felt.discarded) == units::bytes(felt.freed) || beside == 0 {
-        return format!("{} discarded", units::bytes(felt.discarded));
+    let beside = summary.discarded.saturating_sub(summary.freed);
+    if units::bytes(summary.discarded) == units::bytes(summary.freed) || beside == 0 {
+        return format!("{} discarded", units::bytes(summary.discarded));
     }
     format!(
         "all discarded, with {} of free space beside it or of others",
@@ -165,18 +165,18 @@ fn discarded(felt: &Felt) -> String {
 mod tests {
     use std::time::Duration;
 
-    use reclaim::freer::Decisions;
+    use reclaim::throttle::Decisions;
 
     use super::*;
 
-    fn of(freed: u64, discarded: u64) -> Felt {
-        Felt {
+    fn of(freed: u64, discarded: u64) -> Summary {
+        Summary {
             elapsed: Duration::from_secs(2),
             freed,
             exempt: 0,
             discarded,
             discards: 1,
-            again: 0,
+            discarded_twice: 0,
             written_off: 0,
             answered: true,
             counted: true,
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn no_more_is_claimed_than_was_freed() {
-        let said = |freed, discarded| felt(&of(freed, discarded));
+        let said = |freed, discarded| summary(&of(freed, discarded));
         let mib = 1 << 20;
         assert_eq!(
             said(64 * mib, 60 * mib),
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn an_own_absence_is_reported() {
         use record::absence::{Absent, Cause};
-        let felt = super::felt(&Felt {
+        let summary = super::summary(&Summary {
             absences: vec![Absent {
                 seconds: 2.0,
                 cause: Cause::Stopped,
@@ -217,24 +217,24 @@ mod tests {
         });
         let said = "trimbench rm: trimbench itself did not run for 2.0 s (stopped). All figures \
                     leave that time out.\n";
-        assert!(felt.ends_with(said), "{felt}");
+        assert!(summary.ends_with(said), "{summary}");
     }
 
     #[test]
     fn what_btrfs_discards_twice_is_not_called_others() {
-        let felt = Felt {
-            again: 1 << 30,
+        let summary = Summary {
+            discarded_twice: 1 << 30,
             ..of(1 << 30, 2 << 30)
         };
-        let claimed = discarded(&felt);
+        let claimed = discarded(&summary);
         assert_eq!(
             claimed,
             "all discarded, 1.0 GiB of it once more with emptied block groups"
         );
         // Nor is all said to be discarded of which a part never was.
-        let part = Felt {
+        let part = Summary {
             written_off: 256 << 20,
-            ..felt
+            ..summary
         };
         assert_eq!(discarded(&part), "768 MiB discarded");
     }

@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pace::{Policy, Refusal};
-use reclaim::freer::FreerOptions;
-use reclaim::{Asking, Kernel, Options, Outcome, PreserveRoot, Where};
+use reclaim::throttle::ThrottleOptions;
+use reclaim::{Asking, Options, Outcome, PacedReclaimers, PreserveRoot, Where};
 use units::duration_exact;
 use units::names::{quoted, shown};
 
@@ -55,10 +55,10 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     let file = args.json.as_deref().map(Output::open).transpose()?;
     let places = args.paths.iter().chain(&args.resume).cloned();
     crate::simulated::refuse_full(&places.collect::<Vec<_>>())?;
-    let mut freers = Kernel::new(policy, card.as_ref(), freer_options(args));
+    let mut reclaimers = PacedReclaimers::new(policy, card.as_ref(), throttle_options(args));
     let mut told = Told::new(args.quiet, args.verbose, stop);
     if args.dry_run {
-        let intended = reclaim::intend(&args.paths, &options, &mut freers, &mut told);
+        let intended = reclaim::intend(&args.paths, &options, &mut reclaimers, &mut told);
         told.end();
         let (intentions, failures) = match intended {
             Ok(intended) => intended,
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
                 true => Where::All,
                 false => Where::Directory(directory.clone()),
             };
-            let (outcome, count) = reclaim::resume(&place, &mut freers, &mut told)?;
+            let (outcome, count) = reclaim::resume(&place, &mut reclaimers, &mut told)?;
             // Where there is none, all that is noted is which wait for their file systems.
             let none = count == 0 && outcome.failures == 0 && !told.has_noted();
             if none && !args.quiet {
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
             }
             outcome
         }
-        None => reclaim::remove(&args.paths, &options, &mut freers, &mut told),
+        None => reclaim::remove(&args.paths, &options, &mut reclaimers, &mut told),
     };
     told.end();
     let exit = end(&outcome, args);
@@ -114,12 +114,12 @@ pub(crate) fn dash_hint(words: impl Iterator<Item = OsString>) -> Option<String>
     ))
 }
 
-fn freer_options(args: &RmArgs) -> FreerOptions {
+fn throttle_options(args: &RmArgs) -> ThrottleOptions {
     let paths = args.paths.iter().chain(&args.resume).cloned();
-    FreerOptions {
+    ThrottleOptions {
         canary_group: crate::simulated::group_beside(&paths.collect::<Vec<_>>()),
         skip_commits: args.skip_fsync,
-        ..FreerOptions::default()
+        ..ThrottleOptions::default()
     }
 }
 
@@ -166,11 +166,11 @@ fn asks_once(args: &RmArgs) -> bool {
 /// Tells how it ended.
 fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
     if !args.quiet {
-        for felt in &outcome.felt {
-            Stream::Err.print(&messages::felt(felt));
+        for summary in &outcome.summary {
+            Stream::Err.print(&messages::summary(summary));
         }
         let ended = outcome.stopped.is_none();
-        if ended && outcome.felt.is_empty() && args.goal.has_limit() {
+        if ended && outcome.summary.is_empty() && args.goal.has_limit() {
             Stream::Err.print("trimbench rm: goal: not measured, for nothing was paced\n");
         }
     }
@@ -192,9 +192,9 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
         // that failed at the end.
         None if outcome.failures == 0 && outcome.left.is_empty() => {
             match outcome
-                .felt
+                .summary
                 .iter()
-                .any(|felt| interference::is_missed(felt, &args.goal))
+                .any(|summary| interference::is_missed(summary, &args.goal))
             {
                 true => Exit::ConditionHeld,
                 false => Exit::Done,

@@ -1,0 +1,408 @@
+//! The share of a discard's time that really holds the others up: φ.
+//!
+//! Until something is known it counts as 1. The others' own rate tells most: a
+//! closed loop does less beside discards than in the pauses between them, and an
+//! open loop waits more. A canary is a witness that can only raise it: it is too
+//! sparse to clear anybody by itself as quickly.
+
+use std::time::Duration;
+
+use crate::feedback::Canary;
+use crate::meter::{OthersTick, Tick};
+use crate::usual_latency::UsualLatency;
+
+/// How long a quiet second is remembered, in quiet seconds.
+const QUIET_MEMORY: f64 = 0.4;
+
+/// How much of the discards' time is remembered at least, in seconds.
+const LOUD_MEMORY: f64 = 0.05;
+
+/// And at most, where the others do too little to tell much.
+const LONG_MEMORY: f64 = 0.5;
+
+/// So many operations, expected while the device was at discards, are enough to
+/// believe what they say.
+const ENOUGH: f64 = 150.0;
+
+/// Of quiet stretches with so many operations it is looked how much they differ;
+/// for so many seconds that is remembered.
+const TELLING: f64 = 50.0;
+const SWING_MEMORY: f64 = 1.0;
+
+/// Differences up to this share are usual. Beyond it less and less is believed of
+/// what the others' rate says, at twice the share above it nothing.
+const USUAL_SWING: f64 = 0.15;
+
+/// Of a discard no longer than the second figure (in seconds), the share by which
+/// its effect may be underrated.
+const BLUR: f64 = 0.05;
+const BLUR_LENGTH: f64 = 0.002;
+
+/// How long an operation of others is remembered for `is_idle`, in seconds, and
+/// how many at most: after 0.23 quiet seconds without any, nobody is there any more.
+const LATELY: f64 = 0.1;
+const LATELY_MOST: f64 = 10.0;
+/// How many are assumed at the beginning: 0.05 s without any are enough, for the first pieces are
+/// small.
+const FIRST_LATELY: f64 = 1.6;
+
+/// What freeing a piece and committing that reads and writes at most, until the piece is
+/// acknowledged: metadata and the journal.
+const OUR_READS: f64 = 8.0;
+const OUR_WRITES: f64 = 64.0;
+/// The same of a commit that writes the blocks of the file system's trees: each block twice, and
+/// the first commit also what was changed before.
+const OUR_TREE_WRITES: f64 = 512.0;
+
+/// What held reads up still shows for one to two of their usual times: those that
+/// begin when it is over end one such time later, all together. Where they are
+/// counted up to between one such end and the next is a matter of chance that
+/// must be even: each time a little further than the last, by the golden ratio.
+const FURTHER: f64 = 0.618;
+
+/// And it is looked for no longer than this, in seconds.
+const LONGEST_ECHO: f64 = 0.02;
+
+/// The least and the most that φ is taken for.
+const LEAST: f64 = 0.02;
+const MOST: f64 = 2.0;
+
+/// How hard discards hit the others.
+#[derive(Debug, Clone)]
+pub(crate) struct Interference {
+    /// Beside no discards: seconds, operations and their waits.
+    quiet: Sums,
+    /// Beside discards.
+    loud: Loud,
+    /// By how much the quiet rate swings by itself, as a share of it.
+    swing: f64,
+    /// The canary's usual latency.
+    usual: UsualLatency,
+    /// The time between two of the canary's reads.
+    period: f64,
+    last_canary: Option<ssd::Time>,
+    /// Of what comes next, so much is taken to be ours.
+    our_reads: f64,
+    our_writes: f64,
+    /// Operations lately, forgotten only in quiet time.
+    lately: f64,
+    known: bool,
+    /// From 0 to 1: how much longer than one usual time of a read it is waited for
+    /// what discards still do.
+    turn: f64,
+    phi: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    seconds: f64,
+    ops: f64,
+    wait: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Loud {
+    sums: Sums,
+    /// What belongs to the discards that are under way: it counts once they are done,
+    /// for only then is it known how long they took.
+    since: Since,
+    busy: f64,
+    /// The sum of each discard's time, squared.
+    squares: f64,
+    /// What the others would have done meanwhile.
+    expected_ops: f64,
+    /// Canary reads that were held up.
+    hits: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Since {
+    sums: Sums,
+    hits: f64,
+}
+
+impl Loud {
+    /// Discards are done, beside others who usually do so much each second.
+    fn end(&mut self, tick: &Tick, rate: f64) {
+        // Twice what it must remember: a slow forgetting, but of something.
+        let enough = self.busy > LOUD_MEMORY && self.expected_ops > 2.0 * ENOUGH;
+        if enough || self.busy > LONG_MEMORY {
+            let fade = (-tick.busy / LOUD_MEMORY).exp();
+            for sum in [
+                &mut self.sums.seconds,
+                &mut self.sums.ops,
+                &mut self.sums.wait,
+                &mut self.busy,
+                &mut self.squares,
+                &mut self.expected_ops,
+                &mut self.hits,
+            ] {
+                *sum *= fade;
+            }
+        }
+        let since = std::mem::take(&mut self.since);
+        self.sums.seconds += since.sums.seconds;
+        self.sums.ops += since.sums.ops;
+        self.sums.wait += since.sums.wait;
+        self.hits += since.hits;
+        self.busy += tick.busy;
+        self.squares += tick.busy * tick.busy / tick.commands.max(1) as f64;
+        self.expected_ops += rate * tick.busy;
+    }
+}
+
+impl Interference {
+    /// A guess to start from: a card's, else 1.
+    pub(crate) fn new(phi: Option<f64>) -> Interference {
+        Interference {
+            quiet: Sums::default(),
+            loud: Loud::default(),
+            swing: 0.0,
+            usual: UsualLatency::default(),
+            period: 0.0,
+            last_canary: None,
+            our_reads: 0.0,
+            our_writes: 0.0,
+            lately: FIRST_LATELY,
+            known: false,
+            turn: 0.0,
+            phi: phi.unwrap_or(1.0).clamp(LEAST, MOST),
+        }
+    }
+
+    pub(crate) fn phi(&self) -> f64 {
+        self.phi
+    }
+
+    /// The others are back: what was known is of other times.
+    pub(crate) fn restart(&mut self) {
+        self.quiet = Sums::default();
+        self.loud = Loud::default();
+        self.phi = self.phi.max(1.0);
+    }
+
+    /// A piece goes out: some of the next reads and writes are ours. `trees`: its commit writes
+    /// the file system's trees.
+    pub(crate) fn expect_own(&mut self, trees: bool) {
+        let writes = if trees { OUR_TREE_WRITES } else { OUR_WRITES };
+        (self.our_reads, self.our_writes) = (OUR_READS, writes);
+    }
+
+    /// Operations that aren't ours.
+    fn somebodys(&mut self, others: &OthersTick) -> f64 {
+        let reads = others.ops.min(self.our_reads);
+        let writes = others.writes.min(self.our_writes);
+        self.our_reads -= reads;
+        self.our_writes -= writes;
+        others.ops - reads + others.writes - writes
+    }
+
+    /// Whether nobody else uses the device, as far as it is known.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.known && self.lately < 1.0
+    }
+
+    /// What happened; `quiet`: without any discards or debt.
+    pub(crate) fn observe(&mut self, tick: &Tick, quiet: bool, canary: &[Canary]) {
+        let hits = self.observe_canary(canary, quiet);
+        if let Some(others) = tick.others {
+            self.known = true;
+            if quiet {
+                if others.ops > 20.0 && others.ops > 2.0 * self.rate() * tick.seconds {
+                    // Others have come: what was known is of other times.
+                    self.quiet = Sums::default();
+                    self.loud = Loud::default();
+                }
+                self.watch_swing(tick.seconds, others.ops);
+                self.lately *= (-tick.seconds / LATELY).exp();
+                let fade = (-tick.seconds / QUIET_MEMORY).exp();
+                self.quiet.seconds = self.quiet.seconds * fade + tick.seconds;
+                self.quiet.ops = self.quiet.ops * fade + others.ops;
+                self.quiet.wait = self.quiet.wait * fade + others.wait;
+            }
+            self.lately = (self.lately + self.somebodys(&others)).min(LATELY_MOST);
+        }
+        let loud = &mut self.loud;
+        loud.since.hits += hits;
+        if quiet || tick.seconds <= 0.0 {
+            return;
+        }
+        let others = tick.others.unwrap_or_default();
+        loud.since.sums.seconds += tick.seconds;
+        loud.since.sums.ops += others.ops;
+        loud.since.sums.wait += others.wait;
+        if tick.busy > 0.0 {
+            let rate = self.rate();
+            self.loud.end(tick, rate);
+            self.conclude();
+        }
+    }
+
+    /// For how long after a discard's end the others' rate still tells of it.
+    pub(crate) fn echo(&self) -> Duration {
+        let usual = self.quiet.wait / self.quiet.ops.max(1.0);
+        Duration::from_secs_f64(((1.0 + self.turn) * usual).min(LONGEST_ECHO))
+    }
+
+    /// A piece is acknowledged: what comes from now on isn't ours.
+    pub(crate) fn landed(&mut self) {
+        (self.our_reads, self.our_writes) = (0.0, 0.0);
+        self.turn = (self.turn + FURTHER).fract();
+    }
+
+    /// How much a quiet stretch differs from those before it.
+    fn watch_swing(&mut self, seconds: f64, ops: f64) {
+        let expected = self.rate() * seconds;
+        if expected.max(ops) < TELLING || expected <= 0.0 {
+            return;
+        }
+        let differs = ((ops - expected).abs() / expected - 1.0 / expected.sqrt()).clamp(0.0, 1.0);
+        let weight = 1.0 - (-seconds / SWING_MEMORY).exp();
+        // Quickly up, slowly down.
+        let weight = if differs > self.swing {
+            (4.0 * weight).min(0.5)
+        } else {
+            weight
+        };
+        self.swing += weight * (differs - self.swing);
+    }
+
+    /// Operations for each quiet second.
+    fn rate(&self) -> f64 {
+        if self.quiet.seconds > 0.0 {
+            self.quiet.ops / self.quiet.seconds
+        } else {
+            0.0
+        }
+    }
+
+    /// How many of the canary's reads were held up.
+    fn observe_canary(&mut self, canary: &[Canary], quiet: bool) -> f64 {
+        let mut hits = 0.0;
+        for read in canary {
+            if let Some(last) = self.last_canary {
+                let gap = read.intended.since(last).as_secs_f64();
+                self.period = if self.period > 0.0 {
+                    self.period + 0.1 * (gap - self.period)
+                } else {
+                    gap
+                };
+            }
+            self.last_canary = Some(read.intended);
+            if self.usual.observe(read.latency, quiet) {
+                hits += 1.0;
+            }
+        }
+        hits
+    }
+
+    /// How much longer than usual a canary's read took.
+    pub(crate) fn added(&self, read: &Canary) -> Duration {
+        self.usual.added(read.latency)
+    }
+
+    /// From 0, where each read waits for one before it, to 1, where none does.
+    ///
+    /// By Little's law reads that wait longer are more at once, unless fewer begin:
+    /// in a closed loop their number stays what it is.
+    fn openness(&self, added: f64) -> f64 {
+        let (quiet, loud) = (&self.quiet, &self.loud.sums);
+        let usual = loud.seconds * quiet.wait / quiet.seconds;
+        ((loud.wait - usual) / added.max(1e-12)).clamp(0.0, 1.0)
+    }
+
+    fn conclude(&mut self) {
+        let loud = &self.loud;
+        if loud.busy <= 0.0 || self.is_idle() {
+            return;
+        }
+        let steady = 1.0 - ((self.swing - USUAL_SWING) / (2.0 * USUAL_SWING)).clamp(0.0, 1.0);
+        let sure = (loud.expected_ops / ENOUGH).min(1.0) * steady;
+        let rate = self.rate();
+        let mut seen = 0.0_f64;
+        if rate > 0.0 {
+            let lost = loud.sums.seconds - loud.sums.ops / rate;
+            seen = seen.max(lost / loud.busy);
+            let usual = self.quiet.wait / self.quiet.ops.max(1.0);
+            let added = (loud.sums.wait - loud.sums.ops * usual).max(0.0);
+            // An open loop: each discard delays rate·S reads by S/2 on average.
+            let open = (2.0 * added / (rate * loud.squares.max(1e-12))).sqrt();
+            // A closed loop says the same by its rate; there this can be anything.
+            if lost < 0.5 * open * loud.busy {
+                let share = self.openness(added);
+                seen = seen.max(open.min(1.0) * share);
+            }
+        }
+        // What the canary is sure of.
+        let certain = (loud.hits - 2.0 * loud.hits.sqrt()).max(0.0);
+        seen = seen.max((certain * self.period / loud.busy).min(1.0));
+        // Reads that are under way when a discard begins and ends blur the rates
+        // by about themselves: much of a short discard, nothing of a long one.
+        let length = loud.squares / loud.busy;
+        seen *= 1.0 + BLUR * (BLUR_LENGTH / length.max(1e-9)).min(1.0);
+        let believed = sure * seen + (1.0 - sure) * seen.max(1.0);
+        self.phi = believed.clamp(LEAST, MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// φ after quiet seconds in which others do so much in turns, and discards
+    /// that don't show in what they do.
+    fn phi(turns: [f64; 2]) -> f64 {
+        let mut interference = Interference::new(None);
+        let tick = |ops: f64, busy: f64| Tick {
+            seconds: 0.05,
+            busy,
+            commands: u64::from(busy > 0.0),
+            others: Some(OthersTick {
+                ops,
+                ..OthersTick::default()
+            }),
+            ..Tick::default()
+        };
+        for i in 0..20 {
+            interference.observe(&tick(turns[i % 2], 0.0), true, &[]);
+        }
+        for _ in 0..4 {
+            interference.observe(&tick(1000.0, 0.02), false, &[]);
+        }
+        interference.phi()
+    }
+
+    /// Whether nobody is there after a piece of ours beside which so much was written.
+    fn is_idle_after(writes: f64, trees: bool) -> bool {
+        let mut interference = Interference::new(None);
+        let tick = |seconds: f64, writes: f64| Tick {
+            seconds,
+            others: Some(OthersTick {
+                writes,
+                ..OthersTick::default()
+            }),
+            ..Tick::default()
+        };
+        interference.observe(&tick(0.06, 0.0), true, &[]);
+        interference.expect_own(trees);
+        interference.observe(&tick(0.02, writes), false, &[]);
+        interference.is_idle()
+    }
+
+    #[test]
+    fn what_a_commit_writes_is_nobody_elses() {
+        assert!(is_idle_after(50.0, false));
+        assert!(!is_idle_after(100.0, false));
+        assert!(
+            is_idle_after(100.0, true),
+            "btrfs's first commit writes so much"
+        );
+        assert!(!is_idle_after(1000.0, true));
+    }
+
+    #[test]
+    fn a_rate_that_swings_clears_nobody() {
+        assert!(phi([1000.0, 1010.0]) < 0.2);
+        assert!(phi([300.0, 1700.0]) > 0.9, "{}", phi([300.0, 1700.0]));
+    }
+}

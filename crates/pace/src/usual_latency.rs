@@ -1,0 +1,42 @@
+//! How long a canary's read usually takes.
+
+use std::time::Duration;
+
+/// How much one read counts.
+const WEIGHT: f64 = 0.05;
+
+/// A read of so many times the usual latency counts as no more than that.
+const MOST: f64 = 3.0;
+
+/// A read is held up if it takes longer than this many times the usual latency and
+/// this many seconds more.
+const HELD: f64 = 2.0;
+const HELD_MORE: f64 = 100e-6;
+
+/// The usual latency of a canary's reads, in seconds, learned from reads that met no
+/// discard.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct UsualLatency(Option<f64>);
+
+impl UsualLatency {
+    /// Takes in one read; `quiet`: it met no discard. Returns whether it was held up.
+    pub(crate) fn observe(&mut self, latency: Duration, quiet: bool) -> bool {
+        let latency = latency.as_secs_f64();
+        let usual = *self.0.get_or_insert(latency);
+        if quiet || latency < usual {
+            let step = latency.min(usual * MOST) - usual;
+            self.0 = Some(usual + WEIGHT * step);
+        }
+        latency > usual * HELD + HELD_MORE
+    }
+
+    /// How much longer than usual a read took.
+    pub(crate) fn added(&self, latency: Duration) -> Duration {
+        latency.saturating_sub(self.latency())
+    }
+
+    /// The usual latency; nothing before the first read.
+    pub(crate) fn latency(&self) -> Duration {
+        Duration::from_secs_f64(self.0.unwrap_or(0.0))
+    }
+}

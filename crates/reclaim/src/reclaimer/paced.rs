@@ -1,0 +1,397 @@
+//! Frees files in pieces as a throttle allows.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linux::files::{FileError, allocated_bytes};
+use pace::{Advice, DebtMode, GROUP, Policy, SMALLEST_GROUP, State, Work};
+use rustix::process::{Resource, getrlimit};
+use ssd::Card;
+use storage::Commit;
+
+use super::file::Remains;
+use super::pieces::Cutting;
+use crate::error::ReclaimError;
+use crate::throttle::{Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions, shown};
+use crate::watch::Watch;
+
+/// Below this it isn't asked where a file's extents are, and works of no more
+/// aren't paced.
+const SMALL: u64 = 1 << 20;
+
+/// After so long the pacer is asked again, however much it allowed.
+const LONGEST_GRANT: Duration = Duration::from_millis(100);
+
+/// The longest truncation in one call where nothing is paced.
+const LARGEST_CALL: u64 = 1 << 30;
+
+/// How long a piece that small files share may take. Their discards come when it is committed,
+/// so that it delays nobody's reads meanwhile.
+const LONGEST_SHARED: Duration = Duration::from_millis(250);
+
+/// How many milliseconds btrfs's cleaner thread gets to remove emptied groups, one round after
+/// the other.
+const CLEANING_MS: [u64; 4] = [25, 75, 100, 100];
+
+/// What came of one file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Emptied {
+    /// Bytes that were allocated and are free now.
+    pub bytes: u64,
+    /// Of them, bytes for which no discard comes: shared, or never on disk.
+    pub exempt: u64,
+    /// Truncations that it took.
+    pub calls: u64,
+}
+
+/// Frees space of one file system as a throttle allows.
+#[derive(Debug)]
+pub struct PacedReclaimer {
+    throttle: Throttle,
+    stack: Stack,
+    cutting: Cutting,
+    work: Work,
+    /// The piece that small files share.
+    piece: SharedPiece,
+    skip_commits: bool,
+    notes: Vec<String>,
+}
+
+/// A piece that was granted for small files.
+#[derive(Debug)]
+struct SharedPiece {
+    /// Bytes of it that may still be freed.
+    left: u64,
+    granted: Instant,
+}
+
+impl PacedReclaimer {
+    /// Makes a reclaimer for the file system of `on`, any directory of it. `work` is all that
+    /// will be freed; what the file system and its devices make of it (unit, granularity, mode) is
+    /// found out here.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Refused`] if a card says that the goal can't be met; otherwise if the file
+    /// system can't be examined.
+    pub fn new(
+        on: BorrowedFd<'_>,
+        policy: Policy,
+        card: Option<&Card>,
+        work: &Work,
+        options: &ThrottleOptions,
+    ) -> Result<PacedReclaimer, ReclaimError> {
+        let mut stack = Stack::at(on)?;
+        let mut cutting = Cutting::of(stack.file_system, stack.block);
+        if matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some()) {
+            // The wait depends on the size of a discard, so no piece may be larger.
+            cutting.rest = 0.0;
+        }
+        if work.bytes < SMALL {
+            stack.mode = DebtMode::Never;
+            stack.commit = Commit::Within;
+        }
+        let work = stack.shape(work);
+        let mut notes = std::mem::take(&mut stack.notes);
+        let (throttle, more) = Throttle::start(&Setup {
+            on,
+            stack: &stack,
+            purpose: Purpose::Delete,
+            work: &work,
+            policy,
+            card,
+            options,
+        })?;
+        notes.extend(more);
+        Ok(PacedReclaimer {
+            throttle,
+            stack,
+            cutting,
+            work,
+            piece: SharedPiece {
+                left: 0,
+                granted: Instant::now(),
+            },
+            skip_commits: options.skip_commits,
+            notes,
+        })
+    }
+
+    /// What deserves saying about the file system and its devices, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether anything is paced: discards are sent, and not too little is to
+    /// be freed.
+    pub fn is_paced(&self) -> bool {
+        self.throttle.is_paced()
+    }
+
+    /// What the pacer knows.
+    pub fn state(&self) -> State {
+        self.throttle.state()
+    }
+
+    /// Empties a file that nobody needs any more: from its tail, in pieces by
+    /// allocated blocks. It must be open for writing. The caller unlinks it then.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`],
+    /// [`ReclaimError::Free`] with what the kernel said.
+    pub fn empty(&mut self, file: &File, watch: &mut dyn Watch) -> Result<Emptied, ReclaimError> {
+        let failed = |source: io::Error| free_failed(file, source);
+        let metadata = file.metadata().map_err(failed)?;
+        let allocated = allocated_bytes(&metadata);
+        let own = Arc::new(file.try_clone().map_err(failed)?);
+        let mut done = Emptied::default();
+        if !self.is_paced() {
+            self.empty_unpaced(&own, metadata.len(), &mut done, watch)?;
+        } else if allocated >= SMALL {
+            let remains = self.remains(&own, metadata.len(), allocated, watch)?;
+            self.empty_paced(&own, remains, allocated, &mut done, watch)?;
+        } else if allocated > 0 {
+            self.grant(allocated, watch)?;
+        }
+        self.cut(&own, 0, watch)?;
+        let rest = allocated.saturating_sub(done.bytes);
+        if rest > 0 {
+            if done.calls > 0 {
+                // No extent had it: what XFS reserved for a file that grew, or
+                // where the extents themselves are kept.
+                done.exempt += rest;
+                self.throttle.exempt(rest);
+            }
+            done.bytes += rest;
+            self.throttle.freed(rest, 0);
+        }
+        self.commit(watch)?;
+        Ok(done)
+    }
+
+    /// What is to be freed of a file. What was allocated beyond its end (`fallocate -n`) is
+    /// only freed by a truncation to no more than its length: so it is made as long as that.
+    fn remains(
+        &mut self,
+        file: &Arc<File>,
+        length: u64,
+        allocated: u64,
+        watch: &mut dyn Watch,
+    ) -> Result<Remains, ReclaimError> {
+        let look = |length: u64, cutting| {
+            Remains::of(file, length, allocated, cutting)
+                .map_err(|error| free_failed(file, io::Error::other(error)))
+        };
+        let remains = look(length, self.cutting)?;
+        let end = remains.end();
+        if end <= length {
+            return Ok(remains);
+        }
+        // Beyond the limit of this process the kernel would end it with a signal.
+        let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        if end <= limit {
+            match self.cut(file, end, watch) {
+                Err(ReclaimError::Free { .. }) => {}
+                longer => return longer.map(|()| remains),
+            }
+        }
+        self.grant(end - length, watch)?;
+        self.cut(file, length, watch)?;
+        self.throttle.needs_commit();
+        look(length, self.cutting)
+    }
+
+    /// Waits until the caller may unlink a small file that holds `bytes`. Then the caller
+    /// calls [`freed`](PacedReclaimer::freed).
+    ///
+    /// Small files share a piece: the pacer is asked, and a commit forced, only when the
+    /// next file doesn't fit into what is left of it. A file that is larger than a
+    /// whole piece takes one.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
+    pub fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        self.renew(bytes, watch)?;
+        self.piece.left = self.piece.left.saturating_sub(bytes);
+        Ok(())
+    }
+
+    /// Whether a file that holds `bytes` fits into what is left of the present piece, or into
+    /// a new one, for which this waits. Then the caller may remove it as a small one.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`].
+    pub fn fits(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+        self.renew(bytes, watch)?;
+        Ok(!self.is_paced() || self.piece.left >= bytes)
+    }
+
+    /// Waits for a new piece unless `bytes` fit into the present one.
+    fn renew(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        self.throttle.report(watch, false)?;
+        let fits = self.piece.left >= bytes && self.piece.granted.elapsed() < LONGEST_SHARED;
+        if self.is_paced() && bytes > 0 && !fits {
+            let advice = self.grant(bytes, watch)?;
+            self.piece = SharedPiece {
+                left: advice.allow,
+                granted: Instant::now(),
+            };
+        }
+        Ok(())
+    }
+
+    /// Reports that the caller has freed so many bytes by unlinking files.
+    pub fn freed(&mut self, bytes: u64) {
+        self.throttle.unlinked(bytes);
+    }
+
+    /// Waits until the debt is paid or written off, and returns what the deletion came to.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`].
+    pub fn finish(mut self, watch: &mut dyn Watch) -> Result<Summary, ReclaimError> {
+        // Also where none was to be forced after each piece: now the debt is waited for.
+        self.skip_commits = false;
+        self.commit(watch)?;
+        self.throttle.pay(watch)?;
+        // The commit of a whole file system returns when its discards are done.
+        if self.stack.mode == DebtMode::Commit && self.stack.commit != Commit::Whole {
+            self.throttle.last_discards(watch)?;
+        }
+        if self.stack.discards_twice && self.throttle.freed_bytes() >= GROUP / 8 {
+            self.empty_groups(watch)?;
+        }
+        let summary = self.throttle.finish(watch)?;
+        Ok(match self.stack.commit {
+            Commit::File => summary,
+            Commit::Within | Commit::Whole => Summary {
+                rest: Duration::ZERO,
+                ..summary
+            },
+        })
+    }
+
+    /// Lets the discards of the last emptied block groups come, as the pacer allows:
+    /// by themselves they would come up to a minute later, all at once.
+    fn empty_groups(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        for (round, ms) in CLEANING_MS.into_iter().enumerate() {
+            let before = self.throttle.discards().bytes;
+            self.throttle.grant(GROUP, watch)?;
+            self.throttle.pause(Duration::from_millis(ms), watch)?;
+            self.throttle.sync(watch)?;
+            self.throttle.pay(watch)?;
+            let came = self.throttle.discards().bytes - before;
+            let all_came = self.throttle.state().discarded_twice >= self.throttle.freed_bytes();
+            // The first round is too short for all there may be.
+            if all_came || came < SMALLEST_GROUP && round > 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pieces as the pacer allows.
+    fn empty_paced(
+        &mut self,
+        file: &Arc<File>,
+        mut remains: Remains,
+        allocated: u64,
+        done: &mut Emptied,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
+        let failed = |error: FileError| free_failed(file, io::Error::other(error));
+        if !remains.is_empty(file).map_err(failed)?
+            && let Some(bytes) = remains.usual_extent()
+        {
+            self.throttle.expect_extents(bytes);
+        }
+        while !remains.is_empty(file).map_err(failed)? {
+            let advice = self.grant(allocated.saturating_sub(done.bytes), watch)?;
+            let began = Instant::now();
+            let mut allowed = advice.allow;
+            let mut first = true;
+            while allowed > 0 && (first || began.elapsed() < LONGEST_GRANT) {
+                let most = advice.piece.min(allowed).min(LARGEST_CALL);
+                // The rest of what is allowed isn't worth a cut.
+                let may_cut = first || allowed >= advice.piece;
+                let Some(piece) = remains.next(file, most, may_cut).map_err(failed)? else {
+                    break;
+                };
+                self.cut(file, piece.length, watch)?;
+                self.throttle.freed(piece.frees, piece.exempt);
+                done.bytes += piece.frees;
+                done.exempt += piece.exempt;
+                done.calls += 1;
+                allowed = allowed.saturating_sub(piece.weight);
+                first = false;
+                // Parts of one extent would be discarded together again.
+                if piece.cuts {
+                    self.commit(watch)?;
+                }
+            }
+            self.commit(watch)?;
+        }
+        Ok(())
+    }
+
+    /// In steps, so that it can be stopped.
+    fn empty_unpaced(
+        &mut self,
+        file: &Arc<File>,
+        length: u64,
+        done: &mut Emptied,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
+        let step = (4 * LARGEST_CALL).max(length / 256);
+        let mut left = length;
+        while left > step {
+            left -= step;
+            self.cut(file, left, watch)?;
+            done.calls += 1;
+        }
+        Ok(())
+    }
+
+    /// Truncates.
+    fn cut(
+        &mut self,
+        file: &Arc<File>,
+        length: u64,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
+        let own = Arc::clone(file);
+        self.throttle
+            .call(watch, move || own.set_len(length))?
+            .map_err(|source| free_failed(file, source))
+    }
+
+    /// Makes discards come, where the file system would keep them for later.
+    fn commit(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        match self.skip_commits {
+            true => Ok(()),
+            false => self.throttle.commit_freed(watch),
+        }
+    }
+
+    /// Waits until something may be freed. `least`: bytes that are certainly left.
+    /// What was freed before is committed first: nobody else would for seconds, and its
+    /// debt is waited for.
+    fn grant(&mut self, least: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
+        self.piece.left = 0;
+        self.commit(watch)?;
+        let left = self.work.bytes.saturating_sub(self.throttle.freed_bytes());
+        self.throttle.grant(left.max(least), watch)
+    }
+}
+
+pub(super) fn free_failed(file: &File, source: io::Error) -> ReclaimError {
+    ReclaimError::Free {
+        path: shown(file),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Tries a latency on a file of our own, before any name is gone.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use pace::{Goal, Policy, Refusal, Work};
+
+use super::PacedReclaimer;
+use super::paced::free_failed;
+use crate::error::ReclaimError;
+use crate::throttle::{ThrottleOptions, nameless};
+use crate::watch::Watch;
+
+/// So many files, each of so many bytes, become small discards.
+const FILES: usize = 16;
+const BYTES: usize = 64 << 10;
+
+/// Reads of the canary each second: its slowest must have met a discard.
+const READS_PER_S: f64 = 500.0;
+
+/// Half of the time is left to others.
+const SLOWDOWN: f64 = 0.5;
+
+/// Frees small files of its own, one after the other, and refuses a latency that reads
+/// beside their discards don't keep with a margin. Where no such file can be made nothing
+/// is tried.
+///
+/// # Errors
+/// [`ReclaimError::Refused`] with what can be met, or what stops the reclaimer.
+pub(crate) fn try_latency(
+    on: BorrowedFd<'_>,
+    asked: Duration,
+    options: &ThrottleOptions,
+    watch: &mut dyn Watch,
+) -> Result<(), ReclaimError> {
+    let Ok(files) = files(on) else { return Ok(()) };
+    let goal = Goal {
+        // Whatever they take: only then is it known.
+        max_latency: Some(Duration::from_secs(3600)),
+        ..Goal::slowdown(SLOWDOWN)
+    };
+    let options = ThrottleOptions {
+        reads_per_s: Some(READS_PER_S),
+        ..options.clone()
+    };
+    let work = Work::new((FILES * BYTES) as u64, FILES as u64);
+    let mut reclaimer = PacedReclaimer::new(on, Policy::Adaptive(goal), None, &work, &options)?;
+    for file in &files {
+        reclaimer.empty(file, watch)?;
+    }
+    let summary = reclaimer.finish(watch)?;
+    let Some(observed) = summary.observed.filter(|_| summary.discards > 0) else {
+        return Ok(());
+    };
+    let one = Duration::from_secs_f64(observed.own.seconds / summary.discards as f64);
+    let waited = observed
+        .canary
+        .map_or(Duration::ZERO, |canary| canary.max_own);
+    match Refusal::of_latency(asked, one.max(waited)) {
+        Some(refusal) => Err(ReclaimError::Refused(refusal)),
+        None => Ok(()),
+    }
+}
+
+/// Files without names that lie on the disk.
+fn files(on: BorrowedFd<'_>) -> Result<Vec<File>, ReclaimError> {
+    let mut bytes = vec![0u8; BYTES + 4096];
+    fastrand::Rng::new().fill(&mut bytes);
+    let skip = bytes.as_ptr().align_offset(4096);
+    let mut all = Vec::with_capacity(FILES);
+    for _ in 0..FILES {
+        let file = nameless(on).map_err(|source| failed(on, source))?;
+        let written = file.write_all_at(&bytes[skip..skip + BYTES], 0);
+        let written = written.and_then(|()| file.sync_all());
+        written.map_err(|source| free_failed(&file, source))?;
+        all.push(file);
+    }
+    Ok(all)
+}
+
+fn failed(on: BorrowedFd<'_>, source: io::Error) -> ReclaimError {
+    ReclaimError::Io {
+        action: "make a file in",
+        path: crate::throttle::shown(on),
+        source,
+    }
+}

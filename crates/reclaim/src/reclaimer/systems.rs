@@ -1,0 +1,170 @@
+//! Reclaimers that the kernel's statistics drive.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use pace::{Policy, Work};
+use record::DiscardSetting;
+use rustix::io::Errno;
+use ssd::Card;
+use storage::FileSystem;
+
+use super::probe::try_latency;
+use super::{Amount, PacedReclaimer, Reclaimer, Reclaimers};
+use crate::throttle::{Summary, ThrottleOptions};
+use crate::{ReclaimError, Watch};
+
+/// Makes a [`PacedReclaimer`] for each file system.
+#[derive(Debug)]
+pub struct PacedReclaimers<'a> {
+    /// How it is paced.
+    pub policy: Policy,
+    /// What is known about the drive.
+    pub card: Option<&'a Card>,
+    /// What can be chosen.
+    pub options: ThrottleOptions,
+    /// By device.
+    known: HashMap<u64, Known>,
+}
+
+/// What was found out about a device.
+#[derive(Debug)]
+struct Known {
+    /// Why nothing is paced there, if so.
+    unpaced: Option<String>,
+    /// The file system discards long after, at a rate of its own.
+    discards_later: bool,
+}
+
+impl Known {
+    /// Looks at the file system of an open directory.
+    fn of(on: BorrowedFd<'_>) -> Known {
+        let path = format!("/proc/self/fd/{}", on.as_raw_fd());
+        let found = match storage::describe(path) {
+            Ok(found) => found,
+            // What can't be examined is none of the file systems that send discards.
+            Err(error) => return Known::unpaced(error.to_string()),
+        };
+        // What lies in a lower layer would be copied, all of it, before it could go.
+        if FileSystem::named(&found.target) == FileSystem::Overlay {
+            return Known::unpaced(
+                "it is an overlay; what is deleted in its upper directory itself is paced"
+                    .to_owned(),
+            );
+        }
+        match found.target.discard {
+            DiscardSetting::On => Known::paced(false),
+            DiscardSetting::Async => Known::paced(true),
+            _ if found.notes.is_empty() => Known::unpaced("no discards are sent".to_owned()),
+            _ => Known::unpaced(found.notes.join("; ")),
+        }
+    }
+
+    fn paced(discards_later: bool) -> Known {
+        Known {
+            unpaced: None,
+            discards_later,
+        }
+    }
+
+    fn unpaced(why: String) -> Known {
+        Known {
+            unpaced: Some(why),
+            discards_later: false,
+        }
+    }
+}
+
+impl<'a> PacedReclaimers<'a> {
+    /// By this policy.
+    pub fn new(
+        policy: Policy,
+        card: Option<&'a Card>,
+        options: ThrottleOptions,
+    ) -> PacedReclaimers<'a> {
+        PacedReclaimers {
+            policy,
+            card,
+            options,
+            known: HashMap::new(),
+        }
+    }
+}
+
+impl PacedReclaimers<'_> {
+    fn look(&mut self, on: BorrowedFd<'_>) -> Result<&Known, Errno> {
+        let stat = rustix::fs::fstat(on)?;
+        let known = self.known.entry(stat.st_dev);
+        Ok(known.or_insert_with(|| Known::of(on)))
+    }
+}
+
+impl Reclaimers for PacedReclaimers<'_> {
+    fn paces(&mut self, on: BorrowedFd<'_>) -> bool {
+        self.unpaced(on).is_none()
+    }
+
+    fn unpaced(&mut self, on: BorrowedFd<'_>) -> Option<String> {
+        if self.policy == Policy::Burst {
+            return Some("nothing is to be paced".to_owned());
+        }
+        match self.look(on) {
+            Ok(known) => known.unpaced.clone(),
+            Err(errno) => Some(format!("it can't be examined: {}", crate::words::of(errno))),
+        }
+    }
+
+    /// btrfs with `discard=async` discards what small files held minutes later, with everything
+    /// else that has become free beside them: pacing their names would not pace that. A
+    /// chunk or a rate that the user asked for holds for them all the same.
+    fn paces_small(&mut self, on: BorrowedFd<'_>) -> bool {
+        let adapts = matches!(self.policy, Policy::Adaptive(_));
+        let later = self.look(on).is_ok_and(|known| known.discards_later);
+        self.paces(on) && !(adapts && later)
+    }
+
+    fn try_goal(&mut self, on: BorrowedFd<'_>, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        match (self.policy, self.card) {
+            // A card has told already.
+            (Policy::Adaptive(goal), None) if self.paces(on) => match goal.max_latency {
+                Some(asked) => try_latency(on, asked, &self.options, watch),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn reclaimer(
+        &mut self,
+        on: BorrowedFd<'_>,
+        amount: Amount,
+    ) -> Result<(Box<dyn Reclaimer>, Vec<String>), ReclaimError> {
+        let work = Work::new(amount.bytes, amount.extents);
+        let reclaimer = PacedReclaimer::new(on, self.policy, self.card, &work, &self.options)?;
+        let notes = reclaimer.notes().to_vec();
+        Ok((Box::new(reclaimer), notes))
+    }
+}
+
+impl Reclaimer for PacedReclaimer {
+    fn empty(&mut self, file: &File, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        PacedReclaimer::empty(self, file, watch).map(|_| ())
+    }
+
+    fn fits(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+        PacedReclaimer::fits(self, bytes, watch)
+    }
+
+    fn allow(&mut self, bytes: u64, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        PacedReclaimer::allow(self, bytes, watch)
+    }
+
+    fn freed(&mut self, bytes: u64) {
+        PacedReclaimer::freed(self, bytes);
+    }
+
+    fn finish(self: Box<Self>, watch: &mut dyn Watch) -> Result<Option<Summary>, ReclaimError> {
+        PacedReclaimer::finish(*self, watch).map(Some)
+    }
+}

@@ -1,0 +1,142 @@
+//! Goes on with what was interrupted.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::fs::{Dir, Mode, OFlags};
+
+use crate::ReclaimError;
+use crate::reclaimer::Reclaimers;
+use crate::rm::resume_trashes::resume_trashes;
+use crate::rm::trash::{PREFIX, Trash, Unusable, remember};
+use crate::rm::{Outcome, Talk};
+
+/// Where to look for trashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Where {
+    /// In this directory; or the trash itself.
+    Directory(PathBuf),
+    /// Wherever this user has left one.
+    All,
+}
+
+/// Goes on with all trashes there that nobody works on. Returns what came of
+/// it, and how many there were.
+///
+/// # Errors
+/// If the directory can't be read.
+pub fn resume(
+    place: &Where,
+    reclaimers: &mut dyn Reclaimers,
+    talk: &mut dyn Talk,
+) -> Result<(Outcome, usize), ReclaimError> {
+    // All trashes stay open.
+    linux::files::allow_most_open();
+    let (mut trashes, mut failures) = (Vec::new(), 0);
+    let mut add =
+        |parent: OwnedFd, directory: &Path, name: &str, talk: &mut dyn Talk| match Trash::find(
+            &Rc::new(parent),
+            directory,
+            name,
+        ) {
+            Ok(Some(trash)) => {
+                trashes.push(trash);
+                Added::Held
+            }
+            Ok(None) => Added::Gone,
+            Err(Unusable(because)) => {
+                failures += 1;
+                let path = directory.join(name);
+                let problem = format!("it is left alone, because {because}");
+                talk.failed(&path, &crate::rm::Problem::Words(problem));
+                Added::LeftAlone
+            }
+        };
+    match place {
+        Where::Directory(directory) => {
+            let named = directory.file_name().and_then(|name| name.to_str());
+            let parent = directory.parent();
+            match (named, parent) {
+                (Some(name), Some(parent)) if linux::owner::is_named(name, PREFIX) => {
+                    let parent = or_here(parent);
+                    add(open(parent)?, parent, name, talk);
+                }
+                _ => {
+                    for name in names(directory)? {
+                        add(open(directory)?, directory, &name, talk);
+                    }
+                }
+            }
+        }
+        Where::All => {
+            for noted in remember::all() {
+                let (directory, name) = (&noted.directory, &noted.name);
+                let parent = match open(directory) {
+                    Ok(parent) => parent,
+                    Err(error) => {
+                        talk.note(&format!("{error}; what lies there waits"));
+                        continue;
+                    }
+                };
+                let same = noted.was_in(parent.as_fd());
+                match add(parent, directory, name, talk) {
+                    Added::Gone if !same => talk.note(&format!(
+                        "{} was in another directory than is there now, on a file system that isn't mounted, or \
+                         that was renamed: it waits (noted in {})",
+                        units::names::quoted(directory.join(name)),
+                        units::names::quoted(noted.link.path())
+                    )),
+                    Added::Gone => noted.link.forget(),
+                    Added::Held | Added::LeftAlone => {}
+                }
+            }
+        }
+    }
+    let count = trashes.len();
+    let mut outcome = resume_trashes(trashes, reclaimers, talk);
+    outcome.failures += failures;
+    Ok((outcome, count))
+}
+
+/// What became of one that was looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Added {
+    Held,
+    Gone,
+    LeftAlone,
+}
+
+fn or_here(path: &Path) -> &Path {
+    match path.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => path,
+    }
+}
+
+fn failed(path: &Path, errno: rustix::io::Errno) -> ReclaimError {
+    ReclaimError::Io {
+        action: "look for interrupted deletions in",
+        path: path.to_owned(),
+        source: errno.into(),
+    }
+}
+
+fn open(path: &Path) -> Result<OwnedFd, ReclaimError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| failed(path, errno))
+}
+
+/// Names of trashes in a directory, sorted.
+fn names(path: &Path) -> Result<Vec<String>, ReclaimError> {
+    let mut found = Vec::new();
+    for entry in Dir::read_from(open(path)?).map_err(|errno| failed(path, errno))? {
+        let entry = entry.map_err(|errno| failed(path, errno))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if linux::owner::is_named(&name, PREFIX) {
+            found.push(name);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,191 @@
+//! Commits: they make a file system send the discards of what was freed.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use storage::Commit;
+
+use super::Throttle;
+use crate::error::ReclaimError;
+use crate::watch::Watch;
+
+/// A debt of unlinked files that nothing has paid for so long gets another commit; then for twice
+/// as long, and so on.
+const FIRST_REPEAT: Duration = Duration::from_millis(2);
+
+/// The longest time between two of these commits.
+const LAST_REPEAT: Duration = Duration::from_millis(500);
+
+/// Which commits a file system needs, and which it got.
+#[derive(Debug)]
+pub(super) struct Commits {
+    kind: Commit,
+    /// The space of unlinked files is freed after the call, in the background.
+    frees_in_background: bool,
+    /// An own file by which the journal's commit is forced.
+    anchor: Option<Arc<File>>,
+    /// Something was freed since the last commit; and a part of it by unlinking.
+    uncommitted: bool,
+    unlinked: bool,
+    /// How often the pacer asked for a commit.
+    forced: u64,
+    repeated: Option<RepeatedCommit>,
+}
+
+/// A commit that is repeated until the debt is paid.
+#[derive(Debug)]
+struct RepeatedCommit {
+    anchor: Arc<File>,
+    wait: Duration,
+    at: Instant,
+}
+
+impl Commits {
+    pub(super) fn new(
+        kind: Commit,
+        frees_in_background: bool,
+        anchor: Option<Arc<File>>,
+    ) -> Commits {
+        Commits {
+            kind,
+            frees_in_background,
+            anchor,
+            uncommitted: false,
+            unlinked: false,
+            forced: 0,
+            repeated: None,
+        }
+    }
+
+    /// Returns how often the pacer asked for a commit and got it.
+    pub(super) fn forced(&self) -> u64 {
+        self.forced
+    }
+
+    /// Something was freed, by unlinking or otherwise.
+    pub(super) fn freed(&mut self, unlinked: bool) {
+        self.uncommitted = true;
+        self.unlinked |= unlinked;
+    }
+}
+
+impl Throttle {
+    /// Returns whether something was freed since the last commit.
+    #[cfg(test)]
+    pub(crate) fn is_uncommitted(&self) -> bool {
+        self.commits.uncommitted
+    }
+
+    /// Forces a commit that the pacer asked for.
+    pub(super) fn force(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        self.commits.forced += 1;
+        self.sync(watch)
+    }
+
+    /// Makes the file system send the discards of what was freed since the last commit: by a
+    /// commit of its journal or of the whole file system, or by nothing where they are sent
+    /// within the call that frees. XFS frees unlinked files in the background, so there the commit
+    /// is repeated until the debt is paid.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`] if `watch` ends it, or [`ReclaimError::Io`] if the commit
+    /// fails.
+    pub fn commit_freed(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        if !std::mem::take(&mut self.commits.uncommitted) {
+            return Ok(());
+        }
+        match (self.commits.kind, self.commits.anchor.clone()) {
+            (Commit::Within, _) => Ok(()),
+            (Commit::File, Some(anchor)) => {
+                self.commit(&anchor, watch)?;
+                if std::mem::take(&mut self.commits.unlinked) && self.commits.frees_in_background {
+                    self.repeat_commits(anchor);
+                }
+                Ok(())
+            }
+            (Commit::Whole | Commit::File, _) => self.sync(watch),
+        }
+    }
+
+    /// Commits the journal by an own file: earlier changes go along, and no data of a file that
+    /// is about to be freed are written.
+    pub(crate) fn commit(
+        &mut self,
+        anchor: &Arc<File>,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
+        let anchor = Arc::clone(anchor);
+        let job = move || {
+            touch(&anchor)?;
+            anchor.sync_all()
+        };
+        self.call(watch, job)?
+            .map_err(|source| self.failed("commit the file system of", source))
+    }
+
+    /// From now on the journal is committed repeatedly until the debt is paid.
+    fn repeat_commits(&mut self, anchor: Arc<File>) {
+        self.commits.repeated = Some(RepeatedCommit {
+            anchor,
+            wait: FIRST_REPEAT,
+            at: Instant::now() + FIRST_REPEAT,
+        });
+    }
+
+    pub(super) fn commit_if_due(&mut self, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+        let Some(repeated) = &mut self.commits.repeated else {
+            return Ok(false);
+        };
+        if self.pacer.state().debt == 0 {
+            self.commits.repeated = None;
+            return Ok(false);
+        }
+        let now = Instant::now();
+        if now < repeated.at {
+            return Ok(false);
+        }
+        repeated.wait = (repeated.wait * 2).min(LAST_REPEAT);
+        repeated.at = now + repeated.wait;
+        let anchor = Arc::clone(&repeated.anchor);
+        self.commit(&anchor, watch)?;
+        Ok(true)
+    }
+
+    /// Returns a pause of this length, or a shorter one until a commit is due.
+    pub(super) fn until_commit(&self, length: Duration) -> Duration {
+        let due = self.commits.repeated.as_ref().map(|repeated| repeated.at);
+        due.map_or(length, |at| {
+            length.min(at.saturating_duration_since(Instant::now()))
+        })
+    }
+
+    /// Commits the whole file system. btrfs's cleaner thread is woken, so that its work comes
+    /// with the next such commit and not half a minute later.
+    pub(crate) fn sync(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        let clone = self.on.try_clone();
+        let on = clone.map_err(|source| self.failed("sync the file system of", source))?;
+        self.call(watch, move || match linux::btrfs::sync_and_clean(&on) {
+            Ok(()) => Ok(()),
+            // It is no btrfs, as a rule; any other error shows here, too.
+            Err(_) => rustix::fs::syncfs(&on).map_err(io::Error::from),
+        })?
+        .map_err(|source| self.failed("sync the file system of", source))?;
+        self.ledger.committed_whole();
+        Ok(())
+    }
+}
+
+/// Changes a file's times, so that the running transaction contains it.
+fn touch(file: &File) -> io::Result<()> {
+    let now = rustix::fs::Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    };
+    let times = rustix::fs::Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    rustix::fs::futimens(file, &times).map_err(io::Error::from)
+}

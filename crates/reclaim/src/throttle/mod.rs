@@ -1,0 +1,505 @@
+//! The throttle: a pacer of [`pace`] driven by the kernel, for any deleter.
+//!
+//! A deleter frees space; the throttle decides when and how much. It reads what the devices have
+//! discarded from their statistics, reads a small file of its own (the canary) to observe what
+//! reads wait, and gives both to the pacer.
+//!
+//! | part | responsibility |
+//! |---|---|
+//! | [`Stack`] | what the storage stack does with freed space, and where its discards are counted |
+//! | [`Setup`], [`Throttle`] | the loop: ask, wait, free, commit, wait for the discards |
+//! | `monitor` | what the devices and the canary did since the last look: `counters`, `canary`, `uncounted`, `absences` |
+//! | `ledger` | what was freed and committed so far |
+//! | `space` | how full the file system is |
+//! | `commits` | commits that make a file system send its discards |
+//! | [`Decisions`], [`Summary`] | what the pacer decided, and what the deletion came to |
+//!
+//! A deleter of files uses [`PacedReclaimer`](crate::reclaimer::PacedReclaimer), which knows how
+//! to cut a file into pieces. A deleter that frees space in its own way uses the throttle itself:
+//!
+//! ```no_run
+//! use std::fs::File;
+//! use std::os::fd::AsFd;
+//!
+//! use pace::{Goal, Policy, Work};
+//! use reclaim::throttle::{Purpose, Setup, Stack, Throttle, ThrottleOptions};
+//! use reclaim::{ReclaimError, Unwatched};
+//!
+//! fn free_at_most(_bytes: u64) -> u64 { 0 }
+//!
+//! let mut left = 1 << 30;
+//! let on = File::open("/srv")?;
+//! let stack = Stack::at(on.as_fd())?;
+//! let (mut throttle, notes) = Throttle::start(&Setup {
+//!     on: on.as_fd(),
+//!     stack: &stack,
+//!     purpose: Purpose::Delete,
+//!     work: &stack.shape(&Work::new(left, 8)),
+//!     policy: Policy::Adaptive(Goal::slowdown(0.1)),
+//!     card: None,
+//!     options: &ThrottleOptions::default(),
+//! })?;
+//! while left > 0 {
+//!     let advice = throttle.grant(left, &mut Unwatched)?; // waits
+//!     let bytes = free_at_most(advice.allow);
+//!     throttle.freed(bytes, 0);
+//!     throttle.commit_freed(&mut Unwatched)?; // the file system sends the discards
+//!     left -= bytes.min(left);
+//! }
+//! let summary = throttle.finish(&mut Unwatched)?; // waits for the last discards
+//! println!("{notes:?} {:?}", summary.goals);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod absences;
+mod canary;
+mod commits;
+mod counters;
+mod decisions;
+mod ledger;
+mod monitor;
+mod options;
+mod setup;
+mod space;
+mod stack;
+mod summary;
+mod uncounted;
+mod waits;
+mod worker;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pace::{Account, Advice, Discards, Feedback, Goal, Pacer, State, Why};
+use ssd::Time;
+
+pub use decisions::{Decision, Decisions};
+pub use options::{CanaryFile, ThrottleOptions};
+pub use setup::{Purpose, Setup};
+pub use stack::Stack;
+pub use summary::Summary;
+
+pub(crate) use canary::nameless;
+
+use crate::error::ReclaimError;
+use crate::watch::{Progress, Watch, tick};
+use commits::Commits;
+use decisions::Snapshot;
+use ledger::Ledger;
+use monitor::Monitor;
+use space::SpaceWatch;
+use worker::Worker;
+
+/// The foreground is observed for so long before anything is freed: for [`BASELINE`] if it
+/// reads, because its later loss is measured against that.
+const WARM_UP: Duration = Duration::from_millis(60);
+const BASELINE: Duration = Duration::from_millis(300);
+
+/// So many reads within [`WARM_UP`] mean that a foreground reads.
+const FOREGROUND_READS: f64 = 10.0;
+
+/// The watcher gets a report at least this often.
+const REPORT_EVERY: Duration = Duration::from_millis(50);
+
+/// The longest wait for discards that may belong to another process.
+const LONGEST_LAST: Duration = Duration::from_secs(4);
+
+/// How often the counters are read to learn whether discards are done, and after how long
+/// without any they count as done.
+const SETTLE: Duration = Duration::from_micros(500);
+const SILENT: Duration = Duration::from_millis(50);
+
+/// How long a discard may take, in seconds, before any was measured.
+const UNKNOWN: f64 = 0.05;
+
+/// A pause shorter than this is not worth a sleep.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
+
+/// Asks a pacer, waits as it advises, and gives it feedback from the devices.
+#[derive(Debug)]
+pub struct Throttle {
+    /// A directory of the file system.
+    on: OwnedFd,
+    /// Whether discards are sent at all.
+    paced: bool,
+    pacer: Pacer,
+    goal: Option<Goal>,
+    /// Measures the foreground's loss; `None` where nothing is paced.
+    account: Option<Account>,
+    monitor: Monitor,
+    ledger: Ledger,
+    space: SpaceWatch,
+    commits: Commits,
+    decisions: Decisions,
+    worker: Worker,
+    began: Instant,
+    reported: Instant,
+    /// Free space ran low, so that the goal was relaxed.
+    urgent: bool,
+}
+
+impl Throttle {
+    /// Returns whether discards are sent, so that freeing is paced.
+    pub fn is_paced(&self) -> bool {
+        self.paced
+    }
+
+    /// Returns what the pacer knows.
+    pub fn state(&self) -> State {
+        self.pacer.state()
+    }
+
+    /// Announces that what is freed next lies in extents of so many bytes on average.
+    pub fn expect_extents(&mut self, bytes: u64) {
+        self.pacer.expect_extents(bytes);
+    }
+
+    /// Returns the bytes freed so far.
+    pub fn freed_bytes(&self) -> u64 {
+        self.ledger.freed()
+    }
+
+    /// Reports that so many bytes were freed. No discard comes for `exempt` of them.
+    pub fn freed(&mut self, bytes: u64, exempt: u64) {
+        self.count(bytes, exempt);
+        if bytes > 0 {
+            self.needs_commit();
+        }
+    }
+
+    /// Reports that so many bytes were freed by unlinking files.
+    pub fn unlinked(&mut self, bytes: u64) {
+        self.count(bytes, 0);
+        if bytes > 0 {
+            self.commits.freed(true);
+        }
+    }
+
+    /// Reports that something was changed that a commit must bring to the disk.
+    pub(crate) fn needs_commit(&mut self) {
+        self.commits.freed(false);
+    }
+
+    fn count(&mut self, bytes: u64, exempt: u64) {
+        self.ledger.add(bytes, exempt);
+        if self.space.matters() && bytes > 0 {
+            self.pacer.commit_to_goal();
+        }
+    }
+
+    /// Reports that no discard comes for so many more of the freed bytes.
+    pub fn exempt(&mut self, bytes: u64) {
+        self.ledger.add(0, bytes);
+    }
+
+    /// Returns the discards since the beginning, as the throttle last read them.
+    pub fn discards(&self) -> Discards {
+        self.monitor.discards()
+    }
+
+    /// Reads what the devices did in a call that took so long and waited for all its discards.
+    /// Discards in flight at the same time count no longer than the call.
+    pub(crate) fn read_within(&mut self, took: Duration) -> Result<Discards, ReclaimError> {
+        self.monitor
+            .counters
+            .read_within(took)
+            .map_err(counters_failed)?;
+        Ok(self.monitor.counters.discards())
+    }
+
+    /// Waits until the discards are done that were sent and not waited for. Returns false where
+    /// that stays unknown because another process writes all the time.
+    pub(crate) fn settle(&mut self, watch: &mut dyn Watch) -> Result<bool, ReclaimError> {
+        let usual = self.pacer.state().service_s.unwrap_or(UNKNOWN) * 8.0;
+        let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 2.0)));
+        let mut before = self.monitor.counters.discards().commands;
+        let began = Instant::now();
+        let mut changed = began;
+        let mut quiet = 0;
+        // Beside a process that writes all the time, a silence of discards must do.
+        while quiet < 2 && changed.elapsed() < silent && began.elapsed() < LONGEST_LAST {
+            self.pause(SETTLE, watch)?;
+            self.monitor.counters.read().map_err(counters_failed)?;
+            let now = self.monitor.counters.discards().commands;
+            if now != before {
+                (before, changed) = (now, Instant::now());
+            }
+            quiet = match self.monitor.counters.writes_in_flight() {
+                Some(0) => quiet + 1,
+                _ => 0,
+            };
+        }
+        Ok(quiet >= 2)
+    }
+
+    /// Waits until something may be freed. `left`: bytes still to be freed.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`] if `watch` ends it, [`ReclaimError::Refused`] if the goal
+    /// can't be met, or [`ReclaimError::Io`] if counters or a commit fail.
+    pub fn grant(&mut self, left: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
+        self.warm_up(watch)?;
+        loop {
+            let advice = self.ask(left.max(1))?;
+            self.report(watch, false)?;
+            if advice.why == Why::Refused {
+                return Err(match self.pacer.refusal() {
+                    Some(refusal) => ReclaimError::Refused(*refusal),
+                    None => ReclaimError::Interrupted,
+                });
+            }
+            if advice.commit {
+                self.force(watch)?;
+            } else if advice.allow > 0 {
+                self.note(&advice);
+                return Ok(advice);
+            } else if !self.commit_if_due(watch)? {
+                self.pause(self.until_commit(advice.ask_again), watch)?;
+            }
+        }
+    }
+
+    /// Observes the foreground before anything is freed.
+    fn warm_up(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        if self.monitor.waits.has_begun() {
+            return Ok(());
+        }
+        let is_alone = |account: &Account| account.reads_before() < FOREGROUND_READS;
+        loop {
+            let elapsed = self.began.elapsed();
+            let alone = self.account.as_ref().is_none_or(is_alone);
+            if elapsed >= BASELINE || elapsed >= WARM_UP && alone {
+                self.monitor.waits.begin();
+                return Ok(());
+            }
+            self.pause(WARM_UP / 6, watch)?;
+            self.observe()?;
+        }
+    }
+
+    /// Waits until the debt is paid or written off, and returns what the deletion came to.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`] if `watch` ends it, or [`ReclaimError::Io`] if counters or a
+    /// commit fail.
+    pub fn finish(mut self, watch: &mut dyn Watch) -> Result<Summary, ReclaimError> {
+        self.pay(watch)?;
+        self.report(watch, true)?;
+        Ok(self.end())
+    }
+
+    /// Waits until the debt is paid or written off.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn pay(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        loop {
+            let advice = self.ask(0)?;
+            self.report(watch, false)?;
+            match advice.why {
+                Why::Done | Why::Refused => return Ok(()),
+                _ if advice.commit => self.force(watch)?,
+                _ if self.commit_if_due(watch)? => {}
+                _ => self.pause(self.until_commit(advice.ask_again), watch)?,
+            }
+        }
+    }
+
+    /// Waits until no more discards come, where the devices counted more than was freed:
+    /// discards of free space beside it, or of another process, may have come before the last of
+    /// its own.
+    pub(crate) fn last_discards(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        let began = Instant::now();
+        let mut before = self.monitor.counters.discards();
+        let mut changed = began;
+        // The kernel counts a discard when it is done.
+        let usual = self.pacer.state().service_s.unwrap_or(0.0) * 4.0;
+        let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 1.0)));
+        while self.paced
+            && before.bytes > self.ledger.due()
+            && changed.elapsed() < silent
+            && began.elapsed() < LONGEST_LAST
+        {
+            self.pause(SETTLE * 8, watch)?;
+            self.monitor.counters.read().map_err(counters_failed)?;
+            let now = self.monitor.counters.discards();
+            if now.commands != before.commands {
+                (before, changed) = (now, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it at once, and returns what it came to so far.
+    pub fn end(mut self) -> Summary {
+        let state = self.pacer.state();
+        let discards = self.discards();
+        let elapsed = self.began.elapsed();
+        let goals = match (&self.account, &self.goal) {
+            (Some(account), Some(goal)) => account.judge(goal, elapsed),
+            _ => Vec::new(),
+        };
+        Summary {
+            elapsed,
+            freed: self.ledger.freed(),
+            exempt: self.ledger.exempt(),
+            discarded: discards.bytes,
+            discards: discards.commands,
+            discarded_twice: state.discarded_twice,
+            written_off: state.written_off,
+            answered: state.answered,
+            counted: self.monitor.is_counted(),
+            charged: state
+                .charged_s
+                .map(|lost| Duration::from_secs_f64(lost.clamp(0.0, 1e15))),
+            rest: Duration::from_secs_f64(state.rest_s.clamp(0.0, 1e15)),
+            observed: self.account.as_ref().map(Account::observed),
+            goals,
+            decisions: std::mem::take(&mut self.decisions),
+            absences: self.monitor.absences.take(),
+        }
+    }
+
+    /// Makes a call that can block on a thread of its own, and reports to `watch` meanwhile.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`] if `watch` ends it; the call then ends by itself. The inner
+    /// result is the call's own.
+    pub fn call(
+        &mut self,
+        watch: &mut dyn Watch,
+        job: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> Result<io::Result<()>, ReclaimError> {
+        self.report(watch, false)?;
+        let progress = self.progress();
+        let reported = &mut self.reported;
+        let ended = self.worker.call(job, REPORT_EVERY, || {
+            *reported = Instant::now();
+            tick(watch, &progress)
+        });
+        self.monitor.called();
+        ended
+    }
+
+    /// Gives the pacer feedback without asking for an allowance.
+    fn observe(&mut self) -> Result<(), ReclaimError> {
+        self.ask(0).map(drop)
+    }
+
+    fn ask(&mut self, left: u64) -> Result<Advice, ReclaimError> {
+        self.monitor.read().map_err(counters_failed)?;
+        self.space.look(&self.on);
+        let now = self.now();
+        let deleters_beside = self.monitor.counters.deleters_beside();
+        let seen = self.monitor.look(now, self.ledger.due(), self.paced);
+        let feedback = Feedback {
+            now,
+            freed: self.ledger.freed(),
+            exempt: self.ledger.exempt(),
+            left: Some(left),
+            settled: self.ledger.is_settled(),
+            commits: self.commits.forced(),
+            discards: seen.discards,
+            flushes: seen.flushes,
+            canary: seen.canary,
+            others: seen.others,
+            space: self.space.last(),
+            deleters_beside,
+            absent: seen.absent,
+        };
+        let advice = self.pacer.advise(&feedback);
+        if let Some(account) = &mut self.account {
+            account.take_in(&feedback, self.pacer.state().idle);
+        }
+        self.urgent |= advice.why == Why::Urgent;
+        Ok(advice)
+    }
+
+    /// Returns how long this process has been away so far, in seconds.
+    pub(crate) fn away_s(&mut self) -> f64 {
+        self.monitor.absences.seconds()
+    }
+
+    /// Records a decision and what the throttle knew when the pacer made it.
+    fn note(&mut self, advice: &Advice) {
+        let snapshot = Snapshot {
+            at_s: self.began.elapsed().as_secs_f64(),
+            freed: self.ledger.freed(),
+            discards: self.discards(),
+            flushes: self.monitor.counters.flushes(),
+            others: self.monitor.others(),
+        };
+        self.decisions.add(advice, &self.pacer.state(), &snapshot);
+    }
+
+    pub(crate) fn pause(
+        &mut self,
+        length: Duration,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ReclaimError> {
+        let until = Instant::now() + length.max(SHORTEST_PAUSE);
+        loop {
+            self.report(watch, false)?;
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(REPORT_EVERY));
+        }
+    }
+
+    /// Reports progress to `watch` if it is time, or at once if `now`.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Interrupted`] if `watch` ends it.
+    pub fn report(&mut self, watch: &mut dyn Watch, now: bool) -> Result<(), ReclaimError> {
+        if !now && self.reported.elapsed() < REPORT_EVERY {
+            return Ok(());
+        }
+        self.reported = Instant::now();
+        tick(watch, &self.progress())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            total_bytes: self.ledger.total(),
+            freed_bytes: self.ledger.freed(),
+            debt_bytes: self.pacer.state().debt,
+            added_latency: self.monitor.added_latency(),
+            urgent: self.urgent,
+            ..Progress::default()
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Makes an error that names this file system.
+    pub(crate) fn failed(&self, action: &'static str, source: io::Error) -> ReclaimError {
+        ReclaimError::Io {
+            action,
+            path: shown(&self.on),
+            source,
+        }
+    }
+}
+
+fn counters_failed(error: linux::stats::StatsError) -> ReclaimError {
+    ReclaimError::Io {
+        action: "see what is discarded below",
+        path: PathBuf::from("/sys/class/block"),
+        source: io::Error::other(error),
+    }
+}
+
+/// Returns the path of an open file or directory, for messages only.
+pub(crate) fn shown(open: impl AsFd) -> PathBuf {
+    let link = format!("/proc/self/fd/{}", open.as_fd().as_raw_fd());
+    std::fs::read_link(&link).unwrap_or_else(|_| PathBuf::from(link))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! How full the file system is: a full disk relaxes the goal.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use pace::Space;
+
+/// How often the file system is asked.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// Looks at a file system's free space from time to time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SpaceWatch {
+    matters: bool,
+    last: Option<Space>,
+    at: Option<Instant>,
+}
+
+impl SpaceWatch {
+    /// Begins. `matters`: what is freed gives the file system space; otherwise nothing is looked
+    /// at.
+    pub(super) fn new(matters: bool) -> SpaceWatch {
+        SpaceWatch {
+            matters,
+            ..SpaceWatch::default()
+        }
+    }
+
+    /// Returns whether free space matters here.
+    pub(super) fn matters(&self) -> bool {
+        self.matters
+    }
+
+    /// Returns the free space when it was last looked at.
+    pub(super) fn last(&self) -> Option<Space> {
+        self.last
+    }
+
+    /// Looks at the file system of an open directory if it is time.
+    pub(super) fn look(&mut self, on: impl AsFd) {
+        if !self.matters || self.at.is_some_and(|at| at.elapsed() < EVERY) {
+            return;
+        }
+        self.at = Some(Instant::now());
+        self.last = rustix::fs::fstatvfs(on).ok().map(|stat| Space {
+            free: stat.f_bavail.saturating_mul(stat.f_frsize),
+            size: stat.f_blocks.saturating_mul(stat.f_frsize),
+        });
+    }
+}

@@ -1,0 +1,310 @@
+//! What a storage stack does with freed space, and where its discards are counted.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::PathBuf;
+
+use linux::SysRoot;
+use pace::{DebtMode, Work};
+use record::{DeviceInfo, DiscardSetting};
+use storage::Description;
+use storage::counter::{self, Source};
+use storage::{Commit, FileSystem};
+
+use crate::error::ReclaimError;
+
+/// The longest discard in bytes: bio.bi_size has 32 bits (Linux, include/linux/blk_types.h).
+const LARGEST: u64 = 4 << 30;
+
+/// What a deleter must know of a file system and the devices below it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stack {
+    /// Whether and when discards come.
+    pub(crate) mode: DebtMode,
+    /// The commit that makes them come.
+    pub(crate) commit: Commit,
+    /// The space of unlinked files is freed after the call, in the background (XFS, whose
+    /// inodes are inactivated by a worker since Linux 5.14).
+    pub(crate) frees_in_background: bool,
+    /// Block groups that have become empty are discarded whole, whatever was discarded in
+    /// them: by the commit after the one that woke the cleaner thread (btrfs).
+    pub(crate) discards_twice: bool,
+    /// The file system.
+    pub(crate) file_system: FileSystem,
+    /// The size of its blocks in bytes, at least 512.
+    pub(crate) block: u64,
+    /// The largest discard that will be sent, in bytes.
+    pub(crate) unit: u64,
+    /// The shortest discard that will be sent, in bytes.
+    pub(crate) granularity: u64,
+    /// The devices whose statistics count.
+    pub(crate) sources: Vec<Source>,
+    /// The counters of all devices are off, so that their discards don't show.
+    pub(crate) uncounted: bool,
+    /// Sentences for the user.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Stack {
+    /// Describes the file system of an open directory.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Target`] or [`ReclaimError::Io`] if it can't be examined.
+    pub fn at(on: BorrowedFd<'_>) -> Result<Stack, ReclaimError> {
+        let path = PathBuf::from(format!("/proc/self/fd/{}", on.as_raw_fd()));
+        let found = storage::describe(&path)?;
+        let stat = rustix::fs::fstatvfs(on).map_err(|errno| ReclaimError::Io {
+            action: "tell the block size of",
+            path,
+            source: errno.into(),
+        })?;
+        Ok(Stack::of(&SysRoot::host(), &found, stat.f_frsize))
+    }
+
+    /// Draws the conclusions of a description. `block`: the file system's block size in bytes.
+    pub(crate) fn of(sys: &SysRoot, found: &Description, block: u64) -> Stack {
+        let fs = FileSystem::named(&found.target);
+        let leaves: Vec<&DeviceInfo> = found.devices.iter().filter(|d| d.leaf).collect();
+        let mut notes = [&found.notes[..], &found.counting_notes].concat();
+        let mode = mode(found, &leaves, &mut notes);
+        let sources = counting(sys, counter::leaves(&found.devices));
+        let uncounted = mode == DebtMode::Commit && sources.is_empty();
+        notes.extend(off(sys, &leaves, mode));
+        let top = found.devices.iter().find(|device| device.level == 0);
+        let commit = match mode {
+            // Nothing is waited for.
+            DebtMode::Deferred | DebtMode::Never => Commit::Within,
+            DebtMode::Commit => {
+                fs.commit(top.is_none_or(|top| FileSystem::has_journal(sys, &top.name)))
+            }
+        };
+        let block = block.max(512);
+        let own = fs.largest_discard_bytes(block, found.target.discard);
+        let own = own.unwrap_or(LARGEST).min(LARGEST);
+        let limits = leaves.iter().map(|leaf| &leaf.discard);
+        let largest = limits.clone().map(|limit| limit.max_bytes);
+        let granularity = limits.map(|limit| limit.granularity_bytes).max();
+        Stack {
+            mode,
+            commit,
+            frees_in_background: fs.frees_in_background(),
+            discards_twice: fs.discards_twice() && commit == Commit::Whole,
+            file_system: fs,
+            block,
+            unit: largest
+                .filter(|&bytes| bytes > 0)
+                .min()
+                .map_or(own, |bytes| own.min(bytes)),
+            granularity: granularity.unwrap_or(0).max(block),
+            sources,
+            uncounted,
+            notes,
+        }
+    }
+
+    /// The same for a trim, which doesn't depend on what the mount sends by itself.
+    pub(crate) fn trimmed(sys: &SysRoot, found: &Description, block: u64) -> Stack {
+        let stack = Stack::of(sys, found, block);
+        let below = found.devices.iter().any(|device| device.leaf);
+        let mode = match &stack.sources[..] {
+            [] if below => DebtMode::Deferred,
+            [] => DebtMode::Never,
+            _ => DebtMode::Commit,
+        };
+        Stack {
+            mode,
+            uncounted: false,
+            ..stack
+        }
+    }
+
+    /// Returns whether the file system sends discards, so that freeing is paced.
+    pub fn is_paced(&self) -> bool {
+        self.mode != DebtMode::Never
+    }
+
+    /// Returns notes for the user about the file system and its devices, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Returns the work as this file system and its devices shape it.
+    pub fn shape(&self, work: &Work) -> Work {
+        Work {
+            extents: work
+                .extents
+                .max(work.bytes.div_ceil(self.unit.max(1)))
+                .max(1),
+            unit: self.unit.max(1),
+            granularity: self.granularity,
+            mode: self.mode,
+            discards_twice: self.discards_twice,
+            ..*work
+        }
+    }
+}
+
+fn mode(found: &Description, leaves: &[&DeviceInfo], notes: &mut Vec<String>) -> DebtMode {
+    match found.target.discard {
+        DiscardSetting::Off | DiscardSetting::Unsupported => return DebtMode::Never,
+        DiscardSetting::Async => return DebtMode::Deferred,
+        DiscardSetting::On | DiscardSetting::Unknown => {}
+    }
+    if leaves.is_empty() {
+        notes.push(
+            "no device is known below, so that discards can't be seen: nothing is paced".to_owned(),
+        );
+        return DebtMode::Never;
+    }
+    DebtMode::Commit
+}
+
+/// Keeps the devices whose counters are on. Each stands for its share of the others.
+fn counting(sys: &SysRoot, all: Vec<Source>) -> Vec<Source> {
+    let count = all.len() as f64;
+    let mut on = all;
+    on.retain(|source| counter::counts(sys, &source.device));
+    let share = on.len() as f64 / count.max(1.0);
+    for source in &mut on {
+        source.copies *= share;
+    }
+    on
+}
+
+/// Returns a note for the user where counters are off.
+fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<String> {
+    let is_off = |leaf: &&&DeviceInfo| !counter::counts(sys, &leaf.name);
+    let names: Vec<&str> = leaves
+        .iter()
+        .filter(is_off)
+        .map(|leaf| &*leaf.name)
+        .collect();
+    if names.is_empty() || mode == DebtMode::Never {
+        return None;
+    }
+    Some(match names.len() == leaves.len() {
+        true => "the pace is kept by what reads wait, and discards aren't counted".to_owned(),
+        false => format!(
+            "the counters of {} are off: those of the other devices are taken for them",
+            names.join(", ")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use linux::mounts;
+    use linux::space::Space;
+    use storage::describe_mount;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    /// A machine with these files, and what is told of its mount.
+    fn stack(mount: &str, files: &[(&str, &str)]) -> Stack {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path.trim_start_matches('/'));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let device = root.path().join("sys/class/block/sdx");
+        let link = root.path().join("sys/dev/block/8:1");
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&device, link).unwrap();
+        described(root.path(), mount)
+    }
+
+    /// What is told of a mount there.
+    fn described(root: &Path, mount: &str) -> Stack {
+        let sys = SysRoot::at(root);
+        let mount = mounts::parse(mount.as_bytes()).remove(0);
+        let space = Space {
+            size_bytes: 100 * GIB,
+            available_bytes: 50 * GIB,
+            block_bytes: 4096,
+        };
+        let found = describe_mount(&sys, Path::new("/mnt"), mount, space);
+        Stack::of(&sys, &found, 4096)
+    }
+
+    const SDX: [(&str, &str); 4] = [
+        ("/sys/class/block/sdx/dev", "8:1\n"),
+        ("/sys/class/block/sdx/queue/discard_granularity", "4096\n"),
+        (
+            "/sys/class/block/sdx/queue/discard_max_bytes",
+            "2147450880\n",
+        ),
+        (
+            "/sys/class/block/sdx/queue/discard_max_hw_bytes",
+            "2147450880\n",
+        ),
+    ];
+
+    fn with(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+        SDX.iter().chain(more).copied().collect()
+    }
+
+    const EXT4: &str = "1 1 8:1 / /mnt rw - ext4 /dev/sdx rw,discard\n";
+
+    #[test]
+    fn ext4_with_and_without_a_journal() {
+        let task = "/sys/fs/ext4/sdx/journal_task";
+        let with_journal = stack(EXT4, &with(&[(task, "123\n")]));
+        assert_eq!(with_journal.commit, Commit::File);
+        assert_eq!(with_journal.mode, DebtMode::Commit);
+        assert_eq!(with_journal.unit, 128 * MIB);
+        assert_eq!(with_journal.sources[0].device, "sdx");
+        let without = stack(EXT4, &with(&[(task, "<none>\n")]));
+        assert_eq!(
+            (without.commit, without.mode),
+            (Commit::Within, DebtMode::Commit)
+        );
+        // ext2, as ext4's code mounts it, has none.
+        let ext2 = EXT4.replace("ext4", "ext2");
+        let ext2 = stack(&ext2, &with(&[(task, "<none>\n")]));
+        assert_eq!((ext2.commit, ext2.unit), (Commit::Within, 128 * MIB));
+        // Unknown: a needless fsync is the lesser evil.
+        assert_eq!(stack(EXT4, &SDX).commit, Commit::File);
+    }
+
+    #[test]
+    fn other_file_systems_and_mounts_without_discard() {
+        let of = |line: &str| stack(line, &SDX);
+        let xfs = of("1 1 8:1 / /mnt rw - xfs /dev/sdx rw,discard\n");
+        assert_eq!((xfs.commit, xfs.unit), (Commit::File, 2_147_450_880));
+        let sync = of("1 1 8:1 / /mnt rw - btrfs /dev/sdx rw,ssd,discard\n");
+        assert_eq!((sync.commit, sync.unit), (Commit::Whole, GIB));
+        let later = of("1 1 8:1 / /mnt rw - btrfs /dev/sdx rw,ssd,discard=async\n");
+        assert_eq!(
+            (later.mode, later.commit),
+            (DebtMode::Deferred, Commit::Within)
+        );
+        let off = of("1 1 8:1 / /mnt rw - ext4 /dev/sdx rw\n");
+        assert_eq!(off.mode, DebtMode::Never);
+        assert!(
+            off.notes
+                .iter()
+                .any(|note| note.contains("without discard"))
+        );
+        let tmpfs = of("1 1 0:30 / /mnt rw - tmpfs tmpfs rw\n");
+        assert_eq!(tmpfs.mode, DebtMode::Never);
+    }
+
+    #[test]
+    fn where_all_counters_are_off_reads_tell() {
+        let blind = stack(
+            EXT4,
+            &with(&[("/sys/class/block/sdx/queue/iostats", "0\n")]),
+        );
+        assert!(
+            blind.mode == DebtMode::Commit && blind.uncounted,
+            "{blind:?}"
+        );
+        assert!(blind.sources.is_empty(), "{blind:?}");
+    }
+}

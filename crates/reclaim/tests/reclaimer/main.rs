@@ -1,0 +1,224 @@
+//! Freeing on file systems of its own: what each does about discards, and that
+//! the debt is known to be paid.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../trimbench/tests/common/gate.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod gate;
+mod loop_fs;
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::process::Command;
+
+use gate::Need;
+use loop_fs::LoopFs;
+use pace::{Goal, Policy, Work};
+use reclaim::Unwatched;
+use reclaim::reclaimer::{Emptied, PacedReclaimer};
+use reclaim::throttle::{Summary, ThrottleOptions};
+
+const MIB: u64 = 1 << 20;
+const EXT4: [&str; 3] = ["mkfs.ext4", "-q", "-F"];
+const XFS: [&str; 3] = ["mkfs.xfs", "-q", "-f"];
+const BTRFS: [&str; 3] = ["mkfs.btrfs", "-q", "-f"];
+const BYTES: u64 = 48 * MIB;
+
+fn lacks(mkfs: &'static str) -> bool {
+    gate::lacks(&[
+        Need::Root,
+        Need::File("/dev/loop-control"),
+        Need::Tool(mkfs),
+    ])
+}
+
+/// A file with a hole in it, on disk.
+fn victim(fs: &LoopFs) -> File {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(fs.path().join("victim"))
+        .unwrap();
+    // XFS reserves space for files that grow.
+    file.set_len((1 << 30) + BYTES).unwrap();
+    let mut block = vec![0; MIB as usize];
+    for i in 0..BYTES / MIB {
+        block.fill(i as u8 + 1);
+        let hole = if i < 16 { 0 } else { 1 << 30 };
+        file.write_all_at(&block, hole + i * MIB).unwrap();
+    }
+    file.sync_all().unwrap();
+    rustix::fs::syncfs(File::open(fs.path()).unwrap()).unwrap();
+    file
+}
+
+/// Empties it at half of the throughput, so that tests don't take long.
+fn empty(fs: &LoopFs, file: &File) -> (Emptied, Summary, Vec<String>) {
+    let allocated = file.metadata().unwrap().blocks() * 512;
+    let on = File::open(fs.path()).unwrap();
+    let policy = Policy::Adaptive(Goal::slowdown(0.5));
+    let work = Work::new(allocated, 2);
+    let options = ThrottleOptions::default();
+    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
+    let notes = reclaimer.notes().to_vec();
+    let emptied = reclaimer.empty(file, &mut Unwatched).unwrap();
+    assert_eq!(file.metadata().unwrap().blocks(), 0);
+    let summary = reclaimer.finish(&mut Unwatched).unwrap();
+    assert_eq!((emptied.bytes, summary.freed), (allocated, allocated));
+    (emptied, summary, notes)
+}
+
+/// All came back as discards before it said that it was finished.
+fn is_paid(what: &str, emptied: &Emptied, summary: &Summary) {
+    assert!(
+        summary.answered && summary.written_off == 0,
+        "{what}: {summary:?}"
+    );
+    assert!(summary.discarded >= BYTES / 100 * 98, "{what}: {summary:?}");
+    assert!(
+        emptied.calls > 1 && emptied.exempt == 0,
+        "{what}: {emptied:?}"
+    );
+}
+
+#[test]
+fn ext4_with_a_journal_and_without() {
+    if lacks("mkfs.ext4") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&EXT4, "discard");
+    let (emptied, summary, _) = empty(&fs, &victim(&fs));
+    is_paid("with a journal", &emptied, &summary);
+    drop(fs);
+    let bare = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal"];
+    let fs = LoopFs::new(&bare, "discard");
+    let (emptied, summary, _) = empty(&fs, &victim(&fs));
+    is_paid("without a journal", &emptied, &summary);
+}
+
+#[test]
+fn xfs_and_what_it_shares() {
+    if lacks("mkfs.xfs") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&XFS, "discard");
+    let (emptied, summary, _) = empty(&fs, &victim(&fs));
+    is_paid("XFS", &emptied, &summary);
+    std::fs::remove_file(fs.path().join("victim")).unwrap();
+    let file = victim(&fs);
+    let copied = Command::new("cp")
+        .arg("--reflink=always")
+        .args([fs.path().join("victim"), fs.path().join("copy")])
+        .status()
+        .unwrap();
+    if !copied.success() {
+        println!("skipped: this XFS shares nothing");
+        return;
+    }
+    let (emptied, summary, _) = empty(&fs, &file);
+    assert_eq!(emptied.exempt, emptied.bytes, "{emptied:?}");
+    assert_eq!(
+        (summary.written_off, summary.discarded / BYTES),
+        (0, 0),
+        "{summary:?}"
+    );
+}
+
+#[test]
+fn btrfs_sync_and_async() {
+    if lacks("mkfs.btrfs") {
+        return;
+    }
+    let _turn = gate::beside();
+    gate::thrice(btrfs_sync);
+    // Two minutes of grace: nobody waits for that.
+    let fs = LoopFs::new(&BTRFS, "discard=async");
+    let (_, summary, notes) = empty(&fs, &victim(&fs));
+    assert!(summary.discarded < BYTES / 2, "{summary:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("discard=async")),
+        "{notes:?}"
+    );
+}
+
+/// What is wrong: a thread of the kernel's removes block groups when it has its turn, which on a
+/// busy machine may be too late.
+fn btrfs_sync() -> Result<(), String> {
+    let check =
+        |so: bool, summary: &Summary| so.then_some(()).ok_or_else(|| format!("{summary:?}"));
+    let fs = LoopFs::new(&BTRFS, "discard=sync");
+    let (emptied, summary, _) = empty(&fs, &victim(&fs));
+    check(summary.answered && summary.written_off == 0, &summary)?;
+    check(summary.discarded >= BYTES / 100 * 98, &summary)?;
+    assert!(emptied.calls >= 1);
+    // An extent that was allocated before it was written is up to 256 MiB long, and it is
+    // discarded when all of it is free: nobody waits for that in between.
+    let file = File::create_new(fs.path().join("allocated")).unwrap();
+    let flags = rustix::fs::FallocateFlags::empty();
+    rustix::fs::fallocate(&file, flags, 0, 512 * MIB).unwrap();
+    let block = vec![7; MIB as usize];
+    for i in 0..32 {
+        file.write_all_at(&block, (i * 16 + 3) * MIB).unwrap();
+    }
+    file.sync_all().unwrap();
+    let (emptied, summary, _) = empty(&fs, &file);
+    assert_eq!(emptied.exempt, 0, "{emptied:?}");
+    check(summary.answered && summary.written_off == 0, &summary)?;
+    check(summary.discarded >= 500 * MIB, &summary)?;
+    // Nothing of it comes later: block groups that are empty now were discarded, too.
+    check(summary.discarded_twice >= 200 * MIB, &summary)?;
+    let discards = || fs.discarded();
+    let ended = discards();
+    for _ in 0..3 {
+        linux::btrfs::sync_and_clean(File::open(fs.path()).unwrap()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    check(discards() < ended + 16 * MIB, &summary)
+}
+
+/// A file of a tmpfs stands for one of a FAT.
+#[test]
+fn where_extents_cannot_be_told_it_is_freed_in_pieces_all_the_same() {
+    if lacks("mkfs.ext4") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&EXT4, "discard");
+    let file = tempfile::tempfile_in("/dev/shm").unwrap();
+    file.write_all_at(&vec![7; 16 * MIB as usize], 0).unwrap();
+    let allocated = file.metadata().unwrap().blocks() * 512;
+    let on = File::open(fs.path()).unwrap();
+    let policy = Policy::Rate {
+        bytes_per_s: 1e9,
+        piece: 4 * MIB,
+    };
+    let work = Work::new(allocated, 1);
+    let options = ThrottleOptions::default();
+    let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
+    let emptied = reclaimer.empty(&file, &mut Unwatched).unwrap();
+    assert_eq!(emptied.bytes, allocated);
+    assert!(emptied.calls >= 4, "{emptied:?}");
+    assert_eq!(file.metadata().unwrap().blocks(), 0);
+}
+
+#[test]
+fn nothing_is_paced_where_no_discards_are_sent() {
+    if lacks("mkfs.ext4") {
+        return;
+    }
+    let _turn = gate::beside();
+    let fs = LoopFs::new(&EXT4, "nodiscard");
+    let (_, summary, notes) = empty(&fs, &victim(&fs));
+    assert!(
+        !summary.answered && summary.discarded == 0 && summary.observed.is_none(),
+        "{summary:?}"
+    );
+    assert!(
+        notes.iter().any(|note| note.contains("without discard")),
+        "{notes:?}"
+    );
+}
