@@ -380,7 +380,10 @@ mod tests {
     fn a_misplaced_write_lands_on_the_drive() {
         let outcome = judge(&mut with("write misplaced 1M"), Kind::Write, 0..4096);
         assert_eq!(outcome.lands(&(0..4096), 2 << 20), 1 << 20);
-        assert_eq!(outcome.lands(&(3 << 19..(3 << 19) + 4096), 2 << 20), 1 << 19);
+        assert_eq!(
+            outcome.lands(&(3 << 19..(3 << 19) + 4096), 2 << 20),
+            1 << 19
+        );
         assert_eq!(outcome.lands(&(0..4096), 4096), 0);
         assert!(outcome.stores());
         assert_eq!(Outcome::default().lands(&(512..1024), 4096), 512);

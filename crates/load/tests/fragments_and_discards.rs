@@ -50,7 +50,7 @@ fn discards_have_the_extents_size(kind: &str, options: &str) {
 
     commit(&fs.path());
     std::thread::sleep(Duration::from_millis(500));
-    let before = fs.discards();
+    let before = fs.device().discards();
     let unlink = DeletionSpec::Unlink {
         paths: vec![path],
         parallel: NonZeroU32::MIN,
@@ -63,7 +63,7 @@ fn discards_have_the_extents_size(kind: &str, options: &str) {
     while bytes < len * 98 / 100 && begin.elapsed() < Duration::from_secs(60) {
         commit(&fs.path());
         std::thread::sleep(Duration::from_millis(100));
-        let now = fs.discards();
+        let now = fs.device().discards();
         (count, bytes) = (now.0 - before.0, now.1 - before.1);
     }
     assert!(

@@ -140,7 +140,7 @@ fn files_in(directory: &Path) -> usize {
 
 /// The file below the loop device.
 fn image_of(fs: &support::LoopFs) -> PathBuf {
-    fs.path().with_file_name("image")
+    fs.device().image().to_owned()
 }
 
 fn lsm(dir: &Path, space_bytes: u64, run_for: Duration) -> DeletionSpec {
@@ -216,7 +216,7 @@ fn what_is_dropped_is_discarded(spec: impl Fn(&Path) -> DeletionSpec) {
             continue;
         };
         commit(&fs.path());
-        let (_, before) = fs.discards();
+        let (_, before) = fs.device().discards();
         let deletion = start(spec(&fs.path()));
         wait_until(|| deletion.progress().files_done >= 12);
         let seen = deletion.progress();
@@ -229,7 +229,7 @@ fn what_is_dropped_is_discarded(spec: impl Fn(&Path) -> DeletionSpec) {
         let in_the_middle = 2 * 8 * MIB;
         wait_until(|| {
             commit(&fs.path());
-            let discarded = fs.discards().1 - before;
+            let discarded = fs.device().discards().1 - before;
             discarded + in_the_middle >= progress.freed_bytes * 9 / 10
         });
         let used = |stat: rustix::fs::StatVfs| (stat.f_blocks - stat.f_bfree) * stat.f_frsize;

@@ -1,14 +1,13 @@
 //! How a drive behaves: its device card, and a timing model without a clock.
 //!
 //! Nobody's simulator of drives models what this project is about: a discard
-//! that keeps reads waiting. This crate does, in three parts:
+//! that keeps reads waiting. This crate does, in two parts:
 //!
 //! - [`card`]: what one drive costs, figure by figure with its source, as TOML
 //!   that people can copy and edit; [`profiles`] are the cards that are shipped;
 //! - [`drive`]: the model. Commands go in with a time, completions come out
-//!   with a time;
-//! - [`harness`]: readers and a one-in-flight issuer of discards beside the
-//!   model in virtual time, for experiments of a few milliseconds.
+//!   with a time. Tests try it beside readers in virtual time with
+//!   `testkit::harness`.
 //!
 //! It is pure: no system call, no clock, no thread, and the same seed gives
 //! the same result.
@@ -18,7 +17,6 @@
 pub mod card;
 pub mod drive;
 pub mod fit;
-pub mod harness;
 pub mod profiles;
 mod rng;
 mod time;

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use ssd::harness::{Harness, Outcome, Pace, Pieces, Readers, Sample};
 use ssd::{Card, Drive, Time, profiles};
+use testkit::harness::{Harness, Outcome, Pace, Pieces, Readers, Sample};
 
 const GIB: u64 = 1 << 30;
 

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use ssd::drive::Refused;
-use ssd::harness::{
+use ssd::{Drive, Time, profiles};
+use testkit::harness::{
     DiscardSource, Harness, Next, Outcome, Pace, Pieces, READ_BYTES, Readers, Sample, Seen,
 };
-use ssd::{Drive, Time, profiles};
 
 const CLOSED: Readers = Readers::Closed {
     depth: 4,
@@ -211,7 +211,7 @@ fn the_longest_stall_is_told_with_its_edges() {
 /// Counts what it is shown of the drive, and discards a little now and then.
 #[derive(Default)]
 struct Onlooker {
-    seen: Vec<(Time, ssd::harness::Counters, usize)>,
+    seen: Vec<(Time, testkit::harness::Counters, usize)>,
     ours: usize,
     waits: bool,
 }

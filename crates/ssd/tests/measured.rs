@@ -8,8 +8,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use ssd::harness::{Harness, Interval, Outcome, Pace, Pieces, Readers, Stall};
 use ssd::{Drive, Time, profiles};
+use testkit::harness::{Harness, Interval, Outcome, Pace, Pieces, Readers, Stall};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const SECOND: Duration = Duration::from_secs(1);

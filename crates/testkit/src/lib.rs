@@ -1,12 +1,22 @@
-//! What tests of several crates need. No program depends on it.
+//! Tools that tests of several crates share. No program depends on it.
 //!
-//! | module | what it makes |
+//! | module | what it has |
 //! |---|---|
+//! | [`gate`] | which tests can run here, and which must run alone |
+//! | [`harness`] | readers and discards beside a simulated drive, in virtual time |
+//! | [`loop_fs`] | file systems on loop devices, removed when a test is over |
+//! | [`loop_device`] | loop devices over sparse images, the same |
 //! | [`machine`] | a `/proc`, `/sys` and `/dev` as another machine has them |
+//! | [`sweep`] | removes what killed test runs left behind |
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
+pub mod gate;
+pub mod harness;
+pub mod loop_device;
+pub mod loop_fs;
 pub mod machine;
+pub mod sweep;
 
 pub use machine::Machine;

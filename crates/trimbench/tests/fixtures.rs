@@ -98,8 +98,8 @@ fn leftovers_of_the_dead_are_swept_and_those_of_the_living_are_not() {
     let mut over = Command::new("true").spawn().unwrap();
     over.wait().unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let dead = format!("trimbench-e2e-{}-0.img", over.id());
-    let living = format!("trimbench-e2e-{}-999.img", std::process::id());
+    let dead = format!("trimbench-test-{}-0.img", over.id());
+    let living = format!("trimbench-test-{}-999.img", std::process::id());
     for name in [&*dead, &*living, "somebody-elses.img"] {
         fs::write(directory.path().join(name), "").unwrap();
     }

@@ -100,7 +100,10 @@ impl<A: Answer> Device<A> {
         // The data come with the command, and nobody else keeps them.
         if let Some(data) = data
             && outcome.stores()
-            && self.store.write(outcome.lands(&range, self.store.size()), data).is_err()
+            && self
+                .store
+                .write(outcome.lands(&range, self.store.size()), data)
+                .is_err()
         {
             self.lock().counts.failed(kind);
             return answer.fail(Errno::IO);

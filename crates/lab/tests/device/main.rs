@@ -6,14 +6,13 @@ mod common;
 mod data;
 mod faults;
 mod foreground;
-// Shared with the end-to-end tests, beside which these may run.
-#[allow(dead_code, unreachable_pub)]
-#[path = "../../../trimbench/tests/common/gate.rs"]
-mod gate;
 mod killed;
 mod oracle;
 mod pressure;
 mod verified;
+
+// Shared with the end-to-end tests, beside which these may run.
+use testkit::gate;
 
 /// Not a test: what the servers of the other tests' drives run. It does
 /// nothing unless the last argument is a drive's directory.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ssd::Time;
-use ssd::harness::Outcome;
+use testkit::harness::Outcome;
 
 /// What was lost, window by window.
 #[derive(Debug, Clone, Copy)]

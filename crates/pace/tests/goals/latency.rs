@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pace::{Goal, Pacer, Policy};
-use ssd::harness::{Harness, Outcome, Readers};
+use testkit::harness::{Harness, Outcome, Readers};
 
 use crate::judge::added;
 use crate::luck::case;

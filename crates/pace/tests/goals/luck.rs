@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pace::{Goal, Pacer, Policy, Work};
 use ssd::Time;
-use ssd::harness::{Harness, Outcome, Readers};
+use testkit::harness::{Harness, Outcome, Readers};
 
 use crate::judge::{Judged, judge, judge_range};
 use crate::table::{Case, START, cases, slow_cases};

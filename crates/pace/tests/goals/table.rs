@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pace::{Goal, Pacer, Policy, Work};
-use ssd::harness::{Harness, Outcome, Pace, Pieces, Readers};
 use ssd::{Card, Drive, Time};
+use testkit::harness::{Harness, Outcome, Pace, Pieces, Readers};
 
 use crate::judge::{Judged, judge};
 use crate::trial::{Deleter, DeleterLog, card};

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pace::{Canary, Discards, Feedback, Flushes, Others, Pacer, State, Why, Work};
-use ssd::harness::{DiscardSource, Next, Seen};
 use ssd::{Time, profiles};
+use testkit::harness::{DiscardSource, Next, Seen};
 
 /// What freeing a piece and committing that takes before the first discard.
 pub(crate) const COMMIT: Duration = Duration::from_millis(2);

@@ -2,35 +2,24 @@
 //! the debt is known to be paid.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../../trimbench/tests/common/gate.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod gate;
-mod loop_fs;
-
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::process::Command;
 
-use gate::Need;
-use loop_fs::LoopFs;
 use pace::{Goal, Policy, Work};
 use reclaim::Unwatched;
 use reclaim::reclaimer::{Emptied, PacedReclaimer};
 use reclaim::throttle::{Summary, ThrottleOptions};
+use testkit::gate::{self, lacks};
+use testkit::loop_fs::{Fs, LoopFs, On, SMALL};
 
 const MIB: u64 = 1 << 20;
-const EXT4: [&str; 3] = ["mkfs.ext4", "-q", "-F"];
-const XFS: [&str; 3] = ["mkfs.xfs", "-q", "-f"];
-const BTRFS: [&str; 3] = ["mkfs.btrfs", "-q", "-f"];
 const BYTES: u64 = 48 * MIB;
 
-fn lacks(mkfs: &'static str) -> bool {
-    gate::lacks(&[
-        Need::Root,
-        Need::File("/dev/loop-control"),
-        Need::Tool(mkfs),
-    ])
+/// A file system in memory.
+fn made(kind: Fs, options: &str) -> LoopFs {
+    LoopFs::new(kind, options, SMALL, On::Tmpfs)
 }
 
 /// A file with a hole in it, on disk.
@@ -85,27 +74,26 @@ fn is_paid(what: &str, emptied: &Emptied, summary: &Summary) {
 
 #[test]
 fn ext4_with_a_journal_and_without() {
-    if lacks("mkfs.ext4") {
+    if lacks(Fs::Ext4.needs()) {
         return;
     }
     let _turn = gate::beside();
-    let fs = LoopFs::new(&EXT4, "discard");
+    let fs = made(Fs::Ext4, "discard");
     let (emptied, summary, _) = empty(&fs, &victim(&fs));
     is_paid("with a journal", &emptied, &summary);
     drop(fs);
-    let bare = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal"];
-    let fs = LoopFs::new(&bare, "discard");
+    let fs = made(Fs::Ext4NoJournal, "discard");
     let (emptied, summary, _) = empty(&fs, &victim(&fs));
     is_paid("without a journal", &emptied, &summary);
 }
 
 #[test]
 fn xfs_and_what_it_shares() {
-    if lacks("mkfs.xfs") {
+    if lacks(Fs::Xfs.needs()) {
         return;
     }
     let _turn = gate::beside();
-    let fs = LoopFs::new(&XFS, "discard");
+    let fs = made(Fs::Xfs, "discard");
     let (emptied, summary, _) = empty(&fs, &victim(&fs));
     is_paid("XFS", &emptied, &summary);
     std::fs::remove_file(fs.path().join("victim")).unwrap();
@@ -130,13 +118,13 @@ fn xfs_and_what_it_shares() {
 
 #[test]
 fn btrfs_sync_and_async() {
-    if lacks("mkfs.btrfs") {
+    if lacks(Fs::Btrfs.needs()) {
         return;
     }
     let _turn = gate::beside();
     gate::thrice(btrfs_sync);
     // Two minutes of grace: nobody waits for that.
-    let fs = LoopFs::new(&BTRFS, "discard=async");
+    let fs = made(Fs::Btrfs, "discard=async");
     let (_, summary, notes) = empty(&fs, &victim(&fs));
     assert!(summary.discarded < BYTES / 2, "{summary:?}");
     assert!(
@@ -150,7 +138,7 @@ fn btrfs_sync_and_async() {
 fn btrfs_sync() -> Result<(), String> {
     let check =
         |so: bool, summary: &Summary| so.then_some(()).ok_or_else(|| format!("{summary:?}"));
-    let fs = LoopFs::new(&BTRFS, "discard=sync");
+    let fs = made(Fs::Btrfs, "discard=sync");
     let (emptied, summary, _) = empty(&fs, &victim(&fs));
     check(summary.answered && summary.written_off == 0, &summary)?;
     check(summary.discarded >= BYTES / 100 * 98, &summary)?;
@@ -171,7 +159,7 @@ fn btrfs_sync() -> Result<(), String> {
     check(summary.discarded >= 500 * MIB, &summary)?;
     // Nothing of it comes later: block groups that are empty now were discarded, too.
     check(summary.discarded_twice >= 200 * MIB, &summary)?;
-    let discards = || fs.discarded();
+    let discards = || fs.device().discards().1;
     let ended = discards();
     for _ in 0..3 {
         linux::btrfs::sync_and_clean(File::open(fs.path()).unwrap()).unwrap();
@@ -183,11 +171,11 @@ fn btrfs_sync() -> Result<(), String> {
 /// A file of a tmpfs stands for one of a FAT.
 #[test]
 fn where_extents_cannot_be_told_it_is_freed_in_pieces_all_the_same() {
-    if lacks("mkfs.ext4") {
+    if lacks(Fs::Ext4.needs()) {
         return;
     }
     let _turn = gate::beside();
-    let fs = LoopFs::new(&EXT4, "discard");
+    let fs = made(Fs::Ext4, "discard");
     let file = tempfile::tempfile_in("/dev/shm").unwrap();
     file.write_all_at(&vec![7; 16 * MIB as usize], 0).unwrap();
     let allocated = file.metadata().unwrap().blocks() * 512;
@@ -207,11 +195,11 @@ fn where_extents_cannot_be_told_it_is_freed_in_pieces_all_the_same() {
 
 #[test]
 fn nothing_is_paced_where_no_discards_are_sent() {
-    if lacks("mkfs.ext4") {
+    if lacks(Fs::Ext4.needs()) {
         return;
     }
     let _turn = gate::beside();
-    let fs = LoopFs::new(&EXT4, "nodiscard");
+    let fs = made(Fs::Ext4, "nodiscard");
     let (_, summary, notes) = empty(&fs, &victim(&fs));
     assert!(
         !summary.answered && summary.discarded == 0 && summary.observed.is_none(),

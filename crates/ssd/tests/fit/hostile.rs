@@ -5,8 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use record::{ActorInterval, DeviceInterval, Interval, Intervals};
 use ssd::fit::{FitError, Made, fit};
-use ssd::harness::Readers;
 use ssd::profiles;
+use testkit::harness::Readers;
 
 use crate::ladders::run;
 use crate::record::head;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use record::AtaTrim;
 use record::RunRecord;
 use ssd::fit::{Figure, Fit, Made, fit};
-use ssd::harness::{Harness, Pace, Pieces, Readers};
 use ssd::{Card, Drive, Queue, Time, profiles};
+use testkit::harness::{Harness, Pace, Pieces, Readers};
 
 use crate::record::record;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use record::RunRecord;
 use ssd::fit::fit;
-use ssd::harness::{Harness, Outcome, Pace, Pieces, Readers, Sample};
 use ssd::{Command, Drive, Time, profiles};
+use testkit::harness::{Harness, Outcome, Pace, Pieces, Readers, Sample};
 
 use crate::record::record;
 

@@ -9,7 +9,7 @@ use record::{
     Target,
 };
 use ssd::Time;
-use ssd::harness::{Outcome, Readers, Sample};
+use testkit::harness::{Outcome, Readers, Sample};
 
 const INTERVAL: f64 = 0.1;
 

@@ -6,7 +6,9 @@ use std::process::Command;
 use linux::files::Caching;
 use storage::raw::{RawDevice, RawError, signatures};
 
-use crate::loops::{LoopDevice, Mounted, attach, can, partition_table, run};
+use testkit::loop_fs::LoopFs;
+
+use crate::loops::{LoopDevice, attach, can, device, made, partition_table, run};
 
 const TOOLS: &[&str] = &["losetup", "mount", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
 
@@ -19,29 +21,29 @@ fn a_blank_device_is_claimed_and_closed_to_others() {
     if !can(TOOLS) {
         return;
     }
-    let device = LoopDevice::new(64);
-    let raw = RawDevice::claim(device.path(), &[]).unwrap();
+    let device = device(64);
+    let raw = RawDevice::claim(device.node(), &[]).unwrap();
     assert_eq!(raw.size_bytes(), 64 << 20);
     assert_eq!(raw.name(), device.name());
     assert!(raw.discard().max_bytes > 0);
-    let second = refused(device.path(), &[]);
+    let second = refused(device.node(), &[]);
     assert!(matches!(second, RawError::Busy { .. }), "{second}");
     drop(raw);
-    run("mkfs.ext4", &["-q", device.path()]);
-    let raw = RawDevice::claim(device.path(), &["ext2/3/4".to_owned()]).unwrap();
+    run("mkfs.ext4", &["-q", device.node()]);
+    let raw = RawDevice::claim(device.node(), &["ext2/3/4".to_owned()]).unwrap();
     // What is opened through the claim can be written, and others can't mount it.
     let file = raw.open(Caching::Buffered).unwrap();
     file.write_all_at(&[7; 4096], 32 << 20).unwrap();
     drop(file);
     let point = tempfile::tempdir().unwrap();
     let mount = Command::new("mount")
-        .arg(device.path())
+        .arg(device.node())
         .arg(point.path())
         .output()
         .unwrap();
     assert!(!mount.status.success(), "a claimed device was mounted");
     drop(raw);
-    let holds = refused(device.path(), &[]);
+    let holds = refused(device.node(), &[]);
     assert!(matches!(holds, RawError::Signatures { .. }), "{holds}");
 }
 
@@ -50,19 +52,19 @@ fn what_is_on_it_must_be_allowed() {
     if !can(TOOLS) {
         return;
     }
-    let device = LoopDevice::new(512);
-    run("mkfs.xfs", &["-q", "-f", device.path()]);
-    let error = refused(device.path(), &[]).to_string();
+    let device = device(512);
+    run("mkfs.xfs", &["-q", "-f", device.node()]);
+    let error = refused(device.node(), &[]).to_string();
     assert!(error.contains("XFS") && error.contains("wipefs"), "{error}");
     let other = ["btrfs".to_owned()];
-    refused(device.path(), &other);
+    refused(device.node(), &other);
     let named = ["XFS".to_owned()];
-    let raw = RawDevice::claim(device.path(), &named).unwrap();
+    let raw = RawDevice::claim(device.node(), &named).unwrap();
     drop(raw);
     // Claiming alone writes nothing.
-    refused(device.path(), &[]);
-    run("wipefs", &["-q", "--all", device.path()]);
-    RawDevice::claim(device.path(), &[]).unwrap();
+    refused(device.node(), &[]);
+    run("wipefs", &["-q", "--all", device.node()]);
+    RawDevice::claim(device.node(), &[]).unwrap();
 }
 
 #[test]
@@ -71,18 +73,14 @@ fn mounted_devices_are_never_claimed() {
         return;
     }
     for fs in ["ext4", "xfs", "btrfs"] {
-        let mounted = Mounted::new(fs, "defaults");
-        let error = refused(mounted.devices[0].path(), &[]);
+        let mounted = made(fs, "defaults");
+        let error = refused(mounted.device().node(), &[]);
         assert!(matches!(error, RawError::InUse { .. }), "{fs}: {error}");
         assert!(error.to_string().contains("mounted"), "{fs}: {error}");
     }
-    let pair = Mounted::on(
-        vec![LoopDevice::new(512), LoopDevice::new(512)],
-        "btrfs",
-        "defaults",
-    );
-    for device in &pair.devices {
-        refused(device.path(), &[]);
+    let pair = LoopFs::pair("defaults", 512);
+    for device in pair.devices() {
+        refused(device.node(), &[]);
     }
 }
 
@@ -93,22 +91,22 @@ fn a_drive_with_partitions_is_not_blank_and_a_mounted_one_is_in_use() {
     }
     let table = partition_table(100 << 11);
     let drive = LoopDevice::starting_with(&table, 128, &["--partscan"]);
-    let error = refused(drive.path(), &[]);
+    let error = refused(drive.node(), &[]);
     assert!(error.to_string().contains("partition table"), "{error}");
-    let partition = format!("{}p1", drive.path());
+    let partition = format!("{}p1", drive.node());
     if !std::path::Path::new(&partition).exists() {
         // A kernel that doesn't know this kind of table can be told.
-        run("addpart", &[drive.path(), "1", "2048", "204800"]);
+        run("addpart", &[drive.node(), "1", "2048", "204800"]);
     }
     run("mkfs.ext4", &["-q", &partition]);
     let point = tempfile::tempdir_in("/dev/shm").unwrap();
     let at = point.path().to_str().unwrap();
     run("mount", &["-o", "discard", &partition, at]);
     let found = storage::describe(at);
-    let whole = RawDevice::claim(drive.path(), &[]);
+    let whole = RawDevice::claim(drive.node(), &[]);
     let own = RawDevice::claim(&partition, &[]);
     run("umount", &[at]);
-    run("delpart", &[drive.path(), "1"]);
+    run("delpart", &[drive.node(), "1"]);
     for refused in [whole, own] {
         let error = refused.expect_err("should have been refused").to_string();
         assert!(error.contains("p1 is mounted"), "{error}");
@@ -127,18 +125,18 @@ fn held_devices_are_never_claimed() {
     if !can(TOOLS) {
         return;
     }
-    let lower = LoopDevice::new(64);
-    let upper = attach(&lower.device, &[]);
-    let error = refused(lower.path(), &[]);
+    let lower = device(64);
+    let upper = attach(lower.path());
+    let error = refused(lower.node(), &[]);
     run("losetup", &["-d", upper.to_str().unwrap()]);
     assert!(error.to_string().contains("loop device over"), "{error}");
 
-    let swap = LoopDevice::new(64);
-    run("mkswap", &[swap.path()]);
-    let swapped = Command::new("swapon").arg(swap.path()).output().unwrap();
+    let swap = device(64);
+    run("mkswap", &[swap.node()]);
+    let swapped = Command::new("swapon").arg(swap.node()).output().unwrap();
     if swapped.status.success() {
-        let error = refused(swap.path(), &[]);
-        run("swapoff", &[swap.path()]);
+        let error = refused(swap.node(), &[]);
+        run("swapoff", &[swap.node()]);
         assert!(error.to_string().contains("swap"), "{error}");
     } else {
         eprintln!(
@@ -153,8 +151,8 @@ fn read_only_and_empty_devices_and_files_are_refused() {
     if !can(TOOLS) {
         return;
     }
-    let device = LoopDevice::with(64, &["--read-only"]);
-    let error = refused(device.path(), &[]);
+    let read_only = LoopDevice::starting_with(&[], 64, &["--read-only"]);
+    let error = refused(read_only.node(), &[]);
     assert!(
         matches!(
             error,
@@ -169,8 +167,8 @@ fn read_only_and_empty_devices_and_files_are_refused() {
     }
     let missing = refused("/dev/no-such-device", &[]);
     assert!(missing.to_string().contains("no-such-device"), "{missing}");
-    let empty = LoopDevice::new(0);
-    let error = refused(empty.path(), &[]);
+    let empty = device(0);
+    let error = refused(empty.node(), &[]);
     assert!(matches!(error, RawError::NoSize { .. }), "{error}");
 }
 

@@ -12,7 +12,7 @@ use linux::mounts::Mount;
 use linux::owner::{Name, Swept, WorkDir, sweep};
 use storage::remount::DiscardGuard;
 
-use crate::loops::{Mounted, can};
+use crate::loops::{can, made};
 use crate::remounts::CASES;
 
 const PATH: &str = "TRIMBENCH_TEST_PATH";
@@ -144,7 +144,7 @@ fn killed_at_any_moment_discards_come_back() {
         return;
     }
     for (fs, options) in [("ext4", "discard"), ("btrfs", "discard=async")] {
-        let mounted = Mounted::new(fs, options);
+        let mounted = made(fs, options);
         let before = Mount::of(mounted.path()).unwrap();
         for turn in 0..kills(10) {
             kill_after(start("child_switches_off_and_on", mounted.path()), turn);
@@ -166,7 +166,7 @@ fn discards_come_back_when_the_holder_is_killed() {
         return;
     }
     for (fs, options) in CASES {
-        let mounted = Mounted::new(fs, options);
+        let mounted = made(fs, options);
         let before = Mount::of(mounted.path()).unwrap();
         let mut child = start("child_holds_nodiscard", mounted.path());
         assert_eq!(
@@ -188,8 +188,8 @@ fn a_devices_limit_comes_back_when_the_holder_is_killed() {
     if !can(&["losetup", "mount", "mkfs.ext4"]) {
         return;
     }
-    let mounted = Mounted::new("ext4", "discard");
-    let name = mounted.devices[0].name();
+    let mounted = made("ext4", "discard");
+    let name = mounted.device().name();
     let file = format!("/sys/block/{name}/queue/discard_max_bytes");
     let now = || std::fs::read_to_string(&file).unwrap();
     // A fresh loop device has a limit that is no multiple of its granularity, and that the
@@ -211,7 +211,7 @@ fn signals_to_the_whole_group_spare_the_watcher() {
         return;
     }
     use std::os::unix::process::CommandExt;
-    let mounted = Mounted::new("ext4", "discard");
+    let mounted = made("ext4", "discard");
     let before = Mount::of(mounted.path()).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([

@@ -7,7 +7,7 @@ use linux::stats::DeviceStats;
 use record::DiscardSetting;
 use storage::remount::{self, DiscardGuard, RemountError};
 
-use crate::loops::{Mounted, can, run};
+use crate::loops::{can, made, run};
 use crate::targets::write_file;
 
 const TOOLS: &[&str] = &["losetup", "mount", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
@@ -29,7 +29,7 @@ fn everything_but_discard_stays_and_all_comes_back() {
         return;
     }
     for (fs, options) in CASES {
-        let mounted = Mounted::new(fs, options);
+        let mounted = made(fs, options);
         let before = Mount::of(mounted.path()).unwrap();
         let guard = DiscardGuard::off(&before).unwrap();
         let during = Mount::of(mounted.path()).unwrap();
@@ -53,7 +53,7 @@ fn they_can_be_switched_on_as_well() {
         return;
     }
     let after = |fs, options, setting| {
-        let mounted = Mounted::new(fs, options);
+        let mounted = made(fs, options);
         let before = Mount::of(mounted.path()).unwrap();
         let guard = DiscardGuard::on(&before).unwrap();
         let during = Mount::of(mounted.path()).unwrap();
@@ -77,8 +77,8 @@ fn what_the_superblock_says_counts() {
     if !can(TOOLS) {
         return;
     }
-    let mounted = Mounted::new("ext4", "nodiscard");
-    mounted.again(|device| _ = run("tune2fs", &["-o", "discard", device]));
+    let mounted = made("ext4", "nodiscard");
+    mounted.while_unmounted(|device| _ = run("tune2fs", &["-o", "discard", device]));
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let at = mounted.path().to_str().unwrap();
     let line = text.lines().find(|line| line.contains(at)).unwrap();
@@ -100,7 +100,7 @@ fn what_cannot_be_restored_is_told_with_what_to_do() {
     if !can(TOOLS) || !can(&["fsfreeze"]) {
         return;
     }
-    let mounted = Mounted::new("ext4", "discard");
+    let mounted = made("ext4", "discard");
     let path = mounted.path().display().to_string();
     let guard = DiscardGuard::off(&Mount::of(&path).unwrap()).unwrap();
     // The kernel remounts no frozen file system, whoever asks.
@@ -123,10 +123,10 @@ fn no_discards_are_sent_meanwhile() {
     if !can(TOOLS) {
         return;
     }
-    let mounted = Mounted::new("ext4", "discard");
+    let mounted = made("ext4", "discard");
     let path = mounted.path().join("victim");
     write_file(&path, 32 << 20);
-    let stats = DeviceStats::open(&SysRoot::host(), mounted.devices[0].name()).unwrap();
+    let stats = DeviceStats::open(&SysRoot::host(), mounted.device().name()).unwrap();
     let guard = DiscardGuard::off(&Mount::of(mounted.path()).unwrap()).unwrap();
     let found = storage::describe(mounted.path()).unwrap();
     assert_eq!(found.target.discard, DiscardSetting::Off);
@@ -143,7 +143,7 @@ fn a_second_one_is_refused() {
     if !can(TOOLS) {
         return;
     }
-    let mounted = Mounted::new("btrfs", "discard=async");
+    let mounted = made("btrfs", "discard=async");
     let before = Mount::of(mounted.path()).unwrap();
     let first = DiscardGuard::off(&before).unwrap();
     let second = DiscardGuard::off(&before).unwrap_err();
@@ -161,7 +161,7 @@ fn the_option_belongs_to_all_mounts_of_a_file_system() {
     if !can(TOOLS) {
         return;
     }
-    let mounted = Mounted::new("ext4", "discard");
+    let mounted = made("ext4", "discard");
     let part = mounted.path().join("part");
     std::fs::create_dir(&part).unwrap();
     let other = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -181,7 +181,7 @@ fn what_cannot_be_switched_off_is_said() {
         return;
     }
     let refused = |fs, options| {
-        let mounted = Mounted::new(fs, options);
+        let mounted = made(fs, options);
         let before = Mount::of(mounted.path()).unwrap();
         let refused = DiscardGuard::off(&before);
         assert_eq!(Mount::of(mounted.path()).unwrap(), before);
@@ -202,7 +202,7 @@ fn without_privilege_nothing_changes_and_it_is_said_at_once() {
     if !can(TOOLS) {
         return;
     }
-    let mounted = Mounted::new("ext4", "discard");
+    let mounted = made("ext4", "discard");
     let before = Mount::of(mounted.path()).unwrap();
     let (refused, took) = std::thread::scope(|threads| {
         threads

@@ -11,7 +11,9 @@ use linux::mounts::Mount;
 use linux::stats::DeviceStats;
 use record::{DeviceKind, DiscardSetting};
 
-use crate::loops::{LoopDevice, Mounted, can, run};
+use testkit::loop_fs::LoopFs;
+
+use crate::loops::{LoopDevice, can, made, run};
 
 const TOOLS: &[&str] = &["losetup", "mount", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
 const SIZE: u64 = 64 << 20;
@@ -45,7 +47,7 @@ fn each_file_system_says_whether_it_discards() {
         ("btrfs", "discard=async", DiscardSetting::Async),
         ("btrfs", "nodiscard", DiscardSetting::Off),
     ] {
-        let mounted = Mounted::new(fs, options);
+        let mounted = made(fs, options);
         let found = storage::describe(mounted.path()).unwrap();
         assert_eq!(
             found.target.discard, expected,
@@ -57,7 +59,7 @@ fn each_file_system_says_whether_it_discards() {
         let [device] = &found.devices[..] else {
             panic!("{:?}", found.devices);
         };
-        assert_eq!(device.name, mounted.devices[0].name());
+        assert_eq!(device.name, mounted.device().name());
         assert_eq!((device.kind, device.leaf), (DeviceKind::Loop, true));
         assert_eq!(device.size_bytes, 512 << 20);
         assert!(device.discard.max_bytes > 0);
@@ -69,8 +71,7 @@ fn btrfs_over_two_devices_and_a_subvolume() {
     if !can(TOOLS) {
         return;
     }
-    let devices = vec![LoopDevice::new(512), LoopDevice::new(512)];
-    let mounted = Mounted::on(devices, "btrfs", "discard");
+    let mounted = LoopFs::pair("discard", 512);
     let subvolume = mounted.path().join("sub");
     run(
         "btrfs",
@@ -83,7 +84,7 @@ fn btrfs_over_two_devices_and_a_subvolume() {
         .iter()
         .map(|device| device.name.as_str())
         .collect();
-    let mut expected: Vec<&str> = mounted.devices.iter().map(LoopDevice::name).collect();
+    let mut expected: Vec<&str> = mounted.devices().map(LoopDevice::name).collect();
     names.sort();
     expected.sort();
     assert_eq!(names, expected);
@@ -100,7 +101,7 @@ fn a_bind_mount_is_a_mount_of_its_own() {
     if !can(TOOLS) {
         return;
     }
-    let mounted = Mounted::new("ext4", "discard");
+    let mounted = made("ext4", "discard");
     let (from, to) = (mounted.path().join("from a"), mounted.path().join("to"));
     for directory in [&from, &to] {
         std::fs::create_dir(directory).unwrap();
@@ -126,16 +127,16 @@ fn a_loop_on_a_disk_leads_to_the_disk() {
         return;
     }
     // A loop device whose file is on another one's file system.
-    let outer = Mounted::new("ext4", "nodiscard");
+    let outer = made("ext4", "nodiscard");
     let image = outer.path().join("image");
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let inner = crate::loops::attach(&image, &[]);
+    let inner = crate::loops::attach(&image);
     let found = storage::describe_device(&inner);
     run("losetup", &["-d", inner.to_str().unwrap()]);
     let found = found.unwrap();
     assert_eq!(found.devices.len(), 2, "{:?}", found.devices);
     assert!(!found.devices[0].leaf && found.devices[1].leaf);
-    assert_eq!(found.devices[1].name, outer.devices[0].name());
+    assert_eq!(found.devices[1].name, outer.device().name());
     assert!(
         found.notes.iter().any(|note| note.contains("punch holes")),
         "{:?}",
@@ -149,11 +150,11 @@ fn counters_see_what_was_deleted() {
         return;
     }
     for fs in ["ext4", "xfs", "btrfs"] {
-        let mounted = Mounted::new(fs, "discard");
+        let mounted = made(fs, "discard");
         let path = mounted.path().join("victim");
         write_file(&path, SIZE);
         let freed = files::allocated_bytes(&path.metadata().unwrap());
-        let stats = DeviceStats::open(&SysRoot::host(), mounted.devices[0].name()).unwrap();
+        let stats = DeviceStats::open(&SysRoot::host(), mounted.device().name()).unwrap();
         let earlier = stats.read().unwrap();
         std::fs::remove_file(&path).unwrap();
         let give_up = Instant::now() + Duration::from_secs(60);
@@ -188,7 +189,7 @@ fn direct_io_works_and_pieces_are_counted() {
         return;
     }
     for fs in ["ext4", "xfs", "btrfs"] {
-        let mounted = Mounted::new(fs, "discard");
+        let mounted = made(fs, "discard");
         let probed = files::probe_direct(mounted.path()).unwrap();
         assert!(matches!(probed, DirectIo::Works(_)), "{fs}: {probed:?}");
         let path = mounted.path().join("file");

@@ -4,8 +4,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 pub mod disturb;
-pub mod gate;
-pub mod loop_fs;
 pub mod recorded;
 pub mod run;
-pub mod sweep;
+
+pub use testkit::{gate, loop_fs, sweep};

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::gate::{LOOP_EXT4, Need, Turn, beside, lacks};
+use crate::common::gate::{Need, Turn, beside, lacks};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, names};
 use crate::common::run::{Done, copied_to, run, start_with, trimbench};
 
@@ -102,22 +102,8 @@ pub fn ext4(options: &str, mib: u64) -> Option<Ground> {
 
 /// A file system, or nothing where the machine lacks something.
 pub fn ground(kind: Fs, options: &str, mib: u64) -> Option<Ground> {
-    let needs = match kind {
-        Fs::Ext4 => LOOP_EXT4,
-        Fs::Xfs => &[
-            Need::Root,
-            Need::File("/dev/loop-control"),
-            Need::Tool("mkfs.xfs"),
-        ],
-        Fs::Btrfs => &[
-            Need::Root,
-            Need::File("/dev/loop-control"),
-            Need::Tool("mkfs.btrfs"),
-            Need::Tool("btrfs"),
-        ],
-    };
     let turn = beside();
-    (!lacks(needs)).then(|| Ground {
+    (!lacks(kind.needs())).then(|| Ground {
         fs: LoopFs::new(kind, options, mib.min(SMALL), On::Tmpfs),
         _turn: turn,
     })

@@ -1,12 +1,14 @@
-//! Which tests can run here, and which must run alone; for the tests of crates/lab, too.
+//! Which tests can run here, and which must run alone.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex};
 
 use rustix::fs::{FlockOperation, flock};
 
 /// Something a test can't do without.
+#[derive(Debug)]
 pub enum Need {
     /// Effective user 0: mounting, loop devices, freezing.
     Root,
@@ -16,11 +18,26 @@ pub enum Need {
     File(&'static str),
 }
 
-/// A file system on a loop device.
+/// ext4 on a loop device.
 pub const LOOP_EXT4: &[Need] = &[
     Need::Root,
     Need::File("/dev/loop-control"),
     Need::Tool("mkfs.ext4"),
+];
+
+/// XFS on a loop device.
+pub const LOOP_XFS: &[Need] = &[
+    Need::Root,
+    Need::File("/dev/loop-control"),
+    Need::Tool("mkfs.xfs"),
+];
+
+/// btrfs on loop devices.
+pub const LOOP_BTRFS: &[Need] = &[
+    Need::Root,
+    Need::File("/dev/loop-control"),
+    Need::Tool("mkfs.btrfs"),
+    Need::Tool("btrfs"),
 ];
 
 /// Whether the machine lacks something. Prints what; where CI is set it fails instead, so that
@@ -60,6 +77,7 @@ fn in_path(name: &str) -> bool {
 const AT_ONCE: usize = 6;
 
 /// Held by a test while it runs. Figures want the machine alone.
+#[derive(Debug)]
 pub struct Turn {
     alone: bool,
     // Before the next of this process is let in.
@@ -100,8 +118,8 @@ pub fn beside() -> Turn {
 }
 
 impl Turn {
-    /// What this process lets in waits for those of other processes: who comes to the door first
-    /// goes in first, so that nobody waits for ever.
+    /// A test that this process lets in waits for those of other processes. The first at the door
+    /// goes in first, so that none waits for ever.
     fn hold(alone: bool) -> Turn {
         let mut turn = Turn { alone, lock: None };
         let _door = locked("door", FlockOperation::LockExclusive);
@@ -140,16 +158,41 @@ fn locked(kind: &str, operation: FlockOperation) -> File {
     file
 }
 
-/// What one of three tries gives, each of which may say instead why it tells nothing: on a noisy
-/// machine a single one too often does. What is surely wrong is no reason for another: it panics.
+/// Returns what one of three tries gives. A try that tells nothing says why: on a noisy machine a
+/// single one too often does. A try panics on what is surely wrong, and there is no other.
+///
+/// Each further try is noted in `target/second-tries`, which `make test` prints at its end.
+#[track_caller]
 pub fn thrice<T>(mut once: impl FnMut() -> Result<T, String>) -> T {
     for _ in 0..2 {
         match once() {
             Ok(told) => return told,
-            Err(why) => eprintln!("once more: {why}"),
+            Err(why) => note_second_try(&why),
         }
     }
     once().unwrap_or_else(|why| panic!("three times in vain: {why}"))
+}
+
+/// Prints it, and adds a line to the file in the build directory.
+#[track_caller]
+fn note_second_try(why: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a thread");
+    let caller = std::panic::Location::caller();
+    eprintln!("once more: {why}");
+    let first = why.lines().next().unwrap_or_default();
+    let line = format!("{test} ({}:{}): {first}\n", caller.file(), caller.line());
+    if let Some(path) = second_tries() {
+        let file = fs::OpenOptions::new().create(true).append(true).open(path);
+        // Only a note: a test doesn't fail for it.
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    }
+}
+
+/// `second-tries` in the build directory: this program is `target/PROFILE/deps/NAME`.
+fn second_tries() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    Some(program.ancestors().nth(3)?.join("second-tries"))
 }
 
 /// Whether the long counts are asked for (`make soak`).

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::drive::Drive;
-use crate::time::Time;
+use ssd::Time;
+use ssd::drive::Drive;
 
 /// One I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +170,7 @@ fn longest_low(shares: &[f64]) -> Option<std::ops::Range<usize>> {
 }
 
 /// The median; 0 of nothing.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

@@ -1,6 +1,6 @@
 //! Clears away what killed test runs left behind: mounts, loop devices, images.
 //!
-//! Everything the fixtures make carries the name `trimbench-e2e-PID-N`; what belongs to a process
+//! Everything the fixtures make carries the name `trimbench-test-PID-N`; what belongs to a process
 //! that is gone is removed, and nothing else.
 
 use std::fs::{self, File};
@@ -12,9 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::run::trimbench;
-
-const PREFIX: &str = "trimbench-e2e-";
+const PREFIX: &str = "trimbench-test-";
 
 /// A name nobody else uses, by which a later sweep knows whose it is.
 pub fn own_name() -> String {
@@ -57,11 +55,16 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub fn take_down_dead_drives() -> Result<(), String> {
     let mut said = String::new();
     for drive in dead_drives_after(PATIENCE) {
-        let mut list = trimbench();
+        // The binary lies beside the tests, if somebody built it.
+        let test = std::env::current_exe().unwrap();
+        let built = test.parent().and_then(Path::parent).unwrap_or(&test);
+        let mut list = Command::new(built.join("trimbench"));
         let laboratory = drive.parent().unwrap_or(Path::new("/"));
         list.env("TRIMBENCH_LAB_DIR", laboratory);
-        let output = list.args(["lab", "list"]).output().unwrap();
-        said += &String::from_utf8_lossy(&output.stderr);
+        said += &match list.args(["lab", "list"]).output() {
+            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+            Err(error) => error.to_string(),
+        };
     }
     match dead_drives_after(PATIENCE).first() {
         None => Ok(()),

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::Sample;
-use crate::time::Time;
+use ssd::Time;
 
 /// The facts that a source knows when it is asked.
 #[derive(Debug, Clone, Copy)]

@@ -17,10 +17,10 @@ use std::time::Duration;
 pub use outcome::{Interval, Outcome, Sample, Stall};
 pub use source::{Counters, DiscardSource, Next, Pace, Pieces, Seen};
 
-use crate::card::Figures;
-use crate::drive::{Command, Completion, Drive, Id, Refused};
-use crate::rng::Rng;
-use crate::time::Time;
+use ssd::Rng;
+use ssd::Time;
+use ssd::card::Figures;
+use ssd::drive::{Command, Completion, Drive, Id, Refused};
 
 /// The size of every read, in bytes.
 pub const READ_BYTES: u64 = 4096;
@@ -54,7 +54,7 @@ pub enum Readers {
 ///
 /// ```
 /// use std::time::Duration;
-/// use ssd::harness::{Harness, Pace, Pieces, Readers};
+/// use testkit::harness::{Harness, Pace, Pieces, Readers};
 /// use ssd::{Drive, Time, profiles};
 ///
 /// let card = profiles::by_name("crucial-t500-2tb").unwrap();
