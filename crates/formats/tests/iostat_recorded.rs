@@ -1,41 +1,14 @@
-//! The iostat logs of 2024, imported and judged, where they are at hand; and
+//! The iostat logs of 2024, imported and judged; and
 //! the same ones written down differently, which must change nothing.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
-
-use std::fs;
-use std::path::Path;
 
 use formats::iostat::{First, Log, Moment, Notes, Options, record};
 use judge::verdict::{Finding, Foreground, Verdict};
 use judge::{JudgeOptions, judge};
 use record::{EventKind, RunRecord};
+use testkit::recorded::{CONTROL, EVO, PRO, RAID, RUNS, Recorded, Sysstat, T500};
 use units::GIB;
-
-const EVO: &str = "ext4.discard.noraid.samsung870.linux65.socket2";
-const T500: &str = "ext4.discard.noraid.1crucial.linux65.socket2";
-const RAID: &str = "xfs.discard.swraid.crucial.linux65.socket2";
-const PRO: &str = "xfs.discard.samsung980pro.linux65.amd2";
-const CONTROL: &str = "ext4.nodiscard.noraid.1crucial.linux65.socket2";
-
-/// A file of a recorded folder; `None`, with a printed note, where the data isn't there.
-fn file(run: &str, name: &str) -> Option<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root
-        .join("../shared/data/trim-stalls-2024")
-        .join(run)
-        .join(name);
-    match fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(e) => {
-            println!(
-                "skipped: the recorded data is not here ({}: {e})",
-                path.display()
-            );
-            None
-        }
-    }
-}
 
 fn import(text: &str, notes: Option<&Notes>, options: &Options) -> RunRecord {
     let log = Log::read(text.as_bytes(), options).unwrap();
@@ -46,16 +19,21 @@ fn verdict(record: &RunRecord) -> Verdict {
     judge(record, &JudgeOptions::default())
 }
 
+/// As it was recorded.
+fn text(run: &Recorded) -> String {
+    run.iostat(Sysstat::V12_5)
+}
+
 /// As a folder is imported: the log with what the script wrote down.
-fn folder(run: &str) -> Option<(RunRecord, Verdict)> {
-    let notes = Notes::parse(&file(run, "run.txt")?);
-    let record = import(&file(run, "iostat.txt")?, Some(&notes), &Options::default());
+fn folder(run: &Recorded) -> (RunRecord, Verdict) {
+    let notes = Notes::parse(&run.notes());
+    let record = import(&text(run), Some(&notes), &Options::default());
     let verdict = verdict(&record);
     println!("{run}: {}", verdict.summary);
     for warning in &verdict.warnings {
         println!("    {warning}");
     }
-    Some((record, verdict))
+    (record, verdict)
 }
 
 fn near(value: f64, expected: f64, share: f64) -> bool {
@@ -94,9 +72,7 @@ fn check_stall(verdict: &Verdict, base: f64, stalled: f64, seconds: f64, lost: f
 
 #[test]
 fn samsung_870_evo() {
-    let Some((record, verdict)) = folder(EVO) else {
-        return;
-    };
+    let (record, verdict) = folder(EVO);
     check_stall(&verdict, 57_590.0, 4_832.0, 15.0, 13.7, 71.5);
     assert_eq!(verdict.fit.unwrap().barrier, Some(true));
     assert_eq!(record.head.actors[0].name, "sdb");
@@ -107,18 +83,14 @@ fn samsung_870_evo() {
 
 #[test]
 fn crucial_t500() {
-    let Some((_, verdict)) = folder(T500) else {
-        return;
-    };
+    let (_, verdict) = folder(T500);
     check_stall(&verdict, 92_080.0, 3_920.0, 16.9, 16.2, 61.1);
     assert_eq!(verdict.fit.unwrap().barrier, Some(true));
 }
 
 #[test]
 fn crucial_t500_raid0() {
-    let Some((record, verdict)) = folder(RAID) else {
-        return;
-    };
+    let (record, verdict) = folder(RAID);
     check_stall(&verdict, 151_700.0, 519.0, 4.75, 4.73, 220.0);
     assert_eq!(record.head.actors[0].name, "md0");
     let whole = record
@@ -137,15 +109,13 @@ fn crucial_t500_raid0() {
         )],
         ..Options::default()
     };
-    let again = import(&file(RAID, "iostat.txt").unwrap(), None, &named);
+    let again = import(&text(RAID), None, &named);
     check_stall(&self::verdict(&again), 151_700.0, 519.0, 4.75, 4.73, 220.0);
 }
 
 #[test]
 fn samsung_980_pro() {
-    let Some((_, verdict)) = folder(PRO) else {
-        return;
-    };
+    let (_, verdict) = folder(PRO);
     let foreground = check_none(&verdict, 102_091.0);
     assert!(foreground.stall.is_none());
     assert!(
@@ -159,9 +129,7 @@ fn samsung_980_pro() {
 
 #[test]
 fn crucial_t500_without_discards() {
-    let Some((record, verdict)) = folder(CONTROL) else {
-        return;
-    };
+    let (record, verdict) = folder(CONTROL);
     let foreground = check_none(&verdict, 151_303.0);
     assert!(
         !foreground.dips.is_empty(),
@@ -322,10 +290,8 @@ fn clock(s: u32) -> String {
 
 #[test]
 fn how_it_is_written_down_changes_nothing() {
-    for run in [EVO, T500, RAID, PRO, CONTROL] {
-        let Some(text) = file(run, "iostat.txt") else {
-            return;
-        };
+    for run in RUNS {
+        let text = text(run);
         let plain = essence(&verdict(&import(&text, None, &Options::default())));
         let report = text.find("avg-cpu").unwrap();
         let second = report + 1 + text[report + 1..].find("avg-cpu").unwrap();
@@ -394,31 +360,33 @@ fn how_it_is_written_down_changes_nothing() {
 
 #[test]
 fn without_columns_of_discards_nothing_is_told_of_trim() {
-    for run in [EVO, T500, RAID, PRO, CONTROL] {
-        let Some(text) = file(run, "iostat.txt") else {
-            return;
-        };
-        // As sysstat 11.6 had them.
-        let old = by_line(&text, |line| {
-            let tokens: Vec<&str> = line.split_whitespace().collect();
-            match tokens.len() {
-                23 => [&tokens[..13], &tokens[21..]].concat().join(" "),
-                _ => line.to_owned(),
-            }
-        });
+    for (run, version) in RUNS
+        .into_iter()
+        .flat_map(|run| [Sysstat::V11_5, Sysstat::V12_0].map(|version| (run, version)))
+    {
+        let old = run.iostat(version);
         let verdict = verdict(&import(&old, None, &Options::default()));
-        assert_eq!(verdict.verdict, Finding::Inconclusive, "{run}");
+        assert_eq!(verdict.verdict, Finding::Inconclusive, "{run} {version:?}");
         let said = verdict.warnings.iter();
         assert!(said.into_iter().any(|w| w.contains("sysstat before 12.1")));
     }
 }
 
 #[test]
-fn averages_since_boot_are_recognised() {
-    for run in [EVO, T500, RAID, PRO, CONTROL] {
-        let Some(text) = file(run, "iostat.txt") else {
-            return;
+fn versions_with_discards_judge_alike() {
+    for run in RUNS {
+        let judged = |version| {
+            let record = import(&run.iostat(version), None, &Options::default());
+            essence(&verdict(&record))
         };
+        assert_eq!(judged(Sysstat::V12_1), judged(Sysstat::V12_5), "{run}");
+    }
+}
+
+#[test]
+fn averages_since_boot_are_recognised() {
+    for run in RUNS {
+        let text = text(run);
         let reports = import(&text, None, &Options::default()).intervals.len();
         assert_eq!(reports, 90, "{run}: recorded with -y");
         let first = text.find("avg-cpu").unwrap();
@@ -448,9 +416,7 @@ fn averages_since_boot_are_recognised() {
 
 #[test]
 fn a_deletion_whose_time_is_told_has_phases() {
-    let Some(text) = file(EVO, "iostat.txt") else {
-        return;
-    };
+    let text = text(EVO);
     let options = Options {
         deletion: Some(Moment::After(15.0)),
         ..Options::default()
@@ -467,9 +433,7 @@ fn a_deletion_whose_time_is_told_has_phases() {
 
 #[test]
 fn a_log_that_was_cut_off_is_judged_as_far_as_it_goes() {
-    let Some(text) = file(T500, "iostat.txt") else {
-        return;
-    };
+    let text = text(T500);
     let record = import(&text[..text.len() - 500], None, &Options::default());
     assert_eq!(record.intervals.len(), 89);
     let warned = record

@@ -8,7 +8,8 @@ mod variants;
 use formats::iostat::{Log, Options, record};
 use judge::verdict::{Finding, Verdict};
 use judge::{JudgeOptions, judge};
-use variants::{CONTROL, EVO, PRO, RAID, RUNS, T500, Table, file};
+use testkit::recorded::{CONTROL, EVO, PRO, RAID, RUNS, Sysstat, T500};
+use variants::Table;
 
 fn verdict(text: &str) -> Verdict {
     let options = Options::default();
@@ -34,7 +35,7 @@ fn essence(verdict: &Verdict) -> impl PartialEq + std::fmt::Debug + use<> {
 #[test]
 fn the_same_figures_in_another_form() {
     for run in RUNS {
-        let Some(text) = file(run) else { return };
+        let text = run.iostat(Sysstat::V12_5);
         let table = Table::read(&text).stamped(1);
         let plain = essence(&verdict(&table.text()));
         let json = table.json();
@@ -73,7 +74,7 @@ fn the_same_figures_in_another_form() {
 
 #[test]
 fn two_hundred_devices() {
-    let Some(text) = file(EVO) else { return };
+    let text = EVO.iostat(Sysstat::V12_5);
     let table = Table::read(&text).stamped(1);
     let plain = essence(&verdict(&table.text()));
     assert_eq!(essence(&verdict(&table.with_disks(200).text())), plain);
@@ -83,7 +84,7 @@ fn two_hundred_devices() {
 #[test]
 fn intervals_of_a_few_seconds_tell_stalls_that_are_longer() {
     for (run, seconds, lost) in [(EVO, 15.0, 13.7), (T500, 16.9, 16.2)] {
-        let Some(text) = file(run) else { return };
+        let text = run.iostat(Sysstat::V12_5);
         let table = Table::read(&text);
         for every in [2, 5] {
             for offset in 0..every {
@@ -108,7 +109,7 @@ fn intervals_of_a_few_seconds_tell_stalls_that_are_longer() {
 #[test]
 fn long_intervals_never_tell_what_was_not_there() {
     for run in RUNS {
-        let Some(text) = file(run) else { return };
+        let text = run.iostat(Sysstat::V12_5);
         let table = Table::read(&text);
         for every in [5, 10] {
             for offset in 0..every {

@@ -1,34 +1,8 @@
 //! A recorded log as a table, and ways to write it down.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
 use serde_json::{Map, Value, json};
-
-pub(crate) const EVO: &str = "ext4.discard.noraid.samsung870.linux65.socket2";
-pub(crate) const T500: &str = "ext4.discard.noraid.1crucial.linux65.socket2";
-pub(crate) const RAID: &str = "xfs.discard.swraid.crucial.linux65.socket2";
-pub(crate) const PRO: &str = "xfs.discard.samsung980pro.linux65.amd2";
-pub(crate) const CONTROL: &str = "ext4.nodiscard.noraid.1crucial.linux65.socket2";
-pub(crate) const RUNS: [&str; 5] = [EVO, T500, RAID, PRO, CONTROL];
-
-/// The iostat log of a recorded folder; `None`, with a printed note, where the data isn't there.
-pub(crate) fn file(run: &str) -> Option<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let data = root.join("../shared/data/trim-stalls-2024");
-    let path = data.join(run).join("iostat.txt");
-    match fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(e) => {
-            println!(
-                "skipped: the recorded data is not here ({}: {e})",
-                path.display()
-            );
-            None
-        }
-    }
-}
 
 /// One device in one report.
 #[derive(Clone)]

@@ -2,23 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+pub use testkit::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500};
+
 use super::run::{run, trimbench};
 
-/// A folder of iostat and fio logs, imported; `None`, said aloud, where the data isn't here.
-pub fn recorded(name: &str, into: &Path) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = root.join("../shared/data/trim-stalls-2024").join(name);
-    if !folder.is_dir() {
-        println!(
-            "skipped: the recorded data is not here ({})",
-            folder.display()
-        );
-        return None;
-    }
-    let record = into.join(format!("{name}.jsonl"));
+/// A folder with iostat's log and the notes beside it, imported.
+pub fn recorded(what: &Recorded, into: &Path) -> PathBuf {
+    let record = into.join(format!("{what}.jsonl"));
     let mut command = trimbench();
-    command.arg("import").arg(&folder);
+    command.arg("import").arg(what.write_folder(into));
     command.arg("--output").arg(&record);
     run(command).succeeds();
-    Some(record)
+    record
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::recorded::recorded;
+use crate::common::recorded::{CONTROL, T500, recorded};
 use crate::common::run::{Done, run, trimbench};
 
 fn compare(arguments: &[&str]) -> Done {
@@ -300,17 +300,8 @@ fn what_is_no_comparison_is_refused() {
 #[test]
 fn a_recorded_stall_and_its_control_differ() {
     let folder = TempDir::new().unwrap();
-    let with = recorded(
-        "ext4.discard.noraid.1crucial.linux65.socket2",
-        folder.path(),
-    );
-    let without = recorded(
-        "ext4.nodiscard.noraid.1crucial.linux65.socket2",
-        folder.path(),
-    );
-    let (Some(with), Some(without)) = (with, without) else {
-        return;
-    };
+    let with = recorded(T500, folder.path());
+    let without = recorded(CONTROL, folder.path());
     let files = [&without, &with].map(|path| path.to_str().unwrap());
     let comparison = parsed(&compare(&[&["--format", "json"], &files[..]].concat()));
     let lost = figure(&comparison, "lost");

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On};
-use crate::common::recorded::recorded;
+use crate::common::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500, recorded};
 use crate::common::run::{Done, run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 
@@ -73,66 +73,59 @@ fn rungs(text: &str) -> Vec<(f64, f64)> {
 #[test]
 fn the_drives_of_2024() {
     let dir = TempDir::new().unwrap();
-    let fitted = |name: &str| {
-        let record = recorded(name, dir.path())?;
+    let fitted = |what: &Recorded| {
+        let record = recorded(what, dir.path());
         let text = fit(&[record.to_str().unwrap()]).succeeds().stdout.clone();
         println!("{text}");
-        Some(text)
+        text
     };
-    if let Some(text) = fitted("ext4.discard.noraid.samsung870.linux65.socket2") {
-        near("870 EVO at 125 MiB", row_us(&text, "125 MiB"), 1560.0, 0.04);
-        near("870 EVO's b", row_us(&text, "b, each MiB"), 8.44, 0.15);
-        assert!(text.contains("exclusive: a barrier"), "{text}");
-    }
-    if let Some(text) = fitted("ext4.discard.noraid.1crucial.linux65.socket2") {
-        near("T500 at 128 MiB", row_us(&text, "128 MiB"), 1970.0, 0.03);
-        assert!(text.contains("takes sizes that differ"), "{text}");
-    }
+    let text = fitted(EVO);
+    near("870 EVO at 125 MiB", row_us(&text, "125 MiB"), 1560.0, 0.04);
+    near("870 EVO's b", row_us(&text, "b, each MiB"), 8.44, 0.15);
+    assert!(text.contains("exclusive: a barrier"), "{text}");
+    let text = fitted(T500);
+    near("T500 at 128 MiB", row_us(&text, "128 MiB"), 1970.0, 0.03);
+    assert!(text.contains("takes sizes that differ"), "{text}");
     // 71 ms were waited where four were in flight, and 18 ms where one was.
-    if let Some(text) = fitted("xfs.discard.swraid.crucial.linux65.socket2") {
-        near("T500 at 2 GiB", row_us(&text, "2.0 GiB"), 17_800.0, 0.06);
-        assert!(text.contains("Several drives"), "{text}");
-    }
-    if let Some(text) = fitted("xfs.discard.samsung980pro.linux65.amd2") {
-        assert!(text.contains("TRIM of 3.9 GiB costs at most"), "{text}");
-        assert!(text.contains("only its product"), "{text}");
-    }
-    if let Some(record) = recorded("ext4.nodiscard.noraid.1crucial.linux65.socket2", dir.path()) {
-        fit(&[record.to_str().unwrap()]).fails_with(1, &["no discards were recorded"]);
-    }
+    let text = fitted(RAID);
+    near("T500 at 2 GiB", row_us(&text, "2.0 GiB"), 17_800.0, 0.06);
+    assert!(text.contains("Several drives"), "{text}");
+    let text = fitted(PRO);
+    assert!(text.contains("TRIM of 3.9 GiB costs at most"), "{text}");
+    assert!(text.contains("only its product"), "{text}");
+    let record = recorded(CONTROL, dir.path());
+    fit(&[record.to_str().unwrap()]).fails_with(1, &["no discards were recorded"]);
 }
 
 #[test]
 fn a_verdict_has_what_can_be_told_and_null_for_the_rest() {
     let dir = TempDir::new().unwrap();
-    let of = |name: &str| -> Option<Value> {
-        let record = recorded(name, dir.path())?;
+    let of = |what: &Recorded| -> Value {
+        let record = recorded(what, dir.path());
         let mut command = trimbench();
         command.args(["report", "--format", "json"]).arg(record);
         let text = run(command).succeeds().stdout.clone();
         let verdict: Value = serde_json::from_str(&text).unwrap();
         crate::quick::conforms(&verdict);
-        Some(verdict["fit"].clone())
+        verdict["fit"].clone()
     };
-    if let Some(fit) = of("ext4.discard.noraid.samsung870.linux65.socket2") {
-        near("a", fit["a_us"].as_f64().unwrap(), 540.0, 0.15);
-        assert_eq!(
-            (&fit["barrier"], &fit["phi"]),
-            (&true.into(), &1.0.into()),
-            "{fit}"
-        );
-    }
-    if let Some(fit) = of("xfs.discard.samsung980pro.linux65.amd2") {
-        for field in [
-            "a_us",
-            "b_us_per_mib",
-            "phi",
-            "service_us",
-            "at_mib",
-            "barrier",
-        ] {
-            assert!(fit[field].is_null(), "{field}: {fit}");
-        }
+    let fit = of(EVO);
+    near("a", fit["a_us"].as_f64().unwrap(), 540.0, 0.15);
+    assert_eq!(
+        (&fit["barrier"], &fit["phi"]),
+        (&true.into(), &1.0.into()),
+        "{fit}"
+    );
+    let fit = of(PRO);
+    for field in [
+        "a_us",
+        "b_us_per_mib",
+        "phi",
+        "service_us",
+        "at_mib",
+        "barrier",
+    ] {
+        assert!(fit[field].is_null(), "{field}: {fit}");
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::common::recorded::{CONTROL, EVO, PRO, RAID, T500};
 use crate::common::run::{Done, record, run, trimbench};
 use crate::quick::conforms;
 
@@ -75,20 +76,6 @@ fn warnings(verdict: &Value) -> String {
         .join("\n")
 }
 
-/// A recorded folder; `None`, said aloud, where the data aren't there.
-fn recorded(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("../shared/data/trim-stalls-2024").join(name);
-    if !path.is_dir() {
-        println!(
-            "skipped: the recorded data is not here ({})",
-            path.display()
-        );
-        return None;
-    }
-    Some(path)
-}
-
 fn near(value: &Value, expected: f64, slack: f64) {
     let value = value.as_f64().unwrap_or(f64::NAN);
     assert!(
@@ -101,33 +88,13 @@ fn near(value: &Value, expected: f64, slack: f64) {
 /// whoever recorded them.
 #[test]
 fn the_folders_recorded_in_2024_stall_as_they_did() {
+    let folder = TempDir::new().unwrap();
     for (name, base, stalled, seconds, lost, trim) in [
-        (
-            "ext4.discard.noraid.samsung870.linux65.socket2",
-            57_590.0,
-            4_832.0,
-            15.0,
-            13.7,
-            71.5,
-        ),
-        (
-            "ext4.discard.noraid.1crucial.linux65.socket2",
-            92_080.0,
-            3_920.0,
-            16.9,
-            16.2,
-            61.1,
-        ),
-        (
-            "xfs.discard.swraid.crucial.linux65.socket2",
-            151_700.0,
-            519.0,
-            4.75,
-            4.73,
-            220.0,
-        ),
+        (EVO, 57_590.0, 4_832.0, 15.0, 13.7, 71.5),
+        (T500, 92_080.0, 3_920.0, 16.9, 16.2, 61.1),
+        (RAID, 151_700.0, 519.0, 4.75, 4.73, 220.0),
     ] {
-        let Some(path) = recorded(name) else { return };
+        let path = name.write_folder(folder.path());
         let verdict = verdict(&[], &[&path]);
         println!("{name}: {}", verdict["summary"]);
         assert_eq!(verdict["verdict"], "stall");
@@ -147,7 +114,7 @@ fn the_folders_recorded_in_2024_stall_as_they_did() {
             bytes_per_s,
             0.03 * bytes_per_s,
         );
-        if name.contains("swraid") {
+        if name == RAID {
             assert!(warnings(&verdict).contains("md0 was taken to be made of nvme0n1 and nvme1n1"));
         }
     }
@@ -155,9 +122,8 @@ fn the_folders_recorded_in_2024_stall_as_they_did() {
 
 #[test]
 fn the_folders_recorded_in_2024_without_a_stall_have_none() {
-    let Some(pro) = recorded("xfs.discard.samsung980pro.linux65.amd2") else {
-        return;
-    };
+    let folder = TempDir::new().unwrap();
+    let pro = PRO.write_folder(folder.path());
     let pro = verdict(&[], &[&pro]);
     println!("980 PRO: {}", pro["summary"]);
     assert_eq!(pro["verdict"], "none");
@@ -167,9 +133,7 @@ fn the_folders_recorded_in_2024_without_a_stall_have_none() {
         102_091.0,
         3_000.0,
     );
-    let Some(control) = recorded("ext4.nodiscard.noraid.1crucial.linux65.socket2") else {
-        return;
-    };
+    let control = CONTROL.write_folder(folder.path());
     let control = verdict(&[], &[&control]);
     println!("nodiscard: {}", control["summary"]);
     assert_eq!(control["verdict"], "none");

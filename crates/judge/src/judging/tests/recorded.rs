@@ -1,61 +1,30 @@
-//! The iostat logs of 2024 themselves, where they are at hand.
-
-use std::path::{Path, PathBuf};
+//! The runs recorded in 2024.
 
 use super::build::{Build, Device, drive, reader};
 use crate::verdict::{Finding, Foreground, Verdict};
 use crate::{JudgeOptions, judge};
 use record::{ActorInterval, DeviceInterval, Interval, Line, RunRecord};
+use testkit::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500};
 use units::GIB;
-
-/// The log of one run; `None`, said aloud, where the data isn't there.
-fn log(run: &str) -> Option<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path: PathBuf = root
-        .join("../shared/data/trim-stalls-2024")
-        .join(run)
-        .join("iostat.txt");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(e) => {
-            println!(
-                "skipped: the recorded data is not here ({}: {e})",
-                path.display()
-            );
-            None
-        }
-    }
-}
 
 /// One second of one device: reads/s, discards/s, discarded MB/s (really MiB), wait in ms.
 type Row = [f64; 4];
 
 /// The rows of these devices, second by second.
-fn seconds(text: &str, devices: &[&str]) -> Vec<Vec<Row>> {
-    let mut all: Vec<Vec<Row>> = Vec::new();
-    let mut columns: Vec<&str> = Vec::new();
-    for line in text.lines() {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        if fields.first() == Some(&"Device") {
-            columns = fields;
-            all.push(vec![Row::default(); devices.len()]);
-        } else if let Some(rows) = all.last_mut() {
-            let field = |name: &str| -> f64 {
-                let at = columns.iter().position(|c| *c == name).unwrap();
-                fields[at].parse().unwrap()
-            };
-            for (row, device) in rows.iter_mut().zip(devices) {
-                if fields.first() == Some(device) {
-                    *row = [field("r/s"), field("d/s"), field("dMB/s"), field("d_await")];
-                }
-            }
+fn seconds(run: &Recorded, devices: &[&str]) -> Vec<Vec<Row>> {
+    let mut all = vec![vec![Row::default(); devices.len()]; run.seconds()];
+    run.each(|second, device, figures| {
+        // The reader's device may be a leaf, too.
+        let rows = all[second - 1].iter_mut().zip(devices);
+        for (row, _) in rows.filter(|(_, name)| **name == device) {
+            *row = ["r/s", "d/s", "dMB/s", "d_await"].map(|column| figures.figure(column));
         }
-    }
+    });
     all
 }
 
 /// A record whose reader is the first device and whose leaves are the others.
-fn record(text: &str, reads_of: &str, leaves: &[&str]) -> RunRecord {
+fn record(run: &Recorded, reads_of: &str, leaves: &[&str]) -> RunRecord {
     let mut names = vec![reads_of];
     names.extend(leaves);
     let mut head = Build::new(1.0, 0.0, reader(vec![]), drive(vec![], 0.0, 0.0));
@@ -68,7 +37,7 @@ fn record(text: &str, reads_of: &str, leaves: &[&str]) -> RunRecord {
         .collect();
     let mut record = head.record();
     record.end = None;
-    for (i, rows) in seconds(text, &names).iter().enumerate() {
+    for (i, rows) in seconds(run, &names).iter().enumerate() {
         let reader = ActorInterval {
             ops: rows[0][0] as u64,
             ..ActorInterval::default()
@@ -100,14 +69,14 @@ fn record(text: &str, reads_of: &str, leaves: &[&str]) -> RunRecord {
     record
 }
 
-fn verdict(run: &str, reads_of: &str, leaves: &[&str]) -> Option<Verdict> {
-    let record = record(&log(run)?, reads_of, leaves);
+fn verdict(run: &Recorded, reads_of: &str, leaves: &[&str]) -> Verdict {
+    let record = record(run, reads_of, leaves);
     let verdict = judge(&record, &JudgeOptions::default());
     println!(
         "{run}: {}\n{:?}\n{:?}",
         verdict.summary, verdict.foreground, verdict.discard
     );
-    Some(verdict)
+    verdict
 }
 
 fn near(value: f64, expected: f64, share: f64) -> bool {
@@ -148,39 +117,27 @@ fn check_stall(verdict: &Verdict, base: f64, stalled: f64, seconds: f64, lost: f
 
 #[test]
 fn samsung_870_evo() {
-    let run = "ext4.discard.noraid.samsung870.linux65.socket2";
-    let Some(verdict) = verdict(run, "sdb", &["sdb"]) else {
-        return;
-    };
+    let verdict = verdict(EVO, "sdb", &["sdb"]);
     check_stall(&verdict, 57_590.0, 4_832.0, 15.0, 13.7, 71.5);
     assert_eq!(verdict.fit.unwrap().barrier, Some(true));
 }
 
 #[test]
 fn crucial_t500() {
-    let run = "ext4.discard.noraid.1crucial.linux65.socket2";
-    let Some(verdict) = verdict(run, "nvme0n1", &["nvme0n1"]) else {
-        return;
-    };
+    let verdict = verdict(T500, "nvme0n1", &["nvme0n1"]);
     check_stall(&verdict, 92_080.0, 3_920.0, 16.9, 16.2, 61.1);
     assert_eq!(verdict.fit.unwrap().barrier, Some(true));
 }
 
 #[test]
 fn crucial_t500_raid0() {
-    let run = "xfs.discard.swraid.crucial.linux65.socket2";
-    let Some(verdict) = verdict(run, "md0", &["nvme0n1", "nvme1n1"]) else {
-        return;
-    };
+    let verdict = verdict(RAID, "md0", &["nvme0n1", "nvme1n1"]);
     check_stall(&verdict, 151_700.0, 519.0, 4.75, 4.73, 220.0);
 }
 
 #[test]
 fn samsung_980_pro() {
-    let run = "xfs.discard.samsung980pro.linux65.amd2";
-    let Some(verdict) = verdict(run, "nvme0n1", &["nvme0n1"]) else {
-        return;
-    };
+    let verdict = verdict(PRO, "nvme0n1", &["nvme0n1"]);
     let foreground = check_none(&verdict, 102_091.0);
     assert!(
         (foreground.lost_s.unwrap() - 0.086).abs() < 0.02,
@@ -193,10 +150,7 @@ fn samsung_980_pro() {
 
 #[test]
 fn crucial_t500_without_discards() {
-    let run = "ext4.nodiscard.noraid.1crucial.linux65.socket2";
-    let Some(verdict) = verdict(run, "nvme0n1", &["nvme0n1"]) else {
-        return;
-    };
+    let verdict = verdict(CONTROL, "nvme0n1", &["nvme0n1"]);
     let foreground = check_none(&verdict, 151_303.0);
     assert!(
         !foreground.dips.is_empty(),
