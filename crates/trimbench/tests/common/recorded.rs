@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub use testkit::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500};
+use testkit::recorded::Recorded;
 
 use super::run::{run, trimbench};
 

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::recorded::{CONTROL, T500};
 
-use crate::common::recorded::{CONTROL, T500, recorded};
+use crate::common::recorded::recorded;
 use crate::common::run::{Done, run, trimbench};
 
 fn compare(arguments: &[&str]) -> Done {

@@ -6,10 +6,11 @@ use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500};
 
 use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On};
-use crate::common::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500, recorded};
+use crate::common::recorded::recorded;
 use crate::common::run::{Done, run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::recorded::{CONTROL, EVO, PRO, RAID, T500};
 
-use crate::common::recorded::{CONTROL, EVO, PRO, RAID, T500};
 use crate::common::run::{Done, record, run, trimbench};
 use crate::quick::conforms;
 

@@ -164,7 +164,7 @@ fn a_frozen_second_is_every_request_of_that_second() {
     at_once([&with("io_uring"), &with("sync")]);
 }
 
-/// Why it tells nothing: beside the freeze, something else made requests slow.
+/// Why it tells nothing: beside the freeze, something else made requests slow or stopped the run.
 fn frozen_for_a_second(engine: &str) -> Result<(), String> {
     let fs = LoopFs::new(Fs::Ext4, "nodiscard", SMALL, On::Tmpfs);
     let files = Files::new();
@@ -184,12 +184,24 @@ fn frozen_for_a_second(engine: &str) -> Result<(), String> {
     ];
     let mut running = begin(fs.path(), &files, &arguments);
     running.until("the baseline", || files.in_phase("baseline"));
+    let baseline = Instant::now();
     std::thread::sleep(Duration::from_secs(1));
     let freezer = Freezer::freeze(&fs);
     std::thread::sleep(Duration::from_secs(1));
     let frozen = freezer.thaw();
     let (least, most) = (frozen.start.as_secs_f64(), frozen.end.as_secs_f64());
+    let thawed_after = baseline.elapsed().as_secs_f64();
     let measured = files.read(running.wait()).succeeds();
+    if thawed_after > 5.0 {
+        return Err(format!(
+            "{engine}: thawed only {thawed_after} s after the baseline began"
+        ));
+    }
+    // While trimbench itself does not run, it measures nothing, and leaves that time out.
+    let absences = &measured.verdict["absences"];
+    if absences.as_array().is_some_and(|all| !all.is_empty()) {
+        return Err(format!("{engine}: trimbench did not run: {absences}"));
+    }
 
     let response = response_times(&files, PhaseName::Baseline);
     let slow = response.len() - response.count_between(0, 20_000_000);
