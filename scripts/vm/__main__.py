@@ -22,7 +22,7 @@ from disks import DISKS
 from here import TARGET, Trouble
 from machine import Machine
 
-GROUPS = ["drives"]
+GROUPS = ["drives", "layers"]
 
 
 def main():

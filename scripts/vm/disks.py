@@ -54,4 +54,4 @@ _KINDS = [
     Disk("usb", ("qemu-xhci,id=xhci", "usb-storage,bus=xhci.0,drive=%,serial=usb")),
     Disk("uas", ("usb-uas,id=uas,bus=xhci.0", "scsi-hd,bus=uas.0,drive=%,serial=uas")),
 ]
-DISKS = [dataclasses.replace(disk, size=(640 + index) * MIB) for index, disk in enumerate(_KINDS)]
+DISKS = [dataclasses.replace(disk, size=(2048 + index) * MIB) for index, disk in enumerate(_KINDS)]

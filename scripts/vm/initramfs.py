@@ -11,7 +11,7 @@ from here import CACHE, Trouble
 
 # The guest's tools, of other projects. mkfs and mount of busybox know too little.
 TOOLS = """
-    nvme hdparm sg_vpd sg_readcap lsblk blkdiscard blkid fstrim mount umount losetup dmsetup lvm
+    nvme hdparm sg_vpd sg_readcap lsblk blkdiscard blkid wipefs fstrim mount umount losetup dmsetup lvm
     mdadm cryptsetup mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.f2fs mkfs.exfat thin_check make-bcache
     bash filefrag sha256sum dd
 """.split()

@@ -64,6 +64,15 @@ fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, 
             .iter()
             .any(|target| target.parameters.iter().any(|p| p == word))
     };
+    if layer.kind == LayerKind::ThinPool
+        && below.iter().any(|one| one.takes())
+        && (has("no_discard_passdown") || only_frees(layer, all))
+    {
+        return (
+            Effect::Stops,
+            "frees blocks of the pool and passes nothing on (no_discard_passdown)".to_owned(),
+        );
+    }
     if !layer.takes() {
         return (
             Effect::Stops,
@@ -73,10 +82,6 @@ fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, 
     let reshapes = |how: String| (Effect::Reshapes, how);
     match &layer.kind {
         LayerKind::Loop => through_file(sys, layer),
-        LayerKind::ThinPool if has("no_discard_passdown") => (
-            Effect::Stops,
-            "frees blocks of the pool and passes nothing on (no_discard_passdown)".to_owned(),
-        ),
         LayerKind::Thin => reshapes(format!(
             "frees whole blocks of the pool of {}; smaller pieces are dropped",
             units::bytes(layer.limits.granularity_bytes)
@@ -87,6 +92,16 @@ fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, 
         }
         _ => limited(layer, &below),
     }
+}
+
+/// Whether a pool's volumes take discards and the pool has no limit: Linux gives it none without
+/// passdown (`pool_ctr` in drivers/md/dm-thin.c, Linux 6.1). So it is known without the table.
+fn only_frees(pool: &Layer, all: &[Layer]) -> bool {
+    let takes = |one: &Layer| one.kind == LayerKind::Thin && one.takes();
+    !pool.takes()
+        && all
+            .iter()
+            .any(|one| takes(one) && one.below.contains(&pool.name))
 }
 
 /// A layer whose limits are tighter than those below it.

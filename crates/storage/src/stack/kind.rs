@@ -55,7 +55,8 @@ impl LayerKind {
         if own.join("dm").is_dir() {
             return dm(sys, name, below, tables);
         }
-        if own.join("bcache").is_dir() {
+        // The drives below it have such a directory, too.
+        if name.starts_with("bcache") && own.join("bcache").is_dir() {
             return LayerKind::Bcache;
         }
         if own.join("loop").is_dir() {

@@ -93,6 +93,46 @@ fn a_thin_pool_without_passdown_is_known_by_its_table() {
 }
 
 #[test]
+fn a_thin_pool_that_only_frees_is_known_by_its_limit() {
+    let machine = Machine::new("1 0 253:3 / / rw - xfs /dev/mapper/vg-thin rw,discard\n");
+    machine.device("pci/virtio1/block/vdb", "254:16", Some(GIB));
+    let pool = dm(&machine, 2, "vg-pool-tpool", "LVM-abc-tpool", 0);
+    machine.slave(&pool, "pci/virtio1/block/vdb");
+    let thin = dm(&machine, 3, "vg-thin", "LVM-def", 64 << 20);
+    machine.slave(&thin, &pool);
+    let found = stack(&machine, "/");
+    assert_eq!(found.stops_at.as_deref(), Some("dm-2"));
+    assert!(found.layers[1].why.contains("no_discard_passdown"));
+}
+
+#[test]
+fn the_drives_below_bcache_are_drives() {
+    let machine = Machine::new("1 0 252:0 / / rw - xfs /dev/bcache0 rw,discard\n");
+    machine.device("virtual/block/bcache0", "252:0", Some(GIB));
+    for (place, number) in [
+        ("pci/nvme/nvme0/nvme0n1", "259:0"),
+        ("pci/ata1/host0/block/sda", "8:0"),
+    ] {
+        machine.device(place, number, Some(GIB));
+        machine.slave("virtual/block/bcache0", place);
+        machine.write(&format!("sys/devices/{place}/bcache/x"), "");
+    }
+    machine.link(
+        "sys/devices/virtual/block/bcache0/bcache",
+        "sys/devices/pci/ata1/host0/block/sda/bcache",
+    );
+    let kinds: Vec<LayerKind> = stack(&machine, "/")
+        .layers
+        .into_iter()
+        .map(|one| one.kind)
+        .collect();
+    assert_eq!(
+        kinds,
+        [LayerKind::Bcache, LayerKind::Drive, LayerKind::Drive]
+    );
+}
+
+#[test]
 fn an_array_splits_and_one_with_parity_says_its_parameter() {
     let machine = Machine::new("1 0 9:0 / / rw - xfs /dev/md0 rw,discard\n");
     for index in 0..3 {

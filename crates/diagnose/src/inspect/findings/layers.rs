@@ -91,8 +91,10 @@ fn parity(stack: &Stack, layer: &Layer) -> Option<Finding> {
 
 fn thin_pool(stack: &Stack, layer: &Layer) -> Option<Finding> {
     let pool = layer.kind == LayerKind::ThinPool;
-    let stops = pool && layer.takes() && layer.effect == Effect::Stops;
-    (stops && below_takes(stack, layer)).then(|| {
+    // A pool that ignores discards frees nothing, either: then its volumes take none.
+    let frees = |one: &Layer| one.takes() && one.below.contains(&layer.name);
+    let stops = layer.effect == Effect::Stops && stack.layers.iter().any(frees);
+    (pool && stops && below_takes(stack, layer)).then(|| {
         let label = layer.label.as_deref().unwrap_or(&layer.name);
         Finding::new(
             "thin-no-passdown",
