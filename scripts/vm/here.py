@@ -10,3 +10,7 @@ CACHE = TARGET / "vm"
 
 class Trouble(Exception):
     """The machine cannot be made or does not answer; its text says why and what to do."""
+
+
+class Gone(Trouble):
+    """The guest does not answer any more, so that no other case can run."""

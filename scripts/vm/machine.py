@@ -1,6 +1,7 @@
 """A virtual machine that runs the host's commands."""
 
 import base64
+import contextlib
 import dataclasses
 import json
 import os
@@ -10,9 +11,10 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
-from here import Trouble
+from here import Gone, Trouble
 
 # In memory: the tests punch holes, and no disk of the host should have to trim them.
 IMAGES = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -110,7 +112,7 @@ class Machine:
         self._port.settimeout(seconds)
         try:
             line = self._answers.readline()
-        except TimeoutError:
+        except OSError:
             raise self._trouble(f"no answer within {seconds} s") from None
         if not line.endswith(b"\n"):
             raise self._trouble("the guest is gone")
@@ -122,7 +124,7 @@ class Machine:
             file = self.folder / name
             if file.exists():
                 said += f"\n--- {name}:\n" + file.read_text(errors="replace")[-3000:]
-        return Trouble(what + said)
+        return Gone(what + said)
 
     def run(self, script, seconds=120):
         """Runs a bash script in the guest, whatever comes of it."""
@@ -146,3 +148,20 @@ class Machine:
     def used(self, *names):
         """Bytes that the host's images occupy: all that discards have not punched out."""
         return sum(os.stat(self.images[name]).st_blocks * 512 for name in names)
+
+    @contextlib.contextmanager
+    def peak(self, *names):
+        """Watches the images while its body runs; yields a list that then holds the most they occupied."""
+        most, ended = [self.used(*names)], threading.Event()
+
+        def watch():
+            while not ended.wait(0.01):
+                most[0] = max(most[0], self.used(*names))
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield most
+        finally:
+            ended.set()
+            thread.join()

@@ -61,18 +61,21 @@ def bcache(guest, backing, cache):
 
 
 @contextlib.contextmanager
-def mounted(guest, device, kind="ext4", options="discard"):
-    """A new file system, mounted on /mnt. mkfs discards nothing, so that only the test does."""
+def mounted(guest, device, kind="ext4", options="discard", size=""):
+    """A new file system, mounted on /mnt. mkfs discards nothing, so that only the test does.
+    `size`: of an ext4 or XFS that doesn't take the whole device, e.g. `320m`."""
     make = {
         "ext4": "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 -J size=16",
         "xfs": "mkfs.xfs -q -f -K",
         "btrfs": "mkfs.btrfs -q -f -K",
         "f2fs": "mkfs.f2fs -q -f -t 0",
-        "exfat": "mkfs.exfat -q",
+        "exfat": "mkfs.exfat",
     }[kind]
     if kind == "ext4":
         options += ",noinit_itable"
-    guest.sh(f"{make} {device} >/dev/null; mount -t {kind} -o {options} {device} /mnt; sync")
+    elif size:
+        size = f"-d size={size}"
+    guest.sh(f"{make} {device} {size} >/dev/null; mount -t {kind} -o {options} {device} /mnt; sync")
     with _torn_down(guest, f"umount /mnt; wipefs -aq {device}"):
         yield "/mnt"
 
@@ -88,3 +91,9 @@ def _torn_down(guest, script):
     done = guest.run("set -e\n" + script)
     if done.code:
         raise Trouble(f"cannot take down: {script}\n{done.out}{done.err}")
+
+
+@contextlib.contextmanager
+def nothing(device):
+    """A drive as it is."""
+    yield device

@@ -87,6 +87,25 @@ impl Counters {
         })
     }
 
+    /// The sum of two devices' counters.
+    fn plus(&self, other: &Counters) -> Counters {
+        Counters {
+            reads: self.reads.saturating_add(other.reads),
+            read_sectors: self.read_sectors.saturating_add(other.read_sectors),
+            read_ms: self.read_ms.saturating_add(other.read_ms),
+            writes: self.writes.saturating_add(other.writes),
+            write_sectors: self.write_sectors.saturating_add(other.write_sectors),
+            write_ms: self.write_ms.saturating_add(other.write_ms),
+            in_flight: self.in_flight.saturating_add(other.in_flight),
+            busy_ms: self.busy_ms.saturating_add(other.busy_ms),
+            discards: self.discards.saturating_add(other.discards),
+            discard_sectors: self.discard_sectors.saturating_add(other.discard_sectors),
+            discard_ms: self.discard_ms.saturating_add(other.discard_ms),
+            flushes: self.flushes.saturating_add(other.flushes),
+            flush_ms: self.flush_ms.saturating_add(other.flush_ms),
+        }
+    }
+
     /// Flushes since `earlier`, and the sum of their waits in milliseconds. Of a
     /// partition always 0: the kernel counts them for its drive alone.
     pub fn flushes_since(&self, earlier: &Counters) -> (u64, u64) {
@@ -139,24 +158,29 @@ pub enum StatsError {
     Form { device: String },
 }
 
-/// A block device's counters, held open.
+/// A block device's counters, held open. Those of an NVMe drive that counts at its paths are the
+/// sums over them ([`paths`]).
 #[derive(Debug)]
 pub struct DeviceStats {
     device: String,
-    file: File,
+    files: Vec<File>,
 }
 
 impl DeviceStats {
     /// Opens the counters of a device by its kernel name, e.g. `nvme0n1p2`.
     pub fn open(sys: &SysRoot, device: &str) -> Result<DeviceStats, StatsError> {
-        let file =
-            File::open(sys.class(device).join("stat")).map_err(|source| StatsError::Open {
-                device: device.to_owned(),
-                source,
-            })?;
+        let counting = counting(sys, device);
+        let files = counting
+            .iter()
+            .map(|name| File::open(sys.class(name).join("stat")));
+        let files = files.collect::<io::Result<Vec<File>>>();
+        let files = files.map_err(|source| StatsError::Open {
+            device: device.to_owned(),
+            source,
+        })?;
         Ok(DeviceStats {
             device: device.to_owned(),
-            file,
+            files,
         })
     }
 
@@ -165,26 +189,85 @@ impl DeviceStats {
         &self.device
     }
 
-    /// Reads the counters. Makes one system call and allocates nothing unless it fails.
+    /// Reads the counters. Makes one system call for each path, and allocates nothing unless it
+    /// fails.
     pub fn read(&self) -> Result<Counters, StatsError> {
-        let mut text = [0u8; 512]; // 17 figures of at most 20 digits
-        let read = self.file.read_at(&mut text, 0);
-        let length = read.map_err(|source| StatsError::Read {
-            device: self.device.clone(),
-            source,
-        })?;
-        Counters::parse(&text[..length]).ok_or_else(|| StatsError::Form {
-            device: self.device.clone(),
-        })
+        let mut sum = Counters::default();
+        for file in &self.files {
+            let mut text = [0u8; 512]; // 17 figures of at most 20 digits
+            let length = file
+                .read_at(&mut text, 0)
+                .map_err(|source| StatsError::Read {
+                    device: self.device.clone(),
+                    source,
+                })?;
+            let one = Counters::parse(&text[..length]).ok_or_else(|| StatsError::Form {
+                device: self.device.clone(),
+            })?;
+            sum = sum.plus(&one);
+        }
+        Ok(sum)
     }
+}
+
+/// The devices whose counters are a device's: itself, or its paths where its own stand still.
+fn counting(sys: &SysRoot, device: &str) -> Vec<String> {
+    let is_off = |name: &str| {
+        let text = std::fs::read_to_string(sys.class(name).join("queue/iostats"));
+        text.is_ok_and(|text| text.trim() == "0")
+    };
+    if is_off(device) {
+        let paths: Vec<String> = paths(sys, device)
+            .into_iter()
+            .filter(|path| !is_off(path))
+            .collect();
+        if !paths.is_empty() {
+            return paths;
+        }
+    }
+    vec![device.to_owned()]
+}
+
+/// Whether a whole device is an NVMe drive whose discards its paths count, and not itself: before
+/// Linux 6.3 (`nvme_mpath_start_request`), and where `queue/iostats` is 0.
+pub fn counts_at_paths(sys: &SysRoot, device: &str) -> bool {
+    counting(sys, device).iter().all(|name| name != device)
+}
+
+/// The paths to an NVMe drive with several: hidden devices such as `nvme0c1n1` of `nvme0n1`
+/// (drivers/nvme/host/multipath.c). Empty for any other device.
+pub fn paths(sys: &SysRoot, drive: &str) -> Vec<String> {
+    let split = |name: &str| -> Option<(u32, Option<u32>, u32)> {
+        let (before, space) = name.strip_prefix("nvme")?.rsplit_once('n')?;
+        let (subsystem, controller) = match before.split_once('c') {
+            Some((subsystem, controller)) => (subsystem, Some(controller.parse().ok()?)),
+            None => (before, None),
+        };
+        Some((subsystem.parse().ok()?, controller, space.parse().ok()?))
+    };
+    let Some((subsystem, None, space)) = split(drive) else {
+        return Vec::new();
+    };
+    let all = std::fs::read_dir(sys.path("/sys/class/block"));
+    let names = all.into_iter().flatten().flatten();
+    let mut paths: Vec<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| {
+            matches!(split(name), Some((own, Some(_), number)) if own == subsystem && number == space)
+        })
+        .collect();
+    paths.sort();
+    paths
 }
 
 /// Writes and discards that a device has under way: the second figure of `inflight` (Linux,
 /// Documentation/ABI/stable/sysfs-block). `None` where the kernel doesn't give it.
 pub fn writes_in_flight(sys: &SysRoot, device: &str) -> Option<u64> {
-    let class = sys.path("/sys/class/block").join(device.replace('/', "!"));
-    let text = std::fs::read_to_string(class.join("inflight")).ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
+    let one = |name: &String| -> Option<u64> {
+        let text = std::fs::read_to_string(sys.class(name).join("inflight")).ok()?;
+        text.split_whitespace().nth(1)?.parse().ok()
+    };
+    counting(sys, device).iter().map(one).sum()
 }
 
 /// The namespaces of an NVMe drive, as block devices; none of any other. They are directories
@@ -194,7 +277,7 @@ pub fn namespaces(sys: &SysRoot, drive: &str) -> Vec<String> {
         let rest = name
             .strip_prefix("nvme")
             .and_then(|rest| rest.split_once('n'));
-        // `nvme0c1n1` is one of the paths, which counts nothing.
+        // `nvme0c1n1` is one of the paths.
         rest.is_some_and(|(drive, number)| {
             let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
             digits(drive) && digits(number)
@@ -281,6 +364,35 @@ mod tests {
         assert_eq!(difference(5, u64::from(u32::MAX) - 4), 10);
         assert_eq!(difference(99, 100), 0);
         assert_eq!(difference(1, u64::MAX), 0);
+    }
+
+    #[test]
+    fn a_drive_that_counts_nothing_has_the_counts_of_its_paths() {
+        let root = tempfile::tempdir().unwrap();
+        let device = |name: &str, iostats: &str, discards: u64| {
+            let class = root.path().join("sys/class/block").join(name);
+            std::fs::create_dir_all(class.join("queue")).unwrap();
+            std::fs::write(class.join("queue/iostats"), iostats).unwrap();
+            let text = format!("1 0 8 2 1 0 8 2 3 10 11 {discards} 0 2048 5");
+            std::fs::write(class.join("stat"), text).unwrap();
+            std::fs::write(class.join("inflight"), "0 3\n").unwrap();
+        };
+        device("nvme0n1", "0\n", 0);
+        device("nvme0n2", "0\n", 0);
+        for (path, discards) in [("nvme0c0n1", 5), ("nvme0c1n1", 7), ("nvme1c0n1", 100)] {
+            device(path, "1\n", discards);
+        }
+        let sys = SysRoot::at(root.path());
+        assert_eq!(paths(&sys, "nvme0n1"), ["nvme0c0n1", "nvme0c1n1"]);
+        assert!(paths(&sys, "nvme0c0n1").is_empty() && paths(&sys, "sda").is_empty());
+        let read = |name: &str| DeviceStats::open(&sys, name).unwrap().read().unwrap();
+        assert_eq!(read("nvme0n1").discards, 12);
+        assert_eq!(writes_in_flight(&sys, "nvme0n1"), Some(6));
+        assert!(counts_at_paths(&sys, "nvme0n1") && !counts_at_paths(&sys, "nvme0n2"));
+        // From Linux 6.3 on it counts itself, and its paths the same once more.
+        device("nvme0n1", "1\n", 12);
+        assert_eq!(read("nvme0n1").discards, 12);
+        assert!(!counts_at_paths(&sys, "nvme0n1"));
     }
 
     #[test]

@@ -81,8 +81,14 @@ pub fn mean_copies(devices: &[DeviceInfo]) -> f64 {
     if usable > 0.0 { raw / usable } else { 1.0 }
 }
 
-/// Whether a device keeps the counters that its `stat` shows (`queue/iostats`).
+/// Whether a device keeps the counters that its `stat` shows (`queue/iostats`), or its paths do.
 pub fn counts(sys: &SysRoot, device: &str) -> bool {
+    if linux::stats::counts_at_paths(
+        sys,
+        &whole(sys, device).unwrap_or_else(|| device.to_owned()),
+    ) {
+        return true;
+    }
     let own = class(sys, device);
     // A partition has its drive's queue.
     ["queue/iostats", "../queue/iostats"]
