@@ -17,6 +17,7 @@
 pub mod card;
 pub mod drive;
 pub mod fit;
+pub mod flash;
 pub mod profiles;
 mod rng;
 mod time;

@@ -11,6 +11,7 @@ pub const TEXTS: &[&str] = &[
     include_str!("../../../profiles/samsung-980-pro-1tb.toml"),
     include_str!("../../../profiles/ocz-vertex-2.toml"),
     include_str!("../../../profiles/ocz-agility-2.toml"),
+    include_str!("../../../profiles/intel-x25-e.toml"),
     include_str!("../../../profiles/emc-xtremio-10tb.toml"),
     include_str!("../../../profiles/fusionio.toml"),
     include_str!("../../../profiles/ideal.toml"),

@@ -8,6 +8,13 @@ use crate::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub(super) u64);
 
+impl Id {
+    /// The number: 0 for a drive's first command, and one more for each that it takes.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// A command for a drive. Ranges are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {

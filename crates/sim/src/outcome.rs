@@ -1,0 +1,168 @@
+//! What came of a run: its record, its verdict, and a row of figures.
+
+use judge::{JudgeOptions, Verdict};
+use record::{PhaseName, RunRecord};
+use serde::Serialize;
+use ssd::flash::Flash;
+
+use crate::engine::Tally;
+use crate::recorder::FreeSpace;
+use crate::setup::Setup;
+
+/// A run's results.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The record, as of a real run.
+    pub record: RunRecord,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Its figures.
+    pub figures: Figures,
+    /// The free space over time, row by row.
+    pub free: Vec<FreeSpace>,
+    /// Events of the simulation: I/Os completed, and acts of the host.
+    pub events: u64,
+}
+
+/// A run in figures. What can't be told is `None`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figures {
+    /// The policy's name.
+    pub policy: String,
+    /// The verdict in a word.
+    pub verdict: &'static str,
+    /// From the first removal to the last call's return, in seconds.
+    pub deletion_s: Option<f64>,
+    /// From the first removal to the last discard, in seconds.
+    pub drained_s: Option<f64>,
+    /// Bytes removed.
+    pub removed_bytes: u64,
+    /// Bytes removed for each second until the last discard (without discards: until the last call
+    /// returned).
+    pub freed_bytes_per_s: Option<f64>,
+    /// Foreground time lost to the discards, in seconds: of the actor that lost most.
+    pub lost_s: Option<f64>,
+    /// Its 99th percentile while data was deleted, in milliseconds.
+    pub p99_ms: Option<f64>,
+    /// Its 99.9th percentile, in milliseconds.
+    pub p999_ms: Option<f64>,
+    /// Its longest latency, in milliseconds.
+    pub max_ms: Option<f64>,
+    /// Discard commands.
+    pub commands: u64,
+    /// Their ranges.
+    pub ranges: u64,
+    /// Bytes discarded.
+    pub discarded_bytes: u64,
+    /// Bytes whose discard an allocation made unnecessary.
+    pub cancelled_bytes: u64,
+    /// Share of the bytes removed that the drive never heard of and that were not used again.
+    pub untold_bytes: u64,
+    /// Most bytes that were free and could not be allocated.
+    pub held_max_bytes: u64,
+    /// Allocations that waited for a discard.
+    pub allocations_held: u64,
+    /// The time that they waited, in seconds.
+    pub allocations_waited_s: f64,
+    /// Pages written to the flash for each one of the host; only with `flash`.
+    pub write_amplification: Option<f64>,
+    /// Erasures of the most worn block; only with `flash`.
+    pub most_erasures: Option<u32>,
+    /// Mean erasures of a block; only with `flash`.
+    pub mean_erasures: Option<f64>,
+    /// Whether the volume ran full.
+    pub is_full: bool,
+    /// Whether discards were outstanding at `limit`.
+    pub gave_up: bool,
+}
+
+impl Outcome {
+    pub(crate) fn new(
+        setup: &Setup,
+        (record, free): (RunRecord, Vec<FreeSpace>),
+        tally: &Tally,
+        flash: Option<&Flash>,
+        events: u64,
+    ) -> Outcome {
+        let verdict = judge::judge(&record, &JudgeOptions::default());
+        let figures = figures(setup, &record, &verdict, tally, flash);
+        Outcome {
+            record,
+            verdict,
+            figures,
+            free,
+            events,
+        }
+    }
+}
+
+fn figures(
+    setup: &Setup,
+    record: &RunRecord,
+    verdict: &Verdict,
+    tally: &Tally,
+    flash: Option<&Flash>,
+) -> Figures {
+    let began = tally.first_removal;
+    let since = |end: Option<ssd::Time>| Some((end? - began?).as_secs_f64());
+    let deletion_s = since(tally.last_call);
+    let last = tally.last_discard.filter(|_| tally.commands > 0);
+    let drained_s = since(last).filter(|_| !setup.workload.is_continuous());
+    let took = drained_s.unwrap_or(0.0).max(deletion_s.unwrap_or(0.0));
+    let lost = |f: &judge::verdict::Foreground| f.lost_s.or(f.stall.map(|s| s.lost_s));
+    let worst = verdict
+        .foreground
+        .iter()
+        .filter(|f| f.actor != "canary")
+        .max_by(|a, b| {
+            let of = |f| lost(f).unwrap_or(-1.0);
+            of(a).total_cmp(&of(b))
+        });
+    let name = worst.map(|f| f.actor.as_str());
+    let waits = record
+        .histograms
+        .iter()
+        .find(|h| {
+            let actor = record.head.actors.get(h.actor);
+            h.phase == PhaseName::Delete && actor.map(|a| a.name.as_str()) == name
+        })
+        .map(|h| &h.histogram);
+    let ms = |nanos: u64| nanos as f64 / 1e6;
+    let quantile = |q| waits.map(|h| ms(h.value_at_quantile(q)));
+    let known = tally.discarded_bytes + tally.cancelled;
+    Figures {
+        policy: setup.policy_name.clone(),
+        verdict: word(verdict),
+        deletion_s,
+        drained_s,
+        removed_bytes: tally.removed_bytes,
+        freed_bytes_per_s: (took > 0.0).then(|| tally.removed_bytes as f64 / took),
+        lost_s: worst.and_then(lost),
+        p99_ms: quantile(0.99),
+        p999_ms: quantile(0.999),
+        max_ms: waits.map(|h| ms(h.max())),
+        commands: tally.commands,
+        ranges: tally.ranges,
+        discarded_bytes: tally.discarded_bytes,
+        cancelled_bytes: tally.cancelled,
+        untold_bytes: tally.removed_bytes.saturating_sub(known),
+        held_max_bytes: tally.held_max,
+        allocations_held: tally.waits,
+        allocations_waited_s: tally.waited.as_secs_f64(),
+        write_amplification: flash.and_then(|f| f.stats().write_amplification()),
+        most_erasures: flash.map(|f| f.wear().most),
+        mean_erasures: flash.map(|f| f.wear().mean),
+        is_full: tally.is_full,
+        gave_up: tally.gave_up,
+    }
+}
+
+fn word(verdict: &Verdict) -> &'static str {
+    use judge::verdict::Finding;
+    match verdict.verdict {
+        Finding::Stall => "stall",
+        Finding::Slowdown => "slowdown",
+        Finding::None => "none",
+        Finding::Inconclusive => "inconclusive",
+    }
+}

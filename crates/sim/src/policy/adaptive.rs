@@ -1,0 +1,186 @@
+//! `trimbench rm`'s way: ext4's discards, but files are freed piece by piece as `pace` allows.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use pace::{Goal, Why, Work};
+
+use super::ext4::Ext4Online;
+use super::paced::{CANARY, Paced};
+use super::{Desk, Nature, Order, Policy};
+
+/// Frees removed files in pieces, each with a commit of its own, and asks `pace` between them.
+#[derive(Debug)]
+pub(super) struct Adaptive {
+    goal: Goal,
+    unit: u64,
+    fs: Ext4Online,
+    paced: Option<Paced>,
+    /// Still to be freed; from the end.
+    victims: Vec<Range<u64>>,
+    left: u64,
+    /// Removed while it works: the next work.
+    later: Vec<Range<u64>>,
+    /// Whether it waits for a commit.
+    is_committing: bool,
+    is_awake: bool,
+}
+
+impl Adaptive {
+    pub(super) fn new(goal: Goal, unit: u64) -> Adaptive {
+        Adaptive {
+            goal,
+            unit,
+            fs: Ext4Online::new(unit),
+            paced: None,
+            victims: Vec::new(),
+            left: 0,
+            later: Vec::new(),
+            is_committing: false,
+            is_awake: false,
+        }
+    }
+
+    fn begin(&mut self, ranges: Vec<Range<u64>>, desk: &mut Desk<'_>) {
+        let bytes: u64 = ranges.iter().map(|r| r.end - r.start).sum();
+        let work = Work {
+            unit: self.unit.min(desk.limits.max_bytes),
+            ..Work::new(bytes, ranges.len() as u64)
+        };
+        self.victims = ranges;
+        self.left = bytes;
+        self.paced = Paced::new(self.goal, &work);
+        self.ask(desk);
+    }
+
+    /// Up to the last boundary of an extent within, or that much of one: a cut extent costs one
+    /// more discard.
+    fn take(&mut self, allow: u64) -> Vec<Range<u64>> {
+        let mut taken: Vec<Range<u64>> = Vec::new();
+        let mut bytes = 0;
+        while let Some(last) = self.victims.last_mut() {
+            let length = last.end - last.start;
+            if length <= allow - bytes {
+                taken.extend(self.victims.pop());
+                bytes += length;
+            } else if bytes == 0 {
+                // Whole blocks, and at least one.
+                let part = (allow / 4096).max(1) * 4096;
+                taken.push(last.end - part..last.end);
+                last.end -= part;
+                bytes = part;
+            } else {
+                break;
+            }
+            if bytes >= allow {
+                break;
+            }
+        }
+        self.left -= bytes;
+        if let Some(paced) = &mut self.paced {
+            paced.freed += bytes;
+        }
+        taken
+    }
+
+    fn ask(&mut self, desk: &mut Desk<'_>) {
+        let Some(paced) = &mut self.paced else {
+            return;
+        };
+        if self.is_committing {
+            return;
+        }
+        let advice = paced.ask(desk, self.left);
+        match advice.why {
+            Why::Done | Why::Refused => self.done(desk),
+            _ if advice.commit => self.commit(desk),
+            _ if advice.allow > 0 && self.left > 0 => {
+                let piece = self.take(advice.allow);
+                desk.order(Order::Free(piece));
+                self.commit(desk);
+            }
+            _ => {
+                let pause = advice.ask_again.max(Duration::from_micros(100));
+                if !std::mem::replace(&mut self.is_awake, true) {
+                    desk.order(Order::WakeAt(desk.now + pause));
+                }
+            }
+        }
+    }
+
+    fn commit(&mut self, desk: &mut Desk<'_>) {
+        self.is_committing = true;
+        desk.order(Order::Commit);
+    }
+
+    fn done(&mut self, desk: &mut Desk<'_>) {
+        self.paced = None;
+        if self.left > 0 {
+            let rest = std::mem::take(&mut self.victims);
+            self.left = 0;
+            desk.order(Order::Free(rest));
+        }
+        if !self.later.is_empty() {
+            let later = std::mem::take(&mut self.later);
+            self.begin(later, desk);
+        }
+    }
+}
+
+impl Policy for Adaptive {
+    fn nature(&self) -> Nature {
+        Nature {
+            canary: Some(CANARY),
+            deleter_waits: true,
+            ..self.fs.nature()
+        }
+    }
+
+    fn remove(&mut self, ranges: Vec<Range<u64>>, desk: &mut Desk<'_>) {
+        match self.paced {
+            Some(_) => self.later.extend(ranges),
+            None => self.begin(ranges, desk),
+        }
+    }
+
+    fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
+        self.fs.freed(ranges, desk);
+    }
+
+    fn committed(&mut self, desk: &mut Desk<'_>) {
+        self.is_committing = false;
+        self.look(desk);
+        self.ask(desk);
+    }
+
+    fn allocated(&mut self, range: &Range<u64>) {
+        self.fs.allocated(range);
+    }
+
+    fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
+        self.fs.discarded(tag, desk);
+        self.look(desk);
+    }
+
+    fn woken(&mut self, desk: &mut Desk<'_>) {
+        self.is_awake = false;
+        self.look(desk);
+        self.ask(desk);
+    }
+
+    fn is_settled(&self) -> bool {
+        self.paced.is_none() && self.fs.is_settled()
+    }
+
+    fn cancelled_bytes(&self) -> u64 {
+        self.fs.cancelled_bytes()
+    }
+}
+
+impl Adaptive {
+    fn look(&mut self, desk: &Desk<'_>) {
+        if let Some(paced) = &mut self.paced {
+            paced.look(desk);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! btrfs mounted with `discard=sync` or `discard=async`.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Duration;
+
+use ssd::Time;
+
+use super::outbox::{Outbox, Shape};
+use super::{Desk, Nature, Order, Policy};
+
+/// Inside the transaction's commit, pieces of at most 1 GiB, one after the other; whoever syncs
+/// waits for the commit.
+#[derive(Debug, Default)]
+pub(super) struct BtrfsSync {
+    outbox: Option<Outbox>,
+}
+
+/// The largest piece of `discard=sync`.
+const SYNC_PIECE: u64 = 1 << 30;
+
+impl Policy for BtrfsSync {
+    fn nature(&self) -> Nature {
+        Nature {
+            commits: true,
+            deleter_waits: false,
+            commit_waits: true,
+            canary: None,
+        }
+    }
+
+    fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
+        let piece = SYNC_PIECE.min(desk.limits.max_bytes);
+        let outbox = self
+            .outbox
+            .get_or_insert_with(|| Outbox::new(Shape::single(1, piece)));
+        outbox.add(ranges);
+        outbox.pump(desk);
+    }
+
+    fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.completed(tag);
+            outbox.pump(desk);
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.outbox.as_ref().is_none_or(Outbox::is_idle)
+    }
+}
+
+/// What is freed waits for reuse, then goes in small pieces at a limited rate
+/// (`/sys/fs/btrfs/UUID/discard/`).
+#[derive(Debug)]
+pub(super) struct BtrfsAsync {
+    delay: Duration,
+    /// Pieces a second; not limited at 0.
+    iops: u64,
+    /// KiB a second; not limited at 0.
+    kbps: u64,
+    piece: u64,
+    outbox: Option<Outbox>,
+    /// Freed, and when its wait is over.
+    waiting: VecDeque<(Time, Vec<Range<u64>>)>,
+    is_awake: bool,
+    cancelled: u64,
+}
+
+impl BtrfsAsync {
+    pub(super) fn new(delay: Duration, iops: u64, kbps: u64, piece: u64) -> BtrfsAsync {
+        BtrfsAsync {
+            delay,
+            iops,
+            kbps,
+            piece,
+            outbox: None,
+            waiting: VecDeque::new(),
+            is_awake: false,
+            cancelled: 0,
+        }
+    }
+
+    fn wake_at(&mut self, at: Time, desk: &mut Desk<'_>) {
+        if !std::mem::replace(&mut self.is_awake, true) {
+            desk.order(Order::WakeAt(at));
+        }
+    }
+
+    /// The pause after a piece of so many bytes (`btrfs_discard_calc_delay`).
+    fn pause(&self, bytes: u64) -> Duration {
+        let by = |per_s: u64, amount: f64| match per_s {
+            0 => 0.0,
+            _ => amount / per_s as f64,
+        };
+        let iops = by(self.iops, 1.0);
+        let kbps = by(self.kbps.saturating_mul(1024), bytes as f64);
+        Duration::from_secs_f64(iops.max(kbps).clamp(0.001, 10.0))
+    }
+}
+
+impl Policy for BtrfsAsync {
+    fn nature(&self) -> Nature {
+        Nature {
+            commits: true,
+            ..Nature::default()
+        }
+    }
+
+    fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
+        desk.release(ranges);
+        let due = desk.now + self.delay;
+        self.waiting.push_back((due, ranges.to_vec()));
+        self.wake_at(due, desk);
+    }
+
+    fn allocated(&mut self, range: &Range<u64>) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.cancel(range);
+        }
+        for (_, ranges) in &mut self.waiting {
+            self.cancelled += take_out(ranges, range);
+        }
+    }
+
+    fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
+        let _ = desk;
+        if let Some(outbox) = &mut self.outbox {
+            outbox.completed(tag);
+        }
+    }
+
+    fn woken(&mut self, desk: &mut Desk<'_>) {
+        self.is_awake = false;
+        let piece = self.piece.min(desk.limits.max_bytes);
+        let mut outbox = self
+            .outbox
+            .take()
+            .unwrap_or_else(|| Outbox::new(Shape::single(1, piece)));
+        while let Some((due, _)) = self.waiting.front()
+            && *due <= desk.now
+            && let Some((_, ranges)) = self.waiting.pop_front()
+        {
+            outbox.add(&ranges);
+        }
+        let sent = outbox.send(desk);
+        let next = match (outbox.is_idle(), self.waiting.front()) {
+            (true, None) => None,
+            (true, Some((due, _))) => Some(*due),
+            // One that has not completed holds the next one up.
+            (false, _) => Some(desk.now + self.pause(sent.unwrap_or(0))),
+        };
+        self.outbox = Some(outbox);
+        if let Some(at) = next {
+            self.wake_at(at, desk);
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.waiting.is_empty() && self.outbox.as_ref().is_none_or(Outbox::is_idle)
+    }
+
+    fn cancelled_bytes(&self) -> u64 {
+        self.cancelled + self.outbox.as_ref().map_or(0, Outbox::cancelled_bytes)
+    }
+}
+
+/// Takes a range out of some others; returns how many bytes were there.
+fn take_out(ranges: &mut Vec<Range<u64>>, out: &Range<u64>) -> u64 {
+    let mut taken = 0;
+    let mut behind = Vec::new();
+    ranges.retain_mut(|range| {
+        let (start, end) = (range.start.max(out.start), range.end.min(out.end));
+        if start >= end {
+            return true;
+        }
+        taken += end - start;
+        if end < range.end {
+            behind.push(end..range.end);
+        }
+        range.end = start;
+        !range.is_empty()
+    });
+    ranges.append(&mut behind);
+    taken
+}

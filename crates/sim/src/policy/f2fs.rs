@@ -1,0 +1,113 @@
+//! f2fs mounted with `discard`.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use extents::{Order as By, Short};
+use ssd::Time;
+
+use super::outbox::{Outbox, Shape};
+use super::{Desk, Nature, Order, Policy};
+
+/// Requests in a round.
+const ROUND: usize = 8;
+/// Pauses after a round: when something was sent, when others use the drive, and when there was
+/// nothing to send.
+const SHORT_PAUSE: Duration = Duration::from_millis(50);
+const BUSY_PAUSE: Duration = Duration::from_millis(500);
+const LONG_PAUSE: Duration = Duration::from_secs(60);
+/// The drive counts as idle after so long without other I/O.
+const IDLE: Duration = Duration::from_secs(5);
+/// Above this share of the volume in use nothing waits for an idle drive.
+const URGENT: f64 = 0.80;
+
+/// A thread sends rounds of eight discards while nobody else uses the drive, or when the volume is
+/// more than 80 % full (`issue_discard_thread`).
+#[derive(Debug)]
+pub(super) struct F2fs {
+    at_least: u64,
+    outbox: Option<Outbox>,
+    is_awake: bool,
+}
+
+impl F2fs {
+    pub(super) fn new(at_least: u64) -> F2fs {
+        F2fs {
+            at_least,
+            outbox: None,
+            is_awake: false,
+        }
+    }
+
+    fn sleep(&mut self, pause: Duration, desk: &mut Desk<'_>) {
+        if !std::mem::replace(&mut self.is_awake, true) {
+            desk.order(Order::WakeAt(desk.now + pause));
+        }
+    }
+}
+
+impl Policy for F2fs {
+    fn nature(&self) -> Nature {
+        Nature {
+            commits: true,
+            ..Nature::default()
+        }
+    }
+
+    fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
+        desk.release(ranges);
+        let shape = Shape {
+            depth: ROUND,
+            ranges: 1,
+            piece: desk.limits.max_bytes,
+            at_least: self.at_least,
+            order: By::Longest,
+            short: Short::Wait,
+        };
+        let outbox = self.outbox.get_or_insert_with(|| Outbox::new(shape));
+        outbox.add(ranges);
+        self.sleep(SHORT_PAUSE, desk);
+    }
+
+    fn allocated(&mut self, range: &Range<u64>) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.cancel(range);
+        }
+    }
+
+    fn discarded(&mut self, tag: u64, _: &mut Desk<'_>) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.completed(tag);
+        }
+    }
+
+    fn woken(&mut self, desk: &mut Desk<'_>) {
+        self.is_awake = false;
+        let used = 1.0 - desk.volume.free_bytes() as f64 / desk.volume.bytes().max(1) as f64;
+        let last = desk.seen.last_foreground;
+        let is_idle = last == Time::ZERO || desk.now.since(last) >= IDLE;
+        let Some(outbox) = &mut self.outbox else {
+            return;
+        };
+        let pause = if is_idle || used > URGENT {
+            let sent = (0..ROUND).map_while(|_| outbox.send(desk)).count();
+            match sent {
+                0 => LONG_PAUSE,
+                _ => SHORT_PAUSE,
+            }
+        } else {
+            BUSY_PAUSE
+        };
+        if !outbox.is_settled() {
+            self.sleep(pause.min(BUSY_PAUSE.max(pause)), desk);
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.outbox.as_ref().is_none_or(Outbox::is_settled)
+    }
+
+    fn cancelled_bytes(&self) -> u64 {
+        self.outbox.as_ref().map_or(0, Outbox::cancelled_bytes)
+    }
+}

@@ -1,0 +1,74 @@
+//! Asks `pace` what may be freed now, as `reclaim` does.
+
+use std::time::Duration;
+
+use pace::{Advice, Discards, Feedback, Flushes, Goal, Io, Others, Pacer, Space, Work};
+
+use super::Desk;
+
+/// A pacer and what it is told.
+#[derive(Debug)]
+pub(super) struct Paced {
+    pacer: Pacer,
+    /// Bytes freed (or discarded) so far, by its advice.
+    pub(super) freed: u64,
+    canary: Vec<pace::Canary>,
+}
+
+/// The period of the canary's reads, as `reclaim`'s.
+pub(super) const CANARY: Duration = Duration::from_millis(2);
+
+impl Paced {
+    /// A pacer for work that can't be refused any more; `None` if the goal is none.
+    pub(super) fn new(goal: Goal, work: &Work) -> Option<Paced> {
+        let mut pacer = Pacer::new(pace::Policy::Adaptive(goal), work, None).ok()?;
+        pacer.commit_to_goal();
+        Some(Paced {
+            pacer,
+            freed: 0,
+            canary: Vec::new(),
+        })
+    }
+
+    /// Keeps what the canary read, for the next question.
+    pub(super) fn look(&mut self, desk: &Desk<'_>) {
+        self.canary.extend_from_slice(desk.seen.canary);
+    }
+
+    /// What may be done now; `left` bytes are still to be freed.
+    pub(super) fn ask(&mut self, desk: &Desk<'_>, left: u64) -> Advice {
+        let seen = &desk.seen;
+        // The kernel's statistics are in milliseconds.
+        let in_ms = |busy: Duration| Duration::from_millis(busy.as_millis() as u64);
+        let advice = self.pacer.advise(&Feedback {
+            now: desk.now,
+            freed: self.freed,
+            left: Some(left),
+            commits: seen.commits,
+            discards: Discards {
+                commands: seen.discards.ops,
+                bytes: seen.discards.bytes,
+                busy: Some(in_ms(seen.discards.busy)),
+            },
+            flushes: Flushes {
+                commands: seen.flushes.ops,
+                busy: in_ms(seen.flushes.busy),
+            },
+            canary: &self.canary,
+            others: Some(Others {
+                reads: Io {
+                    ops: seen.reads.ops,
+                    wait: seen.reads.busy,
+                },
+                writes: seen.writes,
+            }),
+            space: Some(Space {
+                free: desk.volume.free_bytes(),
+                size: desk.volume.bytes(),
+            }),
+            ..Feedback::default()
+        });
+        self.canary.clear();
+        advice
+    }
+}

@@ -1,0 +1,387 @@
+//! Makes the record of a run in virtual time, as `bench` makes that of a real one.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use record::{
+    ActorInfo, ActorInterval, DeletionLine, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits,
+    DiscardSetting, End, EndReason, Event, EventKind, Grain, Head, HistogramLine, Host, Interval,
+    Latency, Line, Part, Phase, PhaseName, PushError, RUN_SCHEMA, RunRecord, Target,
+    encode_histogram,
+};
+use ssd::Time;
+
+use crate::engine::{Actor, SimError, Tally};
+use crate::setup::Setup;
+use crate::stack::{Count, Counters, Stack};
+
+/// Most rows of a record: a day at 100 ms.
+const MOST_ROWS: f64 = 900_000.0;
+
+/// The record in the making.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    record: RunRecord,
+    /// Where the present row began, and what the drives had done by then.
+    row: Time,
+    counters: Vec<Counters>,
+    freed: u64,
+    /// What the present phase is, and the part of the present row that belongs to an earlier one.
+    phase: PhaseName,
+    earlier: Vec<Histogram<u64>>,
+    deletion: Option<(Time, Time)>,
+    continuous: bool,
+    free: Vec<FreeSpace>,
+}
+
+/// The volume's free space at the end of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FreeSpace {
+    /// Seconds since the start.
+    pub at_s: f64,
+    /// Bytes that the drive knows to hold nothing.
+    pub known_bytes: u64,
+    /// Bytes that are free and can't be allocated yet.
+    pub held_bytes: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        setup: &Setup,
+        actors: &[ActorInfo],
+        stack: &Stack,
+    ) -> Result<Recorder, SimError> {
+        let longest = match setup.workload.is_continuous() {
+            true => setup.length,
+            false => setup.baseline + setup.recovery,
+        };
+        let rows = longest.as_secs_f64() / setup.interval.as_secs_f64();
+        if rows > MOST_ROWS {
+            return Err(SimError::TooLong(format!(
+                "{rows:.0} rows would be recorded: give an `interval` of at least {}",
+                units::seconds((longest.as_secs_f64() / MOST_ROWS).ceil())
+            )));
+        }
+        let record = RunRecord::new(head(setup, actors, stack)).map_err(unlikely)?;
+        let mut recorder = Recorder {
+            record,
+            row: Time::ZERO,
+            counters: stack.counters().collect(),
+            freed: 0,
+            phase: PhaseName::Baseline,
+            earlier: Vec::new(),
+            deletion: None,
+            continuous: setup.workload.is_continuous(),
+            free: Vec::new(),
+        };
+        recorder.push(Line::Phase(Phase {
+            name: PhaseName::Baseline,
+            part: Part::Main,
+            at_s: 0.0,
+        }));
+        Ok(recorder)
+    }
+
+    /// Adds a line. One that doesn't fit into a record is left out: there is none, for times only
+    /// rise here.
+    fn push(&mut self, line: Line) {
+        let pushed = self.record.push(&line);
+        debug_assert_eq!(pushed, Ok(()));
+    }
+
+    fn event(&mut self, now: Time, kind: EventKind) {
+        self.push(Line::Event(Event {
+            at_s: now.as_secs_f64(),
+            kind,
+            detail: None,
+        }));
+    }
+
+    /// Bytes are freed, as far as the deleter's calls go.
+    pub(crate) fn freed(&mut self, bytes: u64) {
+        self.freed += bytes;
+    }
+
+    pub(crate) fn begin_deletion(&mut self, now: Time, actors: &mut [Actor]) {
+        if self.deletion.is_none() {
+            self.deletion = Some((now, now));
+            self.event(now, EventKind::DeletionBegan);
+            if self.continuous {
+                self.event(now, EventKind::ContinuousDeletionBegan);
+            }
+            self.begin(PhaseName::Delete, now, actors);
+        }
+    }
+
+    pub(crate) fn deletion_returned(&mut self, now: Time) {
+        if let Some((_, end)) = &mut self.deletion {
+            *end = now;
+        }
+    }
+
+    pub(crate) fn commit_forced(&mut self, now: Time) {
+        if !self.continuous {
+            self.event(now, EventKind::CommitForced);
+        }
+    }
+
+    pub(crate) fn commit_returned(&mut self, now: Time) {
+        if !self.continuous {
+            self.event(now, EventKind::CommitReturned);
+        }
+    }
+
+    pub(crate) fn drained(&mut self, now: Time, is_paid: bool, actors: &mut [Actor]) {
+        self.event(
+            now,
+            match is_paid {
+                true => EventKind::DebtPaid,
+                false => EventKind::DiscardsDidNotCome,
+            },
+        );
+        self.begin(PhaseName::Recovery, now, actors);
+    }
+
+    fn begin(&mut self, name: PhaseName, now: Time, actors: &mut [Actor]) {
+        for at in 0..actors.len() {
+            self.merge(at, &mut actors[at]);
+            self.end_phase(at, &mut actors[at]);
+        }
+        self.earlier = actors.iter().map(|actor| actor.interval.clone()).collect();
+        self.phase = name;
+        self.push(Line::Phase(Phase {
+            name,
+            part: Part::Main,
+            at_s: now.as_secs_f64(),
+        }));
+    }
+
+    /// Adds the present row to an actor's phase.
+    fn merge(&mut self, at: usize, actor: &mut Actor) {
+        // All have the same bounds, so neither can fail.
+        let _ = actor.phase.add(&actor.interval);
+        if let Some(earlier) = self.earlier.get(at) {
+            let _ = actor.phase.subtract(earlier);
+        }
+    }
+
+    fn end_phase(&mut self, at: usize, actor: &mut Actor) {
+        if !actor.phase.is_empty() {
+            let over = Grain::Phase(self.phase);
+            let v2 = encode_histogram(&actor.phase);
+            for latency in [Latency::Response, Latency::Service] {
+                // In a closed loop both are the same.
+                if latency == Latency::Service {
+                    continue;
+                }
+                self.push(Line::Histogram(HistogramLine {
+                    actor: at,
+                    latency,
+                    over,
+                    part: Part::Main,
+                    v2: v2.clone(),
+                }));
+            }
+        }
+        actor.phase.reset();
+    }
+
+    /// Ends a row.
+    pub(crate) fn interval(
+        &mut self,
+        now: Time,
+        actors: &mut [Actor],
+        stack: &Stack,
+        known_bytes: u64,
+        held_bytes: u64,
+    ) {
+        let seconds = (now - self.row).as_secs_f64();
+        if seconds <= 0.0 {
+            return;
+        }
+        let mut rows = Vec::with_capacity(actors.len());
+        for (at, actor) in actors.iter_mut().enumerate() {
+            self.merge(at, actor);
+            let oldest = stack.oldest_of(at as u16);
+            rows.push(Some(row(actor, oldest.map(|since| now - since))));
+            actor.interval.reset();
+            actor.bytes = 0;
+        }
+        self.earlier.clear();
+        let counters: Vec<Counters> = stack.counters().collect();
+        let devices = counters
+            .iter()
+            .zip(&self.counters)
+            .zip(stack.drives())
+            .map(|((new, old), drive)| device(new, old, drive.in_flight() as u64));
+        let interval = Interval {
+            at_s: self.row.as_secs_f64(),
+            seconds,
+            actors: rows,
+            devices: devices.collect(),
+            freed_bytes: std::mem::take(&mut self.freed),
+            absent: None,
+            cpu_wait: Vec::new(),
+        };
+        self.push(Line::Interval(interval));
+        self.free.push(FreeSpace {
+            at_s: now.as_secs_f64(),
+            known_bytes,
+            held_bytes,
+        });
+        self.counters = counters;
+        self.row = now;
+    }
+
+    /// Ends the record.
+    pub(crate) fn finish(
+        mut self,
+        now: Time,
+        actors: &mut [Actor],
+        stack: &Stack,
+        tally: &Tally,
+    ) -> (RunRecord, Vec<FreeSpace>) {
+        // A last row that is much shorter than the others would have no rate.
+        let whole = self
+            .record
+            .intervals
+            .seconds
+            .first()
+            .copied()
+            .unwrap_or(0.0);
+        if (now - self.row).as_secs_f64() > 0.5 * f64::from(whole) {
+            let last = self.free.last().copied();
+            let (known, held) = last.map_or((0, 0), |f| (f.known_bytes, f.held_bytes));
+            self.interval(now, actors, stack, known, held);
+        }
+        for (at, actor) in actors.iter_mut().enumerate() {
+            self.end_phase(at, actor);
+        }
+        if let Some((began, returned)) = self.deletion {
+            self.event(returned, EventKind::DeletionReturned);
+            self.push(Line::Deletion(DeletionLine {
+                part: Part::Main,
+                at_s: began.as_secs_f64(),
+                seconds: (returned - began).as_secs_f64(),
+                bytes: tally.removed_bytes,
+                files: tally.removed_files,
+                continuous: self.continuous,
+                ..DeletionLine::default()
+            }));
+        }
+        if tally.is_full {
+            self.push(Line::Event(Event {
+                at_s: now.as_secs_f64(),
+                kind: EventKind::Warning,
+                detail: Some("the simulated volume ran full, and the run ended there".to_owned()),
+            }));
+        }
+        self.push(Line::End(End {
+            at_s: now.as_secs_f64(),
+            reason: EndReason::Completed,
+            message: None,
+            unfinished: Vec::new(),
+        }));
+        (self.record, self.free)
+    }
+}
+
+fn unlikely(error: PushError) -> SimError {
+    SimError::TooLong(error.to_string())
+}
+
+fn row(actor: &Actor, oldest: Option<Duration>) -> ActorInterval {
+    let us = |nanos: u64| nanos as f64 / 1e3;
+    let own = &actor.interval;
+    let quantile = |q| (!own.is_empty()).then(|| us(own.value_at_quantile(q)));
+    ActorInterval {
+        ops: own.len(),
+        errors: 0,
+        bytes: actor.bytes,
+        p50_us: quantile(0.5),
+        p99_us: quantile(0.99),
+        max_us: (!own.is_empty()).then(|| us(own.max())),
+        oldest_us: oldest.map(|age| age.as_secs_f64() * 1e6),
+    }
+}
+
+fn device(new: &Counters, old: &Counters, in_flight: u64) -> DeviceInterval {
+    let ms = |new: Count, old: Count| {
+        // The kernel counts whole milliseconds, and so no time is lost between rows.
+        (new.busy.as_millis() - old.busy.as_millis()) as u64
+    };
+    DeviceInterval {
+        reads: new.reads.ops - old.reads.ops,
+        read_bytes: new.reads.bytes - old.reads.bytes,
+        read_ms: ms(new.reads, old.reads),
+        writes: new.writes.ops - old.writes.ops,
+        write_bytes: new.writes.bytes - old.writes.bytes,
+        write_ms: ms(new.writes, old.writes),
+        discards: new.discards.ops - old.discards.ops,
+        discard_bytes: new.discards.bytes - old.discards.bytes,
+        discard_ms: ms(new.discards, old.discards),
+        in_flight,
+    }
+}
+
+fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
+    let bytes = setup.volume_bytes();
+    let count = setup.drives.cards.len() as u64;
+    let limits = stack.limits();
+    let devices = setup.drives.cards.iter().enumerate().map(|(at, card)| {
+        let discard = card.figures().discard.as_ref();
+        DeviceInfo {
+            name: format!("sim{at}"),
+            kind: DeviceKind::Disk,
+            level: 0,
+            below: Vec::new(),
+            leaf: true,
+            model: Some(card.name().to_owned()),
+            firmware: None,
+            size_bytes: bytes / count.max(1),
+            rotational: Some(false),
+            scheduler: Some("none".to_owned()),
+            discard: DiscardLimits {
+                granularity_bytes: card.figures().granule,
+                max_bytes: discard.map_or(0, |d| d.max_bytes),
+                max_hw_bytes: discard.map_or(0, |d| d.max_bytes),
+                max_segments: discard.map_or(0, |d| d.max_ranges.into()),
+                ata_trim: None,
+            },
+            slower: None,
+            drive: None,
+            counting: record::Counting::default(),
+        }
+    });
+    Head {
+        schema: RUN_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        // Virtual time has no date: the same setup gives the same bytes.
+        started_unix_s: 0.0,
+        run: None,
+        host: Host {
+            name: "simulated".to_owned(),
+            kernel: "virtual time".to_owned(),
+            cpus: 1,
+            memory_bytes: 0,
+        },
+        target: Target {
+            path: setup.drives.name.clone(),
+            mount: None,
+            source: None,
+            fs: Some(setup.allocator().name().to_owned()),
+            options: vec![setup.policy_name.clone()],
+            discard: match limits {
+                Some(_) => setup.policy.setting(),
+                None => DiscardSetting::Unsupported,
+            },
+            size_bytes: bytes,
+            available_bytes: None,
+            discards_at_most: None,
+        },
+        scenario: setup.describe(),
+        interval_ms: setup.interval.as_secs_f64() * 1e3,
+        actors: actors.to_vec(),
+        devices: devices.collect(),
+    }
+}

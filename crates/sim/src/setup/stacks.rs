@@ -1,0 +1,107 @@
+//! Several drives as one volume: `stacks/*.toml`.
+
+use ssd::Card;
+
+use super::Drives;
+use super::text::{BadText, Cells, Document};
+use crate::keys::{blocks, number};
+
+/// Every shipped stack: its name and its text.
+pub const STACKS: &[(&str, &str)] = &[(
+    "crucial-t500-2tb-raid0",
+    include_str!("../../../../stacks/crucial-t500-2tb-raid0.toml"),
+)];
+
+/// The keys of a stack.
+const KEYS: [&str; 6] = ["name", "about", "profile", "drives", "chunk", "set"];
+
+/// The drives of a stack.
+///
+/// A stack is TOML with `name`, `about`, `profile` (the card of each drive), `drives` (how many),
+/// `chunk` (bytes on one drive before the next one's turn) and `set` (figures of the card that
+/// differ, as `lab up --set` takes them). `card` finds a card by its name.
+///
+/// # Errors
+/// With line and column: if it isn't TOML, or has a wrong key or value.
+pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<Drives, BadText> {
+    let document = Document::parse(text)?;
+    document.only_sections(&[])?;
+    let mut drives = Drives {
+        name: "stack".to_owned(),
+        cards: Vec::new(),
+        chunk: 512 << 10,
+    };
+    let (mut count, mut one, mut changes) = (2, None, Vec::new());
+    let top = document.top()?;
+    for cells in &top {
+        if cells.key == "set" {
+            changes.extend(cells.values.iter());
+            continue;
+        }
+        let (at, value) = cells.single()?;
+        let bad = |why| BadText::Value {
+            at,
+            key: cells.key.clone(),
+            why,
+        };
+        match cells.key.as_str() {
+            "name" => drives.name = value.to_owned(),
+            "about" => {}
+            "profile" => one = Some(card(value).map_err(bad)?),
+            "drives" => count = number(value, 1, 64).map_err(bad)?,
+            "chunk" => drives.chunk = blocks(value).map_err(bad)?,
+            _ => return Err(cells.unknown(KEYS.into_iter())),
+        }
+    }
+    let mut one = one.ok_or_else(|| missing(top.first()))?;
+    for (at, change) in changes {
+        one = one.with(change).map_err(|error| BadText::Value {
+            at: *at,
+            key: "set".to_owned(),
+            why: error.to_string(),
+        })?;
+    }
+    drives.cards = vec![one; count as usize];
+    Ok(drives)
+}
+
+fn missing(first: Option<&Cells>) -> BadText {
+    BadText::Value {
+        at: first.map_or_else(|| units::typed::Place::of("", 0), |cells| cells.at),
+        key: "profile".to_owned(),
+        why: "a stack needs the card of its drives: add, for example, profile = \"ideal\""
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipped(name: &str) -> Result<Card, String> {
+        ssd::profiles::by_name(name)
+            .cloned()
+            .ok_or_else(|| "unknown".to_owned())
+    }
+
+    #[test]
+    fn every_shipped_stack_is_good() {
+        for (name, text) in STACKS {
+            let drives = stack(text, shipped).unwrap();
+            assert_eq!(drives.name, *name);
+            assert!(drives.cards.len() > 1);
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_reported_with_its_place() {
+        let wrong = |text: &str| stack(text, shipped).unwrap_err().to_string();
+        assert_eq!(
+            wrong("profile = \"ideal\"\ndrivse = 2\n"),
+            "line 2, column 1: unknown key 'drivse'; did you mean 'drives'?"
+        );
+        let said = wrong("profile = \"ideal\"\nset = [\"read.latncy=1us\"]\n");
+        assert!(said.starts_with("line 2, column 8: 'set'"), "{said}");
+        assert!(wrong("drives = 2").contains("add, for example"));
+    }
+}

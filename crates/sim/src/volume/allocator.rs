@@ -1,0 +1,276 @@
+//! Where four file systems put data.
+//!
+//! Each is the part of its file system's policy that decides how long extents become and whether
+//! freed blocks are soon used again: these two decide what discards cost. It is no allocator in
+//! full.
+
+use std::ops::Range;
+
+use extents::BlockSet;
+
+use super::{BLOCK, FileId};
+
+/// Whose way of allocating.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AllocatorKind {
+    /// Cylinder groups of 64 MiB; a file leaves its group after 16 MiB (`maxbpg`), and takes the
+    /// lowest free blocks, so that freed ones are soon used again.
+    Ffs,
+    /// Block groups of 128 MiB with tables at their start; data goes on behind the file's last
+    /// block, else into the next group with a long free range.
+    Ext4,
+    /// Four allocation groups; each file begins in the next one and takes the longest free range
+    /// there.
+    Xfs,
+    /// Chunks of 1 GiB; everything is new, behind the last allocation, and goes round.
+    Btrfs,
+}
+
+impl AllocatorKind {
+    /// All of them.
+    pub const ALL: [AllocatorKind; 4] = [
+        AllocatorKind::Ffs,
+        AllocatorKind::Ext4,
+        AllocatorKind::Xfs,
+        AllocatorKind::Btrfs,
+    ];
+
+    /// Its name in options and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            AllocatorKind::Ffs => "ffs",
+            AllocatorKind::Ext4 => "ext4",
+            AllocatorKind::Xfs => "xfs",
+            AllocatorKind::Btrfs => "btrfs",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<AllocatorKind> {
+        AllocatorKind::ALL.into_iter().find(|k| k.name() == name)
+    }
+
+    /// Blocks in a group, of a volume with so many.
+    fn group(self, blocks: u64) -> u64 {
+        match self {
+            AllocatorKind::Ffs => (64 << 20) / BLOCK,
+            AllocatorKind::Ext4 => (128 << 20) / BLOCK,
+            AllocatorKind::Xfs => blocks.div_ceil(4).max(1),
+            AllocatorKind::Btrfs => (1 << 30) / BLOCK,
+        }
+    }
+
+    /// Blocks of tables at the start of each group. ext4 with `flex_bg` puts the tables of 16
+    /// groups together; the mean is the same.
+    fn tables(self) -> u64 {
+        match self {
+            AllocatorKind::Ffs => 64,
+            // Of 128 MiB 127.7 MiB hold data, by the log of 2024 (8,222 discards of 127.7 MiB).
+            AllocatorKind::Ext4 => 77,
+            AllocatorKind::Xfs => 16,
+            AllocatorKind::Btrfs => 0,
+        }
+    }
+}
+
+/// The most that a file of FFS takes in one group before it goes on to another.
+const MAX_BLOCKS_PER_GROUP: u64 = (16 << 20) / BLOCK;
+
+/// The longest extents: of ext4 (15 bits of blocks), XFS (21 bits) and btrfs (128 MiB).
+const LONGEST_EXT4: u64 = 1 << 15;
+const LONGEST_XFS: u64 = 1 << 21;
+const LONGEST_BTRFS: u64 = (128 << 20) / BLOCK;
+
+/// Chooses places for data on one volume.
+#[derive(Debug)]
+pub(super) struct Layout {
+    kind: AllocatorKind,
+    blocks: u64,
+    group: u64,
+    /// Where each file goes on.
+    cursors: Vec<Cursor>,
+    /// btrfs: where everything goes on. XFS and FFS: the next file's group.
+    next: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cursor {
+    at: u64,
+    /// FFS: blocks taken in this group.
+    in_group: u64,
+}
+
+impl Layout {
+    /// The layout of an empty volume of so many blocks.
+    pub(super) fn new(kind: AllocatorKind, blocks: u64) -> Layout {
+        Layout {
+            kind,
+            blocks,
+            group: kind.group(blocks),
+            cursors: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// Blocks that never hold data.
+    pub(super) fn metadata(&self) -> impl Iterator<Item = Range<u64>> {
+        let tables = self.kind.tables();
+        let groups = self.blocks.div_ceil(self.group);
+        (0..groups).map(move |group| {
+            let start = group * self.group;
+            start..(start + tables).min(self.blocks)
+        })
+    }
+
+    /// Whether blocks are freed one after the other as they lie in the file.
+    pub(super) fn frees_in_file_order(&self) -> bool {
+        self.kind == AllocatorKind::Ffs
+    }
+
+    pub(super) fn metadata_blocks(&self) -> u64 {
+        self.metadata().map(|range| range.end - range.start).sum()
+    }
+
+    /// Takes some blocks for a file out of the free ones: at most `wanted`, and at least one
+    /// unless there is none.
+    pub(super) fn next(
+        &mut self,
+        free: &mut BlockSet,
+        file: FileId,
+        wanted: u64,
+    ) -> Option<Range<u64>> {
+        let mut cursor = self.cursor(file);
+        let range = match self.kind {
+            AllocatorKind::Ffs => self.ffs(free, &mut cursor, wanted)?,
+            AllocatorKind::Ext4 => self.ext4(free, &cursor, wanted)?,
+            AllocatorKind::Xfs => self.xfs(free, &cursor, wanted)?,
+            AllocatorKind::Btrfs => {
+                let from = first_from(free, self.next, self.blocks)?;
+                let chunk = (from.start / self.group + 1) * self.group;
+                self.next = from.end.min(chunk);
+                cut(from, wanted.min(LONGEST_BTRFS), chunk)
+            }
+        };
+        free.remove(range.clone());
+        if self.kind == AllocatorKind::Btrfs {
+            self.next = range.end;
+        }
+        cursor.at = range.end;
+        cursor.in_group += range.end - range.start;
+        self.cursors[file] = cursor;
+        Some(range)
+    }
+
+    fn cursor(&mut self, file: FileId) -> Cursor {
+        while self.cursors.len() <= file {
+            let groups = self.blocks.div_ceil(self.group);
+            let start = (self.next % groups) * self.group;
+            // btrfs uses `next` for its own place.
+            match self.kind {
+                AllocatorKind::Btrfs => {}
+                // A directory's files stay together: the same group until it is full.
+                AllocatorKind::Ffs | AllocatorKind::Ext4 => {}
+                AllocatorKind::Xfs => self.next += 1,
+            }
+            self.cursors.push(Cursor {
+                at: if self.kind == AllocatorKind::Btrfs {
+                    0
+                } else {
+                    start
+                },
+                in_group: 0,
+            });
+        }
+        self.cursors[file]
+    }
+
+    /// The lowest free blocks of the file's group; after 16 MiB, or where there are none, of the
+    /// next group with any.
+    fn ffs(&self, free: &BlockSet, cursor: &mut Cursor, wanted: u64) -> Option<Range<u64>> {
+        let groups = self.blocks.div_ceil(self.group);
+        let mut group = (cursor.at.min(self.blocks - 1) / self.group) % groups;
+        if cursor.in_group >= MAX_BLOCKS_PER_GROUP {
+            group = (group + 1) % groups;
+            cursor.in_group = 0;
+        }
+        for step in 0..groups {
+            let at = (group + step) % groups;
+            let start = at * self.group;
+            let end = (start + self.group).min(self.blocks);
+            if let Some(found) = free.within(start..end).next() {
+                if step > 0 {
+                    cursor.in_group = 0;
+                }
+                let most = MAX_BLOCKS_PER_GROUP - cursor.in_group;
+                return Some(cut(found, wanted.min(most.max(1)), end));
+            }
+        }
+        None
+    }
+
+    /// Behind the file's last block; else in the next group the first range that is long enough
+    /// for what is wanted, or half of a group; else any.
+    fn ext4(&self, free: &BlockSet, cursor: &Cursor, wanted: u64) -> Option<Range<u64>> {
+        let wanted = wanted.min(LONGEST_EXT4);
+        let end_of_group = |block: u64| (block / self.group + 1) * self.group;
+        if let Some(on) = free.within(cursor.at..end_of_group(cursor.at)).next()
+            && on.start == cursor.at
+        {
+            return Some(cut(on, wanted, u64::MAX));
+        }
+        let long_enough = wanted.min(self.group / 2);
+        let (ahead, behind) = (cursor.at..self.blocks, 0..cursor.at);
+        for part in [ahead, behind] {
+            // A look at some hundred ranges, as mballoc's criteria give up after some groups.
+            let found = free.within(part).take(256).find(|range| {
+                range.end.min(end_of_group(range.start)) - range.start >= long_enough
+            });
+            if let Some(range) = found {
+                let end = end_of_group(range.start);
+                return Some(cut(range, wanted, end));
+            }
+        }
+        let any = first_from(free, cursor.at, self.blocks)?;
+        let end = end_of_group(any.start);
+        Some(cut(any, wanted, end))
+    }
+
+    /// Behind the file's last block, else the longest of the next ranges in its group, else any.
+    fn xfs(&self, free: &BlockSet, cursor: &Cursor, wanted: u64) -> Option<Range<u64>> {
+        let wanted = wanted.min(LONGEST_XFS);
+        let at = cursor.at.min(self.blocks - 1);
+        let group = at / self.group * self.group;
+        let end = (group + self.group).min(self.blocks);
+        if let Some(on) = free.within(at..end).next()
+            && on.start == cursor.at
+        {
+            return Some(cut(on, wanted, end));
+        }
+        let ranges = free.within(group..end).take(256);
+        let fits = ranges
+            .filter(|range| range.end - range.start >= wanted)
+            .min_by_key(|range| range.end - range.start);
+        let found = fits.or_else(|| {
+            let ranges = free.within(group..end).take(256);
+            ranges.max_by_key(|range| range.end - range.start)
+        });
+        match found {
+            Some(range) => Some(cut(range, wanted, end)),
+            None => first_from(free, end % self.blocks, self.blocks)
+                .map(|range| cut(range, wanted, u64::MAX)),
+        }
+    }
+}
+
+/// The first free range from a block on, else the first of all.
+fn first_from(free: &BlockSet, from: u64, blocks: u64) -> Option<Range<u64>> {
+    free.within(from..blocks).next().or_else(|| free.first())
+}
+
+fn cut(range: Range<u64>, wanted: u64, end: u64) -> Range<u64> {
+    range.start
+        ..range
+            .end
+            .min(range.start + wanted)
+            .min(end.max(range.start + 1))
+}
