@@ -37,8 +37,7 @@ pub struct Figures {
     pub drained_s: Option<f64>,
     /// Bytes removed.
     pub removed_bytes: u64,
-    /// Bytes removed for each second until the last discard (without discards: until the last call
-    /// returned).
+    /// Bytes removed for each second until the last discard; `None` without discards.
     pub freed_bytes_per_s: Option<f64>,
     /// Foreground time lost to the discards, in seconds: of the actor that lost most.
     pub lost_s: Option<f64>,
@@ -136,7 +135,8 @@ fn figures(
         deletion_s,
         drained_s,
         removed_bytes: tally.removed_bytes,
-        freed_bytes_per_s: (took > 0.0).then(|| tally.removed_bytes as f64 / took),
+        freed_bytes_per_s: (took > 0.0 && tally.discarded_bytes > 0)
+            .then(|| tally.removed_bytes as f64 / took),
         lost_s: worst.and_then(lost),
         p99_ms: quantile(0.99),
         p999_ms: quantile(0.999),

@@ -14,6 +14,7 @@ use crate::commands::report::args::ReportArgs;
 use crate::commands::rm::args::RmArgs;
 use crate::commands::run::args::RunArgs;
 use crate::commands::scenarios::args::ScenariosArgs;
+use crate::commands::sim::args::SimArgs;
 use crate::commands::tune::args::TuneArgs;
 
 const STYLES: Styles = Styles::styled()
@@ -95,6 +96,11 @@ pub enum Command {
     /// pass, change or stop. Lists who trims and when, and what deserves attention, each with its
     /// evidence and the command that mends it.
     Inspect(InspectArgs),
+    /// Try ways of discarding on a drive's model, in virtual time
+    ///
+    /// Hours pass in seconds, and no drive is touched. A run gives a record for `report` and
+    /// `compare`, and figures: what the foreground lost, what the drive was told.
+    Sim(Box<SimArgs>),
     /// Make drives that behave like given ones, as loop devices, to try anything out on
     ///
     /// Needs root, /dev/fuse and loop devices.

@@ -86,6 +86,9 @@ pub(crate) enum Error {
     /// A figure that no device card can hold.
     #[error("no device card can be made of it: {0}")]
     Card(#[from] ssd::CardError),
+    /// A run in virtual time that broke its own rules.
+    #[error("the simulation failed: {0}; report it")]
+    Simulated(String),
     /// A setting that could not be changed, or put back.
     #[error("{0}")]
     Setting(String),
@@ -129,7 +132,11 @@ impl Error {
             | Error::Unqualified(_)
             | Error::Inspect(_)
             | Error::Prove(_) => Exit::Failed,
-            Error::Fit(_) | Error::Card(_) | Error::Reclaim(_) | Error::Setting(_) => Exit::Failed,
+            Error::Fit(_)
+            | Error::Card(_)
+            | Error::Reclaim(_)
+            | Error::Setting(_)
+            | Error::Simulated(_) => Exit::Failed,
             Error::Bench(_)
             | Error::Lab(_)
             | Error::Scenario(_)

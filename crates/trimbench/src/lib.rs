@@ -64,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Fstrim(args) => commands::fstrim::run(&args),
         Command::Tune(args) => commands::tune::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Sim(args) => commands::sim::run(&args),
         Command::Lab(args) => commands::lab::run(args),
     };
     match result {

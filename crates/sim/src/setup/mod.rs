@@ -128,7 +128,7 @@ impl Setup {
             length: Duration::from_secs(60),
             baseline: Duration::from_secs(2),
             recovery: Duration::from_secs(2),
-            limit: Duration::from_secs(3600),
+            limit: Duration::from_secs(300),
             readers: 8,
             reads_per_s: 0.0,
             writers: 0,

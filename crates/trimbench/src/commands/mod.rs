@@ -10,4 +10,5 @@ pub(crate) mod report;
 pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod scenarios;
+pub(crate) mod sim;
 pub(crate) mod tune;

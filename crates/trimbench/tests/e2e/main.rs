@@ -58,6 +58,7 @@ mod rm_systems;
 mod rm_trouble;
 mod rm_truth;
 mod scenarios;
+mod sim;
 mod tune;
 mod tune_limits;
 mod verdicts;

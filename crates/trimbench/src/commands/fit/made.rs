@@ -20,7 +20,7 @@ pub(super) fn devices(records: &[&RunRecord]) -> String {
 }
 
 /// Name, drive and date.
-pub(super) fn of(records: &[&RunRecord], name: Option<&str>) -> Made {
+pub(crate) fn of(records: &[&RunRecord], name: Option<&str>) -> Made {
     let drive = devices(records);
     let size = leaves(records).map(|d| d.size_bytes).find(|&b| b > 0);
     let size = size.map_or_else(String::new, |b| format!(", {}", units::bytes_decimal(b)));

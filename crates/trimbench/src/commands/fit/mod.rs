@@ -2,7 +2,7 @@
 
 pub(crate) mod args;
 mod ladder;
-mod made;
+pub(crate) mod made;
 mod plans;
 mod table;
 

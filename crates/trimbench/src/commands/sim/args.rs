@@ -1,0 +1,159 @@
+//! The options of `trimbench sim`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench sim run --profile t500 --policy xfs-online --set size=1T
+                                          one run, and its verdict
+  trimbench sim compare --profile vertex-2 --workload spill
+                                          every policy beside the others
+  trimbench sim compare --policy-file mine.toml --set readers=32
+                                          your own beside them
+  trimbench sim run --like run.jsonl --policy adaptive
+                                          a recorded deletion, done otherwise
+  trimbench sim sweep grid.toml --output sweep.jsonl
+                                          every combination of a grid
+  trimbench sim list                      policies, workloads and settings";
+
+/// Arguments of `trimbench sim`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SimArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: SimCommand,
+}
+
+/// What can be done in virtual time.
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// Run one policy, and show its verdict and its figures
+    Run(RunArgs),
+    /// Run every policy, and show a table and which of them no other one beats
+    Compare(CompareArgs),
+    /// Run every combination of a grid's values, and write a line of JSON for each
+    ///
+    /// A sweep that was stopped goes on where it was. A shard is a part of it, for another
+    /// machine: the index and the count come from --shard, from SLURM_ARRAY_TASK_ID and
+    /// SLURM_ARRAY_TASK_COUNT, or from JOB_COMPLETION_INDEX and --shards.
+    Sweep(SweepArgs),
+    /// Put the files of all shards of a sweep together
+    Merge(MergeArgs),
+    /// List policies with their parameters, workloads, settings and profiles
+    List,
+}
+
+/// What all runs have.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// The drive: a profile's name or a part of it, a stack's name, or a device card of your own
+    #[arg(long, value_name = "NAME|FILE", default_value = "crucial-t500-2tb")]
+    pub profile: String,
+
+    /// What is written and removed (see `trimbench sim list`)
+    #[arg(long, value_name = "NAME", default_value = "drop-file")]
+    pub workload: String,
+
+    /// Change a setting, or a parameter of the policy; can be given again
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Policies of your own: a file with a [[policy]] for each
+    #[arg(long, value_name = "FILE")]
+    pub policy_file: Option<PathBuf>,
+}
+
+/// Arguments of `trimbench sim run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Settings.
+    #[command(flatten)]
+    pub common: Common,
+
+    /// The policy: one of `trimbench sim list`, or one of --policy-file
+    #[arg(long, value_name = "NAME", default_value = "ext4-online")]
+    pub policy: String,
+
+    /// Repeat a recorded run: its drive as fitted, its deletion as its discards show it, its
+    /// readers. Without --policy as ext4 discards
+    #[arg(long, value_name = "RUN")]
+    pub like: Option<PathBuf>,
+
+    /// Write the record to FILE, compressed if it ends in .zst
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Write the figures to FILE as JSON (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `trimbench sim compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Settings.
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Only these policies
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub policy: Vec<String>,
+
+    /// Runs at once [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<usize>,
+
+    /// Write the figures to FILE as JSON (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `trimbench sim sweep`.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// The grid: TOML with a value or a list of values for each key
+    #[arg(value_name = "GRID")]
+    pub grid: PathBuf,
+
+    /// Write the lines to FILE; of a shard I/N to FILE.I-of-N
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Run only the I-th of N parts
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<String>,
+
+    /// Of so many parts, run the one that the environment names
+    #[arg(long, value_name = "N", conflicts_with = "shard", value_parser = jobs)]
+    pub shards: Option<usize>,
+
+    /// Runs at once [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<usize>,
+
+    /// Only print how many runs there are, and of which shard
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Arguments of `trimbench sim merge`.
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// The files of all shards
+    #[arg(value_name = "FILE", required = true)]
+    pub shards: Vec<PathBuf>,
+
+    /// Write all lines, in order, to FILE
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    let count: Option<usize> = text.parse().ok();
+    count
+        .filter(|n| (1..=1_000_000).contains(n))
+        .ok_or_else(|| "give a whole number from 1 to 1000000".to_owned())
+}

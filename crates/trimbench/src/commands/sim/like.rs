@@ -1,0 +1,86 @@
+//! `sim run --like`: a recorded run as a setup.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ::sim::{Drives, Named, Setup, WorkloadKind};
+use record::{LoopKind, RunRecord};
+use ssd::fit;
+
+use crate::commands::fit::made;
+use crate::commands::sim::args::Common;
+use crate::exit::Error;
+use crate::input;
+
+/// Most extents that are rebuilt; a record with more discards than that is one of many small
+/// files.
+const MOST_EXTENTS: u64 = 4_000_000;
+
+/// The setup that repeats a recorded run: its drive as its discards show it, its extents, and its
+/// readers.
+pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup, Error> {
+    let name = input::name(path);
+    let input = input::read(path)?;
+    let record = match input.is_slowed() {
+        true => input.in_drives_time()?.record,
+        false => input.record,
+    };
+    let records = [&record];
+    let card = fit::fit(&records)?.card(&made::of(&records, None))?;
+    let mut setup = Setup::new(Drives::single(card), policy.kind, WorkloadKind::DropFile);
+    setup.set_policy(&policy);
+    if common.workload != WorkloadKind::DropFile.name() {
+        return Err(Error::Usage(format!(
+            "--workload {}: --like repeats the deletion of {name}; leave one out",
+            common.workload
+        )));
+    }
+    setup.extents = extents(&record);
+    if setup.extents.is_empty() {
+        return Err(Error::Usage(format!(
+            "{name}: there are no discards in it, so its deletion can't be repeated"
+        )));
+    }
+    setup.size = setup.extents.iter().sum();
+    setup.readers = 0;
+    for actor in &record.head.actors {
+        match (actor.op.as_str(), actor.loop_kind) {
+            ("read", LoopKind::Closed { depth }) => setup.readers += depth,
+            ("read", LoopKind::Open { rate_per_s, .. }) if actor.name != "canary" => {
+                setup.reads_per_s += rate_per_s;
+            }
+            ("write", loop_kind) => setup.writers += loop_kind.depth(),
+            ("fsync", _) => setup.syncers += 1,
+            _ => {}
+        }
+    }
+    setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
+    setup.baseline = Duration::from_secs(5);
+    Ok(setup)
+}
+
+/// The lengths of the extents: each interval's bytes in as many parts as it had discards. Discards
+/// that are far smaller than the usual are the file system's own.
+fn extents(record: &RunRecord) -> Vec<u64> {
+    let leaves = record.head.devices.iter().zip(&record.intervals.devices);
+    let leaves = leaves.filter(|(info, _)| info.leaf);
+    let mut stretches: Vec<(u64, u64)> = Vec::new();
+    let mut total = 0;
+    for (_, columns) in leaves {
+        for (&count, &bytes) in columns.discards.iter().zip(&columns.discard_bytes) {
+            if count > 0 && bytes > 0 {
+                stretches.push((count.into(), bytes));
+                total += bytes;
+            }
+        }
+    }
+    let mut extents = Vec::new();
+    for (count, bytes) in stretches {
+        let is_significant = bytes >= total / 1000;
+        if is_significant && extents.len() as u64 + count <= MOST_EXTENTS {
+            let each = (bytes / count).max(4096) / 4096 * 4096;
+            extents.extend(std::iter::repeat_n(each, count as usize));
+        }
+    }
+    extents
+}

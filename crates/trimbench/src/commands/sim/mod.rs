@@ -1,0 +1,169 @@
+//! `trimbench sim`.
+
+pub(crate) mod args;
+mod like;
+mod setup;
+mod sweep;
+mod table;
+
+use std::path::Path;
+
+use ::sim::{Outcome, Setup, SimError};
+use serde_json::json;
+
+use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::output::Output;
+use crate::record_output;
+
+/// The schema of the figures as JSON.
+const SCHEMA: &str = "trimbench.sim/1";
+
+/// Carries out the command.
+pub(crate) fn run(args: &SimArgs) -> Result<Exit, Error> {
+    match &args.command {
+        SimCommand::Run(args) => one(args),
+        SimCommand::Compare(args) => compare(args),
+        SimCommand::Sweep(args) => sweep::run(args),
+        SimCommand::Merge(args) => sweep::merge(args),
+        SimCommand::List => {
+            Stream::Out.print(&setup::list());
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn one(args: &RunArgs) -> Result<Exit, Error> {
+    let own = setup::own_policies(&args.common)?;
+    let policy = setup::policy(&args.policy, &own)?;
+    let mut simulated = match &args.like {
+        Some(path) => like::setup(path, &args.common, policy)?,
+        None => setup::of(&args.common, policy)?,
+    };
+    setup::change(&mut simulated, &args.common.set, true)?;
+    let record = args.output.as_deref().map(Output::open).transpose()?;
+    let json = args.json.as_deref().map(Json::open).transpose()?;
+    let outcome = ::sim::run(&simulated).map_err(failed)?;
+    let text = match json.as_ref().is_some_and(Json::is_standard) {
+        true => Stream::Err,
+        false => Stream::Out,
+    };
+    let style = text.style();
+    text.print(&record_output::ended(
+        &outcome.record,
+        &outcome.verdict,
+        &style,
+    ));
+    text.print(&format!("\n{}", table::single(&simulated, &outcome)));
+    if let Some(record) = record {
+        record.whole_record(&outcome.record)?;
+    }
+    if let Some(json) = json {
+        json.write(&json!({ "schema": SCHEMA, "runs": [row(&simulated, &outcome, None)] }))?;
+    }
+    Ok(match outcome.figures.is_full {
+        true => Exit::Failed,
+        false => Exit::Done,
+    })
+}
+
+fn compare(args: &CompareArgs) -> Result<Exit, Error> {
+    let own = setup::own_policies(&args.common)?;
+    let policies = setup::policies(&args.policy, own)?;
+    let mut setups = Vec::new();
+    for policy in policies {
+        let mut simulated = setup::of(&args.common, policy)?;
+        setup::change(&mut simulated, &args.common.set, false)?;
+        setups.push(simulated);
+    }
+    setup::each_is_known(&setups, &args.common.set)?;
+    let json = args.json.as_deref().map(Json::open).transpose()?;
+    let mut outcomes = Vec::new();
+    let mut error = None;
+    let count = setups.len();
+    ::sim::in_order(&setups, threads(args.jobs), ::sim::run, |at, result| {
+        let done = format!("\r{} of {count} policies", at + 1);
+        if Stream::Err.is_terminal() {
+            Stream::Err.print(&done);
+        }
+        match result {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(why) => error = Some(why),
+        }
+        error.is_none()
+    });
+    if Stream::Err.is_terminal() {
+        Stream::Err.print("\r\x1b[K");
+    }
+    if let Some(why) = error {
+        return Err(failed(why));
+    }
+    let figures: Vec<_> = outcomes.iter().map(|o| o.figures.clone()).collect();
+    let front = ::sim::pareto_front(&figures);
+    let text = match json.as_ref().is_some_and(Json::is_standard) {
+        true => Stream::Err,
+        false => Stream::Out,
+    };
+    text.print(&table::all(&setups, &figures, &front));
+    if let Some(json) = json {
+        let runs = setups.iter().zip(&outcomes).zip(&front);
+        let runs: Vec<_> = runs
+            .map(|((setup, outcome), &front)| row(setup, outcome, Some(front)))
+            .collect();
+        json.write(&json!({ "schema": SCHEMA, "runs": runs }))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A run's settings and figures.
+fn row(setup: &Setup, outcome: &Outcome, front: Option<bool>) -> serde_json::Value {
+    json!({
+        "settings": setup.describe()["simulated"],
+        "figures": outcome.figures,
+        "pareto": front,
+        "summary": outcome.verdict.summary,
+        "events": outcome.events,
+    })
+}
+
+/// So many runs at once.
+fn threads(jobs: Option<usize>) -> usize {
+    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+fn failed(error: SimError) -> Error {
+    match error {
+        SimError::TooSmall { .. } | SimError::TooLong(_) => Error::Usage(error.to_string()),
+        SimError::Refused(_) | SimError::LiveData { .. } => Error::Simulated(error.to_string()),
+    }
+}
+
+/// Where figures go: a file, or standard output.
+enum Json {
+    Standard,
+    File(Output),
+}
+
+impl Json {
+    fn open(path: &Path) -> Result<Json, Error> {
+        match path.as_os_str() == "-" {
+            true => Ok(Json::Standard),
+            false => Output::open(path).map(Json::File),
+        }
+    }
+
+    fn is_standard(&self) -> bool {
+        matches!(self, Json::Standard)
+    }
+
+    fn write(self, value: &serde_json::Value) -> Result<(), Error> {
+        match self {
+            Json::Standard => {
+                Stream::Out.print(&format!("{value}\n"));
+                Ok(())
+            }
+            Json::File(output) => output.json(value),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! From options to the setups of runs.
+
+use std::path::Path;
+
+use ::sim::{Drives, Named, PolicyKind, SETTINGS, STACKS, Setup, WorkloadKind};
+use ssd::profiles;
+use units::names;
+use units::typed::{hint, nearest};
+
+use crate::card;
+use crate::commands::sim::args::Common;
+use crate::exit::Error;
+
+/// The drives of a name: a stack's, or a card's as everywhere.
+pub(super) fn drives(name: &str) -> Result<Drives, Error> {
+    if let Some((_, text)) = STACKS.iter().find(|(own, _)| *own == name) {
+        return stack(name, text);
+    }
+    let path = Path::new(name);
+    let is_file = name.contains('/') || path.extension().is_some_and(|e| e == "toml");
+    if is_file
+        && let Ok(text) = std::fs::read_to_string(path)
+        && text
+            .lines()
+            .any(|line| line.trim_start().starts_with("profile"))
+    {
+        return stack(name, &text);
+    }
+    card::named(name).map(Drives::single)
+}
+
+fn stack(name: &str, text: &str) -> Result<Drives, Error> {
+    let card = |name: &str| card::named(name).map_err(|error| error.to_string());
+    ::sim::stack(text, card)
+        .map_err(|error| Error::Usage(format!("{}: {error}", names::shown(name))))
+}
+
+/// The policies of --policy-file.
+pub(super) fn own_policies(common: &Common) -> Result<Vec<Named>, Error> {
+    let Some(path) = &common.policy_file else {
+        return Ok(Vec::new());
+    };
+    let usage = |why: String| Error::Usage(format!("{}: {why}", names::shown(path)));
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| usage(format!("can't be read: {error}; give a file of policies")))?;
+    ::sim::policies(&text).map_err(|error| usage(error.to_string()))
+}
+
+/// The policy of a name: one's own before those there are.
+pub(super) fn policy(name: &str, own: &[Named]) -> Result<Named, Error> {
+    if let Some(named) = own.iter().find(|named| named.name == name) {
+        return Ok(named.clone());
+    }
+    PolicyKind::named(name).map(Named::from).ok_or_else(|| {
+        let names = PolicyKind::ALL.iter().map(|kind| kind.name());
+        let near = nearest(
+            name,
+            names.chain(own.iter().map(|named| named.name.as_str())),
+        );
+        Error::Usage(format!(
+            "there is no policy '{name}'{} (`trimbench sim list` lists them)",
+            hint(&near)
+        ))
+    })
+}
+
+/// Those that are named; else all, and one's own.
+pub(super) fn policies(names: &[String], own: Vec<Named>) -> Result<Vec<Named>, Error> {
+    if names.is_empty() {
+        let all = PolicyKind::ALL.into_iter().map(Named::from);
+        return Ok(all.chain(own).collect());
+    }
+    names.iter().map(|name| policy(name, &own)).collect()
+}
+
+/// The setup of a policy.
+pub(super) fn of(common: &Common, policy: Named) -> Result<Setup, Error> {
+    let workload = ::sim::sweep::workload(&common.workload).map_err(Error::Usage)?;
+    let mut setup = Setup::new(drives(&common.profile)?, policy.kind, workload);
+    setup.set_policy(&policy);
+    Ok(setup)
+}
+
+/// Changes a setup as --set says. A parameter that the policy hasn't is left out, unless it is
+/// `strict`.
+pub(super) fn change(setup: &mut Setup, changes: &[String], strict: bool) -> Result<(), Error> {
+    for change in changes {
+        let (key, value) = pair(change)?;
+        let is_own = |name: &&str| *name == key;
+        let used = SETTINGS.iter().any(|setting| setting.name == key)
+            || setup.policy.parameters().iter().any(|name| is_own(&name));
+        if used || strict {
+            setup
+                .set(key, value)
+                .map_err(|why| Error::Usage(format!("--set {change}: {why}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn pair(change: &str) -> Result<(&str, &str), Error> {
+    let both = change
+        .split_once('=')
+        .map(|(key, value)| (key.trim(), value.trim()));
+    both.ok_or_else(|| Error::Usage(format!("--set {change}: write KEY=VALUE, e.g. size=8G")))
+}
+
+/// Refuses a key that none of the runs has.
+pub(super) fn each_is_known(setups: &[Setup], changes: &[String]) -> Result<(), Error> {
+    for change in changes {
+        let (key, value) = pair(change)?;
+        let mut result = Ok(());
+        for setup in setups {
+            result = setup.clone().set(key, value);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result.map_err(|why| Error::Usage(format!("--set {change}: {why}")))?;
+    }
+    Ok(())
+}
+
+/// Everything that can be named.
+pub(super) fn list() -> String {
+    let mut text = String::from("Policies, with their parameters and usual values:\n");
+    text += &::sim::describe_policies();
+    text += "\nWorkloads:\n";
+    for kind in WorkloadKind::ALL {
+        text += &format!("{:<12} {}\n", kind.name(), kind.about());
+    }
+    text += "\nSettings, for --set and grids:\n";
+    for key in SETTINGS {
+        text += &format!("{:<12} {}\n", key.name, key.about);
+    }
+    let cards = profiles::all().iter().map(ssd::Card::name);
+    let stacks = STACKS.iter().map(|(name, _)| *name);
+    text += "\nProfiles and stacks:\n";
+    for name in cards.chain(stacks) {
+        text += &format!("{name}\n");
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! `trimbench sim sweep` and `merge`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ::sim::sweep::{Grid, Merger, Shard, resume};
+use rustix::fs::{FlockOperation, flock};
+use units::names;
+
+use super::args::{MergeArgs, SweepArgs};
+use super::{setup, threads};
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::signals;
+
+/// Runs a grid, or a shard of it.
+pub(super) fn run(args: &SweepArgs) -> Result<Exit, Error> {
+    let usage = |why: String| Error::Usage(format!("{}: {why}", names::shown(&args.grid)));
+    let text = std::fs::read_to_string(&args.grid)
+        .map_err(|error| usage(format!("can't be read: {error}; give a grid")))?;
+    let drives = |name: &str| setup::drives(name).map_err(|error| error.to_string());
+    let grid = Grid::parse(&text, drives).map_err(|error| usage(error.to_string()))?;
+    let shard = shard(args)?;
+    let path = file_of(&args.output, shard);
+    let cells = shard.cells(grid.len());
+    if args.dry_run {
+        Stream::Out.print(&format!(
+            "{} runs, of which shard {shard} has {}; they would go to {}\n",
+            grid.len(),
+            cells.len(),
+            names::shown(&path)
+        ));
+        return Ok(Exit::Done);
+    }
+    let (mut file, done) = open(&path, &grid, shard)?;
+    let stop = signals::stop_flag().map_err(|error| Error::Setting(error.to_string()))?;
+    let left = &cells[done..];
+    let total = cells.len();
+    let mut failed = None;
+    ::sim::in_order(
+        left,
+        threads(args.jobs),
+        |&cell| grid.line(cell),
+        |at, line| {
+            // A line is written whole or cut off by the next start.
+            if let Err(source) = file.write_all(line.as_bytes()).and_then(|()| file.flush()) {
+                failed = Some(source);
+                return false;
+            }
+            progress(done + at + 1, total);
+            !stop.load(std::sync::atomic::Ordering::Relaxed)
+        },
+    );
+    if let Some(source) = failed {
+        return Err(Error::OutputWrite { path, source });
+    }
+    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        Stream::Err.print("\nStopped; the same command goes on.\n");
+        return Ok(Exit::Interrupted);
+    }
+    file.sync_all().map_err(|source| Error::OutputWrite {
+        path: path.clone(),
+        source,
+    })?;
+    Stream::Out.print(&format!("{total} runs in {}\n", names::shown(&path)));
+    Ok(Exit::Done)
+}
+
+fn progress(done: usize, total: usize) {
+    let text = format!("{done} of {total} runs");
+    if Stream::Err.is_terminal() {
+        let end = if done == total { "\n" } else { "" };
+        Stream::Err.print(&format!("\r{text}{end}"));
+    } else if done.is_multiple_of((total / 10).max(1)) {
+        Stream::Err.print(&format!("{text}\n"));
+    }
+}
+
+/// The shard that the options or the environment name.
+fn shard(args: &SweepArgs) -> Result<Shard, Error> {
+    if let Some(text) = &args.shard {
+        return text
+            .parse()
+            .map_err(|why| Error::Usage(format!("--shard: {why}")));
+    }
+    let number = |name: &str| -> Option<usize> { std::env::var(name).ok()?.trim().parse().ok() };
+    let slurm = number("SLURM_ARRAY_TASK_ID").map(|id| {
+        let first = number("SLURM_ARRAY_TASK_MIN").unwrap_or(0);
+        (
+            id.wrapping_sub(first).wrapping_add(1),
+            number("SLURM_ARRAY_TASK_COUNT"),
+        )
+    });
+    let job = number("JOB_COMPLETION_INDEX").map(|index| (index + 1, None));
+    let Some((index, count)) = slurm.or(job) else {
+        return match args.shards {
+            None | Some(1) => Ok(Shard::WHOLE),
+            Some(_) => Err(Error::Usage(
+                "--shards: nothing says which one this is; give --shard I/N, or set \
+                 SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX"
+                    .to_owned(),
+            )),
+        };
+    };
+    let count = args.shards.or(count).ok_or_else(|| {
+        Error::Usage(
+            "the environment names a shard, but not of how many: give --shards N".to_owned(),
+        )
+    })?;
+    Shard::new(index, count).ok_or_else(|| {
+        Error::Usage(format!(
+            "there is no shard {index} of {count}: let the array's tasks count without gaps"
+        ))
+    })
+}
+
+fn file_of(output: &Path, shard: Shard) -> PathBuf {
+    match shard.is_whole() {
+        true => output.to_path_buf(),
+        false => {
+            let mut name = output.as_os_str().to_owned();
+            name.push(format!(".{}", shard.to_string().replace('/', "-of-")));
+            PathBuf::from(name)
+        }
+    }
+}
+
+/// Opens a sweep's file behind its last whole line; returns how many there are. The lock keeps a
+/// second process from the same shard, however this one ends.
+fn open(path: &Path, grid: &Grid, shard: Shard) -> Result<(File, usize), Error> {
+    let opened = |source| Error::OutputOpen {
+        path: path.to_path_buf(),
+        source,
+    };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(opened)?;
+    let shown = names::shown(path);
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        Error::Usage(format!(
+            "{shown}: another process runs this shard; wait for it"
+        ))
+    })?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(opened)?;
+    let resumed = resume(&text, grid, shard).map_err(|why| {
+        Error::Usage(format!(
+            "{shown}: {why}; give another --output, or remove it"
+        ))
+    })?;
+    file.set_len(resumed.bytes as u64).map_err(opened)?;
+    file.seek(SeekFrom::End(0)).map_err(opened)?;
+    Ok((file, resumed.lines))
+}
+
+/// Puts shards together.
+pub(super) fn merge(args: &MergeArgs) -> Result<Exit, Error> {
+    let mut merger = Merger::new();
+    for path in &args.shards {
+        let usage = |why: String| Error::Usage(format!("{}: {why}", names::shown(path)));
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| usage(format!("can't be read: {error}")))?;
+        merger.add(&text).map_err(|why| usage(why.to_string()))?;
+    }
+    let text = merger
+        .finish()
+        .map_err(|why| Error::Usage(why.to_string()))?;
+    let written = std::fs::write(&args.output, &text);
+    written.map_err(|source| Error::OutputWrite {
+        path: args.output.clone(),
+        source,
+    })?;
+    let runs = text.lines().count();
+    Stream::Out.print(&format!("{runs} runs in {}\n", names::shown(&args.output)));
+    Ok(Exit::Done)
+}

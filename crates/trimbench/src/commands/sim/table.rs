@@ -1,0 +1,183 @@
+//! The figures of runs, as tables.
+
+use ::sim::{Figures, Outcome, Setup};
+use units::{bytes, count, seconds};
+
+fn time(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), seconds)
+}
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |ms| units::latency_us(ms * 1e3))
+}
+
+fn rate(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |per_s| format!("{:.1}", per_s / 1e6))
+}
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+/// What was simulated, in a line.
+fn title(setup: &Setup) -> String {
+    format!(
+        "{} on {}, volume of {}, seed {}: virtual time, no drive was touched",
+        setup.workload.name(),
+        setup.drives.name,
+        bytes(setup.volume_bytes()),
+        setup.seed
+    )
+}
+
+/// One run's figures, a line each.
+pub(super) fn single(setup: &Setup, outcome: &Outcome) -> String {
+    let f = &outcome.figures;
+    let mut text = format!("{} ({})\n", title(setup), f.policy);
+    let mut line = |name: &str, value: String| text += &format!("  {name:<37}{value}\n");
+    line(
+        "removed",
+        format!("{} in {}", bytes(f.removed_bytes), time(f.deletion_s)),
+    );
+    line("all discarded after", time(f.drained_s));
+    line("freed, MB/s", rate(f.freed_bytes_per_s));
+    line("foreground lost", time(f.lost_s));
+    line(
+        "p99, p99.9, longest",
+        format!("{}, {}, {}", ms(f.p99_ms), ms(f.p999_ms), ms(f.max_ms)),
+    );
+    line(
+        "commands, ranges",
+        format!("{}, {}", count(f.commands), count(f.ranges)),
+    );
+    line("discarded", bytes(f.discarded_bytes));
+    line("cancelled by reuse", bytes(f.cancelled_bytes));
+    line("never told to the drive", bytes(f.untold_bytes));
+    line(
+        "free but held for discards, at most",
+        bytes(f.held_max_bytes),
+    );
+    if f.allocations_held > 0 {
+        line(
+            "allocations that waited",
+            format!(
+                "{} for {}",
+                f.allocations_held,
+                seconds(f.allocations_waited_s)
+            ),
+        );
+    }
+    if let Some(amplification) = f.write_amplification {
+        line("write amplification", format!("{amplification:.2}"));
+        let most = f.most_erasures.unwrap_or(0);
+        let mean = f.mean_erasures.unwrap_or(0.0);
+        line(
+            "erasures of a block",
+            format!("{mean:.1} on average, {most} at most"),
+        );
+    }
+    line("free space that the drive knows of", known(outcome));
+    text += &trouble(f);
+    text
+}
+
+/// The drive's knowledge at the start, halfway and at the end.
+fn known(outcome: &Outcome) -> String {
+    let rows = &outcome.free;
+    let at = |part: f64| rows.get(((rows.len().max(1) - 1) as f64 * part) as usize);
+    let of = |part| at(part).map_or("–".to_owned(), |row| bytes(row.known_bytes));
+    format!("{}, halfway {}, at the end {}", of(0.0), of(0.5), of(1.0))
+}
+
+fn trouble(f: &Figures) -> String {
+    let mut text = String::new();
+    if f.is_full {
+        text += &format!(
+            "! {}: the volume ran full, and the run ended there\n",
+            f.policy
+        );
+    }
+    if f.gave_up {
+        text += &format!(
+            "! {}: discards were still outstanding at `limit`; they did not come\n",
+            f.policy
+        );
+    }
+    text
+}
+
+/// All policies beside each other.
+pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> String {
+    let with_flash = figures.iter().any(|f| f.write_amplification.is_some());
+    let mut rows = vec![vec![
+        "".to_owned(),
+        "policy".to_owned(),
+        "rm".to_owned(),
+        "discarded".to_owned(),
+        "MB/s".to_owned(),
+        "lost".to_owned(),
+        "p99".to_owned(),
+        "p99.9".to_owned(),
+        "longest".to_owned(),
+        "commands".to_owned(),
+        "ranges".to_owned(),
+        "untold".to_owned(),
+        "held".to_owned(),
+    ]];
+    if with_flash {
+        rows[0].extend(["WA".to_owned(), "wear".to_owned()]);
+    }
+    for (f, &front) in figures.iter().zip(front) {
+        let mut row = vec![
+            if front { "*" } else { "" }.to_owned(),
+            f.policy.clone(),
+            time(f.deletion_s),
+            time(f.drained_s),
+            rate(f.freed_bytes_per_s),
+            time(f.lost_s),
+            ms(f.p99_ms),
+            ms(f.p999_ms),
+            ms(f.max_ms),
+            count(f.commands),
+            count(f.ranges),
+            bytes(f.untold_bytes),
+            bytes(f.held_max_bytes),
+        ];
+        if with_flash {
+            row.push(ratio(f.write_amplification));
+            row.push(f.most_erasures.map_or("–".to_owned(), |n| n.to_string()));
+        }
+        rows.push(row);
+    }
+    let mut text = setups.first().map_or(String::new(), |s| title(s) + "\n\n");
+    text += &aligned(&rows);
+    text += "\n* No other policy is at least as good in time, lost time, p99.9 and what the drive \
+             is never\n  told, and better in one (Pareto front).\n";
+    text += &figures.iter().map(trouble).collect::<String>();
+    text
+}
+
+/// Columns that line up: the second to the left, the others to the right.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(at, (cell, &width))| match at {
+                0 | 1 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            });
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,338 @@
+//! `trimbench sim`: runs in virtual time, comparisons, sweeps and their shards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::gate::{beside, soak};
+use crate::common::run::{Done, run, trimbench};
+
+/// Settings that make a run short.
+const SMALL: [&str; 4] = ["--set", "size=256M", "--set", "recovery=200ms"];
+
+fn sim(arguments: &[&str]) -> Done {
+    let mut command = trimbench();
+    command.arg("sim").args(arguments);
+    run(command)
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&text(path)).unwrap()
+}
+
+#[test]
+fn a_run_writes_a_record_that_report_shows_and_its_figures() {
+    let _turn = beside();
+    let dir = TempDir::new().unwrap();
+    let (record, figures) = (dir.path().join("r.jsonl"), dir.path().join("f.json"));
+    let own = dir.path().join("own.toml");
+    fs::write(
+        &own,
+        "[[policy]]\nname = \"mine\"\nkind = \"ext4-online\"\npiece = \"1M\"\n",
+    )
+    .unwrap();
+    let mut arguments = vec!["run", "--profile", "870-evo", "--workload", "drop-file"];
+    arguments.extend(SMALL);
+    arguments.extend(["--policy", "mine", "--policy-file", own.to_str().unwrap()]);
+    arguments.extend([
+        "--output",
+        record.to_str().unwrap(),
+        "--json",
+        figures.to_str().unwrap(),
+    ]);
+    let done = sim(&arguments);
+    let shown = done.succeeds().stdout.clone();
+    assert!(
+        shown.contains("virtual time, no drive was touched"),
+        "{shown}"
+    );
+    let figures = &json(&figures)["runs"][0]["figures"];
+    // 256 MiB in pieces of 1 MiB; the tables of two groups cut two of them.
+    let commands = figures["commands"].as_u64().unwrap();
+    assert!((256..262).contains(&commands), "{figures}");
+    let mut command = trimbench();
+    command.args(["report", "--format", "json"]).arg(&record);
+    let verdict: Value = serde_json::from_str(&run(command).succeeds().stdout).unwrap();
+    assert_eq!(
+        verdict["discard"]["bytes"].as_u64(),
+        Some(256 << 20),
+        "{verdict}"
+    );
+
+    // The record again, as another policy would have done it.
+    let like = sim(&[
+        "run",
+        "--like",
+        record.to_str().unwrap(),
+        "--policy",
+        "btrfs-sync",
+        "--json",
+        "-",
+    ]);
+    let like: Value = serde_json::from_str(&like.succeeds().stdout).unwrap();
+    let run = &like["runs"][0];
+    assert_eq!(run["settings"]["readers"], "8", "{like}");
+    let discarded = run["figures"]["discarded_bytes"].as_u64().unwrap() as f64;
+    assert!(
+        (discarded / f64::from(256 << 20) - 1.0).abs() < 0.02,
+        "{like}"
+    );
+}
+
+#[test]
+fn compare_runs_every_policy_the_same_on_any_number_of_threads() {
+    let _turn = beside();
+    let dir = TempDir::new().unwrap();
+    let own = dir.path().join("own.toml");
+    fs::write(
+        &own,
+        "[[policy]]\nname = \"mine\"\nkind = \"queued\"\nranges = 256\n",
+    )
+    .unwrap();
+    let compare = |jobs: &str| {
+        let file = dir.path().join("c.json");
+        let mut arguments = vec![
+            "compare",
+            "--profile",
+            "vertex-2",
+            "--workload",
+            "drop-many",
+        ];
+        arguments.extend([
+            "--set",
+            "size=16M",
+            "--set",
+            "files=10",
+            "--set",
+            "limit=10s",
+        ]);
+        arguments.extend(["--set", "every=2s", "--set", "delay=1s", "--jobs", jobs]);
+        arguments.extend([
+            "--policy-file",
+            own.to_str().unwrap(),
+            "--json",
+            file.to_str().unwrap(),
+        ]);
+        let shown = sim(&arguments).succeeds().stdout.clone();
+        (shown, json(&file))
+    };
+    let (shown, figures) = compare("1");
+    for policy in [
+        "none",
+        "per-block",
+        "queued",
+        "btrfs-async",
+        "adaptive",
+        "mine",
+    ] {
+        assert!(shown.contains(policy), "{policy} in {shown}");
+    }
+    assert!(shown.contains("Pareto front"), "{shown}");
+    assert_eq!(figures["runs"].as_array().unwrap().len(), 12);
+    assert_eq!(compare("2"), (shown, figures));
+    let two = sim(&[
+        "compare",
+        "--policy",
+        "none,ext4-online",
+        "--set",
+        "size=64M",
+        "--set",
+        "readers=1",
+        "--json",
+        "-",
+    ]);
+    let two: Value = serde_json::from_str(&two.succeeds().stdout).unwrap();
+    assert_eq!(two["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn list_names_what_can_be_given() {
+    let _turn = beside();
+    let shown = sim(&["list"]).succeeds().stdout.clone();
+    for name in [
+        "ext4-online",
+        "iops-limit",
+        "log-purge",
+        "per-discard",
+        "intel-x25-e",
+        "crucial-t500-2tb-raid0",
+    ] {
+        assert!(shown.contains(name), "{name} in {shown}");
+    }
+}
+
+const GRID: &str = "profile = [\"ideal\", \"ocz-vertex-2\"]\npolicy = [\"coalesce\", \"queued\"]\n\
+    ranges = [1, 64]\nsize = \"16M\"\nreaders = 1\nbaseline = \"100ms\"\nrecovery = \"100ms\"\nseed = [1, 2]\n";
+
+/// A grid of twelve runs.
+struct OnGrid {
+    dir: TempDir,
+}
+
+impl OnGrid {
+    fn new() -> OnGrid {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("grid.toml"), GRID).unwrap();
+        OnGrid { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn sweep(&self, output: &str) -> Command {
+        let mut command = trimbench();
+        command.args(["sim", "sweep"]).arg(self.path("grid.toml"));
+        command.arg("--output").arg(self.path(output));
+        command
+            .env_remove("SLURM_ARRAY_TASK_ID")
+            .env_remove("JOB_COMPLETION_INDEX");
+        command
+    }
+
+    fn merge(&self, shards: &[&str], output: &str) -> Done {
+        let mut command = trimbench();
+        command.args(["sim", "merge"]);
+        command.args(shards.iter().map(|name| self.path(name)));
+        command.arg("--output").arg(self.path(output));
+        run(command)
+    }
+}
+
+#[test]
+fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
+    let _turn = beside();
+    let grid = OnGrid::new();
+    run(grid.sweep("whole")).succeeds();
+    let whole = text(&grid.path("whole"));
+    assert_eq!(whole.lines().count(), 12);
+    let mut dry = grid.sweep("s");
+    let said = run({
+        dry.args(["--shard", "2/3", "--dry-run"]);
+        dry
+    });
+    assert!(
+        said.succeeds()
+            .stdout
+            .contains("12 runs, of which shard 2/3 has 4")
+    );
+    assert!(!grid.path("s.2-of-3").exists());
+
+    let mut first = grid.sweep("s");
+    first.args(["--shard", "1/3", "--jobs", "2"]);
+    run(first).succeeds();
+    let mut slurm = grid.sweep("s");
+    slurm
+        .env("SLURM_ARRAY_TASK_ID", "11")
+        .env("SLURM_ARRAY_TASK_MIN", "10");
+    slurm.env("SLURM_ARRAY_TASK_COUNT", "3");
+    run(slurm).succeeds();
+    let mut pod = grid.sweep("s");
+    pod.env("JOB_COMPLETION_INDEX", "2").args(["--shards", "3"]);
+    run(pod).succeeds();
+    let shards = ["s.3-of-3", "s.1-of-3", "s.2-of-3"];
+    grid.merge(&shards, "merged").succeeds();
+    assert_eq!(text(&grid.path("merged")), whole);
+
+    let twice = grid.merge(&["s.1-of-3", "s.2-of-3", "s.2-of-3"], "x");
+    assert_eq!(twice.code(), Some(2));
+    assert!(
+        twice.stderr.contains("a shard was given twice"),
+        "{}",
+        twice.stderr
+    );
+    let few = grid.merge(&["s.1-of-3", "s.2-of-3"], "x");
+    assert!(
+        few.stderr.contains("is missing: run its shard to the end"),
+        "{}",
+        few.stderr
+    );
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_where_it_was() {
+    let _turn = beside();
+    let grid = OnGrid::new();
+    run(grid.sweep("whole")).succeeds();
+    let whole = text(&grid.path("whole"));
+    let kills = if soak() { 40 } else { 3 };
+    for kill in 0..kills {
+        // What a kill leaves: whole lines, and a part of one.
+        let cut = whole.len() * (kill + 1) / (kills + 1);
+        fs::write(grid.path("cut"), &whole[..cut]).unwrap();
+        let done = run(grid.sweep("cut"));
+        done.succeeds();
+        assert_eq!(text(&grid.path("cut")), whole);
+    }
+    // Of another grid nothing is overwritten.
+    fs::write(grid.path("grid.toml"), GRID.replace("16M", "32M")).unwrap();
+    let other = run(grid.sweep("whole"));
+    assert_eq!(other.code(), Some(2));
+    assert!(other.stderr.contains("of another grid"), "{}", other.stderr);
+    assert_eq!(text(&grid.path("whole")), whole);
+}
+
+#[test]
+fn a_mistake_is_reported_with_its_place_and_the_nearest_name() {
+    let _turn = beside();
+    let dir = TempDir::new().unwrap();
+    let grid = dir.path().join("grid.toml");
+    let refused = |arguments: &[&str], said: &str| {
+        let done = sim(arguments);
+        assert_eq!(done.code(), Some(2), "{}", done.stderr);
+        assert!(done.stderr.contains(said), "{said} in {}", done.stderr);
+    };
+    for (text, said) in [
+        (
+            "profile = \"ideal\"\nsise = \"1G\"\n",
+            "line 2, column 1: unknown key 'sise'; did you mean 'size'?",
+        ),
+        (
+            "profile = \"ideal\"\nsize = [\"1G\", \"5\"]\n",
+            "line 2, column 15: 'size': '5': give a multiple of 4k",
+        ),
+        (
+            "profile = \"idael\"\n",
+            "line 1, column 11: 'profile': there is no profile 'idael'; did you mean 'ideal'?",
+        ),
+        (
+            "profile = \"ideal\"\npolicy = [\"qeued\"]\n",
+            "line 2, column 11: 'policy': there is no policy 'qeued'",
+        ),
+        (
+            "policy = \"none\"\n",
+            "a grid needs it: add, for example, profile",
+        ),
+        ("profile =\n", "line 1, column"),
+    ] {
+        fs::write(&grid, text).unwrap();
+        let grid = grid.to_str().unwrap();
+        let out = dir.path().join("out");
+        refused(&["sweep", grid, "--output", out.to_str().unwrap()], said);
+        assert!(!out.exists());
+    }
+    fs::write(&grid, "[[policy]]\nkind = \"queued\"\nrnages = 3\n").unwrap();
+    let file = grid.to_str().unwrap();
+    refused(
+        &["run", "--policy-file", file],
+        "line 3, column 1: unknown key 'rnages'; did you mean 'ranges'?",
+    );
+    refused(&["run", "--policy", "qeued"], "did you mean 'queued'?");
+    refused(
+        &["run", "--workload", "drop-fiel"],
+        "did you mean 'drop-file'?",
+    );
+    refused(&["run", "--set", "sise=1G"], "did you mean 'size'?");
+    refused(&["compare", "--set", "pices=1M"], "did you mean");
+    refused(
+        &["run", "--set", "volume=1G", "--set", "size=2G"],
+        "give a larger `volume`",
+    );
+}
