@@ -2,7 +2,7 @@
 //!
 //! A volume with files lies on [`ssd`]'s model of one or several drives. A workload writes and
 //! removes files, a foreground reads, writes and syncs beside it, and a [`Policy`] decides when the
-//! drive is told of what was freed. [`run`] takes a [`Setup`] and returns an [`Outcome`]: a record
+//! drive learns which space was freed. [`run`] takes a [`Setup`] and returns an [`Outcome`]: a record
 //! as of a real run, its verdict and its figures. Nothing waits: hours pass in seconds. The same
 //! setup gives the same bytes.
 //!

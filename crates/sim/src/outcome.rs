@@ -1,4 +1,4 @@
-//! What came of a run: its record, its verdict, and a row of figures.
+//! The results of a run: its record, its verdict, and a row of figures.
 
 use judge::{JudgeOptions, Verdict};
 use record::{PhaseName, RunRecord};
@@ -24,7 +24,7 @@ pub struct Outcome {
     pub events: u64,
 }
 
-/// A run in figures. What can't be told is `None`.
+/// A run in figures. Unknown ones are `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figures {
     /// The policy's name.

@@ -2,7 +2,7 @@
 
 use crate::outcome::Figures;
 
-/// What is weighed: the lower the better.
+/// The four costs that are weighed.
 fn costs(figures: &Figures) -> [f64; 4] {
     let untold = figures.untold_bytes as f64 / figures.removed_bytes.max(1) as f64;
     [
@@ -14,9 +14,9 @@ fn costs(figures: &Figures) -> [f64; 4] {
     ]
 }
 
-/// Of each run, whether it is on the Pareto front: no other is at least as good in the time until
-/// all is discarded, the foreground's lost time, its p99.9, and the share that the drive is never
-/// told of, and better in one of them. Differences below 1 % count as none.
+/// Returns of each run whether it is on the Pareto front: no other run is at least as good in all
+/// four costs, and better in one. The costs are the time until all is discarded, the foreground's
+/// lost time, its p99.9, and the share that is never discarded. Differences below 1 % count as none.
 pub fn pareto_front(all: &[Figures]) -> Vec<bool> {
     let costs: Vec<[f64; 4]> = all.iter().map(costs).collect();
     let beats = |a: &[f64; 4], b: &[f64; 4]| {

@@ -26,7 +26,7 @@ pub(crate) struct Recorder {
     row: Time,
     counters: Vec<Counters>,
     freed: u64,
-    /// What the present phase is, and the part of the present row that belongs to an earlier one.
+    /// The present phase, and the part of the present row that belongs to an earlier one.
     phase: PhaseName,
     earlier: Vec<Histogram<u64>>,
     deletion: Option<(Time, Time)>,
@@ -143,9 +143,9 @@ impl Recorder {
     }
 
     fn begin(&mut self, name: PhaseName, now: Time, actors: &mut [Actor]) {
-        for at in 0..actors.len() {
-            self.merge(at, &mut actors[at]);
-            self.end_phase(at, &mut actors[at]);
+        for (at, actor) in actors.iter_mut().enumerate() {
+            self.merge(at, actor);
+            self.end_phase(at, actor);
         }
         self.earlier = actors.iter().map(|actor| actor.interval.clone()).collect();
         self.phase = name;
@@ -169,19 +169,13 @@ impl Recorder {
         if !actor.phase.is_empty() {
             let over = Grain::Phase(self.phase);
             let v2 = encode_histogram(&actor.phase);
-            for latency in [Latency::Response, Latency::Service] {
-                // In a closed loop both are the same.
-                if latency == Latency::Service {
-                    continue;
-                }
-                self.push(Line::Histogram(HistogramLine {
-                    actor: at,
-                    latency,
-                    over,
-                    part: Part::Main,
-                    v2: v2.clone(),
-                }));
-            }
+            self.push(Line::Histogram(HistogramLine {
+                actor: at,
+                latency: Latency::Response,
+                over,
+                part: Part::Main,
+                v2,
+            }));
         }
         actor.phase.reset();
     }

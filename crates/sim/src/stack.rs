@@ -10,7 +10,7 @@ use ssd::{Card, Drive, Refused, Time};
 /// The largest discard that Linux sends in one piece: a bio's size has 32 bits, in whole sectors.
 const LARGEST_BIO: u64 = (1 << 32) - 512;
 
-/// What an I/O does.
+/// The kinds of I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -28,7 +28,7 @@ pub(crate) enum Io {
     Discard(Vec<Range<u64>>),
 }
 
-/// Who waits for an I/O.
+/// The part of the run that waits for an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A foreground actor.
@@ -53,7 +53,7 @@ pub(crate) struct Done {
     pub(crate) completed: Time,
 }
 
-/// What one drive did, as the kernel's statistics count it.
+/// One drive's work, as the kernel's statistics count it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     pub(crate) reads: Count,
@@ -368,7 +368,7 @@ impl Stack {
         self.flights.iter().filter(own).map(|f| f.intended).min()
     }
 
-    /// What each drive did.
+    /// Each drive's counters.
     pub(crate) fn counters(&self) -> impl Iterator<Item = Counters> {
         self.members.iter().map(|m| m.counters)
     }

@@ -101,12 +101,12 @@ impl Actor {
     }
 }
 
-/// What the record says of them.
+/// Their descriptions for the record's head.
 pub(super) fn infos(actors: &[Actor]) -> Vec<ActorInfo> {
     actors.iter().map(Actor::info).collect()
 }
 
-/// The actors of a setup. Who writes gets a file for it.
+/// The actors of a setup. A writer gets a file for it.
 pub(super) fn all(
     setup: &Setup,
     volume: &mut Volume,

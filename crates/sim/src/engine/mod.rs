@@ -54,7 +54,7 @@ pub enum SimError {
     TooLong(String),
 }
 
-/// What the host does, and when.
+/// An act of the host, which has a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Act {
     /// An actor's next I/O.
@@ -106,7 +106,7 @@ struct Run<'s> {
     ended: bool,
 }
 
-/// What a policy may look at.
+/// Counters for the policy.
 #[derive(Debug, Default)]
 struct SeenSoFar {
     reads: crate::stack::Count,
@@ -115,7 +115,7 @@ struct SeenSoFar {
     canary: Vec<pace::Canary>,
 }
 
-/// What is counted beside the record.
+/// Counters beside the record.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) commands: u64,
@@ -143,7 +143,7 @@ pub(crate) struct Tally {
 /// # Errors
 /// If its files don't fit, or a policy asks for what must not be.
 pub fn run(setup: &Setup) -> Result<Outcome, SimError> {
-    Run::new(setup)?.to_the_end()
+    Run::new(setup)?.go()
 }
 
 impl<'s> Run<'s> {
@@ -198,7 +198,7 @@ impl<'s> Run<'s> {
         })
     }
 
-    fn to_the_end(mut self) -> Result<Outcome, SimError> {
+    fn go(mut self) -> Result<Outcome, SimError> {
         self.plan(Time::ZERO, Act::Job);
         self.plan(Time::ZERO + self.setup.interval, Act::Tick);
         self.start_actors();

@@ -50,7 +50,7 @@ impl Policy for BtrfsSync {
     }
 }
 
-/// What is freed waits for reuse, then goes in small pieces at a limited rate
+/// Freed space waits for reuse, then is discarded in small pieces at a limited rate
 /// (`/sys/fs/btrfs/UUID/discard/`).
 #[derive(Debug)]
 pub(super) struct BtrfsAsync {

@@ -9,8 +9,8 @@ use super::{Desk, Nature, Policy};
 pub(super) const GROUP: u64 = 128 << 20;
 
 /// After the journal's commit one kernel thread sends a discard for each free extent, at most one
-/// block group, one in flight (Linux 5.15 and later: `ext4_discard_work`). What is freed may be
-/// allocated at once; the thread takes out of the free space what it discards.
+/// block group, one in flight (Linux 5.15 and later: `ext4_discard_work`). Freed space may be
+/// allocated at once; the thread takes a range out of the free space while it discards it.
 #[derive(Debug)]
 pub(super) struct Ext4Online {
     piece: u64,

@@ -31,7 +31,7 @@ pub(super) struct Fstrim {
     wakes: Wakes,
 }
 
-/// What it sleeps for.
+/// The reason why it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wakes {
     /// Nothing: it trims, or there is nothing to trim.

@@ -98,7 +98,7 @@ impl PolicyKind {
         }
     }
 
-    /// What it does, in a line.
+    /// A description in a line.
     pub fn about(self) -> &'static str {
         match self {
             PolicyKind::None => "no discards at all",
@@ -122,7 +122,7 @@ impl PolicyKind {
         PolicyKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// How its file system allocates, unless told otherwise.
+    /// The way in which its file system allocates by default.
     pub fn allocator(self) -> AllocatorKind {
         match self {
             PolicyKind::PerBlock | PolicyKind::Coalesce | PolicyKind::Queued => AllocatorKind::Ffs,
@@ -134,7 +134,7 @@ impl PolicyKind {
         }
     }
 
-    /// What a mount of it would say about discards.
+    /// The discard setting that a mount of it would show.
     pub(crate) fn setting(self) -> DiscardSetting {
         match self {
             PolicyKind::None => DiscardSetting::Off,
@@ -357,7 +357,7 @@ pub(crate) const PARAMETERS: &[Key<Parameters>] = &[
         slowdown,
         "share of the foreground that it may cost",
         share,
-        |s| units::percent_exact(s)
+        units::percent_exact
     ),
     key!(
         "max-latency",

@@ -46,20 +46,20 @@ pub enum Order {
     Commit,
 }
 
-/// What a policy sees, and where it puts its orders.
+/// A policy's view of the run, and the place for its orders.
 #[derive(Debug)]
 pub struct Desk<'a> {
     /// The present time.
     pub now: Time,
     /// The limits of a discard.
     pub limits: Limits,
-    /// What the drives and the foreground did so far.
+    /// Counters of the drives and the foreground.
     pub seen: Seen<'a>,
     pub(crate) volume: &'a Volume,
     pub(crate) orders: Vec<Order>,
 }
 
-/// What the drives and the foreground did so far.
+/// Counters of the drives and the foreground.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// Discards of all drives: commands, bytes and busy time.
@@ -94,9 +94,9 @@ impl Desk<'_> {
 /// Properties of a policy that don't change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Nature {
-    /// What was freed reaches the policy when the file system commits, and not at once.
+    /// Freed space reaches the policy when the file system commits, and not at once.
     pub commits: bool,
-    /// Whoever deletes waits until the discards are done.
+    /// The deleter waits until the discards are done.
     pub deleter_waits: bool,
     /// The commit isn't done until its discards are: whoever syncs waits, too.
     pub commit_waits: bool,
@@ -106,7 +106,7 @@ pub struct Nature {
 
 /// A way of discarding what a file system has freed.
 ///
-/// It is told what was freed, and when its discards complete; its [`Desk`] takes its orders. It has
+/// The engine calls it when space is freed and when its discards complete; its [`Desk`] takes its orders. It has
 /// no clock: a run in virtual time calls it, and the same calls give the same orders.
 pub trait Policy: Debug + Send {
     /// Its fixed properties.

@@ -6,7 +6,7 @@ use pace::{Advice, Discards, Feedback, Flushes, Goal, Io, Others, Pacer, Space, 
 
 use super::Desk;
 
-/// A pacer and what it is told.
+/// A pacer and the canary's reads for it.
 #[derive(Debug)]
 pub(super) struct Paced {
     pacer: Pacer,
@@ -35,7 +35,7 @@ impl Paced {
         self.canary.extend_from_slice(desk.seen.canary);
     }
 
-    /// What may be done now; `left` bytes are still to be freed.
+    /// Asks for the next step; `left` bytes are still to be freed.
     pub(super) fn ask(&mut self, desk: &Desk<'_>, left: u64) -> Advice {
         let seen = &desk.seen;
         // The kernel's statistics are in milliseconds.

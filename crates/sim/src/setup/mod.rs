@@ -44,15 +44,15 @@ impl Drives {
 /// A run's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// What the volume lies on.
+    /// The drives below the volume.
     pub drives: Drives,
     /// The policy.
     pub policy: PolicyKind,
-    /// What the policy is called in tables; its kind's name, as a rule.
+    /// The policy's name in tables; its kind's name, as a rule.
     pub policy_name: String,
     /// Its parameters.
     pub parameters: Parameters,
-    /// What is written and deleted.
+    /// The workload.
     pub workload: WorkloadKind,
     /// The way of allocating; `None`: the policy's file system's.
     pub allocator: Option<AllocatorKind>,

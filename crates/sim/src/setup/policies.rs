@@ -9,7 +9,7 @@ use crate::policy::{PARAMETERS, Parameters, PolicyKind};
 /// A policy with its name and its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: String,
     /// Its kind.
     pub kind: PolicyKind,

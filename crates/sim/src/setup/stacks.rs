@@ -17,9 +17,9 @@ const KEYS: [&str; 6] = ["name", "about", "profile", "drives", "chunk", "set"];
 
 /// The drives of a stack.
 ///
-/// A stack is TOML with `name`, `about`, `profile` (the card of each drive), `drives` (how many),
-/// `chunk` (bytes on one drive before the next one's turn) and `set` (figures of the card that
-/// differ, as `lab up --set` takes them). `card` finds a card by its name.
+/// A stack is TOML with `name`, `about`, `profile` (the card of each drive) and `drives` (their
+/// number). `chunk` is the bytes on one drive before the next one's turn. `set` lists figures of
+/// the card that differ, as `lab up --set` takes them. `card` finds a card by its name.
 ///
 /// # Errors
 /// With line and column: if it isn't TOML, or has a wrong key or value.

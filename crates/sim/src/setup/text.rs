@@ -16,7 +16,7 @@ pub enum BadText {
     Syntax {
         /// Where.
         at: Place,
-        /// What TOML's parser reports.
+        /// The report of TOML's parser.
         why: String,
     },
     /// A key that there isn't.
@@ -26,7 +26,7 @@ pub enum BadText {
         at: Place,
         /// The key as it was given.
         key: String,
-        /// What may have been meant.
+        /// The nearest name.
         nearest: Option<String>,
     },
     /// A value that its key doesn't take.
@@ -36,7 +36,7 @@ pub enum BadText {
         at: Place,
         /// The key.
         key: String,
-        /// What is wrong, and what is allowed.
+        /// The mistake, and the allowed values.
         why: String,
     },
 }

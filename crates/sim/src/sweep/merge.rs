@@ -2,7 +2,7 @@
 
 use super::{CellName, Grid, SWEEP_SCHEMA, Shard};
 
-/// What a sweep's file has so far.
+/// The finished part of a sweep's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resumed {
     /// Whole lines.
@@ -54,7 +54,7 @@ pub enum MergeError {
     },
 }
 
-/// What a file of this shard has, so that it can be gone on with.
+/// Finds the finished part of a shard's file.
 ///
 /// # Errors
 /// If it isn't a file of this shard of this grid.

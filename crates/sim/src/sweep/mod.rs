@@ -57,7 +57,7 @@ struct CellLine<'c> {
     error: Option<String>,
 }
 
-/// What a line says of itself.
+/// The part of a line that names its cell.
 #[derive(Debug, Deserialize)]
 struct CellName {
     schema: String,

@@ -156,7 +156,7 @@ impl Volume {
         &self.files[file]
     }
 
-    /// What files use, in order.
+    /// The ranges that files use, in order.
     pub(crate) fn live_ranges(&self) -> impl Iterator<Item = Range<u64>> {
         self.live.iter().map(|range| in_bytes(&range))
     }
@@ -222,7 +222,7 @@ mod tests {
             let ranges = volume.grow(file, 8 * GIB).unwrap();
             let bytes: u64 = ranges.iter().map(|r| r.end - r.start).sum();
             assert_eq!(bytes, 8 * GIB);
-            lengths.push((kind, bytes / ranges.len() as u64 >> 20));
+            lengths.push((kind, (bytes / ranges.len() as u64) >> 20));
         }
         // FFS leaves a group after 16 MiB; a group of ext4 has 128 MiB, less its tables; btrfs
         // ends an extent at 128 MiB, and lays the next one beside it.

@@ -44,7 +44,7 @@ impl WorkloadKind {
         }
     }
 
-    /// What it does, in a line.
+    /// A description in a line.
     pub fn about(self) -> &'static str {
         match self {
             WorkloadKind::DropFile => "one file of `size` is removed",

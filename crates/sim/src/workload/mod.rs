@@ -1,4 +1,4 @@
-//! What is written and deleted: each a small chain of steps.
+//! Workloads, which write and delete: each a small chain of steps.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -18,7 +18,7 @@ mod spill;
 
 pub use kind::WorkloadKind;
 
-/// What a workload does next.
+/// A step of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Nothing for so long.

@@ -46,7 +46,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// What the log shows.
+/// A row of the log.
 struct Row {
     base: f64,
     reads_per_s: f64,

@@ -145,17 +145,18 @@ impl Drive {
             }
         }
         let completed = self.now + service.time;
+        let place = self.begin(Completion {
+            id: waiting.id,
+            command: waiting.command,
+            submitted: waiting.submitted,
+            started: self.now,
+            completed,
+            trimmed: Vec::new(),
+        });
         self.events.push(Reverse(Event {
             at: completed,
             id: waiting.id,
-            what: What::Complete(Completion {
-                id: waiting.id,
-                command: waiting.command,
-                submitted: waiting.submitted,
-                started: self.now,
-                completed,
-                trimmed: Vec::new(),
-            }),
+            what: What::Complete(place),
         }));
     }
 

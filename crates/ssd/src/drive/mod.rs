@@ -70,13 +70,17 @@ pub struct Drive {
     /// Until then it works in the background, and reads are slower.
     folding_until: Time,
     events: BinaryHeap<Reverse<Event>>,
+    /// The completions of the commands under way, by the place that their events name, and places
+    /// that are empty. The heap moves its events often, so they are small.
+    under_way: Vec<Option<Completion>>,
+    empty: Vec<u32>,
     /// Completed, but not yet returned.
     done: Vec<Completion>,
     stats: Stats,
 }
 
 /// Something that will happen inside.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Event {
     at: Time,
     /// Which command's; decides between events at the same time.
@@ -84,12 +88,12 @@ struct Event {
     what: What,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum What {
     /// A discard lets the others go on, though it isn't done.
     Unblock,
-    /// A command is done.
-    Complete(Completion),
+    /// The command at this place is done.
+    Complete(u32),
 }
 
 impl Drive {
@@ -112,6 +116,8 @@ impl Drive {
             blocked_until: Time::ZERO,
             folding_until: Time::ZERO,
             events: BinaryHeap::new(),
+            under_way: Vec::new(),
+            empty: Vec::new(),
             done: Vec::new(),
             stats: Stats::default(),
         }
@@ -162,6 +168,8 @@ impl Drive {
         (self.out, self.into) = (Link::default(), Link::default());
         self.unwritten.clear();
         self.events.clear();
+        self.under_way.clear();
+        self.empty.clear();
         self.done.clear();
         self.blocked_until = self.now;
     }
@@ -229,7 +237,10 @@ impl Drive {
             && let Some(Reverse(event)) = self.events.pop()
         {
             self.now = self.now.max(event.at);
-            if let What::Complete(completion) = event.what {
+            if let What::Complete(place) = event.what
+                && let Some(completion) = self.under_way[place as usize].take()
+            {
+                self.empty.push(place);
                 self.complete(completion);
             }
             // All that ends now must have ended before anything new is begun.
@@ -242,6 +253,20 @@ impl Drive {
             }
         }
         self.now = self.now.max(now);
+    }
+
+    /// Notes a command under way; returns its place.
+    fn begin(&mut self, completion: Completion) -> u32 {
+        match self.empty.pop() {
+            Some(place) => {
+                self.under_way[place as usize] = Some(completion);
+                place
+            }
+            None => {
+                self.under_way.push(Some(completion));
+                (self.under_way.len() - 1) as u32
+            }
+        }
     }
 
     fn complete(&mut self, mut completion: Completion) {

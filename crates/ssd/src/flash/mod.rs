@@ -45,7 +45,7 @@ pub struct Flash {
     stats: FlashStats,
 }
 
-/// What the flash did so far.
+/// Counters of the flash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlashStats {
     /// Pages that the host wrote.
@@ -59,7 +59,7 @@ pub struct FlashStats {
 }
 
 impl FlashStats {
-    /// What was done since an earlier look.
+    /// The work since an earlier look.
     #[must_use]
     pub fn since(self, earlier: FlashStats) -> FlashStats {
         FlashStats {
@@ -160,7 +160,7 @@ impl Flash {
         }
     }
 
-    /// What it did so far.
+    /// Its counters.
     pub fn stats(&self) -> FlashStats {
         self.stats
     }

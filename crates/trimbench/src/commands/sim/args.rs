@@ -22,12 +22,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SimArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: SimCommand,
 }
 
-/// What can be done in virtual time.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
     /// Run one policy, and show its verdict and its figures
@@ -37,8 +37,8 @@ pub enum SimCommand {
     /// Run every combination of a grid's values, and write a line of JSON for each
     ///
     /// A sweep that was stopped goes on where it was. A shard is a part of it, for another
-    /// machine: the index and the count come from --shard, from SLURM_ARRAY_TASK_ID and
-    /// SLURM_ARRAY_TASK_COUNT, or from JOB_COMPLETION_INDEX and --shards.
+    /// machine. --shard names it, or the environment does: SLURM_ARRAY_TASK_ID and
+    /// SLURM_ARRAY_TASK_COUNT, or JOB_COMPLETION_INDEX with --shards.
     Sweep(SweepArgs),
     /// Put the files of all shards of a sweep together
     Merge(MergeArgs),
@@ -46,14 +46,14 @@ pub enum SimCommand {
     List,
 }
 
-/// What all runs have.
+/// Options of all runs.
 #[derive(Debug, Args)]
 pub struct Common {
     /// The drive: a profile's name or a part of it, a stack's name, or a device card of your own
     #[arg(long, value_name = "NAME|FILE", default_value = "crucial-t500-2tb")]
     pub profile: String,
 
-    /// What is written and removed (see `trimbench sim list`)
+    /// The workload: see `trimbench sim list`
     #[arg(long, value_name = "NAME", default_value = "drop-file")]
     pub workload: String,
 

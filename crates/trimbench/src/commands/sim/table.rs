@@ -19,7 +19,7 @@ fn ratio(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))
 }
 
-/// What was simulated, in a line.
+/// The setup in a line.
 fn title(setup: &Setup) -> String {
     format!(
         "{} on {}, volume of {}, seed {}: virtual time, no drive was touched",
@@ -52,7 +52,7 @@ pub(super) fn single(setup: &Setup, outcome: &Outcome) -> String {
     );
     line("discarded", bytes(f.discarded_bytes));
     line("cancelled by reuse", bytes(f.cancelled_bytes));
-    line("never told to the drive", bytes(f.untold_bytes));
+    line("never discarded", bytes(f.untold_bytes));
     line(
         "free but held for discards, at most",
         bytes(f.held_max_bytes),
