@@ -14,6 +14,7 @@ fn setup(policy: PolicyKind, workload: WorkloadKind) -> Setup {
         readers: 0,
         per_discard: Duration::ZERO,
         interval: Duration::from_secs(1),
+        limit: Duration::from_secs(3600),
         ..Setup::new(single("emc-xtremio-10tb"), policy, workload)
     }
 }
