@@ -36,8 +36,8 @@ test: ## Install what the tests need, then check and run every test
 	@# What only tests need is fetched while the processors are at the checks.
 	scripts/setup test & setup=$$!; $(MAKE) --no-print-directory check; checked=$$?; \
 		wait $$setup && exit $$checked
-	@rm -f target/second-tries
-	$(CARGO) test --workspace --locked --no-fail-fast; tested=$$?; scripts/second-tries; exit $$tested
+	@rm -f target/second-tries target/turns
+	$(CARGO) test --workspace --locked --no-fail-fast; tested=$$?; scripts/test-notes; exit $$tested
 	scripts/vm/run --short
 
 test-vm: ## trimbench in a virtual machine beside nvme-cli, hdparm, sg3-utils, LVM, mdadm and the host's images (ten minutes; VM=NAME: some cases)

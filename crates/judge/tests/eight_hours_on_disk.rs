@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{self, Write};
+use testkit::Rng;
 
 use record::{
     ActorInterval, DeviceInterval, Grain, HistogramLine, Interval, Latency, Line, Part,
@@ -26,45 +27,28 @@ impl Write for Count {
     }
 }
 
-/// A generator that needs no dependency: xorshift64 (Marsaglia, 2003).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// 0 to 1.
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// A latency in nanoseconds: around 80 µs, one in a hundred with a long tail.
-    fn latency_ns(&mut self) -> u64 {
-        let spread = (0..4).map(|_| self.share()).sum::<f64>() / 4.0;
-        let usual = 80e3 * (0.5 + spread) * (0.5 + spread);
-        let tail = if self.next().is_multiple_of(100) {
-            (1.0 / (1.0 - self.share()).max(1e-4)).min(1000.0)
-        } else {
-            1.0
-        };
-        (usual * tail) as u64
-    }
+/// A latency in nanoseconds: around 80 µs, one in a hundred with a long tail.
+fn latency_ns(random: &mut Rng) -> u64 {
+    let spread = (0..4).map(|_| random.unit()).sum::<f64>() / 4.0;
+    let usual = 80e3 * (0.5 + spread) * (0.5 + spread);
+    let tail = if random.below(100) == 0 {
+        (1.0 / (1.0 - random.unit()).max(1e-4)).min(1000.0)
+    } else {
+        1.0
+    };
+    (usual * tail) as u64
 }
 
 /// Bytes of so many seconds: a fast reader with one histogram a second, and a
 /// canary with two, on three devices.
 fn compressed_bytes(seconds: u32) -> u64 {
     let mut count = Count(0);
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = Rng::new(0x9E37_79B9_7F4A_7C15);
     let mut writer = RecordWriter::compressed(&mut count).unwrap();
     for second in 0..seconds {
         for tenth in 0..10 {
-            let at_s = f64::from(second) + f64::from(tenth) / 10.0 + random.share() * 1e-4;
-            let mut us = || Some(random.latency_ns() as f64 / 1e3);
+            let at_s = f64::from(second) + f64::from(tenth) / 10.0 + random.unit() * 1e-4;
+            let mut us = || Some(latency_ns(&mut random) as f64 / 1e3);
             let mut actor = || ActorInterval {
                 p50_us: us(),
                 p99_us: us(),
@@ -73,18 +57,18 @@ fn compressed_bytes(seconds: u32) -> u64 {
                 ..ActorInterval::default()
             };
             let (mut reader, mut canary) = (actor(), actor());
-            (reader.ops, canary.ops) = (2000 + random.next() % 200, 5);
+            (reader.ops, canary.ops) = (2000 + random.next_u64() % 200, 5);
             (reader.bytes, canary.bytes) = (reader.ops * 4096, 5 * 4096);
             let device = DeviceInterval {
                 reads: reader.ops,
                 read_bytes: reader.bytes,
                 read_ms: reader.ops / 12,
-                in_flight: random.next() % 9,
+                in_flight: random.next_u64() % 9,
                 ..DeviceInterval::default()
             };
             let interval = Interval {
                 at_s,
-                seconds: 0.1 + random.share() * 1e-4,
+                seconds: 0.1 + random.unit() * 1e-4,
                 actors: vec![Some(reader), Some(canary)],
                 devices: vec![device; 3],
                 freed_bytes: 0,
@@ -99,7 +83,7 @@ fn compressed_bytes(seconds: u32) -> u64 {
         ] {
             let mut histogram = second_histogram();
             for _ in 0..operations {
-                histogram.record(random.latency_ns()).unwrap();
+                histogram.record(latency_ns(&mut random)).unwrap();
             }
             let line = HistogramLine {
                 actor,

@@ -1,14 +1,14 @@
 //! From a simulated drive's stretched time to that of the drive it stands for.
 //!
 //! A fast drive is represented faithfully only by a simulation that is slower
-//! than it is (`trimbench lab up --slower`). What is measured on that is right
-//! but for its unit of time: latencies and lengths are so many times too long,
-//! rates so many times too low. [`as_drive`] converts a whole record, before
-//! it is judged: so a stall counts as one by its length on the drive, and
+//! than it is (`trimbench lab up --slower`). Its measurements are right
+//! but for the unit of time: latencies and lengths are so many times too long,
+//! and rates so many times too low. [`as_drive`] converts a whole record before
+//! it is judged. So a stall counts as one by its length on the drive, and
 //! every table, picture and fit made of the record agrees.
 //!
-//! What this machine itself adds to each I/O (some 20 to 100 µs) was not
-//! stretched, and gets that much smaller: the slower, the truer.
+//! The time that this machine itself adds to each I/O (some 20 to 100 µs) was not
+//! stretched, and gets that much smaller. So a slower simulation is more faithful.
 
 use hdrhistogram::Histogram;
 
@@ -71,7 +71,7 @@ pub fn as_drive(mut record: RunRecord) -> Result<RunRecord, NotSlowed> {
 }
 
 /// Histograms as a record's file has them, as one of the drive that stands
-/// behind one `times` slower. What can't be read is left out.
+/// behind one `times` slower. It leaves out those that it can't read.
 pub fn latencies_as_drive(v2: &[&str], times: f64) -> String {
     let mut sum = second_histogram();
     for histogram in v2.iter().filter_map(|text| decode_histogram(text).ok()) {
@@ -153,7 +153,7 @@ fn shorten(column: &mut [f32], times: f64) {
     }
 }
 
-/// Divides a column of whole milliseconds. What rounding leaves over goes into
+/// Divides a column of whole milliseconds. The remainder of rounding goes into
 /// the next interval, so that no sum over intervals drifts.
 fn whole(column: &mut [u32], times: f64) {
     let (mut before, mut told) = (0.0, 0.0);

@@ -25,7 +25,7 @@ pub struct Intervals {
     pub devices: Vec<DeviceColumns>,
 }
 
-/// One actor's columns. Latencies are in microseconds; NaN where nothing is to be told.
+/// One actor's columns. Latencies are in microseconds; NaN where there is none.
 #[derive(Debug, Clone, Default)]
 #[allow(
     missing_docs,

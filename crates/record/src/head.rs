@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The schema named in every record's head.
 pub const RUN_SCHEMA: &str = "trimbench.run/1";
 
-/// What ran, where and with which set-up.
+/// The run's host, target and set-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// Always [`RUN_SCHEMA`].
@@ -19,7 +19,7 @@ pub struct Head {
     pub run: Option<Invocation>,
     /// The machine.
     pub host: Host,
-    /// What was tested.
+    /// The file system or device that was tested.
     pub target: Target,
     /// The scenario in full, as the client understood it.
     pub scenario: serde_json::Value,
@@ -73,7 +73,7 @@ pub struct Host {
     pub memory_bytes: u64,
 }
 
-/// What a run was made on: a mounted file system or a raw device.
+/// The place that a run was made on: a mounted file system or a raw device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// The directory or device that was named.
@@ -99,7 +99,7 @@ pub struct Target {
 }
 
 /// The most that a file system discards for what is freed: free space beside it, or some of
-/// it twice. What is beyond is others'.
+/// it twice. Discards beyond that are of other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DiscardsAtMost {
     /// Bytes for each byte freed.
@@ -115,7 +115,7 @@ impl DiscardsAtMost {
     }
 }
 
-/// What is known before a run about whether discards will be sent.
+/// Whether discards will be sent, as far as it is known before a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiscardSetting {
@@ -127,7 +127,7 @@ pub enum DiscardSetting {
     Off,
     /// The mount would, but no device below takes them.
     Unsupported,
-    /// Can't be told from here.
+    /// Nothing here shows it.
     #[default]
     Unknown,
 }
@@ -137,7 +137,7 @@ pub enum DiscardSetting {
 pub struct ActorInfo {
     /// Its name, unique in the record, e.g. `reader` or `canary`.
     pub name: String,
-    /// What each operation does, e.g. `read`, `write`, `nop`.
+    /// The name of each operation, e.g. `read`, `write`, `nop`.
     pub op: String,
     /// Closed or open loop: the word `loop`, with its figures beside it.
     #[serde(flatten)]
@@ -192,7 +192,7 @@ impl LoopKind {
 pub struct DeviceInfo {
     /// Kernel name, e.g. `nvme0n1p2`.
     pub name: String,
-    /// What it is.
+    /// Whether it is a disk, a partition or a layer above disks.
     pub kind: DeviceKind,
     /// Steps below the target's own device, which has 0.
     pub level: u32,
@@ -315,7 +315,7 @@ pub enum DeviceKind {
     Dm,
 }
 
-/// What `/sys/block/X/queue` says about discards.
+/// The limits of discards in `/sys/block/X/queue`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiscardLimits {
     /// `discard_granularity`, in bytes.
@@ -349,7 +349,7 @@ pub enum AtaTrim {
 }
 
 impl AtaTrim {
-    /// What the file says; `None` of a word that no kernel wrote so far.
+    /// Reads the file's word; `None` for a word that no kernel wrote so far.
     pub fn of_word(word: &str) -> Option<AtaTrim> {
         match word {
             "unsupported" => Some(AtaTrim::Unsupported),

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// Longest latency that is told apart: one hour, in nanoseconds.
+/// Longest latency that is counted as such: one hour, in nanoseconds.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits of a latency over a phase.

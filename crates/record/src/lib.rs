@@ -48,7 +48,7 @@ use hdrhistogram::Histogram;
 /// A whole run as recorded: what was measured, on what, and how it ended.
 #[derive(Debug, Clone)]
 pub struct RunRecord {
-    /// What ran, where, and with which set-up.
+    /// The run's host, target and set-up.
     pub head: Head,
     /// One row per interval, in order of time.
     pub intervals: Intervals,
@@ -56,7 +56,7 @@ pub struct RunRecord {
     pub phases: Vec<Phase>,
     /// Events in order of time.
     pub events: Vec<Event>,
-    /// What was deleted, per part.
+    /// Bytes and files deleted, for each part of the deletion.
     pub deletions: Vec<DeletionLine>,
     /// Latency histograms per phase (those per second stay in the file).
     pub histograms: Vec<PhaseHistogram>,

@@ -11,7 +11,7 @@ use crate::absence::Absent;
 pub enum Line {
     /// First: what ran, where.
     Head(Box<Head>),
-    /// What happened in one interval; there is one for every interval, empty or not.
+    /// The figures of one interval; every interval has one, empty or not.
     Interval(Interval),
     /// Latencies of one actor over a second or a phase.
     Histogram(HistogramLine),
@@ -21,13 +21,13 @@ pub enum Line {
     Event(Event),
     /// A deletion's last call returned.
     Deletion(DeletionLine),
-    /// What an actor did in intervals recorded before, told only now.
+    /// The figures of an actor in earlier intervals, known only now.
     Series(SeriesLine),
     /// Last: how the run ended.
     End(End),
 }
 
-/// What happened in one interval.
+/// The figures of one interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Start, in seconds since the record's zero.
@@ -53,7 +53,7 @@ pub struct Interval {
     pub cpu_wait: Vec<Option<f64>>,
 }
 
-/// What one actor did in one interval. Latencies are response times.
+/// The figures of one actor in one interval. Latencies are response times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActorInterval {
     /// Operations completed.
@@ -74,7 +74,7 @@ pub struct ActorInterval {
     pub oldest_us: Option<f64>,
 }
 
-/// What one block device did in one interval: differences of its statistics.
+/// The figures of one block device in one interval: differences of its statistics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInterval {
     /// Reads completed.
@@ -188,7 +188,7 @@ pub struct Phase {
 pub struct Event {
     /// When, in seconds since the record's zero.
     pub at_s: f64,
-    /// What.
+    /// The kind of event.
     pub kind: EventKind,
     /// More, in words, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,15 +222,15 @@ pub enum EventKind {
     DiscardsDidNotCome,
     /// Something that changes how far the figures can be trusted.
     Warning,
-    /// The run was told to stop.
+    /// A signal stopped the run.
     Interrupted,
 }
 
-/// What one actor did, interval by interval, told when the intervals had long
-/// been written: an outside program (fio) hands over its logs when it ends.
+/// The figures of one actor, interval by interval, written after the intervals:
+/// an outside program (fio) hands over its logs when it ends.
 ///
 /// The intervals' own lines have `null` for such an actor; this line takes their
-/// place. A long series is told in several lines ([`SeriesLine::split`]).
+/// place. A long series takes several lines ([`SeriesLine::split`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeriesLine {
     /// Index into [`Head::actors`].
@@ -261,8 +261,8 @@ impl SeriesLine {
     }
 }
 
-/// What a deletion freed, written when its last call has returned and the forced
-/// commit, if any.
+/// The space that a deletion freed, written when its last call and the forced
+/// commit, if any, have returned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeletionLine {
     /// Which part it belongs to.
@@ -279,8 +279,8 @@ pub struct DeletionLine {
     /// Calls that failed.
     pub errors: u64,
     /// Whether it created and dropped files all the time (an LSM tree's
-    /// compaction, a spill): its own writes slow the foreground as well, so the
-    /// stretches with discards are compared with those without.
+    /// compaction, a spill). Its own writes slow the foreground as well, so the judge
+    /// compares stretches with discards with those without.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continuous: bool,
     /// Bytes by which the file system's free space had grown, recorded of outside
@@ -302,7 +302,7 @@ pub struct End {
     pub at_s: f64,
     /// Why.
     pub reason: EndReason,
-    /// What failed, in words, when it failed.
+    /// The error in words, when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Operations that never finished.
@@ -316,7 +316,7 @@ pub struct End {
 pub enum EndReason {
     /// It did all it was asked to.
     Completed,
-    /// Somebody stopped it.
+    /// A signal stopped it.
     Interrupted,
     /// It failed.
     Failed,

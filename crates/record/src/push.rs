@@ -34,7 +34,7 @@ pub enum PushError {
     /// More of something than can be sensible.
     #[error("more than {most} {what}")]
     TooMany {
-        /// What there is too much of.
+        /// The name of the lines that are too many.
         what: &'static str,
         /// The most that is taken.
         most: usize,

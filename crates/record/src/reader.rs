@@ -45,8 +45,8 @@ pub enum ReadError {
 pub struct RecordReader;
 
 impl RecordReader {
-    /// Reads a whole record, plain or compressed (told by its first bytes, not
-    /// by its name). A last line or a compressed frame that breaks off is an
+    /// Reads a whole record, plain or compressed (its first bytes decide, not
+    /// its name). A last line or a compressed frame that breaks off is an
     /// interrupted run: what came before it is the record, and its `end` is `None`.
     ///
     /// # Errors
@@ -56,8 +56,8 @@ impl RecordReader {
         RecordReader::read_with(from, |_| ())
     }
 
-    /// The same, and hands on each line after the head once the record has taken
-    /// it: what is only in the file (histograms of single seconds) can so be had
+    /// Reads a whole record, and hands on each line after the head once the record has
+    /// taken it. So a caller gets what is only in the file (histograms of single seconds)
     /// from a pipe, too.
     ///
     /// # Errors

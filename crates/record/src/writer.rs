@@ -11,9 +11,9 @@ const ZSTD_LEVEL: i32 = 3;
 
 /// Writes one [`Line`] per line.
 ///
-/// What has been [flushed](RecordWriter::flush) survives a kill; do it about
-/// once a second. [`finish`](RecordWriter::finish) at the end, for the last
-/// errors to be seen.
+/// Lines that were [flushed](RecordWriter::flush) survive a kill; flush about
+/// once a second. Call [`finish`](RecordWriter::finish) at the end, which returns the
+/// last errors.
 #[derive(Debug)]
 pub struct RecordWriter<W: Write> {
     /// `None` only once finished.

@@ -2,8 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Condvar, Mutex};
+use std::time::Instant;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -82,6 +83,7 @@ pub struct Turn {
     alone: bool,
     // Before the next of this process is let in.
     lock: Option<File>,
+    began: Instant,
 }
 
 /// The turns of this process.
@@ -121,18 +123,29 @@ impl Turn {
     /// A test that this process lets in waits for those of other processes. The first at the door
     /// goes in first, so that none waits for ever.
     fn hold(alone: bool) -> Turn {
-        let mut turn = Turn { alone, lock: None };
+        let mut turn = Turn {
+            alone,
+            lock: None,
+            began: Instant::now(),
+        };
         let _door = locked("door", FlockOperation::LockExclusive);
         turn.lock = Some(match alone {
             true => locked("lock", FlockOperation::LockExclusive),
             false => locked("lock", FlockOperation::LockShared),
         });
+        turn.began = Instant::now();
         turn
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        let kind = if self.alone { "alone" } else { "beside others" };
+        let seconds = self.began.elapsed().as_secs_f64();
+        note(
+            "turns",
+            &format!("{seconds:7.1} s {} ({kind})", test_name()),
+        );
         self.lock = None;
         let mut turns = TURNS.lock().unwrap();
         if self.alone {
@@ -173,26 +186,34 @@ pub fn thrice<T>(mut once: impl FnMut() -> Result<T, String>) -> T {
     once().unwrap_or_else(|why| panic!("three times in vain: {why}"))
 }
 
-/// Prints it, and adds a line to the file in the build directory.
 #[track_caller]
 fn note_second_try(why: &str) {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a thread");
     let caller = std::panic::Location::caller();
     eprintln!("once more: {why}");
     let first = why.lines().next().unwrap_or_default();
-    let line = format!("{test} ({}:{}): {first}\n", caller.file(), caller.line());
-    if let Some(path) = second_tries() {
-        let file = fs::OpenOptions::new().create(true).append(true).open(path);
-        // Only a note: a test doesn't fail for it.
-        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
-    }
+    let place = format!("{}:{}", caller.file(), caller.line());
+    note(
+        "second-tries",
+        &format!("{} ({place}): {first}", test_name()),
+    );
 }
 
-/// `second-tries` in the build directory: this program is `target/PROFILE/deps/NAME`.
-fn second_tries() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    Some(program.ancestors().nth(3)?.join("second-tries"))
+/// The test in whose thread this is.
+fn test_name() -> String {
+    let thread = std::thread::current();
+    thread.name().unwrap_or("a thread").to_owned()
+}
+
+/// Adds a line to a file of the build directory, which `scripts/test-notes` prints. This program
+/// is `target/PROFILE/deps/NAME`.
+fn note(file: &str, line: &str) {
+    let program = std::env::current_exe().unwrap_or_default();
+    if let Some(build) = program.ancestors().nth(3) {
+        let path = build.join(file);
+        let file = fs::OpenOptions::new().create(true).append(true).open(path);
+        // Only a note: a test doesn't fail for it.
+        let _ = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    }
 }
 
 /// Whether the long counts are asked for (`make soak`).

@@ -22,3 +22,5 @@ pub mod recorded;
 pub mod sweep;
 
 pub use machine::Machine;
+/// The generator of made-up noise: the same numbers from the same seed for ever.
+pub use ssd::Rng;

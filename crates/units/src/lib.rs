@@ -1,8 +1,8 @@
 //! Sizes, durations, rates and shares: as people type them and as they read them.
 //!
-//! One grammar for every option, scenario and condition: sizes take `k`, `M`,
-//! `G`, `T` (1024; also `KiB`, `MiB`, …) and `kB`, `MB`, `GB`, `TB` (1000);
-//! durations take `ns`, `us`, `ms`, `s`, `m`, `h`. Nothing is guessed: a
+//! One grammar serves every option, scenario and condition. Sizes take `k`, `M`,
+//! `G`, `T` (1024; also `KiB`, `MiB`, …) and `kB`, `MB`, `GB`, `TB` (1000).
+//! Durations take `ns`, `us`, `ms`, `s`, `m`, `h`. Nothing is guessed: a
 //! duration without its unit is refused, since 5 could be seconds or
 //! milliseconds.
 
@@ -34,7 +34,7 @@ pub enum UnitError {
     /// Nothing was given.
     #[error("empty {what}: give {example}")]
     Empty {
-        /// What was expected, e.g. `size`.
+        /// The kind of value expected, e.g. `size`.
         what: &'static str,
         /// An example that would do.
         example: &'static str,

@@ -154,8 +154,8 @@ pub fn minutes(duration: Duration) -> String {
 }
 
 /// A duration that [`parse_duration`](super::parse_duration) reads back
-/// exactly, in its largest whole unit, e.g. `100ms`, `2m`; from a thousand of a unit below
-/// a second on in the next with decimals, e.g. `12.1ms`.
+/// exactly, in its largest whole unit, e.g. `100ms`, `2m`. From a thousand of a unit below
+/// a second on it is in the next unit with decimals, e.g. `12.1ms`.
 pub fn duration_exact(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     for (unit, suffix) in [

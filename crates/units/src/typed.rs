@@ -1,4 +1,4 @@
-//! What a person typed wrong: where it is, and what may have been meant.
+//! A mistake in what a person typed: its place, and the word that may have been meant.
 
 use std::fmt;
 

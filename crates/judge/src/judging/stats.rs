@@ -48,27 +48,6 @@ pub fn drift(values: &[f64]) -> f64 {
     (xy / xx * n / mean).abs()
 }
 
-/// SplitMix64: small, good enough for made-up noise, and the same everywhere.
-#[cfg(test)]
-#[derive(Debug, Clone)]
-pub(crate) struct Random(pub(crate) u64);
-
-#[cfg(test)]
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Between 0 and 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

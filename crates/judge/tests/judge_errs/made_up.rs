@@ -4,6 +4,7 @@ use record::{
     ActorInfo, ActorInterval, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits, End,
     EndReason, Head, Host, Interval, Line, LoopKind, RUN_SCHEMA, RunRecord, Target,
 };
+use testkit::Rng;
 
 /// Reads per second without noise.
 const BASE: f64 = 50_000.0;
@@ -38,7 +39,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn record(&self, random: &mut Random) -> RunRecord {
+    pub(crate) fn record(&self, random: &mut Rng) -> RunRecord {
         let count = (LENGTH_S / self.interval_s).round() as usize;
         let factors = self.factors(count, random);
         let mut record = RunRecord::new(head(self.interval_s)).unwrap();
@@ -80,15 +81,15 @@ impl Log {
     }
 
     /// What the noise makes of each interval's rate.
-    fn factors(&self, count: usize, random: &mut Random) -> Vec<f64> {
+    fn factors(&self, count: usize, random: &mut Rng) -> Vec<f64> {
         let sigma = self.sd.mul_add(self.sd, 1.0).ln().sqrt();
         let log_normal = |x: f64| (sigma * x - sigma * sigma / 2.0).exp();
         match self.noise {
             Noise::Correlated(alike) => {
-                let mut x = random.bell();
+                let mut x = bell(random);
                 let next = |_| {
                     let now = x;
-                    x = alike * x + (1.0 - alike * alike).sqrt() * random.bell();
+                    x = alike * x + (1.0 - alike * alike).sqrt() * bell(random);
                     log_normal(now)
                 };
                 (0..count).map(next).collect()
@@ -99,7 +100,7 @@ impl Log {
                 let line = |i: usize| 1.0 + height * ((i as f64 + 0.5) / count as f64 - 0.5);
                 let white = |x: f64| 1.0 + 0.02 * x;
                 (0..count)
-                    .map(|i| line(i).max(0.05) * white(random.bell()))
+                    .map(|i| line(i).max(0.05) * white(bell(random)))
                     .collect()
             }
             Noise::Dips => {
@@ -108,7 +109,7 @@ impl Log {
                     .collect();
                 let dip = |i: usize| seconds[(i as f64 * self.interval_s + 1e-6) as usize];
                 (0..count)
-                    .map(|i| if dip(i) { 0.3 } else { 1.0 } * log_normal(random.bell()))
+                    .map(|i| if dip(i) { 0.3 } else { 1.0 } * log_normal(bell(random)))
                     .collect()
             }
         }
@@ -159,23 +160,8 @@ fn head(interval_s: f64) -> Head {
     }
 }
 
-/// SplitMix64, and a bell curve made of it.
-#[derive(Debug)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    /// Between 0 and 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Normally distributed, mean 0 and deviation 1 (Box and Muller).
-    fn bell(&mut self) -> f64 {
-        let (radius, angle) = (1.0 - self.unit(), self.unit());
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-    }
+/// Normally distributed, mean 0 and deviation 1 (Box and Muller).
+fn bell(random: &mut Rng) -> f64 {
+    let (radius, angle) = (1.0 - random.unit(), random.unit());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }

@@ -9,7 +9,8 @@ mod made_up;
 
 use judge::verdict::{Finding, Reason};
 use judge::{JudgeOptions, judge};
-use made_up::{Log, Noise, Random};
+use made_up::{Log, Noise};
+use testkit::Rng;
 
 /// How often each was found, of this many logs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,7 +33,7 @@ impl Found {
 
 /// The discards begin anywhere within an interval if `anywhere`.
 fn found(log: Log, of: usize, anywhere: bool) -> Found {
-    let mut random = Random(7);
+    let mut random = Rng::new(7);
     let mut found = Found {
         of,
         ..Found::default()
@@ -177,7 +178,7 @@ fn row(interval_s: f64, name: &str, sd: f64, found: Found) {
 fn noise_is_named_with_the_loss_that_would_have_been_seen() {
     let log = log(Noise::Correlated(0.0), 0.2, 1.0, 1.0);
     let mut noisy = 0;
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     for _ in 0..20 {
         let verdict = judge(&log.record(&mut random), &JudgeOptions::default());
         assert!(!verdict.reasons.contains(&Reason::TooFewOperations));

@@ -9,7 +9,7 @@ use crate::compare::difference::{Sided, change};
 use crate::compare::replicate::{Told, of_actor, of_run};
 use crate::compare::{ChangeFinding, Figure};
 use crate::judging::samples::sample;
-use crate::judging::stats::Random;
+use testkit::Rng;
 
 /// Figures that noise moves.
 const NOISY: [Figure; 9] = [
@@ -31,7 +31,7 @@ fn soak() -> bool {
 /// These figures of a run.
 fn told(made: &Made, seed: u64, of: &[Figure]) -> Vec<Option<Told>> {
     // Where discards lie against the intervals is chance.
-    let lag_s = made.lag_s + Random(seed).unit() * made.interval_s;
+    let lag_s = made.lag_s + Rng::new(seed).unit() * made.interval_s;
     let record = Made { lag_s, ..*made }.seed(seed).record();
     let run = sample(&record, &JudgeOptions::default());
     let each = of.iter().map(|&figure| {

@@ -2,8 +2,8 @@
 
 use crate::JudgeOptions;
 use crate::compare::{Change, Compared, Comparison, Figure, Group, Run, compare};
-use crate::judging::stats::Random;
 use record::*;
+use testkit::Rng;
 
 /// A run to make: a baseline, a lag, a stall, 5 s of recovery.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ pub(super) const MADE: Made = Made {
 };
 
 /// A normal deviate, nearly: twelve uniform ones.
-fn deviate(random: &mut Random) -> f64 {
+fn deviate(random: &mut Rng) -> f64 {
     (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }
 
@@ -57,7 +57,7 @@ impl Made {
     }
 
     pub(super) fn record(&self) -> RunRecord {
-        let mut random = Random(self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let mut random = Rng::new(self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let run = 1.0 + self.between * deviate(&mut random);
         let (rate, stall_s) = (self.rate * run, self.stall_s * run);
         let mut record = RunRecord::new(self.head()).unwrap();
