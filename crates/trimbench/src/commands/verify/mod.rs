@@ -1,0 +1,130 @@
+//! `trimbench verify`.
+
+pub(crate) mod args;
+mod remover;
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::time::Duration;
+
+use units::names::shown;
+use verify::{Outcome, Plan, Progress, Report, VerifyError, Where, verify};
+
+use crate::commands::verify::args::VerifyArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::output::Output;
+use crate::signals;
+use crate::status_line::Live;
+
+/// Carries out the command.
+pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
+    let plan = plan(args)?;
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    let file = args
+        .json
+        .as_deref()
+        .filter(|_| !to_stdout)
+        .map(Output::open)
+        .transpose()?;
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    crate::simulated::refuse_full(std::slice::from_ref(&args.path))?;
+    let mut live = Live::new("trimbench verify");
+    let ended = verify(&plan, &stop, Some(&remover::remove), &mut |progress| {
+        live.show(|_| line(progress, plan.duration));
+    });
+    live.end();
+    let report = ended.map_err(|error| explained(error, args))?;
+    let json = serde_json::to_value(&report).unwrap_or_default();
+    match to_stdout {
+        true => Stream::Out.print(&format!("{json:#}\n")),
+        false => Stream::Out.print(&report.text()),
+    }
+    if let Some(file) = file {
+        file.json(&json)?;
+    }
+    if report.outcome != Outcome::Clean || plan.check {
+        about_state(args);
+    }
+    Ok(exit(&report))
+}
+
+fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
+    let device = std::fs::metadata(&args.path).is_ok_and(|found| found.file_type().is_block_device());
+    let place = match (device, args.destroy_data) {
+        (true, true) => Where::Device {
+            path: args.path.clone(),
+            overwrite: args.overwrite_signature.clone(),
+        },
+        (true, false) => {
+            return Err(Error::Usage(format!(
+                "{} is a block device, and testing it destroys all data on it: say so with \
+                 --destroy-data, or name a directory",
+                shown(&args.path)
+            )));
+        }
+        (false, true) => {
+            return Err(Error::Usage(format!(
+                "--destroy-data: {} is not a block device; name one, such as /dev/sdb, or leave \
+                 the option out",
+                shown(&args.path)
+            )));
+        }
+        (false, false) => Where::Directory(args.path.clone()),
+    };
+    Ok(Plan {
+        place,
+        duration: args.duration,
+        size_bytes: args.size,
+        rate: args.rate,
+        workers: args.workers,
+        fstrim: !args.no_fstrim,
+        remount: args.remount,
+        state: args.state.clone(),
+        check: args.check,
+        volume: fastrand::u64(..),
+    })
+}
+
+fn explained(error: VerifyError, args: &VerifyArgs) -> Error {
+    about_state(args);
+    match error.is_usage() {
+        true => Error::Usage(error.to_string()),
+        false => Error::Verify(error),
+    }
+}
+
+/// Says that the test can go on, where its state is kept.
+fn about_state(args: &VerifyArgs) {
+    if let Some(state) = args.state.as_deref().filter(|state| state.exists()) {
+        Stream::Err.print(&format!(
+            "trimbench verify: the data and {} are kept; the same command goes on\n",
+            shown(state)
+        ));
+    }
+}
+
+fn line(progress: &Progress, duration: Duration) -> String {
+    let found = match progress.findings {
+        0 => String::new(),
+        count => format!(", {} FOUND", units::counted(count, "damaged place")),
+    };
+    let left = (duration.as_secs_f64() - progress.seconds).max(0.0);
+    format!(
+        "{}: {} written, {} compared, {} left{found}",
+        progress.doing,
+        units::bytes(progress.written_bytes),
+        units::bytes(progress.read_bytes),
+        units::seconds(left),
+    )
+}
+
+fn exit(report: &Report) -> Exit {
+    match report.outcome {
+        Outcome::Clean => Exit::Done,
+        Outcome::Corrupt => Exit::ConditionHeld,
+        Outcome::Interrupted => Exit::Interrupted,
+        Outcome::Failed => Exit::Failed,
+    }
+}

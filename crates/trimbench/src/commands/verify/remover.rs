@@ -1,0 +1,65 @@
+//! Removes a file of the test as `trimbench rm` does.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use pace::Policy;
+use reclaim::freer::FreerOptions;
+use reclaim::{Asking, Kernel, Options, PreserveRoot, Problem, Progress, Talk, Watch, What};
+
+const OPTIONS: Options = Options {
+    recursive: false,
+    force: false,
+    empty_directories: false,
+    one_file_system: false,
+    preserve_root: PreserveRoot::Yes,
+    asking: Asking::Never,
+    trash: true,
+};
+
+/// Removes a file in pieces, as fast as the file system frees them: the test wants many discards,
+/// and nobody waits.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let paths = [path.to_path_buf()];
+    let options = FreerOptions {
+        skip_commits: true,
+        canary: reclaim::freer::CanaryFile::Without,
+        ..FreerOptions::default()
+    };
+    let policy = Policy::Fixed {
+        chunk: 16 << 20,
+        sleep: std::time::Duration::ZERO,
+    };
+    let mut freers = Kernel::new(policy, None, options);
+    let mut quiet = Quiet(None);
+    let outcome = reclaim::remove(&paths, &OPTIONS, &mut freers, &mut quiet);
+    match (outcome.failures, outcome.stopped, quiet.0) {
+        (0, None, _) => Ok(()),
+        (_, Some(stopped), _) => Err(io::Error::other(stopped.why)),
+        (_, None, why) => Err(io::Error::other(why.unwrap_or_default())),
+    }
+}
+
+/// Remembers only why something stays.
+struct Quiet(Option<String>);
+
+impl Watch for Quiet {
+    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl Talk for Quiet {
+    fn removed(&mut self, _: &Path, _: bool) {}
+
+    fn failed(&mut self, path: &Path, problem: &Problem) {
+        self.0 = Some(problem.message(path));
+    }
+
+    fn note(&mut self, _: &str) {}
+
+    fn ask(&mut self, _: &Path, _: What, _: bool) -> bool {
+        true
+    }
+}

@@ -1,0 +1,398 @@
+//! Reading back, comparing, and looking closer at whatever is wrong.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use crate::block::{self, BLOCK, SECTOR};
+use crate::buffer::Aligned;
+use crate::cause::{Again, Cause, Evidence};
+use crate::finding::{Finding, alignment};
+use crate::pattern::{self, Expected, Pattern};
+use crate::report::Trimmed;
+use crate::shared::Shared;
+use crate::slot::{Content, Slot};
+
+/// The most blocks that are read or written at once: 1 MiB.
+pub(crate) const MOST: usize = 256;
+
+/// Reads and compares, with room of its own.
+pub(crate) struct Checker<'a, 'b> {
+    shared: &'b Shared<'a>,
+    buffer: Aligned,
+    second: Aligned,
+}
+
+/// Sectors in a row that show the same damage; offsets are bytes of the slot.
+#[derive(Debug, Clone, PartialEq)]
+struct Span {
+    range: Range<u64>,
+    pattern: Pattern,
+}
+
+impl<'a, 'b> Checker<'a, 'b> {
+    pub(crate) fn new(shared: &'b Shared<'a>) -> Checker<'a, 'b> {
+        Checker {
+            shared,
+            buffer: Aligned::new(MOST * BLOCK),
+            second: Aligned::new(MOST * BLOCK),
+        }
+    }
+
+    /// Reads blocks of a slot past the page cache and compares them. At most [`MOST`].
+    pub(crate) fn check(&mut self, slot: &mut Slot, blocks: Range<usize>) {
+        let length = blocks.len() * BLOCK;
+        let at = slot.base + Slot::offset(blocks.start);
+        let read = read_past_cache(&slot.file, self.buffer.get(length), at);
+        self.shared.moved(length as u64);
+        match read {
+            Ok(()) => {
+                self.shared.succeeded(|operations| {
+                    operations.reads += 1;
+                    operations.read_bytes += length as u64;
+                });
+                self.compare(slot, blocks);
+            }
+            Err(error) => {
+                self.shared.failed("read", &error);
+                self.unreadable(slot, blocks, &error);
+            }
+        }
+    }
+
+    /// Compares what is in the buffer.
+    fn compare(&mut self, slot: &mut Slot, blocks: Range<usize>) {
+        let volume = self.shared.volume;
+        let (mut spans, mut trimmed, mut right) = (Vec::new(), false, 0);
+        let bytes = self.buffer.get(blocks.len() * BLOCK);
+        for (block, data) in blocks.clone().zip(bytes.chunks_exact(BLOCK)) {
+            let content = slot.content(block);
+            trimmed |= matches!(content, Content::Trimmed(_));
+            let expected = slot.expected(volume, block);
+            let before = spans.len();
+            damaged(data, Slot::offset(block), &expected, &mut spans);
+            // One note for the blocks of one write will do.
+            if let Content::Data(generation) = content
+                && generation != right
+                && spans.len() == before
+            {
+                right = generation;
+                slot.is_right(generation);
+            }
+        }
+        if trimmed {
+            self.trimmed(slot, &blocks);
+        }
+        if !spans.is_empty() {
+            self.investigate(slot, blocks, spans);
+        }
+    }
+
+    /// Tells what trimmed blocks read as, and whether a second read gives the same.
+    fn trimmed(&mut self, slot: &Slot, blocks: &Range<usize>) {
+        let length = blocks.len() * BLOCK;
+        let at = slot.base + Slot::offset(blocks.start);
+        let second = read_past_cache(&slot.file, self.second.get(length), at).is_ok();
+        let (first, again) = (self.buffer.get(length), self.second.get(length));
+        let mut found = Trimmed::default();
+        let pairs = first.chunks_exact(BLOCK).zip(again.chunks_exact(BLOCK));
+        for (block, (data, again)) in blocks.clone().zip(pairs) {
+            let Content::Trimmed(_) = slot.content(block) else {
+                continue;
+            };
+            let own = slot.identity(self.shared.volume, block, 0);
+            let sectors = data.chunks_exact(SECTOR).zip(again.chunks_exact(SECTOR));
+            for (index, (data, again)) in sectors.enumerate() {
+                let own = own.after((index * SECTOR) as u64);
+                let mut identity = block::identify(data);
+                identity = identity.filter(|id| (id.volume, id.file) == (own.volume, own.file));
+                let old = identity.is_some_and(|identity| identity.offset == own.offset);
+                found.read_bytes += SECTOR as u64;
+                *match (block::is_zero(data), old) {
+                    (true, _) => &mut found.zero_bytes,
+                    (_, true) => &mut found.old_data_bytes,
+                    _ => &mut found.other_bytes,
+                } += SECTOR as u64;
+                if second && data != again {
+                    found.unstable_bytes += SECTOR as u64;
+                }
+            }
+        }
+        self.shared.count(|counts| counts.trimmed.add(&found));
+    }
+
+    /// Reads once more, writes anew, and reports each span.
+    fn investigate(&mut self, slot: &mut Slot, blocks: Range<usize>, spans: Vec<Span>) {
+        let volume = self.shared.volume;
+        let length = blocks.len() * BLOCK;
+        let at = slot.base + Slot::offset(blocks.start);
+        let again = read_past_cache(&slot.file, self.second.get(length), at);
+        let mut second = Vec::new();
+        for (block, data) in blocks
+            .clone()
+            .zip(self.second.get(length).chunks_exact(BLOCK))
+        {
+            damaged(
+                data,
+                Slot::offset(block),
+                &slot.expected(volume, block),
+                &mut second,
+            );
+        }
+        for span in spans {
+            let second_read = match &again {
+                Ok(()) => again_of(&span, &second),
+                Err(_) => Again::Error,
+            };
+            self.report(slot, &span, second_read, None);
+        }
+    }
+
+    /// A read failed: reads block by block, and reports what can't be read.
+    fn unreadable(&mut self, slot: &mut Slot, blocks: Range<usize>, error: &io::Error) {
+        let mut lost: Vec<usize> = Vec::new();
+        for block in blocks {
+            if matches!(slot.content(block), Content::Trimmed(_) | Content::Unknown) {
+                continue;
+            }
+            let at = slot.base + Slot::offset(block);
+            match read_past_cache(&slot.file, self.buffer.get(BLOCK), at) {
+                Ok(()) => self.compare(slot, block..block + 1),
+                Err(_) => lost.push(block),
+            }
+        }
+        for run in lost.chunk_by(|one, next| one + 1 == *next) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else {
+                continue;
+            };
+            let span = Span {
+                range: Slot::offset(*first)..Slot::offset(last + 1),
+                pattern: Pattern::Unreadable,
+            };
+            self.report(slot, &span, Again::Error, Some(error.to_string()));
+        }
+    }
+
+    /// Gathers the evidence about a span, writes its blocks anew, and reports it.
+    fn report(
+        &mut self,
+        slot: &mut Slot,
+        span: &Span,
+        second_read: Again,
+        kernel_error: Option<String>,
+    ) {
+        let shared = self.shared;
+        let now_s = shared.now_s();
+        let first = (span.range.start / BLOCK as u64) as usize;
+        let blocks = first..span.range.end.div_ceil(BLOCK as u64) as usize;
+        let generation = match slot.content(first) {
+            Content::Data(generation) => Some(generation),
+            _ => None,
+        };
+        let written_s = generation.and_then(|generation| slot.written_s(generation));
+        let on_device = shared.place.on_device(slot, span.range.clone());
+        let place = on_device.first().map(|(_, place)| place.clone());
+        let around = place
+            .as_ref()
+            .map(|place| shared.discards.around(place, written_s, now_s))
+            .unwrap_or_default();
+        let was_right = generation.is_none_or(|generation| slot.was_right(generation));
+        let rewritten = match second_read {
+            // It is right on the medium, and what was read wrong once may be so again.
+            Again::Right => Again::NotTried,
+            _ => self.write_anew(slot, blocks),
+        };
+        let evidence = Evidence {
+            pattern: span.pattern,
+            second_read,
+            rewritten,
+            was_right,
+            around,
+        };
+        let finding = Finding {
+            path: shared.place.shown(slot.number),
+            file: slot.number,
+            offset_bytes: span.range.start,
+            length_bytes: span.range.end - span.range.start,
+            device: shared
+                .device
+                .as_ref()
+                .map(units::names::shown)
+                .filter(|_| place.is_some()),
+            device_sector: place.as_ref().map(|place| place.start / SECTOR as u64),
+            aligned_bytes: alignment(
+                place.as_ref().map_or(span.range.start, |place| place.start),
+                shared.erase_block,
+            ),
+            erase_block_bytes: shared.erase_block,
+            pattern: span.pattern,
+            cause: Cause::of(&evidence),
+            expected_generation: generation,
+            found_s: now_s,
+            written_s,
+            was_right,
+            second_read,
+            rewritten,
+            kernel_error,
+            nearest_discard: around.in_space,
+            latest_discard: around.in_time,
+            summary: String::new(),
+        };
+        shared.found(finding.summed_up());
+    }
+
+    /// Writes damaged blocks anew and reads them: a place that is bad itself stays wrong. Then
+    /// nothing is expected there, so that it is reported once. What a crash test relies on is left
+    /// as it is.
+    fn write_anew(&mut self, slot: &mut Slot, blocks: Range<usize>) -> Again {
+        if slot.frozen {
+            slot.set(blocks, Content::Unknown);
+            return Again::NotTried;
+        }
+        let generation = slot.begin_write(self.shared.now_s());
+        let mut result = Again::Right;
+        for start in blocks.clone().step_by(MOST) {
+            let part = start..blocks.end.min(start + MOST);
+            let length = part.len() * BLOCK;
+            let at = slot.base + Slot::offset(part.start);
+            let identity = slot.identity(self.shared.volume, part.start, generation);
+            block::fill(self.second.get(length), identity);
+            let tried = slot
+                .file
+                .write_all_at(self.second.get(length), at)
+                .and_then(|()| slot.file.sync_data())
+                .and_then(|()| read_past_cache(&slot.file, self.second.get(length), at));
+            if tried.is_err() {
+                slot.set(blocks, Content::Unknown);
+                return Again::Error;
+            }
+            let mut wrong = Vec::new();
+            for (block, data) in part.zip(self.second.get(length).chunks_exact(BLOCK)) {
+                let own = Expected::Data(identity.after(Slot::offset(block - start)));
+                damaged(data, Slot::offset(block), &own, &mut wrong);
+            }
+            if !wrong.is_empty() {
+                result = Again::Same;
+            }
+        }
+        match result {
+            Again::Right => {
+                slot.set(blocks.clone(), Content::Data(generation));
+                slot.length = slot.length.max(blocks.end);
+                slot.is_right(generation);
+            }
+            _ => slot.set(blocks, Content::Unknown),
+        }
+        result
+    }
+}
+
+/// Whether a second read shows the same damage in the same place.
+fn again_of(span: &Span, second: &[Span]) -> Again {
+    let mut over = second
+        .iter()
+        .filter(|other| other.range.start < span.range.end && span.range.start < other.range.end);
+    match over.next() {
+        None => Again::Right,
+        Some(other) if *other == *span && over.next().is_none() => Again::Same,
+        Some(other) if over.next().is_none() && covers(other, span) => Again::Same,
+        Some(_) => Again::Different,
+    }
+}
+
+fn covers(other: &Span, span: &Span) -> bool {
+    other.pattern == span.pattern
+        && other.range.start <= span.range.start
+        && span.range.end <= other.range.end
+}
+
+/// Adds the damaged sectors of a block, joined to the last span where they continue it.
+fn damaged(data: &[u8], offset: u64, expected: &Expected, spans: &mut Vec<Span>) {
+    for (index, sector) in data.chunks_exact(SECTOR).enumerate() {
+        let more = (index * SECTOR) as u64;
+        let expected = match expected {
+            Expected::Data(first) => Expected::Data(first.after(more)),
+            Expected::Zeros(first) => Expected::Zeros(first.after(more)),
+            Expected::Anything(first) => Expected::Anything(first.after(more)),
+        };
+        let Some(pattern) = pattern::of(sector, &expected) else {
+            continue;
+        };
+        let at = offset + more;
+        let joins = spans.last_mut().filter(|last| {
+            let length = last.range.end - last.range.start;
+            last.range.end == at && last.pattern.continues(&pattern, length)
+        });
+        match joins {
+            Some(last) => {
+                last.pattern.add(&pattern);
+                last.range.end = at + SECTOR as u64;
+            }
+            None => spans.push(Span {
+                range: at..at + SECTOR as u64,
+                pattern,
+            }),
+        }
+    }
+}
+
+/// Reads all of `to`; what lies behind the file's end is an error. Where the file was not opened
+/// for direct I/O, the page cache is asked to forget it before.
+pub(crate) fn read_past_cache(file: &File, to: &mut [u8], at: u64) -> io::Result<()> {
+    let length = std::num::NonZeroU64::new(to.len() as u64);
+    let _ = rustix::fs::fadvise(file, at, length, rustix::fs::Advice::DontNeed);
+    file.read_exact_at(to, at)
+}
+
+impl Trimmed {
+    /// Adds what another read showed.
+    pub(crate) fn add(&mut self, other: &Trimmed) {
+        self.read_bytes += other.read_bytes;
+        self.zero_bytes += other.zero_bytes;
+        self.old_data_bytes += other.old_data_bytes;
+        self.other_bytes += other.other_bytes;
+        self.unstable_bytes += other.unstable_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Identity;
+
+    #[test]
+    fn damage_in_a_row_is_one_span_and_a_second_read_is_compared() {
+        let identity = Identity {
+            volume: 1,
+            file: 1,
+            generation: 1,
+            offset: 0,
+        };
+        let mut data = vec![0; 2 * BLOCK];
+        block::fill(&mut data, identity);
+        data[512..1536].fill(0);
+        data[4000] ^= 1;
+        let mut spans = Vec::new();
+        damaged(&data[..BLOCK], 0, &Expected::Data(identity), &mut spans);
+        let zeros = Span {
+            range: 512..1536,
+            pattern: Pattern::Zeros,
+        };
+        assert_eq!(spans[0], zeros);
+        assert_eq!(spans[1].pattern, Pattern::BitFlips { bits: 1 });
+        assert_eq!(spans.len(), 2);
+        assert_eq!(again_of(&zeros, &[]), Again::Right);
+        assert_eq!(again_of(&zeros, &spans), Again::Same);
+        let wider = Span {
+            range: 0..4096,
+            ..zeros.clone()
+        };
+        assert_eq!(again_of(&zeros, &[wider]), Again::Same);
+        let other = Span {
+            pattern: Pattern::Unknown,
+            ..zeros.clone()
+        };
+        assert_eq!(again_of(&zeros, &[other]), Again::Different);
+    }
+}

@@ -1,0 +1,199 @@
+//! The discards that this test caused, and which of them were near a place.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+/// So many are remembered; the oldest are forgotten.
+const MOST: usize = 200_000;
+
+/// How space was freed or discarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// A discard of a part of a raw device (`BLKDISCARD`).
+    Blkdiscard,
+    /// A hole punched into a file.
+    Punch,
+    /// A file cut short.
+    Truncate,
+    /// A file removed.
+    Unlink,
+    /// A file removed by `trimbench rm`.
+    Rm,
+    /// All free space of the file system trimmed (`FITRIM`).
+    Fstrim,
+}
+
+impl How {
+    /// In words, to be read after "the nearest discard".
+    pub fn words(self) -> &'static str {
+        match self {
+            How::Blkdiscard => "BLKDISCARD",
+            How::Punch => "a punched hole",
+            How::Truncate => "a truncation",
+            How::Unlink => "a removed file",
+            How::Rm => "a file removed by trimbench rm",
+            How::Fstrim => "fstrim",
+        }
+    }
+}
+
+/// Space that was freed or discarded.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Freed {
+    /// Bytes of the device.
+    pub(crate) range: Range<u64>,
+    /// When the call began, in seconds since the test began.
+    pub(crate) began_s: f64,
+    pub(crate) how: How,
+    /// The file and the offset whose data it held; `None` for `fstrim`.
+    pub(crate) held: Option<(u32, u64)>,
+}
+
+/// A discard near a place.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Near {
+    /// How it came.
+    pub how: How,
+    /// Bytes between it and the place; 0 where they overlap or touch.
+    pub distance_bytes: u64,
+    /// Seconds from its beginning to when the damage was found.
+    pub seconds_before: f64,
+}
+
+/// What the discards say about a damaged place.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Around {
+    /// The nearest in space; among equals the latest.
+    pub in_space: Option<Near>,
+    /// The latest of all.
+    pub in_time: Option<Near>,
+    /// One covered it before it was last written.
+    pub before_write: bool,
+    /// One that came after it was last written ends or begins right at its edge.
+    pub touches: bool,
+}
+
+/// A log of discards.
+#[derive(Debug, Default)]
+pub(crate) struct Discards(Mutex<VecDeque<Freed>>);
+
+impl Discards {
+    pub(crate) fn add(&self, freed: Freed) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.len() == MOST {
+            log.pop_front();
+        }
+        log.push_back(freed);
+    }
+
+    /// The latest `most` that held data of ours, the latest first.
+    pub(crate) fn of_ours(&self, most: usize) -> Vec<Freed> {
+        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = log.iter().rev().filter(|freed| freed.held.is_some());
+        ours.take(most).cloned().collect()
+    }
+
+    /// Those around a place on the device that was last written at `written_s`.
+    pub(crate) fn around(&self, place: &Range<u64>, written_s: Option<f64>, now_s: f64) -> Around {
+        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        around(log.iter(), place, written_s, now_s)
+    }
+}
+
+/// The same of any log, in the order of time.
+fn around<'a>(
+    log: impl Iterator<Item = &'a Freed>,
+    place: &Range<u64>,
+    written_s: Option<f64>,
+    now_s: f64,
+) -> Around {
+    let mut found = Around::default();
+    for freed in log {
+        let near = Near {
+            how: freed.how,
+            distance_bytes: distance(&freed.range, place),
+            seconds_before: now_s - freed.began_s,
+        };
+        found.in_time = Some(near);
+        // An fstrim covers all free space, so it is near everything and says nothing.
+        if freed.held.is_none() {
+            continue;
+        }
+        let best = found.in_space.map_or(u64::MAX, |best| best.distance_bytes);
+        if near.distance_bytes <= best {
+            found.in_space = Some(near);
+        }
+        let Some(written_s) = written_s else { continue };
+        let overlaps = freed.range.start < place.end && place.start < freed.range.end;
+        if overlaps && freed.began_s < written_s {
+            found.before_write = true;
+        }
+        let edge = freed.range.end == place.start || freed.range.start == place.end;
+        if edge && freed.began_s >= written_s {
+            found.touches = true;
+        }
+    }
+    found
+}
+
+fn distance(one: &Range<u64>, other: &Range<u64>) -> u64 {
+    let behind = other.start.saturating_sub(one.end);
+    behind.max(one.start.saturating_sub(other.end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn freed(range: Range<u64>, began_s: f64) -> Freed {
+        Freed {
+            range,
+            began_s,
+            how: How::Blkdiscard,
+            held: Some((1, 0)),
+        }
+    }
+
+    #[test]
+    fn the_nearest_in_space_and_in_time_are_told_apart() {
+        let log = Discards::default();
+        log.add(freed(0..4096, 1.0));
+        log.add(freed(1 << 20..2 << 20, 3.0));
+        let around = log.around(&(8192..12288), Some(2.0), 10.0);
+        let space = around.in_space.unwrap();
+        assert_eq!((space.distance_bytes, space.seconds_before), (4096, 9.0));
+        let time = around.in_time.unwrap();
+        assert_eq!(time.seconds_before, 7.0);
+        assert_eq!(time.distance_bytes, (1 << 20) - 12288);
+        assert!(!around.before_write && !around.touches);
+    }
+
+    #[test]
+    fn late_and_wide_trims_leave_their_marks() {
+        let log = [freed(0..8192, 1.0)];
+        let inside = around(log.iter(), &(4096..8192), Some(2.0), 3.0);
+        assert!(inside.before_write && !inside.touches);
+        let behind = around(log.iter(), &(8192..12288), Some(0.5), 3.0);
+        assert!(behind.touches && !behind.before_write);
+        let unknown = around(log.iter(), &(8192..12288), None, 3.0);
+        assert!(!unknown.touches && !unknown.before_write);
+    }
+
+    proptest! {
+        #[test]
+        fn distances_are_symmetric_and_zero_where_ranges_meet(
+            a in 0..1000u64, al in 1..100u64, b in 0..1000u64, bl in 1..100u64,
+        ) {
+            let (one, other) = (a..a + al, b..b + bl);
+            let found = distance(&one, &other);
+            prop_assert_eq!(found, distance(&other, &one));
+            let meet = one.start <= other.end && other.start <= one.end;
+            prop_assert_eq!(found == 0, meet);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! One damaged place, and the sentence about it.
+
+use serde::Serialize;
+
+use crate::cause::{Again, Cause};
+use crate::discards::Near;
+use crate::pattern::Pattern;
+
+/// One damaged place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The file, or the device and its region.
+    pub path: String,
+    /// The number of the file or region, from 1.
+    pub file: u32,
+    /// Where the damage begins in the file or region, in bytes.
+    pub offset_bytes: u64,
+    /// How long it is, in bytes.
+    pub length_bytes: u64,
+    /// The device; `None` where the place on it is not known.
+    pub device: Option<String>,
+    /// Where the damage begins on the device, in 512-byte sectors.
+    pub device_sector: Option<u64>,
+    /// The largest of 512 bytes, 4 KiB and the erase block that the beginning on the device, or
+    /// else in the file, is a multiple of, in bytes.
+    pub aligned_bytes: u64,
+    /// The smallest erase block of the device in bytes, if it reports one beyond 4 KiB.
+    pub erase_block_bytes: Option<u64>,
+    /// What the place holds.
+    pub pattern: Pattern,
+    /// The fault that explains it best.
+    pub cause: Cause,
+    /// The write that it ought to hold; `None` for a hole.
+    pub expected_generation: Option<u32>,
+    /// Seconds from the beginning of the test to the discovery.
+    pub found_s: f64,
+    /// Seconds from the beginning of the test to the write that it ought to hold.
+    pub written_s: Option<f64>,
+    /// Whether the place was read rightly after it was last written.
+    pub was_right: bool,
+    /// A second read, right after the first.
+    pub second_read: Again,
+    /// A read after the place was written anew.
+    pub rewritten: Again,
+    /// The kernel's error, if it reported one.
+    pub kernel_error: Option<String>,
+    /// The nearest discard in space.
+    pub nearest_discard: Option<Near>,
+    /// The latest discard.
+    pub latest_discard: Option<Near>,
+    /// All of it in a sentence.
+    pub summary: String,
+}
+
+impl Finding {
+    /// Writes the sentence.
+    #[must_use]
+    pub fn summed_up(mut self) -> Finding {
+        self.summary = sentence(&self);
+        self
+    }
+}
+
+/// The largest unit of 512 bytes, 4 KiB and the erase block that an offset is a multiple of; 1 if
+/// it is none.
+pub fn alignment(offset: u64, erase_block: Option<u64>) -> u64 {
+    let units = [erase_block.unwrap_or(0), 4096, 512];
+    let fits = |unit: &u64| *unit > 0 && offset % unit == 0;
+    units.into_iter().find(fits).unwrap_or(1)
+}
+
+/// Exact, because the length is evidence.
+fn length(bytes: u64) -> String {
+    match bytes % 1024 {
+        0 => format!("{} KiB", units::count(bytes / 1024)),
+        _ => format!("{} bytes", units::count(bytes)),
+    }
+}
+
+fn sentence(found: &Finding) -> String {
+    let aligned = match found.aligned_bytes {
+        512 => "512-byte but not 4-KiB aligned".to_owned(),
+        4096 if found.erase_block_bytes.is_some() => "4-KiB but not erase-block aligned".to_owned(),
+        4096 => "4-KiB aligned".to_owned(),
+        1 => "not aligned".to_owned(),
+        _ => "erase-block aligned".to_owned(),
+    };
+    let error = match &found.kernel_error {
+        Some(error) => format!(", and the kernel reported: {error}"),
+        None => " without an error".to_owned(),
+    };
+    let mut text = format!(
+        "{} is damaged: it starts {} bytes into the file, {aligned}, {} long, {}: {}{error}",
+        found.path,
+        units::count(found.offset_bytes),
+        length(found.length_bytes),
+        found.pattern.words(),
+        found.cause.words(),
+    );
+    text += match found.second_read {
+        Again::Right => "; a second read was right",
+        Again::Same => "; a second read gave the same",
+        Again::Different => "; a second read gave other wrong data",
+        Again::Error => "; a second read failed",
+        Again::NotTried => "",
+    };
+    text += match found.rewritten {
+        Again::Right => "; writing it anew mended it",
+        Again::Same | Again::Different => "; writing it anew did not mend it",
+        Again::Error => "; writing it anew failed",
+        Again::NotTried => "",
+    };
+    if let (Some(device), Some(sector)) = (&found.device, found.device_sector) {
+        text += &format!("; sector {sector} of {device}");
+    }
+    if let Some(near) = &found.nearest_discard {
+        let place = match near.distance_bytes {
+            0 => "covers or touches it".to_owned(),
+            bytes => format!("is {} away", units::bytes(bytes)),
+        };
+        text += &format!(
+            "; the nearest discard ({}) {place} and came {} before",
+            near.how.words(),
+            units::seconds(near.seconds_before)
+        );
+    }
+    text += ".";
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discards::How;
+
+    /// The case of 2009: a drive that returned every other byte as 0xff.
+    fn the_drive_of_2009() -> Finding {
+        Finding {
+            path: "/data/file".into(),
+            file: 1,
+            offset_bytes: 64_519_680,
+            length_bytes: 16 << 10,
+            device: Some("/dev/sdb".into()),
+            device_sector: Some(1_234_567),
+            aligned_bytes: alignment(64_519_680, None),
+            erase_block_bytes: None,
+            pattern: Pattern::EveryOtherByteFf,
+            cause: Cause::BadPattern,
+            expected_generation: Some(3),
+            found_s: 12.0,
+            written_s: Some(2.0),
+            was_right: false,
+            second_read: Again::Same,
+            rewritten: Again::NotTried,
+            kernel_error: None,
+            nearest_discard: Some(Near {
+                how: How::Unlink,
+                distance_bytes: 8192,
+                seconds_before: 4.0,
+            }),
+            latest_discard: None,
+            summary: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_sentence_is_that_of_2009() {
+        let found = the_drive_of_2009().summed_up();
+        for words in [
+            "starts 64,519,680 bytes into the file, 512-byte but not 4-KiB aligned, 16 KiB long, \
+             every other byte 0xff: the drive returned bad data without an error",
+            "a second read gave the same",
+            "sector 1234567 of /dev/sdb",
+            "the nearest discard (a removed file) is 8.0 KiB away and came 4.0 s before",
+        ] {
+            assert!(found.summary.contains(words), "{}", found.summary);
+        }
+        let reported = Finding {
+            kernel_error: Some("Input/output error".into()),
+            ..found
+        };
+        let summary = reported.summed_up().summary;
+        assert!(!summary.contains("without an error"), "{summary}");
+        assert!(summary.contains("the kernel reported: Input/output error"));
+    }
+
+    #[test]
+    fn the_largest_unit_that_fits_is_the_alignment() {
+        assert_eq!(alignment(512, None), 512);
+        assert_eq!(alignment(8192, Some(1 << 20)), 4096);
+        assert_eq!(alignment(1 << 20, Some(1 << 20)), 1 << 20);
+        assert_eq!(alignment(3, None), 1);
+    }
+}

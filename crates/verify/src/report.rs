@@ -1,0 +1,215 @@
+//! The result of a test. Its JSON is `trimbench.verify/1`.
+
+use serde::Serialize;
+
+use crate::finding::Finding;
+
+/// The schema's name.
+pub const SCHEMA: &str = "trimbench.verify/1";
+
+/// Counts of operations that succeeded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Operations {
+    /// Writes.
+    pub writes: u64,
+    /// Reads that were compared.
+    pub reads: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes read and compared.
+    pub read_bytes: u64,
+    /// Holes punched into files.
+    pub punches: u64,
+    /// Files cut short or made longer.
+    pub truncations: u64,
+    /// Files removed, and made again.
+    pub removals: u64,
+    /// Those of them that `trimbench rm` removed.
+    pub paced_removals: u64,
+    /// Discards of parts of a raw device.
+    pub discards: u64,
+    /// Bytes discarded there.
+    pub discarded_bytes: u64,
+    /// Trims of the whole file system.
+    pub fstrims: u64,
+    /// `fdatasync` of files.
+    pub syncs: u64,
+}
+
+/// What trimmed space reads as. That is no damage: most drives promise nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Trimmed {
+    /// Bytes of trimmed space that were read.
+    pub read_bytes: u64,
+    /// Those that were zero.
+    pub zero_bytes: u64,
+    /// Those that still had the data from before the trim.
+    pub old_data_bytes: u64,
+    /// Those with anything else. On a file system others may have written there since.
+    pub other_bytes: u64,
+    /// Those that a second read returned differently.
+    pub unstable_bytes: u64,
+}
+
+/// Errors that the kernel reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The operation.
+    pub operation: String,
+    /// The error.
+    pub error: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// How a test ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Nothing was wrong.
+    Clean,
+    /// Data were damaged.
+    Corrupt,
+    /// Somebody stopped it, and nothing had been wrong until then.
+    Interrupted,
+    /// It could not go on, and nothing had been wrong until then.
+    Failed,
+}
+
+/// The result of a test.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The directory or device.
+    pub path: String,
+    /// The file system; `None` of a raw device.
+    pub fs: Option<String>,
+    /// The device; `None` where that is not known.
+    pub device: Option<String>,
+    /// The checksum in each sector.
+    pub checksum: &'static str,
+    /// Bytes that were tested.
+    pub size_bytes: u64,
+    /// Files or regions.
+    pub files: u32,
+    /// Threads.
+    pub workers: u32,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Whether data were read past the page cache.
+    pub direct: bool,
+    /// Whether the file system was unmounted and mounted before the last reading.
+    pub remounted: bool,
+    /// Whether what an earlier process had forced to the medium was checked first.
+    pub resumed: bool,
+    /// Counts of operations.
+    pub operations: Operations,
+    /// What trimmed space reads as; `None` if none was read.
+    pub trimmed: Option<Trimmed>,
+    /// Damaged places found; more than are described if there are very many.
+    pub finding_count: u64,
+    /// Damaged places.
+    pub findings: Vec<Finding>,
+    /// Errors that the kernel reported.
+    pub failures: Vec<Failure>,
+    /// Why it could not go on.
+    pub ended_by: Option<String>,
+    /// What else deserves attention.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// The result in plain lines, each with its end.
+    pub fn text(&self) -> String {
+        let mut lines = vec![self.headline()];
+        let operations = &self.operations;
+        lines.push(format!(
+            "wrote {} and compared {} in {} ({} together)",
+            units::bytes(operations.written_bytes),
+            units::bytes(operations.read_bytes),
+            units::seconds(self.seconds),
+            units::byte_rate(
+                (operations.written_bytes + operations.read_bytes) as f64 / self.seconds.max(1e-3)
+            ),
+        ));
+        lines.push(format!("beside {}", self.deletions()));
+        if let Some(trimmed) = &self.trimmed {
+            lines.push(trimmed_words(trimmed));
+        }
+        for finding in &self.findings {
+            lines.push(finding.summary.clone());
+        }
+        let described = self.findings.len() as u64;
+        if self.finding_count > described {
+            let more = self.finding_count - described;
+            lines.push(format!("{} more are not described", units::count(more)));
+        }
+        for failure in &self.failures {
+            let times = units::counted(failure.count, "time");
+            let (operation, error) = (&failure.operation, &failure.error);
+            lines.push(format!(
+                "the kernel reported for a {operation}, {times}: {error}"
+            ));
+        }
+        lines.extend(
+            self.ended_by
+                .iter()
+                .map(|why| format!("it ended early: {why}")),
+        );
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        lines.join("\n  ") + "\n"
+    }
+
+    fn headline(&self) -> String {
+        let place = match &self.fs {
+            Some(fs) => format!("{} ({fs})", self.path),
+            None => self.path.clone(),
+        };
+        match self.outcome {
+            Outcome::Clean => format!("CLEAN  {place} returned all data as they were written"),
+            Outcome::Corrupt => format!(
+                "CORRUPT  {place}: {} found",
+                units::counted(self.finding_count, "damaged place")
+            ),
+            Outcome::Interrupted => format!("INTERRUPTED  {place}: nothing was wrong until then"),
+            Outcome::Failed => format!("FAILED  {place}: nothing was wrong until then"),
+        }
+    }
+
+    fn deletions(&self) -> String {
+        let operations = &self.operations;
+        let counts = [
+            (operations.discards, "discard"),
+            (operations.punches, "punched hole"),
+            (operations.truncations, "truncation"),
+            (operations.removals, "removed file"),
+            (operations.fstrims, "fstrim"),
+        ];
+        let some = counts.iter().filter(|(count, _)| *count > 0);
+        let words: Vec<String> = some
+            .map(|(count, one)| units::counted(*count, one))
+            .collect();
+        match words.is_empty() {
+            true => "no discards".to_owned(),
+            false => words.join(", "),
+        }
+    }
+}
+
+fn trimmed_words(trimmed: &Trimmed) -> String {
+    let share = |bytes: u64| units::percent(bytes as f64 / trimmed.read_bytes.max(1) as f64);
+    let stable = match trimmed.unstable_bytes {
+        0 => "each read gave the same".to_owned(),
+        bytes => format!("{} read differently the second time", units::bytes(bytes)),
+    };
+    format!(
+        "trimmed space ({} read): {} zeros, {} still the old data, {} other; {stable}",
+        units::bytes(trimmed.read_bytes),
+        share(trimmed.zero_bytes),
+        share(trimmed.old_data_bytes),
+        share(trimmed.other_bytes),
+    )
+}

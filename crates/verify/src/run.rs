@@ -1,0 +1,351 @@
+//! A whole test: fill, churn in rounds, read all.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::VerifyError;
+use crate::place::{Place, Surveyed, survey};
+use crate::plan::Plan;
+use crate::recover::recover;
+use crate::remount;
+use crate::report::{Outcome, Report, SCHEMA, Trimmed};
+use crate::shared::{Carried, Remover, Shared};
+use crate::slot::Slot;
+use crate::stage::{self, Progress, Work};
+use crate::state::{SlotState, State};
+use crate::trimmed;
+
+/// Between two checkpoints, at which everything is forced to the medium.
+const ROUND: Duration = Duration::from_secs(5);
+
+/// Called at least ten times a second while a test runs.
+pub type Tick<'a> = &'a mut dyn FnMut(&Progress);
+
+/// Writes self-describing data, discards beside them, and reads them back. `remover` removes some
+/// of the files. Stops soon after `stop` is true. Removes what it made, unless a state file is to
+/// remember it.
+///
+/// # Errors
+/// When the place can't be used, or the test's own files can't be made. Errors of the drive are
+/// part of the report.
+pub fn verify(
+    plan: &Plan,
+    stop: &AtomicBool,
+    remover: Option<Remover<'_>>,
+    tick: Tick<'_>,
+) -> Result<Report, VerifyError> {
+    let earlier = earlier(plan)?;
+    let mut surveyed = survey(plan, earlier.as_ref())?;
+    let resumed = earlier.is_some();
+    let mut state = match earlier {
+        Some(state) => state,
+        None => State::new(plan, &surveyed),
+    };
+    let mut carried = Carried::new();
+    carried.counts.notes.append(&mut surveyed.notes);
+    let shared = Shared::new(plan, &surveyed, state.volume, stop, remover, carried);
+    let ended = session(plan, &shared, &surveyed, &mut state, resumed, tick);
+    let mut carried = shared.end();
+    ended?;
+    let finished = carried.counts.fatal.is_none() && !stop.load(Ordering::Relaxed) && !plan.check;
+    let mut remounted = false;
+    if finished && plan.remount {
+        (surveyed, remounted) = mount_anew(plan, surveyed, &state, &mut carried)?;
+        let shared = Shared::new(plan, &surveyed, state.volume, stop, None, carried);
+        let checked = check_kept(&shared, &surveyed, &state, tick);
+        carried = shared.end();
+        checked?;
+    }
+    let mut report = report(plan, &surveyed, &state, carried, stop);
+    (report.resumed, report.remounted) = (resumed, remounted);
+    leave(plan, surveyed.place, finished)?;
+    Ok(report)
+}
+
+/// The state that an earlier process left.
+fn earlier(plan: &Plan) -> Result<Option<State>, VerifyError> {
+    let Some(path) = &plan.state else {
+        return Ok(None);
+    };
+    let state = State::read(path)?;
+    let bad = |why: String| VerifyError::State {
+        path: path.clone(),
+        why,
+    };
+    match &state {
+        None if plan.check => Err(bad(
+            "it does not exist, so nothing can be checked".to_owned()
+        )),
+        Some(state) if state.path != plan.place.path() => Err(bad(format!(
+            "it belongs to {}; name that, or another state file",
+            units::names::shown(&state.path)
+        ))),
+        _ => Ok(state),
+    }
+}
+
+/// Everything between opening the files and the end, or an unmount.
+fn session(
+    plan: &Plan,
+    shared: &Shared<'_>,
+    surveyed: &Surveyed,
+    state: &mut State,
+    resumed: bool,
+    tick: Tick<'_>,
+) -> Result<(), VerifyError> {
+    let mut slots = match resumed {
+        true => check_kept(shared, surveyed, state, tick)?,
+        false => {
+            let mut slots = open_new(surveyed, plan.workers)?;
+            stage::run(shared, &mut slots, plan.workers, Work::Fill, None, tick);
+            slots
+        }
+    };
+    if plan.check {
+        return Ok(());
+    }
+    churn(plan, shared, &mut slots, state, tick)?;
+    if !shared.is_over() {
+        stage::run(shared, &mut slots, plan.workers, Work::Read, None, tick);
+        read_trimmed(plan, shared);
+    }
+    if plan.remount {
+        sync(shared, &slots);
+        state.slots = slots.iter().map(SlotState::of).collect();
+        state.slots.iter_mut().for_each(|slot| slot.frozen = true);
+    }
+    Ok(())
+}
+
+/// Opens the slots of a state, and checks them against it.
+fn check_kept(
+    shared: &Shared<'_>,
+    surveyed: &Surveyed,
+    state: &State,
+    tick: Tick<'_>,
+) -> Result<Vec<Slot>, VerifyError> {
+    let mut slots = Vec::new();
+    for kept in &state.slots {
+        let mut slot = surveyed.place.slot(kept.number, kept.blocks())?;
+        tick(&stage::progress(
+            shared,
+            "checking what was forced to the medium",
+        ));
+        recover(shared, &mut slot, kept);
+        slots.push(slot);
+    }
+    Ok(slots)
+}
+
+fn open_new(surveyed: &Surveyed, workers: u32) -> Result<Vec<Slot>, VerifyError> {
+    let (count, blocks) = surveyed.slots(workers);
+    let numbers = 1..=count;
+    numbers
+        .map(|number| surveyed.place.slot(number, blocks))
+        .collect()
+}
+
+/// Writes, frees and reads in rounds, with a checkpoint before each.
+fn churn(
+    plan: &Plan,
+    shared: &Shared<'_>,
+    slots: &mut [Slot],
+    state: &mut State,
+    tick: Tick<'_>,
+) -> Result<(), VerifyError> {
+    let began = Instant::now();
+    let before_s = state.done_s;
+    let left = plan
+        .duration
+        .saturating_sub(Duration::from_secs_f64(before_s));
+    if let (Some(_), Place::Directory { home, .. }) = (&plan.state, shared.place) {
+        home.keep().map_err(|source| VerifyError::Io {
+            path: home.path().to_owned(),
+            what: "keep",
+            source,
+        })?;
+    }
+    let mut rounds = 0;
+    while !shared.is_over() && began.elapsed() < left {
+        checkpoint(plan, shared, slots, state, rounds)?;
+        let end = began + left.min(began.elapsed() + ROUND);
+        let over = AtomicBool::new(false);
+        let over = &over;
+        thread::scope(|scope| {
+            let trimmer = plan.fstrim.then(|| {
+                scope.spawn(move || {
+                    stage::trim_loop(shared, &|| over.load(Ordering::Relaxed));
+                })
+            });
+            stage::run(shared, slots, plan.workers, Work::Churn, Some(end), tick);
+            over.store(true, Ordering::Relaxed);
+            // A trim in flight is waited for; it keeps the end of the round waiting.
+            drop(trimmer.map(thread::ScopedJoinHandle::join));
+        });
+        state.done_s = before_s + began.elapsed().as_secs_f64();
+        rounds += 1;
+    }
+    slots.iter_mut().for_each(|slot| slot.frozen = false);
+    sync(shared, slots);
+    if !shared.is_fatal() {
+        checkpoint(plan, shared, slots, state, rounds)?;
+        slots.iter_mut().for_each(|slot| slot.frozen = false);
+    }
+    Ok(())
+}
+
+/// Forces everything to the medium and writes it down. With a state file, every other slot is
+/// only read until the next checkpoint, so that after a crash it must be as it is now.
+fn checkpoint(
+    plan: &Plan,
+    shared: &Shared<'_>,
+    slots: &mut [Slot],
+    state: &mut State,
+    round: u32,
+) -> Result<(), VerifyError> {
+    let Some(path) = &plan.state else {
+        sync(shared, slots);
+        return Ok(());
+    };
+    if !sync(shared, slots) {
+        return Ok(());
+    }
+    for slot in slots.iter_mut() {
+        slot.frozen = (slot.number + round).is_multiple_of(2);
+    }
+    state.slots = slots.iter().map(SlotState::of).collect();
+    state.write(path)
+}
+
+/// Whether all of it is on the medium.
+fn sync(shared: &Shared<'_>, slots: &[Slot]) -> bool {
+    for slot in slots {
+        if let Err(error) = slot.file.sync_all() {
+            shared.failed("sync", &error);
+            return false;
+        }
+    }
+    let synced = match shared.place {
+        Place::Directory { home, .. } => home.sync(),
+        Place::Device { .. } => Ok(()),
+    };
+    if let Err(error) = &synced {
+        shared.failed("sync", error);
+    }
+    synced.is_ok()
+}
+
+/// Reads what trimmed space of a file system holds, as root.
+fn read_trimmed(plan: &Plan, shared: &Shared<'_>) {
+    let (Place::Directory { home, .. }, Some(device)) = (shared.place, &shared.device) else {
+        return;
+    };
+    let _ = home.sync();
+    if plan.fstrim {
+        stage::trim_once(shared);
+    }
+    match trimmed::read(shared, device) {
+        Ok(found) => shared.count(|counts| counts.trimmed.add(&found)),
+        Err(error) => shared.note(format!(
+            "what trimmed space reads as is not known: {} can't be opened ({error}); run as root",
+            units::names::shown(device)
+        )),
+    }
+}
+
+/// Unmounts and mounts the file system. Returns whether that was done.
+fn mount_anew(
+    plan: &Plan,
+    mut surveyed: Surveyed,
+    state: &State,
+    carried: &mut Carried,
+) -> Result<(Surveyed, bool), VerifyError> {
+    let target = match remount::target(&surveyed) {
+        Ok(target) => target,
+        Err(why) => {
+            carried
+                .counts
+                .notes
+                .push(format!("not mounted anew: {why}"));
+            return Ok((surveyed, false));
+        }
+    };
+    if let Place::Directory { home, .. } = &mut surveyed.place {
+        home.keep().map_err(|source| VerifyError::Io {
+            path: home.path().to_owned(),
+            what: "keep",
+            source,
+        })?;
+    }
+    drop(surveyed);
+    let done = remount::remount(&target)?;
+    if let Err(why) = &done {
+        carried
+            .counts
+            .notes
+            .push(format!("not mounted anew: {why}"));
+    }
+    Ok((survey(plan, Some(state))?, done.is_ok()))
+}
+
+fn report(
+    plan: &Plan,
+    surveyed: &Surveyed,
+    state: &State,
+    carried: Carried,
+    stop: &AtomicBool,
+) -> Report {
+    let counts = carried.counts;
+    let outcome = match () {
+        () if counts.finding_count > 0 => Outcome::Corrupt,
+        () if counts.fatal.is_some() => Outcome::Failed,
+        () if stop.load(Ordering::Relaxed) => Outcome::Interrupted,
+        () => Outcome::Clean,
+    };
+    let (files, _) = surveyed.slots(plan.workers);
+    Report {
+        schema: SCHEMA,
+        outcome,
+        path: units::names::shown(&surveyed.path),
+        fs: surveyed.fs.clone(),
+        device: surveyed.device.as_ref().map(units::names::shown),
+        checksum: "crc32c",
+        size_bytes: state.size_bytes,
+        files,
+        workers: plan.workers,
+        seconds: carried.began.elapsed().as_secs_f64(),
+        direct: surveyed.place.is_direct(),
+        remounted: false,
+        resumed: false,
+        operations: counts.operations,
+        trimmed: Some(counts.trimmed).filter(|trimmed| *trimmed != Trimmed::default()),
+        finding_count: counts.finding_count,
+        failures: counts.failures(),
+        findings: counts.findings,
+        ended_by: counts.fatal,
+        notes: counts.notes,
+    }
+}
+
+/// Removes what the test made. With a state file, only once the test is finished.
+fn leave(plan: &Plan, place: Place, finished: bool) -> Result<(), VerifyError> {
+    if let Some(path) = &plan.state {
+        if !finished {
+            return Ok(());
+        }
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(VerifyError::State {
+                    path: path.clone(),
+                    why: format!("it can't be removed: {error}"),
+                });
+            }
+            _ => {}
+        }
+    }
+    match place {
+        Place::Directory { home, .. } => home.remove(),
+        Place::Device { .. } => Ok(()),
+    }
+}

@@ -1,0 +1,208 @@
+//! What all workers of a test share.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::discards::Discards;
+use crate::finding::Finding;
+use crate::place::{Place, Surveyed};
+use crate::plan::Plan;
+use crate::report::{Failure, Operations, Trimmed};
+
+/// So many findings are described; the rest is counted.
+const DESCRIBED: usize = 1000;
+/// So many failures in a row mean that the device is gone.
+const IN_A_ROW: u64 = 50;
+
+/// Removes a file of the test in another way than `unlink`; `trimbench rm`.
+pub type Remover<'a> = &'a (dyn Fn(&Path) -> io::Result<()> + Sync);
+
+/// What all workers share.
+pub(crate) struct Shared<'a> {
+    pub(crate) volume: u64,
+    pub(crate) place: &'a Place,
+    pub(crate) device: Option<PathBuf>,
+    pub(crate) erase_block: Option<u64>,
+    pub(crate) began: Instant,
+    pub(crate) rate: Option<u64>,
+    pub(crate) remover: Option<Remover<'a>>,
+    /// Somebody stops the test.
+    pub(crate) stop: &'a AtomicBool,
+    /// The workers are to pause.
+    pub(crate) pause: AtomicBool,
+    pub(crate) discards: Discards,
+    pub(crate) doomed: AtomicU64,
+    counts: Mutex<Counts>,
+    moved: AtomicU64,
+}
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) operations: Operations,
+    pub(crate) trimmed: Trimmed,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) finding_count: u64,
+    failures: BTreeMap<(&'static str, String), u64>,
+    in_a_row: u64,
+    /// Why the test can't go on.
+    pub(crate) fatal: Option<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Counts {
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        let failure = |((operation, error), count): (&(&'static str, String), &u64)| Failure {
+            operation: (*operation).to_owned(),
+            error: error.clone(),
+            count: *count,
+        };
+        self.failures.iter().map(failure).collect()
+    }
+}
+
+/// What outlives the files' being open.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) counts: Counts,
+    pub(crate) discards: Discards,
+    pub(crate) began: Instant,
+}
+
+impl Carried {
+    pub(crate) fn new() -> Carried {
+        Carried {
+            counts: Counts::default(),
+            discards: Discards::default(),
+            began: Instant::now(),
+        }
+    }
+}
+
+impl<'a> Shared<'a> {
+    pub(crate) fn new(
+        plan: &Plan,
+        surveyed: &'a Surveyed,
+        volume: u64,
+        stop: &'a AtomicBool,
+        remover: Option<Remover<'a>>,
+        carried: Carried,
+    ) -> Shared<'a> {
+        Shared {
+            volume,
+            place: &surveyed.place,
+            device: surveyed.device.clone(),
+            erase_block: surveyed.erase_block_bytes,
+            began: carried.began,
+            rate: plan.rate,
+            remover,
+            stop,
+            pause: AtomicBool::new(false),
+            discards: carried.discards,
+            doomed: AtomicU64::new(0),
+            counts: Mutex::new(carried.counts),
+            moved: AtomicU64::new(0),
+        }
+    }
+
+    /// What is left when the files are closed.
+    pub(crate) fn end(self) -> Carried {
+        Carried {
+            counts: self
+                .counts
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner),
+            discards: self.discards,
+            began: self.began,
+        }
+    }
+
+    pub(crate) fn now_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    /// Changes the counts.
+    pub(crate) fn count<T>(&self, change: impl FnOnce(&mut Counts) -> T) -> T {
+        change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the workers are to end their work.
+    pub(crate) fn is_over(&self) -> bool {
+        self.pause.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed) || self.is_fatal()
+    }
+
+    pub(crate) fn is_fatal(&self) -> bool {
+        self.count(|counts| counts.fatal.is_some())
+    }
+
+    /// Counts bytes, and waits where the rate asks for that.
+    pub(crate) fn moved(&self, bytes: u64) {
+        let moved = self.moved.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let Some(rate) = self.rate else { return };
+        let due = Duration::from_secs_f64(moved as f64 / rate.max(1) as f64);
+        while let Some(early) = due.checked_sub(self.began.elapsed()) {
+            if self.is_over() {
+                return;
+            }
+            thread::sleep(early.min(Duration::from_millis(50)));
+        }
+    }
+
+    /// An operation went well.
+    pub(crate) fn succeeded(&self, change: impl FnOnce(&mut Operations)) {
+        self.count(|counts| {
+            counts.in_a_row = 0;
+            change(&mut counts.operations);
+        });
+    }
+
+    /// The kernel reported an error.
+    pub(crate) fn failed(&self, operation: &'static str, error: &io::Error) {
+        self.count(|counts| {
+            *counts
+                .failures
+                .entry((operation, error.to_string()))
+                .or_default() += 1;
+            counts.in_a_row += 1;
+            let why = match error.kind() {
+                io::ErrorKind::StorageFull => Some(
+                    "the file system is full; free space or choose a smaller --size".to_owned(),
+                ),
+                io::ErrorKind::ReadOnlyFilesystem => Some(
+                    "the file system has become read-only; the kernel's log tells why (dmesg)"
+                        .to_owned(),
+                ),
+                _ if counts.in_a_row >= IN_A_ROW => Some(format!(
+                    "{IN_A_ROW} operations in a row failed, the last ({operation}) with: {error}; \
+                     the device may be gone, see the kernel's log (dmesg)"
+                )),
+                _ => None,
+            };
+            if counts.fatal.is_none() {
+                counts.fatal = why;
+            }
+        });
+    }
+
+    pub(crate) fn found(&self, finding: Finding) {
+        self.count(|counts| {
+            counts.finding_count += 1;
+            if counts.findings.len() < DESCRIBED {
+                counts.findings.push(finding);
+            }
+        });
+    }
+
+    pub(crate) fn note(&self, note: String) {
+        self.count(|counts| {
+            if !counts.notes.contains(&note) {
+                counts.notes.push(note);
+            }
+        });
+    }
+}

@@ -1,0 +1,254 @@
+//! A file, or a region of a device, with what it is expected to hold.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::ops::Range;
+
+use crate::block::{BLOCK, Identity};
+use crate::pattern::Expected;
+
+/// So many writes of a slot are remembered with their time.
+const REMEMBERED: usize = 1 << 16;
+
+/// What one block is expected to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Zeros: a hole.
+    Zeros,
+    /// A write of this generation.
+    Data(u32),
+    /// It was discarded on a raw device after a write of this generation; 0 if nothing is known
+    /// about that.
+    Trimmed(u32),
+    /// Nothing is known.
+    Unknown,
+}
+
+/// The highest generation: two bits of a cell are taken.
+const HIGHEST: u32 = (1 << 30) - 1;
+
+/// A [`Content`] in four bytes: a test of a terabyte has a gigabyte of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cell(u32);
+
+impl From<Content> for Cell {
+    fn from(content: Content) -> Cell {
+        Cell(match content {
+            Content::Zeros => 0,
+            Content::Data(generation) => generation & HIGHEST | 1 << 30,
+            Content::Trimmed(generation) => generation & HIGHEST | 2 << 30,
+            Content::Unknown => 3 << 30,
+        })
+    }
+}
+
+impl From<Cell> for Content {
+    fn from(cell: Cell) -> Content {
+        let generation = cell.0 & HIGHEST;
+        match cell.0 >> 30 {
+            0 => Content::Zeros,
+            1 => Content::Data(generation),
+            2 => Content::Trimmed(generation),
+            _ => Content::Unknown,
+        }
+    }
+}
+
+/// A write, for the evidence.
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    at_s: f64,
+    was_right: bool,
+}
+
+/// A file or region.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// Where it begins on the device; 0 for a file.
+    pub(crate) base: u64,
+    /// Open past the page cache where that is possible.
+    pub(crate) file: File,
+    /// Its length in blocks; of a region always that of the map.
+    pub(crate) length: usize,
+    /// Only read: a crash test relies on its state.
+    pub(crate) frozen: bool,
+    pub(crate) map: Vec<Cell>,
+    next: u32,
+    writes: VecDeque<Written>,
+    /// The generation of the first of them.
+    first: u32,
+}
+
+impl Slot {
+    pub(crate) fn new(number: u32, base: u64, file: File, length: usize, map: Vec<Cell>) -> Slot {
+        Slot {
+            number,
+            base,
+            file,
+            length,
+            frozen: false,
+            map,
+            next: 1,
+            writes: VecDeque::new(),
+            first: 1,
+        }
+    }
+
+    /// The generation of the next write.
+    pub(crate) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Goes on with this generation, and knows nothing of earlier writes.
+    pub(crate) fn go_on(&mut self, next: u32) {
+        (self.next, self.first) = (next, next);
+        self.writes.clear();
+    }
+
+    /// The generation for a write that begins now.
+    pub(crate) fn begin_write(&mut self, at_s: f64) -> u32 {
+        let generation = self.next;
+        // A thousand writes a second reach it after twelve days.
+        self.next = if generation >= HIGHEST {
+            1
+        } else {
+            generation + 1
+        };
+        if self.writes.len() == REMEMBERED {
+            self.writes.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        self.writes.push_back(Written {
+            at_s,
+            was_right: false,
+        });
+        generation
+    }
+
+    fn written(&self, generation: u32) -> Option<&Written> {
+        self.writes
+            .get(generation.checked_sub(self.first)? as usize)
+    }
+
+    /// When a generation was written, in seconds since the test began.
+    pub(crate) fn written_s(&self, generation: u32) -> Option<f64> {
+        self.written(generation).map(|written| written.at_s)
+    }
+
+    /// Whether a generation was read rightly once. What is not remembered counts as that.
+    pub(crate) fn was_right(&self, generation: u32) -> bool {
+        self.written(generation)
+            .is_none_or(|written| written.was_right)
+    }
+
+    /// Notes that a block of this generation was read rightly.
+    pub(crate) fn is_right(&mut self, generation: u32) {
+        let index = generation.checked_sub(self.first);
+        if let Some(written) = index.and_then(|index| self.writes.get_mut(index as usize)) {
+            written.was_right = true;
+        }
+    }
+
+    pub(crate) fn content(&self, block: usize) -> Content {
+        self.map[block].into()
+    }
+
+    pub(crate) fn set(&mut self, blocks: Range<usize>, content: Content) {
+        self.map[blocks].fill(content.into());
+    }
+
+    /// Notes a discard of blocks of a region.
+    pub(crate) fn trimmed(&mut self, blocks: Range<usize>) {
+        for cell in &mut self.map[blocks] {
+            *cell = match Content::from(*cell) {
+                Content::Data(generation) => Content::Trimmed(generation),
+                Content::Zeros => Content::Trimmed(0),
+                known => known,
+            }
+            .into();
+        }
+    }
+
+    /// Bytes of the file or region at which a block begins.
+    pub(crate) fn offset(block: usize) -> u64 {
+        block as u64 * BLOCK as u64
+    }
+
+    /// The identity of a block's first sector.
+    pub(crate) fn identity(&self, volume: u64, block: usize, generation: u32) -> Identity {
+        Identity {
+            volume,
+            file: self.number,
+            generation,
+            offset: Slot::offset(block),
+        }
+    }
+
+    /// What a block's first sector is expected to hold.
+    pub(crate) fn expected(&self, volume: u64, block: usize) -> Expected {
+        match self.content(block) {
+            Content::Data(generation) => Expected::Data(self.identity(volume, block, generation)),
+            Content::Zeros => Expected::Zeros(self.identity(volume, block, 0)),
+            Content::Trimmed(generation) => {
+                Expected::Anything(self.identity(volume, block, generation))
+            }
+            Content::Unknown => Expected::Anything(self.identity(volume, block, 0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn slot() -> Slot {
+        let map = vec![Content::Unknown.into(); 16];
+        Slot::new(1, 0, tempfile::tempfile().unwrap(), 16, map)
+    }
+
+    #[test]
+    fn writes_are_remembered_and_the_oldest_forgotten() {
+        let mut slot = slot();
+        assert_eq!(slot.begin_write(1.0), 1);
+        assert_eq!(slot.begin_write(2.0), 2);
+        assert_eq!(slot.written_s(2), Some(2.0));
+        assert!(!slot.was_right(2));
+        slot.is_right(2);
+        assert!(slot.was_right(2) && !slot.was_right(1));
+        for _ in 0..REMEMBERED {
+            slot.begin_write(3.0);
+        }
+        assert_eq!(slot.written_s(2), None);
+        assert!(slot.was_right(1), "nothing is known of it");
+        slot.go_on(7);
+        assert_eq!((slot.next(), slot.written_s(6)), (7, None));
+    }
+
+    #[test]
+    fn a_discard_remembers_what_was_there() {
+        let mut slot = slot();
+        slot.set(0..2, Content::Data(5));
+        slot.set(2..3, Content::Zeros);
+        slot.trimmed(0..16);
+        assert_eq!(slot.content(1), Content::Trimmed(5));
+        assert_eq!(slot.content(2), Content::Trimmed(0));
+        assert_eq!(slot.content(3), Content::Unknown);
+        assert!(matches!(slot.expected(1, 1), Expected::Anything(place) if place.generation == 5));
+    }
+
+    proptest! {
+        #[test]
+        fn a_cell_holds_any_content(kind in 0..4, generation in 0..=HIGHEST) {
+            let content = match kind {
+                0 => Content::Zeros,
+                1 => Content::Data(generation),
+                2 => Content::Trimmed(generation),
+                _ => Content::Unknown,
+            };
+            prop_assert_eq!(Content::from(Cell::from(content)), content);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! One thread: writes, overwrites, cuts, punches, removes, discards and reads its own slots.
+
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use fastrand::Rng;
+use rustix::fs::FallocateFlags;
+
+use crate::block::{self, BLOCK};
+use crate::buffer::Aligned;
+use crate::check::{Checker, MOST};
+use crate::discards::{Freed, How};
+use crate::home::{doomed_name, slot_name};
+use crate::place::Place;
+use crate::shared::Shared;
+use crate::slot::{Content, Slot};
+
+/// A thread's slots and room.
+pub(crate) struct Worker<'a, 'b> {
+    shared: &'b Shared<'a>,
+    slots: &'b mut [Slot],
+    rng: Rng,
+    checker: Checker<'a, 'b>,
+    buffer: Aligned,
+}
+
+impl<'a, 'b> Worker<'a, 'b> {
+    pub(crate) fn new(shared: &'b Shared<'a>, slots: &'b mut [Slot], seed: u64) -> Self {
+        Worker {
+            shared,
+            slots,
+            rng: Rng::with_seed(seed),
+            checker: Checker::new(shared),
+            buffer: Aligned::new(MOST * BLOCK),
+        }
+    }
+
+    /// Writes all slots once.
+    pub(crate) fn fill(&mut self) {
+        for slot in 0..self.slots.len() {
+            for start in (0..self.slots[slot].map.len()).step_by(MOST) {
+                if self.shared.is_over() {
+                    return;
+                }
+                let end = self.slots[slot].map.len().min(start + MOST);
+                self.write(slot, start..end);
+            }
+        }
+    }
+
+    /// Does one thing after the other until it is over.
+    pub(crate) fn churn(&mut self) {
+        while !self.shared.is_over() {
+            let slot = self.rng.usize(..self.slots.len());
+            if self.slots[slot].frozen {
+                self.read(slot);
+            } else {
+                self.operate(slot);
+            }
+        }
+    }
+
+    /// Reads all slots.
+    pub(crate) fn read_all(&mut self) {
+        for slot in 0..self.slots.len() {
+            for start in (0..self.slots[slot].length).step_by(MOST) {
+                if self.shared.is_over() {
+                    return;
+                }
+                let end = self.slots[slot].length.min(start + MOST);
+                self.checker.check(&mut self.slots[slot], start..end);
+            }
+        }
+    }
+
+    fn operate(&mut self, slot: usize) {
+        let raw = matches!(self.shared.place, Place::Device { .. });
+        match (self.rng.u32(..200), raw) {
+            (0..110, _) => {
+                let blocks = self.somewhere(self.slots[slot].map.len());
+                self.write(slot, blocks);
+            }
+            (110..178, _) => self.read(slot),
+            (178..184, _) => self.sync(slot),
+            (184..200, true) => self.discard(slot),
+            (184..194, false) => self.punch(slot),
+            (194..197, false) => self.truncate(slot),
+            (197.., false) => self.remove(slot),
+            (200.., true) => {}
+        }
+    }
+
+    /// Blocks at a random place below `end`: often few, sometimes [`MOST`].
+    fn somewhere(&mut self, end: usize) -> Range<usize> {
+        let most = 1 << self.rng.u32(0..=MOST.trailing_zeros());
+        let length = self.rng.usize(1..=most);
+        let start = self.rng.usize(..end.max(1));
+        start..end.min(start + length)
+    }
+
+    fn write(&mut self, slot: usize, blocks: Range<usize>) {
+        let of = &mut self.slots[slot];
+        let fresh = blocks
+            .clone()
+            .any(|block| !matches!(of.content(block), Content::Data(_)));
+        let generation = of.begin_write(self.shared.now_s());
+        let bytes = self.buffer.get(blocks.len() * BLOCK);
+        block::fill(
+            bytes,
+            of.identity(self.shared.volume, blocks.start, generation),
+        );
+        let at = of.base + Slot::offset(blocks.start);
+        match of.file.write_all_at(bytes, at) {
+            Ok(()) => {
+                of.set(blocks.clone(), Content::Data(generation));
+                of.length = of.length.max(blocks.end);
+                self.shared.succeeded(|operations| {
+                    operations.writes += 1;
+                    operations.written_bytes += bytes.len() as u64;
+                });
+            }
+            Err(error) => {
+                // Any part of it may have arrived.
+                of.set(blocks.clone(), Content::Unknown);
+                self.shared.failed("write", &error);
+                return;
+            }
+        }
+        self.shared.moved(bytes_of(&blocks));
+        // Space that was free before is where late trims strike. A read right now tells them
+        // from writes that never arrived.
+        if fresh || self.rng.u32(..8) == 0 {
+            self.checker.check(&mut self.slots[slot], blocks);
+        }
+    }
+
+    fn read(&mut self, slot: usize) {
+        let length = self.slots[slot].length;
+        if length > 0 {
+            let blocks = self.somewhere(length);
+            self.checker.check(&mut self.slots[slot], blocks);
+        }
+    }
+
+    fn sync(&mut self, slot: usize) {
+        match self.slots[slot].file.sync_data() {
+            Ok(()) => self.shared.succeeded(|operations| operations.syncs += 1),
+            Err(error) => self.shared.failed("sync", &error),
+        }
+    }
+
+    /// Discards a part of a region, and reads it.
+    fn discard(&mut self, slot: usize) {
+        let Place::Device { granularity, .. } = self.shared.place else {
+            return;
+        };
+        if *granularity == 0 {
+            return self.read(slot);
+        }
+        let end = self.slots[slot].map.len();
+        let blocks = self.somewhere(end);
+        let of = &mut self.slots[slot];
+        // Only whole units: a device may leave the rest as it is.
+        let start = (of.base + Slot::offset(blocks.start)).next_multiple_of(*granularity);
+        let end = (of.base + Slot::offset(blocks.end)) / granularity * granularity;
+        if start >= end {
+            return;
+        }
+        let whole = |at: u64| ((at - of.base) / BLOCK as u64) as usize;
+        let blocks = whole(start)..whole(end);
+        let began_s = self.shared.now_s();
+        match linux::block::discard(&of.file, &(start..end)) {
+            Ok(()) => {
+                let held = Some((of.number, Slot::offset(blocks.start)));
+                of.trimmed(blocks.clone());
+                self.shared.discards.add(Freed {
+                    range: start..end,
+                    began_s,
+                    how: How::Blkdiscard,
+                    held,
+                });
+                self.shared.succeeded(|operations| {
+                    operations.discards += 1;
+                    operations.discarded_bytes += end - start;
+                });
+                self.checker.check(&mut self.slots[slot], blocks);
+            }
+            Err(error) => {
+                of.set(blocks, Content::Unknown);
+                self.shared.failed("discard", &error);
+            }
+        }
+    }
+
+    fn punch(&mut self, slot: usize) {
+        let length = self.slots[slot].length;
+        if length == 0 {
+            return;
+        }
+        let blocks = self.somewhere(length);
+        let freed = self.freed(slot, blocks.clone(), How::Punch);
+        let of = &mut self.slots[slot];
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let (at, length) = (Slot::offset(blocks.start), bytes_of(&blocks));
+        match rustix::fs::fallocate(&of.file, flags, at, length) {
+            Ok(()) => {
+                of.set(blocks, Content::Zeros);
+                self.log(freed);
+                self.shared.succeeded(|operations| operations.punches += 1);
+            }
+            Err(rustix::io::Errno::OPNOTSUPP) => {
+                self.shared
+                    .note("this file system punches no holes".to_owned());
+            }
+            Err(errno) => {
+                of.set(blocks, Content::Unknown);
+                self.shared.failed("punch", &errno.into());
+            }
+        }
+    }
+
+    /// Cuts a file short, or makes it longer.
+    fn truncate(&mut self, slot: usize) {
+        let end = self.slots[slot].map.len();
+        let length = self.rng.usize(..=end);
+        let before = self.slots[slot].length;
+        let freed = match length < before {
+            true => self.freed(slot, length..before, How::Truncate),
+            false => Vec::new(),
+        };
+        let of = &mut self.slots[slot];
+        match of.file.set_len(Slot::offset(length)) {
+            Ok(()) => {
+                of.set(length..end, Content::Zeros);
+                of.length = length;
+                self.log(freed);
+                self.shared
+                    .succeeded(|operations| operations.truncations += 1);
+            }
+            Err(error) => {
+                of.set(length.min(before)..end, Content::Unknown);
+                self.shared.failed("truncate", &error);
+            }
+        }
+    }
+
+    /// Removes a file and makes it again.
+    fn remove(&mut self, slot: usize) {
+        let paced = self.shared.remover.filter(|_| self.rng.bool());
+        let how = if paced.is_some() {
+            How::Rm
+        } else {
+            How::Unlink
+        };
+        let freed = self.freed(slot, 0..self.slots[slot].length, how);
+        let Place::Directory { home, direct, .. } = self.shared.place else {
+            return;
+        };
+        let of = &mut self.slots[slot];
+        let name = slot_name(of.number);
+        let number = self
+            .shared
+            .doomed
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let doomed = doomed_name(number);
+        let removed = match paced {
+            Some(remove) => home
+                .rename(&name, &doomed)
+                .and_then(|()| remove(&home.path().join(&doomed))),
+            None => home.unlink(&name),
+        };
+        let made = removed.and_then(|()| home.open(&name, true, *direct));
+        match made {
+            Ok(file) => {
+                of.file = file;
+                let end = of.map.len();
+                of.set(0..end, Content::Zeros);
+                of.length = 0;
+                self.log(freed);
+                self.shared.succeeded(|operations| {
+                    operations.removals += 1;
+                    operations.paced_removals += u64::from(paced.is_some());
+                });
+            }
+            Err(error) => self.removal_failed(slot, &error),
+        }
+    }
+
+    /// The name may be gone or not: goes on with an empty file, if it can be had.
+    fn removal_failed(&mut self, slot: usize, error: &io::Error) {
+        self.shared.failed("removal", error);
+        let Place::Directory { home, direct, .. } = self.shared.place else {
+            return;
+        };
+        let of = &mut self.slots[slot];
+        let made = home
+            .open(&slot_name(of.number), true, *direct)
+            .and_then(|file| file.set_len(0).map(|()| file));
+        let end = of.map.len();
+        match made {
+            Ok(file) => {
+                of.file = file;
+                of.length = 0;
+                of.set(0..end, Content::Zeros);
+            }
+            Err(_) => of.set(0..end, Content::Unknown),
+        }
+    }
+
+    /// The places on the device that blocks of a file take, before they are freed.
+    fn freed(&self, slot: usize, blocks: Range<usize>, how: How) -> Vec<Freed> {
+        let of = &self.slots[slot];
+        let part = Slot::offset(blocks.start)..Slot::offset(blocks.end);
+        let began_s = self.shared.now_s();
+        let places = self.shared.place.on_device(of, part).into_iter();
+        places
+            .map(|(offset, range)| Freed {
+                range,
+                began_s,
+                how,
+                held: Some((of.number, offset)),
+            })
+            .collect()
+    }
+
+    fn log(&self, freed: Vec<Freed>) {
+        for one in freed {
+            self.shared.discards.add(one);
+        }
+    }
+}
+
+fn bytes_of(blocks: &Range<usize>) -> u64 {
+    (blocks.len() * BLOCK) as u64
+}
