@@ -16,6 +16,7 @@ use crate::commands::run::args::RunArgs;
 use crate::commands::scenarios::args::ScenariosArgs;
 use crate::commands::sim::args::SimArgs;
 use crate::commands::tune::args::TuneArgs;
+use crate::commands::verify::args::VerifyArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -101,6 +102,12 @@ pub enum Command {
     /// Hours pass in seconds, and no drive is touched. A run gives a record for `report` and
     /// `compare`, and figures: what the foreground lost, what the drive was told.
     Sim(Box<SimArgs>),
+    /// Check that TRIM destroys no data, and tell what happened to those it did
+    ///
+    /// Writes blocks that say what they are, overwrites, cuts, removes and discards them, and reads
+    /// them back past the page cache. Reports where and how data were damaged, which discard was
+    /// near, and which fault of the drive explains it. Removes what it made.
+    Verify(VerifyArgs),
     /// Make drives that behave like given ones, as loop devices, to try anything out on
     ///
     /// Needs root, /dev/fuse and loop devices.

@@ -74,6 +74,9 @@ pub(crate) enum Error {
     /// A probe that showed nothing.
     #[error(transparent)]
     Prove(#[from] diagnose::inspect::prove::ProveError),
+    /// Data that could not be verified.
+    #[error(transparent)]
+    Verify(#[from] verify::VerifyError),
     /// A file that can't be used as a record.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -132,7 +135,8 @@ impl Error {
             | Error::Unqualified(_)
             | Error::Inspect(_)
             | Error::Prove(_) => Exit::Failed,
-            Error::Fit(_)
+            Error::Verify(_)
+            | Error::Fit(_)
             | Error::Card(_)
             | Error::Reclaim(_)
             | Error::Setting(_)

@@ -63,6 +63,7 @@ pub fn main() -> ExitCode {
         Command::Rm(args) => commands::rm::run(&args),
         Command::Fstrim(args) => commands::fstrim::run(&args),
         Command::Tune(args) => commands::tune::run(&args),
+        Command::Verify(args) => commands::verify::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Sim(args) => commands::sim::run(&args),
         Command::Lab(args) => commands::lab::run(args),

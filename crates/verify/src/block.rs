@@ -15,7 +15,7 @@
 //! | 32–35 | CRC-32C of the other 508 bytes |
 //! | 36–511 | pseudo-random bytes that follow from the identity |
 
-/// Bytes of a sector, the smallest unit that is told apart.
+/// Bytes of a sector, the smallest unit that is compared.
 pub const SECTOR: usize = 512;
 /// Bytes of a block, the smallest unit that is written.
 pub const BLOCK: usize = 4096;
@@ -24,7 +24,7 @@ const MAGIC: [u8; 8] = *b"tbverify";
 const CHECKSUM: usize = 32;
 const PAYLOAD: usize = 36;
 
-/// What a sector says of itself.
+/// A sector's own description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Of which test.
@@ -108,13 +108,13 @@ fn number<const N: usize>(sector: &[u8], at: usize) -> [u8; N] {
     bytes
 }
 
-/// What a sector says of itself, if its checksum is right.
+/// Returns a sector's own description, if its checksum is right.
 pub fn identify(sector: &[u8]) -> Option<Identity> {
     if sector.len() != SECTOR || sector[..8] != MAGIC {
         return None;
     }
-    let told = u32::from_le_bytes(number(sector, CHECKSUM));
-    (told == checksum(sector)).then(|| Identity {
+    let stored = u32::from_le_bytes(number(sector, CHECKSUM));
+    (stored == checksum(sector)).then(|| Identity {
         volume: u64::from_le_bytes(number(sector, 8)),
         file: u32::from_le_bytes(number(sector, 16)),
         generation: u32::from_le_bytes(number(sector, 20)),

@@ -21,10 +21,10 @@ pub enum Again {
     NotTried,
 }
 
-/// What is known about a damaged place.
+/// All that is known about a damaged place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
-    /// What it holds.
+    /// The damaged place's content.
     pub pattern: Pattern,
     /// A second read, right after the first one.
     pub second_read: Again,

@@ -10,6 +10,7 @@ use crate::buffer::Aligned;
 use crate::cause::{Again, Cause, Evidence};
 use crate::finding::{Finding, alignment};
 use crate::pattern::{self, Expected, Pattern};
+use crate::place::Place;
 use crate::report::Trimmed;
 use crate::shared::Shared;
 use crate::slot::{Content, Slot};
@@ -212,6 +213,7 @@ impl<'a, 'b> Checker<'a, 'b> {
         };
         let finding = Finding {
             path: shared.place.shown(slot.number),
+            is_file: matches!(shared.place, Place::Directory { .. }),
             file: slot.number,
             offset_bytes: span.range.start,
             length_bytes: span.range.end - span.range.start,
@@ -243,8 +245,8 @@ impl<'a, 'b> Checker<'a, 'b> {
     }
 
     /// Writes damaged blocks anew and reads them: a place that is bad itself stays wrong. Then
-    /// nothing is expected there, so that it is reported once. What a crash test relies on is left
-    /// as it is.
+    /// nothing is expected there, so that it is reported once. Data that a crash test
+    /// relies on stay as they are.
     fn write_anew(&mut self, slot: &mut Slot, blocks: Range<usize>) -> Again {
         if slot.frozen {
             slot.set(blocks, Content::Unknown);

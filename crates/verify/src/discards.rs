@@ -64,7 +64,7 @@ pub struct Near {
     pub seconds_before: f64,
 }
 
-/// What the discards say about a damaged place.
+/// The discards' evidence about a damaged place.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Around {
     /// The nearest in space; among equals the latest.

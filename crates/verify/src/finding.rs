@@ -11,6 +11,9 @@ use crate::pattern::Pattern;
 pub struct Finding {
     /// The file, or the device and its region.
     pub path: String,
+    /// Whether it is a file, and not a region of a raw device.
+    #[serde(skip)]
+    pub is_file: bool,
     /// The number of the file or region, from 1.
     pub file: u32,
     /// Where the damage begins in the file or region, in bytes.
@@ -26,7 +29,7 @@ pub struct Finding {
     pub aligned_bytes: u64,
     /// The smallest erase block of the device in bytes, if it reports one beyond 4 KiB.
     pub erase_block_bytes: Option<u64>,
-    /// What the place holds.
+    /// The content of the place.
     pub pattern: Pattern,
     /// The fault that explains it best.
     pub cause: Cause,
@@ -87,10 +90,12 @@ fn sentence(found: &Finding) -> String {
     };
     let error = match &found.kernel_error {
         Some(error) => format!(", and the kernel reported: {error}"),
-        None => " without an error".to_owned(),
+        None if found.cause == Cause::BadPattern => " without an error".to_owned(),
+        None => ", and the kernel reported no error".to_owned(),
     };
+    let place = if found.is_file { "file" } else { "region" };
     let mut text = format!(
-        "{} is damaged: it starts {} bytes into the file, {aligned}, {} long, {}: {}{error}",
+        "{} is damaged: it starts {} bytes into the {place}, {aligned}, {} long, {}: {}{error}",
         found.path,
         units::count(found.offset_bytes),
         length(found.length_bytes),
@@ -137,6 +142,7 @@ mod tests {
     fn the_drive_of_2009() -> Finding {
         Finding {
             path: "/data/file".into(),
+            is_file: true,
             file: 1,
             offset_bytes: 64_519_680,
             length_bytes: 16 << 10,

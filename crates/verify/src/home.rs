@@ -18,7 +18,7 @@ use crate::error::VerifyError;
 
 /// The name of a test's directory begins so.
 pub(crate) const PREFIX: &str = ".trimbench-verify-";
-/// What `trimbench rm` calls the directory in which it frees a file.
+/// The directory in which `trimbench rm` frees a file is called so.
 const TRASH: &str = ".trimbench-trash-";
 const KEPT: &str = "kept";
 

@@ -1,4 +1,4 @@
-//! What is wrong with a sector. Pure.
+//! The damage to a sector. Pure.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::block::{self, Identity, SECTOR};
 /// Bits that may differ for a sector to count as the expected one with flipped bits.
 const MOST_FLIPS: u32 = 64;
 
-/// What a sector is expected to hold.
+/// The content that a sector ought to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// The sector with this identity.
@@ -27,7 +27,7 @@ impl Expected {
     }
 }
 
-/// What a sector holds instead.
+/// The content that a damaged sector has instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Pattern {
@@ -35,9 +35,9 @@ pub enum Pattern {
     EveryOtherByteFf,
     /// All bytes are zero.
     Zeros,
-    /// What was written here earlier.
+    /// An earlier write to this place.
     Stale {
-        /// Which writing of the file it is.
+        /// Which writing of the file it is; 0 if an earlier test wrote it.
         generation: u32,
     },
     /// Data of this test that belong to another place.
@@ -65,7 +65,7 @@ pub enum Pattern {
     Unreadable,
 }
 
-/// What is wrong with a sector; `None` if it is as expected.
+/// Returns the damage to a sector; `None` if it is as expected.
 pub fn of(sector: &[u8], expected: &Expected) -> Option<Pattern> {
     let place = expected.place();
     let zero = block::is_zero(sector);
@@ -75,7 +75,13 @@ pub fn of(sector: &[u8], expected: &Expected) -> Option<Pattern> {
         _ if zero => return Some(Pattern::Zeros),
         _ => {}
     }
-    if let Some(found) = block::identify(sector).filter(|found| found.volume == place.volume) {
+    let identified = block::identify(sector);
+    if let (Expected::Data(_), Some(found)) = (expected, identified)
+        && found.volume != place.volume
+    {
+        return Some(Pattern::Stale { generation: 0 });
+    }
+    if let Some(found) = identified.filter(|found| found.volume == place.volume) {
         if (found.file, found.offset) != (place.file, place.offset) {
             return Some(Pattern::OtherPlace {
                 file: found.file,
@@ -159,6 +165,7 @@ impl Pattern {
         match self {
             Pattern::EveryOtherByteFf => "every other byte 0xff".to_owned(),
             Pattern::Zeros => "all zeros".to_owned(),
+            Pattern::Stale { generation: 0 } => "stale (what an earlier test had put there)".into(),
             Pattern::Stale { generation } => {
                 format!("stale (what write {generation} had put there)")
             }
@@ -258,8 +265,10 @@ mod tests {
             of(&other, &free),
             Some(Pattern::OtherPlace { .. })
         ));
-        // Another test's data are nobody's business here.
+        // Another test's data mean something only where ours ought to be.
         let foreign = sector(Identity { volume: 6, ..own() });
+        let earlier = Some(Pattern::Stale { generation: 0 });
+        assert_eq!(of(&foreign, &Expected::Data(own())), earlier);
         assert_eq!(of(&foreign, &free), None);
         assert_eq!(of(&foreign, &hole), Some(Pattern::Unknown));
     }

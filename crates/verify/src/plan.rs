@@ -12,7 +12,7 @@ pub enum Where {
     Device {
         /// The device.
         path: PathBuf,
-        /// What may be destroyed, as [`storage::raw::Signature`] names it.
+        /// The signatures that may be destroyed, as [`storage::raw::Signature`] names them.
         overwrite: Vec<String>,
     },
 }

@@ -73,7 +73,7 @@ fn adopt(slot: &mut Slot, files: bool) -> u32 {
     highest
 }
 
-/// What a block holds, if all of it was written at once.
+/// The content of a block, if all of it was written at once.
 fn content(data: &[u8], file: u32, offset: u64, files: bool) -> Content {
     if files && block::is_zero(data) {
         return Content::Zeros;

@@ -36,7 +36,7 @@ pub struct Operations {
     pub syncs: u64,
 }
 
-/// What trimmed space reads as. That is no damage: most drives promise nothing.
+/// The content of trimmed space. None is damage: most drives promise nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Trimmed {
     /// Bytes of trimmed space that were read.
@@ -70,7 +70,7 @@ pub enum Outcome {
     Clean,
     /// Data were damaged.
     Corrupt,
-    /// Somebody stopped it, and nothing had been wrong until then.
+    /// A signal stopped it, and nothing had been wrong until then.
     Interrupted,
     /// It could not go on, and nothing had been wrong until then.
     Failed,
@@ -107,7 +107,7 @@ pub struct Report {
     pub resumed: bool,
     /// Counts of operations.
     pub operations: Operations,
-    /// What trimmed space reads as; `None` if none was read.
+    /// The content of trimmed space; `None` if none was read.
     pub trimmed: Option<Trimmed>,
     /// Damaged places found; more than are described if there are very many.
     pub finding_count: u64,
@@ -117,7 +117,7 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// Why it could not go on.
     pub ended_by: Option<String>,
-    /// What else deserves attention.
+    /// Notes about all else that deserves attention.
     pub notes: Vec<String>,
 }
 
@@ -212,4 +212,133 @@ fn trimmed_words(trimmed: &Trimmed) -> String {
         share(trimmed.old_data_bytes),
         share(trimmed.other_bytes),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::cause::{Again, Cause};
+    use crate::pattern::Pattern;
+
+    /// As published, but with every object closed: fields that it doesn't know fail here.
+    fn schema() -> jsonschema::Validator {
+        fn close(schema: &mut Value) {
+            match schema {
+                Value::Object(map) => {
+                    if map.contains_key("properties") {
+                        map.insert("additionalProperties".into(), false.into());
+                    }
+                    map.values_mut().for_each(close);
+                }
+                Value::Array(list) => list.iter_mut().for_each(close),
+                _ => {}
+            }
+        }
+        let text = include_str!("../schema/verify-1.json");
+        let mut schema: Value = serde_json::from_str(text).unwrap();
+        close(&mut schema);
+        jsonschema::draft202012::new(&schema).unwrap()
+    }
+
+    fn finding() -> Finding {
+        Finding {
+            path: "/data/slot-000001".into(),
+            is_file: true,
+            file: 1,
+            offset_bytes: 4096,
+            length_bytes: 8192,
+            device: Some("/dev/sdb".into()),
+            device_sector: Some(8),
+            aligned_bytes: 4096,
+            erase_block_bytes: None,
+            pattern: Pattern::BitFlips { bits: 2 },
+            cause: Cause::BitFlips,
+            expected_generation: Some(1),
+            found_s: 1.0,
+            written_s: None,
+            was_right: true,
+            second_read: Again::Right,
+            rewritten: Again::NotTried,
+            kernel_error: None,
+            nearest_discard: None,
+            latest_discard: None,
+            summary: String::new(),
+        }
+        .summed_up()
+    }
+
+    fn report(findings: Vec<Finding>) -> Report {
+        Report {
+            schema: SCHEMA,
+            outcome: match findings.is_empty() {
+                true => Outcome::Clean,
+                false => Outcome::Corrupt,
+            },
+            path: "/data".into(),
+            fs: Some("ext4".into()),
+            device: None,
+            checksum: "crc32c",
+            size_bytes: 1 << 30,
+            files: 16,
+            workers: 4,
+            seconds: 2.0,
+            direct: true,
+            remounted: false,
+            resumed: false,
+            operations: Operations {
+                punches: 1,
+                ..Operations::default()
+            },
+            trimmed: Some(Trimmed {
+                read_bytes: 1024,
+                zero_bytes: 512,
+                old_data_bytes: 512,
+                ..Trimmed::default()
+            }),
+            finding_count: findings.len() as u64,
+            findings,
+            failures: vec![Failure {
+                operation: "read".into(),
+                error: "Input/output error".into(),
+                count: 3,
+            }],
+            ended_by: None,
+            notes: vec!["a note".into()],
+        }
+    }
+
+    #[test]
+    fn the_json_is_as_the_schema_says() {
+        let schema = schema();
+        for report in [report(Vec::new()), report(vec![finding()])] {
+            let json = serde_json::to_value(&report).unwrap();
+            let errors: Vec<_> = schema.iter_errors(&json).map(|e| e.to_string()).collect();
+            assert_eq!(errors, Vec::<String>::new());
+        }
+        assert!(!schema.is_valid(&serde_json::json!({"schema": SCHEMA})));
+    }
+
+    #[test]
+    fn the_text_names_the_damage_first() {
+        let mut damaged = report(vec![finding()]);
+        damaged.finding_count = 5;
+        let text = damaged.text();
+        assert!(
+            text.starts_with("CORRUPT  /data (ext4): 5 damaged places found"),
+            "{text}"
+        );
+        for words in [
+            "2 bits flipped",
+            "4 more are not described",
+            "beside 1 punched hole",
+            "50 % still the old data",
+            "the kernel reported for a read, 3 times: Input/output error",
+            "note: a note",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(report(Vec::new()).text().starts_with("CLEAN"));
+    }
 }

@@ -248,7 +248,7 @@ fn read_trimmed(plan: &Plan, shared: &Shared<'_>) {
     match trimmed::read(shared, device) {
         Ok(found) => shared.count(|counts| counts.trimmed.add(&found)),
         Err(error) => shared.note(format!(
-            "what trimmed space reads as is not known: {} can't be opened ({error}); run as root",
+            "what trimmed space reads as is not known: {} can't be read: {error}; that needs root",
             units::names::shown(device)
         )),
     }

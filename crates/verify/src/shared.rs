@@ -1,4 +1,4 @@
-//! What all workers of a test share.
+//! The state that all workers of a test share.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ const IN_A_ROW: u64 = 50;
 /// Removes a file of the test in another way than `unlink`; `trimbench rm`.
 pub type Remover<'a> = &'a (dyn Fn(&Path) -> io::Result<()> + Sync);
 
-/// What all workers share.
+/// The state that all workers share.
 pub(crate) struct Shared<'a> {
     pub(crate) volume: u64,
     pub(crate) place: &'a Place,
@@ -31,7 +31,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) began: Instant,
     pub(crate) rate: Option<u64>,
     pub(crate) remover: Option<Remover<'a>>,
-    /// Somebody stops the test.
+    /// A signal stops the test.
     pub(crate) stop: &'a AtomicBool,
     /// The workers are to pause.
     pub(crate) pause: AtomicBool,
@@ -41,7 +41,7 @@ pub(crate) struct Shared<'a> {
     moved: AtomicU64,
 }
 
-/// What is counted.
+/// The counts.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) operations: Operations,
@@ -66,7 +66,7 @@ impl Counts {
     }
 }
 
-/// What outlives the files' being open.
+/// All that outlives the closing of the files.
 #[derive(Debug)]
 pub(crate) struct Carried {
     pub(crate) counts: Counts,
@@ -110,7 +110,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// What is left when the files are closed.
+    /// All that is left when the files are closed.
     pub(crate) fn end(self) -> Carried {
         Carried {
             counts: self

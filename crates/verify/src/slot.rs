@@ -10,7 +10,7 @@ use crate::pattern::Expected;
 /// So many writes of a slot are remembered with their time.
 const REMEMBERED: usize = 1 << 16;
 
-/// What one block is expected to hold.
+/// The content that a block ought to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Zeros: a hole.
@@ -137,7 +137,7 @@ impl Slot {
         self.written(generation).map(|written| written.at_s)
     }
 
-    /// Whether a generation was read rightly once. What is not remembered counts as that.
+    /// Whether a generation was read rightly once. A forgotten one counts as that.
     pub(crate) fn was_right(&self, generation: u32) -> bool {
         self.written(generation)
             .is_none_or(|written| written.was_right)
@@ -186,7 +186,7 @@ impl Slot {
         }
     }
 
-    /// What a block's first sector is expected to hold.
+    /// The content that a block's first sector ought to have.
     pub(crate) fn expected(&self, volume: u64, block: usize) -> Expected {
         match self.content(block) {
             Content::Data(generation) => Expected::Data(self.identity(volume, block, generation)),

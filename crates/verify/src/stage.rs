@@ -17,7 +17,7 @@ use crate::worker::Worker;
 const BETWEEN_TRIMS: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(20);
 
-/// What the workers do in a stage.
+/// The workers' task in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Write all slots once.
@@ -31,7 +31,7 @@ pub(crate) enum Work {
 /// How far a test is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// What is done, to be read after "verify:".
+    /// The present work, to be read after "verify:".
     pub doing: &'static str,
     /// Seconds since the beginning.
     pub seconds: f64,

@@ -1,4 +1,4 @@
-//! What was forced to the medium, for a later boot.
+//! A record of all that was forced to the medium, for a later boot.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ impl SlotState {
         self.runs.iter().map(|(count, _)| *count as usize).sum()
     }
 
-    /// What each block was to hold.
+    /// The content that each block ought to have.
     pub(crate) fn map(&self) -> Vec<Cell> {
         let cells = self.runs.iter().flat_map(|(count, kept)| {
             let content = match *kept {

@@ -1,4 +1,4 @@
-//! What space that a file system freed and trimmed reads as, on the device below it.
+//! The content of space that a file system freed and trimmed, on the device below it.
 //!
 //! Only places are read that held data of this test.
 

@@ -99,7 +99,23 @@ impl<'a, 'b> Worker<'a, 'b> {
         start..end.min(start + length)
     }
 
+    /// Reads blocks that are about to be overwritten or freed: damage must not vanish unseen.
+    fn check_before(&mut self, slot: usize, blocks: Range<usize>) {
+        let of = &mut self.slots[slot];
+        let end = blocks.end.min(of.length);
+        for start in (blocks.start..end).step_by(MOST) {
+            let part = start..end.min(start + MOST);
+            if part
+                .clone()
+                .any(|block| of.content(block) != Content::Unknown)
+            {
+                self.checker.check(of, part);
+            }
+        }
+    }
+
     fn write(&mut self, slot: usize, blocks: Range<usize>) {
+        self.check_before(slot, blocks.clone());
         let of = &mut self.slots[slot];
         let fresh = blocks
             .clone()
@@ -169,6 +185,8 @@ impl<'a, 'b> Worker<'a, 'b> {
         }
         let whole = |at: u64| ((at - of.base) / BLOCK as u64) as usize;
         let blocks = whole(start)..whole(end);
+        self.check_before(slot, blocks.clone());
+        let of = &mut self.slots[slot];
         let began_s = self.shared.now_s();
         match linux::block::discard(&of.file, &(start..end)) {
             Ok(()) => {
@@ -184,7 +202,11 @@ impl<'a, 'b> Worker<'a, 'b> {
                     operations.discards += 1;
                     operations.discarded_bytes += end - start;
                 });
-                self.checker.check(&mut self.slots[slot], blocks);
+                self.checker.check(&mut self.slots[slot], blocks.clone());
+                // What is written where a discard may still be under way is what it can destroy.
+                if self.rng.bool() {
+                    self.write(slot, blocks);
+                }
             }
             Err(error) => {
                 of.set(blocks, Content::Unknown);
@@ -199,6 +221,7 @@ impl<'a, 'b> Worker<'a, 'b> {
             return;
         }
         let blocks = self.somewhere(length);
+        self.check_before(slot, blocks.clone());
         let freed = self.freed(slot, blocks.clone(), How::Punch);
         let of = &mut self.slots[slot];
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -225,6 +248,7 @@ impl<'a, 'b> Worker<'a, 'b> {
         let end = self.slots[slot].map.len();
         let length = self.rng.usize(..=end);
         let before = self.slots[slot].length;
+        self.check_before(slot, length..before);
         let freed = match length < before {
             true => self.freed(slot, length..before, How::Truncate),
             false => Vec::new(),
@@ -253,7 +277,9 @@ impl<'a, 'b> Worker<'a, 'b> {
         } else {
             How::Unlink
         };
-        let freed = self.freed(slot, 0..self.slots[slot].length, how);
+        let length = self.slots[slot].length;
+        self.check_before(slot, 0..length);
+        let freed = self.freed(slot, 0..length, how);
         let Place::Directory { home, direct, .. } = self.shared.place else {
             return;
         };

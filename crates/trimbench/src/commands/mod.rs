@@ -12,3 +12,4 @@ pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod sim;
 pub(crate) mod tune;
+pub(crate) mod verify;

@@ -62,3 +62,4 @@ mod sim;
 mod tune;
 mod tune_limits;
 mod verdicts;
+mod verify;

@@ -66,6 +66,11 @@ pub struct VerifyArgs {
     #[arg(long, help_heading = "Raw device")]
     pub destroy_data: bool,
     /// Go on although the device carries this (as the refusal names it); may be repeated
-    #[arg(long, value_name = "NAME", requires = "destroy_data", help_heading = "Raw device")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "destroy_data",
+        help_heading = "Raw device"
+    )]
     pub overwrite_signature: Vec<String>,
 }

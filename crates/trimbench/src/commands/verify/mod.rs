@@ -51,7 +51,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
 }
 
 fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
-    let device = std::fs::metadata(&args.path).is_ok_and(|found| found.file_type().is_block_device());
+    let device =
+        std::fs::metadata(&args.path).is_ok_and(|found| found.file_type().is_block_device());
     let place = match (device, args.destroy_data) {
         (true, true) => Where::Device {
             path: args.path.clone(),

@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use pace::Policy;
-use reclaim::freer::FreerOptions;
-use reclaim::{Asking, Kernel, Options, PreserveRoot, Problem, Progress, Talk, Watch, What};
+use reclaim::throttle::{CanaryFile, ThrottleOptions};
+use reclaim::{
+    Asking, Options, PacedReclaimers, PreserveRoot, Problem, Progress, Question, Talk, Watch,
+};
 
 const OPTIONS: Options = Options {
     recursive: false,
@@ -22,18 +24,18 @@ const OPTIONS: Options = Options {
 /// and nobody waits.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let paths = [path.to_path_buf()];
-    let options = FreerOptions {
+    let options = ThrottleOptions {
         skip_commits: true,
-        canary: reclaim::freer::CanaryFile::Without,
-        ..FreerOptions::default()
+        canary: CanaryFile::Without,
+        ..ThrottleOptions::default()
     };
     let policy = Policy::Fixed {
         chunk: 16 << 20,
         sleep: std::time::Duration::ZERO,
     };
-    let mut freers = Kernel::new(policy, None, options);
+    let mut reclaimers = PacedReclaimers::new(policy, None, options);
     let mut quiet = Quiet(None);
-    let outcome = reclaim::remove(&paths, &OPTIONS, &mut freers, &mut quiet);
+    let outcome = reclaim::remove(&paths, &OPTIONS, &mut reclaimers, &mut quiet);
     match (outcome.failures, outcome.stopped, quiet.0) {
         (0, None, _) => Ok(()),
         (_, Some(stopped), _) => Err(io::Error::other(stopped.why)),
@@ -59,7 +61,7 @@ impl Talk for Quiet {
 
     fn note(&mut self, _: &str) {}
 
-    fn ask(&mut self, _: &Path, _: What, _: bool) -> bool {
+    fn ask(&mut self, _: &Path, _: Question, _: bool) -> bool {
         true
     }
 }

@@ -1,0 +1,270 @@
+//! `trimbench verify`: healthy places are clean, and each fault of a drive is found and named.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::common::gate::{LOOP_EXT4, beside, lacks, times};
+use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
+use crate::common::run::{Done, run, start, trimbench};
+use crate::lab_drive::{NEEDS, OwnLab};
+
+fn json(done: &Done) -> Value {
+    serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}", done.text()))
+}
+
+fn verify(place: &Path, more: &[&str]) -> Done {
+    let mut command = trimbench();
+    command.arg("verify").arg(place);
+    command.args(["--size", "64M", "--json", "-"]).args(more);
+    run(command)
+}
+
+/// The machine has one drive of a name.
+fn name(lab: &OwnLab) -> &str {
+    lab.dir().file_name().unwrap().to_str().unwrap()
+}
+
+#[test]
+fn verify_calls_healthy_file_systems_clean_and_leaves_nothing() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    for (fs, options) in [
+        (Fs::Ext4, "discard"),
+        (Fs::Xfs, "discard"),
+        (Fs::Btrfs, "discard=sync"),
+    ] {
+        let own = LoopFs::new(fs, options, SMALL, On::Tmpfs);
+        let duration = format!("{}s", times(3, 1200));
+        let done = verify(
+            own.path(),
+            &["--duration", &duration, "--workers", "2", "--remount"],
+        );
+        let report = json(done.succeeds());
+        assert_eq!(report["outcome"], "clean", "{}", done.text());
+        assert_eq!(report["remounted"], true, "{}", done.text());
+        assert!(
+            report["operations"]["removals"].as_u64() > Some(0),
+            "{}",
+            done.text()
+        );
+        assert!(
+            report["operations"]["fstrims"].as_u64() > Some(0),
+            "{}",
+            done.text()
+        );
+        assert!(
+            report["trimmed"]["read_bytes"].as_u64() > Some(0),
+            "{}",
+            done.text()
+        );
+        assert_eq!(own.names(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn verify_names_each_fault_of_a_drive() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let device = lab.up(name(&lab), &["--profile", "ideal", "--size", "64M"]);
+    for _ in 0..times(1, 25) {
+        for (fault, cause) in [
+            ("read holes at 5632k+16k", "bad-pattern"),
+            ("read flip times 20", "bit-flips"),
+            ("read zeros at 9729k+16k", "zeroed"),
+            ("read error at 17M+4k", "reported-error"),
+            ("write lost times 3", "lost-write"),
+            ("write misplaced 1M times 3", "misdirected-write"),
+            ("discard neighbour 16k times 40", "wide-trim"),
+            ("discard late 200ms rate 50%", "late-trim"),
+        ] {
+            strike(&lab, &device, fault, cause);
+        }
+    }
+}
+
+/// Switches a fault on at a random time of a test, which must name it.
+fn strike(lab: &OwnLab, device: &Path, fault: &str, cause: &str) {
+    lab.lab(&["fault", name(lab), "--clear"]).succeeds();
+    let mut command = trimbench();
+    command.arg("verify").arg(device).arg("--destroy-data");
+    command.args(["--size", "64M", "--duration", "4s", "--json", "-"]);
+    let running = start(command);
+    std::thread::sleep(Duration::from_millis(fastrand::u64(500..2500)));
+    lab.lab(
+        &[
+            &["fault", name(lab)],
+            &*fault.split(' ').collect::<Vec<_>>(),
+        ]
+        .concat(),
+    )
+    .succeeds();
+    let done = running.wait();
+    let report = json(&done);
+    let found = report["findings"].as_array().unwrap();
+    let named = found.iter().any(|finding| finding["cause"] == cause);
+    assert!(named, "{fault}: {}", done.text());
+    assert_eq!(done.code(), Some(3), "{fault}");
+    assert!(
+        found
+            .iter()
+            .all(|finding| finding["device_sector"].is_u64())
+    );
+}
+
+#[test]
+fn verify_finds_flipped_bits_of_files_with_their_sector() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let mount = lab.mount();
+    let place = mount.to_str().unwrap();
+    let up = [
+        "--profile",
+        "ideal",
+        "--size",
+        "2G",
+        "--fs",
+        "ext4",
+        "--mount",
+        place,
+        "-o",
+        "discard",
+    ];
+    lab.up(name(&lab), &up);
+    // The file system reads its own blocks as well, and would see their damage itself. So only
+    // one in a hundred reads is damaged, and only its first bit.
+    lab.lab(&["fault", name(&lab), "read", "flip", "rate", "1%"])
+        .succeeds();
+    let done = verify(
+        &mount,
+        &["--duration", "3s", "--no-fstrim", "--rate", "200M"],
+    );
+    lab.lab(&["fault", name(&lab), "--clear"]).succeeds();
+    let report = json(&done);
+    assert_eq!(report["outcome"], "corrupt", "{}", done.text());
+    assert_eq!(done.code(), Some(3));
+    let first = &report["findings"][0];
+    assert_eq!(first["pattern"]["kind"], "bit-flips", "{}", done.text());
+    assert!(first["device_sector"].is_u64(), "{}", done.text());
+    assert_eq!(report["operations"]["fstrims"], 0);
+}
+
+#[test]
+fn verify_checks_after_a_power_cut_what_was_forced_to_the_medium() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let device = lab.up(
+        name(&lab),
+        &["--profile", "ideal", "--size", "64M", "--volatile-cache"],
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let state_text = state.to_str().unwrap();
+    let options = ["--destroy-data", "--duration", "60s", "--state", state_text];
+    let mut command = trimbench();
+    command
+        .arg("verify")
+        .arg(&device)
+        .args(["--size", "64M"])
+        .args(options);
+    let mut running = start(command);
+    running.until("there is a state", || state.exists());
+    std::thread::sleep(Duration::from_secs(1));
+    lab.lab(&["fault", name(&lab), "power", "off"]).succeeds();
+    // Writes fail from now on, so it gives up by itself; nothing was damaged until then.
+    let cut = running.wait();
+    assert_ne!(cut.code(), Some(0), "{}", cut.text());
+    lab.lab(&["fault", name(&lab), "power", "on"]).succeeds();
+    let check = ["--destroy-data", "--state", state_text, "--check"];
+    let checked = verify(&device, &check);
+    assert_eq!(
+        json(checked.succeeds())["outcome"],
+        "clean",
+        "{}",
+        checked.text()
+    );
+    // A drive that forgets what it had acknowledged.
+    lab.lab(&["fault", name(&lab), "read", "zeros"]).succeeds();
+    let lost = verify(&device, &check);
+    assert_eq!(lost.code(), Some(3), "{}", lost.text());
+    assert!(state.exists());
+}
+
+#[test]
+fn verify_goes_on_after_kill_and_removes_what_another_left() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = beside();
+    let own = LoopFs::small();
+    let killed = |more: &[&str]| {
+        let mut command = trimbench();
+        command
+            .arg("verify")
+            .arg(own.path())
+            .args(["--size", "64M", "--duration", "60s"]);
+        command.args(more);
+        let mut running = start(command);
+        running.until("it works", || {
+            own.names()
+                .first()
+                .is_some_and(|name| own.path().join(name).join("slot-000016").exists())
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        running
+    };
+    drop(killed(&[]));
+    assert_eq!(own.names().len(), 1);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let state = elsewhere.path().join("state");
+    let state_text = state.to_str().unwrap();
+    // The next test removes what the killed one left, and keeps its own.
+    let mut running = killed(&["--state", state_text]);
+    running.until("there is a state", || state.exists());
+    drop(running);
+    assert_eq!(own.names().len(), 1);
+    let bad = verify(
+        own.path(),
+        &["--state", state_text, "--duration", "1s", "--check"],
+    );
+    assert_eq!(json(bad.succeeds())["resumed"], true);
+    let done = verify(own.path(), &["--state", state_text, "--duration", "2s"]);
+    assert_eq!(json(done.succeeds())["outcome"], "clean", "{}", done.text());
+    assert!(!state.exists());
+    assert_eq!(own.names(), Vec::<String>::new());
+}
+
+#[test]
+fn verify_refuses_what_it_may_not_touch() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = beside();
+    let own = LoopFs::small();
+    let device = own.device().path();
+    verify(device, &[]).fails_with(2, &["--destroy-data"]);
+    verify(device, &["--destroy-data"]).fails_with(2, &["in use"]);
+    verify(device, &["--destroy-data", "--overwrite-signature", "ext4"]).fails_with(2, &["in use"]);
+    verify(own.path(), &["--destroy-data"]).fails_with(2, &["not a block device"]);
+    verify(Path::new("/no/such"), &[]).fails_with(2, &["/no/such"]);
+    verify(own.path(), &["--size", "1T"]).fails_with(2, &["--size"]);
+    verify(Path::new("/dev/shm"), &[]).fails_with(2, &["in memory"]);
+    let state = own.path().join("state");
+    let state_text = state.to_str().unwrap();
+    verify(own.path(), &["--state", state_text, "--check"]).fails_with(2, &["does not exist"]);
+    fs::write(&state, "{}").unwrap();
+    verify(own.path(), &["--state", state_text]).fails_with(2, &["state file"]);
+}
