@@ -68,7 +68,7 @@ impl Finding {
 /// it is none.
 pub fn alignment(offset: u64, erase_block: Option<u64>) -> u64 {
     let units = [erase_block.unwrap_or(0), 4096, 512];
-    let fits = |unit: &u64| *unit > 0 && offset % unit == 0;
+    let fits = |unit: &u64| *unit > 0 && offset.is_multiple_of(*unit);
     units.into_iter().find(fits).unwrap_or(1)
 }
 
