@@ -59,6 +59,7 @@ mod rm_trouble;
 mod rm_truth;
 mod scenarios;
 mod sim;
+mod sim_slurm;
 mod tune;
 mod tune_limits;
 mod verdicts;
