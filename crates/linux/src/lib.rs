@@ -17,6 +17,7 @@
 //! | [`host`] | which machine is this? |
 //! | [`identify`] | which pages does a drive describe itself with? |
 //! | [`identify`] | which pages does a drive describe itself with? |
+//! | [`fanotify`] | which names appear on a file system, and which files are closed? |
 //! | [`files`] | open, create and examine files for measuring |
 //! | [`owner`] | a directory of our own, removed whatever happens |
 //! | [`limit`] | how large a discard may be, for a while, and back again whatever happens |
@@ -42,6 +43,7 @@ pub mod clock;
 pub mod counters;
 pub mod deleters;
 pub mod dm;
+pub mod fanotify;
 pub mod files;
 pub mod fstab;
 pub mod host;
