@@ -13,7 +13,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod device;
 mod error;
+pub mod guard;
 pub mod reclaimer;
 mod rm;
 pub mod throttle;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +101,12 @@ impl Canary {
     /// Starts reading a file that is open for direct reads.
     pub(super) fn start(file: Arc<File>, options: &ThrottleOptions) -> Result<Canary, CanaryError> {
         let group = options.canary_group.as_ref();
-        let len = file.metadata().map_err(CanaryError::File)?.len().min(BYTES);
+        let found = file.metadata().map_err(CanaryError::File)?;
+        // A device's length isn't told there.
+        let len = match found.file_type().is_block_device() {
+            true => BYTES,
+            false => found.len().min(BYTES),
+        };
         // While this lives, threads that are started are in the group.
         let _visit = group
             .map(|group| {
