@@ -4,9 +4,11 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
+use crate::commands::blkdiscard::args::BlkdiscardArgs;
 use crate::commands::compare::args::CompareArgs;
 use crate::commands::fit::args::FitArgs;
 use crate::commands::fstrim::args::FstrimArgs;
+use crate::commands::guard::args::GuardArgs;
 use crate::commands::import::args::ImportArgs;
 use crate::commands::inspect::args::InspectArgs;
 use crate::commands::lab::args::LabArgs;
@@ -85,6 +87,16 @@ pub enum Command {
     /// Takes fstrim's options. Tells the drive of what is free, window by window, as fast as the
     /// goal allows; can be watched, stopped and gone on with.
     Fstrim(Box<FstrimArgs>),
+    /// Free what programs delete, without stalling anybody
+    ///
+    /// Keeps a second name of each large file below a directory, so that a program that deletes the
+    /// file frees nothing. Then guard frees it in pieces, as fast as the goal allows.
+    Guard(Box<GuardArgs>),
+    /// Discard a block device without stalling anybody
+    ///
+    /// Takes blkdiscard's options. All data in the range are lost. Discards step by step, as fast as
+    /// the goal allows, and prints where it stopped if it is interrupted.
+    Blkdiscard(Box<BlkdiscardArgs>),
     /// Find out by experiment which discard settings suit a drive
     ///
     /// Tries values of discard_max_bytes and ways of discarding in short runs, tells what others

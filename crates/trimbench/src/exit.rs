@@ -65,6 +65,12 @@ pub(crate) enum Error {
     /// A deletion that could not begin.
     #[error(transparent)]
     Reclaim(#[from] reclaim::ReclaimError),
+    /// A directory that can't be guarded.
+    #[error(transparent)]
+    Guard(#[from] reclaim::guard::GuardError),
+    /// A device that can't be discarded.
+    #[error(transparent)]
+    Device(#[from] reclaim::device::DeviceError),
     /// A simulated drive.
     #[error(transparent)]
     Lab(#[from] ::lab::LabError),
@@ -131,6 +137,8 @@ impl Error {
         match self {
             Error::Bench(error) if !error.is_usage() => Exit::Failed,
             Error::Lab(error) if !error.is_usage() => Exit::Failed,
+            Error::Guard(error) if !error.is_usage() => Exit::Failed,
+            Error::Device(error) if !error.is_usage() => Exit::Failed,
             Error::OutputWrite { .. }
             | Error::Unqualified(_)
             | Error::Inspect(_)
@@ -143,6 +151,8 @@ impl Error {
             | Error::Simulated(_) => Exit::Failed,
             Error::Bench(_)
             | Error::Lab(_)
+            | Error::Guard(_)
+            | Error::Device(_)
             | Error::Scenario(_)
             | Error::Input(_)
             | Error::Import(_)

@@ -62,6 +62,8 @@ pub fn main() -> ExitCode {
         Command::Fit(args) => commands::fit::run(&args),
         Command::Rm(args) => commands::rm::run(&args),
         Command::Fstrim(args) => commands::fstrim::run(&args),
+        Command::Guard(args) => commands::guard::run(&args),
+        Command::Blkdiscard(args) => commands::blkdiscard::run(&args),
         Command::Tune(args) => commands::tune::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),

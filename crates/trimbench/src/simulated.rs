@@ -130,6 +130,14 @@ pub(crate) fn group_beside(paths: &[PathBuf]) -> Option<PathBuf> {
     group.takes_threads().then(|| group.dir().to_owned())
 }
 
+/// The same for a drive of the laboratory itself.
+pub(crate) fn group_of_device(device: &Path) -> Option<PathBuf> {
+    let lab = here();
+    let info = lab.of_device(device).ok().flatten()?;
+    let group = lab.foreground_cgroup(&info.spec.name).ok()?;
+    group.takes_threads().then(|| group.dir().to_owned())
+}
+
 /// What stands where other drives have their maker's name for them.
 fn model(info: &Info) -> String {
     format!("simulated {}", profile(info))

@@ -1,8 +1,10 @@
 //! The commands, a folder each: arguments, call, output.
 
+pub(crate) mod blkdiscard;
 pub(crate) mod compare;
 pub(crate) mod fit;
 pub(crate) mod fstrim;
+pub(crate) mod guard;
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod lab;

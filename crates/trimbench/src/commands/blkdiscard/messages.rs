@@ -1,0 +1,94 @@
+//! The messages of `trimbench blkdiscard`.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use pace::Work;
+use reclaim::Progress;
+use reclaim::device::Discarded;
+use ssd::Card;
+use units::names::{quoted, shown};
+
+use crate::commands::blkdiscard::args::BlkdiscardArgs;
+use crate::exit::Error;
+use crate::{goal, interference};
+
+/// The range, and a forecast where the drive is known.
+pub(super) fn intention(
+    args: &BlkdiscardArgs,
+    range: &Range<u64>,
+    work: &Work,
+    card: Option<&Card>,
+) -> Result<String, Error> {
+    let bytes = range.end - range.start;
+    let text = format!(
+        "{}: would discard {} from byte {} on, and destroy what is there",
+        shown(&args.device),
+        units::bytes(bytes),
+        range.start
+    );
+    let Some(card) = card else {
+        return Ok(format!("{text}\n  no forecast without --profile\n"));
+    };
+    let refused = |refusal| Error::Reclaim(reclaim::ReclaimError::Refused(refusal));
+    let plan = pace::plan(card, work, &args.goal.goal()).map_err(refused)?;
+    Ok(format!(
+        "{text}\n  in about {}, in pieces of {}; in one call the drive would be busy for {}, and \
+         others would lose {}\n",
+        units::seconds(plan.time.as_secs_f64()),
+        units::bytes(plan.piece),
+        units::seconds(plan.plain.time.as_secs_f64()),
+        units::seconds(plan.plain.lost.as_secs_f64())
+    ))
+}
+
+/// How far it is.
+pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
+    let per_s = progress.freed_bytes as f64 / elapsed.as_secs_f64().max(1e-9);
+    let mut parts = vec![
+        format!(
+            "{} of {} discarded",
+            units::bytes(progress.freed_bytes),
+            units::bytes(progress.total_bytes)
+        ),
+        units::byte_rate(per_s),
+    ];
+    if let Some(added) = progress.added_latency {
+        let added = units::latency_us(added.as_secs_f64() * 1e6);
+        parts.push(format!("others wait {added} longer"));
+    }
+    let left = progress.total_bytes.saturating_sub(progress.freed_bytes);
+    if left > 0 && per_s >= 1.0 && elapsed >= Duration::from_secs(3) {
+        parts.push(format!("{} left", units::seconds(left as f64 / per_s)));
+    }
+    parts.join(", ")
+}
+
+/// Where it stopped, and how to go on.
+pub(super) fn stopped(args: &BlkdiscardArgs, range: &Range<u64>, at: u64) -> String {
+    let mut words = vec![
+        format!("--offset={at}"),
+        format!("--length={}", range.end - at),
+    ];
+    words.extend(args.step.map(|step| format!("--step={step}")));
+    words.extend(args.force.then(|| "--force".to_owned()));
+    words.extend(args.goal.given());
+    format!(
+        "trimbench blkdiscard: {}: interrupted at byte {at}; go on with: trimbench blkdiscard \
+         --destroy-data{} {}\n",
+        shown(&args.device),
+        goal::in_shell(&words),
+        quoted(&args.device)
+    )
+}
+
+/// The result.
+pub(super) fn summary(discarded: &Discarded) -> String {
+    format!(
+        "discarded {} in {} and {}; {}",
+        units::bytes(discarded.bytes),
+        units::counted(discarded.calls, "call"),
+        units::seconds(discarded.summary.elapsed.as_secs_f64()),
+        interference::lost(&discarded.summary)
+    )
+}

@@ -1,0 +1,114 @@
+//! `trimbench blkdiscard`.
+
+pub(crate) mod args;
+mod messages;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pace::Policy;
+use reclaim::device::{Discarding, Part};
+use reclaim::throttle::ThrottleOptions;
+use reclaim::{Progress, Watch};
+use units::names::shown;
+
+use crate::commands::blkdiscard::args::BlkdiscardArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::status_line::Live;
+use crate::{interference, signals};
+
+/// Carries out the command.
+pub(crate) fn run(args: &BlkdiscardArgs) -> Result<Exit, Error> {
+    let card = args.goal.profile.as_deref().map(crate::card::named);
+    let card = card.transpose()?;
+    let part = Part {
+        offset: args.offset,
+        length: args.length,
+        step: args.step,
+    };
+    let discarding = Discarding::claim(&args.device, &part, args.force)?;
+    if args.dry_run {
+        let work = discarding.work();
+        Stream::Out.print(&messages::intention(
+            args,
+            &discarding.range(),
+            &work,
+            card.as_ref(),
+        )?);
+        return Ok(Exit::Done);
+    }
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let say = |text: &str| {
+        if !args.quiet {
+            Stream::Err.print(&format!("trimbench blkdiscard: {text}\n"));
+        }
+    };
+    let range = discarding.range();
+    let mut looking = Looking {
+        stop,
+        live: (!args.quiet).then(|| Live::new("trimbench blkdiscard")),
+    };
+    let policy = Policy::Adaptive(args.goal.goal());
+    let outcome = discarding.run(
+        policy,
+        card.as_ref(),
+        &options(&args.device),
+        &mut looking,
+        &mut |n| say(n),
+    );
+    if let Some(live) = &mut looking.live {
+        live.end();
+    }
+    let discarded = outcome?;
+    if let Some(at) = discarded.stopped_at {
+        Stream::Err.print(&messages::stopped(args, &range, at));
+        return Ok(Exit::Interrupted);
+    }
+    if args.verbose {
+        Stream::Out.print(&format!(
+            "{}: Discarded {} bytes from the offset {}\n",
+            shown(&args.device),
+            discarded.bytes,
+            range.start
+        ));
+    }
+    say(&messages::summary(&discarded));
+    for goal in interference::goals(&discarded.summary) {
+        say(&goal);
+    }
+    Ok(
+        match interference::is_missed(&discarded.summary, &args.goal) {
+            true => Exit::ConditionHeld,
+            false => Exit::Done,
+        },
+    )
+}
+
+fn options(device: &Path) -> ThrottleOptions {
+    ThrottleOptions {
+        canary_group: crate::simulated::group_of_device(device),
+        ..ThrottleOptions::default()
+    }
+}
+
+/// Shows how far it is, until a signal stops it.
+struct Looking {
+    stop: Arc<AtomicBool>,
+    live: Option<Live>,
+}
+
+impl Watch for Looking {
+    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if let Some(live) = &mut self.live {
+            live.show(|elapsed| messages::line(progress, elapsed));
+        }
+        match self.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}

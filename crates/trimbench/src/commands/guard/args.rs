@@ -1,0 +1,155 @@
+//! The options of `trimbench guard`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bench::scenario::values::positive_duration;
+use clap::{Args, Subcommand};
+
+use crate::goal::{GOALS, GoalArgs, share};
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench guard /var/lib/mysql         free what is deleted there, as others
+                                         lose at most 10 % of their throughput
+  trimbench guard /data --min-size 64M --max-latency 5ms
+  trimbench guard /data --dry-run --for 1h
+                                         what programs delete there, and how
+                                         much of it would be caught
+  trimbench guard status /data           what waits to be freed
+  trimbench guard set --slowdown 30% /data
+  trimbench guard drain /data            free what waits, at once
+  trimbench guard stop --remove /data    free what waits, remove all second
+                                         names, and end
+
+It keeps a second name (hard link) of each large file in a hidden directory,
+.trimbench-guard-*, so that a program that deletes the file frees nothing. Then
+guard frees it in pieces. Until then df shows the space as used. It ends on
+Ctrl-C, SIGTERM or `guard stop`, and then removes the second names of files in
+use. Files that still wait stay there, and are freed at the next start.
+
+Exit codes: 0 done, 1 failed, 2 usage or a directory that can't be guarded.";
+
+/// Arguments of `trimbench guard`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_precedence_over_arg = true
+)]
+pub struct GuardArgs {
+    #[command(subcommand)]
+    #[allow(missing_docs, reason = "its own say it")]
+    pub order: Option<GuardCommand>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its own say it")]
+    pub start: StartArgs,
+}
+
+/// Orders to a running guard.
+#[derive(Debug, Subcommand)]
+pub enum GuardCommand {
+    /// Show what a guard keeps, what waits to be freed, and what it has freed
+    Status(StatusArgs),
+    /// Change the goal of a running guard
+    Set(SetArgs),
+    /// Free what waits at once, and wait for it; the guard goes on
+    Drain(PlaceArgs),
+    /// End a guard, and remove the second names of files in use
+    Stop(StopArgs),
+}
+
+/// The start of a guard.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// Directories to guard, with all below them on the same file system
+    #[arg(value_name = "DIR", required = true)]
+    pub directories: Vec<PathBuf>,
+
+    /// Guard files that take at least so much space
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256M")]
+    pub min_size: u64,
+    /// Also guard files that don't belong to the owner of DIR; root only
+    #[arg(long)]
+    pub any_owner: bool,
+    /// The pause between two looks for new files, where the kernel doesn't report them; longer
+    /// where a look takes long
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "2s")]
+    pub scan_every: Duration,
+    /// Look for new files by scans alone, even where the kernel reports them (fanotify, root)
+    #[arg(long)]
+    pub only_scan: bool,
+    /// Free faster while more than this share of the file system waits to be freed
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%", hide_default_value = true, help_heading = GOALS)]
+    pub most: f64,
+    /// Keep the second names of files in use at the end, for a restart: what is deleted meanwhile
+    /// is freed only when a guard runs again
+    #[arg(long)]
+    pub keep_names: bool,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its own say it")]
+    pub goal: GoalArgs,
+
+    /// Only watch what programs delete, for --for, and say what guard would have caught
+    #[arg(short = 'n', long, requires = "watch_for")]
+    pub dry_run: bool,
+    /// How long to watch with --dry-run
+    #[arg(long = "for", value_name = "TIME", value_parser = positive_duration, requires = "dry_run")]
+    pub watch_for: Option<Duration>,
+    /// Say nothing but what failed
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// A guarded directory.
+#[derive(Debug, Args)]
+pub struct PlaceArgs {
+    /// The guarded directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// The guard to show.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// The guarded directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Show it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The goal to change.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// The guarded directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// How much of their throughput others may lose
+    #[arg(long, value_name = "SHARE", value_parser = share, required_unless_present = "max_latency")]
+    pub slowdown: Option<f64>,
+    /// How much longer others may wait
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub max_latency: Option<Duration>,
+}
+
+/// How to end.
+#[derive(Debug, Args)]
+pub struct StopArgs {
+    /// The guarded directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// First free what waits, within the goal, so that nothing is left. Works without a guard, too
+    #[arg(long)]
+    pub remove: bool,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    match units::parse_size(text) {
+        Ok(0) => Err("must be above 0".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
