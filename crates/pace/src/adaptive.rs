@@ -14,8 +14,9 @@ use crate::advice::{Advice, Why};
 use crate::budget::Budget;
 use crate::cost::Cost;
 use crate::debt::{Debt, DebtMode, Duty};
-use crate::deferred::{DeferredRate, Terms};
+use crate::deferred::{DeferredRate, DeferredTerms};
 use crate::feedback::Feedback;
+use crate::flight::{Flight, RoundTrips};
 use crate::goal::{Goal, TOLERANCE};
 use crate::interference::Interference;
 use crate::latency::Latency;
@@ -26,7 +27,9 @@ use crate::piece::{COMMIT_LOSS, Sizes};
 use crate::plan::plan;
 use crate::refusal::Refusal;
 use crate::shape::{MOST_BESIDE, is_beside};
-use crate::work::{GROUP, SMALLEST_GROUP, Work};
+use crate::terms::{Share, Terms};
+use crate::twice::SecondDiscards;
+use crate::work::Work;
 
 /// What may be saved up, as a share of the window: a delayed look is caught up
 /// with, no more.
@@ -48,12 +51,6 @@ const INTERVAL: f64 = 0.1;
 const INTERVAL_SHARE: f64 = 0.45;
 const INTERVAL_TIMES: f64 = 1.6;
 
-/// By how much faster it is freed than a deadline asks for.
-const HASTE: f64 = 1.05;
-
-/// The most that is taken where a latency must be held: it always has to be looked.
-const LATENCY_SHARE: f64 = 0.98;
-
 /// While nobody is there: for how long after each piece the pacer looks whether somebody has
 /// come whom its discards held up, and for which share of the discards' time at least.
 const LOOK: Duration = Duration::from_millis(1);
@@ -65,28 +62,14 @@ const SHORT: Duration = Duration::from_micros(20);
 /// The longest pause between two looks.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// What was freed and isn't acknowledged yet.
-#[derive(Debug, Clone, Copy, Default)]
-struct Flight {
-    sent: Time,
-    freed: u64,
-    commands: u64,
-    bytes: u64,
-    /// Of them, those that were discarded before.
-    twice: u64,
-    busy: f64,
-    flushes: u64,
-    flushing: f64,
-    /// Nobody looked for a part of its time, so that nothing is known of it.
-    absent: bool,
-}
-
+/// Frees one piece at a time within a budget of lost time.
 #[derive(Debug, Clone)]
 pub(crate) struct Adaptive {
-    goal: Goal,
+    terms: Terms,
     mode: DebtMode,
     meter: Meter,
     debt: Debt,
+    twice: SecondDiscards,
     cost: Cost,
     interference: Interference,
     budget: Budget,
@@ -94,40 +77,22 @@ pub(crate) struct Adaptive {
     latency: Latency,
     deferred: DeferredRate,
     flight: Option<Flight>,
+    trips: RoundTrips,
     /// Small discards that came after the last piece was acknowledged.
     late: u64,
-    /// From freeing to the acknowledgement, less the device's time; in seconds.
-    overhead: f64,
-    /// When the last piece was acknowledged, and how long its discards took, in seconds.
-    landed: Time,
-    discarding: f64,
-    /// When it began, for the deadline.
-    start: Option<Time>,
     freed: u64,
-    /// Whether the last look was without discards and debt.
-    was_quiet: bool,
-    was_idle: bool,
-    /// Whether the budget kept the next piece waiting.
-    waited: bool,
-    lost: f64,
-    /// What was freed and discarded a second time; and where that may happen, of how
-    /// many bytes it is believed before it was seen.
-    twice: u64,
-    assumed_twice: Option<u64>,
-    /// How many deleters divide the goal, ourselves included.
-    deleters: f64,
-    /// Bytes of the last piece: its groups come with the next commit.
-    last_freed: u64,
-    refusal: Option<Refusal>,
-    /// No latency is refused any more.
-    committed: bool,
+    state: Looked,
 }
 
-/// What holds at this moment.
+/// What the last look found.
 #[derive(Debug, Clone, Copy)]
-struct Share {
-    share: f64,
-    why: Option<Why>,
+struct Looked {
+    /// There were neither discards nor debt.
+    quiet: bool,
+    /// Nobody else used the device.
+    idle: bool,
+    /// The budget kept the next piece waiting.
+    waited: bool,
 }
 
 impl Adaptive {
@@ -140,10 +105,11 @@ impl Adaptive {
             Cost::of(c, work.smallest(), work.whole())
         });
         Adaptive {
-            goal,
+            terms: Terms::new(goal),
             mode: work.mode,
             meter: Meter::default(),
             debt: Debt::new(work.mode),
+            twice: SecondDiscards::new(work),
             interference: Interference::new(phi),
             budget: Budget::new(DEPTH),
             sizes: Sizes::new(work, &goal, cost.is_known().then_some(most)),
@@ -151,47 +117,37 @@ impl Adaptive {
             latency: Latency::new(goal.max_latency),
             deferred: DeferredRate::default(),
             flight: None,
+            trips: RoundTrips::default(),
             late: 0,
-            overhead: 0.0,
-            landed: Time::ZERO,
-            discarding: 0.0,
-            start: None,
             freed: 0,
-            was_quiet: true,
-            was_idle: false,
-            waited: false,
-            lost: 0.0,
-            twice: 0,
-            assumed_twice: work
-                .discards_twice
-                .then_some((work.bytes / 8).min(4 * GROUP)),
-            deleters: 1.0,
-            last_freed: 0,
-            refusal: None,
-            committed: false,
+            state: Looked {
+                quiet: true,
+                idle: false,
+                waited: false,
+            },
         }
     }
 
     /// See [`crate::Pacer::commit_to_goal`].
     pub(crate) fn commit_to_goal(&mut self) {
-        self.committed = true;
+        self.latency.commit_to_goal();
     }
 
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
-        self.refusal.as_ref().filter(|_| !self.committed)
+        self.latency.refusal()
     }
 
     pub(crate) fn state(&self) -> State {
         State {
             debt: self.debt.bytes(),
             written_off: self.debt.written_off(),
-            discarded_twice: self.twice,
+            discarded_twice: self.twice.bytes(),
             answered: self.debt.is_answered(),
             piece: self.sizes.current(),
             service_s: self.cost.predict(self.sizes.whole()),
             phi: self.interference.phi(),
-            charged_s: Some(self.lost),
-            idle: self.was_idle,
+            charged_s: Some(self.budget.charged()),
+            idle: self.state.idle,
             rest_s: self.rest_s(),
         }
     }
@@ -202,7 +158,7 @@ impl Adaptive {
 
     /// After the smallest discard that was seen.
     fn rest_s(&self) -> f64 {
-        let (share, smallest) = (self.goal.share(), self.cost.predict(1.0));
+        let (share, smallest) = (self.terms.goal_share(), self.cost.predict(1.0));
         match share < 1.0 {
             true => self.interference.phi() * smallest.unwrap_or(0.0) / share,
             false => 0.0,
@@ -225,7 +181,7 @@ impl Adaptive {
             self.debt.settle(seen.left == Some(0));
             Duty::Paid
         } else {
-            let round_trip = Duration::from_secs_f64(self.overhead);
+            let round_trip = Duration::from_secs_f64(self.trips.overhead());
             self.debt.duty(now, seen.commits, round_trip)
         };
         match duty {
@@ -241,10 +197,10 @@ impl Adaptive {
         }
         if self.mode == DebtMode::Deferred || !self.debt.is_answered() {
             let whole = self.sizes.whole();
-            let terms = Terms {
+            let terms = DeferredTerms {
                 share: share.share / self.interference.phi(),
                 per_byte: self.cost.predict(whole).map(|seconds| seconds / whole),
-                at_least: self.by_deadline(now, seen),
+                at_least: self.terms.by_deadline(now, seen),
                 expected: self.mode == DebtMode::Deferred,
             };
             return self
@@ -259,8 +215,7 @@ impl Adaptive {
         let freed_at = self.flight.map(|flight| flight.sent);
         let tick = self.meter.tick(seen, freed_at);
         let now = self.meter.now();
-        self.start.get_or_insert(now);
-        self.deleters = 1.0 + f64::from(seen.deleters_beside);
+        self.terms.observe(now, seen);
         let pending_before = self.debt.bytes() > 0 && !seen.settled;
         let paid = self
             .debt
@@ -273,65 +228,43 @@ impl Adaptive {
         if self.flight.is_none() && all_are_own {
             self.late += tick.commands;
         }
-        let twice = self.second_discards(tick.bytes.saturating_sub(paid), seen.freed);
+        let unpaid = tick.bytes.saturating_sub(paid);
+        let twice = self.twice.observe(unpaid, seen.freed);
         let own = match all_are_own {
             true => OwnDiscards::all(&tick),
             false => OwnDiscards::of(&tick, paid + twice, self.sizes.whole(), &self.cost),
         };
 
         let nothing = tick.busy <= 0.0 && tick.commands == 0 && new == 0;
-        let began = now.since(self.landed).as_secs_f64() - tick.seconds;
+        let began = self.trips.since_landed(now).as_secs_f64() - tick.seconds;
         let echoes = began + SHORT.as_secs_f64() < self.interference.echo().as_secs_f64();
-        let quiet = !pending_before && nothing && self.was_quiet && !echoes;
-        self.was_quiet = self.debt.bytes() == 0 || seen.settled;
+        let quiet = !pending_before && nothing && self.state.quiet && !echoes;
+        self.state.quiet = self.debt.bytes() == 0 || seen.settled;
         self.interference.observe(&tick, quiet, seen.canary);
         self.latency
             .observe(seen.canary, &self.interference, !quiet);
         if let Some(flight) = &mut self.flight {
-            flight.freed += new;
+            flight.add(new, &own, twice, &tick);
             flight.absent |= seen.absent;
-            flight.commands += own.commands;
-            flight.bytes += own.bytes;
-            flight.twice += twice;
-            flight.busy += own.busy;
-            flight.flushes += tick.flushes;
-            flight.flushing += tick.flushing;
         }
         self.freed = seen.freed;
-        self.sizes.discarded(self.times());
+        self.twice.freed(seen.freed);
+        self.sizes.discarded(self.twice.times());
 
         let idle = self.interference.is_idle();
-        if self.was_idle && !idle {
+        if self.state.idle && !idle {
             // They are back: what was done meanwhile gave nothing to spend.
             self.budget.at_most(0.0);
             self.interference.restart();
         }
-        self.was_idle = idle;
+        self.state.idle = idle;
         let share = self.share(now, seen).share;
         self.budget.refill(now, share, self.depth(share));
         if !idle {
             let loss = own.busy * self.interference.phi();
-            self.lost += loss;
             self.budget.charge(loss);
         }
         tick
-    }
-
-    /// Of bytes that paid for nothing, those that are taken to be own a second time.
-    fn second_discards(&mut self, bytes: u64, freed: u64) -> u64 {
-        if self.assumed_twice.is_none() || bytes < SMALLEST_GROUP {
-            return 0;
-        }
-        let twice = bytes.min(freed.saturating_sub(self.twice));
-        self.twice += twice;
-        twice
-    }
-
-    /// How many times each byte is discarded, on average: 1 to 2.
-    fn times(&self) -> f64 {
-        let believed = self.assumed_twice.unwrap_or(0);
-        let freed = self.freed.saturating_sub(self.last_freed).max(self.twice);
-        1.0 + (self.twice + believed) as f64 / (freed + believed).max(1) as f64
     }
 
     /// Whether all discards of a tick are taken to be our own, whatever was owed.
@@ -359,7 +292,7 @@ impl Adaptive {
         };
         self.budget.release();
         self.interference.landed();
-        self.last_freed = flight.freed;
+        self.twice.landed(flight.freed);
         if self.debt.bytes() > flight.freed / 2 || flight.absent {
             // Held by an extent of which more is to be freed: it tells nothing of sizes.
             return;
@@ -378,82 +311,29 @@ impl Adaptive {
             own => (own, (flight.busy - self.sizes.commit()).max(0.0)),
         };
         self.cost.learn(own, bytes, busy);
-        if flight.bytes > 0 {
-            let took = now.since(flight.sent).as_secs_f64();
-            // Discards beside each other take no longer than the piece.
-            (self.landed, self.discarding) = (now, flight.busy.min(took));
-            let over = (took - flight.busy).max(0.0);
-            self.overhead = if self.overhead > 0.0 {
-                self.overhead + 0.3 * (over - self.overhead)
-            } else {
-                over
-            };
-        }
-        self.refusal = self.refusal.or_else(|| {
-            self.latency
-                .refusal(&self.sizes, &self.cost, flight_size(&flight))
-        });
+        self.trips.landed_now(now, &flight);
+        self.latency
+            .landed(&self.sizes, &self.cost, flight.command());
     }
 
-    /// The share that may be lost: the goal's, or more.
+    /// Returns the share that may be lost: the goal's, or more.
     fn share(&self, now: Time, seen: &Feedback<'_>) -> Share {
-        let mut goal = self.goal.share() / self.deleters;
-        if self.goal.max_latency.is_some() {
-            // Whatever throughput may be lost, the latency is held.
-            goal = goal.min(LATENCY_SHARE);
-        }
-        let mut share = Share {
-            share: goal,
-            why: None,
-        };
-        let urgency = seen.space.map_or(0.0, |space| space.urgency());
-        if urgency > 0.0 {
-            share = Share {
-                share: goal + (1.0 - goal) * urgency,
-                why: Some(Why::Urgent),
-            };
-        }
-        if let (Some(left), Some(remains)) = (seen.left, self.remains(now)) {
-            let needed = self.rest(left).unwrap_or(0.0) * HASTE / remains;
-            if needed > share.share {
-                let most = match self.goal.max_latency {
-                    Some(_) => LATENCY_SHARE,
-                    None => 1.0,
-                };
-                share = Share {
-                    share: needed.min(most),
-                    why: Some(Why::Deadline),
-                };
-            }
-        }
-        share
-    }
-
-    /// How long until the deadline, in seconds.
-    fn remains(&self, now: Time) -> Option<f64> {
-        let remains = self.goal.deadline?.saturating_sub(now.since(self.start?));
-        Some(remains.as_secs_f64().max(1e-3))
-    }
-
-    /// Bytes for each second that the deadline asks for.
-    fn by_deadline(&self, now: Time, seen: &Feedback<'_>) -> f64 {
-        match (seen.left, self.remains(now)) {
-            (Some(left), Some(remains)) => left as f64 * HASTE / remains,
-            _ => 0.0,
-        }
+        let rest = seen.left.and_then(|left| self.rest(left));
+        self.terms.share(now, seen, rest)
     }
 
     /// What the rest will cost the others, in seconds.
     fn rest(&self, left: u64) -> Option<f64> {
         let pieces = (left as f64 / self.sizes.current() as f64).ceil();
         if let Some((commit, per_byte)) = self.sizes.line(&self.cost) {
-            let bytes = left as f64 * self.times();
+            let bytes = left as f64 * self.twice.times();
             return Some(self.interference.phi() * (commit * pieces + per_byte * bytes));
         }
         let one = self.cost.predict(self.sizes.whole())?;
         let extents = (left as f64 / self.sizes.whole()).ceil();
         Some(
-            self.interference.phi() * (one * extents * self.times() + self.sizes.commit() * pieces),
+            self.interference.phi()
+                * (one * extents * self.twice.times() + self.sizes.commit() * pieces),
         )
     }
 
@@ -461,7 +341,7 @@ impl Adaptive {
     fn window(&self, share: f64) -> f64 {
         // Of a size that is known: a guess would widen the window.
         let one = self.cost.predict(self.sizes.known_command()).unwrap_or(0.0);
-        let share_of_all = share * self.deleters;
+        let share_of_all = share * self.terms.deleters();
         (2.0 * one * self.interference.phi() / share_of_all).clamp(1.0, 30.0)
     }
 
@@ -470,7 +350,7 @@ impl Adaptive {
     fn depth(&self, share: f64) -> f64 {
         let need = self.need(self.sizes.current());
         let late = DEPTH * self.window(share);
-        if self.sizes.is_probing(&self.cost) || self.deleters > 1.0 {
+        if self.sizes.is_probing(&self.cost) || self.terms.deleters() > 1.0 {
             return need.max(late);
         }
         need + late
@@ -479,11 +359,12 @@ impl Adaptive {
     /// What a piece of so many bytes costs the others at most, in seconds.
     fn need(&self, piece: u64) -> f64 {
         if let Some((commit, per_byte)) = self.sizes.line(&self.cost) {
-            return self.interference.phi() * (commit + per_byte * self.times() * piece as f64);
+            return self.interference.phi()
+                * (commit + per_byte * self.twice.times() * piece as f64);
         }
         let command = self.sizes.whole().min(piece as f64);
         let one = self.cost.predict(command).unwrap_or(DEPTH);
-        let discards = (piece as f64 / command).max(1.0) * self.times();
+        let discards = (piece as f64 / command).max(1.0) * self.twice.times();
         self.interference.phi() * (one * discards + self.sizes.commit())
     }
 
@@ -500,9 +381,9 @@ impl Adaptive {
     fn poll(&self) -> Duration {
         let whole = self.need(self.sizes.current()) / self.interference.phi().max(0.1);
         let (left, paid) = self.debt.share_left();
-        let around = if paid { 0.0 } else { self.overhead };
+        let around = if paid { 0.0 } else { self.trips.overhead() };
         // Beside others the pause that follows is longer than what is missed.
-        let longest = if self.was_idle { 0.003 } else { 0.010 };
+        let longest = if self.state.idle { 0.003 } else { 0.010 };
         let soon = ((whole * left + around) / 4.0).clamp(0.0005, longest);
         // What has been silent for long won't come in the next moment.
         let late = self.debt.silent(self.meter.now()).as_secs_f64() / 8.0;
@@ -537,14 +418,20 @@ impl Adaptive {
         } else {
             share.share
         };
-        let piece = self
-            .sizes
-            .choose(&self.cost, phi, hurry, self.overhead, self.latency.scale());
+        let piece = self.sizes.choose(
+            &self.cost,
+            phi,
+            hurry,
+            self.trips.overhead(),
+            self.latency.scale(),
+        );
         let need = self.need(piece);
         let mut wait = Duration::ZERO;
         if idle {
-            wait = LOOK.max(Duration::from_secs_f64(self.discarding * LOOK_SHARE));
-            wait = wait.saturating_sub(now.since(self.landed));
+            wait = LOOK.max(Duration::from_secs_f64(
+                self.trips.discarding() * LOOK_SHARE,
+            ));
+            wait = wait.saturating_sub(self.trips.since_landed(now));
         } else {
             if !finishing {
                 wait = self.budget.until(need, share.share);
@@ -569,17 +456,17 @@ impl Adaptive {
             None if finishing => Why::Finishing,
             None => Why::Holding,
         };
-        self.waited |= wait > SHORT && !idle;
+        self.state.waited |= wait > SHORT && !idle;
         if wait > SHORT {
             // What still shows of the last piece is looked at by itself.
             let echo = self
                 .interference
                 .echo()
-                .saturating_sub(now.since(self.landed));
+                .saturating_sub(self.trips.since_landed(now));
             let longest = if echo > SHORT { echo } else { LONGEST_WAIT };
             return Advice::wait(wait.min(longest), piece, why);
         }
-        self.sizes.sent(std::mem::take(&mut self.waited));
+        self.sizes.sent(std::mem::take(&mut self.state.waited));
         self.interference.expect_own(self.sizes.is_by_commit());
         self.budget.reserve(if idle { 0.0 } else { need });
         self.flight = Some(Flight {
@@ -588,12 +475,4 @@ impl Adaptive {
         });
         Advice::free(piece, self.sizes.command().min(piece), why)
     }
-}
-
-/// Bytes and seconds of a usual command of a flight. Of what was discarded beyond
-/// what was freed it could be no smaller all the same.
-fn flight_size(flight: &Flight) -> (f64, f64) {
-    let commands = flight.commands.max(1) as f64;
-    let bytes = flight.bytes.min(flight.freed);
-    (bytes as f64 / commands, flight.busy / commands)
 }

@@ -23,6 +23,8 @@ pub(crate) struct Budget {
     /// Of what was spent, the part that discards have not used yet.
     reserved: f64,
     now: Time,
+    /// What was charged in all, in seconds.
+    charged: f64,
     /// What was lost when, in seconds.
     lost: VecDeque<(Time, f64)>,
 }
@@ -55,6 +57,7 @@ impl Budget {
         if seconds <= 0.0 {
             return;
         }
+        self.charged += seconds;
         let foreseen = self.reserved.min(seconds);
         self.reserved -= foreseen;
         self.tokens -= seconds - foreseen;
@@ -97,6 +100,11 @@ impl Budget {
             .iter()
             .copied()
             .filter(move |&(then, _)| is_recent(then))
+    }
+
+    /// Returns what was charged in all, in seconds.
+    pub(crate) fn charged(&self) -> f64 {
+        self.charged
     }
 
     /// How long until so much can be spent, at this share.

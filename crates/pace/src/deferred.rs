@@ -22,7 +22,7 @@ const CAME: Duration = Duration::from_secs(3);
 
 /// On which terms it is freed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct DeferredTerms {
     /// The share of the time that discards may take.
     pub(crate) share: f64,
     /// What a card says that a byte costs, in seconds.
@@ -52,7 +52,7 @@ impl DeferredRate {
         now: Time,
         freed: u64,
         tick: &Tick,
-        terms: Terms,
+        terms: DeferredTerms,
         sizes: &Sizes,
     ) -> Advice {
         self.busy += tick.busy;
@@ -103,7 +103,7 @@ mod tests {
         let mut later = DeferredRate::default();
         let mut rate = |second: u64| {
             let now = Time::from_nanos(second * 1_000_000_000);
-            let terms = Terms {
+            let terms = DeferredTerms {
                 share: 0.1,
                 per_byte: None,
                 at_least: 0.0,

@@ -26,6 +26,9 @@ pub struct Feedback<'a> {
     pub settled: bool,
     /// What the device has discarded, whoever asked for it.
     pub discards: Discards,
+    /// When the commit began that sends the discards of what was freed last: none of them was in
+    /// service before. `None`: they may be in service since the call that freed.
+    pub sent_since: Option<Time>,
     /// What it has flushed, whoever asked for it; nothing if nobody knows.
     pub flushes: Flushes,
     /// The canary's reads that completed since the last feedback.

@@ -23,6 +23,9 @@ pub(crate) struct Latency {
     hopeless: u32,
     /// The longest of these, in seconds.
     longest: f64,
+    refusal: Option<Refusal>,
+    /// No latency is refused any more.
+    committed: bool,
 }
 
 impl Latency {
@@ -33,6 +36,8 @@ impl Latency {
             scale: 1.0,
             hopeless: 0,
             longest: 0.0,
+            refusal: None,
+            committed: false,
         }
     }
 
@@ -61,14 +66,25 @@ impl Latency {
         }
     }
 
-    /// If even small discards take longer: what can be held. `size`: bytes and
-    /// seconds of the last.
-    pub(crate) fn refusal(
-        &mut self,
-        sizes: &Sizes,
-        cost: &Cost,
-        size: (f64, f64),
-    ) -> Option<Refusal> {
+    /// From now on no latency is refused.
+    pub(crate) fn commit_to_goal(&mut self) {
+        self.committed = true;
+    }
+
+    /// Returns why the latency can't be met.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_ref().filter(|_| !self.committed)
+    }
+
+    /// A piece was acknowledged whose discards had this size: bytes and seconds.
+    pub(crate) fn landed(&mut self, sizes: &Sizes, cost: &Cost, size: (f64, f64)) {
+        if self.refusal.is_none() {
+            self.refusal = self.judge(sizes, cost, size);
+        }
+    }
+
+    /// Returns what can be held if even small discards take longer than the limit.
+    fn judge(&mut self, sizes: &Sizes, cost: &Cost, size: (f64, f64)) -> Option<Refusal> {
         let limit = self.limit?;
         let (bytes, seconds) = size;
         let least = cost.least_of_smallest();

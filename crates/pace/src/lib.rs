@@ -54,6 +54,7 @@ mod cost;
 mod debt;
 mod deferred;
 mod feedback;
+mod flight;
 mod goal;
 mod interference;
 mod latency;
@@ -65,6 +66,8 @@ mod plan;
 mod refusal;
 mod shape;
 mod simple;
+mod terms;
+mod twice;
 mod usual_latency;
 mod work;
 

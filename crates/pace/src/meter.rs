@@ -71,7 +71,8 @@ impl Meter {
                 ..Tick::default()
             };
         }
-        let since = self.grew.max(freed_at.unwrap_or(Time::ZERO));
+        let asked = freed_at.max(seen.sent_since).unwrap_or(Time::ZERO);
+        let since = self.grew.max(asked);
         let passed = now.since(since).as_secs_f64();
         let busy = match (discards.busy, seen.discards.busy) {
             (Some(then), Some(now)) => now.saturating_sub(then).as_secs_f64().min(passed),

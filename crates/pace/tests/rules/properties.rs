@@ -88,6 +88,7 @@ proptest! {
             }];
             // Times and counters that fall, too.
             let seen = Feedback {
+                sent_since: Some(Time::from_nanos(u64::from(freed))),
                 now: Time::from_nanos(u64::from(now) * 10),
                 freed: u64::from(freed) << 8,
                 exempt: u64::from(bytes) << 2,

@@ -73,6 +73,9 @@ pub trait Reclaimers {
     ) -> Result<(), ReclaimError> {
         Ok(())
     }
+    /// Announces that at least `amount` will be freed there, and whether a large file is in it.
+    /// A reclaimer may begin to observe the devices while the caller still looks for more.
+    fn anticipate(&mut self, _on: BorrowedFd<'_>, _amount: Amount, _has_large: bool) {}
     /// Makes a reclaimer for so much there. Returns it with notes for the user.
     fn reclaimer(
         &mut self,

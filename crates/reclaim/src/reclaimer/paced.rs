@@ -15,12 +15,14 @@ use storage::Commit;
 use super::file::Remains;
 use super::pieces::Cutting;
 use crate::error::ReclaimError;
-use crate::throttle::{Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions, shown};
+use crate::throttle::{
+    EarlyObservation, Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions, shown,
+};
 use crate::watch::Watch;
 
 /// Below this it isn't asked where a file's extents are, and works of no more
 /// aren't paced.
-const SMALL: u64 = 1 << 20;
+pub(super) const SMALL: u64 = 1 << 20;
 
 /// After so long the pacer is asked again, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
@@ -83,7 +85,26 @@ impl PacedReclaimer {
         work: &Work,
         options: &ThrottleOptions,
     ) -> Result<PacedReclaimer, ReclaimError> {
-        let mut stack = Stack::at(on)?;
+        PacedReclaimer::observed(on, policy, card, work, options, None)
+    }
+
+    /// The same with what was observed before the work was known.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(super) fn observed(
+        on: BorrowedFd<'_>,
+        policy: Policy,
+        card: Option<&Card>,
+        work: &Work,
+        options: &ThrottleOptions,
+        early: Option<EarlyObservation>,
+    ) -> Result<PacedReclaimer, ReclaimError> {
+        let early = early.and_then(EarlyObservation::take);
+        let (mut stack, observed) = match early {
+            Some((stack, observed)) => (stack, Some(observed).filter(|_| work.bytes >= SMALL)),
+            None => (Stack::at(on)?, None),
+        };
         let mut cutting = Cutting::of(stack.file_system, stack.block);
         if matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some()) {
             // The wait depends on the size of a discard, so no piece may be larger.
@@ -95,7 +116,7 @@ impl PacedReclaimer {
         }
         let work = stack.shape(work);
         let mut notes = std::mem::take(&mut stack.notes);
-        let (throttle, more) = Throttle::start(&Setup {
+        let setup = Setup {
             on,
             stack: &stack,
             purpose: Purpose::Delete,
@@ -103,7 +124,11 @@ impl PacedReclaimer {
             policy,
             card,
             options,
-        })?;
+        };
+        let (throttle, more) = match observed {
+            Some(observed) => Throttle::start_with(&setup, observed)?,
+            None => Throttle::start(&setup)?,
+        };
         notes.extend(more);
         Ok(PacedReclaimer {
             throttle,

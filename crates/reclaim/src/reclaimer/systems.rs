@@ -6,13 +6,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use pace::{Policy, Work};
 use record::DiscardSetting;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use ssd::Card;
 use storage::FileSystem;
 
+use super::paced::SMALL;
 use super::probe::try_latency;
 use super::{Amount, PacedReclaimer, Reclaimer, Reclaimers};
-use crate::throttle::{Summary, ThrottleOptions};
+use crate::throttle::{EarlyObservation, Summary, ThrottleOptions};
 use crate::{ReclaimError, Watch};
 
 /// Makes a [`PacedReclaimer`] for each file system.
@@ -26,6 +28,8 @@ pub struct PacedReclaimers<'a> {
     pub options: ThrottleOptions,
     /// By device.
     known: HashMap<u64, Known>,
+    /// By device: what is observed before the work there is known.
+    early: HashMap<u64, EarlyObservation>,
 }
 
 /// What was found out about a device.
@@ -88,6 +92,7 @@ impl<'a> PacedReclaimers<'a> {
             card,
             options,
             known: HashMap::new(),
+            early: HashMap::new(),
         }
     }
 }
@@ -135,13 +140,30 @@ impl Reclaimers for PacedReclaimers<'_> {
         }
     }
 
+    fn anticipate(&mut self, on: BorrowedFd<'_>, amount: Amount, has_large: bool) {
+        if amount.bytes < SMALL || !self.paces(on) || !has_large && !self.paces_small(on) {
+            return;
+        }
+        let device = rustix::fs::fstat(on).map(|stat| stat.st_dev);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own = rustix::fs::openat(on, c".", flags, Mode::empty());
+        if let (Ok(device), Ok(own)) = (device, own) {
+            let options = &self.options;
+            let begin = || EarlyObservation::start(own, options.clone());
+            self.early.entry(device).or_insert_with(begin);
+        }
+    }
+
     fn reclaimer(
         &mut self,
         on: BorrowedFd<'_>,
         amount: Amount,
     ) -> Result<(Box<dyn Reclaimer>, Vec<String>), ReclaimError> {
         let work = Work::new(amount.bytes, amount.extents);
-        let reclaimer = PacedReclaimer::new(on, self.policy, self.card, &work, &self.options)?;
+        let device = rustix::fs::fstat(on).map(|stat| stat.st_dev);
+        let early = device.ok().and_then(|device| self.early.remove(&device));
+        let (policy, card) = (self.policy, self.card);
+        let reclaimer = PacedReclaimer::observed(on, policy, card, &work, &self.options, early)?;
         let notes = reclaimer.notes().to_vec();
         Ok((Box::new(reclaimer), notes))
     }

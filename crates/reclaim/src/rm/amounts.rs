@@ -45,6 +45,12 @@ impl Amounts {
         largest.is_none_or(|&largest| largest >= bytes)
     }
 
+    /// Whether a file was found that holds so many bytes where a device is.
+    pub(super) fn holds(&self, device: u64, bytes: u64) -> bool {
+        let largest = self.largest.get(&self.systems.known(device));
+        largest.is_some_and(|&largest| largest >= bytes)
+    }
+
     /// For each file system.
     pub(super) fn each(&self) -> impl Iterator<Item = &Amount> {
         self.all.values()

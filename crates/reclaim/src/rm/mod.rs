@@ -35,7 +35,7 @@ use arguments::{Argument, Parents};
 use close::{Rested, close};
 use removal::{Method, Removal, put_all_back, take};
 use remover::{Item, LARGE, Remover};
-use survey::{survey, would_ask};
+use survey::{Surveyed, survey, would_ask};
 use units::names::quoted;
 
 pub use resume::{Where, resume};
@@ -144,14 +144,13 @@ pub fn intend(
     for argument in look(paths, options, &mut parents, talk, &mut failures) {
         let parent = parents.get(argument.parent);
         let mut amounts = Amounts::default();
-        let names = survey(
-            parent.fd.as_fd(),
-            &argument.name,
-            &argument.path,
-            options.one_file_system,
-            &mut amounts,
-            talk,
-        )?;
+        let surveyed = Surveyed {
+            parent: parent.fd.as_fd(),
+            name: &argument.name,
+            path: &argument.path,
+            one_file_system: options.one_file_system,
+        };
+        let names = survey(&surveyed, &mut amounts, None, talk)?;
         let bytes = amounts.each().map(|amount| amount.bytes).sum();
         // Another file system may be mounted there.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -348,7 +347,13 @@ fn begin(
         }
         let (at, name) = removal.place(parents, trashes);
         let path = &removal.argument.path;
-        survey(at, &name, path, options.one_file_system, &mut amounts, talk)?;
+        let surveyed = Surveyed {
+            parent: at,
+            name: &name,
+            path,
+            one_file_system: options.one_file_system,
+        };
+        survey(&surveyed, &mut amounts, Some(&mut *reclaimers), talk)?;
     }
     let mut remover = Remover::new(talk, reclaimers, amounts, options.asking);
     let mut at = 0;

@@ -6,7 +6,7 @@ use super::amounts::Amounts;
 use super::close::{Rested, close};
 use super::removal::give_back;
 use super::remover::{Item, Remover};
-use super::survey::survey;
+use super::survey::{Surveyed, survey};
 use super::{Asking, Outcome, Stopped, Talk};
 use crate::ReclaimError;
 use crate::reclaimer::Reclaimers;
@@ -69,9 +69,13 @@ pub(crate) fn resume_trashes(
             if !reclaimers.paces(trash.directory()) {
                 continue;
             }
-            let one_file_system = entry.is_some_and(|entry| entry.one_file_system);
-            let directory = trash.directory();
-            survey(directory, name, path, one_file_system, &mut amounts, talk)?;
+            let surveyed = Surveyed {
+                parent: trash.directory(),
+                name,
+                path,
+                one_file_system: entry.is_some_and(|entry| entry.one_file_system),
+            };
+            survey(&surveyed, &mut amounts, Some(&mut *reclaimers), talk)?;
         }
         let mut remover = Remover::new(talk, reclaimers, amounts, Asking::Never);
         let ended = (|| {

@@ -1,4 +1,4 @@
-//! How much there is to free, on which file system, before it is freed.
+//! Surveys how much there is to free, and on which file system, before it is freed.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -9,33 +9,40 @@ use rustix::io::Errno;
 
 use super::amounts::Amounts;
 use super::arguments::Argument;
+use super::remover::LARGE;
+use crate::reclaimer::Reclaimers;
 use crate::rm::tree::{At, Enter, Entry, Kind, Left, Root, Trail, Visit, walk};
 use crate::watch::Beat;
 use crate::{Progress, ReclaimError, Watch};
 
-/// Adds up what a name holds, a directory with all that is in it. Returns how many
-/// names that are. Removes nothing, and fails at nothing: what can't be looked at now
-/// is told when it is to be removed.
+/// Adds up what a name holds, a directory with all that is in it. Returns how many names that are.
+/// It removes nothing and fails at nothing: the removal reports what can't be examined. It
+/// announces to `reclaimers` what they will have to free.
 ///
 /// # Errors
-/// If somebody stops it.
+/// [`ReclaimError::Interrupted`] if `watch` ends it.
 pub(super) fn survey(
-    parent: BorrowedFd<'_>,
-    name: &CStr,
-    path: &Path,
-    one_file_system: bool,
+    name: &Surveyed<'_>,
     amounts: &mut Amounts,
+    reclaimers: Option<&mut dyn Reclaimers>,
     watch: &mut dyn Watch,
 ) -> Result<u64, ReclaimError> {
-    let Ok(stat) = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) else {
+    let parent = name.parent;
+    let Ok(stat) = rustix::fs::statat(parent, name.name, AtFlags::SYMLINK_NOFOLLOW) else {
         return Ok(0);
     };
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         amounts.add(parent, stat.st_dev, &stat);
         return Ok(1);
     }
+    let device = rustix::fs::fstat(parent).map(|stat| stat.st_dev).ok();
     let mut survey = Survey {
         amounts,
+        announced: reclaimers.map(|reclaimers| Announced {
+            reclaimers,
+            parent: device.map(|device| (device, parent)),
+            last: None,
+        }),
         watch,
         protected: None,
         names: 0,
@@ -43,12 +50,50 @@ pub(super) fn survey(
     };
     let root = Root {
         parent,
-        name,
-        one_file_system,
+        name: name.name,
+        one_file_system: name.one_file_system,
         files_first: false,
     };
-    walk(&root, &mut Trail::new(path), &mut survey)?;
+    walk(&root, &mut Trail::new(name.path), &mut survey)?;
     Ok(survey.names)
+}
+
+/// A name that is surveyed.
+pub(super) struct Surveyed<'a> {
+    /// The open directory that it is in.
+    pub(super) parent: BorrowedFd<'a>,
+    pub(super) name: &'a CStr,
+    /// What the user called it.
+    pub(super) path: &'a Path,
+    /// Stop where another file system, or any other mount, begins.
+    pub(super) one_file_system: bool,
+}
+
+/// What reclaimers were told of the work ahead of them.
+struct Announced<'a> {
+    reclaimers: &'a mut dyn Reclaimers,
+    /// The directory that the tree is in, which stays, and its device.
+    parent: Option<(u64, BorrowedFd<'a>)>,
+    /// The device that was announced last, and whether a large file was.
+    last: Option<(u64, bool)>,
+}
+
+impl Announced<'_> {
+    /// Announces once what is found on a device, and again with the first large file.
+    fn found(&mut self, amounts: &Amounts, device: u64) {
+        if self.last == Some((device, true)) {
+            return;
+        }
+        let large = amounts.holds(device, LARGE);
+        let (Some((parent_device, parent)), amount) = (self.parent, amounts.of(device)) else {
+            return;
+        };
+        let news = self.last != Some((device, large)) && amount.bytes >= LARGE;
+        if news && parent_device == device {
+            self.last = Some((device, large));
+            self.reclaimers.anticipate(parent, amount, large);
+        }
+    }
 }
 
 /// Whether one would be asked about anything in a tree.
@@ -65,6 +110,7 @@ pub(super) fn would_ask(
     }
     let mut survey = Survey {
         amounts: &mut Amounts::default(),
+        announced: None,
         watch,
         protected: Some(false),
         names: 0,
@@ -82,6 +128,7 @@ pub(super) fn would_ask(
 
 struct Survey<'a> {
     amounts: &'a mut Amounts,
+    announced: Option<Announced<'a>>,
     watch: &'a mut dyn Watch,
     /// Look for names that one would be asked about, and stop at the first.
     protected: Option<bool>,
@@ -107,6 +154,9 @@ impl Survey<'_> {
             && let Ok(stat) = rustix::fs::statat(at.fd, name, AtFlags::SYMLINK_NOFOLLOW)
         {
             self.amounts.add(at.fd, at.device, &stat);
+            if let Some(announced) = &mut self.announced {
+                announced.found(self.amounts, at.device);
+            }
         }
         if let Some(found) = &mut self.protected {
             *found |= kind != Kind::Other && is_protected(at.fd, name);

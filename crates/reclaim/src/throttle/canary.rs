@@ -63,6 +63,8 @@ pub(super) struct Canary {
     sampler: Sampler,
     clock: Clock,
     own: CanaryIo,
+    /// Latencies that were counted and not yet returned.
+    counted: Option<Histogram<u64>>,
     last: Option<Time>,
     reads: Vec<Read>,
     cpu: Cpu,
@@ -145,19 +147,21 @@ impl Canary {
             sampler,
             clock,
             own: CanaryIo::default(),
-            last: None,
+            counted: None,
+            last: Some(Time::ZERO),
             reads: Vec::new(),
             cpu,
         })
     }
 
-    /// The reads that completed since the last time, also into `waits`; and all
-    /// that it has done so far.
+    /// Returns the reads that completed since the last time, and all that the canary has done so
+    /// far. Adds the reads' latencies to `waits`.
     pub(super) fn observe(&mut self, now: Time, waits: &mut Waits) -> (&[Read], CanaryIo) {
         self.reads.clear();
         let waited = self.cpu.waited();
-        if let Some(response) = self.count_own(self.clock.now())
-            && !is_ours(waited, total(&response))
+        self.count_own(self.clock.now());
+        if let Some(response) = self.counted.take()
+            && !is_own_wait(waited, total(&response))
         {
             waits.add(&response);
             spread(&response, self.last, now, &mut self.reads);
@@ -166,40 +170,51 @@ impl Canary {
         (&self.reads, self.own)
     }
 
-    /// Counts the reads since the last time as our own. Returns their response times; `None` if
-    /// there were none.
-    fn count_own(&mut self, at: load::Nanos) -> Option<Histogram<u64>> {
+    /// Returns how many reads have completed so far.
+    pub(super) fn reads(&mut self) -> u64 {
+        self.count_own(self.clock.now());
+        self.own.ops
+    }
+
+    /// Counts the reads since the last time as the canary's own, and keeps their latencies.
+    fn count_own(&mut self, at: load::Nanos) {
         let sample = self.sampler.sample(at);
         if sample.interval.ops == 0 {
-            return None;
+            return;
         }
-        let mut response = Sampler::histogram();
-        sample.add_response_to(&mut response);
+        let response = self.counted.get_or_insert_with(Sampler::histogram);
+        sample.add_response_to(response);
         let mut service = Sampler::histogram();
         sample.add_service_to(&mut service);
         self.own.ops += sample.interval.ops;
         self.own.wait += total(&service);
-        Some(response)
     }
 
-    /// DeviceCounters out all reads that were meant to begin before now: this process was away. Returns
-    /// all that the canary has done so far.
+    /// Leaves out all reads that were meant to begin before now, because this process was away.
+    /// Returns all that the canary has done so far.
     pub(super) fn leave_out(&mut self, now: Time) -> CanaryIo {
         let at = self.clock.now();
         self.actor.leave_out_before(at);
         self.count_own(at);
+        self.counted = None;
         self.last = Some(now);
         self.own
     }
 
-    /// Ends it, and lets go of its file.
+    /// Forgets all reads so far: from now on time and reads count from zero.
+    pub(super) fn restart(&mut self) {
+        self.leave_out(Time::ZERO);
+        self.own = CanaryIo::default();
+    }
+
+    /// Ends it, and closes its file.
     pub(super) fn end(self) {
         self.actor.finish(GRACE);
     }
 }
 
 /// Whether reads that took so long in all rather waited for a processor.
-fn is_ours(waited: Duration, all: Duration) -> bool {
+fn is_own_wait(waited: Duration, all: Duration) -> bool {
     waited >= OWN_AT_LEAST && waited >= all.mul_f64(OWN)
 }
 
@@ -291,12 +306,12 @@ mod tests {
     #[test]
     fn a_read_that_waited_for_a_processor_is_not_the_drives() {
         let us = Duration::from_micros;
-        assert!(is_ours(us(9_000), us(10_000)));
+        assert!(is_own_wait(us(9_000), us(10_000)));
         assert!(
-            !is_ours(us(4_000), us(10_000)),
+            !is_own_wait(us(4_000), us(10_000)),
             "most of it was the drive's"
         );
-        assert!(!is_ours(us(150), us(200)), "it makes no difference");
+        assert!(!is_own_wait(us(150), us(200)), "it makes no difference");
     }
 
     #[test]

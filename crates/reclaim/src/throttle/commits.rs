@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ssd::Time;
 use storage::Commit;
 
 use super::Throttle;
@@ -32,6 +33,8 @@ pub(super) struct Commits {
     /// How often the pacer asked for a commit.
     forced: u64,
     repeated: Option<RepeatedCommit>,
+    /// When the first commit began that sends the discards of what was freed last.
+    sent_since: Option<Time>,
 }
 
 /// A commit that is repeated until the debt is paid.
@@ -56,12 +59,19 @@ impl Commits {
             unlinked: false,
             forced: 0,
             repeated: None,
+            sent_since: None,
         }
     }
 
     /// Returns how often the pacer asked for a commit and got it.
     pub(super) fn forced(&self) -> u64 {
         self.forced
+    }
+
+    /// Returns since when discards may be in service of what was freed last; `None` where they
+    /// are sent within the call that frees.
+    pub(super) fn sent_since(&self) -> Option<Time> {
+        self.sent_since
     }
 
     /// Something was freed, by unlinking or otherwise.
@@ -96,11 +106,23 @@ impl Throttle {
         if !std::mem::take(&mut self.commits.uncommitted) {
             return Ok(());
         }
+        if self.commits.kind != Commit::Within {
+            // A commit of the file system's own may have sent some before.
+            self.observe()?;
+            self.commits.sent_since = Some(self.now());
+        }
         match (self.commits.kind, self.commits.anchor.clone()) {
             (Commit::Within, _) => Ok(()),
             (Commit::File, Some(anchor)) => {
+                let unlinked = std::mem::take(&mut self.commits.unlinked);
+                let in_background = unlinked && self.commits.frees_in_background;
+                if in_background {
+                    // XFS waits a tick of the kernel's clock (4 ms at 250 Hz) before it frees, but
+                    // starts at once for a `statfs` (Linux 5.14 to 6.18 `xfs_inodegc_push`).
+                    let _ = rustix::fs::fstatvfs(&self.on);
+                }
                 self.commit(&anchor, watch)?;
-                if std::mem::take(&mut self.commits.unlinked) && self.commits.frees_in_background {
+                if in_background {
                     self.repeat_commits(anchor);
                 }
                 Ok(())

@@ -139,6 +139,20 @@ impl DeviceCounters {
         }
     }
 
+    /// Returns the drives' reads since the beginning, the canary's included.
+    pub(super) fn reads(&self) -> u64 {
+        self.sums.reads
+    }
+
+    /// From now on counts from zero.
+    pub(super) fn restart(&mut self) -> Result<(), StatsError> {
+        self.read()?;
+        self.discards = Discarded::default();
+        self.sums = Sums::default();
+        self.others = Others::default();
+        Ok(())
+    }
+
     /// Flushes since the beginning.
     pub(super) fn flushes(&self) -> Flushes {
         Flushes {

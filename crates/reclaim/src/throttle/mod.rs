@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`Stack`] | what the storage stack does with freed space, and where its discards are counted |
 //! | [`Setup`], [`Throttle`] | the loop: ask, wait, free, commit, wait for the discards |
+//! | `observation` | the start: canary, counters, and the foreground before anything is freed |
 //! | `monitor` | what the devices and the canary did since the last look: `counters`, `canary`, `uncounted`, `absences` |
 //! | `ledger` | what was freed and committed so far |
 //! | `space` | how full the file system is |
@@ -58,6 +59,7 @@ mod counters;
 mod decisions;
 mod ledger;
 mod monitor;
+mod observation;
 mod options;
 mod setup;
 mod space;
@@ -82,6 +84,7 @@ pub use stack::Stack;
 pub use summary::Summary;
 
 pub(crate) use canary::nameless;
+pub(crate) use observation::EarlyObservation;
 
 use crate::error::ReclaimError;
 use crate::watch::{Progress, Watch, tick};
@@ -94,7 +97,7 @@ use worker::Worker;
 
 /// The foreground is observed for so long before anything is freed: for [`BASELINE`] if it
 /// reads, because its later loss is measured against that.
-const WARM_UP: Duration = Duration::from_millis(60);
+const WARM_UP: Duration = Duration::from_millis(50);
 const BASELINE: Duration = Duration::from_millis(300);
 
 /// So many reads within [`WARM_UP`] mean that a foreground reads.
@@ -110,6 +113,10 @@ const LONGEST_LAST: Duration = Duration::from_secs(4);
 /// without any they count as done.
 const SETTLE: Duration = Duration::from_micros(500);
 const SILENT: Duration = Duration::from_millis(50);
+
+/// The same at the end, while nothing is in flight: ext4 sends its discards from a worker that the
+/// commit wakes, XFS from the end of the log's I/O (Linux 6.18).
+const SILENT_LAST: Duration = Duration::from_millis(20);
 
 /// How long a discard may take, in seconds, before any was measured.
 const UNKNOWN: f64 = 0.05;
@@ -134,6 +141,9 @@ pub struct Throttle {
     commits: Commits,
     decisions: Decisions,
     worker: Worker,
+    /// The zero of the pacer's time.
+    observed_since: Instant,
+    /// When the work was known.
     began: Instant,
     reported: Instant,
     /// Free space ran low, so that the goal was relaxed.
@@ -268,7 +278,7 @@ impl Throttle {
         }
         let is_alone = |account: &Account| account.reads_before() < FOREGROUND_READS;
         loop {
-            let elapsed = self.began.elapsed();
+            let elapsed = self.observed_since.elapsed();
             let alone = self.account.as_ref().is_none_or(is_alone);
             if elapsed >= BASELINE || elapsed >= WARM_UP && alone {
                 self.monitor.waits.begin();
@@ -317,14 +327,16 @@ impl Throttle {
         // The kernel counts a discard when it is done.
         let usual = self.pacer.state().service_s.unwrap_or(0.0) * 4.0;
         let silent = SILENT.max(Duration::from_secs_f64(usual.clamp(0.0, 1.0)));
+        let mut in_flight = true;
         while self.paced
             && before.bytes > self.ledger.due()
-            && changed.elapsed() < silent
+            && changed.elapsed() < if in_flight { silent } else { SILENT_LAST }
             && began.elapsed() < LONGEST_LAST
         {
             self.pause(SETTLE * 8, watch)?;
             self.monitor.counters.read().map_err(counters_failed)?;
             let now = self.monitor.counters.discards();
+            in_flight = self.monitor.counters.writes_in_flight() != Some(0);
             if now.commands != before.commands {
                 (before, changed) = (now, Instant::now());
             }
@@ -383,6 +395,23 @@ impl Throttle {
         ended
     }
 
+    /// Gives the pacer the moment from which everything was observed.
+    fn observe_beginning(&mut self) {
+        let feedback = Feedback {
+            left: Some(0),
+            others: self.paced.then(Default::default),
+            discards: Discards {
+                busy: Some(Duration::ZERO),
+                ..Discards::default()
+            },
+            ..Feedback::default()
+        };
+        self.pacer.advise(&feedback);
+        if let Some(account) = &mut self.account {
+            account.take_in(&feedback, self.pacer.state().idle);
+        }
+    }
+
     /// Gives the pacer feedback without asking for an allowance.
     fn observe(&mut self) -> Result<(), ReclaimError> {
         self.ask(0).map(drop)
@@ -402,6 +431,7 @@ impl Throttle {
             settled: self.ledger.is_settled(),
             commits: self.commits.forced(),
             discards: seen.discards,
+            sent_since: self.commits.sent_since(),
             flushes: seen.flushes,
             canary: seen.canary,
             others: seen.others,
@@ -473,8 +503,9 @@ impl Throttle {
         }
     }
 
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    pub(super) fn now(&self) -> Time {
+        let since = self.observed_since.elapsed();
+        Time::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Makes an error that names this file system.

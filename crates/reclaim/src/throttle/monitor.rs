@@ -86,6 +86,21 @@ impl Monitor {
         }
     }
 
+    /// Returns whether anything but the canary has read since the beginning.
+    pub(super) fn has_foreign_reads(&mut self) -> Result<bool, StatsError> {
+        self.counters.read()?;
+        let own = self.canary.as_mut().map_or(0, Canary::reads);
+        Ok(self.counters.reads() > own)
+    }
+
+    /// Forgets all that was observed so far.
+    pub(super) fn restart(&mut self) -> Result<(), StatsError> {
+        if let Some(canary) = &mut self.canary {
+            canary.restart();
+        }
+        self.counters.restart()
+    }
+
     /// Reads the devices' counters.
     pub(super) fn read(&mut self) -> Result<(), StatsError> {
         self.counters.read()

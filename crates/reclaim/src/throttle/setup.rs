@@ -1,28 +1,21 @@
 //! How a throttle begins.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::time::Instant;
 
-use linux::SysRoot;
 use pace::{Account, Pacer, Policy, Work};
 use ssd::Card;
-use storage::Commit;
-use storage::counter::Source;
 
-use super::canary::{self, Canary};
 use super::commits::Commits;
-use super::counters::DeviceCounters;
 use super::decisions::Decisions;
 use super::ledger::Ledger;
-use super::monitor::Monitor;
-use super::options::{CanaryFile, ThrottleOptions};
+use super::observation::Observation;
+use super::options::ThrottleOptions;
 use super::space::SpaceWatch;
 use super::stack::Stack;
 use super::worker::Worker;
-use super::{Throttle, counters_failed, nameless, shown};
+use super::{Throttle, shown};
 use crate::error::ReclaimError;
 
 /// Why something is discarded.
@@ -54,15 +47,6 @@ pub struct Setup<'a> {
     pub options: &'a ThrottleOptions,
 }
 
-/// A canary, the file it reads, and whether that file was made for it.
-#[derive(Default)]
-struct StartedCanary {
-    canary: Option<Canary>,
-    file: Option<Arc<File>>,
-    made: bool,
-    note: Option<String>,
-}
-
 impl Throttle {
     /// Starts a throttle. Returns it with notes for the user, in sentences.
     ///
@@ -70,6 +54,29 @@ impl Throttle {
     /// [`ReclaimError::Refused`] if a card says that the goal can't be met, or
     /// [`ReclaimError::Io`] if the devices can't be observed.
     pub fn start(setup: &Setup<'_>) -> Result<(Throttle, Vec<String>), ReclaimError> {
+        let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
+        let observed = Observation::start(setup.on, setup.stack, setup.purpose, setup.options)?;
+        Throttle::begin(setup, pacer, observed)
+    }
+
+    /// Starts a throttle with what was observed before its work was known.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn start_with(
+        setup: &Setup<'_>,
+        mut observed: Observation,
+    ) -> Result<(Throttle, Vec<String>), ReclaimError> {
+        let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
+        observed.leave_out_reads()?;
+        Throttle::begin(setup, pacer, observed)
+    }
+
+    fn begin(
+        setup: &Setup<'_>,
+        pacer: Pacer,
+        observed: Observation,
+    ) -> Result<(Throttle, Vec<String>), ReclaimError> {
         let failed = |action| {
             move |source: io::Error| ReclaimError::Io {
                 action,
@@ -80,18 +87,6 @@ impl Throttle {
         let stack = setup.stack;
         let paced = stack.is_paced();
         let deletes = setup.purpose == Purpose::Delete;
-        let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
-        let sources: &[Source] = if paced { &stack.sources } else { &[] };
-        let counters = DeviceCounters::open(&SysRoot::host(), sources).map_err(counters_failed)?;
-        let canary = match paced {
-            true => start_canary(setup),
-            false => StartedCanary::default(),
-        };
-        let uncounted = canary.file.clone().filter(|_| paced && stack.uncounted);
-        let mut anchor = canary.file.filter(|_| canary.made && deletes);
-        if deletes && anchor.is_none() && stack.commit == Commit::File {
-            anchor = nameless(setup.on).ok().map(Arc::new);
-        }
         let goal = match setup.policy {
             Policy::Adaptive(goal) => Some(goal),
             _ => None,
@@ -105,51 +100,18 @@ impl Throttle {
             goal,
             account: paced.then(account),
             worker: Worker::start().map_err(failed("start a thread for"))?,
-            monitor: Monitor::new(counters, canary.canary, uncounted, paced),
+            monitor: observed.monitor,
             ledger: Ledger::new(setup.work.bytes, deletes && stack.discards_twice),
             space: SpaceWatch::new(deletes),
-            commits: Commits::new(stack.commit, stack.frees_in_background, anchor),
+            commits: Commits::new(stack.commit, stack.frees_in_background, observed.anchor),
             decisions: Decisions::default(),
+            observed_since: observed.began,
             began: Instant::now(),
             reported: Instant::now(),
             urgent: false,
         };
+        throttle.observe_beginning();
         throttle.observe()?;
-        Ok((throttle, canary.note.into_iter().collect()))
-    }
-}
-
-fn start_canary(setup: &Setup<'_>) -> StartedCanary {
-    let options = setup.options;
-    let (file, made) = match &options.canary {
-        CanaryFile::Without => return StartedCanary::default(),
-        CanaryFile::Given(file) => (Ok(Arc::clone(file)), false),
-        CanaryFile::Made => (canary::make(setup.on).map(Arc::new), true),
-    };
-    let file = match file {
-        Ok(file) => file,
-        Err(error) => return StartedCanary::without(None, made, &error),
-    };
-    match Canary::start(Arc::clone(&file), options) {
-        Ok(canary) => StartedCanary {
-            canary: Some(canary),
-            file: Some(file),
-            made,
-            note: None,
-        },
-        Err(error) => StartedCanary::without(Some(file), made, &error),
-    }
-}
-
-impl StartedCanary {
-    fn without(file: Option<Arc<File>>, made: bool, why: &canary::CanaryError) -> StartedCanary {
-        StartedCanary {
-            canary: None,
-            file,
-            made,
-            note: Some(format!(
-                "there is no canary ({why}): what a read waits is not measured"
-            )),
-        }
+        Ok((throttle, observed.note.into_iter().collect()))
     }
 }

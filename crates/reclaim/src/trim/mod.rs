@@ -23,9 +23,12 @@ mod cost;
 mod forecast;
 mod identity;
 mod late;
+mod notebook;
 mod outcome;
+mod remaining;
 mod state;
 mod survey;
+mod tally;
 mod windows;
 
 use std::fs::File;
@@ -40,7 +43,6 @@ use std::time::{Duration, Instant};
 use linux::trim::{Range, fitrim, is_unsupported};
 use pace::Policy;
 use ssd::Card;
-use storage::layout::Layout;
 
 pub use outcome::{TrimError, TrimProgress, Trimmed};
 pub use state::StateError;
@@ -48,19 +50,15 @@ pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
 pub use survey::{Asked, Survey, state_directory};
 
 use crate::error::ReclaimError;
-use crate::throttle::{Purpose, Setup, Throttle, ThrottleOptions, nameless};
+use crate::throttle::{Purpose, Setup, Throttle, ThrottleOptions};
 use crate::watch::{Progress, Watch};
-use forecast::KernelForecast;
-use late::Lateness;
-use state::{Cursor, Left, Turn};
-use windows::{Limit, Window, WindowResult, Windows};
+use notebook::Notebook;
+use remaining::{Ended, Remaining};
+use tally::Tally;
+use windows::{Limit, Window};
 
 /// After so long the pacer is asked again, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
-
-/// How often it is noted how far it came: often at first, then ever less.
-const FIRST_NOTE: Duration = Duration::from_millis(200);
-const NOTE_EVERY: Duration = Duration::from_secs(5);
 
 /// One window may keep the device busy for so long, and for no more than this
 /// share of what a goal allows for each second.
@@ -68,16 +66,14 @@ const BUSY: f64 = 0.020;
 const BUSY_SHARE: f64 = 0.2;
 const LEAST_BUSY: f64 = 0.002;
 
-/// Up to where it goes on, what is told of block groups is read in slices of this.
+/// The kernel's list of block groups is read in slices of this length, up to the first to be
+/// trimmed.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// A call in which the machine slept for so long was cut short: ext4 and XFS return early,
 /// and without an error, when it is to be suspended (Linux 6.12 `ext4_trim_interrupted`,
 /// `xfs_trim_should_stop`). So they do for a freeze without sleep, which doesn't show.
 const SLEPT: Duration = Duration::from_millis(10);
-
-/// The kernel counts a discard a moment after it tells whoever waits for it.
-const COUNTED: Duration = Duration::from_millis(1);
 
 /// Called at least ten times a second; `Break` stops it.
 pub type Tick<'a> = dyn FnMut(&TrimProgress) -> ControlFlow<()> + 'a;
@@ -87,47 +83,25 @@ pub type Tick<'a> = dyn FnMut(&TrimProgress) -> ControlFlow<()> + 'a;
 pub struct Trim {
     path: PathBuf,
     directory: Arc<File>,
-    throttle: Throttle,
-    windows: Windows,
-    ahead: KernelForecast,
     minimum: u64,
-    /// Whether the file system says how much it trimmed.
-    exact: bool,
-    /// Whether the devices' statistics count.
-    counted: bool,
-    /// On a file of another file system, which discards what becomes a hole in it when
-    /// it next commits: this file of ours makes it do so.
-    below: Option<Arc<File>>,
-    /// PacedReclaimers name of the device that it lies on.
-    device: Option<String>,
-    late: Lateness,
-    /// Bytes that can be free.
-    free: u64,
+    throttle: Throttle,
+    remaining: Remaining,
+    tally: Tally,
+    notebook: Notebook,
     busy_limit: f64,
-    cursor: Option<Cursor>,
-    /// Held to the end.
-    _turn: Option<Turn>,
-    /// Whether the last note is written, and when that was tried.
-    noted: bool,
-    looked: Instant,
-    note_every: Duration,
+    /// Bytes that an interrupted trim had trimmed.
     before: u64,
-    started_at: u64,
     progress: TrimProgress,
-    /// What belongs to no chunk of a btrfs is still to be trimmed.
-    unallocated: bool,
-    /// A window that was cut short.
-    again: Option<Window>,
     notes: Vec<String>,
 }
 
 impl Trim {
-    /// What was surveyed; with `resume` from where it was interrupted.
+    /// Makes a trim of what was surveyed; with `resume` from where it was interrupted.
     ///
     /// # Errors
-    /// [`TrimError::Unsupported`] where nothing can be trimmed; if the goal can't be met by
-    /// what a card says, what was noted of an interrupted one can't be read, or somebody
-    /// else trims it now.
+    /// [`TrimError::Unsupported`] where nothing can be trimmed, [`TrimError::Busy`] if another
+    /// process trims the file system now, [`TrimError::Reclaim`] if a card says that the goal
+    /// can't be met, or [`TrimError::State`] if the state of an interrupted trim can't be read.
     pub fn new(
         survey: Survey,
         policy: Policy,
@@ -137,97 +111,47 @@ impl Trim {
     ) -> Result<Trim, TrimError> {
         survey.probe()?;
         let mut notes = survey.notes();
-        let mut cursor = survey.cursor();
-        let mut turn = None;
-        match cursor.as_ref().map(Cursor::turn) {
-            None => notes.push(
-                "what this file system is known by can't be told: an interrupted trim begins anew"
-                    .to_owned(),
-            ),
-            Some(Ok(None)) => return Err(TrimError::Busy { path: survey.path }),
-            Some(Ok(held)) => turn = held,
-            Some(Err(error)) => {
-                notes.push(format!(
-                    "how far it comes can't be kept ({error}): an interrupted trim begins anew"
-                ));
-                cursor = None;
-            }
-        }
-        let state = match (&cursor, resume) {
-            (Some(cursor), true) => match cursor.read()? {
-                Left::Here(state) => Some(state),
-                Left::Nothing => None,
-                Left::Outdated(why) => {
-                    notes.push(format!("{why}: it begins anew"));
-                    None
-                }
-            },
-            _ => None,
+        let opened = Notebook::open(survey.cursor(), resume, &mut notes)?;
+        let Some((notebook, state)) = opened else {
+            return Err(TrimError::Busy { path: survey.path });
         };
-        let mut windows = survey.windows();
-        let started_at = windows.left();
-        if let Some(state) = &state {
-            windows.seek(state.position);
-        }
-        let work = survey.work(&policy);
         let (throttle, more) = Throttle::start(&Setup {
             on: survey.directory.as_fd(),
             stack: &survey.stack,
             purpose: Purpose::Trim,
-            work: &work,
+            work: &survey.work(&policy),
             policy,
             card,
             options,
         })?;
         notes.extend(more);
-        let ahead = KernelForecast::at(&survey.fs.layout, &survey.directory, survey.device());
-        let below = match survey.is_over_file() {
-            true => nameless(survey.directory.as_fd()).ok().map(Arc::new),
-            false => None,
-        };
-        // It comes before the others: one that has trimmed nothing of them may not have
-        // come to its end.
-        let unallocated =
-            matches!(survey.fs.layout, Layout::Chunks(_)) && windows.left() == started_at;
+        let remaining = Remaining::of(&survey, state.as_ref().map(|state| state.position));
         Ok(Trim {
             throttle,
-            windows,
-            ahead,
-            minimum: survey.asked.minimum,
-            exact: survey.is_exact(),
-            counted: survey.is_counted(),
-            below,
-            device: survey.device().map(str::to_owned),
-            late: Lateness::default(),
-            free: survey.free,
+            tally: Tally::of(&survey),
+            notebook,
             busy_limit: busy_limit(&policy),
             before: state.map_or(0, |state| state.trimmed_bytes),
-            started_at,
-            cursor,
-            _turn: turn,
-            noted: false,
-            looked: Instant::now(),
-            note_every: FIRST_NOTE,
             progress: TrimProgress {
-                total_bytes: started_at,
+                total_bytes: remaining.all(),
                 ..TrimProgress::default()
             },
-            unallocated,
-            again: None,
+            remaining,
+            minimum: survey.asked.minimum,
             path: survey.path,
             directory: Arc::new(survey.directory),
             notes,
         })
     }
 
-    /// What deserves saying, in sentences.
+    /// Returns notes for the user, in sentences.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Where it goes on, in bytes of those to be looked at; 0 from the beginning.
+    /// Returns where the trim resumes, in bytes of those to be looked at; 0 from the beginning.
     pub fn goes_on_from(&self) -> u64 {
-        self.started_at.saturating_sub(self.windows.left())
+        self.remaining.looked()
     }
 
     /// Trims. Interrupted, it says how far it came.
@@ -235,30 +159,27 @@ impl Trim {
     /// # Errors
     /// What the kernel said; how far it came is noted.
     pub fn run(mut self, tick: &mut Tick<'_>) -> Result<Trimmed, TrimError> {
-        let begun = self.windows.left();
+        let begun = self.remaining.looked();
         let outcome = self.all(tick, begun);
         let interrupted = matches!(outcome, Err(TrimError::Reclaim(ReclaimError::Interrupted)));
-        let done = self.is_done();
+        let done = self.remaining.is_done();
         let mut kept = None;
         if done {
-            kept = self
-                .cursor
-                .as_ref()
-                .and_then(|cursor| cursor.remove().err());
+            kept = self.notebook.remove();
         } else if self.progress.windows > 0 {
             self.note(true);
         }
         let stopped = match outcome {
             Ok(()) => None,
-            Err(_) if interrupted && !done => Some(self.windows.position()),
+            Err(_) if interrupted && !done => Some(self.remaining.position()),
             Err(_) if interrupted => None,
             Err(error) => return Err(error),
         };
-        let mut looking = Looking {
+        let mut looking = ProgressRelay {
             tick,
             base: self.progress,
         };
-        let noted = self.cursor.is_some() && self.noted;
+        let noted = self.notebook.is_noted();
         let summary = match stopped.is_some() || interrupted {
             true => self.throttle.end(),
             false => self.throttle.finish(&mut looking)?,
@@ -276,9 +197,12 @@ impl Trim {
     fn all(&mut self, tick: &mut Tick<'_>, begun: u64) -> Result<(), TrimError> {
         self.note(true);
         self.read_on(tick)?;
-        while !self.is_done() {
-            let left = self.expected();
-            let mut looking = Looking {
+        while !self.remaining.is_done() {
+            let trimmed = self.throttle.freed_bytes();
+            let left = self
+                .remaining
+                .expected(trimmed, self.progress.looked_now_bytes);
+            let mut looking = ProgressRelay {
                 tick,
                 base: self.progress,
             };
@@ -294,7 +218,7 @@ impl Trim {
             };
             let mut first = true;
             // What is left of a grant isn't worth a window that would cut an extent.
-            while !self.is_done()
+            while !self.remaining.is_done()
                 && limit.bytes > advice.allow / 2
                 && limit.seconds > 0.0
                 && (first || began.elapsed() < LONGEST_GRANT)
@@ -302,8 +226,8 @@ impl Trim {
                 let used = self.window(limit, tick)?;
                 limit.bytes = limit.bytes.saturating_sub(used.bytes);
                 limit.seconds -= used.seconds;
-                self.progress.looked_bytes = self.started_at.saturating_sub(self.windows.left());
-                self.progress.looked_now_bytes = begun.saturating_sub(self.windows.left());
+                self.progress.looked_bytes = self.remaining.looked();
+                self.progress.looked_now_bytes = self.progress.looked_bytes.saturating_sub(begun);
                 first = false;
             }
             self.note(false);
@@ -311,79 +235,38 @@ impl Trim {
         Ok(())
     }
 
-    /// Reads what is told of block groups up to the first that is to be trimmed: of a large
+    /// Reads the kernel's list of block groups up to the first that is to be trimmed: on a large
     /// file system that takes long.
     fn read_on(&mut self, tick: &mut Tick<'_>) -> Result<(), TrimError> {
-        let Some(group) = self.windows.number().filter(|_| !self.is_done()) else {
-            return Ok(());
-        };
-        let mut looking = Looking {
+        let mut looking = ProgressRelay {
             tick,
             base: self.progress,
         };
-        while !self.ahead.skip_to(group, SLICE) {
+        while !self.remaining.read_on(SLICE) {
             self.throttle.report(&mut looking, true)?;
         }
         Ok(())
     }
 
-    /// Nothing is left. What belongs to no chunk is trimmed even where no chunk is asked
-    /// for: those that a deletion emptied are gone, and what they held belongs to it.
-    fn is_done(&self) -> bool {
-        !self.unallocated && self.windows.is_done()
-    }
-
-    /// Bytes that will still be trimmed, as far as what was trimmed goes.
-    fn expected(&self) -> u64 {
-        let left = self.windows.left() as f64;
-        let all = self.progress.total_bytes.max(1) as f64;
-        let usual = self.free as f64 / all;
-        let looked = self.progress.looked_now_bytes as f64;
-        // What is free is believed as if a tenth of it had been seen.
-        let weight = all / 10.0;
-        let trimmed = self.throttle.freed_bytes() as f64;
-        let density = (trimmed + usual * weight) / (looked + weight);
-        ((left * density.min(1.0)) as u64).max(1)
-    }
-
-    /// One window. What it used of what is allowed.
+    /// Trims one window. Returns what it used of what is allowed.
     fn window(&mut self, limit: Limit, tick: &mut Tick<'_>) -> Result<Limit, TrimError> {
-        let mut window = match (self.unallocated, self.again.take()) {
-            (true, _) => NO_CHUNK,
-            (false, Some(window)) => window,
-            (false, None) => self.windows.next(limit, &mut self.ahead),
-        };
+        let (window, start) = self.remaining.next(limit);
         let before = self.throttle.discards();
-        let told = Arc::new(AtomicU64::new(0));
-        let job = {
-            let (told, directory) = (Arc::clone(&told), Arc::clone(&self.directory));
-            let start = self.windows.begins(&window);
-            let range = Range {
-                start,
-                length: match window.length {
-                    u64::MAX => u64::MAX,
-                    length => window.start + length - start,
-                },
-                minimum: self.minimum,
-            };
-            move || {
-                told.store(fitrim(&directory, range)?, Ordering::Relaxed);
-                Ok(())
-            }
-        };
         let slept = linux::clock::suspended();
         let away_s = self.throttle.away_s();
         let began = Instant::now();
-        let mut looking = Looking {
+        let mut looking = ProgressRelay {
             tick,
             base: self.progress,
         };
+        let reported = Arc::new(AtomicU64::new(0));
+        let job = self.call(&window, start, Arc::clone(&reported));
         match self.throttle.call(&mut looking, job)? {
             Ok(()) => {}
             // Its end is known only roughly; before it something was trimmed, now or when
             // this was interrupted.
             Err(error) if is_end(&error) && self.goes_on_from() > 0 => {
-                self.windows.end();
+                self.remaining.end();
                 return Ok(Limit {
                     bytes: 0,
                     seconds: 0.0,
@@ -392,102 +275,58 @@ impl Trim {
             Err(error) => return Err(self.failed(error)),
         }
         let cut_short = linux::clock::suspended().saturating_sub(slept) > SLEPT;
-        let told = told.load(Ordering::Relaxed);
-        let due = match self.exact {
-            true => told,
-            false => window.holds.unwrap_or(told),
-        };
-        if let Some(anchor) = self.below.as_ref().filter(|_| due > 0) {
-            if let Some(device) = self.device.as_ref().filter(|_| !self.exact) {
-                late::done_by(device, &mut self.throttle, &mut looking)?;
-            }
-            self.throttle.commit(anchor, &mut looking)?;
-            let late = &mut self.late;
-            late.wait(&mut self.throttle, due, before.bytes, &mut looking)?;
-        } else if self.counted && !self.exact {
-            // XFS sends them and goes on (Linux ≥ 6.6 `xfs_trim_perag_extents`).
-            if !self.throttle.settle(&mut looking)? {
-                // What wasn't seen may come yet.
-                window.holds = None;
-            }
-        }
-        let took = began.elapsed();
-        let mut now = self.throttle.read_within(took)?;
-        if self.counted && self.exact && now.bytes.saturating_sub(before.bytes) < told {
-            std::thread::sleep(COUNTED);
-            now = self.throttle.read_within(took)?;
-        }
-        let seen = now.bytes.saturating_sub(before.bytes);
-        let bytes = match self.counted && !self.exact {
-            true => seen.min(window.length),
-            false => due,
-        };
-        // What was told beforehand is trimmed, whether the devices see it or not.
-        let trimmed = match self.counted && !self.exact {
-            true => bytes.max(window.holds.unwrap_or(0)),
-            false => bytes,
-        };
-        // All that will come has come.
-        let swallowed = match self.counted {
-            true => trimmed.saturating_sub(seen),
-            false => 0,
-        };
-        self.throttle.freed(trimmed, swallowed);
-        let busy = match (self.counted, now.busy, before.busy) {
-            (true, Some(now), Some(before)) => now.saturating_sub(before).min(took),
-            _ if bytes > 0 => took,
-            _ => Duration::ZERO,
-        };
-        let came = WindowResult {
-            bytes,
-            discards: now.commands.saturating_sub(before.commands),
-            busy: busy.as_secs_f64(),
-        };
-        self.progress.trimmed_bytes += bytes;
+        let reported = reported.load(Ordering::Relaxed);
+        let throttle = &mut self.throttle;
+        let tally = &mut self.tally;
+        let count = tally.count(throttle, &window, reported, before, began, &mut looking)?;
+        throttle.freed(count.trimmed, count.swallowed);
+        self.progress.trimmed_bytes += count.came.bytes;
         self.progress.windows += 1;
-        match (self.unallocated, cut_short) {
-            // It stays as it is: the same call again.
-            (true, true) => {}
-            (true, false) => self.unallocated = false,
-            (false, true) => self.again = Some(window),
-            // Nobody saw how long it took.
-            (false, false) if self.throttle.away_s() > away_s => self.windows.pass(&window),
-            (false, false) => self.windows.landed(&window, came, limit),
-        }
+        let ended = match cut_short {
+            true => Ended::CutShort,
+            false if throttle.away_s() > away_s => Ended::Unmeasured,
+            false => Ended::Whole,
+        };
+        self.remaining
+            .landed(&count.window, ended, count.came, limit);
         Ok(Limit {
-            bytes: trimmed,
-            seconds: came.busy,
+            bytes: count.trimmed,
+            seconds: count.came.busy,
         })
     }
 
-    /// Notes how far it came, if it is time. On a disk that is full, or that others
-    /// have made read-only, it trims all the same.
-    fn note(&mut self, now: bool) {
-        let due = self.looked.elapsed() >= self.note_every;
-        if let Some(cursor) = self.cursor.as_ref().filter(|_| now || due) {
-            let trimmed = self.before + self.progress.trimmed_bytes;
-            self.noted = cursor.write(self.windows.position(), trimmed).is_ok();
-            if !now {
-                self.note_every = (self.note_every * 2).min(NOTE_EVERY);
-            }
-            self.looked = Instant::now();
+    /// Returns the call that trims a window and stores what the kernel reports.
+    fn call(
+        &self,
+        window: &Window,
+        start: u64,
+        reported: Arc<AtomicU64>,
+    ) -> impl FnOnce() -> io::Result<()> + Send + 'static {
+        let directory = Arc::clone(&self.directory);
+        let range = Range {
+            start,
+            length: match window.length {
+                u64::MAX => u64::MAX,
+                length => window.start + length - start,
+            },
+            minimum: self.minimum,
+        };
+        move || {
+            reported.store(fitrim(&directory, range)?, Ordering::Relaxed);
+            Ok(())
         }
+    }
+
+    /// Notes how far it came, if it is time or `now`.
+    fn note(&mut self, now: bool) {
+        let trimmed = self.before + self.progress.trimmed_bytes;
+        self.notebook.note(now, self.remaining.position(), trimmed);
     }
 
     fn failed(&self, error: io::Error) -> TrimError {
         survey::explained(&self.path, error)
     }
 }
-
-/// The range for what belongs to no chunk, which goes with any: where no chunk is, unless
-/// an old mkfs put one there, and the shortest that btrfs takes, a sector of its own, at
-/// most a page of the largest kind.
-const NO_CHUNK: Window = Window {
-    start: 0,
-    length: 64 << 10,
-    spans: 0,
-    holds: None,
-};
 
 fn is_end(error: &io::Error) -> bool {
     !is_unsupported(error) && error.kind() == io::ErrorKind::InvalidInput
@@ -504,12 +343,12 @@ fn busy_limit(policy: &Policy) -> f64 {
 }
 
 /// Passes a throttle's progress on as that of the trim.
-struct Looking<'a, 'b> {
+struct ProgressRelay<'a, 'b> {
     tick: &'a mut Tick<'b>,
     base: TrimProgress,
 }
 
-impl Watch for Looking<'_, '_> {
+impl Watch for ProgressRelay<'_, '_> {
     fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
         (self.tick)(&TrimProgress {
             debt_bytes: progress.debt_bytes,

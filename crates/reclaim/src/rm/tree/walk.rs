@@ -407,8 +407,24 @@ impl Level {
 }
 
 /// Opens a directory by its name in another, and nothing but a directory.
+///
+/// Reading it changes no access time where this user may ask for that: thousands of changed inodes
+/// would otherwise be written by the first commit (btrfs: 800 blocks for 1,400 directories).
 fn open(parent: BorrowedFd<'_>, name: &CStr, same_mount: bool) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match open_with(parent, name, same_mount, OFlags::NOATIME) {
+        // Only a directory's owner may ask.
+        Err(Errno::PERM) => open_with(parent, name, same_mount, OFlags::empty()),
+        opened => opened,
+    }
+}
+
+fn open_with(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    same_mount: bool,
+    more: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
     if same_mount {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
         match rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve) {

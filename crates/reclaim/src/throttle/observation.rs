@@ -1,0 +1,165 @@
+//! What is observed before anything is freed: devices, canary and foreground.
+//!
+//! It takes some 0.1 s to make a canary and to observe a foreground. A deletion of a tree can
+//! start that while it still surveys the tree ([`EarlyObservation`]). The survey itself reads
+//! directories, and nothing tells its reads from those of a foreground. So the observation counts
+//! only if no read at all reached the drives meanwhile; otherwise it starts again.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use linux::SysRoot;
+use storage::Commit;
+use storage::counter::Source;
+
+use super::canary::{self, Canary, CanaryError};
+use super::counters::DeviceCounters;
+use super::monitor::Monitor;
+use super::options::{CanaryFile, ThrottleOptions};
+use super::setup::Purpose;
+use super::stack::Stack;
+use super::{counters_failed, nameless};
+use crate::error::ReclaimError;
+
+/// Devices and canary, observed since some moment.
+#[derive(Debug)]
+pub(crate) struct Observation {
+    pub(super) monitor: Monitor,
+    /// An own file by which a commit of the journal is forced.
+    pub(super) anchor: Option<Arc<File>>,
+    /// Why there is no canary.
+    pub(super) note: Option<String>,
+    pub(super) began: Instant,
+}
+
+impl Observation {
+    /// Starts to observe the devices of a file system, of which `on` is an open directory.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Io`] if the devices can't be observed.
+    pub(super) fn start(
+        on: BorrowedFd<'_>,
+        stack: &Stack,
+        purpose: Purpose,
+        options: &ThrottleOptions,
+    ) -> Result<Observation, ReclaimError> {
+        let paced = stack.is_paced();
+        let deletes = purpose == Purpose::Delete;
+        let canary = match paced {
+            true => start_canary(on, options),
+            false => StartedCanary::default(),
+        };
+        let sources: &[Source] = if paced { &stack.sources } else { &[] };
+        let counters = DeviceCounters::open(&SysRoot::host(), sources).map_err(counters_failed)?;
+        let uncounted = canary.file.clone().filter(|_| paced && stack.uncounted);
+        let mut anchor = canary.file.filter(|_| canary.made && deletes);
+        if deletes && anchor.is_none() && stack.commit == Commit::File {
+            anchor = nameless(on).ok().map(Arc::new);
+        }
+        Ok(Observation {
+            monitor: Monitor::new(counters, canary.canary, uncounted, paced),
+            anchor,
+            note: canary.note,
+            began: Instant::now(),
+        })
+    }
+
+    /// Starts again if anything was read since the beginning: it may have been the survey.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Io`] if the devices can't be observed.
+    pub(super) fn leave_out_reads(&mut self) -> Result<(), ReclaimError> {
+        if self.monitor.has_foreign_reads().map_err(counters_failed)? {
+            self.monitor.restart().map_err(counters_failed)?;
+            self.began = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+/// An observation that a thread starts while the deletion's work is not yet known.
+#[derive(Debug)]
+pub(crate) struct EarlyObservation {
+    /// `None` once it was taken.
+    thread: Option<JoinHandle<Option<(Stack, Observation)>>>,
+}
+
+impl EarlyObservation {
+    /// Starts it for the file system of a directory. Where it fails, it has no result.
+    pub(crate) fn start(on: OwnedFd, options: ThrottleOptions) -> EarlyObservation {
+        let observe = move || {
+            let stack = Stack::at(on.as_fd()).ok()?;
+            // Without counters only reads show discards, and those of a survey would mislead.
+            if !stack.is_paced() || stack.uncounted {
+                return None;
+            }
+            let observed =
+                Observation::start(on.as_fd(), &stack, Purpose::Delete, &options).ok()?;
+            Some((stack, observed))
+        };
+        let builder = std::thread::Builder::new().name("observe".to_owned());
+        EarlyObservation {
+            thread: builder.spawn(observe).ok(),
+        }
+    }
+
+    /// Waits for its start. Returns it with what the storage stack is; `None` if it failed.
+    pub(crate) fn take(mut self) -> Option<(Stack, Observation)> {
+        self.thread.take()?.join().ok()?
+    }
+}
+
+impl Drop for EarlyObservation {
+    /// An observation that nothing needs leaves no thread behind.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A canary, the file it reads, and whether that file was made for it.
+#[derive(Default)]
+struct StartedCanary {
+    canary: Option<Canary>,
+    file: Option<Arc<File>>,
+    made: bool,
+    note: Option<String>,
+}
+
+fn start_canary(on: BorrowedFd<'_>, options: &ThrottleOptions) -> StartedCanary {
+    let (file, made) = match &options.canary {
+        CanaryFile::Without => return StartedCanary::default(),
+        CanaryFile::Given(file) => (Ok(Arc::clone(file)), false),
+        CanaryFile::Made => (canary::make(on).map(Arc::new), true),
+    };
+    let file = match file {
+        Ok(file) => file,
+        Err(error) => return StartedCanary::without(None, made, &error),
+    };
+    match Canary::start(Arc::clone(&file), options) {
+        Ok(canary) => StartedCanary {
+            canary: Some(canary),
+            file: Some(file),
+            made,
+            note: None,
+        },
+        Err(error) => StartedCanary::without(Some(file), made, &error),
+    }
+}
+
+impl StartedCanary {
+    fn without(file: Option<Arc<File>>, made: bool, why: &CanaryError) -> StartedCanary {
+        StartedCanary {
+            canary: None,
+            file,
+            made,
+            note: Some(format!(
+                "there is no canary ({why}): what a read waits is not measured"
+            )),
+        }
+    }
+}

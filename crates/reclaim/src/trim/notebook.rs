@@ -1,0 +1,96 @@
+//! Notes how far a trim came, so that an interrupted one can be resumed.
+
+use std::time::{Duration, Instant};
+
+use super::TrimError;
+use super::state::{Cursor, Left, State, StateError, Turn};
+
+/// How often it is noted: often at first, then ever less.
+const FIRST_NOTE: Duration = Duration::from_millis(200);
+const NOTE_EVERY: Duration = Duration::from_secs(5);
+
+/// The note of one trim.
+#[derive(Debug)]
+pub(super) struct Notebook {
+    /// `None` where nothing can be noted.
+    cursor: Option<Cursor>,
+    /// Held to the end.
+    _turn: Option<Turn>,
+    /// Whether the last note was written.
+    noted: bool,
+    last: Instant,
+    every: Duration,
+}
+
+impl Notebook {
+    /// Opens the note of a file system; `None`: nothing identifies it. Returns it with the state
+    /// of an interrupted trim if that is to be resumed. Adds to `notes` for the user.
+    ///
+    /// # Errors
+    /// [`StateError`] if the state can't be read. `Ok(None)` if another process trims the file
+    /// system now.
+    pub(super) fn open(
+        cursor: Option<Cursor>,
+        resume: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<(Notebook, Option<State>)>, TrimError> {
+        let mut cursor = cursor;
+        let mut turn = None;
+        match cursor.as_ref().map(Cursor::turn) {
+            None => notes.push(
+                "what this file system is known by can't be told: an interrupted trim begins anew"
+                    .to_owned(),
+            ),
+            Some(Ok(None)) => return Ok(None),
+            Some(Ok(held)) => turn = held,
+            Some(Err(error)) => {
+                notes.push(format!(
+                    "how far it comes can't be kept ({error}): an interrupted trim begins anew"
+                ));
+                cursor = None;
+            }
+        }
+        let state = match (&cursor, resume) {
+            (Some(cursor), true) => match cursor.read()? {
+                Left::Here(state) => Some(state),
+                Left::Nothing => None,
+                Left::Outdated(why) => {
+                    notes.push(format!("{why}: it begins anew"));
+                    None
+                }
+            },
+            _ => None,
+        };
+        let notebook = Notebook {
+            cursor,
+            _turn: turn,
+            noted: false,
+            last: Instant::now(),
+            every: FIRST_NOTE,
+        };
+        Ok(Some((notebook, state)))
+    }
+
+    /// Notes how far the trim came, if it is time or `now`. On a disk that is full or read-only it
+    /// goes on without a note.
+    pub(super) fn note(&mut self, now: bool, position: u64, trimmed: u64) {
+        let due = self.last.elapsed() >= self.every;
+        if let Some(cursor) = self.cursor.as_ref().filter(|_| now || due) {
+            self.noted = cursor.write(position, trimmed).is_ok();
+            if !now {
+                self.every = (self.every * 2).min(NOTE_EVERY);
+            }
+            self.last = Instant::now();
+        }
+    }
+
+    /// Returns whether the last note is on the disk.
+    pub(super) fn is_noted(&self) -> bool {
+        self.cursor.is_some() && self.noted
+    }
+
+    /// Removes the note, because the trim is done. Returns why it stays, if it does.
+    pub(super) fn remove(&self) -> Option<StateError> {
+        self.cursor.as_ref()?.remove().err()
+    }
+}

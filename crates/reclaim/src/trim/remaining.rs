@@ -1,0 +1,141 @@
+//! What is still to be trimmed, window by window.
+
+use std::time::Duration;
+
+use storage::layout::Layout;
+
+use super::forecast::KernelForecast;
+use super::survey::Survey;
+use super::windows::{Limit, Window, WindowResult, Windows};
+
+/// The range for what belongs to no chunk, which goes with any: where no chunk is, unless
+/// an old mkfs put one there, and the shortest that btrfs takes, a sector of its own, at
+/// most a page of the largest kind.
+const NO_CHUNK: Window = Window {
+    start: 0,
+    length: 64 << 10,
+    spans: 0,
+    holds: None,
+};
+
+/// The windows of a file system that are still to be trimmed.
+#[derive(Debug)]
+pub(super) struct Remaining {
+    windows: Windows,
+    forecast: KernelForecast,
+    /// Bytes to be looked at in all, and bytes that can be free.
+    all: u64,
+    free: u64,
+    /// What belongs to no chunk of a btrfs is still to be trimmed.
+    unallocated: bool,
+    /// A window that was cut short.
+    cut_short: Option<Window>,
+}
+
+/// How a window ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It was trimmed and measured.
+    Whole,
+    /// The machine slept meanwhile: it has to be trimmed once more.
+    CutShort,
+    /// It was trimmed, but this process was away, so that its time is unknown.
+    Unmeasured,
+}
+
+impl Remaining {
+    /// Returns all windows of a survey, or those from `position` on.
+    pub(super) fn of(survey: &Survey, position: Option<u64>) -> Remaining {
+        let mut windows = survey.windows();
+        let all = windows.left();
+        if let Some(position) = position {
+            windows.seek(position);
+        }
+        let layout = &survey.fs.layout;
+        Remaining {
+            // It comes before the chunks: a trim that has trimmed none of them may not have come
+            // to its end.
+            unallocated: matches!(layout, Layout::Chunks(_)) && windows.left() == all,
+            forecast: KernelForecast::at(layout, &survey.directory, survey.device()),
+            windows,
+            all,
+            free: survey.free,
+            cut_short: None,
+        }
+    }
+
+    /// Returns the bytes to be looked at in all, those of an interrupted trim included.
+    pub(super) fn all(&self) -> u64 {
+        self.all
+    }
+
+    /// Returns the bytes that were looked at so far.
+    pub(super) fn looked(&self) -> u64 {
+        self.all.saturating_sub(self.windows.left())
+    }
+
+    /// Returns where the next window begins, in bytes.
+    pub(super) fn position(&self) -> u64 {
+        self.windows.position()
+    }
+
+    /// Returns whether nothing is left. What belongs to no chunk is trimmed even where no chunk
+    /// is asked for: a deletion may have emptied and removed some.
+    pub(super) fn is_done(&self) -> bool {
+        !self.unallocated && self.windows.is_done()
+    }
+
+    /// Reads on in the kernel's list of block groups for at most `slice`, up to the first that is
+    /// to be trimmed. Returns whether it is there.
+    pub(super) fn read_on(&mut self, slice: Duration) -> bool {
+        match self.windows.number().filter(|_| !self.is_done()) {
+            Some(group) => self.forecast.skip_to(group, slice),
+            None => true,
+        }
+    }
+
+    /// Estimates the bytes that will still be trimmed, from those `trimmed` of those `looked` at in
+    /// this run.
+    pub(super) fn expected(&self, trimmed: u64, looked: u64) -> u64 {
+        let all = self.all.max(1) as f64;
+        let usual = self.free as f64 / all;
+        // The free space counts as if a tenth of all had shown it.
+        let weight = all / 10.0;
+        let density = (trimmed as f64 + usual * weight) / (looked as f64 + weight);
+        ((self.windows.left() as f64 * density.min(1.0)) as u64).max(1)
+    }
+
+    /// Returns the next window, and where the call for it begins.
+    pub(super) fn next(&mut self, limit: Limit) -> (Window, u64) {
+        let window = match (self.unallocated, self.cut_short.take()) {
+            (true, _) => NO_CHUNK,
+            (false, Some(window)) => window,
+            (false, None) => self.windows.next(limit, &mut self.forecast),
+        };
+        let start = self.windows.begins(&window);
+        (window, start)
+    }
+
+    /// A window was trimmed.
+    pub(super) fn landed(
+        &mut self,
+        window: &Window,
+        ended: Ended,
+        came: WindowResult,
+        limit: Limit,
+    ) {
+        match (self.unallocated, ended) {
+            // It stays as it is: the same call is due.
+            (true, Ended::CutShort) => {}
+            (true, _) => self.unallocated = false,
+            (false, Ended::CutShort) => self.cut_short = Some(*window),
+            (false, Ended::Unmeasured) => self.windows.pass(window),
+            (false, Ended::Whole) => self.windows.landed(window, came, limit),
+        }
+    }
+
+    /// The kernel says that the file system ends here.
+    pub(super) fn end(&mut self) {
+        self.windows.end();
+    }
+}
