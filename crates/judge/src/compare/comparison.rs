@@ -17,7 +17,7 @@ pub struct Comparison {
     /// Always [`COMPARE_SCHEMA`].
     pub schema: String,
     /// The runs that are compared; the first is the reference.
-    pub groups: Vec<GroupTold>,
+    pub groups: Vec<GroupSummary>,
     /// One sentence for each group but the first.
     pub summaries: Vec<String>,
     /// The figures: of each actor, then those that a run has once.
@@ -30,16 +30,16 @@ pub struct Comparison {
 
 /// A group of repeated runs, or a single one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GroupTold {
+pub struct GroupSummary {
     /// Its name.
     pub name: String,
     /// Its runs.
-    pub runs: Vec<RunTold>,
+    pub runs: Vec<RunSummary>,
 }
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunTold {
+pub struct RunSummary {
     /// Its name: that of its file.
     pub name: String,
     /// Its finding, judged alone.

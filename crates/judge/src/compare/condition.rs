@@ -77,7 +77,7 @@ pub enum Outcome {
     /// It doesn't.
     Fails,
     /// No change of this figure could be told, so that it doesn't hold means nothing.
-    Untold,
+    Unknown,
 }
 
 /// Parses a condition: a figure, a comparison (`>`, `>=`, `<`, `<=`), and a change with
@@ -146,7 +146,7 @@ impl ChangeCondition {
     /// too large to rule it out.
     pub fn of(&self, comparison: &Comparison, strict: bool) -> Outcome {
         let ours = |compared: &&Compared| compared.figure == self.figure;
-        let mut told = false;
+        let mut known = false;
         for compared in comparison.figures.iter().filter(ours) {
             let reference = compared.sides.first().and_then(|side| side.value);
             for change in &compared.changes {
@@ -169,13 +169,13 @@ impl ChangeCondition {
                     };
                 }
                 // What wasn't measured says nothing, nor what happened once.
-                told |= change.absolute_low.is_some();
+                known |= change.absolute_low.is_some();
             }
         }
-        if told {
+        if known {
             Outcome::Fails
         } else {
-            Outcome::Untold
+            Outcome::Unknown
         }
     }
 

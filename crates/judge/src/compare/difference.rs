@@ -9,7 +9,7 @@
 //! of freedom: few runs or intervals can't show their own tails.
 
 use super::comparison::{Basis, Change, ChangeFinding, Doubt, Side};
-use super::replicate::{Noise, Told};
+use super::replicate::{Estimate, Noise};
 use super::spread::Spread;
 
 /// Closer than this share of the reference is `same`; a loss of as much is what
@@ -25,7 +25,7 @@ const WIDEST: f64 = 20.0;
 /// One group's figure.
 pub(super) struct Sided<'a> {
     /// Of the runs that tell it.
-    told: Vec<&'a Told>,
+    estimates: Vec<&'a Estimate>,
     mean: f64,
     /// The runs' variance; `None` of a single one.
     between: Option<f64>,
@@ -34,50 +34,53 @@ pub(super) struct Sided<'a> {
 }
 
 /// A group's figure, as it is told.
-pub(super) fn side(runs: &[Option<Told>]) -> Side {
-    let told: Vec<&Told> = runs.iter().flatten().collect();
+pub(super) fn side(runs: &[Option<Estimate>]) -> Side {
+    let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
     Side {
         value: Sided::of(runs).map(|sided| sided.mean),
         runs: runs
             .iter()
             .map(|run| run.as_ref().map(|t| t.value))
             .collect(),
-        is_lower_bound: told.iter().any(|t| t.is_lower_bound),
+        is_lower_bound: estimates.iter().any(|t| t.is_lower_bound),
     }
 }
 
 impl<'a> Sided<'a> {
     /// `None` if no run tells the figure.
-    pub(super) fn of(runs: &'a [Option<Told>]) -> Option<Sided<'a>> {
-        let told: Vec<&Told> = runs.iter().flatten().collect();
-        let n = told.len() as f64;
-        if told.is_empty() {
+    pub(super) fn of(runs: &'a [Option<Estimate>]) -> Option<Sided<'a>> {
+        let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
+        let n = estimates.len() as f64;
+        if estimates.is_empty() {
             return None;
         }
-        let mean = told.iter().map(|t| t.value).sum::<f64>() / n;
-        let squares = told.iter().map(|t| (t.value - mean).powi(2)).sum::<f64>();
-        let within = told.iter().map(|t| t.noise.variance()).sum::<f64>();
+        let mean = estimates.iter().map(|t| t.value).sum::<f64>() / n;
+        let squares = estimates
+            .iter()
+            .map(|t| (t.value - mean).powi(2))
+            .sum::<f64>();
+        let within = estimates.iter().map(|t| t.noise.variance()).sum::<f64>();
         Some(Sided {
             mean,
-            between: (told.len() > 1).then(|| squares / (n - 1.0)),
+            between: (estimates.len() > 1).then(|| squares / (n - 1.0)),
             within: within / n,
-            told,
+            estimates,
         })
     }
 
     fn is_bound(&self) -> bool {
-        self.told.iter().any(|t| t.is_lower_bound)
+        self.estimates.iter().any(|t| t.is_lower_bound)
     }
 
     /// How uncertain the mean is; `None` where nothing tells. A single run scatters as
     /// much as the runs of the `other` group do.
     fn spread(&self, other: &Sided<'_>) -> Option<Spread> {
-        let n = self.told.len() as f64;
+        let n = self.estimates.len() as f64;
         let (between, degrees) = match (self.between, other.between) {
             (Some(between), _) => (between, n - 1.0),
-            (None, Some(between)) => (between, other.told.len() as f64 - 1.0),
+            (None, Some(between)) => (between, other.estimates.len() as f64 - 1.0),
             (None, None) => {
-                return match self.told[0].noise {
+                return match self.estimates[0].noise {
                     Noise::Counted => Some(Spread::NONE),
                     Noise::Once => None,
                     Noise::Within(spread) => Some(spread),
@@ -178,7 +181,7 @@ fn half(spread: Spread) -> f64 {
 }
 
 fn basis(reference: &Sided<'_>, other: &Sided<'_>) -> Basis {
-    let counted = |side: &Sided<'_>| matches!(side.told[0].noise, Noise::Counted);
+    let counted = |side: &Sided<'_>| matches!(side.estimates[0].noise, Noise::Counted);
     match (reference.between, other.between) {
         (Some(_), Some(_)) => Basis::Repeats,
         (None, None) if counted(reference) && counted(other) => Basis::Counted,

@@ -28,7 +28,7 @@ mod tests;
 
 pub use comparison::{
     Basis, COMPARE_JSON_SCHEMA, COMPARE_SCHEMA, Change, ChangeFinding, Compared, Comparison, Doubt,
-    GroupTold, RunTold, SetUpDifference, Side,
+    GroupSummary, RunSummary, SetUpDifference, Side,
 };
 pub use difference::student_95;
 pub use figure::{Better, Figure, Percentile, Stretch, Unit};
@@ -39,7 +39,7 @@ use record::RunRecord;
 
 use crate::JudgeOptions;
 use difference::Sided;
-use replicate::Told;
+use replicate::Estimate;
 
 /// A run to compare.
 #[derive(Debug, Clone)]
@@ -78,25 +78,25 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
     let mut figures = Vec::new();
     for actor in actors::matched(&verdicts) {
         for &figure in Figure::of_actors() {
-            let told = of_groups(&sampled, |group, run, sampled| {
+            let estimates = of_groups(&sampled, |group, run, sampled| {
                 let i = actor.places[group][run]?;
                 let samples = sampled.actors.get(i)?;
                 replicate::of_actor(sampled, &sampled.verdict.foreground[i], samples, figure)
             });
             let whose = Some((actor.name.clone(), actor.op.clone()));
-            figures.extend(compared(figure, whose, &names, &told));
+            figures.extend(compared(figure, whose, &names, &estimates));
         }
     }
     for &figure in Figure::of_runs() {
-        let told = of_groups(&sampled, |_, _, sampled| replicate::of_run(sampled, figure));
-        figures.extend(compared(figure, None, &names, &told));
+        let estimates = of_groups(&sampled, |_, _, sampled| replicate::of_run(sampled, figure));
+        figures.extend(compared(figure, None, &names, &estimates));
     }
-    let groups_told: Vec<GroupTold> = groups
+    let summaries: Vec<GroupSummary> = groups
         .iter()
         .zip(&verdicts)
-        .map(|(group, verdicts)| GroupTold {
+        .map(|(group, verdicts)| GroupSummary {
             name: group.name.clone(),
-            runs: group.runs.iter().zip(verdicts).map(run_told).collect(),
+            runs: group.runs.iter().zip(verdicts).map(run_summary).collect(),
         })
         .collect();
     let heads: Vec<Vec<_>> = groups
@@ -105,23 +105,23 @@ pub fn compare(groups: &[Group<'_>]) -> Comparison {
         .collect();
     Comparison {
         schema: COMPARE_SCHEMA.to_owned(),
-        summaries: summary::sentences(&groups_told, &figures),
-        notes: summary::notes(&groups_told, &figures),
+        summaries: summary::sentences(&summaries, &figures),
+        notes: summary::notes(&summaries, &figures),
         set_up: set_up::differences(&heads, &verdicts),
-        groups: groups_told,
+        groups: summaries,
         figures,
     }
 }
 
 fn of_groups(
     sampled: &[Vec<Sampled<'_>>],
-    told: impl Fn(usize, usize, &Sampled<'_>) -> Option<Told>,
-) -> Vec<Vec<Option<Told>>> {
+    estimates: impl Fn(usize, usize, &Sampled<'_>) -> Option<Estimate>,
+) -> Vec<Vec<Option<Estimate>>> {
     let groups = sampled.iter().enumerate();
     groups
         .map(|(group, runs)| {
             let runs = runs.iter().enumerate();
-            runs.map(|(run, sampled)| told(group, run, sampled))
+            runs.map(|(run, sampled)| estimates(group, run, sampled))
                 .collect()
         })
         .collect()
@@ -132,9 +132,9 @@ fn compared(
     figure: Figure,
     whose: Option<(String, String)>,
     groups: &[&str],
-    told: &[Vec<Option<Told>>],
+    estimates: &[Vec<Option<Estimate>>],
 ) -> Option<Compared> {
-    let sided: Vec<Option<Sided<'_>>> = told.iter().map(|runs| Sided::of(runs)).collect();
+    let sided: Vec<Option<Sided<'_>>> = estimates.iter().map(|runs| Sided::of(runs)).collect();
     if sided.iter().all(Option::is_none) {
         return None;
     }
@@ -147,15 +147,18 @@ fn compared(
         op,
         unit: figure.unit(),
         better: figure.better(),
-        sides: told.iter().map(|runs| difference::side(runs)).collect(),
+        sides: estimates
+            .iter()
+            .map(|runs| difference::side(runs))
+            .collect(),
         changes: others
             .map(|(name, other)| difference::change(name, reference, other.as_ref()))
             .collect(),
     })
 }
 
-fn run_told((run, verdict): (&Run<'_>, &&Verdict)) -> RunTold {
-    RunTold {
+fn run_summary((run, verdict): (&Run<'_>, &&Verdict)) -> RunSummary {
+    RunSummary {
         name: run.name.clone(),
         verdict: verdict.verdict,
         reasons: verdict.reasons.clone(),

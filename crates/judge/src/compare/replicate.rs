@@ -10,7 +10,7 @@ use super::spread::Spread;
 
 /// A figure of one run.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct Estimate {
     pub(super) value: f64,
     pub(super) is_lower_bound: bool,
     pub(super) noise: Noise,
@@ -43,7 +43,7 @@ pub(super) fn of_actor(
     seen: &Foreground,
     samples: &ActorSamples<'_>,
     figure: Figure,
-) -> Option<Told> {
+) -> Option<Estimate> {
     let has_baseline = seen.baseline_from.is_some();
     let stall = seen.stall;
     match figure {
@@ -72,11 +72,11 @@ pub(super) fn of_actor(
         .filter(|_| has_baseline),
         Figure::Stall | Figure::Longest => {
             let Some(stall) = stall else {
-                let told = match unsure(samples, run) {
+                let estimate = match unsure(samples, run) {
                     spread if spread.variance > 0.0 => around(0.0, Some(spread)),
                     _ => counted(0.0),
                 };
-                return has_baseline.then_some(told);
+                return has_baseline.then_some(estimate);
             };
             let value = match figure {
                 Figure::Stall => stall.seconds,
@@ -109,7 +109,7 @@ pub(super) fn of_actor(
 }
 
 /// A figure that a run has once; `None` where it doesn't tell.
-pub(super) fn of_run(run: &Sampled<'_>, figure: Figure) -> Option<Told> {
+pub(super) fn of_run(run: &Sampled<'_>, figure: Figure) -> Option<Estimate> {
     let discard = &run.verdict.discard;
     // A run that was watched and had no discards discarded nothing.
     let watched = |n: Option<u64>| n.map(|n| counted(n as f64));
@@ -118,7 +118,7 @@ pub(super) fn of_run(run: &Sampled<'_>, figure: Figure) -> Option<Told> {
         Figure::TrimRate => {
             let value = discard.bytes_per_s?;
             if discard.bytes_per_s_is_lower_bound {
-                return Some(Told {
+                return Some(Estimate {
                     is_lower_bound: true,
                     ..counted(value)
                 });
@@ -138,26 +138,26 @@ pub(super) fn of_run(run: &Sampled<'_>, figure: Figure) -> Option<Told> {
     }
 }
 
-fn counted(value: f64) -> Told {
-    Told {
+fn counted(value: f64) -> Estimate {
+    Estimate {
         value,
         is_lower_bound: false,
         noise: Noise::Counted,
     }
 }
 
-fn once(value: Option<f64>) -> Option<Told> {
-    Some(Told {
+fn once(value: Option<f64>) -> Option<Estimate> {
+    Some(Estimate {
         noise: Noise::Once,
         ..counted(value?)
     })
 }
 
 /// A figure that scatters; one whose intervals don't tell how is measured once.
-fn around(value: f64, spread: Option<Spread>) -> Told {
-    let told = spread.filter(|spread| spread.variance.is_finite());
-    Told {
-        noise: told.map_or(Noise::Once, Noise::Within),
+fn around(value: f64, spread: Option<Spread>) -> Estimate {
+    let known = spread.filter(|spread| spread.variance.is_finite());
+    Estimate {
+        noise: known.map_or(Noise::Once, Noise::Within),
         ..counted(value)
     }
 }
@@ -278,23 +278,30 @@ fn ratio(parts: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Spread> {
 
 /// A percentile. Which share of the operations took longer than it scatters from
 /// interval to interval; that share is looked up among all latencies.
-fn latency(figures: &Figures, phase: &PhaseSamples<'_>, percentile: Percentile) -> Option<Told> {
+fn latency(
+    figures: &Figures,
+    phase: &PhaseSamples<'_>,
+    percentile: Percentile,
+) -> Option<Estimate> {
     let value = match percentile {
         Percentile::P50 => figures.p50_us,
         Percentile::P99 => figures.p99_us,
         Percentile::P999 => figures.p999_us,
     }?;
-    let told = phase.intervals.iter().filter(|i| i.ops > 0.0);
+    let measured = phase.intervals.iter().filter(|i| i.ops > 0.0);
     let Some(histogram) = phase.histogram else {
         // The value is a mean of the intervals' own, weighed by operations.
         let of = |i: &IntervalLatency| match percentile {
             Percentile::P50 => i.p50_us,
             _ => i.p99_us,
         };
-        let told = told.filter(|i| !of(i).is_nan());
-        return Some(around(value, ratio(told.map(|i| (i.ops * of(i), i.ops)))));
+        let measured = measured.filter(|i| !of(i).is_nan());
+        return Some(around(
+            value,
+            ratio(measured.map(|i| (i.ops * of(i), i.ops))),
+        ));
     };
-    let shares = told.map(|i| (i.ops * above(i, value), i.ops));
+    let shares = measured.map(|i| (i.ops * above(i, value), i.ops));
     let (above, all) = shares
         .clone()
         .fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));

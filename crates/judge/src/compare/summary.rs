@@ -1,13 +1,13 @@
 //! A comparison in sentences.
 
-use super::comparison::{Basis, Change, ChangeFinding, Compared, Doubt, GroupTold};
+use super::comparison::{Basis, Change, ChangeFinding, Compared, Doubt, GroupSummary};
 use super::figure::Figure;
 
 /// Fewer repeats than these tell little of how runs scatter.
 const FEW: usize = 3;
 
 /// One sentence for each group but the first.
-pub(super) fn sentences(groups: &[GroupTold], figures: &[Compared]) -> Vec<String> {
+pub(super) fn sentences(groups: &[GroupSummary], figures: &[Compared]) -> Vec<String> {
     let Some((reference, others)) = groups.split_first() else {
         return Vec::new();
     };
@@ -17,8 +17,13 @@ pub(super) fn sentences(groups: &[GroupTold], figures: &[Compared]) -> Vec<Strin
 }
 
 /// What matters most: lost time, stall and TRIM rate, as far as they were measured.
-fn sentence(reference: &GroupTold, group: &GroupTold, i: usize, figures: &[Compared]) -> String {
-    let mut told = Vec::new();
+fn sentence(
+    reference: &GroupSummary,
+    group: &GroupSummary,
+    i: usize,
+    figures: &[Compared],
+) -> String {
+    let mut clauses = Vec::new();
     let foreground = [Figure::Lost, Figure::Stall, Figure::BaselineRate];
     // The fastest actor of the reference comes first.
     let first = figures.iter().find_map(|f| f.actor.clone());
@@ -26,11 +31,11 @@ fn sentence(reference: &GroupTold, group: &GroupTold, i: usize, figures: &[Compa
         let found = figures
             .iter()
             .find(|f| f.figure == figure && f.actor == first);
-        told.extend(found.and_then(|f| clause(f, &f.changes[i], i)));
+        clauses.extend(found.and_then(|f| clause(f, &f.changes[i], i)));
     }
     let trim = figures.iter().find(|f| f.figure == Figure::TrimRate);
-    told.extend(trim.and_then(|f| clause(f, &f.changes[i], i)));
-    if told.is_empty() {
+    clauses.extend(trim.and_then(|f| clause(f, &f.changes[i], i)));
+    if clauses.is_empty() {
         return format!(
             "{} and {} have no figure in common that matters.",
             group.name, reference.name
@@ -41,7 +46,7 @@ fn sentence(reference: &GroupTold, group: &GroupTold, i: usize, figures: &[Compa
         "{} against {}{whose}: {}.",
         group.name,
         reference.name,
-        told.join("; ")
+        clauses.join("; ")
     )
 }
 
@@ -76,7 +81,7 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
 }
 
 /// What must be known to read the figures.
-pub(super) fn notes(groups: &[GroupTold], figures: &[Compared]) -> Vec<String> {
+pub(super) fn notes(groups: &[GroupSummary], figures: &[Compared]) -> Vec<String> {
     let mut notes = Vec::new();
     let single: Vec<&str> = groups
         .iter()

@@ -61,13 +61,13 @@ impl Counted {
     /// The same of each interval in `range`, rounded so that the sum over all stays right: of a
     /// discard whose copies end in two intervals, one gets it.
     pub fn sums(&self, range: Range<usize>, of: impl Fn(usize, usize) -> u64) -> Vec<u64> {
-        let (mut exact, mut told) = (0.0, 0_u64);
+        let (mut exact, mut counted) = (0.0, 0_u64);
         let sum_of = |i| self.sum(|device| of(device, i));
         let next = |i| {
             exact += sum_of(i);
             let sum = (exact + ROUNDING).round() as u64;
-            let now = sum.saturating_sub(told);
-            told = told.max(sum);
+            let now = sum.saturating_sub(counted);
+            counted = counted.max(sum);
             now
         };
         range.map(next).collect()
@@ -109,12 +109,12 @@ pub fn upper(record: &RunRecord, counted: &Counted, range: Range<usize>) -> Opti
     let (devices, columns) = (&record.head.devices, &record.intervals.devices);
     let tops = Counted::of(devices, |device| device.level == 0, true);
     let tells = |&i: &usize| {
-        let told = columns.get(i).is_some_and(|column| {
+        let counts = columns.get(i).is_some_and(|column| {
             let mut all = range.clone();
             all.any(|at| column.reads[at] > 0 || column.discards[at] > 0)
         });
         let kind = matches!(devices[i].kind, DeviceKind::Loop | DeviceKind::Dm);
-        kind && told && !devices[i].leaf && !devices[i].counting.off
+        kind && counts && !devices[i].leaf && !devices[i].counting.off
     };
     let tell = !tops.devices.is_empty() && tops.devices.iter().all(tells);
     (tell && !counted.upper).then_some(tops)

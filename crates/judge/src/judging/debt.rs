@@ -86,10 +86,10 @@ pub(super) fn debt(
         .checked_sub(1)
         .filter(|_| !range.is_empty())
         .map_or(0.0, end_of);
-    let told = event
+    let of_event = event
         .map(|e| e.at_s)
         .filter(|&at| at <= last + 1.0 && discards.any());
-    result.drain_s = match (paid_s.or(told), returned_s) {
+    result.drain_s = match (paid_s.or(of_event), returned_s) {
         (Some(paid), Some(returned)) => Some((paid - returned).max(0.0)),
         _ => None,
     };

@@ -40,8 +40,8 @@ impl Lows {
 
 /// Whether an actor is judged by the age of its oldest operation rather than by its rate.
 pub(super) fn by_age(info: &ActorInfo, columns: &ActorColumns, baseline: &Baseline) -> bool {
-    let told = columns.oldest_us.iter().any(|us| !us.is_nan());
-    told && (info.loop_kind.is_open() || baseline.merge.is_none())
+    let known = columns.oldest_us.iter().any(|us| !us.is_nan());
+    known && (info.loop_kind.is_open() || baseline.merge.is_none())
 }
 
 /// By rate: low at less than `low` of the baseline.

@@ -48,7 +48,7 @@ use crate::verdict::condition::{Checked, Condition};
 use crate::verdict::{
     Control, Discard, Finding, Foreground, Reason, VERDICT_SCHEMA, Verdict, provenance,
 };
-use part::{Lent, PartJudged};
+use part::{FromControl, PartJudged};
 use record::as_drive;
 use record::{DiscardSetting, EventKind, Part, RunRecord, Slower};
 use reference::Reference;
@@ -89,12 +89,12 @@ fn with_its_part(
         // Others discard, too, while the control runs: a tenth of the deletion's is
         // few, and a hundredth of the reference is what makes them count.
         let bytes = Some(main.discards.total_bytes.saturating_mul(10)).filter(|&b| b > 0);
-        let lent = Lent {
+        let from_control = FromControl {
             baseline: window.baseline.clone(),
             bytes,
             reference: main.reference.clone(),
         };
-        part::judge(record, &control, Some(lent), options)
+        part::judge(record, &control, Some(from_control), options)
     });
     let (mut finding, mut reasons) = (main.finding, main.reasons.clone());
     let mut warnings = warnings(record, Some(&main));

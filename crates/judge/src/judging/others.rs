@@ -248,8 +248,8 @@ impl Limits {
             DiscardSetting::Off | DiscardSetting::Unsupported
         );
         let foreground_frees = head.actors.iter().any(frees);
-        let told = head.target.discards_at_most.zip(freed);
-        let most = told.filter(|_| !foreground_frees && !continuous);
+        let bounded = head.target.discards_at_most.zip(freed);
+        let most = bounded.filter(|_| !foreground_frees && !continuous);
         Limits {
             sends: !(silent && leaves_discards_to_the_mount(record)),
             foreground_frees,

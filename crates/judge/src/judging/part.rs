@@ -70,7 +70,7 @@ pub(super) struct PartJudged {
 
 /// What the deletion's own part lends to its control.
 #[derive(Debug, Clone)]
-pub(super) struct Lent {
+pub(super) struct FromControl {
     /// Its baseline phase, for want of an own one.
     pub(super) baseline: Option<Range<usize>>,
     /// The bytes against which the discards of a part that freed nothing are few or many.
@@ -83,7 +83,7 @@ pub(super) struct Lent {
 pub(super) fn judge(
     record: &RunRecord,
     window: &Window,
-    lent: Option<Lent>,
+    from_control: Option<FromControl>,
     options: &JudgeOptions,
 ) -> PartJudged {
     let deletion = window.deletion(record);
@@ -91,10 +91,14 @@ pub(super) fn judge(
     let freed = debt::freed(record, window, deletion.as_ref())
         .filter(|&bytes| event.is_none() || bytes >= LEAST_FREED);
     let continuous = window.work(record, deletion.as_ref()).is_some();
-    let bytes = freed.or(lent.as_ref().and_then(|lent| lent.bytes));
+    let bytes = freed.or(from_control
+        .as_ref()
+        .and_then(|from_control| from_control.bytes));
     let discards = Discards::of(record, window, bytes, continuous || event.is_some());
-    let reference = match &lent {
-        Some(lent) => lent.reference.of_control(record, window, deletion.as_ref()),
+    let reference = match &from_control {
+        Some(from_control) => from_control
+            .reference
+            .of_control(record, window, deletion.as_ref()),
         None => Reference::of(record, window, deletion.as_ref(), &discards),
     };
     let setting = Setting {
@@ -102,7 +106,9 @@ pub(super) fn judge(
         discards: &discards,
         window,
         reference: &reference,
-        borrowed: lent.as_ref().and_then(|lent| lent.baseline.as_ref()),
+        borrowed: from_control
+            .as_ref()
+            .and_then(|from_control| from_control.baseline.as_ref()),
         options,
     };
     let mut actors: Vec<Judged> = (0..record.head.actors.len())

@@ -51,9 +51,9 @@ pub(super) fn cpu_wait(
 }
 
 fn mean(record: &RunRecord, actor: &ActorColumns, spans: &Spans) -> Option<f64> {
-    let told = |i: &usize| actor.cpu_wait.get(*i).is_some_and(|share| !share.is_nan());
+    let known = |i: &usize| actor.cpu_wait.get(*i).is_some_and(|share| !share.is_nan());
     let (mut waited_s, mut all_s) = (0.0, 0.0);
-    for i in spans.intervals().filter(told) {
+    for i in spans.intervals().filter(known) {
         let seconds = f64::from(record.intervals.seconds[i]);
         waited_s += f64::from(actor.cpu_wait[i]) * seconds;
         all_s += seconds;
@@ -67,8 +67,8 @@ pub(super) fn short_of_cpu(actors: &[&Foreground]) -> Option<String> {
     let words = |seen: &&Foreground| {
         let wait = seen.cpu_wait?;
         let parts = [(wait.baseline, "before"), (wait.delete, "during")];
-        let told = parts.iter().filter_map(|(share, _)| share.as_ref());
-        told.clone().any(is_much).then(|| {
+        let known = parts.iter().filter_map(|(share, _)| share.as_ref());
+        known.clone().any(is_much).then(|| {
             let parts: Vec<String> = parts
                 .iter()
                 .zip(["of its time ", ""])

@@ -457,8 +457,8 @@ fn others(part: &PartJudged, worst: &Judged, unharmed_too: bool) -> String {
         // It can't be told of this one; but it must not have been slow.
         Finding::Inconclusive => a.foreground.ops_ratio.is_none_or(|r| r >= UNHARMED),
     };
-    let told = readers.clone().any(|a| a.finding == Finding::None);
-    if unharmed_too && told && readers.all(unharmed) {
+    let unharmed_reader = readers.clone().any(|a| a.finding == Finding::None);
+    if unharmed_too && unharmed_reader && readers.all(unharmed) {
         text += ", but not reads";
     }
     text

@@ -220,7 +220,7 @@ impl Comparison {
 /// Whether a verdict tells what discards do to the foreground, so that a
 /// condition that doesn't hold means something. One without discards, without a
 /// deletion or without a finding doesn't.
-fn is_told(verdict: &Verdict) -> bool {
+fn is_known(verdict: &Verdict) -> bool {
     let untested = [
         Reason::NoDiscards,
         Reason::ForeignDiscards,
@@ -261,7 +261,7 @@ impl Condition {
             result: match holds {
                 _ if worst.is_none() || unproven => CheckResult::Unknown,
                 true => CheckResult::Held,
-                false if is_told(verdict) => CheckResult::Passed,
+                false if is_known(verdict) => CheckResult::Passed,
                 false => CheckResult::Unknown,
             },
         }
@@ -529,23 +529,23 @@ mod tests {
 
     #[test]
     fn nothing_is_told_without_discards_or_a_finding() {
-        let told = |finding, reasons: &[Reason]| {
-            is_told(&Verdict {
+        let known = |finding, reasons: &[Reason]| {
+            is_known(&Verdict {
                 verdict: finding,
                 reasons: reasons.to_vec(),
                 ..verdict()
             })
         };
-        assert!(told(Finding::Stall, &[]));
-        assert!(told(Finding::None, &[Reason::DipsWithoutDiscards]));
-        assert!(!told(Finding::Inconclusive, &[]));
+        assert!(known(Finding::Stall, &[]));
+        assert!(known(Finding::None, &[Reason::DipsWithoutDiscards]));
+        assert!(!known(Finding::Inconclusive, &[]));
         for reason in [
             Reason::NoDiscards,
             Reason::DiscardsDidNotCome,
             Reason::NoDeletion,
             Reason::NothingDeleted,
         ] {
-            assert!(!told(Finding::None, &[reason]), "{reason:?}");
+            assert!(!known(Finding::None, &[reason]), "{reason:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Figures and their changes in words.
 
-use judge::compare::RunTold;
+use judge::compare::RunSummary;
 use judge::compare::{
     Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, Percentile, Stretch,
     Unit,
@@ -217,7 +217,7 @@ pub(crate) const COLOURS: &str = "Green: better for those who use the system. Re
 
 /// Warnings of all runs, each once, with the runs that have it.
 pub(crate) fn warnings(comparison: &Comparison) -> Vec<String> {
-    let runs: Vec<&RunTold> = comparison.groups.iter().flat_map(|g| &g.runs).collect();
+    let runs: Vec<&RunSummary> = comparison.groups.iter().flat_map(|g| &g.runs).collect();
     let mut seen: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in &runs {
         for warning in &run.warnings {

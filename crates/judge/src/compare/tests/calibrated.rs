@@ -6,7 +6,7 @@
 use super::make::{MADE, Made};
 use crate::JudgeOptions;
 use crate::compare::difference::{Sided, change};
-use crate::compare::replicate::{Told, of_actor, of_run};
+use crate::compare::replicate::{Estimate, of_actor, of_run};
 use crate::compare::{ChangeFinding, Figure};
 use crate::judging::samples::sample;
 use testkit::Rng;
@@ -29,7 +29,7 @@ fn soak() -> bool {
 }
 
 /// These figures of a run.
-fn told(made: &Made, seed: u64, of: &[Figure]) -> Vec<Option<Told>> {
+fn told(made: &Made, seed: u64, of: &[Figure]) -> Vec<Option<Estimate>> {
     // Where discards lie against the intervals is chance.
     let lag_s = made.lag_s + Rng::new(seed).unit() * made.interval_s;
     let record = Made { lag_s, ..*made }.seed(seed).record();
@@ -41,7 +41,7 @@ fn told(made: &Made, seed: u64, of: &[Figure]) -> Vec<Option<Told>> {
     each.collect()
 }
 
-fn differs(before: &[Option<Told>], after: &[Option<Told>]) -> bool {
+fn differs(before: &[Option<Estimate>], after: &[Option<Estimate>]) -> bool {
     let (before, after) = (Sided::of(before), Sided::of(after));
     change("after", before.as_ref(), after.as_ref()).finding == ChangeFinding::Differs
 }
@@ -56,7 +56,7 @@ fn called_different(
 ) -> Vec<f64> {
     let mut counts = vec![0_u32; of.len()];
     for trial in 0..trials {
-        let group = |made: &Made, first: u64| -> Vec<Vec<Option<Told>>> {
+        let group = |made: &Made, first: u64| -> Vec<Vec<Option<Estimate>>> {
             (0..runs).map(|run| told(made, first + run, of)).collect()
         };
         let (before, after) = (
@@ -64,7 +64,7 @@ fn called_different(
             group(after, 1 + 2 * runs * trial + runs),
         );
         for (i, count) in counts.iter_mut().enumerate() {
-            let figure = |runs: &[Vec<Option<Told>>]| -> Vec<Option<Told>> {
+            let figure = |runs: &[Vec<Option<Estimate>>]| -> Vec<Option<Estimate>> {
                 runs.iter().map(|run| run[i].clone()).collect()
             };
             *count += u32::from(differs(&figure(&before), &figure(&after)));

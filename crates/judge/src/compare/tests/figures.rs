@@ -102,9 +102,14 @@ fn what_happens_once_needs_repeats() {
     assert_eq!(worst.basis, Basis::Repeats);
     assert!(worst.absolute_low.is_some());
     // A single run among repeats is taken to scatter as they do.
-    let lent = compared(&[("a", &runs[..5]), ("b", &runs[5..])]);
-    assert_eq!(change(&lent, Figure::Worst).basis, Basis::RepeatsOfOne);
-    assert!(lent.notes.iter().any(|n| n.starts_with("b: a single run")));
+    let one_run = compared(&[("a", &runs[..5]), ("b", &runs[5..])]);
+    assert_eq!(change(&one_run, Figure::Worst).basis, Basis::RepeatsOfOne);
+    assert!(
+        one_run
+            .notes
+            .iter()
+            .any(|n| n.starts_with("b: a single run"))
+    );
 }
 
 #[test]

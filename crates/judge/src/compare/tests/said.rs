@@ -125,7 +125,7 @@ fn conditions_hold_of_differences_and_strictly_of_doubts() {
         match condition.of(comparison, strict) {
             Outcome::Holds { .. } => "holds",
             Outcome::Fails => "fails",
-            Outcome::Untold => "untold",
+            Outcome::Unknown => "untold",
         }
     };
     let worse = one_each();

@@ -124,7 +124,7 @@ fn write(
 /// What the conditions make of it. One that holds counts for more than one that
 /// nothing was told about.
 fn judge(args: &CompareArgs, comparison: &Comparison, people: Stream) -> Result<Exit, Error> {
-    let mut untold = None;
+    let mut unknown = None;
     for condition in &args.fail_on {
         match condition.of(comparison, args.strict) {
             Outcome::Holds { actor, change } => {
@@ -143,17 +143,17 @@ fn judge(args: &CompareArgs, comparison: &Comparison, people: Stream) -> Result<
                 ));
                 return Ok(Exit::ConditionHeld);
             }
-            Outcome::Untold => untold = untold.or(Some(condition)),
+            Outcome::Unknown => unknown = unknown.or(Some(condition)),
             Outcome::Fails => {}
         }
     }
-    match untold {
-        Some(condition) => Err(Error::Unqualified(nothing_told(condition))),
+    match unknown {
+        Some(condition) => Err(Error::Unqualified(nothing_known(condition))),
         None => Ok(Exit::Done),
     }
 }
 
-fn nothing_told(condition: &ChangeCondition) -> String {
+fn nothing_known(condition: &ChangeCondition) -> String {
     format!(
         "the runs don't tell how {} changed; '--fail-on {condition}' needs it measured in both, and \
          what happens once in a run (max, deletion) in repeats of it",
