@@ -114,3 +114,43 @@ fn an_allocation_waits_for_a_discard_only_where_space_is_held_until_then() {
     let held = run(PolicyKind::Coalesce);
     assert!(held.held_max_bytes > 1 << 30, "{held:?}");
 }
+
+/// A T500 that is eight times slower, with reads of its own, as `scripts/bench-rm-lab` slows it.
+fn slowed_t500() -> Drives {
+    let changes = [
+        "discard.a=7808us",
+        "discard.b=65.36us/MiB",
+        "read.latency=1200us",
+        "write.latency=20us",
+        "write.per_mib=0ns/MiB",
+        "flush.latency=20us",
+    ];
+    let card = ssd::profiles::by_name("crucial-t500-2tb").unwrap().clone();
+    let card = changes
+        .iter()
+        .fold(card, |card, change| card.with(change).unwrap());
+    Drives::single(card)
+}
+
+#[test]
+fn adaptive_takes_the_time_that_its_goal_asks_for_and_cuts_no_extents() {
+    let run = |policy, goal: Option<&str>| {
+        let mut setup = Setup::new(slowed_t500(), policy, WorkloadKind::DropFile);
+        // Extents of 128 MiB and reads at depth 8, as there.
+        setup.extents = vec![128 << 20; 80];
+        goal.iter()
+            .for_each(|goal| setup.set("slowdown", goal).unwrap());
+        sim::run(&setup).unwrap().figures
+    };
+    let plain = run(PolicyKind::Ext4Online, None);
+    for (text, goal) in [("10%", 0.10), ("20%", 0.20), ("30%", 0.30), ("50%", 0.50)] {
+        let paced = run(PolicyKind::Adaptive, Some(text));
+        let time = paced.drained_s.unwrap() / (plain.lost_s.unwrap() / goal);
+        let lost = paced.lost_s.unwrap() / plain.lost_s.unwrap();
+        println!("{text}: time {time:.2} of what the goal asks for, lost {lost:.2} of rm's");
+        // The first pieces, which try the drive, are smaller.
+        assert!(paced.commands <= plain.commands + 6, "{text}");
+        assert!((0.9..1.35).contains(&time), "{text}: {time}");
+        assert!(lost < 1.35, "{text}: {lost}");
+    }
+}
