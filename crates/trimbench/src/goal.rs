@@ -1,5 +1,6 @@
 //! The goal: the options of every command that frees space, and their words to be given again.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
@@ -13,8 +14,14 @@ pub(crate) const GOALS: &str = "What others may feel";
 /// What others may feel.
 #[derive(Debug, Args)]
 pub struct GoalArgs {
-    /// How much of their throughput others may lose [default: 10%]
-    #[arg(long, help_heading = GOALS, value_name = "SHARE", value_parser = share)]
+    /// How much of their throughput others may lose
+    #[arg(
+        long,
+        help_heading = GOALS,
+        value_name = "SHARE",
+        value_parser = share,
+        help = slowdown_help()
+    )]
     pub slowdown: Option<f64>,
     /// How much longer others may wait: the 99.9th percentile of what is added to a read
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
@@ -27,6 +34,17 @@ pub struct GoalArgs {
     /// `trimbench fit` wrote
     #[arg(long, help_heading = GOALS, value_name = "PROFILE|FILE")]
     pub profile: Option<String>,
+}
+
+/// The default of `--slowdown` as it is typed; [`Goal::default`] has it.
+pub(crate) fn default_slowdown() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| percent_exact(Goal::default().slowdown));
+    &TEXT
+}
+
+fn slowdown_help() -> String {
+    let default = default_slowdown();
+    format!("How much of their throughput others may lose [default: {default}]")
 }
 
 impl GoalArgs {

@@ -7,7 +7,7 @@ use ::tune::{Policy, Request};
 use bench::scenario::values::{positive_duration, size};
 use clap::{Args, ValueEnum};
 
-use crate::goal::share;
+use crate::goal::{default_slowdown, share};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,7 +85,7 @@ pub struct TuneArgs {
         long,
         help_heading = TRIED,
         value_name = "SHARE",
-        default_value = "10%",
+        default_value = default_slowdown(),
         value_parser = share
     )]
     pub slowdown: f64,
