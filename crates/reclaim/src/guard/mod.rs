@@ -357,7 +357,14 @@ impl<'a> Guard<'a> {
         };
         freeing.settle(&mut watching)?;
         for orphan in ready {
-            match freeing.free(orphan, &mut reclaimer, &mut watching)? {
+            let outcome = freeing.free(orphan, &mut reclaimer, &mut watching);
+            if outcome.is_err() {
+                // A part of it is freed; the rest waits.
+                let left = names::stat_of(place.hidden(), orphan.inode);
+                let left = left.map_or(0, |stat| names::bytes(&stat));
+                batch.bytes += orphan.bytes.saturating_sub(left);
+            }
+            match outcome? {
                 Outcome::Freed => batch.count(orphan.bytes),
                 Outcome::Whole(why) => {
                     batch.count(orphan.bytes);

@@ -79,6 +79,11 @@ pub(super) fn stat_of(hidden: BorrowedFd<'_>, inode: u64) -> Option<Stat> {
     (regular && stat.st_ino == inode).then_some(stat)
 }
 
+/// Returns the allocated bytes of a file.
+pub(super) fn bytes(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_blocks).unwrap_or(0) * 512
+}
+
 /// Removes a second name.
 pub(super) fn remove(hidden: BorrowedFd<'_>, inode: u64) -> Result<(), Errno> {
     rustix::fs::unlinkat(hidden, name_of(inode), AtFlags::empty())
@@ -96,7 +101,7 @@ pub(super) fn names(hidden: BorrowedFd<'_>) -> Names {
         };
         let name = SecondName {
             inode,
-            bytes: u64::try_from(stat.st_blocks).unwrap_or(0) * 512,
+            bytes: bytes(&stat),
             since: (stat.st_ctime, stat.st_ctime_nsec as i64),
         };
         match stat.st_nlink {
