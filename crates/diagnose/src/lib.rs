@@ -4,8 +4,10 @@
 //! |---|---|
 //! | [`forecast`] | which discards will a deletion or a trim send? |
 //! | [`inspect`] | does TRIM arrive, what stops it, and what will it cost? |
+//! | [`why`] | who waits, for whom, and what has TRIM to do with it? |
 
 #![forbid(unsafe_code)]
 
 pub mod forecast;
 pub mod inspect;
+pub mod why;

@@ -33,6 +33,8 @@
 //! | [`clock`] | how long has the machine slept? |
 //! | [`presence`] | did this thread run when it wanted to? |
 //! | [`vm`] | what does the whole machine read and write? |
+//! | [`tasks`] | what does each thread do, and where in the kernel does it wait? |
+//! | [`tracefs`] | which discards does the kernel send, and who asks for them? |
 
 mod sysroot;
 
@@ -59,6 +61,8 @@ pub mod patience;
 pub mod presence;
 pub mod space;
 pub mod stats;
+pub mod tasks;
+pub mod tracefs;
 pub mod trim;
 pub mod vm;
 pub mod watcher;

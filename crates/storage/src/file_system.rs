@@ -238,6 +238,20 @@ impl FileSystem {
         self == FileSystem::F2fs && matches!(setting, DiscardSetting::On | DiscardSetting::Async)
     }
 
+    /// The prefix of its own functions' names in the kernel, as stacks show them. `None`
+    /// where that isn't one of its own.
+    pub fn function_prefix(self) -> Option<&'static str> {
+        Some(match self {
+            FileSystem::Ext | FileSystem::Ext3 => "ext4_",
+            FileSystem::Xfs => "xfs_",
+            FileSystem::Btrfs => "btrfs_",
+            FileSystem::F2fs => "f2fs_",
+            FileSystem::Fat => "fat_",
+            FileSystem::Ntfs => "ntfs_",
+            _ => return None,
+        })
+    }
+
     /// Whether each of its subvolumes is a mount of the whole file system.
     pub fn has_subvolumes(self) -> bool {
         self == FileSystem::Btrfs

@@ -12,6 +12,8 @@
 //! | [`layout`] | where may a file system be cut into windows to trim it? |
 //! | [`remount`] | discards off for a while, or on, and back again whatever happens |
 //! | [`stack`] | which layers lie between a file system and its drives, and what does each do to discards? |
+//! | [`disks`] | which drives are below a file that a process works on? |
+//! | [`deletions`] | by which events does a file system tell that a process frees space? |
 //! | [`drive`] | what does a drive say about itself and discards? |
 //! | [`trimmable`] | which file systems would fstrim choose? |
 //! | [`raw`] | may a raw device's data be destroyed, and is it ours alone? |
@@ -19,7 +21,9 @@
 #![forbid(unsafe_code)]
 
 pub mod counter;
+pub mod deletions;
 pub mod devices;
+pub mod disks;
 pub mod drive;
 pub mod file_system;
 pub mod layout;

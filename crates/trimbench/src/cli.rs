@@ -19,6 +19,7 @@ use crate::commands::scenarios::args::ScenariosArgs;
 use crate::commands::sim::args::SimArgs;
 use crate::commands::tune::args::TuneArgs;
 use crate::commands::verify::args::VerifyArgs;
+use crate::commands::why::args::WhyArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -120,6 +121,12 @@ pub enum Command {
     /// them back past the page cache. Reports where and how data were damaged, which discard was
     /// near, and which fault of the drive explains it. Removes what it made.
     Verify(VerifyArgs),
+    /// Show what a program waits for, and whether TRIM is to blame
+    ///
+    /// Looks at its threads while it runs, and at every discard that the kernel sends meanwhile.
+    /// Names the sender of the discards, the deletion behind them and what would help; or what else
+    /// the program waited for.
+    Why(Box<WhyArgs>),
     /// Make drives that behave like given ones, as loop devices, to try anything out on
     ///
     /// Needs root, /dev/fuse and loop devices.

@@ -29,6 +29,8 @@ pub(crate) enum Exit {
     SomeFailed,
     /// Somebody stopped it.
     Interrupted,
+    /// A command that it ran ended so.
+    Command(std::process::ExitStatus),
 }
 
 impl Exit {
@@ -43,8 +45,16 @@ impl Exit {
             Exit::AllFailed => 32,
             Exit::SomeFailed => 64,
             Exit::Interrupted => crate::signals::exit_code(),
+            Exit::Command(status) => of_command(status),
         }
     }
+}
+
+/// A command's own exit code; 128 and the number of the signal that ended it, as a shell has it.
+fn of_command(status: std::process::ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 impl From<Exit> for ExitCode {

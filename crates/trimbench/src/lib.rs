@@ -68,6 +68,7 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => commands::verify::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Sim(args) => commands::sim::run(&args),
+        Command::Why(args) => commands::why::run(&args),
         Command::Lab(args) => commands::lab::run(args),
     };
     match result {

@@ -15,3 +15,4 @@ pub(crate) mod scenarios;
 pub(crate) mod sim;
 pub(crate) mod tune;
 pub(crate) mod verify;
+pub(crate) mod why;

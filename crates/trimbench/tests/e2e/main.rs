@@ -68,3 +68,4 @@ mod tune;
 mod tune_limits;
 mod verdicts;
 mod verify;
+mod why;

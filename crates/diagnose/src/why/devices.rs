@@ -1,0 +1,209 @@
+//! What the devices' statistics say: does a device's discarding keep others waiting, and does it
+//! complete anything at all?
+
+use linux::mounts::DeviceNumber;
+
+use super::observe::{Did, Observation};
+use super::report::DeviceWork;
+use super::spans::Spans;
+
+/// A device that completes nothing for so long hangs, in seconds, unless it is in a discard.
+const HANGS_S: f64 = 1.0;
+
+/// In a discard it hangs after so long, and after so many times the mean of the others.
+const HANGS_IN_DISCARD: (f64, f64) = (3.0, 10.0);
+
+/// A stretch counts as one of discards if they were in flight for this share of it, and as one
+/// without below the other.
+const WITH: f64 = 0.5;
+const WITHOUT: f64 = 0.05;
+
+/// Reads and writes wait for discards if their wait is so many times that without them,
+const TIMES: f64 = 1.5;
+/// or such a share of a discard's own: one that comes at a random moment waits for half of it.
+const SHARE: f64 = 0.25;
+
+/// Waits of reads and writes in some stretches.
+#[derive(Debug, Default, Clone, Copy)]
+struct Waits {
+    operations: u64,
+    ms: u64,
+}
+
+impl Waits {
+    fn add(&mut self, did: &Did) {
+        self.operations += did.work.reads + did.work.writes;
+        self.ms += did.work.read_ms + did.work.write_ms;
+    }
+
+    fn mean_ms(self) -> Option<f64> {
+        mean(self.ms, self.operations)
+    }
+}
+
+fn mean(ms: u64, operations: u64) -> Option<f64> {
+    (operations > 0).then(|| ms as f64 / operations as f64)
+}
+
+/// Whether reads and writes of a device wait for its discards. `None`: there were none beside
+/// discards, so nothing says that they would not.
+pub(super) fn slows_others(all: &[Did], discards: &Spans) -> Option<bool> {
+    let (mut with, mut without) = (Waits::default(), Waits::default());
+    let (mut count, mut ms) = (0, 0);
+    for did in all {
+        count += did.work.discards;
+        ms += did.work.discard_ms;
+        let share = discards.covered(did.at_s - did.seconds, did.at_s) / did.seconds.max(1e-9);
+        if share >= WITH {
+            with.add(did);
+        } else if share <= WITHOUT {
+            without.add(did);
+        }
+    }
+    let beside = with.mean_ms()?;
+    let own = mean(ms, count)?;
+    let slower = match without.mean_ms() {
+        // Few tell little.
+        Some(usual) if without.operations >= 20 => beside >= TIMES * usual.max(0.01),
+        _ => true,
+    };
+    Some(slower && beside >= SHARE * own)
+}
+
+/// When a device had something in flight and completed nothing.
+pub(super) fn hung(all: &[Did], discards: &Spans) -> Spans {
+    let discard_ms: Vec<(u64, u64)> = all
+        .iter()
+        .filter(|did| did.work.discards > 0)
+        .map(|did| (did.work.discard_ms, did.work.discards))
+        .collect();
+    let longest = discard_ms.iter().map(|one| one.0).max().unwrap_or(0);
+    let sum: u64 = discard_ms.iter().map(|one| one.0).sum();
+    let count: u64 = discard_ms.iter().map(|one| one.1).sum();
+    let usual_s = mean(sum - longest, count.saturating_sub(1)).map(|ms| ms / 1e3);
+    let mut spans = Spans::default();
+    let mut quiet: Option<(f64, f64)> = None;
+    let mut end = |quiet: &mut Option<(f64, f64)>| {
+        let Some((from, to)) = quiet.take() else {
+            return;
+        };
+        let length = to - from;
+        let in_discard = discards.covered(from, to) >= length / 2.0;
+        let hangs = match in_discard {
+            false => length >= HANGS_S,
+            true => usual_s.is_some_and(|usual| {
+                length >= HANGS_IN_DISCARD.0 && length >= HANGS_IN_DISCARD.1 * usual
+            }),
+        };
+        if hangs {
+            spans.add(from, to);
+        }
+    };
+    for did in all {
+        let work = &did.work;
+        let nothing = work.reads + work.writes + work.discards + did.flushes.0 == 0;
+        if nothing && work.in_flight > 0 {
+            let from = quiet.map_or(did.at_s - did.seconds, |one| one.0);
+            quiet = Some((from, did.at_s));
+        } else {
+            end(&mut quiet);
+        }
+    }
+    end(&mut quiet);
+    spans.join();
+    spans
+}
+
+/// The work of each device that did something.
+pub(super) fn work(observation: &Observation) -> Vec<DeviceWork> {
+    let mut all: Vec<(&DeviceNumber, &Vec<Did>)> = observation.devices.iter().collect();
+    all.sort_by_key(|one| one.0);
+    let none = Spans::default();
+    let mut found = Vec::new();
+    for (number, did) in all {
+        let sum = |of: fn(&Did) -> u64| did.iter().map(of).sum::<u64>();
+        let discards = observation.trace.discards.get(number).unwrap_or(&none);
+        let work = DeviceWork {
+            device: observation.disks.name(*number),
+            reads: sum(|did| did.work.reads),
+            read_ms: mean(sum(|did| did.work.read_ms), sum(|did| did.work.reads)),
+            writes: sum(|did| did.work.writes),
+            write_ms: mean(sum(|did| did.work.write_ms), sum(|did| did.work.writes)),
+            discards: sum(|did| did.work.discards),
+            discard_bytes: sum(|did| did.work.discard_bytes),
+            discard_ms: mean(sum(|did| did.work.discard_ms), sum(|did| did.work.discards)),
+            flushes: sum(|did| did.flushes.0),
+            flush_ms: mean(sum(|did| did.flushes.1), sum(|did| did.flushes.0)),
+            discarding_s: discards.length_s(),
+            slows_others: slows_others(did, discards),
+        };
+        if work.reads + work.writes + work.discards + work.flushes > 0 || work.discarding_s > 0.0 {
+            found.push(work);
+        }
+    }
+    found.sort_by(|a, b| b.discarding_s.total_cmp(&a.discarding_s));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::DeviceInterval;
+
+    fn did(at: u32, reads: u64, read_ms: u64, discards: u64, discard_ms: u64) -> Did {
+        Did {
+            at_s: f64::from(at) / 10.0,
+            seconds: 0.1,
+            work: DeviceInterval {
+                reads,
+                read_ms,
+                discards,
+                discard_ms,
+                in_flight: 1,
+                ..DeviceInterval::default()
+            },
+            flushes: (0, 0),
+        }
+    }
+
+    fn spans(from: f64, to: f64) -> Spans {
+        let mut spans = Spans::default();
+        spans.add(from, to);
+        spans.join();
+        spans
+    }
+
+    #[test]
+    fn a_drive_that_serves_reads_beside_discards_slows_nobody() {
+        let slow: Vec<Did> = (1..=10).map(|i| did(i, 100, 10, 0, 0)).collect();
+        let mut all = slow.clone();
+        // Reads as fast as before beside discards of 25 ms.
+        all.extend((11..=20).map(|i| did(i, 100, 10, 4, 100)));
+        assert_eq!(slows_others(&all, &spans(1.0, 2.0)), Some(false));
+        // Reads that wait as long as the discards take.
+        let mut all = slow.clone();
+        all.extend((11..=20).map(|i| did(i, 4, 100, 4, 100)));
+        assert_eq!(slows_others(&all, &spans(1.0, 2.0)), Some(true));
+        // None were read meanwhile.
+        let mut all = slow;
+        all.extend((11..=20).map(|i| did(i, 0, 0, 4, 100)));
+        assert_eq!(slows_others(&all, &spans(1.0, 2.0)), None);
+    }
+
+    #[test]
+    fn a_device_that_completes_nothing_hangs_unless_it_discards() {
+        let all: Vec<Did> = (1..=30)
+            .map(|i| did(i, u64::from(i <= 5), 0, 0, 0))
+            .collect();
+        assert!((hung(&all, &Spans::default()).length_s() - 2.5).abs() < 1e-9);
+        assert_eq!(hung(&all, &spans(0.5, 3.0)).length_s(), 0.0);
+        // Nothing is in flight: it is idle.
+        let mut idle = all.clone();
+        idle.iter_mut().for_each(|did| did.work.in_flight = 0);
+        assert_eq!(hung(&idle, &Spans::default()).length_s(), 0.0);
+        // A discard a hundred times as long as the others hangs, too.
+        let mut long: Vec<Did> = (1..=10).map(|i| did(i, 0, 0, 4, 40)).collect();
+        long.extend((11..=60).map(|i| did(i, 0, 0, 0, 0)));
+        assert!(hung(&long, &spans(0.0, 6.0)).length_s() > 4.9);
+    }
+}

@@ -1,0 +1,541 @@
+//! The meaning of kernel stacks: where a thread waits, and why the kernel sends a discard.
+//!
+//! Each table lists functions of the kernel, read in Linux 5.10 to 6.18. A stack belongs to the
+//! first row with a function that it holds. The rows go from the special to the general, because
+//! every wait ends in the same few functions.
+
+use serde::Serialize;
+
+/// The place in the kernel where a thread waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// In a discard that it sent itself.
+    OwnDiscard,
+    /// A frozen file system.
+    Frozen,
+    /// A flush of the drive's cache.
+    Flush,
+    /// Space of XFS that was freed and is still being discarded.
+    ExtentBusy,
+    /// A request queue that takes no more, or is throttled.
+    Queue,
+    /// Too many dirty pages: the kernel slows writers down.
+    Throttled,
+    /// The journal's commit (jbd2).
+    Journal,
+    /// A force of XFS's log.
+    LogForce,
+    /// A commit of btrfs or a checkpoint of F2FS.
+    Commit,
+    /// Pages that are being written.
+    Writeback,
+    /// A read or a write of its own.
+    Io,
+    /// A server that answers for a file system (FUSE, NFS).
+    Server,
+    /// A worker of the kernel.
+    Worker,
+    /// A lock that another thread holds.
+    Lock,
+    /// Something else: another process, the network, a timer.
+    Sleep,
+    /// Nowhere: it runs or waits for a processor.
+    Running,
+}
+
+/// Functions that tell a place, the special before the general.
+const PLACES: &[(Place, &[&str])] = &[
+    (
+        Place::OwnDiscard,
+        &[
+            "blkdev_issue_discard",
+            "__blkdev_issue_discard",
+            "blk_ioctl_discard",
+            "blkdev_issue_secure_erase",
+            "xfs_ioc_trim",
+            "discard_swap_cluster",
+            "issue_discard_thread",
+        ],
+    ),
+    (
+        Place::Frozen,
+        &["percpu_rwsem_wait", "__sb_start_write", "vfs_write_frozen"],
+    ),
+    (
+        Place::Flush,
+        &[
+            "blkdev_issue_flush",
+            "barrier_all_devices",
+            "wait_dev_flush",
+            "f2fs_issue_flush",
+        ],
+    ),
+    (
+        Place::ExtentBusy,
+        &["xfs_extent_busy_flush", "xfs_extent_busy_wait_all"],
+    ),
+    (
+        Place::Queue,
+        &[
+            "blk_mq_get_tag",
+            "wbt_wait",
+            "rq_qos_wait",
+            "__bio_queue_enter",
+            "blk_queue_enter",
+        ],
+    ),
+    (
+        Place::Throttled,
+        &["balance_dirty_pages", "io_schedule_timeout_dirty"],
+    ),
+    (
+        Place::Journal,
+        &[
+            "jbd2_log_wait_commit",
+            "wait_transaction_locked",
+            "__jbd2_log_wait_for_space",
+            "add_transaction_credits",
+            "do_get_write_access",
+            "jbd2_journal_commit_transaction",
+            "jbd2_complete_transaction",
+            "start_this_handle",
+        ],
+    ),
+    (
+        Place::LogForce,
+        &[
+            "xlog_wait",
+            "xlog_wait_on_iclog",
+            "xfs_log_force",
+            "xfs_log_force_seq",
+            "xlog_cil_force_seq",
+            "xlog_grant_head_wait",
+            "xfs_ail_push_all_sync",
+        ],
+    ),
+    (
+        Place::Commit,
+        &[
+            "btrfs_commit_transaction",
+            "btrfs_wait_for_commit",
+            "wait_current_trans",
+            "btrfs_sync_log",
+            "btrfs_wait_ordered_range",
+            "btrfs_start_ordered_extent",
+            "btrfs_sync_file",
+            "f2fs_write_checkpoint",
+            "f2fs_issue_checkpoint",
+        ],
+    ),
+    (
+        Place::Writeback,
+        &[
+            "folio_wait_writeback",
+            "wait_on_page_writeback",
+            "wb_wait_for_completion",
+            "__filemap_fdatawait_range",
+            "filemap_fdatawait_range",
+            "sync_inodes_sb",
+        ],
+    ),
+    (
+        Place::Server,
+        &[
+            "request_wait_answer",
+            "__fuse_simple_request",
+            "rpc_wait_bit_killable",
+        ],
+    ),
+    (
+        Place::Io,
+        &[
+            "io_schedule",
+            "blk_io_schedule",
+            "submit_bio_wait",
+            "folio_wait_bit_common",
+            "wait_on_page_bit_common",
+            "__iomap_dio_rw",
+            "iomap_dio_rw",
+            "__blkdev_direct_IO",
+            "__blkdev_direct_IO_simple",
+            "dio_await_completion",
+            "__wait_on_buffer",
+            "bit_wait_io",
+            "xfs_buf_iowait",
+            "read_extent_buffer_pages",
+            "read_events",
+            "io_cqring_wait",
+            "do_io_getevents",
+        ],
+    ),
+    (
+        Place::Worker,
+        &[
+            "flush_workqueue",
+            "__flush_workqueue",
+            "__flush_work",
+            "xfs_inodegc_flush",
+        ],
+    ),
+    (
+        Place::Lock,
+        &[
+            "rwsem_down_read_slowpath",
+            "rwsem_down_write_slowpath",
+            "down_read",
+            "down_write",
+            "__mutex_lock",
+            "mutex_lock",
+            "__down_common",
+            "inode_dio_wait",
+            "__inode_dio_wait",
+            "flock_lock_inode_wait",
+            "locks_lock_inode_wait",
+            "fcntl_setlk",
+            "posix_lock_inode_wait",
+            "wait_on_inode",
+        ],
+    ),
+];
+
+/// Where a thread waits whose stack, the innermost function first, is this.
+pub fn place<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Place {
+    let found = PLACES.iter().find(|(_, functions)| {
+        stack
+            .clone()
+            .into_iter()
+            .any(|frame| functions.contains(&base(frame)))
+    });
+    match found {
+        // Other users of these locks: control groups and the like.
+        Some((Place::Frozen, _)) if stack.into_iter().any(|frame| frame.starts_with("cgroup_")) => {
+            Place::Lock
+        }
+        Some((place, _)) => *place,
+        None => Place::Sleep,
+    }
+}
+
+/// A function's name without the compiler's suffixes: `__mutex_lock.constprop.0`.
+fn base(frame: &str) -> &str {
+    frame.split('.').next().unwrap_or(frame)
+}
+
+impl Place {
+    /// Whether a device that serves discards may keep a thread here waiting.
+    pub fn is_behind_a_device(self) -> bool {
+        !matches!(
+            self,
+            Place::OwnDiscard | Place::Frozen | Place::Sleep | Place::Running
+        )
+    }
+
+    /// The place in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Place::OwnDiscard => "its own discards",
+            Place::Frozen => "a frozen file system",
+            Place::Flush => "a flush of the drive's cache",
+            Place::ExtentBusy => "space still being discarded",
+            Place::Queue => "a full request queue",
+            Place::Throttled => "dirty pages",
+            Place::Journal => "the journal's commit",
+            Place::LogForce => "a log force",
+            Place::Commit => "the file system's commit",
+            Place::Writeback => "writeback",
+            Place::Io => "its own I/O",
+            Place::Server => "a file system's server",
+            Place::Worker => "a worker of the kernel",
+            Place::Lock => "a lock",
+            Place::Sleep => "something else than storage",
+            Place::Running => "a processor",
+        }
+    }
+}
+
+/// The reason for which the kernel sends a discard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// Swap: pages that are free again, or `swapon --discard`.
+    Swap,
+    /// `FITRIM`: fstrim or a program like it.
+    Trim,
+    /// `BLKDISCARD` and its kin: blkdiscard, mkfs, lvremove.
+    Device,
+    /// btrfs' background discards (`discard=async`).
+    BtrfsAsync,
+    /// btrfs' commit (`discard=sync`), which waits for them.
+    BtrfsCommit,
+    /// ext4, in a worker after the journal's commit.
+    ExtCommit,
+    /// ext4 without a journal, within the call that frees.
+    ExtCall,
+    /// XFS, after a checkpoint of its log.
+    XfsLog,
+    /// F2FS' discard thread.
+    F2fs,
+    /// FAT, within the call that frees.
+    Fat,
+    /// A loop device, whose discard made a hole in its file.
+    Loop,
+    /// A layer of the device mapper or of md, for what lies above.
+    Layer,
+    /// No stack showed it.
+    Unknown,
+}
+
+/// Functions that tell a reason, the special before the general.
+const REASONS: &[(Reason, &[&str])] = &[
+    (
+        Reason::Swap,
+        &[
+            "discard_swap_cluster",
+            "swap_do_scheduled_discard",
+            "discard_swap",
+            "swap_discard_work",
+        ],
+    ),
+    (
+        Reason::Loop,
+        &[
+            "lo_fallocate",
+            "loop_process_work",
+            "loop_workfn",
+            "loop_rootcg_workfn",
+        ],
+    ),
+    (
+        Reason::Trim,
+        &[
+            "ext4_trim_fs",
+            "xfs_ioc_trim",
+            "xfs_trim_perag_extents",
+            "xfs_trim_extents",
+            "btrfs_trim_fs",
+            "btrfs_trim_block_group",
+            "btrfs_ioctl_fitrim",
+            "fat_trim_fs",
+            "f2fs_trim_fs",
+        ],
+    ),
+    (
+        Reason::Device,
+        &[
+            "blk_ioctl_discard",
+            "blkdev_fallocate",
+            "blkdev_common_ioctl",
+            "blkdev_uring_cmd",
+            "blkdev_cmd_discard",
+            "blkdev_ioctl",
+        ],
+    ),
+    (Reason::BtrfsAsync, &["btrfs_discard_workfn"]),
+    (
+        Reason::BtrfsCommit,
+        &[
+            "btrfs_finish_extent_commit",
+            "btrfs_discard_extent",
+            "btrfs_issue_discard",
+            "btrfs_delete_unused_bgs",
+        ],
+    ),
+    (
+        Reason::ExtCommit,
+        &[
+            "ext4_discard_work",
+            "ext4_process_freed_data",
+            "jbd2_journal_commit_transaction",
+        ],
+    ),
+    (
+        Reason::ExtCall,
+        &["ext4_free_blocks", "ext4_issue_discard", "ext4_mb_clear_bb"],
+    ),
+    (
+        Reason::XfsLog,
+        &[
+            "xlog_cil_committed",
+            "xlog_cil_process_committed",
+            "xfs_discard_extents",
+            "xfs_discard_endio_work",
+        ],
+    ),
+    (
+        Reason::F2fs,
+        &[
+            "issue_discard_thread",
+            "__submit_discard_cmd",
+            "f2fs_issue_discard",
+        ],
+    ),
+    (Reason::Fat, &["fat_free_clusters", "fat_free"]),
+    (
+        Reason::Layer,
+        &[
+            "dm_submit_bio",
+            "process_deferred_bios",
+            "md_submit_bio",
+            "raid5d",
+            "dm_wq_work",
+        ],
+    ),
+];
+
+/// Why a discard was sent with this stack, the innermost function first.
+pub fn reason<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Reason {
+    let found = REASONS.iter().find(|(_, functions)| {
+        stack
+            .clone()
+            .into_iter()
+            .any(|frame| functions.contains(&base(frame)))
+    });
+    found.map_or(Reason::Unknown, |(reason, _)| *reason)
+}
+
+impl Reason {
+    /// The sender and the moment, in a few words. `program`: the sender's name.
+    pub fn words(self, program: &str) -> String {
+        match self {
+            Reason::Swap => "swap".to_owned(),
+            Reason::Trim => format!("{program} (FITRIM)"),
+            Reason::Device => format!("{program} (BLKDISCARD)"),
+            Reason::BtrfsAsync => "btrfs in the background (discard=async)".to_owned(),
+            Reason::BtrfsCommit => "btrfs within its commit (discard=sync)".to_owned(),
+            Reason::ExtCommit => "ext4 after its journal's commit (discard)".to_owned(),
+            Reason::ExtCall => format!("ext4 within a call of {program} (discard, no journal)"),
+            Reason::XfsLog => "XFS after a log checkpoint (discard)".to_owned(),
+            Reason::F2fs => "F2FS in the background (discard)".to_owned(),
+            Reason::Fat => format!("FAT within a call of {program} (discard)"),
+            Reason::Loop => "a loop device, for a discard above it".to_owned(),
+            Reason::Layer => "a device layer, for a discard above it".to_owned(),
+            Reason::Unknown => program.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stack of the 2013 text.
+    const SECOND_SYNC: [&str; 8] = [
+        "blkdev_issue_discard",
+        "btrfs_discard_extent.isra.48",
+        "btrfs_finish_extent_commit",
+        "btrfs_commit_transaction",
+        "btrfs_sync_fs",
+        "sync_fs_one_sb",
+        "iterate_supers",
+        "sys_sync",
+    ];
+
+    #[test]
+    fn the_stack_of_2013_is_a_discard_of_its_own_commit() {
+        assert_eq!(place(SECOND_SYNC), Place::OwnDiscard);
+        assert_eq!(reason(SECOND_SYNC), Reason::BtrfsCommit);
+    }
+
+    #[test]
+    fn stacks_of_linux_6_18_are_placed() {
+        let cases: &[(&[&str], Place)] = &[
+            (
+                &["jbd2_log_wait_commit", "ext4_sync_file", "do_fsync"],
+                Place::Journal,
+            ),
+            (
+                &["xlog_wait_on_iclog", "xfs_log_force_seq", "xfs_file_fsync"],
+                Place::LogForce,
+            ),
+            (
+                &["xfs_extent_busy_flush", "xfs_alloc_ag_vextent"],
+                Place::ExtentBusy,
+            ),
+            (
+                &["io_schedule", "blk_mq_get_tag", "submit_bio_wait"],
+                Place::Queue,
+            ),
+            (
+                &["submit_bio_wait", "blkdev_issue_flush", "ext4_sync_file"],
+                Place::Flush,
+            ),
+            (
+                &["folio_wait_bit_common", "folio_wait_writeback", "do_fsync"],
+                Place::Writeback,
+            ),
+            (
+                &["folio_wait_bit_common", "filemap_read", "vfs_read"],
+                Place::Io,
+            ),
+            (&["rwsem_down_write_slowpath", "do_unlinkat"], Place::Lock),
+            (
+                &["percpu_rwsem_wait", "__percpu_down_read", "vfs_write"],
+                Place::Frozen,
+            ),
+            (&["percpu_rwsem_wait", "cgroup_attach_lock"], Place::Lock),
+            (&["request_wait_answer", "fuse_readdir"], Place::Server),
+            (&["futex_wait_queue", "do_futex"], Place::Sleep),
+            (&[], Place::Sleep),
+        ];
+        for (stack, expected) in cases {
+            assert_eq!(place(stack.iter().copied()), *expected, "{stack:?}");
+        }
+    }
+
+    #[test]
+    fn reasons_are_told_by_the_sender() {
+        let cases: &[(&[&str], Reason)] = &[
+            (
+                &[
+                    "blkdev_issue_discard",
+                    "ext4_free_blocks",
+                    "ext4_evict_inode",
+                ],
+                Reason::ExtCall,
+            ),
+            (
+                &[
+                    "blkdev_issue_discard",
+                    "ext4_trim_extent",
+                    "ext4_discard_work",
+                    "process_one_work",
+                ],
+                Reason::ExtCommit,
+            ),
+            (
+                &["blkdev_issue_discard", "ext4_trim_fs", "ext4_ioctl"],
+                Reason::Trim,
+            ),
+            (
+                &["xfs_discard_extents", "xlog_cil_committed"],
+                Reason::XfsLog,
+            ),
+            (
+                &["xfs_discard_extents", "xfs_trim_extents", "xfs_ioc_trim"],
+                Reason::Trim,
+            ),
+            (&["btrfs_issue_discard", "btrfs_trim_fs"], Reason::Trim),
+            (
+                &["btrfs_issue_discard", "btrfs_discard_workfn"],
+                Reason::BtrfsAsync,
+            ),
+            (
+                &["blk_ioctl_discard", "blkdev_common_ioctl"],
+                Reason::Device,
+            ),
+            (
+                &[
+                    "blkdev_issue_discard",
+                    "ext4_free_blocks",
+                    "loop_process_work",
+                ],
+                Reason::Loop,
+            ),
+            (&["something"], Reason::Unknown),
+        ];
+        for (stack, expected) in cases {
+            assert_eq!(reason(stack.iter().copied()), *expected, "{stack:?}");
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Joins what threads waited for with the discards in flight at that moment.
+//!
+//! A wait in a discard of its own is discards' fault by its stack. A wait at a device (its own I/O,
+//! a commit, a lock) is discards' fault for as long as a discard was in flight on that device. The
+//! device's statistics must agree that its discards slow other I/O down.
+
+use std::collections::HashMap;
+
+use linux::mounts::DeviceNumber;
+use storage::disks::Place as Below;
+
+use super::devices::{hung, slows_others, work};
+use super::frames::Place;
+use super::observe::Observation;
+use super::report::{Cause, Sampling, Second, Verdict, Victim, Wait, Why};
+use super::sampler::Sample;
+use super::spans::Spans;
+use super::{SCHEMA, Subject, sentence};
+
+/// So much of the blocked time makes it discards' fault.
+const MOST: f64 = 0.5;
+/// And so much in part.
+const PART: f64 = 0.1;
+/// Of all time, a fault is at least this share, and so many seconds.
+const LEAST: (f64, f64) = (0.02, 0.02);
+
+/// Draws the conclusions. `command`: the name to call a [`Subject::Family`] by.
+pub fn explain(observation: &Observation, subject: &Subject, command: Option<&str>) -> Why {
+    let waiting = Waiting::of(observation);
+    let mut victims = victims(observation, &waiting, subject);
+    let whole = match subject {
+        Subject::Family(pid) => {
+            let name = command.unwrap_or("the command").to_owned();
+            Some(gather(observation, &waiting, *pid, name, &|_| true))
+        }
+        _ => None,
+    };
+    victims.sort_by(|a, b| {
+        (b.discards_s, b.blocked_s, b.seconds)
+            .partial_cmp(&(a.discards_s, a.blocked_s, a.seconds))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let family = whole.is_some();
+    let victims: Vec<(Victim, Vec<Second>)> = match whole {
+        // One process is the command.
+        Some(whole) if victims.len() > 1 => std::iter::once(whole)
+            .chain(victims.into_iter().map(|one| (one, Vec::new())))
+            .collect(),
+        Some(whole) => vec![whole],
+        None => {
+            let first = victims.first().map(|one| (one.pid, one.name.clone()));
+            let timeline = first
+                .map(|(pid, name)| gather(observation, &waiting, pid, name, &|one| one == pid).1);
+            let mut timeline = timeline;
+            victims
+                .into_iter()
+                .map(|one| (one, timeline.take().unwrap_or_default()))
+                .collect()
+        }
+    };
+    let timeline = victims.first().map(|one| one.1.clone()).unwrap_or_default();
+    let mut victims: Vec<Victim> = victims.into_iter().map(|one| one.0).collect();
+    victims.truncate(if family { 12 } else { 20 });
+    let verdict = victims.first().map_or(Verdict::Nothing, verdict);
+    let senders = super::sentence::senders(observation);
+    let mut why = Why {
+        schema: SCHEMA,
+        verdict,
+        main_cause: victims.first().and_then(main_cause),
+        sentence: String::new(),
+        seconds: observation.to_s - observation.from_s,
+        without_trim_s: victims
+            .first()
+            .filter(|one| one.discards_s > 0.0)
+            .map(|one| (one.seconds - one.discards_s).max(0.0)),
+        victims,
+        senders,
+        devices: work(observation),
+        timeline,
+        advice: Vec::new(),
+        sampling: Sampling {
+            samples: observation.sampled.samples.len() as u64,
+            period_s: observation.period_s,
+            turns: observation.sampled.turns,
+            partial_turns: observation.sampled.partial_turns,
+            lost_events: observation.trace.lost,
+            cpu_share: observation.cpu_share,
+        },
+        missing: observation.missing.clone(),
+    };
+    why.sentence = sentence::sentence(&why);
+    why
+}
+
+/// The cause that took the most of what was blocked; of the rest if nothing was.
+fn main_cause(victim: &Victim) -> Option<Cause> {
+    let longest = |blocked: bool| {
+        let all = Cause::ALL
+            .into_iter()
+            .filter(|cause| cause.is_blocked() == blocked);
+        let sums = all.map(|cause| {
+            let waits = victim.waits.iter().filter(|wait| wait.cause == cause);
+            (cause, waits.map(|wait| wait.seconds).sum::<f64>())
+        });
+        sums.max_by(|a, b| a.1.total_cmp(&b.1))
+            .filter(|one| one.1 > 0.0)
+    };
+    let blocked = longest(true).filter(|_| victim.blocked_s >= PART * victim.seconds);
+    blocked.or_else(|| longest(false)).map(|one| one.0)
+}
+
+fn verdict(victim: &Victim) -> Verdict {
+    let (least_share, least_s) = LEAST;
+    let counts = |seconds: f64| seconds >= least_share * victim.seconds && seconds >= least_s;
+    if counts(victim.discards_s) && victim.discards_s >= MOST * victim.blocked_s {
+        Verdict::Trim
+    } else if counts(victim.discards_s) && victim.discards_s >= PART * victim.blocked_s {
+        Verdict::PartlyTrim
+    } else if counts(victim.blocked_s) || main_cause(victim) == Some(Cause::Cpu) {
+        Verdict::NotTrim
+    } else {
+        Verdict::Nothing
+    }
+}
+
+/// The stretches of time in which devices keep threads waiting.
+struct Waiting {
+    /// For each known place, when discards and hangs keep its devices.
+    places: Vec<(Spans, Spans)>,
+    /// Of all devices, for waits whose place isn't known.
+    all: (Spans, Spans),
+    /// The same of each file system's devices, by what its functions begin with.
+    by_function: Vec<(&'static str, (Spans, Spans))>,
+    /// When any discard was in flight.
+    discards: Spans,
+}
+
+impl Waiting {
+    fn of(observation: &Observation) -> Waiting {
+        let trace = &observation.trace;
+        let none = Spans::default();
+        let device = |number: &DeviceNumber| -> (Spans, Spans) {
+            let discards = trace.discards.get(number).unwrap_or(&none);
+            let did = observation.devices.get(number).map_or(&[][..], |did| did);
+            let hung = hung(did, discards);
+            match slows_others(did, discards) {
+                Some(false) => (Spans::default(), hung),
+                _ => (discards.clone(), hung),
+            }
+        };
+        let of = |numbers: &mut dyn Iterator<Item = &DeviceNumber>| {
+            let start = (Spans::default(), Spans::default());
+            numbers
+                .map(device)
+                .fold(start, |sum, one| (sum.0.with(&one.0), sum.1.with(&one.1)))
+        };
+        let places: &[Below] = &observation.sampled.places;
+        let mounted = &observation.mounted;
+        let mut prefixes: Vec<&'static str> = mounted
+            .iter()
+            .filter_map(|one| one.file_system?.function_prefix())
+            .collect();
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        let by_function = prefixes.into_iter().map(|prefix| {
+            let has =
+                |one: &&Below| one.file_system.and_then(|fs| fs.function_prefix()) == Some(prefix);
+            let mut numbers: Vec<DeviceNumber> = mounted
+                .iter()
+                .filter(has)
+                .flat_map(|one| one.devices.clone())
+                .collect();
+            numbers.sort();
+            numbers.dedup();
+            (prefix, of(&mut numbers.iter()))
+        });
+        let any = trace.discards.values();
+        Waiting {
+            places: places
+                .iter()
+                .map(|place| of(&mut place.devices.iter()))
+                .collect(),
+            all: of(&mut observation.devices.keys()),
+            by_function: by_function.collect(),
+            discards: any.fold(Spans::default(), |sum, one| sum.with(one)),
+        }
+    }
+
+    /// The spans that matter to a wait.
+    fn at(&self, sample: &Sample, stack: &[String]) -> &(Spans, Spans) {
+        if let Some(place) = sample.below.and_then(|index| self.places.get(index)) {
+            return place;
+        }
+        let mut all = self.by_function.iter();
+        let found = all.find(|(prefix, _)| stack.iter().any(|frame| frame.starts_with(prefix)));
+        found.map_or(&self.all, |(_, spans)| spans)
+    }
+
+    /// The causes of a wait by one look at a thread, with seconds that add up to `seconds`.
+    fn causes(&self, sample: &Sample, stack: &[String], seconds: f64) -> Vec<(Cause, f64)> {
+        let own = match sample.place {
+            Place::OwnDiscard => return vec![(Cause::InDiscards, seconds)],
+            Place::Frozen => Cause::Frozen,
+            Place::Flush => Cause::Flush,
+            Place::Journal | Place::LogForce | Place::Commit | Place::ExtentBusy => Cause::Commit,
+            Place::Writeback | Place::Throttled => Cause::Writeback,
+            Place::Io | Place::Queue => Cause::Io,
+            Place::Lock | Place::Worker => Cause::Lock,
+            Place::Server => Cause::Server,
+            Place::Running => Cause::Cpu,
+            Place::Sleep => Cause::Sleep,
+        };
+        if !sample.place.is_behind_a_device() || seconds <= 0.0 {
+            return vec![(own, seconds)];
+        }
+        let (discards, hung) = self.at(sample, stack);
+        let (from, to) = (sample.at_s - seconds, sample.at_s);
+        let hangs = hung.covered(from, to).min(seconds);
+        let behind = discards.covered(from, to).min(seconds - hangs).max(0.0);
+        let rest = (seconds - hangs - behind).max(0.0);
+        [
+            (Cause::Hung, hangs),
+            (Cause::BehindDiscards, behind),
+            (own, rest),
+        ]
+        .into_iter()
+        .filter(|one| one.1 > 0.0)
+        .collect()
+    }
+}
+
+/// The processes that waited.
+fn victims(observation: &Observation, waiting: &Waiting, subject: &Subject) -> Vec<Victim> {
+    let sampled = &observation.sampled;
+    let mut pids: Vec<(u32, String)> = Vec::new();
+    for looked in &sampled.threads {
+        let skipped = looked.kernel && *subject == Subject::All;
+        if !skipped && !pids.iter().any(|one| one.0 == looked.thread.pid) {
+            pids.push((looked.thread.pid, looked.comm.clone()));
+        }
+    }
+    // Only those that were seen to wait: of a whole machine most sleep.
+    let mut waits: HashMap<u32, bool> = HashMap::new();
+    for sample in &sampled.samples {
+        let pid = sampled.threads[sample.thread].thread.pid;
+        let blocked = !matches!(sample.place, Place::Sleep | Place::Running);
+        *waits.entry(pid).or_default() |= blocked || *subject != Subject::All;
+    }
+    pids.retain(|one| waits.get(&one.0).is_some_and(|waits| *waits));
+    pids.into_iter()
+        .map(|(pid, name)| gather(observation, waiting, pid, name, &|one| one == pid).0)
+        .filter(|victim| victim.seconds > 0.0)
+        .collect()
+}
+
+/// The time of some processes together: at each moment the thread counts whose wait matters most.
+fn gather(
+    observation: &Observation,
+    waiting: &Waiting,
+    pid: u32,
+    name: String,
+    belongs: &dyn Fn(u32) -> bool,
+) -> (Victim, Vec<Second>) {
+    let sampled = &observation.sampled;
+    let mine = |sample: &&Sample| belongs(sampled.threads[sample.thread].thread.pid);
+    let all: Vec<&Sample> = sampled.samples.iter().filter(mine).collect();
+    let mut waits: HashMap<Way, Spent> = HashMap::new();
+    let mut timeline = seconds(observation, waiting);
+    let mut last_s = None;
+    for turn in all.chunk_by(|a, b| a.at_s == b.at_s) {
+        let at_s = turn[0].at_s;
+        let longest = turn.iter().map(|s| s.stands_for_s).fold(0.0, f64::max);
+        let seconds = last_s.map_or(longest, |last| longest.min(at_s - last));
+        last_s = Some(at_s);
+        let causes =
+            |sample: &&Sample| waiting.causes(sample, &sampled.stacks[sample.stack], seconds);
+        let rank = |sample: &&Sample| {
+            let all = causes(sample);
+            let most = all.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+            most.map(|one| one.0)
+        };
+        let Some(sample) = turn.iter().min_by_key(|sample| rank(sample)) else {
+            continue;
+        };
+        let call = sample.call.and_then(|call| call.name());
+        for (cause, part) in causes(sample) {
+            let spent = waits
+                .entry((cause, sample.place, call, sample.below))
+                .or_default();
+            spent.seconds += part;
+            *spent.stacks.entry(sample.stack).or_default() += part;
+            tally(&mut timeline, at_s - observation.from_s, cause, part);
+        }
+    }
+    let mut waits: Vec<Wait> = waits
+        .into_iter()
+        .map(|((cause, place, call, below), spent)| Wait {
+            cause,
+            place,
+            call,
+            at: below.map(|index| sampled.places[index].at.clone()),
+            devices: below.map_or(Vec::new(), |index| {
+                let devices = sampled.places[index].devices.iter();
+                devices.map(|one| observation.disks.name(*one)).collect()
+            }),
+            seconds: spent.seconds,
+            stack: sampled.stacks[spent.most()].clone(),
+        })
+        .collect();
+    waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let sum = |of: fn(Cause) -> bool| {
+        let some = waits.iter().filter(|wait| of(wait.cause));
+        some.map(|wait| wait.seconds).sum::<f64>()
+    };
+    let victim = Victim {
+        pid,
+        name,
+        seconds: sum(|_| true),
+        blocked_s: sum(Cause::is_blocked),
+        discards_s: sum(Cause::is_discards),
+        waits,
+    };
+    (victim, timeline)
+}
+
+/// A way to spend time: cause, place, call, and the file system or device.
+type Way = (Cause, Place, Option<&'static str>, Option<usize>);
+
+/// Time spent in one way, by stack.
+#[derive(Default)]
+struct Spent {
+    seconds: f64,
+    stacks: HashMap<usize, f64>,
+}
+
+impl Spent {
+    fn most(&self) -> usize {
+        let most = self.stacks.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        most.map_or(0, |one| *one.0)
+    }
+}
+
+/// The seconds of an observation, with the discards in flight and no waits.
+fn seconds(observation: &Observation, waiting: &Waiting) -> Vec<Second> {
+    let length = observation.to_s - observation.from_s;
+    (0..length.ceil().max(0.0) as u32)
+        .map(|second| {
+            let from = observation.from_s + f64::from(second);
+            Second {
+                at_s: f64::from(second),
+                in_discards_s: 0.0,
+                behind_discards_s: 0.0,
+                blocked_s: 0.0,
+                cpu_s: 0.0,
+                discarding_s: waiting.discards.covered(from, from + 1.0),
+            }
+        })
+        .collect()
+}
+
+fn tally(timeline: &mut [Second], at_s: f64, cause: Cause, seconds: f64) {
+    // A look stands for the time before it.
+    let middle = (at_s - seconds / 2.0).max(0.0);
+    let Some(second) = timeline.get_mut(middle as usize) else {
+        return;
+    };
+    match cause {
+        Cause::InDiscards => second.in_discards_s += seconds,
+        Cause::BehindDiscards => second.behind_discards_s += seconds,
+        Cause::Cpu => second.cpu_s += seconds,
+        Cause::Sleep => {}
+        _ => second.blocked_s += seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Conclusions from made-up observations.
+
+use super::*;
+use crate::why::frames::Reason;
+use crate::why::observe::Did;
+use crate::why::sampler::{Looked, Sampled};
+use crate::why::trace::{Sender, Trace};
+use linux::tasks::{Call, Thread};
+use record::DeviceInterval;
+use storage::FileSystem;
+use storage::disks::Disks;
+
+const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
+const OTHER: DeviceNumber = DeviceNumber {
+    major: 8,
+    minor: 16,
+};
+
+/// A process `vim` for ten seconds, 50 looks a second, each in this place.
+fn observation(place: Place, stack: &[&str], on: Option<DeviceNumber>) -> Observation {
+    let below = on.map(|number| Below {
+        at: "/data".to_owned(),
+        file_system: Some(FileSystem::of("ext4")),
+        tops: vec![number],
+        devices: vec![number],
+    });
+    let samples = (1..=500).map(|i| Sample {
+        at_s: 100.0 + f64::from(i) / 50.0,
+        stands_for_s: 0.02,
+        thread: 0,
+        place,
+        stack: 1,
+        call: Some(Call {
+            number: 74,
+            first: 3,
+        }),
+        below: below.as_ref().map(|_| 0),
+    });
+    Observation {
+        from_s: 100.0,
+        to_s: 110.0,
+        sampled: Sampled {
+            samples: samples.collect(),
+            threads: vec![Looked {
+                thread: Thread { pid: 7, tid: 7 },
+                comm: "vim".to_owned(),
+                kernel: false,
+            }],
+            stacks: vec![
+                Vec::new(),
+                stack.iter().map(|one| (*one).to_owned()).collect(),
+            ],
+            places: below.into_iter().collect(),
+            ..Sampled::default()
+        },
+        disks: Disks::of([(DISK, "sda"), (OTHER, "sdb")]),
+        ..Observation::default()
+    }
+}
+
+/// Discards of 40 ms back to back on `sda`, from second 2 to 8, and how long reads wait beside
+/// them and without them, in ms.
+fn discard(observation: &mut Observation, beside_ms: u64, without_ms: u64) {
+    let mut trace = Trace::default();
+    let spans = trace.discards.entry(DISK).or_default();
+    spans.add(102.0, 108.0);
+    spans.join();
+    trace
+        .senders
+        .push(Sender::of_test(DISK, Reason::ExtCommit, 150, 6.0));
+    observation.trace = trace;
+    let did = |i: u32| {
+        let discards = if (20..80).contains(&i) { 3 } else { 0 };
+        let ms = if discards > 0 { beside_ms } else { without_ms };
+        Did {
+            at_s: 100.0 + f64::from(i + 1) / 10.0,
+            seconds: 0.1,
+            work: DeviceInterval {
+                reads: 10,
+                read_ms: 10 * ms,
+                discards,
+                discard_ms: discards * 40,
+                ..DeviceInterval::default()
+            },
+            flushes: (0, 0),
+        }
+    };
+    observation
+        .devices
+        .insert(DISK, (0..100).map(did).collect());
+}
+
+fn told(observation: &Observation) -> Why {
+    let why = explain(observation, &Subject::Process(7), None);
+    println!("{}", why.sentence);
+    why
+}
+
+#[test]
+fn a_commit_on_a_drive_that_discards_is_behind_discards() {
+    let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    let why = told(&seen);
+    assert_eq!(why.verdict, Verdict::Trim);
+    assert_eq!(why.main_cause, Some(Cause::BehindDiscards));
+    let victim = &why.victims[0];
+    assert!((victim.seconds - 10.0).abs() < 0.1 && (victim.discards_s - 6.0).abs() < 0.1);
+    assert!((why.without_trim_s.unwrap() - 4.0).abs() < 0.1);
+    for part in [
+        "vim (pid 7) waited 6.0 s of 10.0 s",
+        "behind discards",
+        "ext4 sent 150 discards of 40.0 ms each to sda after its journal's commit",
+        "Without TRIM: 4.0 s.",
+    ] {
+        assert!(why.sentence.contains(part), "{part:?} in {}", why.sentence);
+    }
+    assert_eq!(why.timeline.len(), 10);
+    assert!(why.timeline[1].behind_discards_s < 0.1);
+    assert!(why.timeline[4].behind_discards_s > 0.9);
+}
+
+#[test]
+fn a_drive_that_serves_reads_beside_discards_is_not_blamed() {
+    let mut seen = observation(Place::Io, &["io_schedule"], Some(DISK));
+    discard(&mut seen, 1, 1);
+    let why = told(&seen);
+    assert_eq!(
+        (why.verdict, why.main_cause),
+        (Verdict::NotTrim, Some(Cause::Io))
+    );
+    assert!(
+        why.sentence.contains("slowed nothing down"),
+        "{}",
+        why.sentence
+    );
+}
+
+#[test]
+fn discards_of_another_drive_are_not_blamed() {
+    let mut seen = observation(Place::Io, &["io_schedule"], Some(OTHER));
+    discard(&mut seen, 40, 1);
+    let why = told(&seen);
+    assert_eq!(
+        (why.verdict, why.main_cause),
+        (Verdict::NotTrim, Some(Cause::Io))
+    );
+}
+
+#[test]
+fn other_waits_are_named_even_beside_discards() {
+    for (place, stack, cause) in [
+        (Place::Frozen, "percpu_rwsem_wait", Cause::Frozen),
+        (Place::Running, "", Cause::Cpu),
+    ] {
+        let mut seen = observation(place, &[stack], Some(DISK));
+        discard(&mut seen, 40, 1);
+        let why = told(&seen);
+        assert_eq!(
+            (why.verdict, why.main_cause),
+            (Verdict::NotTrim, Some(cause))
+        );
+    }
+    let why = told(&observation(
+        Place::Writeback,
+        &["folio_wait_writeback"],
+        Some(DISK),
+    ));
+    assert_eq!(why.main_cause, Some(Cause::Writeback));
+    assert!(
+        why.sentence.starts_with("Not TRIM: vim"),
+        "{}",
+        why.sentence
+    );
+    let why = told(&observation(Place::Sleep, &[], None));
+    assert_eq!(why.verdict, Verdict::Nothing);
+}
+
+#[test]
+fn a_device_that_completes_nothing_hangs() {
+    let mut seen = observation(Place::Io, &["io_schedule"], Some(DISK));
+    let did = |i: u32| Did {
+        at_s: 100.0 + f64::from(i + 1) / 10.0,
+        seconds: 0.1,
+        work: DeviceInterval {
+            in_flight: 1,
+            ..DeviceInterval::default()
+        },
+        flushes: (0, 0),
+    };
+    seen.devices.insert(DISK, (0..100).map(did).collect());
+    assert_eq!(told(&seen).main_cause, Some(Cause::Hung));
+}
+
+#[test]
+fn nothing_seen_is_nothing_said() {
+    let why = told(&Observation::default());
+    assert_eq!(why.verdict, Verdict::Nothing);
+    assert!(why.sentence.starts_with("Nothing waited"));
+    let text = crate::why::text::page(
+        &why,
+        crate::why::text::Look {
+            width: 80,
+            unicode: false,
+            colour: false,
+        },
+    );
+    assert!(text.is_ascii(), "{text}");
+}
+
+#[test]
+fn a_report_conforms_to_its_schema() {
+    let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    let schema = serde_json::from_str(crate::why::JSON_SCHEMA).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let value = serde_json::to_value(told(&seen)).unwrap();
+    let faults: Vec<String> = validator
+        .iter_errors(&value)
+        .map(|f| f.to_string())
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    let folded = crate::why::folded(&seen);
+    assert_eq!(folded, "vim;fsync;jbd2_log_wait_commit 10000000\n");
+}

@@ -1,0 +1,68 @@
+//! Finds out who waits, for whom, and what TRIM has to do with it.
+//!
+//! [`Observer`] watches a machine while something waits, and [`explain`] draws the conclusions. The
+//! latter is pure: an [`Observation`] of another machine will do.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`frames`] | what does a kernel stack mean? |
+//! | [`trace`] | who sent discards, why, and when were they in flight? |
+//! | [`sampler`] | where does each thread wait? |
+//! | [`observe`] | how are all of these watched at once? |
+//! | [`join`] | which waits are discards' fault? |
+//! | [`sentence`] | how does the answer read? |
+//! | [`text`] | how does it look in a terminal? |
+
+pub mod frames;
+pub mod join;
+pub mod observe;
+pub mod sampler;
+pub mod sentence;
+pub mod spans;
+pub mod text;
+pub mod trace;
+
+mod advice;
+mod devices;
+mod folded;
+mod report;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+pub use advice::advice;
+pub use folded::folded;
+pub use join::explain;
+pub use observe::{Observation, Observer};
+pub use report::{
+    Cause, Deletion, DeviceWork, Sampling, Second, SenderWork, Verdict, Victim, Wait, Why,
+};
+
+/// The schema that every report names.
+pub const SCHEMA: &str = "trimbench.why/1";
+
+/// The JSON schema of a report.
+pub const JSON_SCHEMA: &str = include_str!("../../schema/why-1.json");
+
+/// Whose waits are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// Every process.
+    All,
+    /// One process.
+    Process(u32),
+    /// A process and its descendants.
+    Family(u32),
+    /// The processes of a control group, by its directory.
+    Group(PathBuf),
+}
+
+/// Something that could not be found out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// The fact.
+    pub what: String,
+    /// Why, and how to get it.
+    pub why: String,
+}

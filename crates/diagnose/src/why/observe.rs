@@ -1,0 +1,293 @@
+//! Watches while something waits: the kernel's events, the threads and the devices' statistics.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use linux::SysRoot;
+use linux::mounts::DeviceNumber;
+use linux::stats::{Counters, DeviceStats};
+use linux::tracefs::{Instance, TraceError, Tracefs};
+use record::DeviceInterval;
+use storage::deletions;
+use storage::disks::{Disks, Place};
+
+use super::sampler::{Sampled, Sampler};
+use super::spans::Spans;
+use super::trace::{EVENTS, FILTER, STACKS, Trace};
+use super::{Missing, Subject};
+
+/// Statistics are read so often.
+const STATISTICS: Duration = Duration::from_millis(100);
+
+/// The buffer of the trace for each processor, in KiB: some thousand discards with their stacks.
+const BUFFER_KIB: u32 = 1024;
+
+/// At most so many stacks of discards are taken in a second; then the kernel saves the trouble
+/// until the next.
+const STACKS_PER_S: u64 = 200;
+
+/// Share of one processor that looking at threads may take.
+const BUDGET: f64 = 0.015;
+
+/// The least time that a turn may take: or a slow machine would look at nothing.
+const LEAST: Duration = Duration::from_micros(150);
+
+/// One device's work in a stretch of time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Did {
+    /// The stretch's end, on the monotonic clock in seconds.
+    pub at_s: f64,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// The work.
+    pub work: DeviceInterval,
+    /// Flushes, and the sum of their waits in milliseconds.
+    pub flushes: (u64, u64),
+}
+
+/// All that was observed.
+#[derive(Debug, Default)]
+pub struct Observation {
+    /// When it began, on the monotonic clock in seconds.
+    pub from_s: f64,
+    /// When it ended.
+    pub to_s: f64,
+    /// The events.
+    pub trace: Trace,
+    /// The threads.
+    pub sampled: Sampled,
+    /// The devices' work, by whole device.
+    pub devices: HashMap<DeviceNumber, Vec<Did>>,
+    /// The devices' names.
+    pub disks: Disks,
+    /// The devices under each mounted file system.
+    pub mounted: Vec<Place>,
+    /// Share of one processor that observing took.
+    pub cpu_share: f64,
+    /// The pause between two looks at a thread, in seconds, where there is time for all.
+    pub period_s: f64,
+    /// Facts that could not be found out.
+    pub missing: Vec<Missing>,
+}
+
+/// An observation under way.
+#[derive(Debug)]
+pub struct Observer {
+    sys: SysRoot,
+    disks: Disks,
+    instance: Option<Instance>,
+    trace: Trace,
+    stacks_on: bool,
+    stacks_s: (f64, u64),
+    devices: Vec<Device>,
+    devices_read: Option<Instant>,
+    from_s: f64,
+    period: Duration,
+    missing: Vec<Missing>,
+    before_cpu_s: f64,
+}
+
+#[derive(Debug)]
+struct Device {
+    number: DeviceNumber,
+    stats: DeviceStats,
+    last: (f64, Counters),
+    did: Vec<Did>,
+}
+
+impl Observer {
+    /// Begins to trace; threads are looked at `rate` times a second.
+    pub fn begin(sys: SysRoot, rate: f64) -> Observer {
+        let disks = Disks::now(&sys);
+        let mut missing = Vec::new();
+        let instance = match trace() {
+            Ok(instance) => Some(instance),
+            Err(error) => {
+                missing.push(Missing {
+                    what: "who sends discards, why, and how long each takes".to_owned(),
+                    why: error.to_string(),
+                });
+                None
+            }
+        };
+        let now_s = monotonic_s();
+        let open = |(number, name): (DeviceNumber, String)| {
+            let stats = DeviceStats::open(&sys, &name).ok()?;
+            let last = (now_s, stats.read().ok()?);
+            Some(Device {
+                number,
+                stats,
+                last,
+                did: Vec::new(),
+            })
+        };
+        let devices: Vec<Device> = disks
+            .with_discard(&sys)
+            .into_iter()
+            .filter_map(open)
+            .collect();
+        if devices.is_empty() {
+            missing.push(Missing {
+                what: "the devices' statistics".to_owned(),
+                why: "no device here takes discards".to_owned(),
+            });
+        }
+        Observer {
+            disks,
+            stacks_on: instance.is_some(),
+            instance,
+            trace: Trace::default(),
+            stacks_s: (now_s, 0),
+            devices,
+            devices_read: None,
+            from_s: now_s,
+            period: Duration::from_secs_f64(1.0 / rate.clamp(1.0, 1000.0)),
+            missing,
+            before_cpu_s: cpu_s(),
+            sys,
+        }
+    }
+
+    /// Looks at the subject's threads until `over` says so.
+    pub fn watch(mut self, subject: Subject, over: &mut dyn FnMut() -> bool) -> Observation {
+        let mut sampler = Sampler::new(self.sys.clone(), subject, self.disks.clone());
+        let budget = self.period.mul_f64(BUDGET).max(LEAST);
+        let mut next = Instant::now();
+        while !over() {
+            sampler.turn(monotonic_s(), budget);
+            self.read();
+            next += self.period;
+            match next.checked_duration_since(Instant::now()) {
+                Some(rest) => std::thread::sleep(rest),
+                // It was late, and makes up for nothing.
+                None => next = Instant::now(),
+            }
+        }
+        self.finish(sampler.finish())
+    }
+
+    fn read(&mut self) {
+        self.read_trace();
+        if self
+            .devices_read
+            .is_none_or(|at| at.elapsed() >= STATISTICS)
+        {
+            self.devices_read = Some(Instant::now());
+            self.read_devices();
+        }
+    }
+
+    fn read_trace(&mut self) {
+        let Some(instance) = &mut self.instance else {
+            return;
+        };
+        let (trace, disks) = (&mut self.trace, &self.disks);
+        let _ = instance.read(&mut |line| trace.take(line, disks));
+        let now_s = monotonic_s();
+        if now_s - self.stacks_s.0 >= 1.0 {
+            self.stacks_s = (now_s, self.trace.stacks);
+            if !self.stacks_on {
+                self.stacks_on = instance.trigger("block", EVENTS[0], STACKS).is_ok();
+            }
+        } else if self.stacks_on && self.trace.stacks - self.stacks_s.1 > STACKS_PER_S {
+            self.stacks_on = instance.trigger("block", EVENTS[0], "!stacktrace").is_err();
+        }
+    }
+
+    fn read_devices(&mut self) {
+        let now_s = monotonic_s();
+        for device in &mut self.devices {
+            // One that was taken away does nothing more.
+            let Ok(counters) = device.stats.read() else {
+                continue;
+            };
+            let (last_s, last) = device.last;
+            device.did.push(Did {
+                at_s: now_s,
+                seconds: now_s - last_s,
+                work: counters.since(&last),
+                flushes: counters.flushes_since(&last),
+            });
+            device.last = (now_s, counters);
+        }
+    }
+
+    fn finish(mut self, sampled: Sampled) -> Observation {
+        self.read_trace();
+        self.read_devices();
+        let to_s = monotonic_s();
+        if let Some(instance) = &self.instance {
+            self.trace.lost = self.trace.lost.max(instance.lost());
+        }
+        self.trace.finish(to_s);
+        if self.instance.is_none() {
+            for device in &self.devices {
+                self.trace
+                    .discards
+                    .insert(device.number, by_statistics(&device.did));
+            }
+        }
+        if sampled.without_stacks {
+            self.missing.push(Missing {
+                what: "the stacks of blocked threads".to_owned(),
+                why: "the kernel shows them to root alone; run it as root".to_owned(),
+            });
+        }
+        let devices = self
+            .devices
+            .into_iter()
+            .map(|device| (device.number, device.did));
+        let length_s = (to_s - self.from_s).max(1e-9);
+        Observation {
+            from_s: self.from_s,
+            to_s,
+            trace: self.trace,
+            sampled,
+            devices: devices.collect(),
+            mounted: self.disks.mounted(&self.sys),
+            disks: self.disks,
+            cpu_share: (cpu_s() - self.before_cpu_s) / length_s,
+            period_s: self.period.as_secs_f64(),
+            missing: self.missing,
+        }
+    }
+}
+
+/// An instance with all events of ours.
+fn trace() -> Result<Instance, TraceError> {
+    let instance = Instance::create(Tracefs::find()?, BUFFER_KIB)?;
+    for event in EVENTS {
+        instance.enable("block", event, FILTER)?;
+    }
+    instance.trigger("block", EVENTS[0], STACKS)?;
+    for event in deletions::EVENTS {
+        // A kernel has those of its own file systems, and formats change.
+        if instance.has(event.system, event.name) {
+            let _ = instance.enable(event.system, event.name, event.filter);
+        }
+    }
+    Ok(instance)
+}
+
+/// Where no events are to be had: the share of each stretch that its discards took.
+fn by_statistics(all: &[Did]) -> Spans {
+    let mut spans = Spans::default();
+    for did in all.iter().filter(|did| did.work.discards > 0) {
+        let busy_s = (did.work.discard_ms as f64 / 1e3).min(did.seconds);
+        spans.add(did.at_s - busy_s, did.at_s);
+    }
+    spans.join();
+    spans
+}
+
+/// The monotonic clock, in seconds: that of the events.
+pub fn monotonic_s() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// The time on a processor that this process has used, in seconds.
+fn cpu_s() -> f64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
+}

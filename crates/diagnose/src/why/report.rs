@@ -1,0 +1,268 @@
+//! The answer.
+
+use serde::Serialize;
+
+use super::Missing;
+use super::frames::{Place, Reason};
+
+/// The cause of a thread's wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// Discards that it sends itself.
+    InDiscards,
+    /// A device that serves discards.
+    BehindDiscards,
+    /// A frozen file system.
+    Frozen,
+    /// A device that completes nothing.
+    Hung,
+    /// A flush of the drive's cache.
+    Flush,
+    /// A commit of the file system, without discards.
+    Commit,
+    /// Writeback of dirty pages.
+    Writeback,
+    /// Reads or writes of its own, without discards.
+    Io,
+    /// A lock.
+    Lock,
+    /// A server of a file system.
+    Server,
+    /// A processor, or it runs.
+    Cpu,
+    /// Something else than storage.
+    Sleep,
+}
+
+impl Cause {
+    /// All of them, in the order in which they are preferred where several threads of a process
+    /// wait at once.
+    pub const ALL: [Cause; 12] = [
+        Cause::InDiscards,
+        Cause::BehindDiscards,
+        Cause::Frozen,
+        Cause::Hung,
+        Cause::Flush,
+        Cause::Commit,
+        Cause::Writeback,
+        Cause::Io,
+        Cause::Lock,
+        Cause::Server,
+        Cause::Cpu,
+        Cause::Sleep,
+    ];
+
+    /// Whether discards are to blame.
+    pub fn is_discards(self) -> bool {
+        matches!(self, Cause::InDiscards | Cause::BehindDiscards)
+    }
+
+    /// Whether the thread is blocked on storage or a lock.
+    pub fn is_blocked(self) -> bool {
+        !matches!(self, Cause::Cpu | Cause::Sleep)
+    }
+
+    /// The cause in a few words that follow "for".
+    pub fn words(self) -> &'static str {
+        match self {
+            Cause::InDiscards => "its own discards",
+            Cause::BehindDiscards => "a drive busy with discards",
+            Cause::Frozen => "a frozen file system",
+            Cause::Hung => "a device that completes nothing",
+            Cause::Flush => "flushes of the drive's cache",
+            Cause::Commit => "commits of the file system",
+            Cause::Writeback => "writeback of dirty pages",
+            Cause::Io => "its own reads and writes",
+            Cause::Lock => "locks",
+            Cause::Server => "a file system's server",
+            Cause::Cpu => "a processor, or ran on one",
+            Cause::Sleep => "something else than storage",
+        }
+    }
+}
+
+/// Whether TRIM is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Most of the waiting is discards' fault.
+    Trim,
+    /// At least a tenth of it is.
+    PartlyTrim,
+    /// It waits for something else.
+    NotTrim,
+    /// It does not wait for storage.
+    Nothing,
+}
+
+/// A report.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Why {
+    /// Always [`super::SCHEMA`].
+    pub schema: &'static str,
+    /// Whether TRIM is to blame.
+    pub verdict: Verdict,
+    /// The cause of most of the waiting; `None` if nothing waited.
+    pub main_cause: Option<Cause>,
+    /// The answer in a sentence or two.
+    pub sentence: String,
+    /// How long it was watched, in seconds.
+    pub seconds: f64,
+    /// The time of the first victim without its waits for discards, in seconds; `None` if it did
+    /// not wait for any.
+    pub without_trim_s: Option<f64>,
+    /// The processes that waited: the one that the sentence is about first.
+    pub victims: Vec<Victim>,
+    /// The senders of discards, those that kept devices longest first.
+    pub senders: Vec<SenderWork>,
+    /// The devices that take discards and did something.
+    pub devices: Vec<DeviceWork>,
+    /// The first victim's time, second by second.
+    pub timeline: Vec<Second>,
+    /// Steps that would help.
+    pub advice: Vec<String>,
+    /// How it was watched.
+    pub sampling: Sampling,
+    /// Facts that could not be found out.
+    pub missing: Vec<Missing>,
+}
+
+/// A process that waited.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Victim {
+    /// Its process; of a command the first one's.
+    pub pid: u32,
+    /// Its name; of a command the command.
+    pub name: String,
+    /// How long it was there, in seconds.
+    pub seconds: f64,
+    /// How long one of its threads at least was blocked on storage or a lock, in seconds.
+    pub blocked_s: f64,
+    /// How much of that is discards' fault, in seconds.
+    pub discards_s: f64,
+    /// Where the time went, the longest first; the waits add up to `seconds`.
+    pub waits: Vec<Wait>,
+}
+
+/// Time that was spent in one way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Wait {
+    /// The cause.
+    pub cause: Cause,
+    /// Where in the kernel.
+    pub place: Place,
+    /// The system call; `None` outside of calls and of calls that don't wait for storage.
+    pub call: Option<&'static str>,
+    /// The mount point or device; `None` where it isn't known.
+    pub at: Option<String>,
+    /// The devices below it; none where it isn't known.
+    pub devices: Vec<String>,
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// The kernel stack that it was seen in most, the innermost function first.
+    pub stack: Vec<String>,
+}
+
+/// A sender of discards.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SenderWork {
+    /// The device.
+    pub device: String,
+    /// Why it sent them.
+    pub reason: Reason,
+    /// Its name, e.g. `fstrim` or `kworker/u8:1`.
+    pub program: String,
+    /// Its thread; `None` of several.
+    pub pid: Option<u32>,
+    /// Discards.
+    pub discards: u64,
+    /// Bytes discarded.
+    pub bytes: u64,
+    /// A discard's time in the drive on average, in milliseconds; `None` if none was seen to
+    /// complete.
+    pub mean_ms: Option<f64>,
+    /// The longest time of one, in milliseconds.
+    pub longest_ms: f64,
+    /// The sum of their times in the drive, in seconds.
+    pub in_drive_s: f64,
+    /// The process that freed the space, where that is known.
+    pub deletion: Option<Deletion>,
+}
+
+/// Space that was freed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Deletion {
+    /// The process' name.
+    pub program: String,
+    /// The thread.
+    pub pid: u32,
+    /// Files; 0 where the file system does not tell.
+    pub files: u64,
+    /// Bytes; 0 where the file system does not tell.
+    pub bytes: u64,
+}
+
+/// A device's work meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceWork {
+    /// Its kernel name.
+    pub device: String,
+    /// Reads and their mean wait in milliseconds.
+    pub reads: u64,
+    /// `None` without any.
+    pub read_ms: Option<f64>,
+    /// Writes.
+    pub writes: u64,
+    /// Their mean wait in milliseconds; `None` without any.
+    pub write_ms: Option<f64>,
+    /// Discards.
+    pub discards: u64,
+    /// Their bytes.
+    pub discard_bytes: u64,
+    /// Their mean wait in milliseconds; `None` without any.
+    pub discard_ms: Option<f64>,
+    /// Flushes.
+    pub flushes: u64,
+    /// Their mean wait in milliseconds; `None` without any.
+    pub flush_ms: Option<f64>,
+    /// For how long a discard at least was in flight, in seconds.
+    pub discarding_s: f64,
+    /// Whether reads and writes were slower meanwhile than discards can explain away: `None` where
+    /// nothing was read or written beside discards.
+    pub slows_others: Option<bool>,
+}
+
+/// One second of the first victim's time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Second {
+    /// Its start, in seconds since the observation began.
+    pub at_s: f64,
+    /// In its own discards, in seconds.
+    pub in_discards_s: f64,
+    /// Behind discards, in seconds.
+    pub behind_discards_s: f64,
+    /// Blocked on something else, in seconds.
+    pub blocked_s: f64,
+    /// On a processor or waiting for one, in seconds.
+    pub cpu_s: f64,
+    /// For how long a discard at least was in flight on some device, in seconds.
+    pub discarding_s: f64,
+}
+
+/// How it was watched.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sampling {
+    /// Looks at threads.
+    pub samples: u64,
+    /// The pause between two looks at a thread, in seconds, where there was time for all.
+    pub period_s: f64,
+    /// Turns, and those in which there was no time for all threads.
+    pub turns: u64,
+    /// Turns in which there was no time for all threads.
+    pub partial_turns: u64,
+    /// Events that the kernel dropped.
+    pub lost_events: u64,
+    /// Share of one processor that watching took.
+    pub cpu_share: f64,
+}

@@ -1,0 +1,388 @@
+//! Looks at threads again and again, for a bounded share of a processor.
+//!
+//! A thread that is looked at stands for the time since the last look at it. So the sums are right
+//! on average, however many threads there are: with more of them each is looked at less often.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use linux::SysRoot;
+use linux::tasks::{self, Call, State, Thread};
+use storage::disks::{Disks, Place as Below};
+
+use super::Subject;
+use super::frames::{Place, place};
+
+/// The longest time that one look stands for, in seconds: what happened before is not known.
+const LONGEST_S: f64 = 1.0;
+
+/// So many threads are asked for their call as well while they sleep.
+const FEW: usize = 500;
+
+/// Listing the threads takes at most one part in so many of the time.
+const LISTING: u32 = 200;
+
+/// One look at one thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// When, on the monotonic clock in seconds; the same for all threads of a turn.
+    pub at_s: f64,
+    /// The time that it stands for, in seconds.
+    pub stands_for_s: f64,
+    /// The thread: an index into [`Sampled::threads`].
+    pub thread: usize,
+    /// Where it waited.
+    pub place: Place,
+    /// The stack: an index into [`Sampled::stacks`].
+    pub stack: usize,
+    /// The call that it was in.
+    pub call: Option<Call>,
+    /// The file system or device that it waited for: an index into [`Sampled::places`].
+    pub below: Option<usize>,
+}
+
+/// A thread that was looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Looked {
+    /// Its numbers.
+    pub thread: Thread,
+    /// Its name.
+    pub comm: String,
+    /// Whether it is the kernel's.
+    pub kernel: bool,
+}
+
+/// All that was seen.
+#[derive(Debug, Clone, Default)]
+pub struct Sampled {
+    /// The looks, in order of time.
+    pub samples: Vec<Sample>,
+    /// The threads.
+    pub threads: Vec<Looked>,
+    /// Stacks, each once; the first is the empty one.
+    pub stacks: Vec<Vec<String>>,
+    /// File systems and devices that threads waited for.
+    pub places: Vec<Below>,
+    /// Whether stacks could not be read.
+    pub without_stacks: bool,
+    /// Turns that ended before every thread was looked at.
+    pub partial_turns: u64,
+    /// All turns.
+    pub turns: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    index: usize,
+    looked_s: f64,
+    blocked: bool,
+}
+
+/// The sampler.
+#[derive(Debug)]
+pub struct Sampler {
+    sys: SysRoot,
+    subject: Subject,
+    disks: Disks,
+    known: HashMap<Thread, Known>,
+    /// The order in which threads are looked at, and where the next turn begins.
+    order: Vec<Thread>,
+    next: usize,
+    listed: Option<Instant>,
+    listing: Duration,
+    stacks: HashMap<Vec<String>, usize>,
+    /// By device number.
+    below: HashMap<linux::mounts::DeviceNumber, Option<usize>>,
+    found: Sampled,
+    /// More samples than this are thinned out.
+    most: usize,
+}
+
+impl Sampler {
+    /// One that has looked at nothing yet.
+    pub fn new(sys: SysRoot, subject: Subject, disks: Disks) -> Sampler {
+        let found = Sampled {
+            stacks: vec![Vec::new()],
+            ..Sampled::default()
+        };
+        Sampler {
+            sys,
+            subject,
+            disks,
+            known: HashMap::new(),
+            order: Vec::new(),
+            next: 0,
+            listed: None,
+            listing: Duration::ZERO,
+            stacks: HashMap::from([(Vec::new(), 0)]),
+            below: HashMap::new(),
+            found,
+            most: 1 << 20,
+        }
+    }
+
+    /// Looks at as many threads as `budget` allows; blocked ones first.
+    pub fn turn(&mut self, now_s: f64, budget: Duration) {
+        let began = Instant::now();
+        self.list(now_s);
+        self.found.turns += 1;
+        let blocked: Vec<Thread> = {
+            let all = self.known.iter();
+            let mut blocked: Vec<(f64, Thread)> = all
+                .filter(|(_, known)| known.blocked)
+                .map(|(thread, known)| (known.looked_s, *thread))
+                .collect();
+            // Those that waited longest for a look.
+            blocked.sort_by(|a, b| a.0.total_cmp(&b.0));
+            blocked.into_iter().map(|(_, thread)| thread).collect()
+        };
+        // Half of the turn is for threads that were not blocked: or they would never be seen to be.
+        let mut done = HashSet::new();
+        for thread in blocked {
+            if began.elapsed() > budget / 2 && !done.is_empty() {
+                break;
+            }
+            self.look(thread, now_s);
+            done.insert(thread);
+        }
+        let count = self.order.len();
+        for step in 0..count {
+            let thread = self.order[(self.next + step) % count];
+            if !done.contains(&thread) {
+                self.look(thread, now_s);
+            }
+            if began.elapsed() > budget {
+                self.next = (self.next + step + 1) % count;
+                self.found.partial_turns += u64::from(step + 1 < count);
+                break;
+            }
+        }
+        if self.found.samples.len() > self.most {
+            thin(&mut self.found.samples);
+        }
+    }
+
+    /// All that was seen.
+    pub fn finish(self) -> Sampled {
+        self.found
+    }
+
+    /// Lists the threads again, if that is due.
+    fn list(&mut self, now_s: f64) {
+        let due = self
+            .listed
+            .is_none_or(|at| at.elapsed() >= self.listing * LISTING);
+        if !due {
+            return;
+        }
+        let began = Instant::now();
+        let own = std::process::id();
+        let processes = match &self.subject {
+            Subject::All => tasks::processes(),
+            Subject::Process(pid) => vec![*pid],
+            Subject::Family(pid) => tasks::family(*pid),
+            Subject::Group(directory) => tasks::of_cgroup(directory),
+        };
+        let threads = processes
+            .into_iter()
+            .filter(|pid| *pid != own)
+            .flat_map(tasks::threads);
+        let threads: Vec<Thread> = threads.collect();
+        let there: HashSet<Thread> = threads.iter().copied().collect();
+        self.known.retain(|thread, _| there.contains(thread));
+        for thread in &threads {
+            if !self.known.contains_key(thread) {
+                self.meet(*thread, now_s);
+            }
+        }
+        self.order = threads;
+        self.order.retain(|thread| self.known.contains_key(thread));
+        self.listing = began.elapsed();
+        self.listed = Some(began);
+    }
+
+    /// A thread that is new.
+    fn meet(&mut self, thread: Thread, now_s: f64) {
+        let Some(stat) = thread.stat() else { return };
+        self.found.threads.push(Looked {
+            thread,
+            comm: stat.comm,
+            kernel: stat.kernel,
+        });
+        let known = Known {
+            index: self.found.threads.len() - 1,
+            looked_s: now_s,
+            blocked: false,
+        };
+        self.known.insert(thread, known);
+    }
+
+    fn look(&mut self, thread: Thread, now_s: f64) {
+        let Some(stat) = thread.stat() else {
+            // It has ended; the next list is without it.
+            self.known.remove(&thread);
+            self.order.retain(|one| *one != thread);
+            return;
+        };
+        let few = self.order.len() <= FEW;
+        let Some(known) = self.known.get_mut(&thread) else {
+            return;
+        };
+        let stands_for_s = (now_s - known.looked_s).clamp(0.0, LONGEST_S);
+        known.looked_s = now_s;
+        known.blocked = stat.state == State::Blocked;
+        let index = known.index;
+        // A program that has started another by execve has its name.
+        let looked = &mut self.found.threads[index];
+        if looked.comm != stat.comm && !stat.kernel {
+            looked.comm = stat.comm;
+        }
+        let kernel = looked.kernel;
+        let mut sample = Sample {
+            at_s: now_s,
+            stands_for_s,
+            thread: index,
+            place: Place::Running,
+            stack: 0,
+            call: None,
+            below: None,
+        };
+        match stat.state {
+            State::Running => {}
+            State::Other => return,
+            State::Sleeping if kernel => return,
+            State::Sleeping => {
+                sample.place = Place::Sleep;
+                let call = few.then(|| thread.call()).flatten();
+                if let Some(call) = call.filter(|call| call.may_sleep_for_storage()) {
+                    sample.call = Some(call);
+                    self.waits(thread, &mut sample);
+                }
+            }
+            State::Blocked => {
+                sample.call = thread.call();
+                self.waits(thread, &mut sample);
+                if sample.place == Place::Sleep {
+                    // Blocked, in a place that no table has.
+                    sample.place = Place::Io;
+                }
+            }
+        }
+        self.found.samples.push(sample);
+    }
+
+    /// Finds out where a blocked thread waits.
+    fn waits(&mut self, thread: Thread, sample: &mut Sample) {
+        let stack = match thread.stack() {
+            Ok(stack) => stack,
+            Err(_) => {
+                self.found.without_stacks = true;
+                thread.wait_channel().into_iter().collect()
+            }
+        };
+        sample.place = place(stack.iter().map(String::as_str));
+        sample.stack = match self.stacks.get(&stack) {
+            Some(index) => *index,
+            None => {
+                self.found.stacks.push(stack.clone());
+                let index = self.found.stacks.len() - 1;
+                self.stacks.insert(stack, index);
+                index
+            }
+        };
+        sample.below = self.below(thread, sample.call);
+    }
+
+    /// The file system or device that a call works on.
+    fn below(&mut self, thread: Thread, call: Option<Call>) -> Option<usize> {
+        let path = match call {
+            Some(call) if call.has_descriptor() => thread.descriptor(call.first),
+            // A path that it was given is most often below the working directory; not certain.
+            _ => return None,
+        };
+        self.below_path(path)
+    }
+
+    fn below_path(&mut self, path: PathBuf) -> Option<usize> {
+        let number = tasks::device_of(&path)?;
+        if let Some(known) = self.below.get(&number) {
+            return *known;
+        }
+        let found = self.disks.place(&self.sys, &path, number);
+        let index = found.map(|place| {
+            let same = self.found.places.iter().position(|one| *one == place);
+            same.unwrap_or_else(|| {
+                self.found.places.push(place);
+                self.found.places.len() - 1
+            })
+        });
+        self.below.insert(number, index);
+        index
+    }
+}
+
+/// Drops every second sample of each thread, and lets the others stand for twice the time.
+fn thin(samples: &mut Vec<Sample>) {
+    let mut keep: HashMap<usize, bool> = HashMap::new();
+    samples.retain_mut(|sample| {
+        let next = keep.entry(sample.thread).or_insert(false);
+        *next = !*next;
+        sample.stands_for_s *= 2.0;
+        *next
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_runs_and_one_that_sleeps_are_told_apart() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sleep 60 & while :; do :; done"])
+            .spawn()
+            .unwrap();
+        let subject = Subject::Family(child.id());
+        let mut sampler = Sampler::new(SysRoot::host(), subject, Disks::default());
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(500) {
+            sampler.turn(began.elapsed().as_secs_f64(), Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        for pid in tasks::family(child.id()).into_iter().rev() {
+            let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        child.wait().unwrap();
+        let found = sampler.finish();
+        let seconds = |name: &str, place: Place| -> f64 {
+            let all = found.samples.iter();
+            all.filter(|s| s.place == place && found.threads[s.thread].comm == name)
+                .map(|s| s.stands_for_s)
+                .sum()
+        };
+        assert!(seconds("sh", Place::Running) > 0.2, "{found:?}");
+        assert!(seconds("sleep", Place::Sleep) > 0.2, "{found:?}");
+        assert_eq!(seconds("sleep", Place::Running), 0.0);
+    }
+
+    #[test]
+    fn thinning_keeps_the_time() {
+        let sample = |thread, at| Sample {
+            at_s: f64::from(at),
+            stands_for_s: 1.0,
+            thread,
+            place: Place::Io,
+            stack: 0,
+            call: None,
+            below: None,
+        };
+        let mut all: Vec<Sample> = (0..100)
+            .flat_map(|at| [sample(0, at), sample(1, at)])
+            .collect();
+        thin(&mut all);
+        assert_eq!(all.len(), 100);
+        assert_eq!(all.iter().map(|s| s.stands_for_s).sum::<f64>(), 200.0);
+    }
+}

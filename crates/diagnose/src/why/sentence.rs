@@ -1,0 +1,320 @@
+//! The answer in a sentence, and the senders of discards as it names them.
+
+use units as show;
+
+use super::frames::Reason;
+use super::observe::Observation;
+use super::report::{Cause, Deletion, SenderWork, Verdict, Victim, Why};
+use super::trace::{Deleter, Sender};
+
+/// The senders of discards, those of one file system together.
+pub(super) fn senders(observation: &Observation) -> Vec<SenderWork> {
+    let mut found: Vec<SenderWork> = Vec::new();
+    for sender in &observation.trace.senders {
+        let device = observation.disks.name(sender.device);
+        let same = found.iter_mut().find(|one| {
+            let program = is_programs(sender.reason).then_some(sender.pid);
+            one.device == device
+                && one.reason == sender.reason
+                && (program.is_none() || one.pid == program)
+        });
+        match same {
+            Some(one) => add(one, sender),
+            None => found.push(SenderWork {
+                device,
+                reason: sender.reason,
+                program: sender.comm.clone(),
+                pid: Some(sender.pid),
+                discards: sender.discards,
+                bytes: sender.bytes,
+                mean_ms: (sender.completed > 0)
+                    .then(|| sender.in_drive_s * 1e3 / sender.completed as f64),
+                longest_ms: sender.longest_s * 1e3,
+                in_drive_s: sender.in_drive_s,
+                deletion: deletion(observation, sender),
+            }),
+        }
+    }
+    found.sort_by(|a, b| b.in_drive_s.total_cmp(&a.in_drive_s));
+    found
+}
+
+/// Whether a program sends them itself, so that its name matters and not the file system's.
+fn is_programs(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Trim
+            | Reason::Device
+            | Reason::ExtCall
+            | Reason::Fat
+            | Reason::BtrfsCommit
+            | Reason::Unknown
+    )
+}
+
+fn add(to: &mut SenderWork, sender: &Sender) {
+    let discards = to.discards + sender.discards;
+    let mean = sender.in_drive_s * 1e3 / sender.completed.max(1) as f64;
+    to.mean_ms = match to.mean_ms {
+        Some(own) => {
+            let share = sender.discards as f64 / discards.max(1) as f64;
+            Some(own * (1.0 - share) + mean * share)
+        }
+        None => (sender.completed > 0).then_some(mean),
+    };
+    to.discards = discards;
+    to.bytes += sender.bytes;
+    to.in_drive_s += sender.in_drive_s;
+    to.longest_ms = to.longest_ms.max(sender.longest_s * 1e3);
+    if to.pid != Some(sender.pid) {
+        to.pid = None;
+    }
+}
+
+/// The process that freed the space which a sender discards.
+fn deletion(observation: &Observation, sender: &Sender) -> Option<Deletion> {
+    let by_file_system = matches!(
+        sender.reason,
+        Reason::ExtCommit
+            | Reason::ExtCall
+            | Reason::XfsLog
+            | Reason::BtrfsCommit
+            | Reason::BtrfsAsync
+            | Reason::Fat
+    );
+    let on_device = |one: &&Deleter| match one.device {
+        Some(device) => observation.disks.whole(device) == sender.device,
+        // Then it is of the only file system whose event does not tell.
+        None => matches!(sender.reason, Reason::BtrfsCommit | Reason::BtrfsAsync),
+    };
+    let all = observation.trace.deleters.iter().filter(on_device);
+    let within_call = matches!(sender.reason, Reason::ExtCall | Reason::Fat);
+    // Workers of the kernel free what a program has deleted.
+    let programs = all.filter(|one| match within_call {
+        true => one.pid == sender.pid,
+        false => !one.comm.starts_with("kworker"),
+    });
+    let most = programs.max_by_key(|one| (one.bytes, one.files))?;
+    by_file_system.then(|| Deletion {
+        program: most.comm.clone(),
+        pid: most.pid,
+        files: most.files,
+        bytes: most.bytes,
+    })
+}
+
+/// The answer.
+pub(super) fn sentence(why: &Why) -> String {
+    let Some(victim) = why.victims.first() else {
+        return format!(
+            "Nothing waited for storage in {}.",
+            show::seconds(why.seconds)
+        );
+    };
+    match why.verdict {
+        Verdict::Trim => format!("{}{}", blamed(why, victim, victim.discards_s), without(why)),
+        Verdict::PartlyTrim => format!(
+            "Partly TRIM: {}{} {}",
+            blamed(why, victim, victim.discards_s),
+            without(why),
+            rest(victim)
+        ),
+        Verdict::NotTrim => not_trim(why, victim),
+        Verdict::Nothing => format!(
+            "{} did not wait for storage: of {} it was blocked for {}.",
+            who(victim),
+            show::seconds(victim.seconds),
+            show::seconds(victim.blocked_s)
+        ),
+    }
+}
+
+/// `vim (pid 123)`.
+fn who(victim: &Victim) -> String {
+    format!(
+        "{} (pid {})",
+        units::names::harmless(&victim.name),
+        victim.pid
+    )
+}
+
+/// `Who waited … of … in fsync: … sent 165 discards of 42 ms each to sda.`
+fn blamed(why: &Why, victim: &Victim, seconds: f64) -> String {
+    let own = sum(victim, |cause| cause == Cause::InDiscards) >= seconds / 2.0;
+    let mut text = format!(
+        "{} waited {} of {}",
+        who(victim),
+        show::seconds(seconds),
+        show::seconds(victim.seconds)
+    );
+    if let Some(call) = call_of(victim) {
+        text += &format!(" in {call}");
+    }
+    match culprit(why, victim) {
+        Some(sender) => {
+            text += &format!(
+                "{}: {}",
+                if own { "" } else { " behind discards" },
+                sent(sender, victim, own)
+            )
+        }
+        None if own => text += " in discards of its own; who else sends some is not known",
+        None => text += " behind discards; who sent them is not known",
+    }
+    text + "."
+}
+
+/// The sender that is to blame for a victim's waits.
+pub(super) fn culprit<'a>(why: &'a Why, victim: &Victim) -> Option<&'a SenderWork> {
+    let own = sum(victim, |cause| cause == Cause::InDiscards) >= victim.discards_s / 2.0;
+    let waits = victim.waits.iter().filter(|wait| wait.cause.is_discards());
+    let devices: Vec<&String> = waits.flat_map(|wait| &wait.devices).collect();
+    // Where a wait's devices aren't known, any may be it.
+    let matters = |one: &&SenderWork| devices.is_empty() || devices.contains(&&one.device);
+    let layers = |one: &&SenderWork| !matches!(one.reason, Reason::Loop | Reason::Layer);
+    let there = || why.senders.iter().filter(matters);
+    let mut by_itself = there().filter(|one| one.pid == Some(victim.pid));
+    let found = own.then(|| by_itself.next()).flatten();
+    found
+        .or_else(|| there().find(layers))
+        .or_else(|| there().next())
+        .or_else(|| why.senders.first())
+}
+
+/// `its btrfs commit sent 165 discards of 42 ms each to sda (discard=sync)`.
+fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
+    let mut many = format!("sent {}", show::counted(sender.discards, "discard"));
+    if let Some(ms) = sender.mean_ms {
+        many += &format!(" of {} each", show::latency_us(ms * 1e3));
+    }
+    many += &format!(" to {}", sender.device);
+    let program = format!(
+        "{}{}",
+        units::names::harmless(&sender.program),
+        sender
+            .pid
+            .map_or(String::new(), |pid| format!(" (pid {pid})"))
+    );
+    let its = own && (sender.pid == Some(victim.pid) || is_programs(sender.reason));
+    let text = match sender.reason {
+        Reason::BtrfsCommit if its => format!("its btrfs commit {many} (discard=sync)"),
+        Reason::BtrfsCommit => format!("the btrfs commit of {program} {many} (discard=sync)"),
+        Reason::BtrfsAsync => format!("btrfs {many} in the background (discard=async)"),
+        Reason::ExtCommit => format!("ext4 {many} after its journal's commit (discard)"),
+        Reason::ExtCall if its => {
+            format!("ext4, which has no journal, {many} within the call (discard)")
+        }
+        Reason::ExtCall => {
+            format!("ext4, which has no journal, {many} within a call of {program} (discard)")
+        }
+        Reason::XfsLog => format!("XFS {many} after a checkpoint of its log (discard)"),
+        Reason::F2fs => format!("F2FS {many} in the background (discard)"),
+        Reason::Fat => format!("FAT {many} within a call of {program} (discard)"),
+        Reason::Swap => format!("swap {many}"),
+        Reason::Trim => format!("{program} trims a file system (FITRIM) and {many}"),
+        Reason::Device => format!("{program} discards a device (BLKDISCARD) and {many}"),
+        Reason::Loop => format!("a loop device {many}, for one above it"),
+        Reason::Layer => format!("a device layer {many}, for one above it"),
+        Reason::Unknown => format!("{program} {many}"),
+    };
+    match &sender.deletion {
+        Some(deletion) => format!("{text}; {}", freed(deletion)),
+        None => text,
+    }
+}
+
+/// `rm (pid 7) had freed 8.0 GiB`.
+fn freed(deletion: &Deletion) -> String {
+    let program = units::names::harmless(&deletion.program);
+    match (deletion.bytes, deletion.files) {
+        (0, files) => format!(
+            "{program} (pid {}) had removed {}",
+            deletion.pid,
+            show::counted(files, "file")
+        ),
+        (bytes, _) => format!(
+            "{program} (pid {}) had freed {}",
+            deletion.pid,
+            show::bytes(bytes)
+        ),
+    }
+}
+
+fn without(why: &Why) -> String {
+    let text = why.without_trim_s.map(show::seconds);
+    text.map_or(String::new(), |text| format!(" Without TRIM: {text}."))
+}
+
+/// The other waits in a sentence.
+fn rest(victim: &Victim) -> String {
+    let others = victim.blocked_s - victim.discards_s;
+    let cause = most(victim, |cause| cause.is_blocked() && !cause.is_discards());
+    format!(
+        "It waited {} for other things, most of it for {}.",
+        show::seconds(others),
+        cause.map_or("nothing", Cause::words)
+    )
+}
+
+fn not_trim(why: &Why, victim: &Victim) -> String {
+    let cause = why.main_cause.unwrap_or(Cause::Sleep);
+    let seconds = sum(victim, |one| one == cause);
+    let call = victim.waits.iter().find(|wait| wait.cause == cause);
+    let call = call
+        .and_then(|wait| wait.call)
+        .filter(|_| cause.is_blocked());
+    let mut text = format!(
+        "Not TRIM: {} waited for {}, {} of {}{}.",
+        who(victim),
+        cause.words(),
+        show::seconds(seconds),
+        show::seconds(victim.seconds),
+        call.map_or(String::new(), |call| format!(" (in {call})"))
+    );
+    let busy = why
+        .devices
+        .iter()
+        .max_by(|a, b| a.discarding_s.total_cmp(&b.discarding_s));
+    match busy.filter(|one| one.discarding_s > 0.0) {
+        Some(device) => {
+            text += &format!(
+                " Discards were in flight on {} for {} meanwhile{}.",
+                device.device,
+                show::seconds(device.discarding_s),
+                match device.slows_others {
+                    Some(false) => " and slowed nothing down",
+                    _ => "",
+                }
+            );
+        }
+        None => text += " There were no discards.",
+    }
+    text
+}
+
+fn sum(victim: &Victim, of: impl Fn(Cause) -> bool) -> f64 {
+    let waits = victim.waits.iter().filter(|wait| of(wait.cause));
+    waits.map(|wait| wait.seconds).sum()
+}
+
+/// The cause among some that took most.
+fn most(victim: &Victim, of: impl Fn(Cause) -> bool) -> Option<Cause> {
+    let all = Cause::ALL.into_iter().filter(|cause| of(*cause));
+    let sums = all.map(|cause| (cause, sum(victim, |one| one == cause)));
+    let most = sums.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most.1 > 0.0).then_some(most.0)
+}
+
+/// The call in which it waited longest for discards.
+fn call_of(victim: &Victim) -> Option<&'static str> {
+    let mut sums: Vec<(&'static str, f64)> = Vec::new();
+    for wait in victim.waits.iter().filter(|wait| wait.cause.is_discards()) {
+        let Some(call) = wait.call else { continue };
+        match sums.iter_mut().find(|one| one.0 == call) {
+            Some(one) => one.1 += wait.seconds,
+            None => sums.push((call, wait.seconds)),
+        }
+    }
+    let most = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most.1 >= victim.discards_s / 2.0).then_some(most.0)
+}

@@ -1,0 +1,84 @@
+//! Stretches of time in which a device had something in flight.
+
+/// Stretches of time, in seconds of one clock.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Spans {
+    /// In order and disjoint after [`Spans::join`].
+    all: Vec<(f64, f64)>,
+}
+
+impl Spans {
+    /// Adds a stretch.
+    pub fn add(&mut self, from_s: f64, to_s: f64) {
+        if to_s > from_s {
+            self.all.push((from_s, to_s));
+        }
+    }
+
+    /// Puts them in order and joins those that overlap; after it they can be asked.
+    pub fn join(&mut self) {
+        self.all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut joined: Vec<(f64, f64)> = Vec::with_capacity(self.all.len());
+        for &(from, to) in &self.all {
+            match joined.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => joined.push((from, to)),
+            }
+        }
+        self.all = joined;
+    }
+
+    /// How much of a stretch they cover, in seconds.
+    pub fn covered(&self, from_s: f64, to_s: f64) -> f64 {
+        let first = self.all.partition_point(|one| one.1 <= from_s);
+        let rest = self.all[first..].iter();
+        rest.take_while(|one| one.0 < to_s)
+            .map(|one| one.1.min(to_s) - one.0.max(from_s))
+            .sum()
+    }
+
+    /// Their whole length, in seconds.
+    pub fn length_s(&self) -> f64 {
+        self.all.iter().map(|one| one.1 - one.0).sum()
+    }
+
+    /// Their union with others.
+    pub fn with(mut self, others: &Spans) -> Spans {
+        self.all.extend(&others.all);
+        self.join();
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn overlapping_stretches_count_once() {
+        let mut spans = Spans::default();
+        for (from, to) in [(5.0, 6.0), (1.0, 3.0), (2.0, 4.0), (7.0, 7.0)] {
+            spans.add(from, to);
+        }
+        spans.join();
+        assert_eq!(spans.length_s(), 4.0);
+        assert_eq!(spans.covered(0.0, 10.0), 4.0);
+        assert_eq!(spans.covered(2.5, 5.5), 2.0);
+        assert_eq!(spans.covered(4.0, 5.0), 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up(
+            all in proptest::collection::vec((0.0..10.0f64, 0.0..3.0f64), 0..20),
+            cut in 0.0..10.0f64,
+        ) {
+            let mut spans = Spans::default();
+            all.iter().for_each(|(from, length)| spans.add(*from, from + length));
+            spans.join();
+            let parts = spans.covered(0.0, cut) + spans.covered(cut, 20.0);
+            prop_assert!((parts - spans.length_s()).abs() < 1e-9);
+        }
+    }
+}

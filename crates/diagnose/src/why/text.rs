@@ -1,0 +1,282 @@
+//! A report for a terminal.
+
+use units as show;
+
+use super::report::{Cause, Second, SenderWork, Victim, Wait, Why};
+
+/// How it looks.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Whether it shows more than ASCII.
+    pub unicode: bool,
+    /// Whether it shows colours.
+    pub colour: bool,
+}
+
+/// Rows of a table of waits, of senders and of other victims.
+const ROWS: usize = 6;
+
+/// The widest bar of a second.
+const BAR: usize = 50;
+
+/// At most so many seconds have a bar each; of more, each bar stands for several.
+const BARS: usize = 60;
+
+/// The whole report: the sentence first, the evidence below.
+pub fn page(why: &Why, look: Look) -> String {
+    let mut page = wrap(&why.sentence, look.width.min(100), "");
+    if let Some(victim) = why.victims.first() {
+        page += "\n";
+        page += &waits(victim);
+        page += &bars(&why.timeline, look);
+    }
+    page += &senders(&why.senders);
+    page += &devices(why);
+    page += &others(why);
+    for (index, line) in why.advice.iter().enumerate() {
+        let head = if index == 0 { "\nWhat helps\n" } else { "" };
+        page += head;
+        page += &wrap(line, look.width.min(100), "  ");
+    }
+    for (index, missing) in why.missing.iter().enumerate() {
+        let head = if index == 0 { "\nNot found out\n" } else { "" };
+        page += head;
+        let line = format!("{}: {}", missing.what, missing.why);
+        page += &wrap(&line, look.width.min(100), "  ");
+    }
+    page += &footer(why);
+    if look.unicode { page } else { ascii(&page) }
+}
+
+fn waits(victim: &Victim) -> String {
+    let mut text = format!(
+        "Where {} spent {}\n",
+        units::names::harmless(&victim.name),
+        show::seconds(victim.seconds)
+    );
+    for wait in victim
+        .waits
+        .iter()
+        .filter(|wait| shown(wait, victim))
+        .take(ROWS)
+    {
+        let share = wait.seconds / victim.seconds.max(1e-9);
+        let stack: Vec<&str> = wait.stack.iter().take(3).map(String::as_str).collect();
+        text += &format!(
+            "  {:>8}  {:>5}  {:<27} {:<14} {}\n",
+            show::seconds(wait.seconds),
+            show::percent(share),
+            wait.cause.words(),
+            wait.call.unwrap_or("-"),
+            place(wait)
+        );
+        if !stack.is_empty() {
+            text += &format!("{:19}{}\n", "", stack.join(" ← "));
+        }
+    }
+    text
+}
+
+/// Less than one in a thousand is noise.
+fn shown(wait: &Wait, victim: &Victim) -> bool {
+    wait.seconds >= victim.seconds / 1000.0
+}
+
+fn place(wait: &Wait) -> String {
+    let at = wait.at.as_deref().map(units::names::shown);
+    match at {
+        Some(at) => format!("{} on {at}", wait.place.words()),
+        None => wait.place.words().to_owned(),
+    }
+}
+
+/// A bar for each second: in discards, behind discards, blocked, on a processor.
+fn bars(timeline: &[Second], look: Look) -> String {
+    if timeline.len() < 2 {
+        return String::new();
+    }
+    let each = timeline.len().div_ceil(BARS);
+    let mut text = format!(
+        "\n{}: █ in its discards  ▓ behind discards  ▒ blocked otherwise  · processor   discards in flight\n",
+        if each == 1 {
+            "Each second".to_owned()
+        } else {
+            format!("Each {each} seconds")
+        }
+    );
+    let width = BAR.min(look.width.saturating_sub(30));
+    for chunk in timeline.chunks(each) {
+        let whole = chunk.len() as f64;
+        let sum = |of: fn(&Second) -> f64| chunk.iter().map(of).sum::<f64>() / whole;
+        let mut bar = String::new();
+        let mut end = 0.0;
+        for (sign, share) in [
+            ('█', sum(|one| one.in_discards_s)),
+            ('▓', sum(|one| one.behind_discards_s)),
+            ('▒', sum(|one| one.blocked_s)),
+            ('·', sum(|one| one.cpu_s)),
+        ] {
+            end += share;
+            let cells = (end.min(1.0) * width as f64).round() as usize;
+            while bar.chars().count() < cells {
+                bar.push(sign);
+            }
+        }
+        let discarding = sum(|one| one.discarding_s);
+        let line = format!(
+            "  {:>5.0} s │{bar:<width$}│ {}",
+            chunk[0].at_s,
+            if discarding > 0.0 {
+                show::percent(discarding.min(1.0))
+            } else {
+                String::new()
+            }
+        );
+        text += line.trim_end();
+        text += "\n";
+    }
+    text
+}
+
+fn senders(all: &[SenderWork]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nWho sent discards\n".to_owned();
+    // What took the drive for less than a hundredth of the first's time explains nothing.
+    let least = all.first().map_or(0.0, |one| one.in_drive_s / 100.0);
+    for one in all.iter().filter(|one| one.in_drive_s >= least).take(ROWS) {
+        let program = units::names::harmless(&one.program);
+        let mean = one
+            .mean_ms
+            .map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3));
+        text += &format!(
+            "  {:<8} {:>9} × {:>8} {:>9}, {:>8} in the drive  {}{}\n",
+            one.device,
+            show::count(one.discards),
+            mean,
+            show::bytes(one.bytes),
+            show::seconds(one.in_drive_s),
+            one.reason.words(&program),
+            one.deletion
+                .as_ref()
+                .map_or(String::new(), |deletion| format!(
+                    " ← {} (pid {})",
+                    units::names::harmless(&deletion.program),
+                    deletion.pid
+                ))
+        );
+    }
+    text
+}
+
+fn devices(why: &Why) -> String {
+    let mut text = String::new();
+    let busy = why
+        .devices
+        .iter()
+        .filter(|one| one.discards > 0 || one.reads + one.writes > 100);
+    for (index, one) in busy.take(ROWS).enumerate() {
+        if index == 0 {
+            text += "\nDevices         reads  mean   writes  mean   discards  mean    flushes  mean    discarding\n";
+        }
+        let ms = |ms: Option<f64>| ms.map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3));
+        text += &format!(
+            "  {:<8} {:>10} {:>8} {:>8} {:>8} {:>7} {:>8} {:>7} {:>8}  {}\n",
+            one.device,
+            show::count(one.reads),
+            ms(one.read_ms),
+            show::count(one.writes),
+            ms(one.write_ms),
+            show::count(one.discards),
+            ms(one.discard_ms),
+            show::count(one.flushes),
+            ms(one.flush_ms),
+            show::seconds(one.discarding_s),
+        );
+    }
+    text
+}
+
+fn others(why: &Why) -> String {
+    let others = why
+        .victims
+        .iter()
+        .skip(1)
+        .filter(|one| one.blocked_s >= 0.01);
+    let mut text = String::new();
+    for (index, one) in others.take(ROWS).enumerate() {
+        if index == 0 {
+            text += "\nProcesses that waited             blocked  for discards  most of it for\n";
+        }
+        let most = one.waits.iter().find(|wait| wait.cause.is_blocked());
+        text += &format!(
+            "  {:<22} {:>7} {:>9} {:>13}  {}\n",
+            units::names::harmless(&one.name),
+            one.pid,
+            show::seconds(one.blocked_s),
+            show::seconds(one.discards_s),
+            most.map_or("-", |wait| Cause::words(wait.cause)),
+        );
+    }
+    text
+}
+
+fn footer(why: &Why) -> String {
+    let sampling = &why.sampling;
+    let mut text = format!(
+        "\n{} in {}, each thread every {}; {} of one processor used",
+        show::counted(sampling.samples, "look"),
+        show::seconds(why.seconds),
+        show::seconds(sampling.period_s),
+        show::percent(sampling.cpu_share),
+    );
+    if sampling.partial_turns * 10 > sampling.turns {
+        text += "; too many threads for that, so each less often";
+    }
+    if sampling.lost_events > 0 {
+        text += &format!("; {} lost", show::counted(sampling.lost_events, "event"));
+    }
+    text + "\n"
+}
+
+/// Breaks a text at spaces.
+fn wrap(text: &str, width: usize, indent: &str) -> String {
+    let mut lines = String::new();
+    let mut line = indent.to_owned();
+    for word in text.split(' ') {
+        let longer = line.chars().count() + 1 + word.chars().count();
+        if line.len() > indent.len() && longer > width.max(40) {
+            lines += line.trim_end();
+            lines += "\n";
+            line = format!("{indent}  ");
+            if indent.is_empty() {
+                line.clear();
+            }
+        }
+        if !line.is_empty() && !line.ends_with(' ') {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines + line.trim_end() + "\n"
+}
+
+fn ascii(text: &str) -> String {
+    let sign = |sign: char| match sign {
+        '█' => '#',
+        '▓' => '=',
+        '▒' => '-',
+        '·' => '.',
+        '│' => '|',
+        '←' => '<',
+        '×' => 'x',
+        'µ' => 'u',
+        '–' => '-',
+        other if other.is_ascii() => other,
+        _ => '?',
+    };
+    text.chars().map(sign).collect()
+}

@@ -1,0 +1,382 @@
+//! The kernel's events → discards with their senders, and the times at which they were in flight.
+
+use std::collections::{BTreeMap, HashMap};
+
+use linux::mounts::DeviceNumber;
+use linux::tracefs::{Entry, Line, parse};
+use storage::deletions::{DeletionEvent, Freed};
+use storage::disks::Disks;
+
+use super::frames::{Reason, reason};
+use super::spans::Spans;
+
+/// A sender of discards to one device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sender {
+    /// The whole device.
+    pub device: DeviceNumber,
+    /// The thread.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Why it sent them: of most of those whose stack is known.
+    pub reason: Reason,
+    /// Discards.
+    pub discards: u64,
+    /// Bytes discarded.
+    pub bytes: u64,
+    /// How many of them were seen to complete.
+    pub completed: u64,
+    /// The sum of their times in the drive, in seconds.
+    pub in_drive_s: f64,
+    /// The longest of them, in seconds.
+    pub longest_s: f64,
+    /// When it sent the first, on the monotonic clock in seconds.
+    pub first_s: f64,
+    /// Whether the last one that it sent still waits for its stack.
+    unexplained: bool,
+}
+
+#[cfg(test)]
+impl Sender {
+    /// A worker of the kernel that sent some discards of a MiB.
+    pub(super) fn of_test(
+        device: DeviceNumber,
+        reason: Reason,
+        discards: u64,
+        in_drive_s: f64,
+    ) -> Sender {
+        Sender {
+            device,
+            pid: 44,
+            comm: "kworker/1:1".to_owned(),
+            reason,
+            discards,
+            bytes: discards << 20,
+            completed: discards,
+            in_drive_s,
+            longest_s: in_drive_s / discards.max(1) as f64,
+            first_s: 0.0,
+            unexplained: false,
+        }
+    }
+}
+
+/// A process that frees space on a file system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deleter {
+    /// The file system's device; `None` where the event doesn't tell.
+    pub device: Option<DeviceNumber>,
+    /// The event's system.
+    pub system: &'static str,
+    /// The thread.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Files.
+    pub files: u64,
+    /// Bytes; 0 where the event doesn't tell.
+    pub bytes: u64,
+}
+
+/// A discard that is not complete.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    /// `None` where its sender was not seen.
+    sender: Option<usize>,
+    issued_s: Option<f64>,
+}
+
+/// All that was traced.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// The senders of discards.
+    pub senders: Vec<Sender>,
+    /// The processes that freed space.
+    pub deleters: Vec<Deleter>,
+    /// When discards were in flight, by whole device.
+    pub discards: HashMap<DeviceNumber, Spans>,
+    /// When flushes were in flight, by whole device.
+    pub flushes: HashMap<DeviceNumber, Spans>,
+    /// Events that the kernel dropped.
+    pub lost: u64,
+    /// Stacks that were read.
+    pub stacks: u64,
+    open: BTreeMap<(DeviceNumber, u64), Open>,
+    flushing: BTreeMap<DeviceNumber, Vec<f64>>,
+    stack: Option<(u32, Vec<String>)>,
+}
+
+/// Each device's discards and flushes by these.
+pub const EVENTS: [&str; 3] = ["block_bio_queue", "block_rq_issue", "block_rq_complete"];
+
+/// The kernel passes on discards and flushes alone. A glob that begins with `*` would also match
+/// what an earlier event has left in the field.
+pub const FILTER: &str = "rwbs ~ \"D*\" || rwbs ~ \"F*\"";
+
+/// The trigger by which each discard comes with the stack that sent it.
+pub const STACKS: &str = "stacktrace if rwbs ~ \"D*\"";
+
+impl Trace {
+    /// Takes a line of the trace.
+    pub fn take(&mut self, line: &str, disks: &Disks) {
+        let line = parse(line);
+        if let Line::Frame(frame) = line {
+            if let Some((_, frames)) = &mut self.stack {
+                frames.push(frame.to_owned());
+            }
+            return;
+        }
+        self.end_stack();
+        match line {
+            Line::Stack { pid } => self.stack = Some((pid, Vec::new())),
+            Line::Event(entry) => self.event(&entry, disks),
+            Line::Lost(count) => self.lost += count,
+            Line::Frame(_) | Line::Other => {}
+        }
+    }
+
+    /// Takes what is in flight at the end as if it ended then.
+    pub fn finish(&mut self, now_s: f64) {
+        self.end_stack();
+        for ((device, _), open) in std::mem::take(&mut self.open) {
+            if let Some(issued_s) = open.issued_s {
+                self.discards
+                    .entry(device)
+                    .or_default()
+                    .add(issued_s, now_s);
+            }
+        }
+        for (device, began) in std::mem::take(&mut self.flushing) {
+            let spans = self.flushes.entry(device).or_default();
+            began.into_iter().for_each(|began| spans.add(began, now_s));
+        }
+        let all = self.discards.values_mut().chain(self.flushes.values_mut());
+        all.for_each(Spans::join);
+    }
+
+    fn event(&mut self, entry: &Entry<'_>, disks: &Disks) {
+        if let Some(deletion) = DeletionEvent::named(entry.event) {
+            if let Some(freed) = deletion.freed(entry.fields) {
+                self.freed(entry, deletion.system, freed);
+            }
+            return;
+        }
+        let Some(request) = Request::parse(entry.fields, disks) else {
+            return;
+        };
+        match (entry.event, request.discard) {
+            ("block_bio_queue", true) => self.queued(entry, request),
+            ("block_rq_issue", true) => {
+                // The rest of one that was split was not queued: its sender is that of the last.
+                let mut senders = self.senders.iter().enumerate();
+                let last = senders.rfind(|(_, one)| one.device == request.device);
+                let rest = Open {
+                    sender: last.map(|(index, _)| index),
+                    issued_s: None,
+                };
+                let place = (request.device, request.sector);
+                let open = self.open.entry(place).or_insert(rest);
+                // A request that the driver gave back is issued again.
+                open.issued_s.get_or_insert(entry.at_s);
+            }
+            ("block_rq_complete", true) => self.completed(entry.at_s, request),
+            ("block_rq_issue", false) => {
+                self.flushing
+                    .entry(request.device)
+                    .or_default()
+                    .push(entry.at_s);
+            }
+            ("block_rq_complete", false) => {
+                let began = self.flushing.get_mut(&request.device).and_then(Vec::pop);
+                if let Some(began) = began {
+                    let spans = self.flushes.entry(request.device).or_default();
+                    spans.add(began, entry.at_s);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn queued(&mut self, entry: &Entry<'_>, request: Request) {
+        let mut senders = self.senders.iter();
+        let known = senders.position(|one| (one.device, one.pid) == (request.device, entry.pid));
+        let index = known.unwrap_or_else(|| {
+            self.senders.push(Sender {
+                device: request.device,
+                pid: entry.pid,
+                comm: entry.comm.to_owned(),
+                reason: Reason::Unknown,
+                discards: 0,
+                bytes: 0,
+                completed: 0,
+                in_drive_s: 0.0,
+                longest_s: 0.0,
+                first_s: entry.at_s,
+                unexplained: true,
+            });
+            self.senders.len() - 1
+        });
+        let sender = &mut self.senders[index];
+        sender.discards += 1;
+        sender.bytes += request.bytes;
+        sender.unexplained = true;
+        let open = Open {
+            sender: Some(index),
+            issued_s: None,
+        };
+        self.open.insert((request.device, request.sector), open);
+    }
+
+    fn completed(&mut self, at_s: f64, request: Request) {
+        let open = self.open.remove(&(request.device, request.sector));
+        let Some(Open {
+            sender,
+            issued_s: Some(issued_s),
+        }) = open
+        else {
+            return;
+        };
+        let took = (at_s - issued_s).max(0.0);
+        if let Some(sender) = sender.and_then(|index| self.senders.get_mut(index)) {
+            sender.completed += 1;
+            sender.in_drive_s += took;
+            sender.longest_s = sender.longest_s.max(took);
+        }
+        self.discards
+            .entry(request.device)
+            .or_default()
+            .add(issued_s, at_s);
+    }
+
+    fn freed(&mut self, entry: &Entry<'_>, system: &'static str, freed: Freed) {
+        // Inodes that memory pressure takes away are no deletions.
+        if entry.comm.starts_with("kswapd") || entry.comm.starts_with("umount") {
+            return;
+        }
+        let mut all = self.deleters.iter_mut();
+        let known = all
+            .find(|one| one.pid == entry.pid && one.device == freed.device && one.system == system);
+        if let Some(one) = known {
+            one.files += freed.files;
+            one.bytes += freed.bytes;
+            return;
+        }
+        self.deleters.push(Deleter {
+            device: freed.device,
+            system,
+            pid: entry.pid,
+            comm: entry.comm.to_owned(),
+            files: freed.files,
+            bytes: freed.bytes,
+        });
+    }
+
+    /// A stack is complete: it belongs to the discard that its thread sent last.
+    fn end_stack(&mut self) {
+        let Some((pid, frames)) = self.stack.take() else {
+            return;
+        };
+        self.stacks += 1;
+        let mut senders = self.senders.iter_mut();
+        if let Some(sender) = senders.find(|one| one.pid == pid && one.unexplained) {
+            sender.unexplained = false;
+            let reason = reason(frames.iter().map(String::as_str));
+            if reason != Reason::Unknown {
+                sender.reason = reason;
+            }
+        }
+    }
+}
+
+/// A discard or a flush.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Request {
+    device: DeviceNumber,
+    discard: bool,
+    sector: u64,
+    bytes: u64,
+}
+
+impl Request {
+    /// `7,0 DS 16384 () 43040 + 32 be,0,4 [kworker]`, in which the part from the bytes to the
+    /// command is missing in some events.
+    fn parse(fields: &str, disks: &Disks) -> Option<Request> {
+        let mut words = fields.split_whitespace();
+        let (major, minor) = words.next()?.split_once(',')?;
+        let device = DeviceNumber {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        };
+        let discard = match words.next()?.as_bytes() {
+            [b'D', ..] => true,
+            // A flush of its own, not one that goes before a write.
+            [b'F', b'F', ..] => false,
+            _ => return None,
+        };
+        let words: Vec<&str> = words.collect();
+        let plus = words.iter().position(|word| *word == "+")?;
+        let sectors: u64 = words.get(plus + 1)?.parse().ok()?;
+        Some(Request {
+            device: disks.whole(device),
+            discard,
+            sector: words.get(plus.checked_sub(1)?)?.parse().ok()?,
+            bytes: sectors * 512,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOP0: DeviceNumber = DeviceNumber { major: 7, minor: 0 };
+
+    /// Two discards of the 2013 text's second `sync`, on Linux 6.18, with another thread's events
+    /// between an event and its stack.
+    const TEXT: &str = "\
+            sync-2041    [001] .....  10.000000: block_bio_queue: 7,0 DS 43040 + 32 [sync]
+              rm-2000    [000] .....  10.000100: ext4_free_blocks: dev 254,0 ino 5 mode 0100644 block 9 count 256 flags
+            sync-2041    [001] .....  10.000200: <stack trace>
+ => submit_bio_wait
+ => blkdev_issue_discard
+ => btrfs_issue_discard
+ => btrfs_finish_extent_commit
+    kworker/1:1H-44      [001] .....  10.000400: block_rq_issue: 7,0 DS 16384 () 43040 + 32 be,0,4 [kworker/1:1H]
+     ksoftirqd/1-22      [001] ..s..  10.042400: block_rq_complete: 7,0 DS () 43040 + 32 be,0,4 [0]
+            sync-2041    [001] .....  10.043000: block_bio_queue: 7,0 DS 59424 + 32 [sync]
+    kworker/1:1H-44      [001] .....  10.043000: block_rq_issue: 7,0 DS 16384 () 59424 + 32 be,0,4 [kworker/1:1H]
+    kworker/0:0H-10      [000] .....  10.044000: block_rq_issue: 7,0 FF 0 () 0 + 0 none,0,0 [kworker/0:0H]
+            swap-1       [001] ..s3.  10.045000: block_rq_complete: 7,0 FF () 18446744073709551615 + 0 none,0,0 [0]
+CPU:1 [LOST 3 EVENTS]
+";
+
+    #[test]
+    fn discards_are_joined_with_senders_stacks_and_times() {
+        let disks = Disks::of([(LOOP0, "loop0")]);
+        let mut trace = Trace::default();
+        TEXT.lines().for_each(|line| trace.take(line, &disks));
+        trace.finish(10.1);
+        assert_eq!(trace.lost, 3);
+        let [sender] = trace.senders.as_slice() else {
+            panic!("{:?}", trace.senders);
+        };
+        assert_eq!((sender.pid, sender.comm.as_str()), (2041, "sync"));
+        assert_eq!(sender.reason, Reason::BtrfsCommit);
+        assert_eq!(
+            (sender.discards, sender.completed, sender.bytes),
+            (2, 1, 32768)
+        );
+        assert!((sender.in_drive_s - 0.042).abs() < 1e-9);
+        let spans = &trace.discards[&LOOP0];
+        assert!(
+            (spans.covered(10.0, 10.1) - 0.099).abs() < 1e-6,
+            "{spans:?}"
+        );
+        assert!((trace.flushes[&LOOP0].covered(10.0, 10.1) - 0.001).abs() < 1e-6);
+        assert_eq!(
+            (trace.deleters[0].pid, trace.deleters[0].bytes),
+            (2000, 1 << 20)
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! The system call that a thread is in.
+
+/// The system call that a blocked thread is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// Its number on this architecture, as `libc::SYS_…` has it.
+    pub number: i64,
+    /// Its first argument: the descriptor of most calls.
+    pub first: u64,
+}
+
+/// Calls that wait for storage, with their names. Not every architecture has the older ones.
+const NAMES: &[(i64, &str)] = &[
+    (libc::SYS_fsync, "fsync"),
+    (libc::SYS_fdatasync, "fdatasync"),
+    (libc::SYS_sync, "sync"),
+    (libc::SYS_syncfs, "syncfs"),
+    (libc::SYS_msync, "msync"),
+    (libc::SYS_sync_file_range, "sync_file_range"),
+    (libc::SYS_read, "read"),
+    (libc::SYS_write, "write"),
+    (libc::SYS_pread64, "pread"),
+    (libc::SYS_pwrite64, "pwrite"),
+    (libc::SYS_readv, "readv"),
+    (libc::SYS_writev, "writev"),
+    (libc::SYS_preadv, "preadv"),
+    (libc::SYS_pwritev, "pwritev"),
+    (libc::SYS_copy_file_range, "copy_file_range"),
+    (libc::SYS_openat, "openat"),
+    (libc::SYS_unlinkat, "unlinkat"),
+    (libc::SYS_renameat2, "renameat2"),
+    (libc::SYS_mkdirat, "mkdirat"),
+    (libc::SYS_truncate, "truncate"),
+    (libc::SYS_ftruncate, "ftruncate"),
+    (libc::SYS_fallocate, "fallocate"),
+    (libc::SYS_getdents64, "getdents64"),
+    (libc::SYS_statx, "statx"),
+    (libc::SYS_close, "close"),
+    (libc::SYS_fcntl, "fcntl"),
+    (libc::SYS_flock, "flock"),
+    (libc::SYS_ioctl, "ioctl"),
+    (libc::SYS_io_getevents, "io_getevents"),
+    (libc::SYS_io_submit, "io_submit"),
+    (libc::SYS_io_uring_enter, "io_uring_enter"),
+    (libc::SYS_execve, "execve"),
+    (libc::SYS_swapon, "swapon"),
+    (libc::SYS_swapoff, "swapoff"),
+    (libc::SYS_umount2, "umount"),
+    (libc::SYS_mount, "mount"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, "open"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_unlink, "unlink"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_rename, "rename"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_rmdir, "rmdir"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, "mkdir"),
+];
+
+impl Call {
+    /// Parses `/proc/PID/syscall`: `74 0x3 …`. `running` and `-1 …`, a page fault or a kernel
+    /// thread, are none.
+    pub(super) fn parse(text: &str) -> Option<Call> {
+        let mut words = text.split_whitespace();
+        let number: i64 = words.next()?.parse().ok()?;
+        let first = words.next().and_then(|word| word.strip_prefix("0x"));
+        (number >= 0).then(|| Call {
+            number,
+            first: first
+                .and_then(|word| u64::from_str_radix(word, 16).ok())
+                .unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Its name, where it is one that waits for storage.
+    pub fn name(self) -> Option<&'static str> {
+        let mut names = NAMES.iter();
+        names
+            .find(|(number, _)| *number == self.number)
+            .map(|(_, name)| *name)
+    }
+
+    /// Whether its first argument is a descriptor of the file that it works on.
+    pub fn has_descriptor(self) -> bool {
+        const NONE: [&str; 12] = [
+            "sync",
+            "msync",
+            "openat",
+            "unlinkat",
+            "renameat2",
+            "mkdirat",
+            "truncate",
+            "execve",
+            "io_getevents",
+            "io_submit",
+            "io_uring_enter",
+            "statx",
+        ];
+        let older = [
+            "open", "unlink", "rename", "rmdir", "mkdir", "mount", "umount",
+        ];
+        self.name()
+            .is_some_and(|name| !NONE.contains(&name) && !older.contains(&name))
+    }
+
+    /// Whether a thread that sleeps in it (`S`, not `D`) may wait for storage all the same: it
+    /// syncs, frees, trims or reaps I/O.
+    pub fn may_sleep_for_storage(self) -> bool {
+        const SOME: [&str; 15] = [
+            "fsync",
+            "fdatasync",
+            "sync",
+            "syncfs",
+            "msync",
+            "unlinkat",
+            "unlink",
+            "truncate",
+            "ftruncate",
+            "fallocate",
+            "io_getevents",
+            "io_submit",
+            "io_uring_enter",
+            "flock",
+            "fcntl",
+        ];
+        self.name().is_some_and(|name| SOME.contains(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read_and_named() {
+        let fsync = Call::parse(&format!("{} 0x3 0x0\n", libc::SYS_fsync)).unwrap();
+        assert_eq!((fsync.name(), fsync.first), (Some("fsync"), 3));
+        assert!(fsync.has_descriptor() && fsync.may_sleep_for_storage());
+        let sync = Call::parse(&format!("{} 0x3\n", libc::SYS_sync)).unwrap();
+        assert!(!sync.has_descriptor());
+        for none in ["running\n", "-1 0x0 0x0\n", ""] {
+            assert_eq!(Call::parse(none), None);
+        }
+        let other = Call {
+            number: 9999,
+            first: 0,
+        };
+        assert!(other.name().is_none() && !other.has_descriptor());
+    }
+}

@@ -1,0 +1,173 @@
+//! The threads of the machine: their states, the calls they are in, and where in the kernel they
+//! wait.
+//!
+//! The kernel shows a thread's state to everybody. It shows the call, the wait channel and the
+//! times to its owner, and the stack to root alone.
+
+mod call;
+mod stat;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+pub use call::Call;
+pub use stat::{Stat, State};
+
+/// A thread, by its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Thread {
+    /// Its process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+}
+
+impl Thread {
+    fn file(self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/task/{}/{name}", self.pid, self.tid))
+    }
+
+    /// Its state and times. `None` if it has ended.
+    pub fn stat(self) -> Option<Stat> {
+        Stat::parse(&fs::read(self.file("stat")).ok()?)
+    }
+
+    /// Where in the kernel it waits: names of functions, the innermost first.
+    ///
+    /// # Errors
+    /// Without root, and if it has ended.
+    pub fn stack(self) -> io::Result<Vec<String>> {
+        let text = fs::read_to_string(self.file("stack"))?;
+        Ok(frames(&text).map(str::to_owned).collect())
+    }
+
+    /// The function it sleeps in; `None` while it runs, and of threads of other users.
+    pub fn wait_channel(self) -> Option<String> {
+        let name = fs::read_to_string(self.file("wchan")).ok()?;
+        (!name.is_empty() && name != "0").then_some(name)
+    }
+
+    /// The system call it is blocked in; `None` while it runs, of kernel threads, and of threads
+    /// of other users.
+    pub fn call(self) -> Option<Call> {
+        Call::parse(&fs::read_to_string(self.file("syscall")).ok()?)
+    }
+
+    /// The path of the file behind one of its descriptors: a link of `/proc`.
+    pub fn descriptor(self, number: u64) -> PathBuf {
+        self.file(&format!("fd/{number}"))
+    }
+
+    /// The path of its working directory: a link of `/proc`.
+    pub fn directory(self) -> PathBuf {
+        self.file("cwd")
+    }
+
+    /// How long it has run on a processor and waited for one, in seconds. `None` if the kernel
+    /// doesn't say, or it has ended.
+    pub fn ran_and_queued_s(self) -> Option<(f64, f64)> {
+        let text = fs::read_to_string(self.file("schedstat")).ok()?;
+        let mut fields = text.split_ascii_whitespace();
+        let mut next = || fields.next()?.parse::<f64>().ok().map(|ns| ns / 1e9);
+        Some((next()?, next()?))
+    }
+}
+
+/// The number of the device that holds a file, or of the block device that the file is: read
+/// without asking a file system that does not answer.
+pub fn device_of(path: &std::path::Path) -> Option<crate::mounts::DeviceNumber> {
+    use rustix::fs::{AtFlags, FileType, StatxFlags};
+    let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+    let found = rustix::fs::statx(rustix::fs::CWD, path, flags, StatxFlags::TYPE).ok()?;
+    let mode = u32::from(found.stx_mode);
+    let (major, minor) = match FileType::from_raw_mode(mode) {
+        FileType::BlockDevice => (found.stx_rdev_major, found.stx_rdev_minor),
+        _ => (found.stx_dev_major, found.stx_dev_minor),
+    };
+    Some(crate::mounts::DeviceNumber { major, minor })
+}
+
+/// All processes that this one sees.
+pub fn processes() -> Vec<u32> {
+    numbers("/proc")
+}
+
+/// The threads of a process; none if it has ended.
+pub fn threads(pid: u32) -> Vec<Thread> {
+    let all = numbers(&format!("/proc/{pid}/task")).into_iter();
+    all.map(|tid| Thread { pid, tid }).collect()
+}
+
+/// A process and its descendants, itself first. A descendant whose parent has ended is missing.
+pub fn family(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = all.get(next) {
+        next += 1;
+        for thread in threads(parent) {
+            let text = fs::read_to_string(thread.file("children")).unwrap_or_default();
+            let children = text.split_whitespace().filter_map(|one| one.parse().ok());
+            all.extend(children.filter(|child: &u32| *child != pid));
+        }
+    }
+    all
+}
+
+/// The processes of a control group and of those below it, by the group's directory.
+pub fn of_cgroup(directory: &std::path::Path) -> Vec<u32> {
+    let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    let mut all: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            all.extend(of_cgroup(&entry.path()));
+        }
+    }
+    all
+}
+
+fn numbers(directory: &str) -> Vec<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// The functions of `/proc/PID/stack`: `[<0>] submit_bio_wait+0x74/0xc0`.
+fn frames(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let frame = line.split_once("] ")?.1;
+        let name = frame.split(['+', ' ']).next()?;
+        (!name.is_empty()).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_are_read() {
+        let text =
+            "[<0>] submit_bio_wait+0x74/0xc0\n[<0>] btrfs_commit_transaction+0x662/0xce0 [btrfs]\n";
+        let found: Vec<&str> = frames(text).collect();
+        assert_eq!(found, ["submit_bio_wait", "btrfs_commit_transaction"]);
+    }
+
+    #[test]
+    fn this_process_is_found() {
+        let own = std::process::id();
+        assert!(processes().contains(&own));
+        let thread = threads(own)[0];
+        let stat = thread.stat().unwrap();
+        assert!(!stat.kernel && stat.parent > 0, "{stat:?}");
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        assert!(family(own).contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(threads(child.id()).is_empty());
+    }
+}

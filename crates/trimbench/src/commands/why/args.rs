@@ -1,0 +1,65 @@
+//! The options of `trimbench why`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  trimbench why -- vim -c wq /etc/fstab   why did saving take so long?
+  trimbench why -- sync                   is it TRIM?
+  trimbench why --pid 1234 --for 10s      what does this process wait for?
+  trimbench why --all --for 30s           who waits on this machine?
+  trimbench why --service postgresql      the processes of a unit of systemd
+  trimbench why --folded stacks -- make   stacks for a flame graph tool
+
+Root sees stacks and who sends discards. Without root trimbench shows what is
+left, and lists what is missing.
+
+Exit codes: 0 done, 1 failed, 2 usage; with a COMMAND, that of the command.";
+
+/// Arguments of `trimbench why`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct WhyArgs {
+    /// A command to start and to watch until it ends, with its descendants. The report goes to
+    /// standard error
+    #[arg(
+        value_name = "COMMAND",
+        last = true,
+        required_unless_present_any = ["pid", "all", "service"]
+    )]
+    pub command: Vec<OsString>,
+    /// A process to watch
+    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "all", "service"])]
+    pub pid: Option<u32>,
+    /// Watch every process
+    #[arg(short, long, conflicts_with_all = ["command", "service"])]
+    pub all: bool,
+    /// Watch the processes of a control group: the name of a unit of systemd, or the group's path
+    /// below /sys/fs/cgroup
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub service: Option<String>,
+    /// Stop after this time (default: 30s, and with a COMMAND or --pid at its end)
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
+    pub duration: Option<Duration>,
+    /// Look at each thread so many times a second, 1 to 1000; with many threads less often
+    #[arg(long, value_name = "NUMBER", default_value_t = 50.0, value_parser = rate)]
+    pub rate: f64,
+    /// Write the report as JSON, too (`-`: to standard output, instead of the text)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the stacks of all waits in the folded format of flame graph tools
+    #[arg(long, value_name = "FILE")]
+    pub folded: Option<PathBuf>,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match (1.0..=1000.0).contains(&rate) {
+        true => Ok(rate),
+        false => Err("it must be 1 to 1000".to_owned()),
+    }
+}

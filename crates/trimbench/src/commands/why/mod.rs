@@ -1,0 +1,113 @@
+//! `trimbench why`.
+
+pub(crate) mod args;
+mod subject;
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use diagnose::why::{Observer, Subject, advice, explain, folded, text};
+use linux::SysRoot;
+use units::names;
+
+use crate::commands::why::args::WhyArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::output::{Output, Sink};
+use crate::signals;
+
+/// How long is watched where nothing else ends it.
+const USUAL: Duration = Duration::from_secs(30);
+
+/// Carries out the command.
+pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    let file = args.json.as_deref().filter(|_| !to_stdout);
+    let file = file.map(Output::open).transpose()?;
+    let stacks = args.folded.as_deref().map(Sink::file).transpose()?;
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let sys = SysRoot::host();
+    let asked = subject::asked(args)?;
+    // Before the command begins, so that nothing of it is missed.
+    let observer = Observer::begin(sys.clone(), args.rate);
+    let mut child = None;
+    let subject = match asked {
+        Some(subject) => subject,
+        None => {
+            let started = start(args)?;
+            let subject = Subject::Family(started.id());
+            child = Some(started);
+            subject
+        }
+    };
+    let ends = subject::ends(&subject);
+    let limit = args.duration.or((!ends).then_some(USUAL));
+    let began = Instant::now();
+    let mut status = None;
+    let observation = observer.watch(subject.clone(), &mut || {
+        let ended = match &mut child {
+            Some(child) => {
+                status = child.try_wait().ok().flatten();
+                status.is_some()
+            }
+            None => ends && !subject::is_there(&subject),
+        };
+        ended || stop.load(Ordering::Relaxed) || limit.is_some_and(|most| began.elapsed() >= most)
+    });
+    let command = command_line(args);
+    let mut why = explain(&observation, &subject, command.as_deref());
+    why.advice = advice(&sys, &why, rustix::process::geteuid().is_root());
+    let json = serde_json::to_value(&why).unwrap_or_default();
+    let stream = match args.command.is_empty() {
+        true => Stream::Out,
+        // The command's own output stays as it is.
+        false => Stream::Err,
+    };
+    if to_stdout {
+        Stream::Out.print(&format!("{json:#}\n"));
+    } else {
+        let style = stream.style();
+        let look = text::Look {
+            width: style.width.into(),
+            unicode: style.unicode,
+            colour: style.colour,
+        };
+        stream.print(&text::page(&why, look));
+    }
+    if let Some(file) = file {
+        file.json(&json)?;
+    }
+    if let Some(mut stacks) = stacks {
+        stacks.write(|to| to.write_all(folded(&observation).as_bytes()))?;
+    }
+    Ok(match (child, status) {
+        (Some(_), Some(status)) => Exit::Command(status),
+        // It runs on: what was asked for is over.
+        (Some(_), None) if stop.load(Ordering::Relaxed) => Exit::Interrupted,
+        _ => Exit::Done,
+    })
+}
+
+fn start(args: &WhyArgs) -> Result<Child, Error> {
+    let Some((program, rest)) = args.command.split_first() else {
+        return Err(Error::Usage("name a COMMAND after `--`".to_owned()));
+    };
+    Command::new(program).args(rest).spawn().map_err(|error| {
+        Error::Usage(format!(
+            "cannot start {}: {error}; name a program that is in PATH",
+            names::shown(program)
+        ))
+    })
+}
+
+/// The command as the report calls it.
+fn command_line(args: &WhyArgs) -> Option<String> {
+    let words: Vec<String> = args.command.iter().map(names::shown).collect();
+    let whole = words.join(" ");
+    let short: String = whole.chars().take(60).collect();
+    let cut = short.len() < whole.len();
+    (!words.is_empty()).then(|| if cut { short + "…" } else { short })
+}
