@@ -61,7 +61,9 @@ pub(super) fn slows_others(all: &[Did], discards: &Spans) -> Option<bool> {
         }
     }
     let beside = with.mean_ms()?;
-    let own = mean(ms, count)?;
+    // Discards that are queued wait for each other: each takes its share of the time alone.
+    let alone = discards.length_s() * 1e3 / count.max(1) as f64;
+    let own = mean(ms, count)?.min(alone);
     let slower = match without.mean_ms() {
         // Few tell little.
         Some(usual) if without.operations >= 20 => beside >= TIMES * usual.max(0.01),
@@ -183,6 +185,10 @@ mod tests {
         // Reads that wait as long as the discards take.
         let mut all = slow.clone();
         all.extend((11..=20).map(|i| did(i, 4, 100, 4, 100)));
+        assert_eq!(slows_others(&all, &spans(1.0, 2.0)), Some(true));
+        // The same, with many discards queued at once, as XFS sends them.
+        let mut all = slow.clone();
+        all.extend((11..=20).map(|i| did(i, 4, 100, 4, 2000)));
         assert_eq!(slows_others(&all, &spans(1.0, 2.0)), Some(true));
         // None were read meanwhile.
         let mut all = slow;
