@@ -179,8 +179,8 @@ pub struct SenderWork {
     pub discards: u64,
     /// Bytes discarded.
     pub bytes: u64,
-    /// A discard's time in the drive on average, in milliseconds; `None` if none was seen to
-    /// complete.
+    /// A discard's time in the drive on average, without its wait behind other discards, in
+    /// milliseconds; `None` if none was seen to complete.
     pub mean_ms: Option<f64>,
     /// The longest time of one, in milliseconds.
     pub longest_ms: f64,

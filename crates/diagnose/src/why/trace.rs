@@ -27,7 +27,7 @@ pub struct Sender {
     pub bytes: u64,
     /// How many of them were seen to complete.
     pub completed: u64,
-    /// The sum of their times in the drive, in seconds.
+    /// The sum of their times in the drive, without waits behind other discards, in seconds.
     pub in_drive_s: f64,
     /// The longest of them, in seconds.
     pub longest_s: f64,
@@ -103,6 +103,8 @@ pub struct Trace {
     /// Stacks that were read.
     pub stacks: u64,
     open: BTreeMap<(DeviceNumber, u64), Open>,
+    /// When the last discard completed, by device.
+    completed_s: HashMap<DeviceNumber, f64>,
     flushing: BTreeMap<DeviceNumber, Vec<f64>>,
     stack: Option<(u32, Vec<String>)>,
 }
@@ -237,7 +239,9 @@ impl Trace {
         else {
             return;
         };
-        let took = (at_s - issued_s).max(0.0);
+        // While others were in the drive before it, it waited.
+        let last_s = self.completed_s.insert(request.device, at_s);
+        let took = (at_s - last_s.map_or(issued_s, |last| last.max(issued_s))).max(0.0);
         if let Some(sender) = sender.and_then(|index| self.senders.get_mut(index)) {
             sender.completed += 1;
             sender.in_drive_s += took;
