@@ -69,7 +69,9 @@ pub(super) fn slows_others(all: &[Did], discards: &Spans) -> Option<bool> {
         Some(usual) if without.operations >= 20 => beside >= TIMES * usual.max(0.01),
         _ => true,
     };
-    Some(slower && beside >= SHARE * own)
+    let slows = slower && beside >= SHARE * own;
+    // A few beside discards don't acquit them.
+    (slows || with.operations >= 20).then_some(slows)
 }
 
 /// When a device had something in flight and completed nothing.

@@ -201,6 +201,11 @@ const PLACES: &[(Place, &[&str])] = &[
 
 /// Where a thread waits whose stack, the innermost function first, is this.
 pub fn place<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Place {
+    // BLKDISCARD has no function of its own in some kernels (6.18); BLKZEROOUT has.
+    let mut frames = stack.clone().into_iter();
+    if frames.next() == Some("submit_bio_wait") && frames.next() == Some("blkdev_common_ioctl") {
+        return Place::OwnDiscard;
+    }
     let found = PLACES.iter().find(|(_, functions)| {
         stack
             .clone()
@@ -291,6 +296,7 @@ const REASONS: &[(Reason, &[&str])] = &[
     (
         Reason::Swap,
         &[
+            "__do_sys_swapon",
             "discard_swap_cluster",
             "swap_do_scheduled_discard",
             "discard_swap",
@@ -475,6 +481,10 @@ mod tests {
             ),
             (&["percpu_rwsem_wait", "cgroup_attach_lock"], Place::Lock),
             (&["request_wait_answer", "fuse_readdir"], Place::Server),
+            (
+                &["submit_bio_wait", "blkdev_common_ioctl", "blkdev_ioctl"],
+                Place::OwnDiscard,
+            ),
             (&["futex_wait_queue", "do_futex"], Place::Sleep),
             (&[], Place::Sleep),
         ];
