@@ -25,6 +25,9 @@ pub(crate) enum Order {
     ResetStats,
     /// `KEY=VALUE` of the device card, all or none.
     Set(Vec<String>),
+    /// Look at how long reads take in the kernel, and correct the head start of the model.
+    /// With reads at a depth: what each takes on the reader's side, in nanoseconds.
+    Tune(Option<(u32, u64)>),
     Fault(String),
     ClearFaults,
     HangMs(u64),

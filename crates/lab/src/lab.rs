@@ -14,6 +14,7 @@ use crate::mounts;
 use crate::place::Place;
 use crate::spec::{Spec, check_name};
 use crate::stats::Stats;
+use crate::trip::{self, Trip};
 
 /// A directory with drives in it. Everything needs root.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub struct Info {
     /// The process that serves it; `None`: it is gone, and the drive only gives
     /// errors. Take it down.
     pub server: Option<i32>,
+    /// How near it comes to its card, as it was measured last with these figures for reads.
+    pub trip: Option<Trip>,
 }
 
 impl Lab {
@@ -79,6 +82,7 @@ impl Lab {
             mounts: devices.iter().flat_map(|d| mounts::of(d)).collect(),
             device: devices.into_iter().next(),
             server: place.server_pid().map(|pid| pid.as_raw_nonzero().get()),
+            trip: trip::last(&place),
         })
     }
 

@@ -86,6 +86,7 @@ mod spec;
 mod stats;
 mod store;
 mod sweep;
+mod trip;
 mod up;
 
 pub use down::Down;
@@ -97,3 +98,4 @@ pub use serve::serve;
 pub use spec::{Fs, Spec};
 pub use stats::{FaultStats, Kind, KindStats, Stats};
 pub use sweep::Swept;
+pub use trip::{AtDepth, Trip};

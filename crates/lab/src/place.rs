@@ -97,6 +97,11 @@ impl Place {
         self.dir.join("held")
     }
 
+    /// How near the drive comes to its card, as it was measured last.
+    pub(crate) fn trip(&self) -> PathBuf {
+        self.dir.join("trip.json")
+    }
+
     fn made(&self) -> PathBuf {
         self.dir.join("made")
     }
@@ -207,6 +212,7 @@ impl Place {
             self.made_mount(),
             self.made(),
             self.held(),
+            self.trip(),
             self.hold(),
         ] {
             match fs::remove_file(file) {

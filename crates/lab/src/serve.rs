@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fuser::BackgroundSession;
 use ssd::{Card, Drive};
@@ -25,12 +25,15 @@ use crate::guardian::{self, Guardian};
 use crate::place::Place;
 use crate::spec::Spec;
 use crate::store::Store;
+use crate::trip;
 
 /// Threads that take requests from the kernel. More don't help: each is busy
 /// for microseconds, and none ever waits.
 const THREADS: usize = 2;
 /// Whoever connects and has said nothing whole by then is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks at how long reads take in the kernel.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
 
 /// Serves the drive whose directory this is, until it is told to stop or its
 /// file is unmounted. This is the whole life of a process that
@@ -141,12 +144,17 @@ fn answer_orders(
         tv_sec: 0,
         tv_nsec: 500_000_000,
     };
+    let mut since = Instant::now();
     loop {
         let ready = rustix::event::poll(std::slice::from_mut(&mut waits), Some(&span));
         if session.guard.is_finished() {
             return session.join();
         }
         guardian.keep();
+        if since.elapsed() >= BETWEEN_LOOKS {
+            since = Instant::now();
+            tune(device, place);
+        }
         if !ready.is_ok_and(|ready| ready > 0) {
             continue;
         }
@@ -185,6 +193,12 @@ fn obey(order: Order, device: &Device<FuseAnswer>, place: &Place, spec: &mut Spe
             Ok(card) => device.set_card(&card),
             Err(error) => return Reply::Refused(error.to_string()),
         },
+        Order::Tune(side) => {
+            if let Some((depth, nanos)) = side {
+                device.reader_side(depth as usize, Duration::from_nanos(nanos));
+            }
+            tune(device, place);
+        }
         Order::Fault(text) => match text.parse() {
             Ok(fault) => device.add_fault(fault),
             Err(error) => return Reply::Refused(error.to_string()),
@@ -201,6 +215,18 @@ fn obey(order: Order, device: &Device<FuseAnswer>, place: &Place, spec: &mut Spe
     Reply::Done
 }
 
+/// Lets the model know how long reads take in the kernel.
+fn tune(device: &Device<FuseAnswer>, place: &Place) {
+    // Only the kernel's lists are read: this process must never touch its own file.
+    let devices = place.devices();
+    if let Some(counted) = devices
+        .first()
+        .and_then(|device| trip::counted(device).ok())
+    {
+        device.tune(counted);
+    }
+}
+
 /// Changes figures, and keeps them for whoever asks what drive this is: a record
 /// made on it says so.
 fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, LabError> {
@@ -211,6 +237,10 @@ fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, LabEr
         ..spec.clone()
     };
     place.write_spec(&new)?;
+    if card.figures().read != spec.card()?.figures().read {
+        // It is a comparison with figures that the drive hasn't any more.
+        let _ = fs::remove_file(place.trip());
+    }
     *spec = new;
     Ok(card)
 }

@@ -125,6 +125,8 @@ pub(crate) struct Counts {
 
 #[derive(Debug, Clone)]
 struct Count {
+    /// Answered ones, and their time together if none had been late.
+    served: (u64, Duration),
     failed: u64,
     bytes: u64,
     latency: Histogram<u64>,
@@ -135,6 +137,7 @@ impl Counts {
     pub(crate) fn new() -> Counts {
         Counts {
             of: std::array::from_fn(|_| Count {
+                served: (0, Duration::ZERO),
                 failed: 0,
                 bytes: 0,
                 latency: histogram(),
@@ -154,11 +157,18 @@ impl Counts {
         failed: bool,
     ) {
         let count = &mut self.of[kind as usize];
+        let punctual = took.saturating_sub(late);
+        count.served = (count.served.0 + 1, count.served.1 + punctual);
         count.commands += 1;
         count.bytes += bytes;
         count.failed += u64::from(failed);
         count.latency.saturating_record(nanos(took));
         self.late.saturating_record(nanos(late));
+    }
+
+    /// Commands answered since these counts began, and their time together if none had been late.
+    pub(crate) fn served(&self, kind: Kind) -> (u64, Duration) {
+        self.of[kind as usize].served
     }
 
     /// Counts a command that failed before the model saw it.

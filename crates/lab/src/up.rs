@@ -13,6 +13,7 @@ use crate::mounts::{self, run};
 use crate::place::Place;
 use crate::queue;
 use crate::spec::{Fs, Spec};
+use crate::trip;
 
 /// A server mounts and answers within milliseconds, unless the machine is full.
 const READY: Duration = Duration::from_secs(30);
@@ -56,6 +57,8 @@ fn start_and_make(place: &Place, spec: &Spec, launcher: &Launcher) -> Result<(),
         .map_err(LabError::io("cannot make a loop device of", place.disk()))?;
     queue::renew(&device)?;
     discards::limit(place, &device, spec.card()?.figures())?;
+    // A drive that can't be measured is a drive all the same; `trip.json` is missing then.
+    let _ = trip::measure(place, spec, &device);
     let Some(fs) = spec.fs else { return Ok(()) };
     let shown = device.to_string_lossy();
     match fs {

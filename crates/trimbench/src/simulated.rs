@@ -9,6 +9,7 @@ use bench::Survey;
 use record::{DeviceKind, Slower};
 
 use crate::card;
+use crate::commands::lab::near::near;
 use crate::exit::Error;
 
 /// Where the drives are, if not in the machine's own laboratory: for tests, and
@@ -54,6 +55,7 @@ pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
                 {
                     fullest = Some((left, full(&info, left)));
                 }
+                let info = measured(&lab, info, dry);
                 let mut note = about(&device.name, &info);
                 // Of several drives one's will do: what counts is not to be in the root's.
                 if !dry && !joined {
@@ -138,6 +140,14 @@ pub(crate) fn group_of_device(device: &Path) -> Option<PathBuf> {
     group.takes_threads().then(|| group.dir().to_owned())
 }
 
+/// The drive with how near it comes to its card now: that depends on what else the machine does.
+fn measured(lab: &Lab, mut info: Info, dry: bool) -> Info {
+    if !dry && let Ok(Some(trip)) = lab.measure_trip(&info.spec.name) {
+        info.trip = Some(trip);
+    }
+    info
+}
+
 /// What stands where other drives have their maker's name for them.
 fn model(info: &Info) -> String {
     format!("simulated {}", profile(info))
@@ -176,6 +186,9 @@ fn about(device: &str, info: &Info) -> String {
     let changed = card::changed(info);
     if !changed.is_empty() {
         text += &format!(". Figures set by hand: {}", changed.join(", "));
+    }
+    if let Some(near) = near(info) {
+        text += &format!(". Its {near}");
     }
     text
 }

@@ -45,6 +45,11 @@ impl Clock {
         Some(self.time + real.div_f64(self.slower))
     }
 
+    /// So much real time in the drive's.
+    pub(super) fn virtual_span(&self, span: Duration) -> Duration {
+        span.div_f64(self.slower)
+    }
+
     /// The time that it stands still at, while it hangs.
     pub(super) fn stopped(&self) -> Time {
         self.time

@@ -27,8 +27,11 @@ mod orders;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 use state::{Pending, State};
+pub(crate) use tuning::Counted;
+use tuning::Tuning;
 
 /// What the kernel asks for. Ranges are in bytes and lie on the drive.
 #[derive(Debug)]
@@ -60,6 +63,7 @@ pub(crate) struct Device<A> {
     /// How often the power was cut; changed with the lock held.
     cuts: AtomicU64,
     store: Store,
+    tuning: Mutex<Tuning>,
 }
 
 impl<A: Answer> Device<A> {
@@ -70,6 +74,7 @@ impl<A: Answer> Device<A> {
             sooner: Condvar::new(),
             cuts: AtomicU64::new(0),
             store,
+            tuning: Mutex::default(),
         }
     }
 
@@ -138,7 +143,11 @@ impl<A: Answer> Device<A> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<A>> {
-        // A panic in the model ends one answer, not the drive.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic in the model ends one answer, not the drive.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

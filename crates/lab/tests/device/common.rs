@@ -82,6 +82,7 @@ impl Bench {
                 device: None,
                 mounts: Vec::new(),
                 server: None,
+                trip: None,
             },
         };
         new.info = new.lab.up(&spec, launcher).unwrap();

@@ -131,6 +131,16 @@ pub struct Transfer {
     pub jitter: f64,
 }
 
+impl Transfer {
+    /// Commands of 4 KiB a second with so many in flight on average and nothing beside them, without
+    /// jitter; infinite where they take no time.
+    pub fn per_s(&self, in_flight: f64) -> f64 {
+        let at_once = in_flight.min(self.parallelism.into());
+        let interface = 1e9 / self.per_mib.nanos_for(4096);
+        (at_once / self.latency.as_secs_f64()).min(interface)
+    }
+}
+
 /// Background work after writes: drives take them into a fast cache and move
 /// them later, and reads are slower for seconds after a large one though nothing
 /// else happens. None by default.

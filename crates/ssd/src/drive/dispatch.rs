@@ -8,16 +8,27 @@ use super::command::{Command, Completion, Id};
 use super::lane::Lane;
 use super::link::INCLUDED;
 use super::map::Taken;
-use super::{Drive, Event, What};
+use super::{Drive, Event, Leaves, What};
 use crate::card::{Discard, Queue, Transfer};
 
 /// The four kinds of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Read,
     Write,
     Flush,
     Discard,
+}
+
+impl Kind {
+    pub(super) fn of(command: &Command) -> Kind {
+        match command {
+            Command::Read(_) => Kind::Read,
+            Command::Write(_) => Kind::Write,
+            Command::Flush => Kind::Flush,
+            Command::Discard(_) => Kind::Discard,
+        }
+    }
 }
 
 const KINDS: [Kind; 4] = [Kind::Read, Kind::Write, Kind::Flush, Kind::Discard];
@@ -56,6 +67,15 @@ impl Drive {
             Kind::Write => &self.writes,
             Kind::Flush => &self.flushes,
             Kind::Discard => &self.discards,
+        }
+    }
+
+    fn lane_mut(&mut self, kind: Kind) -> &mut Lane {
+        match kind {
+            Kind::Read => &mut self.reads,
+            Kind::Write => &mut self.writes,
+            Kind::Flush => &mut self.flushes,
+            Kind::Discard => &mut self.discards,
         }
     }
 
@@ -124,13 +144,9 @@ impl Drive {
     }
 
     fn start(&mut self, kind: Kind) {
-        let lane = match kind {
-            Kind::Read => &mut self.reads,
-            Kind::Write => &mut self.writes,
-            Kind::Flush => &mut self.flushes,
-            Kind::Discard => &mut self.discards,
+        let Some(waiting) = self.lane_mut(kind).take() else {
+            return;
         };
-        let Some(waiting) = lane.take() else { return };
         let service = self.service(&waiting.command);
         if !service.blocks.is_zero() {
             let until = self.now + service.blocks;
@@ -144,7 +160,20 @@ impl Drive {
                 }));
             }
         }
-        let completed = self.now + service.time;
+        let early = self.early(kind).min(service.time);
+        let leaves = if early.is_zero() {
+            Leaves::Now
+        } else {
+            Leaves::Later
+        };
+        if leaves == Leaves::Later {
+            self.events.push(Reverse(Event {
+                at: self.now + service.time,
+                id: waiting.id,
+                what: What::Leave(kind),
+            }));
+        }
+        let completed = self.now + (service.time - early);
         let place = self.begin(Completion {
             id: waiting.id,
             command: waiting.command,
@@ -156,8 +185,24 @@ impl Drive {
         self.events.push(Reverse(Event {
             at: completed,
             id: waiting.id,
-            what: What::Complete(place),
+            what: What::Complete(place, leaves),
         }));
+    }
+
+    /// How much earlier than its time a command of this kind that starts now completes.
+    fn early(&self, kind: Kind) -> Duration {
+        let lane = self.lane(kind);
+        match kind {
+            Kind::Read | Kind::Write | Kind::Flush => {
+                self.ahead.at(lane.active as usize + lane.waiting())
+            }
+            Kind::Discard => Duration::ZERO,
+        }
+    }
+
+    /// A command's place is free for another one.
+    pub(super) fn leave(&mut self, kind: Kind) {
+        self.lane_mut(kind).active -= 1;
     }
 
     fn service(&mut self, command: &Command) -> Service {

@@ -24,6 +24,7 @@
 //! start ([`Queue`](crate::Queue)). These rules alone give a reader with 8 reads in flight 8 reads
 //! for each of several back-to-back discards.
 
+mod ahead;
 mod command;
 mod dispatch;
 mod lane;
@@ -37,11 +38,14 @@ use std::time::Duration;
 
 use extents::Extents;
 
+pub use ahead::HeadStart;
 pub use command::{Command, Completion, Id, Refused, Stats};
 
 use crate::card::Figures;
 use crate::rng::Rng;
 use crate::time::Time;
+
+use dispatch::Kind;
 use lane::{Lane, Waiting};
 use link::Link;
 use map::{Map, Taken};
@@ -63,6 +67,8 @@ pub struct Drive {
     out: Link,
     /// The way of what is written.
     into: Link,
+    /// How much earlier than its time a command completes.
+    ahead: HeadStart,
     /// Writes that are not completed, waiting or under way: flushes wait for them.
     unwritten: BTreeSet<Id>,
     /// Until then no read, write or flush starts.
@@ -92,8 +98,17 @@ struct Event {
 enum What {
     /// A discard lets the others go on, though it isn't done.
     Unblock,
-    /// The command at this place is done.
-    Complete(u32),
+    /// The command at this place is done, and leaves room for another one now or later.
+    Complete(u32, Leaves),
+    /// A command that is done leaves room for another one.
+    Leave(Kind),
+}
+
+/// When a command that is done leaves room for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    Now,
+    Later,
 }
 
 impl Drive {
@@ -112,6 +127,7 @@ impl Drive {
             discards: Lane::default(),
             out: Link::default(),
             into: Link::default(),
+            ahead: HeadStart::default(),
             unwritten: BTreeSet::new(),
             blocked_until: Time::ZERO,
             folding_until: Time::ZERO,
@@ -151,6 +167,12 @@ impl Drive {
         self.run_to(now);
         self.figures = figures;
         self.dispatch();
+    }
+
+    /// Lets reads, writes and flushes that start from now on complete earlier than they would, by
+    /// what their caller adds to their time.
+    pub fn set_head_start(&mut self, ahead: HeadStart) {
+        self.ahead = ahead;
     }
 
     /// Loses what is in flight, as when the power is cut: it never completes, and
@@ -237,11 +259,18 @@ impl Drive {
             && let Some(Reverse(event)) = self.events.pop()
         {
             self.now = self.now.max(event.at);
-            if let What::Complete(place) = event.what
-                && let Some(completion) = self.under_way[place as usize].take()
-            {
-                self.empty.push(place);
-                self.complete(completion);
+            match event.what {
+                What::Complete(place, leaves) => {
+                    if let Some(completion) = self.under_way[place as usize].take() {
+                        self.empty.push(place);
+                        if leaves == Leaves::Now {
+                            self.leave(Kind::of(&completion.command));
+                        }
+                        self.complete(completion);
+                    }
+                }
+                What::Leave(kind) => self.leave(kind),
+                What::Unblock => {}
             }
             // All that ends now must have ended before anything new is begun.
             if self
@@ -272,22 +301,18 @@ impl Drive {
     fn complete(&mut self, mut completion: Completion) {
         match &completion.command {
             Command::Read(_) => {
-                self.reads.active -= 1;
                 self.stats.reads += 1;
             }
             Command::Write(range) => {
                 self.map.write(range.clone(), self.figures.granule);
                 self.owe(range.end - range.start);
                 self.unwritten.remove(&completion.id);
-                self.writes.active -= 1;
                 self.stats.writes += 1;
             }
             Command::Flush => {
-                self.flushes.active -= 1;
                 self.stats.flushes += 1;
             }
             Command::Discard(ranges) => {
-                self.discards.active -= 1;
                 self.stats.discards += 1;
                 completion.trimmed = self.trim(ranges);
             }
@@ -366,7 +391,7 @@ impl Drive {
 
 impl Event {
     fn rank(&self) -> (Time, Id, bool) {
-        (self.at, self.id, matches!(self.what, What::Complete(_)))
+        (self.at, self.id, matches!(self.what, What::Complete(..)))
     }
 }
 

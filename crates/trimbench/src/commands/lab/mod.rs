@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod fault;
+pub(crate) mod near;
 mod show;
 mod stats;
 mod up;

@@ -99,6 +99,7 @@ pub(super) fn drive(info: &Info) -> Value {
         "fs": spec.fs.map(|fs| fs.name()),
         "mounts": info.mounts,
         "server": info.server,
+        "near": info.trip,
     })
 }
 

@@ -7,6 +7,7 @@ use ::lab::{Info, Kind, KindStats, Lab, LabError, Stats};
 use serde_json::json;
 use units::names;
 
+use super::near::near;
 use super::show;
 use crate::commands::lab::args::StatsArgs;
 use crate::console::Stream;
@@ -147,6 +148,9 @@ fn facts(info: &Info, stats: &Stats) -> String {
         units::bytes(stats.ignored_bytes),
         stats.in_flight,
     );
+    if let Some(near) = near(info) {
+        text += &format!("near       {near}\n");
+    }
     if stats.no_room > 0 {
         text += &format!(
             "no room    {} writes failed, for the data took all they may\n",

@@ -7,6 +7,7 @@ use ::lab::{Fs, Info, Lab, LabError, Launcher, Spec};
 use units::names;
 use units::{GIB, MIB};
 
+use super::near::near;
 use super::{card, show};
 use crate::commands::lab::args::{FsArg, UpArgs};
 use crate::console::Stream;
@@ -23,6 +24,7 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     Stream::Err.print(&next(lab, &info));
     let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
     notes.extend(room(lab, &info));
+    notes.extend(near(&info));
     Stream::Err.print(
         &notes
             .iter()

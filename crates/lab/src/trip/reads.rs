@@ -1,0 +1,125 @@
+//! Reads of a block device at a queue depth, counted by the kernel.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use load::{Actor, ActorSpec, Arrival, Blocks, Clock, EngineChoice, LoadError, Op, PatternKind};
+use load::{Region, Work};
+
+use crate::device::Counted;
+use crate::error::LabError;
+
+/// So long reads run before they are counted, at least.
+const BEFORE: Duration = Duration::from_millis(6);
+/// So long they are counted, at least. The kernel counts their time in milliseconds.
+const COUNTED: Duration = Duration::from_millis(60);
+/// So long nobody else may use the device.
+const QUIET: Duration = Duration::from_millis(12);
+/// So many are counted at least.
+const ENOUGH: u32 = 40;
+/// Reads end within milliseconds, unless the drive hangs.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What came of reads at a depth.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) per_s: f64,
+    /// How many were at the drive on average: some are still, or again, the reader's.
+    pub(super) in_flight: f64,
+}
+
+/// Random reads of a device.
+pub(super) struct Reads {
+    device: PathBuf,
+    region: Region,
+    clock: Clock,
+    latency: Duration,
+}
+
+impl Reads {
+    /// `latency`: how long one takes, about.
+    pub(super) fn of(device: &Path, latency: Duration) -> Result<Reads, LabError> {
+        let file = load::target::open(device, Op::Read, true).map_err(failed(device))?;
+        let sectors = fs::read_to_string(sys(device).join("size"))
+            .and_then(|text| text.trim().parse::<u64>().map_err(io::Error::other))
+            .map_err(LabError::io("cannot tell the size of", device))?;
+        Ok(Reads {
+            device: device.to_owned(),
+            region: Region {
+                file: Arc::new(file),
+                start: 0,
+                len: sectors * 512,
+            },
+            clock: Clock::without_calibration(),
+            latency,
+        })
+    }
+
+    /// Whether somebody else reads or writes the device now.
+    pub(super) fn is_busy(&self) -> Result<bool, LabError> {
+        let before = self.counted()?;
+        sleep(QUIET);
+        Ok(self.counted()? != before)
+    }
+
+    /// Reads of 4 KiB with so many in flight.
+    pub(super) fn at(&self, depth: u32) -> Result<Seen, LabError> {
+        let spec = ActorSpec {
+            name: "trip".to_owned(),
+            work: Work::Blocks(Blocks {
+                op: Op::Read,
+                pattern: PatternKind::Random,
+                block_bytes: 4096,
+                engine: EngineChoice::Auto,
+                target: Some(self.region.clone()),
+                direct: true,
+            }),
+            arrival: Arrival::Closed { depth, batch: 1 },
+            seed: 1,
+        };
+        let actor = Actor::start(spec, self.clock).map_err(failed(&self.device))?;
+        sleep(BEFORE.max(self.latency));
+        let (before, began) = (self.counted()?, Instant::now());
+        sleep(COUNTED.max(self.latency * ENOUGH / depth));
+        let (now, span) = (self.counted()?, began.elapsed().as_secs_f64());
+        actor.finish(GRACE);
+        let in_flight = (now.read_time - before.read_time).as_secs_f64() / span;
+        Ok(Seen {
+            per_s: ((now.reads - before.reads) as f64 / span).max(1.0),
+            in_flight: in_flight.clamp(0.5, depth.into()),
+        })
+    }
+
+    fn counted(&self) -> Result<Counted, LabError> {
+        counted(&self.device).map_err(LabError::io("cannot read the statistics of", &self.device))
+    }
+}
+
+/// What the kernel has counted of a block device.
+pub(crate) fn counted(device: &Path) -> io::Result<Counted> {
+    let text = fs::read_to_string(sys(device).join("stat"))?;
+    let fields: Vec<u64> = text
+        .split_whitespace()
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    // Linux Documentation/block/stat.rst.
+    let field = |n: usize| fields.get(n).copied().unwrap_or(0);
+    Ok(Counted {
+        reads: field(0),
+        read_time: Duration::from_millis(field(3)),
+        others: field(4) + field(11) + field(15),
+    })
+}
+
+fn sys(device: &Path) -> PathBuf {
+    Path::new("/sys/block").join(device.file_name().unwrap_or_default())
+}
+
+fn failed(device: &Path) -> impl FnOnce(LoadError) -> LabError {
+    let failed = LabError::io("cannot read", device);
+    |error| failed(io::Error::other(error))
+}
