@@ -30,6 +30,8 @@ pub(crate) enum Order {
     Tune(Option<(u32, u64)>),
     Fault(String),
     ClearFaults,
+    /// A mark in the drive's log.
+    Mark(String),
     HangMs(u64),
     CutPower,
     RestorePower,

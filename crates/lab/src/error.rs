@@ -27,6 +27,15 @@ pub enum LabError {
     /// A device card can't be read, or has no such figure.
     #[error(transparent)]
     Card(#[from] CardError),
+    /// A figure that the kernel has asked for already.
+    #[error(
+        "`{key}` can't be changed while the drive is there, for the kernel asked for it when it was \
+         made: take the drive down, and make it with `lab up --set {key}=VALUE`"
+    )]
+    Fixed {
+        /// The figure.
+        key: &'static str,
+    },
     /// A fault can't be understood.
     #[error(transparent)]
     Fault(#[from] crate::faults::BadFault),
@@ -79,6 +88,14 @@ pub enum LabError {
         /// What it said.
         said: String,
     },
+    /// A program of the user's can't be started.
+    #[error("cannot run {}: {error}", names::shown(program))]
+    NotRun {
+        /// It.
+        program: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
     /// Something is still there after everything was tried.
     #[error("drive `{name}` isn't down: {left}")]
     Left {
@@ -127,6 +144,7 @@ impl LabError {
                 | LabError::BadSpec { .. }
                 | LabError::Card(_)
                 | LabError::Fault(_)
+                | LabError::Fixed { .. }
                 | LabError::Exists { .. }
                 | LabError::NoSuch { .. }
                 | LabError::Refused { .. }

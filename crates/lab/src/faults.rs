@@ -9,6 +9,8 @@
 //! read error rate 1%              every hundredth read fails
 //! write error at 1M+4k            writes that touch these bytes fail
 //! flush error after 10 times 1    the eleventh flush fails
+//! flush lost                      flushes are acknowledged and not done
+//! write power after 99            the power is cut when the hundredth write arrives
 //! write lost                      writes are acknowledged and dropped: stale data
 //! write misplaced 1M              data land so many bytes behind their place, which keeps
 //!                                 what it had
@@ -63,6 +65,8 @@ enum Effect {
     Neighbour(u64),
     /// A write whose data land so many bytes behind their place.
     Misplaced(u64),
+    /// The power is cut before it is done.
+    Power,
     /// A discard that is answered first and done after so long, of real time.
     Late(Duration),
 }
@@ -76,6 +80,22 @@ enum Effect {
 pub struct BadFault {
     text: String,
     why: String,
+}
+
+impl Fault {
+    /// Whether it can strike on a drive of this size.
+    ///
+    /// # Errors
+    /// If its place is behind the drive's end.
+    pub(crate) fn fits(self, size: u64) -> Result<Fault, BadFault> {
+        match &self.at {
+            Some(at) if at.start >= size => Err(BadFault {
+                text: self.text.clone(),
+                why: format!("the drive ends at byte {size}, before that place"),
+            }),
+            _ => Ok(self),
+        }
+    }
 }
 
 impl fmt::Display for Fault {
@@ -105,7 +125,8 @@ impl FromStr for Fault {
             .ok_or_else(|| bad("the kind is read, write, flush, discard or zero"))?;
         let effect = match (kind, next("the effect")?) {
             (_, "error") => Effect::Error,
-            (Kind::Write, "lost") | (Kind::Discard, "nothing") => Effect::Nothing,
+            (Kind::Write | Kind::Flush, "lost") | (Kind::Discard, "nothing") => Effect::Nothing,
+            (Kind::Write | Kind::Flush | Kind::Discard, "power") => Effect::Power,
             (Kind::Read, "zeros") => Effect::Zeros,
             (Kind::Read, "flip") => Effect::Flip,
             (Kind::Read, "holes") => Effect::Holes,
@@ -141,9 +162,15 @@ impl FromStr for Fault {
             let number = || value.parse().map_err(|_| bad("a count is a whole number"));
             match word {
                 "at" => fault.at = Some(place(value).ok_or_else(|| bad("a place is like 1M+16k"))?),
-                "rate" => fault.rate = rate(value).ok_or_else(|| bad("a rate is 0% to 100%"))?,
+                "rate" => {
+                    fault.rate =
+                        rate(value).ok_or_else(|| bad("a rate is above 0% and at most 100%"))?
+                }
                 "after" => fault.after = number()?,
-                "times" => fault.times = number()?,
+                "times" => match number()? {
+                    0 => return Err(bad("it strikes at least once: times is 1 or more")),
+                    times => fault.times = times,
+                },
                 _ => return Err(bad(&format!("`{word}` means nothing here"))),
             }
         }
@@ -160,7 +187,7 @@ fn place(text: &str) -> Option<Range<u64>> {
 
 fn rate(text: &str) -> Option<f64> {
     let percent: f64 = text.strip_suffix('%')?.parse().ok()?;
-    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
+    (percent > 0.0 && percent <= 100.0).then_some(percent / 100.0)
 }
 
 fn size(text: &str) -> Option<u64> {
@@ -240,7 +267,12 @@ impl Outcome {
         self.effect() == Some(Effect::Error)
     }
 
-    /// Whether a write's data are kept.
+    /// Whether the power is cut when it arrives.
+    pub(crate) fn cuts_power(&self) -> bool {
+        self.effect() == Some(Effect::Power)
+    }
+
+    /// Whether a write's data are kept, and a flush is done.
     pub(crate) fn stores(&self) -> bool {
         !matches!(self.effect(), Some(Effect::Error | Effect::Nothing))
     }
@@ -301,6 +333,7 @@ impl Outcome {
             | Effect::Nothing
             | Effect::Neighbour(_)
             | Effect::Misplaced(_)
+            | Effect::Power
             | Effect::Late(_) => {}
         }
     }
@@ -360,6 +393,10 @@ mod tests {
             "discard late",
             "discard late soon",
             "discard late 2000h",
+            "read power",
+            "read error rate 0%",
+            "read error rate 101%",
+            "read error times 0",
             "read error at 1M+0",
             "read late 1s",
         ] {

@@ -59,7 +59,8 @@ impl Lab {
             Err(error) => error,
             Ok(()) => {
                 let error = command.exec();
-                LabError::io("cannot run", command.get_program())(error)
+                let program = PathBuf::from(command.get_program());
+                LabError::NotRun { program, error }
             }
         }
     }

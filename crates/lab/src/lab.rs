@@ -149,6 +149,15 @@ impl Lab {
         self.order(name, &Order::Fault(fault.to_string()))
     }
 
+    /// Sets a mark in a drive's log, after everything that the drive has done so far; see
+    /// [`crash`](crate::crash).
+    ///
+    /// # Errors
+    /// If there is no such drive, or it has no log.
+    pub fn mark(&self, name: &str, text: &str) -> Result<(), LabError> {
+        self.order(name, &Order::Mark(text.to_owned()))
+    }
+
     /// Takes back every fault, ends a hang and gives power. What was spoilt stays so.
     ///
     /// # Errors

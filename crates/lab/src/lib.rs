@@ -66,6 +66,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
+pub mod crash;
 mod device;
 mod discards;
 mod down;

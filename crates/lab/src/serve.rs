@@ -18,13 +18,15 @@ use fuser::BackgroundSession;
 use ssd::{Card, Drive};
 
 use crate::control::{self, Order, Reply};
+use crate::crash::Log;
 use crate::device::Device;
 use crate::error::LabError;
+use crate::faults::Fault;
 use crate::fuse::{self, FuseAnswer};
 use crate::guardian::{self, Guardian};
 use crate::place::Place;
 use crate::spec::Spec;
-use crate::store::Store;
+use crate::store::{Content, Store};
 use crate::trip;
 
 /// Threads that take requests from the kernel. More don't help: each is busy
@@ -85,6 +87,7 @@ pub fn serve(dir: &Path) -> Result<(), LabError> {
     device.close();
     let _ = timekeeper.join();
     let _ = sweeper.join();
+    device.store().finish();
     end.map_err(LabError::io("the FUSE session ended:", place.fuse()))
 }
 
@@ -92,8 +95,13 @@ fn make(spec: &Spec, card: &Card) -> Result<Device<FuseAnswer>, LabError> {
     // Without a limit its file system limits a store.
     let limit = spec.store_limit_bytes.unwrap_or(u64::MAX);
     let shown = spec.store.as_deref().unwrap_or(Path::new("(memory)"));
+    let content = if spec.keep {
+        Content::Keep
+    } else {
+        Content::Empty
+    };
     let store = Store::new(
-        spec.store.as_deref(),
+        spec.store.as_deref().map(|file| (file, content)),
         spec.size_bytes,
         limit,
         spec.volatile_cache,
@@ -104,6 +112,24 @@ fn make(spec: &Spec, card: &Card) -> Result<Device<FuseAnswer>, LabError> {
         drive.premap(0..spec.size_bytes);
         store.premap(0..spec.size_bytes);
     }
+    if spec.keep {
+        let data = store
+            .data()
+            .map_err(LabError::io("cannot read the store", shown))?;
+        data.into_iter().for_each(|range| drive.premap(range));
+    }
+    let store = match &spec.log {
+        None => store,
+        Some(file) => {
+            let log = Log::create(
+                file,
+                spec.size_bytes,
+                spec.sector_bytes,
+                spec.log_limit_bytes,
+            );
+            store.with_log(log.map_err(LabError::io("cannot make the log", file))?)
+        }
+    };
     Ok(Device::new(drive, store, spec.slower))
 }
 
@@ -199,7 +225,15 @@ fn obey(order: Order, device: &Device<FuseAnswer>, place: &Place, spec: &mut Spe
             }
             tune(device, place);
         }
-        Order::Fault(text) => match text.parse() {
+        Order::Mark(text) => {
+            if let Err(error) = device.store().mark(&text) {
+                return Reply::Refused(error.to_string());
+            }
+        }
+        Order::Fault(text) => match text
+            .parse()
+            .and_then(|fault: Fault| fault.fits(spec.size_bytes))
+        {
             Ok(fault) => device.add_fault(fault),
             Err(error) => return Reply::Refused(error.to_string()),
         },
@@ -232,6 +266,17 @@ fn tune(device: &Device<FuseAnswer>, place: &Place) {
 fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, LabError> {
     let changed = |card: Card, change: &String| card.with(change);
     let card = changes.iter().try_fold(spec.card()?, changed)?;
+    let (old, new) = (spec.card()?, card.figures());
+    let fixed = if old.figures().granule != new.granule {
+        Some("granule")
+    } else if old.figures().discard.is_some() != new.discard.is_some() {
+        Some("supported")
+    } else {
+        None
+    };
+    if let Some(key) = fixed {
+        return Err(LabError::Fixed { key });
+    }
     let new = Spec {
         card_toml: card.to_string(),
         ..spec.clone()

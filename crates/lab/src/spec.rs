@@ -33,6 +33,21 @@ pub struct Spec {
     /// memory beside the store's.
     #[serde(default)]
     pub volatile_cache: bool,
+    /// Its sectors' size in bytes, 512 or 4096.
+    #[serde(default = "sector_bytes")]
+    pub sector_bytes: u32,
+    /// Where its writes are logged for crash states, in a new file; `None`: nowhere.
+    #[serde(default)]
+    pub log: Option<PathBuf>,
+    /// Most bytes that the log takes. Beyond them writes fail.
+    #[serde(default)]
+    pub log_limit_bytes: u64,
+    /// Opens the data that `store` holds, of a drive that was there before, instead of emptying it.
+    #[serde(default)]
+    pub keep: bool,
+    /// Also takes a file as `store` that holds something else.
+    #[serde(default)]
+    pub force: bool,
     /// How many times slower than the card the drive is, 0.001 to 1000: a fast
     /// drive is represented faithfully only as fast as this machine is.
     pub slower: f64,
@@ -70,6 +85,10 @@ impl Fs {
     }
 }
 
+fn sector_bytes() -> u32 {
+    512
+}
+
 const LONGEST_NAME: usize = 64;
 const MIB: u64 = 1 << 20;
 
@@ -85,6 +104,11 @@ impl Spec {
             store: None,
             store_limit_bytes: None,
             volatile_cache: false,
+            sector_bytes: sector_bytes(),
+            log: None,
+            log_limit_bytes: 1 << 30,
+            keep: false,
+            force: false,
             slower: 1.0,
             fs: None,
             mount: None,
@@ -127,7 +151,24 @@ impl Spec {
         if self.mount.is_some() && self.fs.is_none() {
             return bad("a place to mount it, but no file system".to_owned());
         }
+        if !matches!(self.sector_bytes, 512 | 4096) {
+            return bad(format!(
+                "sectors of {} bytes: they have 512 or 4096",
+                self.sector_bytes
+            ));
+        }
+        if self.keep && (self.store.is_none() || self.premapped || self.fs.is_some()) {
+            return bad(
+                "data that are kept without a file that has them, or with others over them: give \
+                 --store, and neither --premapped nor --fs"
+                    .to_owned(),
+            );
+        }
+        if self.log.is_some() && (self.premapped || self.keep) {
+            return bad("a log that begins with data on the drive: a log begins empty".to_owned());
+        }
         if self.mount.as_ref().is_some_and(|dir| dir.is_relative())
+            || self.log.as_ref().is_some_and(|file| file.is_relative())
             || self.store.as_ref().is_some_and(|file| file.is_relative())
         {
             return bad("a relative path: its server has another directory".to_owned());

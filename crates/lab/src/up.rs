@@ -13,6 +13,7 @@ use crate::mounts::{self, run};
 use crate::place::Place;
 use crate::queue;
 use crate::spec::{Fs, Spec};
+use crate::store;
 use crate::trip;
 
 /// A server mounts and answers within milliseconds, unless the machine is full.
@@ -32,6 +33,7 @@ impl Lab {
     /// What failed. Nothing is left then.
     pub fn up(&self, spec: &Spec, launcher: &Launcher) -> Result<Info, LabError> {
         spec.check()?;
+        check_store(spec)?;
         let place = self.new_place(&spec.name)?;
         let (hold, spec) = place.make(|| {
             Ok(Spec {
@@ -51,9 +53,26 @@ impl Lab {
     }
 }
 
+/// A file that holds something else isn't emptied, and one to be kept must be there.
+fn check_store(spec: &Spec) -> Result<(), LabError> {
+    let Some(file) = spec.store.as_ref().filter(|_| !spec.force) else {
+        return Ok(());
+    };
+    let why = if store::is_foreign(file) {
+        "holds something that isn't a drive's data: choose another file, or add --force"
+    } else if spec.keep && file.metadata().map_or(0, |found| found.len()) != spec.size_bytes {
+        "can't be kept: it isn't as long as the drive, so give --size as it was"
+    } else {
+        return Ok(());
+    };
+    Err(LabError::BadSpec {
+        why: format!("{} as its store, which {why}", units::names::shown(file)),
+    })
+}
+
 fn start_and_make(place: &Place, spec: &Spec, launcher: &Launcher) -> Result<(), LabError> {
     start(place, launcher)?;
-    let device = linux::loop_device::attach(&place.disk())
+    let device = linux::loop_device::attach(&place.disk(), spec.sector_bytes)
         .map_err(LabError::io("cannot make a loop device of", place.disk()))?;
     queue::renew(&device)?;
     discards::limit(place, &device, spec.card()?.figures())?;

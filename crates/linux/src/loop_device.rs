@@ -16,6 +16,7 @@ const LOOP_CONFIGURE: u64 = 0x4C0A;
 const LOOP_CLR_FD: u64 = 0x4C01;
 const LOOP_GET_STATUS64: u64 = 0x4C05;
 const LOOP_CTL_GET_FREE: u64 = 0x4C82;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 const NAME_LEN: usize = 64;
 
@@ -67,12 +68,31 @@ struct LoopConfig {
 
 const _: () = assert!(size_of::<LoopConfig>() == 304);
 
-/// Makes a free loop device of a file, with direct I/O, and returns its path.
+/// Makes a free loop device of a file, with direct I/O and sectors of so many bytes, and returns its
+/// path. A sector size of 0 is the kernel's choice.
 ///
 /// # Errors
 /// The kernel's error, e.g. `EACCES` without `CAP_SYS_ADMIN`.
-pub fn attach(file: &Path) -> io::Result<PathBuf> {
+pub fn attach(file: &Path, sector: u32) -> io::Result<PathBuf> {
     let backing = OpenOptions::new().read(true).write(true).open(file)?;
+    attach_free(&backing, file, sector, LO_FLAGS_DIRECT_IO).map(|(path, _)| path)
+}
+
+/// Makes a free loop device of an open file, which need not have a name any more. The device is
+/// detached when it isn't mounted and nobody has it open, the file that this returns included.
+///
+/// # Errors
+/// The kernel's error, e.g. `EACCES` without `CAP_SYS_ADMIN`.
+pub fn attach_while_open(backing: &File, sector: u32) -> io::Result<(PathBuf, File)> {
+    attach_free(backing, Path::new("trimbench"), sector, LO_FLAGS_AUTOCLEAR)
+}
+
+fn attach_free(
+    backing: &File,
+    name: &Path,
+    sector: u32,
+    flags: u32,
+) -> io::Result<(PathBuf, File)> {
     let control = OpenOptions::new()
         .read(true)
         .write(true)
@@ -86,15 +106,21 @@ pub fn attach(file: &Path) -> io::Result<PathBuf> {
             return Err(io::Error::last_os_error());
         }
         let path = PathBuf::from(format!("/dev/loop{number}"));
-        match configure(&path, &backing, file) {
+        match configure(&path, backing, name, sector, flags) {
             Err(errno) if errno == Errno::BUSY => taken = errno,
-            outcome => return Ok(outcome.map(|()| path)?),
+            outcome => return Ok(outcome.map(|open| (path, open))?),
         }
     }
     Err(taken.into())
 }
 
-fn configure(device: &Path, backing: &File, name: &Path) -> Result<(), Errno> {
+fn configure(
+    device: &Path,
+    backing: &File,
+    name: &Path,
+    sector: u32,
+    flags: u32,
+) -> Result<File, Errno> {
     // udev may be about to make the node.
     let device = while_is(Errno::NOENT, Duration::from_secs(2), || {
         let opened = OpenOptions::new().read(true).write(true).open(device);
@@ -106,9 +132,9 @@ fn configure(device: &Path, backing: &File, name: &Path) -> Result<(), Errno> {
     file_name[..shown.len()].copy_from_slice(shown);
     let config = LoopConfig {
         fd: backing.as_raw_fd().cast_unsigned(),
-        block_size: 0,
+        block_size: sector,
         info: LoopInfo64 {
-            flags: LO_FLAGS_DIRECT_IO,
+            flags,
             file_name,
             ..LoopInfo64::EMPTY
         },
@@ -118,7 +144,7 @@ fn configure(device: &Path, backing: &File, name: &Path) -> Result<(), Errno> {
     // and keeps no pointer to it.
     let done = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &raw const config) };
     if done == 0 {
-        return Ok(());
+        return Ok(device);
     }
     Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
 }

@@ -27,6 +27,10 @@ pub(crate) enum Exit {
     AllFailed,
     /// Of many file systems some were not trimmed.
     SomeFailed,
+    /// A program to run is not there.
+    NoProgram,
+    /// A program to run can't be started.
+    CannotRun,
     /// Somebody stopped it.
     Interrupted,
     /// A command that it ran ended so.
@@ -44,6 +48,9 @@ impl Exit {
             // mount(8)'s, which fstrim(8) has, too.
             Exit::AllFailed => 32,
             Exit::SomeFailed => 64,
+            // A shell's.
+            Exit::NoProgram => 127,
+            Exit::CannotRun => 126,
             Exit::Interrupted => crate::signals::exit_code(),
             Exit::Command(status) => of_command(status),
         }

@@ -5,6 +5,12 @@ use std::fmt;
 /// Two names are much alike from this Jaro-Winkler similarity on (0 to 1).
 const ALIKE: f64 = 0.7;
 
+/// A name that needs more changes than half of what was typed, and more than two, is another one.
+fn is_near(typed: &str, name: &str) -> bool {
+    let most = (typed.chars().count() / 2).max(2);
+    strsim::jaro_winkler(typed, name) > ALIKE && strsim::damerau_levenshtein(typed, name) <= most
+}
+
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -36,8 +42,8 @@ impl fmt::Display for Place {
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     names
         .into_iter()
+        .filter(|name| is_near(typed, name))
         .map(|name| (strsim::jaro_winkler(typed, name), name))
-        .filter(|&(likeness, _)| likeness > ALIKE)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name.to_owned())
 }
@@ -70,5 +76,7 @@ mod tests {
             "; did you mean 'flush.latency'?"
         );
         assert_eq!(hint(&nearest("zzz", names)), "");
+        let names = ["fold.longest", "fold.per_mib"];
+        assert_eq!(nearest("foo", names), None);
     }
 }

@@ -100,7 +100,7 @@ impl Nbdkit {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let attached = linux::loop_device::attach(&file);
+        let attached = linux::loop_device::attach(&file, 0);
         theirs.device = Some(attached.map_err(|error| format!("no loop device: {error}"))?);
         Ok(theirs)
     }

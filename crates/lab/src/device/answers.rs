@@ -120,7 +120,7 @@ impl<A: Answer> Device<A> {
             }
             Kind::Zero => self.store.free(pending.range.clone()),
             // The power was cut this moment.
-            Kind::Flush if !self.store.flushed(pending.flush) => {
+            Kind::Flush if pending.outcome.stores() && !self.store.flushed(pending.flush) => {
                 pending.answer.fail(Errno::IO);
                 return None;
             }

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use ssd::Drive;
 
 use crate::stats::Kind;
-use crate::store::Store;
+use crate::store::{Flush, Store};
 
 mod answers;
 mod clock;
@@ -102,6 +102,11 @@ impl<A: Answer> Device<A> {
             return answer.fail(Errno::IO);
         }
         drop(state);
+        if outcome.cuts_power() {
+            // Whatever of the cache can't be taken back stays; the drive is off all the same.
+            let _ = self.cut_power();
+            return answer.fail(Errno::IO);
+        }
         // The data come with the command, and nobody else keeps them.
         if let Some(data) = data
             && outcome.stores()
@@ -128,7 +133,7 @@ impl<A: Answer> Device<A> {
             flush: if kind == Kind::Flush {
                 self.store.begin_flush()
             } else {
-                0
+                Flush::default()
             },
         });
         self.answer_all(done);

@@ -10,6 +10,7 @@ use ssd::{Command, Completion, Drive, Figures, Id, Time};
 use super::clock::Clock;
 use crate::faults::{Faults, Outcome};
 use crate::stats::{Counts, Kind};
+use crate::store::Flush;
 
 /// Discards that a fault does after their answers: when, and from where to where.
 pub(super) type LateTrims = BinaryHeap<Reverse<(Instant, u64, u64)>>;
@@ -45,7 +46,7 @@ pub(super) struct Pending<A> {
     /// How often the power had been cut when it came.
     pub(super) cuts: u64,
     /// Of a flush: its number.
-    pub(super) flush: u64,
+    pub(super) flush: Flush,
 }
 
 impl<A> State<A> {

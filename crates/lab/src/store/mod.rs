@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use extents::Extents;
-use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
+use rustix::fs::{FlockOperation, MemfdFlags, SeekFrom, XattrFlags};
+use rustix::fs::{flock, fsetxattr, getxattr, memfd_create, seek};
 use rustix::io::Errno;
 
 mod pattern;
@@ -27,6 +28,7 @@ mod sweep;
 mod tests;
 mod undo;
 
+use crate::crash::Log;
 use pattern::pattern;
 use undo::{BLOCK, Undo};
 
@@ -53,6 +55,15 @@ pub(crate) struct Store {
     punched: Condvar,
     /// Of a drive with a volatile cache: what a power cut takes back.
     undo: Option<Mutex<Undo>>,
+    /// Every change, for crash states.
+    log: Option<Mutex<Log>>,
+}
+
+/// The numbers of a flush that has begun.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Flush {
+    undo: u64,
+    log: u64,
 }
 
 /// What lies over the file. The two never overlap.
@@ -75,20 +86,19 @@ struct Covers {
 }
 
 impl Store {
-    /// An empty store of `size` bytes in memory, or in `file`, which is made,
-    /// or emptied if it exists. `limit`: most bytes that it may take.
+    /// A store of `size` bytes in memory, or in `file`, which is made if it doesn't exist. `limit`: most bytes that it may take.
     /// `volatile`: whether a power cut takes back what wasn't flushed.
     ///
     /// # Errors
     /// What the system said, and where another drive's data are in the file.
     pub(crate) fn new(
-        file: Option<&Path>,
+        file: Option<(&Path, Content)>,
         size: u64,
         limit: u64,
         volatile: bool,
     ) -> io::Result<Store> {
         let file = match file {
-            Some(path) => empty_file(path)?,
+            Some((path, content)) => open_file(path, content)?,
             None => File::from(memfd_create(NAME, MemfdFlags::CLOEXEC)?),
         };
         file.set_len(size)?;
@@ -103,7 +113,47 @@ impl Store {
             work: Condvar::new(),
             punched: Condvar::new(),
             undo: volatile.then(Mutex::default),
+            log: None,
         })
+    }
+
+    /// The same, with a log of every change.
+    pub(crate) fn with_log(self, log: Log) -> Store {
+        Store {
+            log: Some(Mutex::new(log)),
+            ..self
+        }
+    }
+
+    /// Ranges that hold data, of a file that was kept.
+    pub(crate) fn data(&self) -> io::Result<Vec<Range<u64>>> {
+        let mut ranges = Vec::new();
+        let mut at = 0;
+        while at < self.size {
+            at = match seek(&self.file, SeekFrom::Data(at)) {
+                Ok(data) => data,
+                Err(Errno::NXIO) => break,
+                Err(error) => return Err(error.into()),
+            };
+            let end = seek(&self.file, SeekFrom::Hole(at))?.min(self.size);
+            ranges.push(at..end);
+            at = end;
+        }
+        Ok(ranges)
+    }
+
+    /// A mark of whoever uses the drive, in its log.
+    ///
+    /// # Errors
+    /// If the drive has no log, or it can't be written.
+    pub(crate) fn mark(&self, text: &str) -> io::Result<()> {
+        let log = self.log.as_ref().ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                "it has no log: make it with `lab up --log FILE`",
+            )
+        })?;
+        lock(log).mark(text)
     }
 
     /// Lets a range read as the pattern until somebody writes or discards it.
@@ -157,6 +207,11 @@ impl Store {
             Some(undo) => Some(self.keep_earlier(undo, &range)?),
             None => None,
         };
+        // In the order in which the data land.
+        let mut log = self.log.as_ref().map(lock);
+        if let Some(log) = &mut log {
+            log.wrote(at, data)?;
+        }
         let covers = self.uncover(&range);
         let written = self.file.write_all_at(data, at);
         if let Err(error) = &written {
@@ -178,6 +233,11 @@ impl Store {
         if let Some(undo) = &self.undo {
             lock(undo).forget(&range);
         }
+        let mut log = self.log.as_ref().map(lock);
+        if let Some(log) = &mut log {
+            // A log that is full fails the next write.
+            let _ = log.zeroed(&range);
+        }
         let mut over = self.lock();
         over.patterned.remove(range.clone());
         over.freed.insert(range);
@@ -187,15 +247,22 @@ impl Store {
     }
 
     /// A flush begins; the number is for [`Store::flushed`].
-    pub(crate) fn begin_flush(&self) -> u64 {
-        let undo = self.undo.as_ref();
-        undo.map_or(0, |undo| lock(undo).begin_flush())
+    pub(crate) fn begin_flush(&self) -> Flush {
+        Flush {
+            undo: self
+                .undo
+                .as_ref()
+                .map_or(0, |undo| lock(undo).begin_flush()),
+            log: self.log.as_ref().map_or(0, |log| lock(log).begin_flush()),
+        }
     }
 
     /// A flush is done; `false`: it isn't, for the power was cut since it began.
-    pub(crate) fn flushed(&self, flush: u64) -> bool {
+    pub(crate) fn flushed(&self, flush: Flush) -> bool {
         let undo = self.undo.as_ref();
-        undo.is_none_or(|undo| lock(undo).flushed(flush))
+        let done = undo.is_none_or(|undo| lock(undo).flushed(flush.undo));
+        let log = self.log.as_ref().filter(|_| done);
+        log.is_none_or(|log| lock(log).flushed(flush.log).is_ok()) && done
     }
 
     /// Takes back every write that no flush covers, if the cache is volatile.
@@ -265,8 +332,26 @@ impl Store {
     }
 }
 
-/// A file that holds nothing, and is this store's alone.
-fn empty_file(path: &Path) -> io::Result<File> {
+/// What becomes of what a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Empty,
+    Keep,
+}
+
+/// The attribute of a file that says that it holds a drive's data.
+const OURS: &str = "user.trimbench.lab";
+
+/// Whether a file holds something that isn't a drive's data. Where the file system has no extended
+/// attributes nobody knows, and what is there counts as somebody else's.
+pub(crate) fn is_foreign(path: &Path) -> bool {
+    let holds = path.metadata().is_ok_and(|found| found.len() > 0);
+    let mut value = [0; 16];
+    holds && getxattr(path, OURS, &mut value[..]).is_err()
+}
+
+/// A file that is this store's alone.
+fn open_file(path: &Path, content: Content) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -280,7 +365,11 @@ fn empty_file(path: &Path) -> io::Result<File> {
         ),
         errno => errno.into(),
     })?;
-    file.set_len(0)?;
+    if content == Content::Empty {
+        file.set_len(0)?;
+    }
+    // Without it the file needs --force the next time.
+    let _ = fsetxattr(&file, OURS, b"1", XattrFlags::empty());
     Ok(file)
 }
 

@@ -47,6 +47,18 @@ impl Store {
         }
     }
 
+    /// Punches out all that was freed and isn't yet, before the file is left to others.
+    pub(crate) fn finish(&self) {
+        let mut over = self.lock();
+        while let Some(first) = over.freed.first() {
+            let done = self.punch(&first).is_ok() || self.overwrite_with_zeros(&first).is_ok();
+            over.freed.remove(first);
+            if !done {
+                return;
+            }
+        }
+    }
+
     /// Ends [`Store::sweep`].
     pub(crate) fn close(&self) {
         self.lock().closed = true;

@@ -190,7 +190,7 @@ fn nothing_lies_behind_the_end() {
 fn no_two_drives_keep_their_data_in_one_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("data");
-    let open = || Store::new(Some(&path), SIZE as u64, u64::MAX, false);
+    let open = || Store::new(Some((&path, Content::Empty)), SIZE as u64, u64::MAX, false);
     let first = open().unwrap();
     first.write(0, &[7; 512]).unwrap();
     let error = open().unwrap_err().to_string();

@@ -31,10 +31,33 @@ drive says; `trimbench run` and whatever `lab exec` starts are in a cgroup of
 the drive's own, where they wait only as long as the drive holds them up. Drives
 are kept in /run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
 
+const CRASH: &str = "\
+After a power cut a drive holds what a flush had covered, and any part of the
+writes since, in any order. Up to 4 such writes, every subset of them is a
+state; of more, those up to each write and as many drawn by chance.
+
+The command runs for each state, and finds in its environment
+  TRIMBENCH_CRASH_DEVICE    a device with the state's contents
+  TRIMBENCH_CRASH_MARK      the last `lab mark` before the power cut
+  TRIMBENCH_CRASH_STATE     the state's number
+It fails on a state if its exit code isn't 0. What it leaves mounted of the
+device is unmounted. The exit code is 1 if it failed on any.
+
+Example:
+  trimbench lab up a --profile 870-evo --size 256M --log a.log --fs ext4 \\
+    --mount /mnt/a
+  ... write, sync, `trimbench lab mark a 1`, and so on ...
+  trimbench lab down a
+  trimbench lab crash a.log --from 1 -- sh -c 'fsck.ext4 -p $TRIMBENCH_CRASH_DEVICE'";
+
 const FAULTS: &str = "\
 Faults:
   read error | write error | flush error | discard error | zero error
                             such commands fail
+  flush lost                flushes are acknowledged and not done
+  write power | flush power | discard power
+                            the power is cut when such a command arrives, e.g.
+                            write power after 99
   write lost                writes are acknowledged and dropped: reads return
                             stale data
   write misplaced SIZE      the data land so many bytes behind their place
@@ -109,6 +132,16 @@ pub enum LabCommand {
         #[arg(value_name = "COMMAND", required = true, last = true)]
         command: Vec<OsString>,
     },
+    /// Mark the point that a workload has come to, in the drive's log (up --log)
+    Mark {
+        /// Which drive
+        name: String,
+        /// What is to be there from now on, e.g. the number of a transaction
+        text: String,
+    },
+    /// Run a command on each state that a power cut may leave, from a drive's log (up --log)
+    #[command(after_help = CRASH)]
+    Crash(CrashArgs),
     /// Take drives down: unmount, detach, forget the data
     Down {
         /// Which drives
@@ -155,6 +188,45 @@ pub struct StatsArgs {
     /// Count from 0 again afterwards
     #[arg(long)]
     pub reset: bool,
+}
+
+/// Arguments of `trimbench lab crash`.
+#[derive(Debug, Args)]
+pub struct CrashArgs {
+    /// The log that `lab up --log` wrote
+    pub log: PathBuf,
+    /// Most states that are checked, spread evenly over all
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub limit: usize,
+    /// Only power cuts after this mark
+    #[arg(long, value_name = "MARK")]
+    pub from: Option<String>,
+    /// Seed of what is drawn by chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Also tear writes: the drive writes so many bytes whole, 512 or 4096
+    #[arg(long, value_name = "BYTES", value_parser = sector)]
+    pub torn: Option<u32>,
+    /// A command that takes longer has failed
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_duration)]
+    pub timeout: Duration,
+    /// A directory with room for the drive's data, twice
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+    pub scratch: PathBuf,
+    /// The result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    pub command: Vec<OsString>,
+}
+
+fn sector(text: &str) -> Result<u32, String> {
+    match text {
+        "512" => Ok(512),
+        "4096" | "4k" => Ok(4096),
+        _ => Err("it is 512 or 4096".to_owned()),
+    }
 }
 
 /// A file system.
@@ -217,9 +289,24 @@ pub struct UpArgs {
     /// A power cut loses what wasn't flushed
     #[arg(long)]
     pub volatile_cache: bool,
-    /// Keep the data in this file instead of in memory; it is emptied first
+    /// Keep the data in this file instead of in memory; it is emptied first, unless --keep
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
+    /// Take the data that --store holds, of a drive that was there before
+    #[arg(long, requires = "store")]
+    pub keep: bool,
+    /// Empty --store also if it holds something that isn't a drive's data
+    #[arg(long, requires = "store")]
+    pub force: bool,
+    /// Size of its sectors, 512 or 4096
+    #[arg(long, value_name = "BYTES", default_value = "512", value_parser = sector)]
+    pub sector_size: u32,
+    /// Write every write, discard and flush into this new file, for `lab crash`
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Most that the log takes; then writes fail
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, requires = "log")]
+    pub log_limit: u64,
     /// Most data it keeps; writes beyond fail. In memory no more than is free and promised to no
     /// other drive [default: half of that; in a file, what fits]
     #[arg(long, value_name = "SIZE", value_parser = size)]

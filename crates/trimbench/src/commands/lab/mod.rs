@@ -1,6 +1,7 @@
 //! `trimbench lab`: drives that behave like given ones.
 
 pub(crate) mod args;
+mod crash;
 mod fault;
 pub(crate) mod near;
 mod show;
@@ -46,20 +47,34 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
             let Some((program, arguments)) = command.split_first() else {
                 return Err(Error::Usage("there is no command to run".to_owned()));
             };
-            return Err(lab
-                .exec(&name, Command::new(program).args(arguments))
-                .into());
+            let error = lab.exec(&name, Command::new(program).args(arguments));
+            return not_run(error);
         }
+        LabCommand::Mark { name, text } => lab.mark(&name, &text)?,
+        LabCommand::Crash(args) => return crash::crash(&args),
         LabCommand::Down { names, all, force } => return down(&lab, &names, all, force),
         LabCommand::Profiles(args) => match args.command {
             None => Stream::Out.print(&show::profiles()),
             Some(ProfilesCommand::Show { name }) => {
-                Stream::Out.print(&card::named(&name)?.to_string());
+                Stream::Out.print(&show::profile(&card::named(&name)?));
             }
         },
         LabCommand::Serve { dir } => ::lab::serve(&dir)?,
     }
     Ok(Exit::Done)
+}
+
+/// A program that can't be started has the exit code that a shell gives it.
+fn not_run(error: LabError) -> Result<Exit, Error> {
+    let exit = match &error {
+        LabError::NotRun { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
+            Exit::NoProgram
+        }
+        LabError::NotRun { .. } => Exit::CannotRun,
+        _ => return Err(error.into()),
+    };
+    console::error(&Error::from(error));
+    Ok(exit)
 }
 
 fn need_root() -> Result<(), Error> {

@@ -107,6 +107,24 @@ pub(super) fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
+/// A profile's file, with the figures that it leaves to their defaults as comments.
+pub(super) fn profile(card: &ssd::Card) -> String {
+    let mut text = card.to_string();
+    let left_out = ssd::card::KEYS
+        .iter()
+        .filter(|key| card.note(key.path).is_none());
+    let mut lines = left_out.map(|key| match key.default {
+        Some(default) => format!("# {} = {default}: {}\n", key.path, key.about),
+        None => format!("# {}: {}\n", key.path, key.about),
+    });
+    if let Some(first) = lines.next() {
+        text += "\n# Not given, so these are the defaults:\n";
+        text += &first;
+        text.extend(lines);
+    }
+    text
+}
+
 pub(super) fn profiles() -> String {
     let width = profiles::all().iter().map(|c| c.name().len()).max();
     let width = width.unwrap_or(0);

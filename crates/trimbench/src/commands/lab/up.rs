@@ -60,6 +60,11 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.volatile_cache = args.volatile_cache;
     spec.store = args.store.as_ref().map(absolute).transpose()?;
     spec.store_limit_bytes = args.store_limit;
+    spec.keep = args.keep;
+    spec.force = args.force;
+    spec.sector_bytes = args.sector_size;
+    spec.log = args.log.as_ref().map(absolute).transpose()?;
+    spec.log_limit_bytes = args.log_limit;
     spec.slower = match args.faster {
         Some(times) if times > 0.0 => 1.0 / times,
         Some(times) => {

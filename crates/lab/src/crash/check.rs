@@ -1,0 +1,183 @@
+//! A command on each crash state.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use linux::loop_device;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::image::{Image, nameless};
+use super::read::Recorded;
+use super::states::{State, Torn};
+use crate::error::LabError;
+use crate::mounts;
+
+/// Between two looks at a command.
+const BETWEEN: Duration = Duration::from_millis(2);
+/// So long a mount that a command has left may stay in use.
+const LEAVING: Duration = Duration::from_secs(5);
+
+/// How states are checked.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// The program and its arguments. It finds the state's device in `TRIMBENCH_CRASH_DEVICE`, the
+    /// last mark before the cut in `TRIMBENCH_CRASH_MARK`, and the state's number in
+    /// `TRIMBENCH_CRASH_STATE`.
+    pub command: Vec<OsString>,
+    /// A command that takes longer is killed and has failed.
+    pub timeout: Duration,
+    /// A directory for the contents: as large as the drive's data, twice.
+    pub scratch: PathBuf,
+    /// The unit at which writes are torn.
+    pub unit: Torn,
+}
+
+/// A state on which the command failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// Its number, from 0.
+    pub number: usize,
+    /// What it is.
+    pub state: State,
+    /// What the command said, the last lines of it, or that it took too long.
+    pub said: String,
+}
+
+/// What came of all states.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// How many were checked.
+    pub checked: usize,
+    /// Those on which the command failed.
+    pub failed: Vec<Failed>,
+    /// It was stopped before it had checked all.
+    pub stopped: bool,
+}
+
+/// Makes a device of each state, runs the command on it, and takes it away, with whatever the
+/// command left mounted of it. `each` hears of every state. Ends early once `stop` is set.
+///
+/// # Errors
+/// If a state can't be made, or the command can't be started.
+pub fn check(
+    log: &Recorded,
+    states: &[State],
+    check: &Check,
+    stop: &AtomicBool,
+    mut each: impl FnMut(usize, &State, bool),
+) -> Result<Outcome, LabError> {
+    let making = LabError::io("cannot make crash states in", &check.scratch);
+    let mut image = Image::new(log, check.unit, &check.scratch).map_err(making)?;
+    let mut outcome = Outcome::default();
+    for (number, state) in states.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            outcome.stopped = true;
+            break;
+        }
+        let made = image
+            .of(state, &check.scratch)
+            .and_then(|file| loop_device::attach_while_open(&file, log.sector));
+        let making = LabError::io("cannot make a device of a crash state in", &check.scratch);
+        let (device, open) = made.map_err(making)?;
+        let said = run(check, &device, number, state, stop);
+        for mount in mounts::of(&device) {
+            if mounts::unmount_patiently(&mount, LEAVING).is_err() {
+                mounts::unmount_lazily(&mount);
+            }
+        }
+        drop(open);
+        let said = said?;
+        outcome.checked += 1;
+        each(number, state, said.is_none());
+        if let Some(said) = said {
+            outcome.failed.push(Failed {
+                number,
+                state: state.clone(),
+                said,
+            });
+        }
+    }
+    Ok(outcome)
+}
+
+/// Runs the command on a device. `None`: it succeeded.
+fn run(
+    check: &Check,
+    device: &Path,
+    number: usize,
+    state: &State,
+    stop: &AtomicBool,
+) -> Result<Option<String>, LabError> {
+    let Some((program, arguments)) = check.command.split_first() else {
+        return Ok(Some("there is no command".to_owned()));
+    };
+    let output =
+        nameless(&check.scratch).and_then(|out| Ok((out.try_clone()?, out.try_clone()?, out)));
+    let (out, err, output) = output.map_err(LabError::io("cannot write to", &check.scratch))?;
+    let child = Command::new(program)
+        .args(arguments)
+        .env("TRIMBENCH_CRASH_DEVICE", device)
+        .env("TRIMBENCH_CRASH_MARK", state.mark.as_deref().unwrap_or(""))
+        .env("TRIMBENCH_CRASH_STATE", number.to_string())
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .process_group(0)
+        .spawn();
+    let mut child = child.map_err(LabError::io("cannot run", program))?;
+    let ended = wait(&mut child, check.timeout, stop);
+    let said = end_of(&output).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let last: Vec<&str> = said.lines().rev().take(5).collect();
+    let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
+    Ok(
+        match ended.map_err(LabError::io("cannot wait for", program))? {
+            Some(status) if status.success() => None,
+            Some(status) => Some(format!("{status}\n{last}")),
+            None => Some(format!(
+                "it was killed after {} s\n{last}",
+                check.timeout.as_secs()
+            )),
+        },
+    )
+}
+
+/// The last kilobytes of what a command printed.
+fn end_of(output: &File) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 4096;
+    let len = output.metadata()?.len();
+    let mut said = vec![0; len.min(MOST) as usize];
+    output.read_exact_at(&mut said, len - len.min(MOST))?;
+    Ok(said)
+}
+
+/// Waits for a command, which is killed when it takes too long or everything is to stop: `None`.
+fn wait(
+    child: &mut Child,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> io::Result<Option<std::process::ExitStatus>> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if began.elapsed() >= timeout || stop.load(Ordering::Relaxed) {
+            let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            if let Some(group) = group {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            child.wait()?;
+            return Ok(None);
+        }
+        sleep(BETWEEN);
+    }
+}

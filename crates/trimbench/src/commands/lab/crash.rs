@@ -1,0 +1,87 @@
+//! `trimbench lab crash`: a command on each crash state of a drive's log.
+
+use ::lab::crash::{Check, Outcome, Recorded, check, states};
+use serde_json::json;
+use units::names;
+
+use super::show;
+use crate::commands::lab::args::CrashArgs;
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::signals;
+
+/// So many failed states are printed with what the command said.
+const SHOWN: usize = 5;
+
+/// Checks every state, and reports those on which the command failed.
+pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
+    let log = Recorded::open(&args.log)?;
+    let torn = args.torn.unwrap_or(log.sector);
+    let from = args.from.as_deref();
+    let all = states(&log.records, from, args.torn, args.limit, args.seed);
+    if all.is_empty() {
+        return Err(Error::Usage(format!(
+            "{} has no crash states{}",
+            names::shown(&args.log),
+            from.map_or_else(String::new, |mark| format!(" after a mark '{mark}'"))
+        )));
+    }
+    Stream::Err.print(&format!(
+        "{} writes and discards in {}: {} crash states\n",
+        units::count(log.changes() as u64),
+        names::shown(&args.log),
+        units::count(all.len() as u64),
+    ));
+    let how = Check {
+        command: args.command.clone(),
+        timeout: args.timeout,
+        scratch: args.scratch.clone(),
+        unit: torn,
+    };
+    let stop = signals::stop_flag().map_err(|e| Error::Usage(e.to_string()))?;
+    let outcome = check(&log, &all, &how, &stop, |_, _, _| {})?;
+    if args.json {
+        Stream::Out.print(&show::pretty(&in_json(&outcome, all.len())));
+    } else {
+        Stream::Out.print(&text(&outcome));
+    }
+    Ok(match outcome {
+        Outcome { stopped: true, .. } => Exit::Interrupted,
+        outcome if outcome.failed.is_empty() => Exit::Done,
+        _ => Exit::Failed,
+    })
+}
+
+fn text(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "{} crash states checked, the command failed on {}\n",
+        units::count(outcome.checked as u64),
+        units::count(outcome.failed.len() as u64)
+    );
+    for failed in outcome.failed.iter().take(SHOWN) {
+        text += &format!("state {}: {}\n", failed.number, failed.state.name());
+        if let Some(mark) = &failed.state.mark {
+            text += &format!("  mark  {}\n", names::harmless(mark));
+        }
+        for line in failed.said.lines() {
+            text += &format!("  {}\n", names::harmless(line));
+        }
+    }
+    text
+}
+
+fn in_json(outcome: &Outcome, states: usize) -> serde_json::Value {
+    let failed = outcome.failed.iter().map(|failed| {
+        json!({
+            "state": failed.number,
+            "name": failed.state.name(),
+            "mark": failed.state.mark,
+            "said": failed.said,
+        })
+    });
+    json!({
+        "states": states,
+        "checked": outcome.checked,
+        "failed": failed.collect::<Vec<_>>(),
+    })
+}
