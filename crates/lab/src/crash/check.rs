@@ -45,13 +45,13 @@ pub struct Check {
 pub struct Failed {
     /// Its number, from 0.
     pub number: usize,
-    /// What it is.
+    /// The contents.
     pub state: State,
-    /// What the command said, the last lines of it, or that it took too long.
+    /// The last lines that the command printed, or that it took too long.
     pub said: String,
 }
 
-/// What came of all states.
+/// The result of all states.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// How many were checked.

@@ -1,7 +1,7 @@
 //! The log of a drive: its records, written as they come.
 //!
-//! A file of [`MAGIC`], the drive's size, its sector size, and records: a byte that says what it is,
-//! two numbers of 64 bits, little-endian, and the data of a write or the text of a mark.
+//! The file begins with [`MAGIC`], the drive's size and its sector size. Each record is a byte for
+//! its kind, two numbers of 64 bits, little-endian, and the data of a write or the text of a mark.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -65,8 +65,8 @@ impl Log {
         self.record(FLUSH, covers, 0, &[])
     }
 
-    /// Whoever uses the drive has come to a point that it wants to find again. What is in the
-    /// log up to here is in the file afterwards.
+    /// A workload has come to a point that it wants to find again. The file holds all records up to
+    /// here afterwards.
     pub(crate) fn mark(&mut self, text: &str) -> io::Result<()> {
         self.record(MARK, 0, text.len() as u64, text.as_bytes())?;
         self.file.flush()

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::log::{FLUSH, MAGIC, MARK, WRITE, ZEROS};
 use crate::error::LabError;
 
-/// What was recorded.
+/// A record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// Data arrived for a range; they are in the log from this byte on.

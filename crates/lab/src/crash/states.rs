@@ -1,7 +1,7 @@
 //! Which contents a drive may have after a power cut.
 //!
-//! Between two flushes a drive holds what the first one covered, and of the writes since any part:
-//! it keeps them in its cache and writes them out in an order of its own. Up to
+//! Between two flushes a drive holds what the first one covered, and any part of the writes since.
+//! It keeps them in its cache and writes them out in an order of its own. Up to
 //! [`EXHAUSTIVE`] such writes every subset is a state. Of more there are those where the drive wrote
 //! them out in order, up to each, and as many drawn by chance, half of them with a torn write.
 
@@ -12,7 +12,7 @@ use super::read::What;
 /// Up to so many writes between two flushes every subset of them is tried.
 const EXHAUSTIVE: usize = 4;
 
-/// What became of one write that no flush covered.
+/// The fate of one write that no flush covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landed {
     /// Nothing of it is on the drive.
@@ -31,14 +31,14 @@ pub type Torn = u32;
 pub struct State {
     /// So many writes and discards had been covered by a flush.
     pub durable: usize,
-    /// What became of those after them.
+    /// The fate of those after them.
     pub landed: Vec<Landed>,
     /// The last mark before the power was cut.
     pub mark: Option<String>,
 }
 
 impl State {
-    /// What it is, e.g. `after 120 writes, 3 of 7 later ones`.
+    /// A description, e.g. `after 120 writes, 3 of 7 later ones`.
     pub fn name(&self) -> String {
         let landed = self.landed.iter().filter(|one| **one == Landed::Whole);
         let torn = self.landed.iter().any(|one| matches!(one, Landed::Part(_)));

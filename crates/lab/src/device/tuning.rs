@@ -25,7 +25,7 @@ const LOOKS: usize = 8;
 /// Fewer reads tell too little.
 const ENOUGH: u64 = 300;
 
-/// What the kernel has counted of the block device so far.
+/// The kernel's counts of the block device so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counted {
     pub(crate) reads: u64,
@@ -112,7 +112,7 @@ impl<A: Answer> Device<A> {
         }
     }
 
-    /// What a read takes on the reader's side, with so many in flight.
+    /// Sets the time that a read takes on the reader's side, with so many in flight.
     pub(crate) fn reader_side(&self, depth: usize, span: Duration) {
         let side = &mut super::lock(&self.tuning).side[HeadStart::step(depth)];
         *side = Some(side.unwrap_or(LONGEST_SIDE).min(span));

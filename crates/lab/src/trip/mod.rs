@@ -114,7 +114,7 @@ impl Lab {
     }
 }
 
-/// What was measured last, if the figures for reads are still the same.
+/// The last measurement, if the figures for reads are still the same.
 pub(crate) fn last(place: &Place) -> Option<Trip> {
     serde_json::from_slice(&fs::read(place.trip()).ok()?).ok()
 }

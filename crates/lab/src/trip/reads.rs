@@ -24,7 +24,7 @@ const ENOUGH: u32 = 40;
 /// Reads end within milliseconds, unless the drive hangs.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What came of reads at a depth.
+/// The result of reads at a depth.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) per_s: f64,
@@ -59,7 +59,7 @@ impl Reads {
         })
     }
 
-    /// Whether somebody else reads or writes the device now.
+    /// Whether another process reads or writes the device now.
     pub(super) fn is_busy(&self) -> Result<bool, LabError> {
         let before = self.counted()?;
         sleep(QUIET);
@@ -99,7 +99,7 @@ impl Reads {
     }
 }
 
-/// What the kernel has counted of a block device.
+/// The kernel's counts of a block device.
 pub(crate) fn counted(device: &Path) -> io::Result<Counted> {
     let text = fs::read_to_string(sys(device).join("stat"))?;
     let fields: Vec<u64> = text

@@ -1,7 +1,7 @@
 //! Completions that come early, for a drive whose answers take a way of their own.
 //!
 //! A block device in software has a round trip to its model: the command has to get there, and the
-//! answer back. Whoever measures sees both. If the model completes a command earlier by that round
+//! answer back. A reader sees both. If the model completes a command earlier by that round
 //! trip, the command takes as long as the card says. It keeps its place among those worked at until
 //! its time is over, so the drive's highest rate stays the card's.
 

@@ -35,6 +35,7 @@ mod interrupted;
 mod killed;
 mod lab;
 mod lab_commits;
+mod lab_crash;
 mod lab_drive;
 mod lab_gone;
 mod lab_run;
