@@ -59,6 +59,8 @@ struct Stretch {
     pending: Vec<(u64, Option<String>)>,
     /// The last mark before its end.
     mark: Option<String>,
+    /// So many of the pending writes had arrived before the mark from which cuts are wanted.
+    early: usize,
 }
 
 /// States of a log, in the order of the cuts: at most so many, spread evenly over all there are.
@@ -110,32 +112,37 @@ fn is_same_content(one: &State, other: &State) -> bool {
 fn stretches(records: &[What], from: Option<&str>) -> Vec<Stretch> {
     let mut stretches = Vec::new();
     let mut changes: Vec<(u64, Option<String>)> = Vec::new();
-    let (mut durable, mut mark, mut begun) = (0_usize, None, from.is_none());
-    let mut end = |durable: usize, changes: &[(u64, Option<String>)], mark: &Option<String>| {
-        stretches.push(Stretch {
-            durable,
-            pending: changes[durable.min(changes.len())..].to_vec(),
-            mark: mark.clone(),
-        });
-    };
+    let (mut durable, mut mark) = (0_usize, None);
+    let mut begun = from.is_none().then_some(0);
+    let mut end =
+        |durable: usize, changes: &[(u64, Option<String>)], mark: &Option<String>, begun: usize| {
+            stretches.push(Stretch {
+                durable,
+                pending: changes[durable.min(changes.len())..].to_vec(),
+                mark: mark.clone(),
+                early: begun.saturating_sub(durable),
+            });
+        };
     for what in records {
         match what {
             What::Wrote { len, .. } => changes.push((*len, mark.clone())),
             What::Zeroed { .. } => changes.push((0, mark.clone())),
             What::Flushed { covers } => {
-                if begun {
-                    end(durable, &changes, &mark);
+                if let Some(begun) = begun {
+                    end(durable, &changes, &mark, begun);
                 }
                 durable = durable.max(usize::try_from(*covers).unwrap_or(usize::MAX));
             }
             What::Mark(text) => {
-                begun |= from == Some(text.as_str());
+                if begun.is_none() && from == Some(text.as_str()) {
+                    begun = Some(changes.len());
+                }
                 mark = Some(text.clone());
             }
         }
     }
-    if begun {
-        end(durable, &changes, &mark);
+    if let Some(begun) = begun {
+        end(durable, &changes, &mark, begun);
     }
     stretches
 }
@@ -155,7 +162,7 @@ fn of(stretch: &Stretch, torn: Option<Torn>, rng: &mut Rng) -> Vec<State> {
             states.push(state(landed, &stretch.mark));
         }
     } else {
-        for first in 0..=n {
+        for first in stretch.early.min(n)..=n {
             // The power was cut before the next one came.
             let landed = (0..n).map(|one| whole(one < first)).collect();
             let next = stretch.pending.get(first).map(|(_, mark)| mark);
@@ -226,6 +233,13 @@ mod tests {
         assert_eq!(all[5].mark.as_deref(), Some("one"));
         let later = states(&records, Some("one"), None, 1000, 1);
         assert!(later.iter().all(|state| state.durable >= 1), "{later:?}");
+        let mut records: Vec<What> = (0..9).map(wrote).collect();
+        records.insert(6, What::Mark("late".to_owned()));
+        let late = states(&records, Some("late"), None, 1000, 1);
+        assert!(
+            late.iter()
+                .all(|state| state.mark.as_deref() == Some("late"))
+        );
     }
 
     #[test]
