@@ -1,4 +1,4 @@
-//! What is said over a drive's control socket: a line of JSON each way.
+//! The messages over a drive's control socket: a line of JSON each way.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

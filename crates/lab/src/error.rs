@@ -1,4 +1,4 @@
-//! What can go wrong, said so that it can be put right.
+//! Errors, each with the next step.
 
 use std::io;
 use std::path::PathBuf;

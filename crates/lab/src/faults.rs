@@ -1,4 +1,4 @@
-//! What goes wrong on purpose.
+//! Faults that are set on purpose.
 //!
 //! A fault is written as words, so that it can be set over the control socket
 //! while the drive runs:

@@ -95,6 +95,11 @@ pub fn check(
         }
         drop(open);
         let said = said?;
+        if stop.load(Ordering::Relaxed) {
+            // The command was ended with us, which says nothing of the state.
+            outcome.stopped = true;
+            break;
+        }
         outcome.checked += 1;
         each(number, state, said.is_none());
         if let Some(said) = said {

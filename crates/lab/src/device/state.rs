@@ -1,4 +1,4 @@
-//! What the drive's one lock holds.
+//! The state that the drive's one lock protects.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -131,7 +131,7 @@ impl<A> Pending<A> {
         self.rest.is_empty() || self.outcome.fails()
     }
 
-    /// What the model sees of it next.
+    /// The next command of it for the model.
     pub(super) fn next_command(&mut self, figures: &Figures) -> Command {
         match self.kind {
             Kind::Read => Command::Read(self.range.clone()),
