@@ -188,7 +188,7 @@ fn interrupted_it_says_how_to_go_on() {
     let mut words: Vec<&str> = words[..words.len() - 1].to_vec();
     words[slow.unwrap()] = "--slowdown=100%";
     let at: u64 = words[1].strip_prefix("--offset=").unwrap().parse().unwrap();
-    assert!(at >= MIB && at < 64 * MIB, "{at}");
+    assert!((MIB..64 * MIB).contains(&at), "{at}");
     run(lab.in_here(blkdiscard(&device, &words))).succeeds();
     assert_eq!(bytes(&device, 64), [[0; 2]; 64]);
 }

@@ -88,7 +88,7 @@ pub(super) fn change(setup: &mut Setup, changes: &[String], strict: bool) -> Res
         let (key, value) = pair(change)?;
         let is_own = |name: &&str| *name == key;
         let used = SETTINGS.iter().any(|setting| setting.name == key)
-            || setup.policy.parameters().iter().any(|name| is_own(&name));
+            || setup.policy.parameters().iter().any(is_own);
         if used || strict {
             setup
                 .set(key, value)
