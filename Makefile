@@ -8,7 +8,7 @@ RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); pri
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
+.PHONY: help run build dist test-dist check test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -21,6 +21,14 @@ run: ## Install what is missing, build, and test whether deleting stalls the cur
 
 build: ## Build the release binary: target/release/trimbench
 	$(CARGO) build --release --locked -p trimbench
+
+dist: ## Packages, static programs, checksums and an SBOM, into target/dist (docs/install.md)
+	scripts/setup dist
+	scripts/dist
+
+test-dist: ## Install, use, upgrade and remove what `make dist` built, in fresh roots (root, three minutes)
+	scripts/setup dist
+	scripts/test-dist
 
 check: ## Format, lints, documentation, floors, prose, licences and advisories of the dependencies
 	$(CARGO) fmt --all --check

@@ -29,7 +29,8 @@ fn read(clock: ClockId) -> Duration {
 /// Seconds by which local time is ahead of UTC at a moment, in seconds since 1970; 0 where the
 /// system has no time zone.
 pub fn local_offset_s(unix_s: i64) -> i64 {
-    let time: libc::time_t = unix_s as libc::time_t;
+    // Its type is the C library's: musl's is about to change.
+    let time = unix_s as _;
     // SAFETY: all zeros is a valid `tm`; the call writes that one structure and keeps no pointer.
     let mut local: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are to live values of their types.

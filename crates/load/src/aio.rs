@@ -143,7 +143,7 @@ impl Aio {
 
     fn get_events(&mut self, wait: u32, timeout: Option<Duration>) -> io::Result<()> {
         let mut time = timeout.map(|timeout| libc::timespec {
-            tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
             tv_nsec: timeout.subsec_nanos() as libc::c_long,
         });
         let time = time

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 /// `BTRFS_IOC_TREE_SEARCH`, `_IOWR(0x94, 17, struct btrfs_ioctl_search_args)` of
 /// `include/uapi/linux/btrfs.h`.
-const TREE_SEARCH: libc::Ioctl = 0xD000_9411;
+const TREE_SEARCH: libc::Ioctl = 0xD000_9411_u32 as libc::Ioctl;
 
 /// Sizes of the structure, of the key that it begins with and of what stands
 /// before each item in the rest.

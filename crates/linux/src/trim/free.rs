@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 /// `FS_IOC_GETFSMAP`, `_IOWR('X', 59, struct fsmap_head)` of
 /// `include/uapi/linux/fsmap.h`.
-const GETFSMAP: libc::Ioctl = 0xC0C0_583B;
+const GETFSMAP: libc::Ioctl = 0xC0C0_583B_u32 as libc::Ioctl;
 
 /// Sizes of the head, with its two keys, and of a record.
 const HEAD: usize = 192;

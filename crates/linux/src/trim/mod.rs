@@ -14,7 +14,7 @@ pub use free::FreeSpace;
 pub use groups::{Ahead, Groups};
 
 /// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.
-const FITRIM: libc::Ioctl = 0xC018_5879;
+const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
 
 /// `struct fstrim_range`: what is to be trimmed, in bytes of the file system's
 /// own address space (of btrfs its logical one).
@@ -66,7 +66,7 @@ pub fn written(uuid: &[u8; 16]) -> Option<String> {
 
 /// `FS_IOC_GETFSUUID`, `_IOR(0x15, 0, struct fsuuid2)` of `include/uapi/linux/fs.h`
 /// (Linux ≥ 6.9).
-const GETFSUUID: libc::Ioctl = 0x8011_1500;
+const GETFSUUID: libc::Ioctl = 0x8011_1500_u32 as libc::Ioctl;
 
 /// The UUID of a mounted file system, as `blkid` writes it; `None` where the kernel (before
 /// 6.9) or the file system doesn't tell.

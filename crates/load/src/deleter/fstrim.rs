@@ -23,7 +23,7 @@ pub(super) static METHOD: Method = Method {
 };
 
 /// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.
-const FITRIM: libc::Ioctl = 0xC018_5879;
+const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
 
 /// `struct fstrim_range`. `len` comes back as the bytes trimmed.
 #[repr(C)]

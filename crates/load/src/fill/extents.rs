@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 /// `FS_IOC_FIEMAP` of `include/uapi/linux/fs.h`.
-const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B;
+const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
 /// `FIEMAP_FLAG_SYNC`: delayed allocation is done first.
 const FLAG_SYNC: u32 = 1;
 /// `FIEMAP_EXTENT_LAST`.

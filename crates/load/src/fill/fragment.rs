@@ -116,7 +116,7 @@ struct MoveExtent {
 }
 
 /// `EXT4_IOC_MOVE_EXT`, `_IOWR('f', 15, struct move_extent)`.
-const EXT4_IOC_MOVE_EXT: libc::Ioctl = 0xC028_660F;
+const EXT4_IOC_MOVE_EXT: libc::Ioctl = 0xC028_660F_u32 as libc::Ioctl;
 
 /// ext4: allocates the file in one, then exchanges each gap for a block of
 /// the spacer from elsewhere, then frees those.

@@ -6,51 +6,27 @@ pub(super) const MARK: &str = "# Written by trimbench fstrim --install-timer";
 /// The name of both.
 pub(super) const NAME: &str = "trimbench-fstrim";
 
-/// Runs a command line. What keeps a service from reaching the devices and the
-/// mounts that it trims is left out (PrivateDevices, ProtectSystem).
+/// The units as packages install them.
+const SERVICE: &str = include_str!("../../../../../deploy/systemd/trimbench-fstrim.service");
+const TIMER: &str = include_str!("../../../../../deploy/systemd/trimbench-fstrim.timer");
+
+/// The service with another command line.
 pub(super) fn service(command: &[String]) -> String {
-    let command: Vec<String> = command.iter().map(|word| in_unit(word)).collect();
-    format!(
-        "{MARK}\n\
-         [Unit]\n\
-         Description=Trim mounted file systems without stalling anybody\n\
-         Documentation=man:trimbench-fstrim(1) man:fstrim(8)\n\
-         ConditionVirtualization=!container\n\
-         \n\
-         [Service]\n\
-         Type=oneshot\n\
-         ExecStart={}\n\
-         # Stopped, it goes on the next time.\n\
-         SuccessExitStatus=129 130 143\n\
-         StateDirectory=trimbench/fstrim\n\
-         StateDirectoryMode=0700\n\
-         PrivateNetwork=yes\n\
-         ProtectKernelModules=yes\n\
-         MemoryDenyWriteExecute=yes\n",
-        command.join(" ")
-    )
+    let words: Vec<String> = command.iter().map(|word| in_unit(word)).collect();
+    let start = format!("ExecStart={}", words.join(" "));
+    let lines = SERVICE.lines().map(|line| match line {
+        line if line.starts_with("ExecStart=") => start.as_str(),
+        line => line,
+    });
+    std::iter::once(MARK)
+        .chain(lines)
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
-/// Every week, and not on all machines at once: each at a time of its own within
-/// half a day, the same every week.
+/// The timer: every week, on each machine at a time of its own.
 pub(super) fn timer() -> String {
-    format!(
-        "{MARK}\n\
-         [Unit]\n\
-         Description=Trim mounted file systems once a week\n\
-         Documentation=man:trimbench-fstrim(1)\n\
-         ConditionVirtualization=!container\n\
-         \n\
-         [Timer]\n\
-         OnCalendar=weekly\n\
-         RandomizedDelaySec=12h\n\
-         FixedRandomDelay=true\n\
-         AccuracySec=1min\n\
-         Persistent=true\n\
-         \n\
-         [Install]\n\
-         WantedBy=timers.target\n"
-    )
+    format!("{MARK}\n{TIMER}")
 }
 
 /// A word of a command line, as systemd.service(5) reads it.
