@@ -9,6 +9,7 @@ the bytes that left the host's image files.
 import argparse
 import importlib
 import pathlib
+import signal
 import sys
 import time
 import traceback
@@ -34,6 +35,8 @@ def main():
     parser.add_argument("--shell", action="store_true", help="read commands for the guest from standard input")
     parser.add_argument("--program", type=pathlib.Path, default=TARGET / "debug/trimbench", help="the binary")
     asked = parser.parse_args()
+    # So that the guest ends and its images go, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for group in GROUPS:
         importlib.import_module(f"cases.{group}")
     chosen = cases.chosen(asked.names, asked.short)

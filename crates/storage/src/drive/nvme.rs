@@ -68,7 +68,8 @@ impl Nvme {
             .filter(|&n| n >= 512)
             .unwrap_or(512);
         let preferred = |at: usize| {
-            (features >> 4 & 1 == 1).then(|| (u64::from(le16(namespace, at)) + 1) * lba_bytes)
+            (features >> 4 & 1 == 1)
+                .then(|| (u64::from(le16(namespace, at)) + 1).saturating_mul(lba_bytes))
         };
         let set = set.filter(|set| set.len() >= 16);
         let deallocate = oncs >> 2 & 1 == 1;
@@ -93,7 +94,7 @@ impl Nvme {
             linux_max_bytes: match (max_range_blocks, deallocate) {
                 (0, false) => 0,
                 (0, true) => LINUX_MOST,
-                (blocks, _) => u64::from(blocks) * lba_bytes,
+                (blocks, _) => u64::from(blocks).saturating_mul(lba_bytes),
             },
         })
     }
