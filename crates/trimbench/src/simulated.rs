@@ -187,8 +187,9 @@ fn about(device: &str, info: &Info) -> String {
     if !changed.is_empty() {
         text += &format!(". Figures set by hand: {}", changed.join(", "));
     }
-    if let Some(near) = near(info) {
-        text += &format!(". Its {near}");
+    let near = near(info);
+    if !near.is_empty() {
+        text += &format!(". Its {}", near.join("; "));
     }
     text
 }

@@ -44,9 +44,8 @@ It fails on a state if its exit code isn't 0. What it leaves mounted of the
 device is unmounted. The exit code is 1 if it failed on any.
 
 Example:
-  trimbench lab up a --profile 870-evo --size 256M --log a.log --fs ext4 \\
-    --mount /mnt/a
-  ... write, sync, `trimbench lab mark a 1`, and so on ...
+  trimbench lab up a --profile 870-evo --size 256M --log a.log
+  mkfs.ext4 /dev/loopN, mount it, write, sync, and `trimbench lab mark a 1`
   trimbench lab down a
   trimbench lab crash a.log --from 1 -- sh -c 'fsck.ext4 -p $TRIMBENCH_CRASH_DEVICE'";
 

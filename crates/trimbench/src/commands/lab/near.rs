@@ -2,34 +2,41 @@
 
 use ::lab::{AtDepth, Info};
 
-/// A line: the share of the card's rate that reads reach at each depth, and the slow-down that is
-/// enough where that is less. `None`: it wasn't measured.
-pub(crate) fn near(info: &Info) -> Option<String> {
-    let trip = info.trip.as_ref()?;
+/// Short lines: the share of the card's rate that reads reach at each depth, what the way to the
+/// drive adds, and the slow-down that is enough where that is less. None if it wasn't measured.
+pub(crate) fn near(info: &Info) -> Vec<String> {
+    let Some(trip) = info.trip.as_ref() else {
+        return Vec::new();
+    };
     let way = format!(
         "the way through the loop driver and FUSE adds {}",
         units::latency_us(trip.added_us)
     );
-    let shares: Vec<String> = trip.depths.iter().filter_map(share).collect();
-    if shares.is_empty() {
-        let rates: Vec<String> = trip.depths.iter().map(rate).collect();
-        return Some(format!(
-            "reads reach {}; the card sets no limit; {way}",
-            rates.join(", ")
+    let shares: Option<Vec<f64>> = trip.depths.iter().map(AtDepth::share).collect();
+    let Some(shares) = shares else {
+        let some = |at: &&AtDepth| [1, 8, 32].contains(&at.depth);
+        let rates: Vec<String> = trip.depths.iter().filter(some).map(rate).collect();
+        return vec![
+            format!("reads reach {}; the card sets no limit", rates.join(", ")),
+            way,
+        ];
+    };
+    let depths: Vec<String> = trip.depths.iter().map(|at| at.depth.to_string()).collect();
+    let shares: Vec<String> = shares.iter().map(|share| format!("{share:.2}")).collect();
+    let mut lines = vec![
+        format!(
+            "reads at depth {}: {} of the card's rate",
+            depths.join(", "),
+            shares.join(", ")
+        ),
+        format!("{way}, which is taken off as far as it can be"),
+    ];
+    if let Some(times) = trip.enough(info.spec.slower) {
+        lines.push(format!(
+            "`lab up --slower {times}` is slow enough for this machine"
         ));
     }
-    let mut text = format!(
-        "reads reach {} of the card's rate; {way}, which is taken off as far as it can be",
-        shares.join(", ")
-    );
-    if let Some(times) = trip.enough(info.spec.slower) {
-        text += &format!("; `lab up --slower {times}` is slow enough for this machine");
-    }
-    Some(text)
-}
-
-fn share(at: &AtDepth) -> Option<String> {
-    Some(format!("{:.2} at depth {}", at.share()?, at.depth))
+    lines
 }
 
 fn rate(at: &AtDepth) -> String {

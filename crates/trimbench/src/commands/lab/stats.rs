@@ -148,8 +148,9 @@ fn facts(info: &Info, stats: &Stats) -> String {
         units::bytes(stats.ignored_bytes),
         stats.in_flight,
     );
-    if let Some(near) = near(info) {
-        text += &format!("near       {near}\n");
+    for (number, line) in near(info).iter().enumerate() {
+        let label = if number == 0 { "near" } else { "" };
+        text += &format!("{label:<11}{line}\n");
     }
     if stats.no_room > 0 {
         text += &format!(

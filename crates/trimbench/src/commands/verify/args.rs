@@ -8,8 +8,8 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench verify /data --duration 10m   files in a directory of its own, removed
-                                          at the end
+  trimbench verify /data --duration 10m   files in a directory of its own,
+                                          removed at the end
   trimbench verify /data --rate 50M --json result.json
                                           beside live data, at 50 MiB/s
   trimbench verify /dev/sdb --destroy-data --size 64G --duration 8h
