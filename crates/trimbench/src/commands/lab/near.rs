@@ -3,7 +3,7 @@
 use ::lab::{AtDepth, Info};
 
 /// Short lines: the share of the card's rate that reads reach at each depth, what the way to the
-/// drive adds, and the slow-down that is enough where that is less. None if it wasn't measured.
+/// drive adds, and the slow-down that is enough where that is less. Empty if nothing was measured.
 pub(crate) fn near(info: &Info) -> Vec<String> {
     let Some(trip) = info.trip.as_ref() else {
         return Vec::new();
@@ -17,8 +17,8 @@ pub(crate) fn near(info: &Info) -> Vec<String> {
         let some = |at: &&AtDepth| [1, 8, 32].contains(&at.depth);
         let rates: Vec<String> = trip.depths.iter().filter(some).map(rate).collect();
         return vec![
-            format!("reads reach {}; the card sets no limit", rates.join(", ")),
-            way,
+            format!("reads reach {}", rates.join(", ")),
+            format!("the card sets reads no limit; {way}"),
         ];
     };
     let depths: Vec<String> = trip.depths.iter().map(|at| at.depth.to_string()).collect();
