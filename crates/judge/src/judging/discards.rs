@@ -16,6 +16,10 @@ pub(super) const TRICKLE_BYTES: u64 = 16 << 20;
 /// 0.1 % of them, this share of what a typical interval has is significant, too.
 const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
 
+/// Discards of few bytes are felt where they occupy this share of their interval, and take this
+/// share of the time that one of the significant takes.
+const AS_SLOW: f64 = 0.5;
+
 /// Discards of the judged part, interval by interval.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Discards {
@@ -27,8 +31,8 @@ pub(super) struct Discards {
     pub(super) wait_ms: Vec<u64>,
     /// Whether the interval discards significantly.
     pub(super) significant: Vec<bool>,
-    /// Whether a significant discard was in service: one completed in the
-    /// interval, or in a later one after a wait that spans this one whole.
+    /// Whether a discard that the foreground could feel was in service: one completed in
+    /// the interval, or in a later one after a wait that spans this one whole.
     /// At short intervals a slow drive completes a discard in every tenth only;
     /// all ten belong to it.
     pub(super) covered: Vec<bool>,
@@ -127,8 +131,28 @@ impl Discards {
             u64::MAX
         };
         it.significant = it.bytes.iter().map(|&b| b >= least).collect();
-        it.covered = in_service(record, &it.significant, &it.commands, &it.wait_ms);
+        let felt = it.felt(record);
+        it.covered = in_service(record, &felt, &it.commands, &it.wait_ms);
         it
+    }
+
+    /// The intervals whose discards the foreground could feel: the significant ones, and those
+    /// with few bytes whose discards took as long. A drive may take as long for 16 KiB as for
+    /// 100 MiB, and btrfs sends the small ones first.
+    fn felt(&self, record: &RunRecord) -> Vec<bool> {
+        let wait_ms = |i: usize| {
+            (self.commands[i] > 0).then(|| self.wait_ms[i] as f64 / f64::from(self.commands[i]))
+        };
+        let significant = (0..self.significant.len()).filter(|&i| self.significant[i]);
+        let usual_ms = median(significant.filter_map(wait_ms)).unwrap_or(f64::INFINITY);
+        let slow = |i: usize| {
+            let length_ms = 1e3 * f64::from(record.intervals.seconds[i]);
+            self.wait_ms[i] as f64 >= AS_SLOW * length_ms
+                && wait_ms(i).is_some_and(|ms| ms >= AS_SLOW * usual_ms)
+        };
+        let all = self.significant.iter().enumerate();
+        all.map(|(i, &significant)| significant || slow(i))
+            .collect()
     }
 
     /// Once all that was freed has been discarded, whatever follows is somebody
@@ -289,21 +313,21 @@ pub(super) fn threshold(bytes: &[u64], total_bytes: u64, continuous: bool) -> u6
         .clamp(1, most)
 }
 
-/// The significant intervals, and those before them that a discard which completed in one of
-/// them spans whole by its wait.
+/// The intervals whose discards are felt, and those before them that a discard which completed in
+/// one of them spans whole by its wait.
 pub(super) fn in_service(
     record: &RunRecord,
-    significant: &[bool],
+    felt: &[bool],
     commands: &[u32],
     wait_ms: &[u64],
 ) -> Vec<bool> {
-    let mut covered = significant.to_vec();
+    let mut covered = felt.to_vec();
     let at = &record.intervals.at_s;
     // From the last to the first: the earliest begin of any discard that is still to complete.
     let mut begun_s = f64::INFINITY;
     for i in (0..covered.len()).rev() {
         covered[i] |= at[i] >= begun_s;
-        if significant[i] && commands[i] > 0 {
+        if felt[i] && commands[i] > 0 {
             let wait_s = wait_ms[i] as f64 / 1e3 / f64::from(commands[i]);
             begun_s = begun_s.min(at[i] - wait_s);
         }

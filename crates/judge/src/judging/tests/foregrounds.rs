@@ -8,7 +8,7 @@ use super::faults::{BASE, run};
 use crate::verdict::condition::CheckResult;
 use crate::verdict::{Finding, Foreground, Reason, Verdict};
 use record::{ActorInterval, Invocation, Line, LoopKind, SeriesLine};
-use units::GIB;
+use units::{GIB, MIB};
 
 /// An actor that hangs at these times, and goes on after them.
 fn actor(name: &str, op: &'static str, per_s: f64, hangs: &[Range<f64>]) -> Actor {
@@ -338,4 +338,23 @@ fn a_reader_that_was_slow_for_another_reason_is_not_cleared_by_a_canary() {
         verdict.summary
     );
     assert_eq!(verdict.reasons, [Reason::DipsWithoutDiscards]);
+}
+
+/// btrfs discards the emptied blocks of its trees, 16 KiB each, before the file's space. Where a
+/// drive takes as long for each, readers wait from the first on.
+#[test]
+fn small_discards_that_take_as_long_as_large_ones_stall_too() {
+    let reader = open("reader", "read", 500.0, &[5.0..14.4]);
+    let small = drive(vec![level(5.0..11.4, 1.0 / 0.6)], 16_384.0, 600.0);
+    let mut it = Build::new(0.1, 20.0, reader, small).phases(5.0, 15.0, 512 * MIB);
+    let large = drive(
+        vec![level(11.4..14.4, 1.0 / 0.6)],
+        103.0 * MIB as f64,
+        610.0,
+    );
+    it.devices.push(large);
+    let verdict = it.verdict();
+    assert_eq!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+    let stalled_s = seen(&verdict, "reader").stall.as_ref().unwrap().seconds;
+    assert!((9.0..9.6).contains(&stalled_s), "{stalled_s}");
 }
