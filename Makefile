@@ -45,7 +45,7 @@ test: ## Install what the tests need, then check and run every test
 	scripts/setup test & setup=$$!; $(MAKE) --no-print-directory check; checked=$$?; \
 		wait $$setup && exit $$checked
 	@rm -f target/second-tries target/turns
-	$(CARGO) test --workspace --locked --no-fail-fast; tested=$$?; scripts/test-notes; exit $$tested
+	CARGO='$(CARGO)' scripts/test-all --workspace --locked --no-fail-fast; tested=$$?; scripts/test-notes; exit $$tested
 	scripts/vm/run --short
 
 test-vm: ## trimbench in a virtual machine beside nvme-cli, hdparm, sg3-utils, LVM, mdadm and the host's images (ten minutes; VM=NAME: some cases)
