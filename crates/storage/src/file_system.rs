@@ -232,6 +232,12 @@ impl FileSystem {
         self != FileSystem::Xfs
     }
 
+    /// Whether `FITRIM` discards each free extent whole that its range touches, so that no
+    /// range cuts one. XFS does before Linux 6.10 (commit b0ffe661fab4, which cuts them).
+    pub fn trims_whole_extents(self, kernel: (u32, u32)) -> bool {
+        self == FileSystem::Xfs && kernel < (6, 10)
+    }
+
     /// Whether `FITRIM` only queues what is free on a mount with `discard`, for the file
     /// system to send when it is idle (Linux 6.12, `f2fs_trim_fs`).
     pub fn queues_trims(self, setting: DiscardSetting) -> bool {

@@ -171,7 +171,13 @@ impl Survey {
         Windows::new(self.fs.layout.clone(), asked, self.fs.end)
             .at_least(self.asked.minimum)
             .discarded_from(self.stack.granularity)
+            .of_whole_extents(self.trims_whole_extents())
             .in_blocks(self.block)
+    }
+
+    /// Whether the kernel discards each free extent whole, however the windows lie.
+    fn trims_whole_extents(&self) -> bool {
+        FileSystem::of(&self.kind).trims_whole_extents(linux::host::kernel_version())
     }
 
     pub(super) fn cursor(&self) -> Option<Cursor> {
@@ -245,6 +251,13 @@ impl Survey {
                 self.kind
             )),
             _ => {}
+        }
+        if self.trims_whole_extents() {
+            notes.push(
+                "before Linux 6.10 XFS trims each free extent whole: a long one stalls others, \
+                 whatever the goal"
+                    .to_owned(),
+            );
         }
         notes.extend(self.by_drive.clone());
         if self.is_paced() && !self.is_counted() {

@@ -35,10 +35,6 @@ const DEAR: f64 = 2.0;
 /// A group of fewer extents isn't cut: an extent goes whole.
 const FEW: u64 = 8;
 
-/// XFS before Linux 6.6 trims whole extents that only touch a range: after so many
-/// windows that discarded far more than they are long, there are no cuts any more.
-const OVERRUNS: u32 = 2;
-
 /// Of what is allowed, so much more may be trimmed where that saves a cut.
 const REST: u64 = 8;
 
@@ -125,7 +121,8 @@ pub(super) struct Windows {
     parts: u64,
     /// How many times what is allowed the next may hold: 1 once something was seen.
     unseen: u64,
-    overruns: u32,
+    /// Whether a free extent that a window touches is discarded whole, so that none is cut.
+    whole: bool,
     costs: Costs,
 }
 
@@ -142,7 +139,7 @@ impl Windows {
             bold: 1.0,
             parts: 1,
             unseen: 1,
-            overruns: 0,
+            whole: false,
             costs: Costs::default(),
         };
         windows.skip_holes();
@@ -160,6 +157,11 @@ impl Windows {
             granularity,
             ..self
         }
+    }
+
+    /// Whether the file system discards each free extent whole that a window touches.
+    pub(super) fn of_whole_extents(self, whole: bool) -> Windows {
+        Windows { whole, ..self }
     }
 
     /// The file system allocates blocks of so many bytes.
@@ -370,15 +372,16 @@ impl Windows {
             }
             _ => u64::MAX,
         };
-        if boundary < u64::MAX && self.overruns >= OVERRUNS {
-            return (boundary, self.held(boundary, told));
-        }
         if limit.bytes == u64::MAX {
-            let end = self.position.saturating_add(LONGEST).min(boundary);
+            let longest = if self.whole { u64::MAX } else { LONGEST };
+            let end = self.position.saturating_add(longest).min(boundary);
             return (end, self.held(end, told));
         }
         if let Some((end, holds)) = self.foreseen(limit, boundary, told) {
             return (end, Some(holds));
+        }
+        if self.whole {
+            return (boundary, None);
         }
         let grain = self.grain();
         let end = self.position.saturating_add(self.span_for(limit)) / grain * grain;
@@ -448,6 +451,9 @@ impl Windows {
 
     /// Where to cut an extent of which so much is allowed.
     fn cut(&self, extent: Range<u64>, most: u64) -> u64 {
+        if self.whole {
+            return extent.end;
+        }
         let fine = if most < GRAIN { FINE } else { GRAIN };
         let cut = (extent.start + most.max(FINE)) / fine * fine;
         let least = extent.start + self.minimum.max(1);
@@ -474,9 +480,6 @@ impl Windows {
     /// A window is trimmed.
     pub(super) fn landed(&mut self, window: &Window, came: WindowResult, limit: Limit) {
         self.costs.learn(came.discards, came.bytes, came.busy);
-        if window.length != u64::MAX && came.bytes > 2 * window.length && came.bytes > 64 * MIB {
-            self.overruns += 1;
-        }
         self.unseen = match window.holds {
             // One in which nothing was free tells nothing.
             Some(0) => self.unseen,

@@ -323,20 +323,38 @@ fn no_part_is_shorter_than_the_minimum() {
 }
 
 #[test]
-fn what_overruns_is_cut_no_more() {
-    let layout = Layout::Allocation { group: GIB };
-    let mut windows = Windows::new(layout, 0..u64::MAX, 4 * GIB);
-    for _ in 0..2 {
-        let window = windows.next(limit(64 * MIB), &mut Silent);
-        let came = WindowResult {
-            bytes: GIB,
-            discards: 1,
-            busy: 0.001,
-        };
-        windows.landed(&window, came, limit(64 * MIB));
+fn where_extents_are_discarded_whole_no_window_ends_within_one() {
+    let layout = Layout::Allocation { group: 4 * GIB };
+    let windows = || Windows::new(layout.clone(), 0..u64::MAX, 8 * GIB).of_whole_extents(true);
+    let extents = vec![
+        MIB..GIB,
+        2 * GIB..2 * GIB + MIB,
+        3 * GIB..4 * GIB,
+        5 * GIB..8 * GIB,
+    ];
+    let found = |limit: Limit| {
+        let (mut windows, mut told) = (windows(), Extents(extents.clone()));
+        let mut found = Vec::new();
+        while !windows.is_done() {
+            let window = windows.next(limit, &mut told);
+            windows.landed(&window, WindowResult::default(), limit);
+            found.push(window);
+        }
+        found
+    };
+    for limit in [limit(64 * MIB), limit(u64::MAX)] {
+        let found = found(limit);
+        let held: Vec<u64> = found.iter().map(|window| window.holds.unwrap()).collect();
+        let all: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
+        assert_eq!(held.iter().sum::<u64>(), all, "{held:?}");
+        let ends = found.iter().map(|w| w.start.saturating_add(w.length));
+        let cuts = |end: u64| extents.iter().any(|e| e.start < end && end < e.end);
+        assert!(!ends.into_iter().any(cuts), "{found:?}");
     }
-    let rest = windows.next(limit(64 * MIB), &mut Silent);
-    assert_eq!(rest.start + rest.length, GIB);
+    assert_eq!(found(limit(64 * MIB)).len(), 4);
+    // Where it isn't told what is free, a group is the least that is whole.
+    let window = windows().next(limit(64 * MIB), &mut Silent);
+    assert_eq!(window.length, 4 * GIB);
 }
 
 #[test]
