@@ -21,13 +21,25 @@ fn all() -> Vec<Mount> {
     list(&SysRoot::host()).unwrap_or_default()
 }
 
-/// Where a device is mounted, the newest mount first.
+/// Where a loop device and its partitions are mounted, the newest mount first.
 pub(crate) fn of(device: &Path) -> Vec<PathBuf> {
+    let device = device.to_string_lossy();
     let mounts = all().into_iter().rev();
     mounts
-        .filter(|mount| Path::new(&mount.source) == device)
+        .filter(|mount| is_on(&mount.source, &device))
         .map(|mount| mount.mount_point)
         .collect()
+}
+
+/// Whether a mount's source is a loop device, e.g. `/dev/loop3`, or a partition of it, `/dev/loop3p1`.
+fn is_on(source: &str, device: &str) -> bool {
+    match source.strip_prefix(device) {
+        Some("") => true,
+        Some(rest) => rest
+            .strip_prefix('p')
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())),
+        None => false,
+    }
 }
 
 /// Whether something is mounted there.
@@ -148,4 +160,25 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<(), LabError> {
     } else {
         said
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_on;
+
+    #[test]
+    fn a_partition_lies_on_its_device_and_another_device_does_not() {
+        for source in ["/dev/loop3", "/dev/loop3p1", "/dev/loop3p12"] {
+            assert!(is_on(source, "/dev/loop3"), "{source}");
+        }
+        for source in [
+            "/dev/loop30",
+            "/dev/loop31p1",
+            "/dev/loop3p",
+            "/dev/loop3px",
+            "/dev/sda",
+        ] {
+            assert!(!is_on(source, "/dev/loop3"), "{source}");
+        }
+    }
 }

@@ -36,6 +36,9 @@ pub struct Spec {
     /// Its sectors' size in bytes, 512 or 4096.
     #[serde(default = "sector_bytes")]
     pub sector_bytes: u32,
+    /// Whether the kernel looks for partitions on it, as `losetup --partscan`.
+    #[serde(default)]
+    pub partscan: bool,
     /// Where its writes are logged for crash states, in a new file; `None`: nowhere.
     #[serde(default)]
     pub log: Option<PathBuf>,
@@ -105,6 +108,7 @@ impl Spec {
             store_limit_bytes: None,
             volatile_cache: false,
             sector_bytes: sector_bytes(),
+            partscan: false,
             log: None,
             log_limit_bytes: 1 << 30,
             keep: false,

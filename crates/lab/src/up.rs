@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use linux::loop_device::{self, Partitions};
+
 use crate::control::{self, Order};
 use crate::discards;
 use crate::down::{self, Down};
@@ -72,7 +74,11 @@ fn check_store(spec: &Spec) -> Result<(), LabError> {
 
 fn start_and_make(place: &Place, spec: &Spec, launcher: &Launcher) -> Result<(), LabError> {
     start(place, launcher)?;
-    let device = linux::loop_device::attach(&place.disk(), spec.sector_bytes)
+    let partitions = match spec.partscan {
+        true => Partitions::Scanned,
+        false => Partitions::Ignored,
+    };
+    let device = loop_device::attach(&place.disk(), spec.sector_bytes, partitions)
         .map_err(LabError::io("cannot make a loop device of", place.disk()))?;
     queue::renew(&device)?;
     discards::limit(place, &device, spec.card()?.figures())?;

@@ -17,7 +17,10 @@ const LOOP_CLR_FD: u64 = 0x4C01;
 const LOOP_GET_STATUS64: u64 = 0x4C05;
 const LOOP_CTL_GET_FREE: u64 = 0x4C82;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_PARTSCAN: u32 = 8;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
+const BLKPG: u64 = 0x1269;
+const BLKPG_DEL_PARTITION: i32 = 2;
 const NAME_LEN: usize = 64;
 
 /// `struct loop_info64`
@@ -68,14 +71,91 @@ struct LoopConfig {
 
 const _: () = assert!(size_of::<LoopConfig>() == 304);
 
+/// Whether the kernel looks for partitions on a new loop device, and whenever it is asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partitions {
+    /// It does.
+    Scanned,
+    /// It has none.
+    Ignored,
+}
+
 /// Makes a free loop device of a file, with direct I/O and sectors of so many bytes, and returns its
-/// path. A sector size of 0 is the kernel's choice.
+/// path. A sector size of 0 is the kernel's choice. Partitions that the last user of its number has
+/// left are removed.
 ///
 /// # Errors
 /// The kernel's error, e.g. `EACCES` without `CAP_SYS_ADMIN`.
-pub fn attach(file: &Path, sector: u32) -> io::Result<PathBuf> {
+pub fn attach(file: &Path, sector: u32, partitions: Partitions) -> io::Result<PathBuf> {
     let backing = OpenOptions::new().read(true).write(true).open(file)?;
-    attach_free(&backing, file, sector, LO_FLAGS_DIRECT_IO).map(|(path, _)| path)
+    let scan = match partitions {
+        Partitions::Scanned => LO_FLAGS_PARTSCAN,
+        Partitions::Ignored => 0,
+    };
+    let (path, open) = attach_free(&backing, file, sector, LO_FLAGS_DIRECT_IO | scan)?;
+    if partitions == Partitions::Ignored {
+        for number in partition_numbers(&path) {
+            if let Err(error) = remove_partition(&open, number) {
+                detach(&path)?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(path)
+}
+
+/// The numbers of a device's partitions, as the kernel has them now.
+pub fn partition_numbers(device: &Path) -> Vec<i32> {
+    let directory = Path::new("/sys/block").join(device.file_name().unwrap_or_default());
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let number = |path: PathBuf| std::fs::read_to_string(path).ok()?.trim().parse().ok();
+    let mut found: Vec<i32> = entries
+        .filter_map(|entry| number(entry.path().join("partition")))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// `struct blkpg_partition` (`linux/blkpg.h`)
+#[repr(C)]
+struct BlkpgPartition {
+    start: i64,
+    length: i64,
+    number: i32,
+    device_name: [u8; 64],
+    volume_name: [u8; 64],
+}
+
+/// `struct blkpg_ioctl_arg`
+#[repr(C)]
+struct BlkpgArgument {
+    operation: i32,
+    flags: i32,
+    data_length: i32,
+    data: *mut BlkpgPartition,
+}
+
+/// Makes the kernel forget a partition. What is on the device stays.
+fn remove_partition(device: &File, number: i32) -> io::Result<()> {
+    let mut partition = BlkpgPartition {
+        start: 0,
+        length: 0,
+        number,
+        device_name: [0; 64],
+        volume_name: [0; 64],
+    };
+    let argument = BlkpgArgument {
+        operation: BLKPG_DEL_PARTITION,
+        flags: 0,
+        data_length: size_of::<BlkpgPartition>() as i32,
+        data: &raw mut partition,
+    };
+    // SAFETY: the request reads the two structs, laid out as above, and keeps no pointer to them.
+    let done = unsafe { libc::ioctl(device.as_raw_fd(), BLKPG as _, &raw const argument) };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Makes a free loop device of an open file, which need not have a name any more. The device is

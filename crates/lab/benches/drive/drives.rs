@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lab::{Down, Lab, Launcher, Spec};
+use linux::loop_device::Partitions;
 
 pub(crate) const SERVE: &str = "--serve";
 const NAME: &str = "bench";
@@ -100,7 +101,7 @@ impl Nbdkit {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let attached = linux::loop_device::attach(&file, 0);
+        let attached = linux::loop_device::attach(&file, 0, Partitions::Ignored);
         theirs.device = Some(attached.map_err(|error| format!("no loop device: {error}"))?);
         Ok(theirs)
     }

@@ -1,6 +1,9 @@
 //! `trimbench lab`: drives made, looked at, changed and spoilt.
 
 use std::path::Path;
+use std::process::Command;
+
+use linux::loop_device::partition_numbers;
 
 use crate::common::gate::{Need, beside, lacks};
 use crate::common::run::{copied_to, run, start, trimbench};
@@ -237,8 +240,12 @@ fn a_new_drive_has_none_of_the_settings_of_its_numbers_last_user() {
         for (name, value) in spoilt {
             let _ = std::fs::write(queue(&old).join(name), value);
         }
+        let part = ["1", "2048", "4096"];
+        does("addpart", &[&[old.to_str().unwrap()], &part[..]].concat());
+        assert_eq!(partition_numbers(&old), [1]);
         lab.lab(&["down", "old"]).succeeds();
         let new = lab.up("new", &options);
+        assert!(partition_numbers(&new).is_empty(), "a partition is left");
         for ((name, value), fresh) in spoilt.iter().zip(fresh) {
             assert_eq!(setting(&new, name), fresh, "{name} was set to {value}");
         }
@@ -249,6 +256,45 @@ fn a_new_drive_has_none_of_the_settings_of_its_numbers_last_user() {
         met,
         "ten drives had ten other numbers than those before them"
     );
+}
+
+#[test]
+fn partitions_are_looked_for_where_asked_and_their_mounts_are_the_drives() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let options = ["--profile", "ideal", "--size", "64M"];
+    let scans = |device: &Path| {
+        let flag = Path::new("/sys/block").join(device.file_name().unwrap());
+        std::fs::read_to_string(flag.join("loop/partscan")).unwrap() == "1\n"
+    };
+    assert!(!scans(&lab.up("plain", &options)));
+    let device = lab.up("parted", &[&options[..], &["--partscan"]].concat());
+    assert!(scans(&device));
+    // A kernel that knows no partition tables takes them from a program all the same.
+    let whole = device.to_str().unwrap();
+    does("addpart", &[whole, "1", "2048", "98304"]);
+    let part = format!("{whole}p1");
+    let dir = tempfile::tempdir().unwrap();
+    let mount = dir.path().to_str().unwrap();
+    does("mkfs.ext4", &["-q", &part]);
+    does("mount", &[&part, mount]);
+    let listed = lab.lab(&["list"]);
+    let on = format!("on {mount}");
+    assert!(listed.succeeds().stdout.contains(&on), "{}", listed.text());
+    lab.lab(&["down", "parted"]).succeeds();
+    let left = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!left.contains(mount), "{left}");
+    lab.lab(&["down", "plain"]).succeeds();
+}
+
+/// Runs a program of the system, which may not fail.
+fn does(program: &str, arguments: &[&str]) {
+    let done = Command::new(program).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{program} {arguments:?}: {said}");
 }
 
 fn queue(device: &Path) -> std::path::PathBuf {

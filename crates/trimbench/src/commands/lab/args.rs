@@ -300,6 +300,9 @@ pub struct UpArgs {
     /// Size of its sectors, 512 or 4096
     #[arg(long, value_name = "BYTES", default_value = "512", value_parser = sector)]
     pub sector_size: u32,
+    /// Let the kernel look for partitions on it, as losetup's option does
+    #[arg(long)]
+    pub partscan: bool,
     /// Write every write, discard and flush into this new file, for `lab crash`
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
