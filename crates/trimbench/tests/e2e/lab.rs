@@ -290,6 +290,27 @@ fn partitions_are_looked_for_where_asked_and_their_mounts_are_the_drives() {
     lab.lab(&["down", "plain"]).succeeds();
 }
 
+#[test]
+fn drives_of_one_power_supply_lose_it_together() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let options = ["--profile", "ideal", "--size", "64M"];
+    for name in ["a", "b", "c"] {
+        lab.up(name, &options);
+    }
+    let power = |name: &str| lab.stats(name)["power"].as_bool().unwrap();
+    let unknown = lab.lab(&["fault", "a,nobody", "power", "off"]);
+    assert!(!unknown.status.success(), "{}", unknown.text());
+    assert!(power("a"), "one of the names is wrong");
+    lab.lab(&["fault", "a,b", "power", "off"]).succeeds();
+    assert_eq!(["a", "b", "c"].map(power), [false, false, true]);
+    lab.lab(&["fault", "a,b", "power", "on"]).succeeds();
+    assert_eq!(["a", "b", "c"].map(power), [true; 3]);
+}
+
 /// Runs a program of the system, which may not fail.
 fn does(program: &str, arguments: &[&str]) {
     let done = Command::new(program).args(arguments).output().unwrap();

@@ -114,7 +114,7 @@ pub enum LabCommand {
     /// Let things go wrong, e.g. read error rate 1%
     #[command(after_help = FAULTS)]
     Fault {
-        /// Which drive
+        /// Which drive; several with commas, e.g. those of one power supply
         name: String,
         /// What goes wrong
         #[arg(value_name = "WORD", conflicts_with = "clear")]
