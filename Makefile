@@ -19,8 +19,8 @@ run: ## Install what is missing, build, and test whether deleting stalls the cur
 	$(CARGO) build --release --locked -p trimbench
 	@$(CARGO) run --quiet --release --locked -p trimbench -- run $(RUN_OPTIONS) $(PATH_TO_TEST)
 
-build: ## Build the release binary: target/release/trimbench
-	$(CARGO) build --release --locked -p trimbench
+build: ## Build the release binary, target/release/trimbench, and the library for C
+	$(CARGO) build --release --locked -p trimbench -p trimbench-capi
 
 dist: ## Packages, static programs, checksums and an SBOM, into target/dist (docs/install.md)
 	scripts/setup dist

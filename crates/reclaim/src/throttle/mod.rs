@@ -271,22 +271,50 @@ impl Throttle {
         }
     }
 
+    /// Returns what may be freed now; `None`: nothing, ask again after some milliseconds. Never
+    /// waits. Something that was freed and isn't committed keeps the rest from being allowed.
+    ///
+    /// # Errors
+    /// [`ReclaimError::Refused`] if the goal can't be met, or [`ReclaimError::Io`] if counters
+    /// fail.
+    pub fn try_grant(&mut self, left: u64) -> Result<Option<Advice>, ReclaimError> {
+        self.observe()?;
+        if !self.is_warm() {
+            return Ok(None);
+        }
+        let advice = self.ask(left.max(1))?;
+        match self.pacer.refusal() {
+            Some(refusal) if advice.why == Why::Refused => Err(ReclaimError::Refused(*refusal)),
+            _ if advice.commit || advice.allow == 0 => Ok(None),
+            _ => {
+                self.note(&advice);
+                Ok(Some(advice))
+            }
+        }
+    }
+
     /// Observes the foreground before anything is freed.
     fn warm_up(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
-        if self.monitor.waits.has_begun() {
-            return Ok(());
-        }
-        let is_alone = |account: &Account| account.reads_before() < FOREGROUND_READS;
-        loop {
-            let elapsed = self.observed_since.elapsed();
-            let alone = self.account.as_ref().is_none_or(is_alone);
-            if elapsed >= BASELINE || elapsed >= WARM_UP && alone {
-                self.monitor.waits.begin();
-                return Ok(());
-            }
+        while !self.is_warm() {
             self.pause(WARM_UP / 6, watch)?;
             self.observe()?;
         }
+        Ok(())
+    }
+
+    /// Whether the foreground was observed for long enough.
+    fn is_warm(&mut self) -> bool {
+        if self.monitor.waits.has_begun() {
+            return true;
+        }
+        let elapsed = self.observed_since.elapsed();
+        let is_alone = |account: &Account| account.reads_before() < FOREGROUND_READS;
+        let alone = self.account.as_ref().is_none_or(is_alone);
+        let warm = elapsed >= BASELINE || elapsed >= WARM_UP && alone;
+        if warm {
+            self.monitor.waits.begin();
+        }
+        warm
     }
 
     /// Waits until the debt is paid or written off, and returns what the deletion came to.

@@ -1,0 +1,135 @@
+//! A throttle for as long as a program frees, and a new one after a pause.
+//!
+//! A program may delete something every few hours. A throttle compares readers with what they did
+//! before its first piece, so that it is of no use after a pause.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pace::{Goal, Policy, Work};
+use reclaim::throttle::{Purpose, Setup, Stack, Throttle, ThrottleOptions};
+use reclaim::{ReclaimError, Unwatched};
+
+/// After so long without a call the next begins anew.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A program's deletions on one file system.
+#[derive(Debug)]
+pub(crate) struct Session {
+    on: File,
+    stack: Stack,
+    goal: Goal,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    throttle: Throttle,
+    called: Instant,
+}
+
+impl Session {
+    /// A session on the file system of a directory.
+    ///
+    /// # Errors
+    /// If the directory can't be opened, or its devices aren't known.
+    pub(crate) fn open(path: PathBuf, goal: Goal) -> Result<Session, ReclaimError> {
+        let on = File::open(&path).map_err(|source| ReclaimError::Io {
+            action: "open",
+            path,
+            source,
+        })?;
+        let stack = Stack::at(on.as_fd())?;
+        Ok(Session {
+            on,
+            stack,
+            goal,
+            running: None,
+        })
+    }
+
+    /// Waits until something may be freed, of so many bytes; returns how many may be.
+    ///
+    /// # Errors
+    /// As [`Throttle::grant`].
+    pub(crate) fn wait(&mut self, bytes: u64) -> Result<u64, ReclaimError> {
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let advice = self.throttle(bytes)?.grant(bytes, &mut Unwatched)?;
+        self.called();
+        Ok(advice.allow.min(bytes))
+    }
+
+    /// The same without waiting: 0 where nothing may be freed now.
+    ///
+    /// # Errors
+    /// As [`Throttle::try_grant`].
+    pub(crate) fn try_now(&mut self, bytes: u64) -> Result<u64, ReclaimError> {
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let advice = self.throttle(bytes)?.try_grant(bytes)?;
+        self.called();
+        Ok(advice.map_or(0, |advice| advice.allow.min(bytes)))
+    }
+
+    /// Reports that so many bytes were freed, and has the file system send their discards.
+    ///
+    /// # Errors
+    /// As [`Throttle::commit_freed`].
+    pub(crate) fn done(&mut self, bytes: u64) -> Result<(), ReclaimError> {
+        let throttle = self.throttle(bytes)?;
+        throttle.freed(bytes, 0);
+        throttle.commit_freed(&mut Unwatched)?;
+        self.called();
+        Ok(())
+    }
+
+    /// Changes the goal.
+    pub(crate) fn set_goal(&mut self, goal: Goal) {
+        self.goal = goal;
+        self.running = None;
+    }
+
+    /// Bytes that were freed and aren't discarded yet, as of the last call.
+    pub(crate) fn backlog(&self) -> u64 {
+        let running = self.running.as_ref();
+        running.map_or(0, |running| running.throttle.state().debt)
+    }
+
+    fn called(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.called = Instant::now();
+        }
+    }
+
+    /// The throttle that runs, or a new one.
+    fn throttle(&mut self, bytes: u64) -> Result<&mut Throttle, ReclaimError> {
+        let running = self.running.take();
+        let running = match running.filter(|running| running.called.elapsed() < PAUSE) {
+            Some(running) => running,
+            None => self.start(bytes)?,
+        };
+        Ok(&mut self.running.insert(running).throttle)
+    }
+
+    fn start(&self, bytes: u64) -> Result<Running, ReclaimError> {
+        let (throttle, _notes) = Throttle::start(&Setup {
+            on: self.on.as_fd(),
+            stack: &self.stack,
+            purpose: Purpose::Delete,
+            // In how many extents isn't known.
+            work: &self.stack.shape(&Work::new(bytes, 1)),
+            policy: Policy::Adaptive(self.goal),
+            card: None,
+            options: &ThrottleOptions::default(),
+        })?;
+        Ok(Running {
+            throttle,
+            called: Instant::now(),
+        })
+    }
+}
