@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Instant;
 
 use rustix::fs::{FlockOperation, flock};
@@ -77,61 +77,103 @@ fn in_path(name: &str) -> bool {
 /// machine has processors are over sooner; too many would keep each other from ending in time.
 const AT_ONCE: usize = 6;
 
+/// How many run at once of those that are a [`few`].
+const A_FEW: usize = 3;
+
 /// Held by a test while it runs. Figures want the machine alone.
 #[derive(Debug)]
 pub struct Turn {
-    alone: bool,
+    kind: Kind,
     // Before the next of this process is let in.
-    lock: Option<File>,
+    lock: Option<Arc<File>>,
     began: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Beside,
+    Few,
+    Alone,
 }
 
 /// The turns of this process.
 struct Turns {
-    /// Tests that run beside each other, or want to.
-    wanted: usize,
-    running: usize,
-    alone: bool,
+    /// Tests of a kind that run, or want to.
+    wanted: [usize; 3],
+    running: [usize; 3],
 }
 
 static TURNS: Mutex<Turns> = Mutex::new(Turns {
-    wanted: 0,
-    running: 0,
-    alone: false,
+    wanted: [0; 3],
+    running: [0; 3],
 });
 static CHANGED: Condvar = Condvar::new();
+/// The lock that the few share: no other process has a turn meanwhile.
+static SHARED: Mutex<Weak<File>> = Mutex::new(Weak::new());
 
 /// Waits until no other test runs, and keeps them out: for tests that look at figures. All that
 /// may run beside each other go first: to clear the machine again and again would cost their time.
 pub fn alone() -> Turn {
-    let turns = TURNS.lock().unwrap();
-    let taken = |turns: &mut Turns| turns.alone || turns.wanted > 0;
-    CHANGED.wait_while(turns, taken).unwrap().alone = true;
-    Turn::hold(true)
+    Kind::Alone.turn()
 }
 
-/// Runs beside others, but not beside one that is [`alone`].
+/// Runs beside at most two others of this kind, when all that run [`beside`] each other are over.
+/// This is for tests that look at figures of a slow drive, for which they mostly wait. The figure
+/// must be so large that three such tests at once don't show in it.
+pub fn few() -> Turn {
+    Kind::Few.turn()
+}
+
+/// Runs beside others, but not beside one that is [`alone`], nor beside a [`few`].
 pub fn beside() -> Turn {
-    let mut turns = TURNS.lock().unwrap();
-    turns.wanted += 1;
-    let taken = |turns: &mut Turns| turns.alone || turns.running == AT_ONCE;
-    CHANGED.wait_while(turns, taken).unwrap().running += 1;
-    Turn::hold(false)
+    Kind::Beside.turn()
+}
+
+impl Kind {
+    /// How many run at once.
+    fn most(self) -> usize {
+        match self {
+            Kind::Beside => AT_ONCE,
+            Kind::Few => A_FEW,
+            Kind::Alone => 1,
+        }
+    }
+
+    /// Waits until none of a kind before this is left, none of a later runs, and there is room.
+    fn turn(self) -> Turn {
+        let own = self as usize;
+        let mut turns = TURNS.lock().unwrap();
+        turns.wanted[own] += 1;
+        let must_wait = |turns: &mut Turns| {
+            turns.wanted[..own].iter().any(|&tests| tests > 0)
+                || turns.running[own + 1..].iter().any(|&tests| tests > 0)
+                || turns.running[own] == self.most()
+        };
+        CHANGED.wait_while(turns, must_wait).unwrap().running[own] += 1;
+        Turn::hold(self)
+    }
 }
 
 impl Turn {
     /// A test that this process lets in waits for those of other processes. The first at the door
     /// goes in first, so that none waits for ever.
-    fn hold(alone: bool) -> Turn {
+    fn hold(kind: Kind) -> Turn {
         let mut turn = Turn {
-            alone,
+            kind,
             lock: None,
             began: Instant::now(),
         };
-        let _door = locked("door", FlockOperation::LockExclusive);
-        turn.lock = Some(match alone {
-            true => locked("lock", FlockOperation::LockExclusive),
-            false => locked("lock", FlockOperation::LockShared),
+        turn.lock = Some(match kind {
+            Kind::Beside => Arc::new(entered(FlockOperation::LockShared)),
+            Kind::Alone => Arc::new(entered(FlockOperation::LockExclusive)),
+            Kind::Few => {
+                let mut shared = SHARED.lock().unwrap();
+                let lock = shared
+                    .upgrade()
+                    .unwrap_or_else(|| Arc::new(entered(FlockOperation::LockExclusive)));
+                *shared = Arc::downgrade(&lock);
+                lock
+            }
         });
         turn.began = Instant::now();
         turn
@@ -140,7 +182,11 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let kind = if self.alone { "alone" } else { "beside others" };
+        let kind = match self.kind {
+            Kind::Beside => "beside others",
+            Kind::Few => "one of a few",
+            Kind::Alone => "alone",
+        };
         let seconds = self.began.elapsed().as_secs_f64();
         note(
             "turns",
@@ -148,14 +194,16 @@ impl Drop for Turn {
         );
         self.lock = None;
         let mut turns = TURNS.lock().unwrap();
-        if self.alone {
-            turns.alone = false;
-        } else {
-            turns.running -= 1;
-            turns.wanted -= 1;
-        }
+        turns.running[self.kind as usize] -= 1;
+        turns.wanted[self.kind as usize] -= 1;
         CHANGED.notify_all();
     }
+}
+
+/// The lock, when this process's turn has come.
+fn entered(operation: FlockOperation) -> File {
+    let _door = locked("door", FlockOperation::LockExclusive);
+    locked("lock", operation)
 }
 
 /// One of the files by which test processes know of each other.

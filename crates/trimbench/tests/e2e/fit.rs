@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use testkit::recorded::{CONTROL, EVO, PRO, RAID, Recorded, T500};
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
+use crate::common::gate::{LOOP_EXT4, Need, beside, few, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On};
 use crate::common::recorded::recorded;
 use crate::common::run::{Done, run, trimbench};
@@ -135,7 +135,7 @@ fn a_ladder_finds_what_a_slow_drive_costs() {
     if lacks(NEEDS) || lacks(&[Need::Tool("blkdiscard")]) {
         return;
     }
-    let _turn = alone();
+    let _turn = few();
     let lab = OwnLab::new();
     let mount = lab.mount();
     let mount = mount.to_str().unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::common::gate::{alone, lacks, thrice};
+use crate::common::gate::{few, lacks, thrice};
 use crate::common::run::at_once;
 use crate::lab_drive::{NEEDS, OwnLab};
 
@@ -75,7 +75,7 @@ fn a_sync_waits_for_one_trim_after_the_other() {
     if lacks(NEEDS) {
         return;
     }
-    let _turn = alone();
+    let _turn = few();
     let with = |options| move || filled(options);
     let [with, without] = at_once([
         &with("discard=sync,commit=300"),

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::gate::{alone, beside, lacks};
+use crate::common::gate::{beside, few, lacks};
 use crate::common::run::{run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::quick::{Files, command_on, conforms};
@@ -26,7 +26,7 @@ fn a_slowed_drive_is_told_in_the_time_of_what_it_stands_for() {
     if lacks(NEEDS) {
         return;
     }
-    let _turn = alone();
+    let _turn = few();
     let lab = OwnLab::new();
     let mount = lab.mount();
     let mut drive: Vec<&str> = DRIVE.split_whitespace().collect();

@@ -10,7 +10,7 @@ use jsonschema::Validator;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, few, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
 use crate::common::run::{Done, Running, start, trimbench};
 use crate::fstrim::{fstrim, trimmed};
@@ -182,7 +182,7 @@ impl Drop for Reader {
 /// Discards of 8 ms and more hold up a reader, and rm measures it, whatever paces it.
 #[test]
 fn what_readers_lose_is_measured_in_every_mode() {
-    let _turn = alone();
+    let _turn = few();
     if lacks(NEEDS) || lacks(&[Need::Tool("fio")]) {
         return;
     }

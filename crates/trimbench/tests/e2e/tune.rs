@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, beside, lacks, thrice};
+use crate::common::gate::{LOOP_EXT4, Need, alone, beside, few, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
 use crate::common::run::{Running, copied_to, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
@@ -262,7 +262,7 @@ fn what_stalls_is_told_with_what_each_choice_costs() {
     if lacks(NEEDS) {
         return;
     }
-    let _turn = alone();
+    let _turn = few();
     let lab = OwnLab::new();
     // Discards of 128 MiB at most, each of which takes 0.2 s.
     let device = drive(&lab, "870-evo", "a=200ms", "discard");
@@ -344,7 +344,7 @@ fn where_nothing_stalls_nothing_changes() {
     if lacks(NEEDS) {
         return;
     }
-    let _turn = alone();
+    let _turn = few();
     thrice(|| {
         let lab = OwnLab::new();
         let device = drive(&lab, "ideal", "", "discard");
@@ -381,7 +381,7 @@ fn a_better_limit_is_set_for_good() {
     if lacks(NEEDS) {
         return;
     }
-    let _turn = alone();
+    let _turn = few();
     thrice(|| {
         let lab = OwnLab::new();
         let device = drive(&lab, "870-evo", "a=60ms", "discard");
@@ -412,6 +412,7 @@ fn what_is_trimmed_later_gets_a_timer() {
     if lacks(NEEDS) {
         return;
     }
+    // What it costs is little: beside others it drowns.
     let _turn = alone();
     thrice(|| {
         let lab = OwnLab::new();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use record::{Grain, Latency, Line, PhaseName, decode_histogram};
 
 use crate::common::disturb::Freezer;
-use crate::common::gate::{self, LOOP_EXT4, Need, alone, lacks, thrice, times};
+use crate::common::gate::{self, LOOP_EXT4, Need, alone, few, lacks, thrice, times};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::common::run::at_once;
 use crate::quick::{Files, Measured, begin, measure, number};
@@ -156,7 +156,7 @@ fn histogram(files: &Files, phase: PhaseName, wanted: Latency) -> hdrhistogram::
 
 #[test]
 fn a_frozen_second_is_every_request_of_that_second() {
-    let _turn = alone();
+    let _turn = few();
     if !freezes() {
         return;
     }

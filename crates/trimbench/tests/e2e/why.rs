@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::gate::{Need, alone, beside, lacks, times};
+use crate::common::gate::{Need, alone, beside, few, lacks, times};
 use crate::common::run::{Done, copied_to, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 
@@ -76,8 +76,7 @@ struct Cell {
     deleter: &'static str,
 }
 
-const FILES: &str =
-    "for i in $(seq 1 240); do dd if=/dev/urandom of=f$i bs=64k count=4 status=none; done; sync";
+const FILES: &str = "for i in $(seq 1 240); do dd if=/dev/urandom of=f$i bs=64k count=4 status=none; done; sync -f .";
 
 /// Writes that wait for the drive, for some seconds.
 macro_rules! writes {
@@ -249,7 +248,7 @@ fn culprit_and_victim_are_right_on_every_file_system() {
     if lacks(NEEDS) || lacks(&[Need::Tool("fstrim")]) {
         return;
     }
-    let _turn = alone();
+    let _turn = few();
     for cell in &CELLS[1..times(3, CELLS.len())] {
         for _ in 0..times(1, 10) {
             answered(cell);
