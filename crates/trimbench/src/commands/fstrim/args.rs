@@ -86,6 +86,10 @@ pub struct FstrimArgs {
     /// Go on where an interrupted trim of the same file system, or the same part of it, stopped
     #[arg(long)]
     pub resume: bool,
+    /// Wait for this lock first, a file on storage that several machines share: they trim one after
+    /// the other
+    #[arg(long, value_name = "FILE")]
+    pub lease: Option<PathBuf>,
     /// Say what would be trimmed, and stop
     #[arg(short = 'n', long)]
     pub dry_run: bool,

@@ -176,6 +176,9 @@ fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
     if let Some(types) = &args.types {
         add("types", types.clone());
     }
+    if let Some(lease) = &args.lease {
+        add("lease", absolute(lease)?);
+    }
     if args.offset > 0 {
         add("offset", args.offset.to_string());
     }

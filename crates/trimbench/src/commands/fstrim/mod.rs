@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod install;
 mod json;
+mod lease;
 mod messages;
 mod program;
 mod unit_files;
@@ -27,6 +28,7 @@ use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::Output;
 use crate::{interference, signals};
+use lease::Lease;
 use messages::Told;
 
 /// A piece of what is trimmed at a given rate: so many a second.
@@ -67,6 +69,19 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         told.note("no file system that is listed can be trimmed");
     }
     let mut sums = Sums::default();
+    let lease = args.lease.as_deref().filter(|_| !args.dry_run);
+    let _lease = match lease.map(|path| {
+        Lease::taken(path, &stop, || {
+            told.note(&format!(
+                "waits for {}, which another holds",
+                names::shown(path)
+            ));
+        })
+    }) {
+        Some(Ok(None)) => return Ok(Exit::Interrupted),
+        Some(taken) => taken?,
+        None => None,
+    };
     for one in &selected {
         if stop.load(Ordering::Relaxed) {
             sums.interrupted = true;
