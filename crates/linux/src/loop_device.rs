@@ -135,7 +135,7 @@ struct BlkpgArgument {
     data: *mut BlkpgPartition,
 }
 
-/// Makes the kernel forget a partition. What is on the device stays.
+/// Makes the kernel forget a partition. The data on the device stay.
 fn remove_partition(device: &File, number: i32) -> io::Result<()> {
     let mut partition = BlkpgPartition {
         start: 0,

@@ -117,9 +117,9 @@ pub fn by_drive(devices: &[DeviceInfo]) -> Option<String> {
     ))
 }
 
-/// The drive that counts for one of its partitions: of an NVMe drive with several paths
-/// Linux ≥ 6.3 counts everything there (`nvme_mpath_start_request`, `disk->part0`), and
-/// the partition's own `stat` shows not even that it was read to be mounted.
+/// The drive that counts for one of its partitions. For an NVMe drive with several paths,
+/// Linux ≥ 6.3 counts everything at the drive (`nvme_mpath_start_request`, `disk->part0`).
+/// The partition's own `stat` doesn't even show the reads of its mount.
 fn counting_drive(sys: &SysRoot, device: &str) -> Option<String> {
     let stat = |name: &str| DeviceStats::open(sys, name).ok()?.read().ok();
     let drive = whole(sys, device).filter(|drive| drive != device)?;
@@ -150,7 +150,7 @@ struct Paths<'a> {
     /// Copies that the file system itself keeps.
     top: f64,
     devices: &'a [DeviceInfo],
-    /// What was looked at. A device counts as 1 meanwhile, so that a loop of devices ends.
+    /// The devices seen so far. A device counts as 1 meanwhile, so that a loop of devices ends.
     known: HashMap<&'a str, f64>,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Paths<'a> {
         copies
     }
 
-    /// How many bytes a device discards below for each that it is told to.
+    /// How many bytes a device discards below for each byte that it is asked to discard.
     fn multiplies(&self, device: &DeviceInfo) -> f64 {
         match device.kind {
             DeviceKind::Md => md_copies(self.sys, device),

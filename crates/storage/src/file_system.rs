@@ -1,4 +1,4 @@
-//! What each file system does about discards.
+//! Each file system's way with discards.
 
 use std::path::Path;
 
@@ -281,7 +281,7 @@ impl FileSystem {
         })
     }
 
-    /// What to do to have the mount of `source` at `mount_point` send discards, as a command
+    /// Returns how to make the mount of `source` at `mount_point` send discards, as a command
     /// where there is one.
     ///
     /// XFS takes the option at mount time alone: `mount -o remount,discard` exits with 0 and

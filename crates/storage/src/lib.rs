@@ -1,4 +1,4 @@
-//! What lies under a path, and how it treats discards.
+//! The storage stack under a path, and how it treats discards.
 //!
 //! `linux` reads files and makes calls, without opinion. This crate says what they mean: so
 //! every command counts discards by the same rule.

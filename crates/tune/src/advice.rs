@@ -1,4 +1,4 @@
-//! What follows from the experiments, in words, and what it costs.
+//! The advice that follows from the experiments, in words, and its cost.
 
 use serde::Serialize;
 use units::GIB;
@@ -9,9 +9,9 @@ use crate::trial::{Policy, Trial};
 
 /// A loss below this, in seconds, isn't one: two intervals of the record.
 const LOST_S: f64 = 0.1;
-/// And below this, in seconds, none can be told.
+/// Below this, in seconds, no loss can be measured.
 const NOTHING_S: f64 = 0.005;
-/// An fsync that waits so long is held up, in microseconds.
+/// From this wait on, in microseconds, an fsync counts as slowed down.
 const FSYNC_US: f64 = 200_000.0;
 /// The worst 100 ms are bad when they lose so much more than is usual.
 const WORSE: f64 = 0.25;
@@ -21,7 +21,7 @@ const TOLERANCE: f64 = 0.03;
 /// Unpaced discards that cost so much more than the goal are too much.
 const TOO_MUCH: f64 = 0.05;
 
-/// What was asked for, and how it is now.
+/// The goal, and the present settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
     /// Share of others' throughput that freeing may cost, 0 to 1.
@@ -40,15 +40,15 @@ pub struct Goal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// Online discard holds nobody up.
+    /// Online discard slows nothing down.
     NothingStalls,
-    /// It holds others up, but for so short a time that it may be nothing: more must be deleted.
+    /// It slows other I/O down, but so briefly that this may be noise. More must be deleted.
     TooLittle,
-    /// It holds others up, and what was tried instead can't be told from it.
+    /// It slows other I/O down, and the other trials do not differ from it by more than the noise.
     WithinNoise,
     /// Another `discard_max_bytes` is better.
     Limit,
-    /// What is large is better deleted with `trimbench rm`.
+    /// Large files are better deleted with `trimbench rm`.
     PacedRm,
     /// Discards are better sent later, paced.
     PacedFstrim,
@@ -63,24 +63,24 @@ pub enum Finding {
 pub struct Cost {
     /// The choice.
     pub choice: String,
-    /// What it costs, in a sentence or two.
+    /// Its cost, in a sentence or two.
     pub cost: String,
 }
 
-/// What follows from the experiments.
+/// The advice that follows from the experiments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
     /// The result.
     pub finding: Finding,
-    /// What to set; `None` where nothing needs to be.
+    /// The settings to make; `None` where none are needed.
     pub set: Option<Trial>,
-    /// What to do, in words.
+    /// The next step, in words.
     pub text: String,
     /// Each choice's cost.
     pub costs: Vec<Cost>,
 }
 
-/// What to do, from the points of the trials.
+/// Derives the advice from the points of the trials.
 pub fn advise(points: &[Point], goal: &Goal) -> Advice {
     let (mut finding, mut set, mut text) = found(points, goal);
     let few = |p: &Point| p.runs < goal.least_runs;
@@ -118,7 +118,7 @@ impl Point {
     }
 }
 
-/// Whether others are held up while space is freed so.
+/// Whether other I/O is slowed down while space is freed so.
 fn hurts(point: &Point) -> bool {
     let felt = point.lost_s.median >= LOST_S || point.worst_fsync_us.median >= FSYNC_US;
     point.stalled >= 0.5 && felt || point.lost_s.low >= LOST_S && point.is_worse()
@@ -222,7 +222,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
     }
 }
 
-/// What a smaller limit gains.
+/// The gain of a smaller limit, in words.
 fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
     format!(
         " Discards of at most {} cost them less ({}, and a longest wait of {} instead of {}), so set \
@@ -268,7 +268,7 @@ fn missed(points: &[Point], goal: &Goal) -> String {
     missed.map(sentence).collect()
 }
 
-/// A time that was lost, of which nothing below a few milliseconds can be told.
+/// A time that was lost. Less than a few milliseconds can't be measured.
 fn lost(s: f64) -> String {
     match s {
         s if s < NOTHING_S => "no".to_owned(),
@@ -398,7 +398,7 @@ fn over_goal(point: &Point, goal: &Goal) -> &'static str {
     }
 }
 
-/// What deleting 100 GiB costs others, as far as a small deletion tells.
+/// The cost of deleting 100 GiB for other I/O, extrapolated from a small deletion.
 fn per_100_gib(point: &Point, goal: &Goal) -> String {
     match point.lost_s.median {
         s if s < NOTHING_S => "no time that could be told".to_owned(),

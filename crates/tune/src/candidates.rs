@@ -8,7 +8,7 @@ const STEP: u64 = 4;
 /// (a/b, where cost and size break even, is 57 MiB and above).
 const LEAST: u64 = 1 << 20;
 
-/// What a device takes, all in bytes.
+/// The limits of a device, all in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     /// `discard_max_bytes` now.
@@ -26,10 +26,11 @@ impl Range {
     }
 }
 
-/// At most `count` values, the largest first, the present one among them. All are
-/// multiples of the granularity (the present one as it is), none is above what the
-/// hardware and the kernel take, and no two above `most_bytes`, beyond which they would
-/// do the same: the file system's unit or the size of what is deleted, whichever is less.
+/// Returns at most `count` values, the largest first, the present one among them.
+///
+/// All but the present one are multiples of the granularity, and none exceeds the limits of
+/// the hardware and the kernel. At most one is above `most_bytes`, because all above it do
+/// the same. That is the lesser of the file system's unit and the size of the deletion.
 pub fn limits(range: &Range, most_bytes: u64, count: usize) -> Vec<u64> {
     let granularity = range.granularity_bytes.max(1);
     let whole = |bytes: u64| bytes / granularity * granularity;

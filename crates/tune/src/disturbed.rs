@@ -10,10 +10,10 @@ use crate::trial::Trial;
 const USUAL: f64 = 0.7;
 /// A trim discards at least this share of what was deleted.
 const TRIMMED: f64 = 0.5;
-/// Readers that are held up for this share of the time before anything is deleted.
+/// The share of the time before the deletion for which the readers may be slowed down.
 const HELD_UP: f64 = 0.1;
 
-/// What is wrong with a run, so that it had better be repeated.
+/// A fault of a run because of which it should be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disturbance {
     /// In words, to be read after "for".
@@ -22,8 +22,8 @@ pub struct Disturbance {
     pub useless: bool,
 }
 
-/// What disturbed a run, if anything did. `others`: the runs so far, of whatever
-/// trials, for all begin alike.
+/// Returns what disturbed a run, if anything did. `others` are the runs so far of all
+/// trials, because all runs begin alike.
 pub fn disturbed(
     trial: &Trial,
     verdict: &Verdict,

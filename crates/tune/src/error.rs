@@ -9,7 +9,7 @@ use units::names;
 /// Why a command of this crate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
-    /// What was asked for can't be tried, and what to ask for instead.
+    /// The request can't be tried. The text says what to ask for instead.
     #[error("{0}")]
     Request(String),
     /// A setting that could not be changed or put back.

@@ -1,4 +1,4 @@
-//! What one run says about its trial.
+//! The figures of one run of a trial.
 
 use judge::verdict::{Finding, Verdict};
 use record::{EventKind, PhaseName, RunRecord};
@@ -38,7 +38,7 @@ pub struct Figures {
     pub discards: u64,
     /// Whether the verdict is a stall or a slowdown.
     pub stalled: bool,
-    /// Whether the verdict is that nothing can be told.
+    /// Whether the verdict is `inconclusive`.
     pub inconclusive: bool,
 }
 

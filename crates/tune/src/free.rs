@@ -27,9 +27,10 @@ pub enum FreeError {
     Commit { path: String, source: io::Error },
 }
 
-/// Removes a file of btrfs, and has all discarded at once that this leads to: block
-/// groups that became empty are discarded whole once more, which else comes up to a
-/// minute later, when nobody measures any more.
+/// Removes a file of btrfs, and forces all discards that follow from it.
+///
+/// btrfs discards block groups that became empty a second time. Without this call that
+/// comes up to a minute later, after the measurement.
 ///
 /// # Errors
 /// When the file can't be removed, or it isn't btrfs.

@@ -1,18 +1,18 @@
-//! What is worth choosing from: the trials that no other one beats.
+//! The trials worth choosing from: those that no other one beats.
 
 use crate::point::{Point, Spread};
 
 /// Figures nearer to each other than this share of the larger one are alike.
 const ALIKE: f64 = 0.15;
 
-/// What trials are compared by; of each, less is better.
+/// A measure by which trials are compared. Less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// How long the freeing takes.
     Freeing,
     /// The time that the readers lose.
     Lost,
-    /// What they lose in the worst 100 ms.
+    /// The share of their I/O that readers lose in the worst 100 ms.
     WorstLoss,
     /// The longest wait of a read.
     WorstRead,
@@ -37,9 +37,8 @@ impl Measure {
         }
     }
 
-    /// What can't be told apart whatever the repeats say: an interval of the record,
-    /// a twentieth of the throughput, a millisecond in which the machine did
-    /// something else.
+    /// The least difference that counts, whatever the repeats show. It is an interval of the
+    /// record, a twentieth of the throughput, or a millisecond of other work of the machine.
     fn grain(self) -> f64 {
         match self {
             Measure::Freeing => 0.1,
@@ -50,8 +49,10 @@ impl Measure {
     }
 }
 
-/// Whether `a` is better than `b` by more than the noise: than half of the range of
-/// either's runs, together, than a sixth, and than what can be told apart at all.
+/// Whether `a` is better than `b` by more than the noise.
+///
+/// The noise is half of the sum of both ranges, a sixth of the value, or the measure's
+/// grain, whichever is most.
 pub fn beats(a: &Point, b: &Point, measure: Measure) -> bool {
     let (a, b) = (measure.of(a), measure.of(b));
     let noise = (a.half_range() + b.half_range())

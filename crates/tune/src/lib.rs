@@ -5,9 +5,9 @@
 //! values of `discard_max_bytes`, and a [`Trial`] is one of them with a
 //! [`Policy`]. [`Trials`] are those of a [`Request`], and [`Rounds`] run them in turns.
 //! [`Settings`] changes what a trial needs and puts the old values back whatever happens;
-//! each run is a [`bench::Plan`] made by [`Setup::plan`]. What came of the runs
-//! are [`Figures`], of several [`Point`]s; [`frontier`] and [`advise`] say what
-//! they mean, in pure functions. [`persist`] makes a setting outlast a restart.
+//! each run is a [`bench::Plan`] made by [`Setup::plan`]. A run gives [`Figures`], and
+//! the runs of a trial give a [`Point`]. The pure functions of [`frontier`] and [`advise`]
+//! interpret them. [`persist`] makes a setting outlast a restart.
 #![forbid(unsafe_code)]
 
 mod advice;

@@ -1,4 +1,4 @@
-//! What came of a trial's runs, taken together.
+//! The result of a trial: its runs, taken together.
 
 use serde::Serialize;
 

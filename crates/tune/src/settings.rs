@@ -28,8 +28,8 @@ pub enum SettingsError {
 }
 
 impl SettingsError {
-    /// Whether somebody else is the reason, who has the settings or has changed them just now:
-    /// later it may go.
+    /// Whether another process holds the settings or has just changed them, so that a later
+    /// try may succeed.
     pub fn passes(&self) -> bool {
         matches!(
             self,
@@ -51,7 +51,7 @@ pub struct Settings {
     was_online: bool,
     /// While the mount's option isn't the old one.
     switched: Option<DiscardGuard>,
-    /// What could not be put back: nothing more is tried then.
+    /// The setting that could not be put back. Then nothing more is tried.
     left: Option<String>,
 }
 
@@ -132,7 +132,8 @@ impl Settings {
     /// Puts all back.
     ///
     /// # Errors
-    /// What could not be put back, and how to do it by hand; the rest is.
+    /// The error names each setting that could not be put back, and how to do it by hand. The
+    /// others are put back.
     pub fn restore(mut self) -> Result<(), SettingsError> {
         let mut ended = self.switch_back();
         for limit in std::mem::take(&mut self.limits) {

@@ -33,13 +33,13 @@ pub struct Target {
     pub mount: Mount,
     /// Kernel names of the drives whose `discard_max_bytes` counts.
     pub drives: Vec<String>,
-    /// What it is now for each of them.
+    /// The present limit of each device, in bytes.
     pub limits_bytes: Vec<u64>,
     /// Whether it is the same for all of them now.
     pub alike: bool,
     /// Those among them whose limit, once changed, comes back with the next start only.
     pub irreversible: Vec<String>,
-    /// What they take, all together.
+    /// The limits that all of them take.
     pub range: Range,
     /// How it discards now.
     pub setting: DiscardSetting,
@@ -49,9 +49,9 @@ impl Target {
     /// Finds it.
     ///
     /// # Errors
-    /// When there is none, or one on which nothing can be tried: it isn't mounted, or
-    /// in several places of different file systems; it is read-only or in memory;
-    /// nothing below takes discards; multipath is below; its mount point isn't UTF-8.
+    /// If there is none, or nothing can be tried on it. It may be mounted nowhere, or hold
+    /// several file systems; it may be read-only or in memory. No device below may take
+    /// discards, one may be multipath, or the mount point isn't UTF-8.
     pub fn find(path: &Path) -> Result<Target, TargetError> {
         let refuse = |why: String| TargetError::Refused {
             path: path.to_path_buf(),

@@ -1,4 +1,4 @@
-//! What is tried: a way of discarding, and how large a discard may be.
+//! A trial: a way of discarding, and how large a discard may be.
 
 use std::fmt;
 

@@ -19,7 +19,7 @@ const LEAST: u64 = 64 * MIB;
 /// Values of the limit, unless they are given.
 const LIMITS: usize = 4;
 
-/// What somebody asked to try.
+/// The user's choice of trials.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Bytes that each run deletes; `None` for as much as is safe.
@@ -39,7 +39,7 @@ pub struct Request {
 /// The trials, in the order of a round.
 #[derive(Debug)]
 pub struct Trials {
-    /// What all have in common.
+    /// The set-up that all have in common.
     pub setup: Setup,
     /// Each trial once.
     pub all: Vec<Trial>,

@@ -1,4 +1,4 @@
-//! What the end-to-end tests stand on: file systems of their own on loop devices, the binary run
+//! The basis of the end-to-end tests: file systems of their own on loop devices, the binary run
 //! with a time limit, and the rules by which a test is skipped.
 // Every test binary uses a part of it; a helper that fails is a test that fails.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]

@@ -34,7 +34,7 @@ pub fn copied_to(directory: &Path) -> std::path::PathBuf {
     copy
 }
 
-/// What a run left.
+/// The exit status and the output of a run.
 pub struct Done {
     pub status: ExitStatus,
     pub stdout: String,
@@ -106,8 +106,8 @@ pub fn start_with(mut command: Command, input: impl Into<Stdio>) -> Running {
     }
 }
 
-/// A script that runs the tests in the background may have them ignore signals, and what
-/// they start would ignore those, too; one that is caught here does there what it always does.
+/// Catches the signals that this process ignores. A script that runs the tests in the background
+/// may make them ignore signals, and their children would inherit that.
 fn ignore_no_signal() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -172,7 +172,7 @@ impl Running {
         }
     }
 
-    /// Waits until it has said something so many times on standard error.
+    /// Waits until a text is on standard error so many times.
     #[track_caller]
     pub fn until_said(&mut self, what: &str, times: usize) {
         // Reading moves the place where both write.

@@ -1,4 +1,4 @@
-//! Paths that can't be tested: each is told with what to do.
+//! Paths that can't be tested: each is reported with the next step.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

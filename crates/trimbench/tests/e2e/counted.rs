@@ -1,4 +1,4 @@
-//! Whose discards count: the deletion's, and not those of others; and what is told where
+//! Whose discards count: the deletion's, and not those of others; and the report where
 //! nobody counts.
 
 use std::fs;
@@ -123,7 +123,7 @@ fn discards_of_others_are_told_apart_where_the_mount_sends_none() {
     assert_ne!(measured.verdict["verdict"], "stall", "{text}");
 }
 
-/// What is printed where a mount sends none is tried: after it the mount sends them.
+/// The hint for a mount that sends no discards works: after it the mount sends them.
 #[test]
 fn the_hint_how_to_switch_discards_on_does_so() {
     let _turn = beside();

@@ -26,7 +26,7 @@ fn file_of_run(fs: &LoopFs, name: &str) -> Option<PathBuf> {
     path.exists().then_some(path)
 }
 
-/// Somebody else takes all that is left, in a file `theirs`, or more of it.
+/// Another process takes all the space that is left, in a file `theirs`.
 fn take_all(fs: &LoopFs) {
     let mut options = File::options();
     let hog = options.create(true).append(true);

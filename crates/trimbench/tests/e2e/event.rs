@@ -1,4 +1,4 @@
-//! Deletions of somebody else's, watched with `--event`; and programs that delete nothing.
+//! Deletions by other programs, watched with `--event`; and programs that delete nothing.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::quick::{Files, Measured, command_on, measure, number};
 
 const MIB: u64 = 1 << 20;
 
-/// A file system with a file of somebody else's on it; `None` where none can be made.
+/// A file system with another program's file on it; `None` where none can be made.
 fn with_old_file(options: &str) -> Option<LoopFs> {
     if lacks(LOOP_EXT4) {
         return None;

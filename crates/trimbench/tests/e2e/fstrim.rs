@@ -274,7 +274,7 @@ fn what_lies_below_another_mount_is_left() {
     }
 }
 
-/// One file system that somebody else is trimming, and one that nobody is.
+/// One file system that another process is trimming, and one that nobody is.
 #[test]
 fn the_second_is_refused_and_the_exit_code_says_how_many_failed() {
     if needs("mkfs.ext4") {
@@ -487,7 +487,7 @@ fn a_timer_is_not_replaced_by_one_with_other_options() {
     assert!(service().contains("--slowdown=20%%"));
 }
 
-/// What systemd says of the units.
+/// Has systemd check the units.
 fn verify(place: &Path) {
     if lacks(&[Need::Tool("systemd-analyze")]) {
         return;

@@ -1,4 +1,4 @@
-//! `trimbench fstrim` beside somebody who reads, on simulated drives whose discards hold reads up.
+//! `trimbench fstrim` beside a reader, on simulated drives whose discards slow reads down.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,8 +20,8 @@ pub fn discards(device: &Path) -> [u64; 3] {
     [11, 13, 14].map(|at| field(at).unwrap())
 }
 
-/// What is free is trimmed whole, in few discards, and the drive is left to the reader for most of
-/// the time. An eighth of a second's discards at least, at 20 %.
+/// The free space is trimmed whole, in few discards, and the drive is left to the reader for most
+/// of the time. An eighth of a second's discards at least, at 20 %.
 fn paced(fs: &str) {
     if lacks(NEEDS) || lacks(&[Need::Tool("fstrim"), Need::Tool("fallocate")]) {
         return;

@@ -169,7 +169,7 @@ fn a_note_that_is_not_believed_is_said_and_it_begins_anew() {
     is_remembered(trim.made.path(), &grown);
 }
 
-/// What was noted can't be removed: a directory has taken its place.
+/// The note can't be removed, because a directory has its name.
 #[test]
 fn one_that_is_done_is_done_whatever_stays_noted() {
     if lacks(LOOP_EXT4) {

@@ -1,4 +1,4 @@
-//! What `--help` lists works: each option is named by a test.
+//! Each option that `--help` lists is named by a test.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -445,8 +445,8 @@ fn what_is_none_of_it_is_refused() {
     }
 }
 
-/// What `import -q -` says of a text from a pipe, its record, and the most memory that it used, in
-/// KiB. The record goes into a pipe, too: once it begins to come, all else has been done.
+/// Returns the output of `import -q -` for a text from a pipe, the record, and the most memory that
+/// it used, in KiB. The record goes into a pipe, too. When it begins to come, all else is done.
 fn piped(text: String) -> (String, String, u64) {
     let folder = TempDir::new().unwrap();
     let pipe = folder.path().join("record");

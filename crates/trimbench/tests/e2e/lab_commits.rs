@@ -12,7 +12,7 @@ use crate::lab_drive::{NEEDS, OwnLab};
 
 /// The drive is so many times faster than it was, for the test's sake.
 const FASTER: f64 = 4.0;
-/// What a TRIM took.
+/// The time of one TRIM, in seconds.
 const TRIM_S: f64 = 0.0426 / FASTER;
 /// Extents that are freed, none next to another: btrfs joins neighbours.
 const EXTENTS: usize = 165;
@@ -26,7 +26,7 @@ fn file(lab: &OwnLab, i: usize) -> PathBuf {
     lab.mount().join(format!("file-{i}"))
 }
 
-/// A drive with files on it, which commits only when it is told to.
+/// A drive with files on it, which commits only when it is asked to.
 fn filled(options: &str) -> OwnLab {
     let lab = OwnLab::new();
     let mount = lab.mount();

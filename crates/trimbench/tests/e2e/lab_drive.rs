@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::common::gate::Need;
 use crate::common::run::{Done, run, trimbench};
 
-/// What drives with file systems need.
+/// The needs of drives with file systems.
 pub const NEEDS: &[Need] = &[
     Need::Root,
     Need::File("/dev/fuse"),

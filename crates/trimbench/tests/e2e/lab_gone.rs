@@ -26,7 +26,7 @@ fn assert_nothing_left(lab: &OwnLab, servers: &[i32], connection: Option<&str>) 
     assert!(lab.list().is_empty());
 }
 
-/// What it knows of them.
+/// The traces of the drives that are left.
 fn left(lab: &OwnLab, servers: &[i32], connection: Option<&str>) -> Vec<String> {
     let dir = lab.dir().to_str().unwrap();
     let mut left = Vec::new();

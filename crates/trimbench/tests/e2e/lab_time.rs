@@ -13,7 +13,7 @@ const DRIVE: &str = "--profile t500 --size 3G --slower 4 --set a=75ms --set writ
                      --set write.per_mib=0ns/MiB --fs ext4 -o discard";
 const RUN: &str = "--size 1G --foreground-size 64M --depth 4 --canary 0 --settle 2s --baseline 2s \
                    --recovery 1s --interval 100ms";
-/// What a discard of 128 MiB takes on it.
+/// The time of a discard of 128 MiB on it, in seconds.
 const SERVICE_S: f64 = 0.075 + 128.0 * 8.17e-6;
 
 fn stall(verdict: &Value) -> &Value {

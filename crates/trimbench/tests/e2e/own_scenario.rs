@@ -1,4 +1,4 @@
-//! A scenario of the user's own: what is wrong in it is told with its place, and options
+//! A scenario of the user's own: a mistake in it is reported with its place, and options
 //! override it.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::common::loop_fs::LoopFs;
 use crate::common::run::{Done, run, trimbench};
 use crate::quick::measure;
 
-/// What `--dry-run` says of a scenario's file.
+/// Runs a scenario's file with `--dry-run`.
 pub fn dry(scenario: &Path, arguments: &[&str]) -> Done {
     let place = tempfile::tempdir().unwrap();
     let mut command = trimbench();

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::common::run::{Done, Running, record, run, start, trimbench};
 
-/// What every quick run is given, unless the test gives it otherwise.
+/// The options of every quick run, unless the test gives others.
 const BASE: [(&str, &str); 6] = [
     ("--size", "32M"),
     ("--foreground-size", "16M"),
@@ -52,7 +52,7 @@ impl Files {
             .any(|line| line["line"] == "phase" && line["name"] == name)
     }
 
-    /// What is in them now.
+    /// Reads what is in them now.
     pub fn read(&self, done: Done) -> Measured {
         // Made before the work begins, and filled when it is over.
         let text = std::fs::read_to_string(self.verdict()).unwrap_or_default();
@@ -181,7 +181,7 @@ impl Measured {
             .join("\n")
     }
 
-    /// What was deleted.
+    /// The record's line about the deletion.
     #[track_caller]
     pub fn deletion(&self) -> &Value {
         self.lines("deletion").last().expect("nothing was deleted")

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::common::gate::{alone, soak};
 use crate::quick::{measure, number};
 
-/// What is deleted, the foreground's file, and room to spare.
+/// Bytes for the deletion, the foreground's file, and room to spare.
 const NEEDED: u64 = 14 << 30;
 
 /// Why the disk below a directory can't be used; `None` if it can.

@@ -80,7 +80,7 @@ fn in_place_a_file_that_others_can_reach_loses_its_name_first() {
     }
 }
 
-/// What a killed deletion of `t` left, beside what belongs to nobody's deletion.
+/// The remains of a killed deletion of `t`, without what belongs to no deletion.
 fn left_behind(here: &Path) -> String {
     fs::create_dir(here.join("t")).unwrap();
     written(&here.join("t/big"), 16);

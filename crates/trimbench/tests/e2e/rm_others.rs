@@ -74,7 +74,7 @@ const WAYS: [(u32, &[&str]); 4] = [
     (0o700, &["--no-trash", "t/big"]),
 ];
 
-/// Removes a file each way, while somebody has it mounted who sees what is left of it there.
+/// Removes a file each way, while it is mounted elsewhere, where its content stays visible.
 fn stays_whole<T>(here: &Path, mounts: impl Fn(&Path) -> T, sees: impl Fn(&T) -> PathBuf) {
     for (mode, arguments) in WAYS {
         let _ = fs::create_dir(here.join("t"));

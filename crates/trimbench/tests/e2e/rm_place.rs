@@ -70,7 +70,7 @@ fn run_as(
     start_with(command, input).wait()
 }
 
-/// What being another user needs.
+/// The needs of a test that acts as another user.
 pub const USERS: &[Need] = &[Need::Root, Need::Tool("setpriv")];
 
 /// A directory of the test's own, with the notes beside it.
@@ -147,7 +147,7 @@ pub fn written(path: &Path, mib: usize) {
     assert!(output.status.success(), "{}: {output:?}", path.display());
 }
 
-/// Names, with those of a trash told as `trash`.
+/// Names, with those of a trash shown as `trash`.
 pub fn seen(directory: &Path) -> Vec<String> {
     let trash = |name: String| match name.starts_with(".trimbench-trash-") {
         true => "trash".to_owned(),

@@ -52,7 +52,7 @@ fn what_it_was_started_to_ignore_does_not_stop_it() {
     }
 }
 
-/// What can't be written is told; nobody is killed by it half-way.
+/// An output that can't be written is reported, and kills no deletion half-way.
 #[test]
 fn a_limit_of_file_sizes_ends_nothing() {
     let Some(fs) = ext4("discard", 512) else {

@@ -1,5 +1,5 @@
-//! `trimbench rm` where the disk, the system or other people get in its way: the right exit code,
-//! a clear word, and nothing half-deleted in sight that could be out of it.
+//! `trimbench rm` where the disk, the system or other users get in its way. It has the right exit
+//! code and a clear message, and leaves nothing half-deleted in sight that could be out of it.
 
 use std::fs::{self, File};
 use std::path::Path;

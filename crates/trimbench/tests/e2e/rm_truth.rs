@@ -1,4 +1,4 @@
-//! What `trimbench rm` and `fstrim` claim of others: only what was measured, in every mode.
+//! The claims of `trimbench rm` and `fstrim` about other I/O: only what was measured, in every mode.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::fstrim::{fstrim, trimmed};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::rm_place::{ext4, ground, removed, rm, seen, written};
 
-/// What a command wrote with `--json`, held to its schema.
+/// Reads what a command wrote with `--json`, and compares it with its schema.
 fn json(file: &Path) -> Value {
     static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
         let schema = include_str!("../../../judge/schema/freed-1.json");
@@ -32,7 +32,7 @@ fn json(file: &Path) -> Value {
     found
 }
 
-/// Removes `big` and returns what it said and wrote.
+/// Removes `big` and returns its output and its JSON.
 fn told(here: &Path, arguments: &[&str]) -> (Done, Value) {
     let notes = tempfile::tempdir().unwrap();
     let file = notes.path().join("told.json");
@@ -147,7 +147,7 @@ fn a_trim_tells_its_goal_and_writes_json() {
     assert!(system["trim"]["windows"].as_u64() > Some(0), "{told:#}");
 }
 
-/// Somebody who reads from a simulated drive all the time.
+/// A process that reads from a simulated drive all the time.
 struct Reader(Option<Running>);
 
 impl Reader {
@@ -179,7 +179,7 @@ impl Drop for Reader {
     }
 }
 
-/// Discards of 8 ms and more hold up a reader, and rm measures it, whatever paces it.
+/// Discards of 8 ms and more slow a reader down, and rm measures it, whatever paces it.
 #[test]
 fn what_readers_lose_is_measured_in_every_mode() {
     let _turn = few();

@@ -28,7 +28,7 @@ fn names() -> Vec<String> {
         .collect()
 }
 
-/// What a scenario's file says of its actors and its deletion, by key.
+/// A scenario's file: its actors and its deletion, by key.
 struct File {
     actors: Vec<String>,
     deletion: BTreeMap<String, String>,
@@ -68,7 +68,7 @@ impl File {
         ["lsm", "spill"].contains(&self.how())
     }
 
-    /// What makes it short. `sync` waits for other tests' file systems, too, and for
+    /// The options that make it short. `sync` also waits for other tests' file systems, and for
     /// those that hang on purpose.
     fn hurried(&self) -> &'static [&'static str] {
         match self.how() {

@@ -49,8 +49,8 @@ fn for_good(size: &str, other: [&str; 2], etc: &Path) -> Vec<String> {
     words.chain([etc.to_str().unwrap().to_owned()]).collect()
 }
 
-/// What a run found, as JSON, and what it printed; the latter alone where the finding is one of
-/// those to which a noisy machine leads.
+/// Returns the result of a run as JSON, and its output. If the finding is one to which a noisy
+/// machine leads, the output is the error.
 #[track_caller]
 fn advised(mut command: Command, unclear: &[&str]) -> Result<(Value, String), String> {
     let files = TempDir::new().unwrap();
@@ -153,7 +153,7 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     refused(xfs.path(), none, &["XFS", "with discard"]);
 }
 
-/// btrfs discards a block group that a file has left empty once more, up to a minute later: a
+/// btrfs discards a block group that a file has left empty a second time, up to a minute later. A
 /// run must have seen that, or online discard would look half as dear as `trimbench rm`.
 #[test]
 fn a_run_sees_what_btrfs_discards_again() {
@@ -232,7 +232,7 @@ fn a_file_within_a_block_group_of_btrfs_is_trimmed() {
     );
 }
 
-/// What was found of a way.
+/// The point of a policy at a limit.
 #[track_caller]
 fn point<'v>(found: &'v Value, policy: &str, limit: u64) -> &'v Value {
     let points = found["points"].as_array().unwrap();
@@ -487,7 +487,7 @@ fn discards_that_cost_nothing_are_switched_on() {
     });
 }
 
-/// What somebody else has set for a while, and puts back just now, isn't how it is.
+/// A temporary setting of another process, which it puts back just now, isn't the usual one.
 #[test]
 fn what_changes_before_it_begins_is_told() {
     let _turn = beside();

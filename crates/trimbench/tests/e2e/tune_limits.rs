@@ -12,7 +12,7 @@ use crate::common::loop_fs::{Fs, LoopFs, SMALL};
 use crate::common::run::{run, start};
 use crate::tune::{limit, number, tune};
 
-/// What all runs here have in common.
+/// The options that all runs here have in common.
 const FEW: [&str; 6] = ["--size", "64M", "--repeats", "1", "--policies", "online"];
 
 /// A loop device that nobody had before, so with the driver's own limit: almost 4 GiB, and odd.

@@ -1,4 +1,4 @@
-//! What is found is what was there: figures against what the fixtures did.
+//! Each finding is what was there: figures against what the fixtures did.
 
 use std::time::{Duration, Instant};
 

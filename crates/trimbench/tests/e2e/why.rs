@@ -72,7 +72,7 @@ struct Cell {
     cause: &'static str,
     /// Whose discards they are: reason and program; empty where there need not be any.
     sender: (&'static str, &'static str),
-    /// Who freed the space.
+    /// The program that freed the space.
     deleter: &'static str,
 }
 

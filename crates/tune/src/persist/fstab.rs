@@ -1,4 +1,4 @@
-//! The line of fstab that somebody has to change by hand, so that a mount keeps its option.
+//! The line of fstab that the user has to change, so that a mount keeps its option.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -115,8 +115,8 @@ fn remove_rule(drives: &[Identity], path: &Path) -> Result<bool, TuneError> {
     Ok(true)
 }
 
-/// Whoever reads the rules to write them again has their directory alone until this is dropped:
-/// the rule of a drive that another process writes meanwhile would be lost.
+/// Locks the directory of the rules until the returned file is dropped. Otherwise a rule that
+/// another process writes between our read and our write would be lost.
 fn locked(path: &Path) -> Result<File, TuneError> {
     let directory = File::open(directory(path)).map_err(not_written(path))?;
     retry_on_intr(|| flock(&directory, FlockOperation::LockExclusive))

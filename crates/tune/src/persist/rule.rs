@@ -30,8 +30,8 @@ fn is_plain(text: &str) -> bool {
 /// The first line of a file of ours.
 const MARK: &str = "# Written by trimbench tune";
 
-/// A file of rules: the one there is, without what it says of these drives, and with it
-/// said anew. `None` where the one there is isn't ours.
+/// Returns the text of the file of rules with those of these drives replaced. `None` if the
+/// present file isn't ours.
 pub(super) fn rules(
     there_is: Option<&str>,
     drives: &[Identity],

@@ -18,7 +18,7 @@ pub const TIMER: &str = "trimbench-fstrim.timer";
 pub struct Timer {
     /// The directory of systemd's units.
     units: PathBuf,
-    /// What follows `trimbench` to install it.
+    /// The arguments of `trimbench` that install it.
     pub words: [String; 4],
 }
 

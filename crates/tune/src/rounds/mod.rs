@@ -197,7 +197,7 @@ impl<'a, W: Watch> Rounds<'a, W> {
         }
     }
 
-    /// Whether somebody stopped it, or no run would end in time any more.
+    /// Whether the user stopped it, or no further run would end in time.
     fn is_over(&self) -> bool {
         let left = self.deadline.saturating_duration_since(Instant::now());
         self.stop.load(Ordering::Relaxed) || left < self.trials.setup.beside()

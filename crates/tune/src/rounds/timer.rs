@@ -1,4 +1,4 @@
-//! The end of a run that takes too long, or that somebody stops.
+//! The end of a run that takes too long, or that the user stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Time between two looks at the clock and at the request to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Ends a run when somebody wants it to, or when the time is up.
+/// Ends a run when the user stops it, or when the time is up.
 pub(super) struct Timer {
     /// Raised when the run is to end.
     pub(super) stop: Arc<AtomicBool>,
