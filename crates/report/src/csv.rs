@@ -3,7 +3,7 @@
 //!
 //! There are two, since actors and devices are observed in different variables:
 //! [`actors`] has one row per interval and running actor, [`devices`] one per
-//! interval and device. `at_s` and `seconds` join them. What can't be told is
+//! interval and device. `at_s` and `seconds` join them. An unknown value is
 //! an empty field, never 0. Quoting follows RFC 4180; lines end with LF.
 
 use std::io::{self, Write};

@@ -55,7 +55,7 @@ fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {
     fact(facts, "deletion", Tone::Plain, &text);
 }
 
-/// What an event freed, how long it took, and how its command ended.
+/// Adds how much an event freed, how long it took, and how its command ended.
 fn event(facts: &mut Vec<Fact>, deletion: &Deletion) {
     let took = units::seconds(deletion.seconds);
     let freed = units::bytes(deletion.bytes);
@@ -189,7 +189,7 @@ fn dips(dips: &[&Dip], discards: Option<DipDiscards>, whose: &str) -> String {
     format!("{whose}{}; {}", parts.join(", "), whose_doing(discards))
 }
 
-/// What is known of discards in a dip.
+/// Returns in words whose discards were in a dip.
 fn whose_doing(discards: Option<DipDiscards>) -> &'static str {
     match discards {
         Some(DipDiscards::Unknown) => "whether there were discards isn't known",

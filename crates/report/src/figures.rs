@@ -1,11 +1,11 @@
 //! The table of an actor before, during and after the deletion: its rows, its
-//! columns, and what must be said beside it.
+//! columns, and the notes below it.
 
 use ::judge::verdict::{BaselineFrom, Figures, Foreground};
 
 use crate::words::{self, Tone};
 
-/// What the columns are called; a continuous deleter has no before of its own.
+/// The names of the columns; a continuous deleter has no "before" of its own.
 pub(crate) fn columns(seen: &Foreground) -> [&'static str; 3] {
     match seen.baseline_from {
         Some(BaselineFrom::WithoutDiscards) => ["without", "during", "after"],
@@ -13,7 +13,7 @@ pub(crate) fn columns(seen: &Foreground) -> [&'static str; 3] {
     }
 }
 
-/// What the latencies count from, where the baseline was taken, and what came before it.
+/// The notes: from when the latencies count, where the baseline lies, and what came before it.
 pub(crate) fn notes(seen: &Foreground) -> Vec<String> {
     let from = if seen.loop_kind.is_open() {
         "Response time counts from the intended start, service time from submission."

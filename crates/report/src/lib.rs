@@ -1,9 +1,9 @@
 //! Records and verdicts as text that a person reads.
 //!
 //! Pure: it is given a [`RunRecord`](record::RunRecord) and a
-//! [`Verdict`](judge::Verdict) and returns text. It concludes nothing, so
-//! that a picture and a table can't disagree with the verdict; it prints
-//! nothing, so that the same text goes to a terminal, a file or a test.
+//! [`Verdict`](judge::Verdict) and returns text. It concludes nothing, so a picture and a
+//! table can't disagree with the verdict. It prints nothing, so the same text goes to a
+//! terminal, a file or a test.
 #![forbid(unsafe_code)]
 
 mod charts;

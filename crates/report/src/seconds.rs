@@ -73,9 +73,9 @@ impl Seconds {
         }
     }
 
-    /// Reads them from a record, plain or compressed. What can't be understood is
-    /// left out: whether it is a record is for `RecordReader` to say. One that
-    /// breaks off gives what came before.
+    /// Reads them from a record, plain or compressed. Unknown lines are left out, because
+    /// `RecordReader` decides whether it is a record. A record that breaks off gives the
+    /// seconds before.
     ///
     /// # Errors
     /// If it can't be read.
@@ -94,9 +94,9 @@ impl Seconds {
         }
     }
 
-    /// The same of a record in [the time of the drive](record::as_drive())
-    /// behind one `times` slower: what falls into the same second there, or of the
-    /// stretches into the same tenth of one, is added up.
+    /// The same in [the time of the drive](record::as_drive()), for a record of a drive that
+    /// was `times` slower. Seconds that fall into the same second there are added up, and
+    /// stretches that fall into the same tenth of one.
     pub fn as_drive(&self, times: f64) -> Seconds {
         Seconds {
             all: as_drive(&self.all, times, 1.0),

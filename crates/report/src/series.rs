@@ -1,4 +1,4 @@
-//! What is drawn, per interval: rates, latencies, discards, debt, and where it stalled.
+//! The series of the charts, per interval: rates, latencies, discards, debt, and stalls.
 
 use ::judge::counting::{self, Counted};
 use ::judge::verdict::Foreground;
@@ -130,9 +130,9 @@ impl Discards {
     }
 }
 
-/// Bytes from which an interval counts as discarding, as the judge has it: 0.1 %
-/// of all, or a tenth of a typical interval's where they are spread so evenly
-/// over many short ones that none has that much.
+/// Bytes from which an interval counts as discarding, as for the judge: 0.1 % of all. If
+/// the discards are spread evenly over many short intervals, none has that much. Then it is
+/// a tenth of a typical interval's bytes.
 fn significant(bytes: &[u64]) -> u64 {
     let total: f64 = bytes.iter().map(|&n| n as f64).sum();
     let mut sorted: Vec<u64> = bytes.iter().copied().filter(|&n| n > 0).collect();
@@ -163,7 +163,7 @@ fn counted_devices(record: &RunRecord) -> Counted {
     counting::counted(&record.head.devices[..known], &sums)
 }
 
-/// What is marked under an actor's rate.
+/// A mark under an actor's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Low while discards were processed.

@@ -1,9 +1,9 @@
 //! Fewer points, all extremes: which intervals of a long record are drawn.
 //!
-//! The intervals are cut into buckets, and of each bucket those intervals are
-//! kept in which some series has its minimum or maximum, as they are: a point
-//! that is shown was measured at that moment. All series of a chart keep the
-//! same intervals, so that a cursor finds them beside each other.
+//! The intervals are cut into buckets. Of each bucket those intervals are kept, as they are,
+//! in which some series has its minimum or maximum. So each point was measured at its
+//! moment. All series of a chart keep the same intervals, so a cursor finds them beside each
+//! other.
 
 use std::ops::Range;
 

@@ -11,7 +11,7 @@ use ::record::{ActorInfo, DiscardSetting, LoopKind, Part, PhaseName, Target};
 pub(crate) use ::units::utc;
 use storage::FileSystem;
 
-/// How good or bad what is said is; how that looks is up to who shows it.
+/// How good or bad a statement is; the caller decides how that looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -51,7 +51,7 @@ pub(crate) fn finding(finding: Finding) -> (Tone, &'static str) {
     }
 }
 
-/// What became of a condition: `stall(wal)>200ms held: wal 0.29 s, limit 200 ms`.
+/// The result of a condition: `stall(wal)>200ms held: wal 0.29 s, limit 200 ms`.
 pub(crate) fn condition(checked: &Checked) -> (Tone, String) {
     let (tone, result) = match checked.result {
         CheckResult::Held => (Tone::Bad, "held"),
@@ -89,7 +89,7 @@ pub(crate) fn discard_setting(setting: DiscardSetting) -> (Tone, &'static str) {
     }
 }
 
-/// What an actor does, e.g. `random 4 KiB read, direct, io_uring, closed loop at depth 8`.
+/// The work of an actor, e.g. `random 4 KiB read, direct, io_uring, closed loop at depth 8`.
 pub(crate) fn actor(actor: &ActorInfo) -> String {
     let mut text = String::new();
     if let Some(pattern) = &actor.pattern {
@@ -160,7 +160,7 @@ pub(crate) fn reason_tone(reason: Reason) -> Tone {
     }
 }
 
-/// What a reason means of this record, and what to do or try next.
+/// Explains a reason for this record, with the next step.
 pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> String {
     let head = &record.head;
     match why {
@@ -213,7 +213,7 @@ fn too_little(verdict: &Verdict) -> String {
     )
 }
 
-/// What to do where nobody counts.
+/// The next step where counters are off.
 fn counters_off(devices: &[&str]) -> String {
     let commands = devices
         .iter()
@@ -295,7 +295,7 @@ fn reason(reason: Reason, target: &Target) -> String {
     }
 }
 
-/// Why no discards came depends on what the mount and its devices said before.
+/// Explains why no discards came, from the settings of the mount and its devices.
 fn no_discards(target: &Target) -> String {
     let mount = target.mount.as_deref().unwrap_or("MOUNTPOINT");
     match target.discard {

@@ -354,8 +354,8 @@ fn browse(text: &str, name: &str) {
     assert!(told.status.success(), "{out}{err}");
 }
 
-/// What a browser found; screenshots are left in the target directory. Where
-/// there is no browser or no python3 it says so, and fails where `CI` is set.
+/// Returns the browser's findings; screenshots are left in the target directory. Without a
+/// browser or python3 it prints a line, and fails where `CI` is set.
 #[track_caller]
 fn look(text: &str, name: &str) -> Option<Output> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/report.py");

@@ -1,4 +1,4 @@
-//! What discards of which size cost: the points, and the line S = a + b·L of the verdict.
+//! The cost of discards by size: the points, and the line S = a + b·L of the verdict.
 
 use judge::Verdict;
 use record::RunRecord;
@@ -35,7 +35,7 @@ impl Cost {
         self.mib.is_empty() && self.line.is_none() && self.service.is_none()
     }
 
-    /// What the axes leave out, in words; `None` where they show all.
+    /// Names what the axes leave out; `None` where they show all.
     pub(crate) fn told_beyond(&self) -> Option<String> {
         let (count, mib, us) = self.beyond?;
         let points = if count == 1 { "point is" } else { "points are" };

@@ -81,7 +81,7 @@ pub(crate) fn response(
         .filter(|histogram| !histogram.is_empty())
 }
 
-/// The shares that all curves are told at, as [`Curves::x`] has them.
+/// The shares at which all curves have a point, as [`Curves::x`] has them.
 pub(crate) fn shares() -> Vec<f64> {
     (0..=PER_DECADE * DECADES)
         .map(|i| short(f64::from(i) / f64::from(PER_DECADE)))

@@ -146,7 +146,7 @@ impl Fine {
         }
     }
 
-    /// What can't be read is left out.
+    /// Adds a second. Unreadable histograms are left out.
     fn add(&mut self, second: &Second) {
         let Ok(histogram) = decode_histogram(&second.v2) else {
             return;

@@ -1,5 +1,5 @@
-//! What is drawn, thinned to what an eye or a browser can take: the same points
-//! for the HTML report and for the SVGs.
+//! The charts, thinned to as many points as an eye or a browser can take. The HTML
+//! report and the SVGs have the same points.
 
 mod cost;
 mod curves;

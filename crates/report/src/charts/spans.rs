@@ -1,4 +1,4 @@
-//! What is shaded: phases, stalls and dips; and what happened at one moment.
+//! The shaded stretches (phases, stalls and dips), and the events of single moments.
 
 use judge::Verdict;
 use record::RunRecord;
@@ -70,7 +70,7 @@ impl Spans {
     }
 }
 
-/// What is shaded in the charts of a record.
+/// Returns the shaded stretches of a record's charts.
 pub(crate) fn spans(record: &RunRecord, verdict: &Verdict) -> Spans {
     let end = record.intervals.end_s();
     let phases: Vec<PhaseSpan> = record

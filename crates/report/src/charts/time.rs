@@ -12,7 +12,7 @@ use crate::thin::{self, Series};
 /// So many times what all but one in twenty values stay below is far away.
 const FAR: f64 = 2.5;
 
-/// What a chart's values are.
+/// The kind of a chart's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
@@ -36,7 +36,7 @@ pub(crate) struct Chart {
     /// Whether its axis is logarithmic.
     pub(crate) log: bool,
     /// Where the axis ends, if a few values are so far above the others that they
-    /// would squash them. What lies above it is cut off.
+    /// would squash them. Values above it are cut off.
     pub(crate) top: Option<f64>,
     /// Whether its lines bound bands (percentiles of the same latency).
     pub(crate) bands: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Chart {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// One per `x`; not a number (`null` in JSON) where nothing is to be told.
+    /// One per `x`; not a number (`null` in JSON) where nothing is known.
     pub(crate) y: Vec<f64>,
 }
 
@@ -125,8 +125,8 @@ pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
     charts
 }
 
-/// Where an axis is to end so that a few values don't squash all others: the backlog
-/// that an open loop catches up with after a stall comes in one interval.
+/// Returns where an axis has to end, so that a few values don't squash all others. An open
+/// loop, for example, catches up with its backlog in the one interval after a stall.
 pub(crate) fn far_below_the_most(values: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -167,7 +167,7 @@ impl Chart {
         }
     }
 
-    /// What its axis leaves out, in words; `None` where it shows all.
+    /// Names what its axis leaves out; `None` where it shows all.
     pub(crate) fn cut(&self) -> Option<String> {
         let top = self.top?;
         let values = self.lines.iter().flat_map(|line| &line.y);

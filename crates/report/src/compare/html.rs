@@ -9,7 +9,7 @@ use crate::charts::{Chart, Curves, Heat, Spans};
 use crate::html::{escape, shell, tables};
 use crate::words::finding;
 
-/// What the report's scripts are given; a comparison has no heat maps.
+/// The data of the report's scripts; a comparison has no heat maps.
 #[derive(Debug, Serialize)]
 struct Data<'a> {
     interval_s: f64,

@@ -20,13 +20,13 @@ use crate::series::{self, Discards, SIGNIFICANT};
 /// Most points of a line.
 const POINTS: f64 = 2500.0;
 
-/// More runs than these aren't told apart, so that each group gets one line.
+/// With more runs than this, each group gets one line.
 const RUNS: usize = 4;
 
-/// What is drawn.
+/// The charts of all runs over each other.
 pub(super) struct Overlay {
     pub(super) charts: Vec<Chart>,
-    /// Percentile curves of what each run's foreground felt during the deletion.
+    /// Percentile curves of each run's foreground during the deletion.
     pub(super) curves: Vec<Curves>,
     /// When each run's foreground stalled.
     pub(super) lanes: Vec<Lane>,

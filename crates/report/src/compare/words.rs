@@ -18,7 +18,7 @@ const NARROW: f64 = 2.0;
 /// A wider one than this says nothing.
 const WIDE: f64 = 10.0;
 
-/// What a figure is called in a table.
+/// The name of a figure in a table.
 pub(crate) fn label(figure: Figure) -> &'static str {
     use Percentile::{P50, P99, P999};
     match figure {
@@ -88,8 +88,8 @@ fn moved(row: &Compared, by: f64) -> String {
     format!("{sign}{}", row.unit.show(&[Some(by.abs()), Some(most)])[0])
 }
 
-/// What became of a figure, e.g. `+24.8 % (+22.1 to +27.6)`; of one that is a share
-/// itself in percentage points, e.g. `−4.2 points (−5.0 to −3.3)`.
+/// The change of a figure, e.g. `+24.8 % (+22.1 to +27.6)`. A figure that is itself a share
+/// changes by percentage points, e.g. `−4.2 points (−5.0 to −3.3)`.
 pub(crate) fn change(row: &Compared, change: &Change) -> String {
     let points = row.unit == Unit::Share;
     let (low, high) = if points {
@@ -133,8 +133,8 @@ pub(crate) fn change(row: &Compared, change: &Change) -> String {
     }
 }
 
-/// What noise may hide, in brackets: the `narrow` interval, a factor, or nothing where that
-/// says nothing.
+/// The change that noise may hide, in brackets: the `narrow` interval, a factor, or nothing where
+/// neither means anything.
 fn hidden(change: &Change, narrow: &str) -> String {
     let (Some(low), Some(high)) = (change.relative_low, change.relative_high) else {
         return String::new();
@@ -206,12 +206,12 @@ pub(crate) fn values(values: &[String]) -> String {
     values.join(" / ")
 }
 
-/// What the brackets mean.
+/// Explains the brackets.
 pub(crate) const LEGEND: &str = "In brackets: the 95 % confidence interval, in per cent of the \
     first; of shares, in percentage points. Same: no difference was seen, and 10 % would have been. Once: it happens once in a run, so only \
     repeats tell.";
 
-/// What the colours mean, where there are some.
+/// Explains the colours, where there are some.
 pub(crate) const COLOURS: &str = "Green: better for those who use the system. Red: at least 10 % worse. \
     Amber: a little worse. Blue: neither.";
 

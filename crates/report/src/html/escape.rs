@@ -1,4 +1,4 @@
-//! What comes from a record can be hostile: names of files, drives and actors.
+//! Escapes the text of a record. Names of files, drives and actors can be hostile.
 
 use serde::Serialize;
 
@@ -45,8 +45,8 @@ pub(crate) fn prose(raw: &str) -> String {
     safe
 }
 
-/// JSON that nothing in it can end, inside a `<script>`: no `<`, `>` or `&`, and
-/// neither of the two line ends that JSON allows in a string and JavaScript once didn't.
+/// Returns JSON that is safe inside a `<script>`. It has no `<`, `>` or `&`, and none of the two
+/// line ends that JSON allows in a string and JavaScript once didn't.
 ///
 /// # Errors
 /// If the value has keys that aren't strings.

@@ -1,8 +1,8 @@
 //! The report as one HTML file that opens from disk, without a network.
 //!
-//! What must be readable everywhere (the sentence, the tables, the set-up) is
-//! HTML that this module writes; the charts are drawn by the scripts of
-//! `assets/` from data embedded as JSON. The page forbids itself any request.
+//! This module writes as HTML what must be readable everywhere: the sentence, the
+//! tables and the set-up. The scripts of `assets/` draw the charts from data
+//! embedded as JSON. The page forbids itself any request.
 
 pub(crate) mod escape;
 mod page;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::charts::{self, Chart, Cost, Curves, Heat, Spans};
 use crate::seconds::Seconds;
 
-/// What the scripts are given.
+/// The data of the scripts.
 #[derive(Debug, Serialize)]
 struct Data {
     interval_s: f64,

@@ -1,4 +1,4 @@
-//! What somebody else needs in order to repeat the run.
+//! The set-up: all that is needed to repeat the run.
 
 use judge::Verdict;
 use record::RunRecord;

@@ -1,4 +1,4 @@
-//! What every page has: its head, the tools above its charts, its data and scripts.
+//! The frame of every page: its head, the tools above its charts, its data and scripts.
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ const SCRIPTS: [&str; 6] = [
     include_str!("../../assets/main.js"),
 ];
 
-/// What the page may load: nothing.
+/// The content security policy: the page may load nothing.
 const POLICY: &str = concat!(
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; ",
     "img-src data:; base-uri 'none'; form-action 'none'"

@@ -160,7 +160,7 @@ pub(super) fn over_time(record: &RunRecord, charts: &[Chart], spans: &Spans) -> 
     html + "</tbody>\n</table>\n</div>\n</details>\n"
 }
 
-/// The phase that the middle of a stretch is in, and whether somebody stalled in it.
+/// The phase that the middle of a stretch is in, and whether an actor stalled in it.
 fn phase(spans: &Spans, from: f64, to: f64) -> String {
     let phases = spans.phases.iter().rev();
     let mut text = phases

@@ -243,7 +243,7 @@ impl Frame {
         }
     }
 
-    /// What the axes show, where the title alone doesn't tell.
+    /// Writes the captions of the axes, where the title doesn't explain them.
     pub(super) fn captions(&mut self, x: &str, y: &str) {
         let middle = f64::midpoint(TOP, HEIGHT - BOTTOM);
         self.raw(&format!(

@@ -60,7 +60,7 @@ pub fn pictures(record: &RunRecord, verdict: &Verdict, seconds: &Seconds) -> Vec
     all
 }
 
-/// What a drive is called in a picture's title.
+/// The name of a drive in a picture's title.
 fn name(device: &DeviceInfo) -> String {
     let model = device.model.as_deref().map(str::trim);
     model

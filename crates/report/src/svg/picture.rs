@@ -135,7 +135,7 @@ pub(super) fn curves(curves: &Curves) -> String {
     frame.finish()
 }
 
-/// What discards of which size cost.
+/// Draws the cost of discards by size.
 pub(super) fn cost(cost: &Cost, drives: &str) -> String {
     let sizes = cost.mib.iter().copied();
     let all = Axis::from_zero(sizes.chain(cost.service.map(|at| at[0])));

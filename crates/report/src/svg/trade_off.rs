@@ -7,12 +7,12 @@ use super::ticks;
 /// Several ways to free the same space.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TradeOff {
-    /// What is freed, and where.
+    /// Names what is freed, and where.
     pub title: String,
     /// Share of others' throughput that may be lost, 0 to 1.
     pub goal: f64,
-    /// Time that others lose as it is now, in seconds; spread over more time, the same
-    /// loss is a smaller share of it.
+    /// The time that the foreground loses with the present settings, in seconds. Spread over
+    /// more time, the same loss is a smaller share of it.
     pub lost_s: f64,
     /// The ways.
     pub ways: Vec<Way>,
@@ -182,7 +182,7 @@ impl Drawn<'_> {
     }
 }
 
-/// What a mark says when it is pointed at.
+/// The text of a mark under the pointer.
 fn told(way: &Way) -> String {
     format!(
         "{}: {} of others' throughput for {}, {} in the worst 100 ms",

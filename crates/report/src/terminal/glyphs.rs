@@ -69,8 +69,8 @@ pub(super) fn is_harmless(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// What stands for a character where only ASCII is shown: one for one, so that
-/// columns stay where they are.
+/// The ASCII character in the place of another, where only ASCII is shown. It is one for
+/// one, so columns stay where they are.
 pub(super) fn ascii(c: char) -> char {
     match c {
         'µ' | 'μ' => 'u',

@@ -7,7 +7,7 @@ use super::glyphs::{left, right};
 use super::page::{Ink, Page, Span, ink, plain};
 use crate::words::phase;
 
-/// What the live line tells.
+/// The content of the live line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LiveLine {
     /// Seconds since the record's zero.

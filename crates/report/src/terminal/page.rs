@@ -1,6 +1,6 @@
-//! Lines of text in colour that keep three promises whatever they are given:
-//! no line is wider than the terminal, no escape codes without colour (names of
-//! files and drives can hold some), and nothing but ASCII where Unicode isn't shown.
+//! Lines of text in colour that keep three promises, whatever their content. No line is
+//! wider than the terminal. Without colour there are no escape codes (names of files and
+//! drives can hold some). Where Unicode isn't shown, all is ASCII.
 
 use super::Style;
 use crate::words::Tone;
@@ -26,7 +26,7 @@ pub(super) enum Ink {
 }
 
 impl Ink {
-    /// What a tone looks like.
+    /// The look of a tone.
     pub(super) fn of(tone: Tone) -> Ink {
         match tone {
             Tone::Plain => Ink::Plain,

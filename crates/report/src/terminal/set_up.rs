@@ -1,4 +1,4 @@
-//! What was found before a run: the place, its devices, and whether TRIM gets through.
+//! The set-up before a run: the place, its devices, and whether TRIM gets through.
 
 use ::record::{DeviceInfo, DeviceKind, Head, Target};
 
@@ -10,7 +10,7 @@ use crate::words;
 /// Columns of the labels at the left.
 const LABEL: usize = 11;
 
-/// What was found before a run: mount, devices, discards, space, and the foreground to come.
+/// Shows the set-up before a run: mount, devices, discards, space, and the foreground to come.
 pub fn set_up(head: &Head, style: &Style) -> String {
     let mut page = Page::new(style);
     place(&mut page, &head.target);
@@ -100,16 +100,16 @@ fn host(page: &mut Page, head: &Head) {
 /// A device in its place in the tree.
 struct Node<'a> {
     device: &'a DeviceInfo,
-    /// What is drawn before its name.
+    /// The lines drawn before its name.
     branch: String,
-    /// What is drawn before the lines under it.
+    /// The lines drawn before those under it.
     trunk: String,
     /// Whether it has been drawn before: both halves of a RAID can be on one drive.
     again: bool,
 }
 
-/// The devices as a tree, the target's own at its root. What no root leads to
-/// is still shown, as a root of its own.
+/// The devices as a tree, the target's own at its root. A device that no root leads to is a
+/// root of its own.
 fn tree(devices: &[DeviceInfo]) -> Vec<Node<'_>> {
     let mut nodes: Vec<Node<'_>> = Vec::new();
     let roots = devices.iter().filter(|device| device.level == 0);

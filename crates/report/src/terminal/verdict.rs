@@ -1,4 +1,4 @@
-//! What a run found: the sentence first, then the figures it rests on, then what to do next.
+//! The result of a run: the sentence first, then the figures it rests on, then the next step.
 
 use ::judge::Verdict;
 use ::record::RunRecord;
@@ -10,7 +10,7 @@ use crate::{facts, words};
 /// Columns of the labels at the left.
 const LABEL: usize = 13;
 
-/// What a run found: the sentence, the tables, the cost, and what to do next.
+/// Shows the result of a run: the sentence, the tables, the cost, and the next step.
 pub fn verdict(verdict: &Verdict, record: &RunRecord, style: &Style) -> String {
     let mut page = Page::new(style);
     let (tone, heading) = words::finding(verdict.verdict);
@@ -33,7 +33,7 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord, style: &Style) -> String {
     page.finish()
 }
 
-/// What became of each `--fail-on`, a line each; nothing without one.
+/// Shows the result of each `--fail-on`, a line each; nothing without one.
 pub fn conditions(verdict: &Verdict, style: &Style) -> String {
     let mut page = Page::new(style);
     checked(&mut page, verdict);

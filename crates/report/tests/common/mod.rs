@@ -251,7 +251,7 @@ impl Run {
         }
     }
 
-    /// What a judge would say of it, as far as the text needs it.
+    /// A judge's verdict of it, as far as the text needs it.
     pub fn verdict(&self) -> Verdict {
         let service = self.discard_bytes as f64 / (self.bytes as f64 / self.stall_s) * 1e6;
         let normal = Figures {

@@ -45,7 +45,7 @@ pub(super) fn phases(page: &mut Page, record: &RunRecord, part: Part, window: &W
     ]);
 }
 
-/// What happened: a digit each in the plot, and in words below.
+/// The events: a digit each in the plot, and in words below.
 pub(super) struct Events {
     marks: Vec<char>,
     legend: Vec<(char, String)>,

@@ -57,7 +57,7 @@ pub(super) fn push(line: &mut Vec<Span>, hue: Ink, glyph: char) {
     }
 }
 
-/// Height in eighths of a row. What is there at all shows at least one.
+/// Height in eighths of a row. Any value above 0 shows at least one.
 fn eighths(height: Option<f64>, rows: usize) -> usize {
     match height {
         Some(height) if height > 0.0 => {

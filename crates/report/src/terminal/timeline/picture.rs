@@ -12,7 +12,7 @@ use super::window::{Window, means};
 use crate::series::{self, Discards, Mark};
 use crate::terminal::page::{Ink, Page, ink};
 
-/// What is drawn of one part of a run.
+/// The drawing of one part of a run.
 pub(super) struct Picture<'a> {
     pub(super) record: &'a RunRecord,
     pub(super) part: Part,
@@ -20,7 +20,7 @@ pub(super) struct Picture<'a> {
     /// The top of each actor's rates.
     pub(super) highest_rates: &'a [f64],
     pub(super) discards: &'a Discards,
-    /// What the verdict says of the part.
+    /// The verdict's actors of the part.
     pub(super) foreground: &'a [Foreground],
 }
 
