@@ -53,6 +53,7 @@ pub mod identify;
 pub mod limit;
 pub mod loop_device;
 pub mod memory;
+pub mod mount_point;
 pub mod mounted;
 pub mod mounts;
 pub mod opened;

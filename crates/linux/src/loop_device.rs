@@ -160,11 +160,18 @@ fn remove_partition(device: &File, number: i32) -> io::Result<()> {
 
 /// Makes a free loop device of an open file, which need not have a name any more. The device is
 /// detached when it isn't mounted and nobody has it open, the file that this returns included.
+/// `direct`: past the page cache, for which the file has to be open so, too.
 ///
 /// # Errors
 /// The kernel's error, e.g. `EACCES` without `CAP_SYS_ADMIN`.
-pub fn attach_while_open(backing: &File, sector: u32) -> io::Result<(PathBuf, File)> {
-    attach_free(backing, Path::new("trimbench"), sector, LO_FLAGS_AUTOCLEAR)
+pub fn attach_while_open(backing: &File, sector: u32, direct: bool) -> io::Result<(PathBuf, File)> {
+    let direct = if direct { LO_FLAGS_DIRECT_IO } else { 0 };
+    attach_free(
+        backing,
+        Path::new("trimbench"),
+        sector,
+        LO_FLAGS_AUTOCLEAR | direct,
+    )
 }
 
 fn attach_free(

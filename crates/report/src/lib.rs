@@ -17,6 +17,7 @@ pub mod json;
 pub mod markdown;
 pub mod seconds;
 mod series;
+pub mod sheet;
 pub mod svg;
 pub mod terminal;
 mod thin;

@@ -13,6 +13,7 @@ use record::RunRecord;
 use record::*;
 use report::html;
 use report::seconds::Seconds;
+use report::sheet::{Bar, Panel, Sheet, Table};
 
 /// The names of the browsers that tests/browser/ can drive.
 const BROWSERS: [&str; 5] = [
@@ -302,6 +303,60 @@ fn a_browser_shows_runs_over_each_other() {
     browse(&text, "compared");
 }
 
+/// The page of a suite with as many cells and charts as there can be.
+fn sheet() -> Sheet {
+    let cells = (0..26).map(|i| format!("bcachefs/nodiscard/nodiscard{i}"));
+    let bars = cells.clone().enumerate().map(|(i, label)| Bar {
+        label,
+        range: (i % 5 != 0).then_some([i as f64, i as f64 + 1.0, i as f64 + 2.5]),
+    });
+    let panel = Panel {
+        title: "stall beside trimbench rm, s".to_owned(),
+        bars: bars.collect(),
+    };
+    let columns = [
+        "cell",
+        "create",
+        "rm each",
+        "rm",
+        "first sync",
+        "all discarded",
+    ];
+    let row = |cell: String| {
+        let figures = vec!["152 s (150 s to 155 s)".to_owned(); columns.len() - 1];
+        [vec![cell], figures].concat()
+    };
+    Sheet {
+        title: "Suite on a drive with a name that is rather long, as the names of drives are"
+            .to_owned(),
+        about: vec!["64 files of 16 MiB by 8 writers".to_owned()],
+        tables: vec![Table {
+            title: "Creating and removing the files".to_owned(),
+            note: "the syncs are those of one rm".to_owned(),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: cells.map(row).collect(),
+        }],
+        panels: vec![panel; 12],
+        notes: vec!["Recommended: <b>nothing</b>.".to_owned()],
+    }
+}
+
+#[test]
+fn a_browser_shows_a_sheet_on_a_desk_and_on_a_phone() {
+    let page = report::sheet::html(&sheet(), "{}");
+    if let Some(told) = look_with("sheet.py", &page, "sheet") {
+        let out = String::from_utf8_lossy(&told.stderr);
+        assert!(told.status.success(), "{out}");
+    }
+    let wide = page.replace(".note {", ".note { min-width: 90rem;");
+    if let Some(told) = look_with("sheet.py", &wide, "sheet-wide") {
+        assert!(
+            !told.status.success(),
+            "a page that is too wide went unnoticed"
+        );
+    }
+}
+
 #[test]
 fn the_browser_notices_what_is_wrong() {
     let page = page(
@@ -358,7 +413,14 @@ fn browse(text: &str, name: &str) {
 /// browser or python3 it prints a line, and fails where `CI` is set.
 #[track_caller]
 fn look(text: &str, name: &str) -> Option<Output> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/report.py");
+    look_with("report.py", text, name)
+}
+
+#[track_caller]
+fn look_with(script: &str, text: &str, name: &str) -> Option<Output> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/browser")
+        .join(script);
     let shots = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}"));
     std::fs::create_dir_all(&shots).unwrap();
     let path = shots.join(format!("{name}.html"));

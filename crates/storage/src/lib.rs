@@ -10,6 +10,7 @@
 //! | [`file_system`] | what does each file system do about discards? |
 //! | [`counter`] | whose statistics count a file system's discards, and how many copies of a byte do they see? |
 //! | [`layout`] | where may a file system be cut into windows to trim it? |
+//! | [`making`] | how are file systems made and mounted, with and without discards? |
 //! | [`remount`] | discards off for a while, or on, and back again whatever happens |
 //! | [`stack`] | which layers lie between a file system and its drives, and what does each do to discards? |
 //! | [`disks`] | which drives are below a file that a process works on? |
@@ -27,6 +28,7 @@ pub mod disks;
 pub mod drive;
 pub mod file_system;
 pub mod layout;
+pub mod making;
 pub mod raw;
 pub mod remount;
 pub mod stack;

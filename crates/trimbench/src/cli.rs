@@ -17,6 +17,7 @@ use crate::commands::rm::args::RmArgs;
 use crate::commands::run::args::RunArgs;
 use crate::commands::scenarios::args::ScenariosArgs;
 use crate::commands::sim::args::SimArgs;
+use crate::commands::suite::args::SuiteArgs;
 use crate::commands::tune::args::TuneArgs;
 use crate::commands::verify::args::VerifyArgs;
 use crate::commands::why::args::WhyArgs;
@@ -104,6 +105,12 @@ pub enum Command {
     /// lose and how long the freeing takes, and what it advises at which cost. Needs root. Puts back
     /// what it changes, unless it is to --apply what it advises.
     Tune(Box<TuneArgs>),
+    /// Compare file systems and mount options on a drive, step by step
+    ///
+    /// Makes each file system with and without discard, mounts it in several ways, and measures mkfs,
+    /// creation, removal, syncs, fstrim, and readers beside a deletion, in turns and several times.
+    /// Prints tables, a ranking and the policy that follows. Destroys all data on the device.
+    Suite(Box<SuiteArgs>),
     /// Show whether TRIM arrives here, and what stops it
     ///
     /// Draws the storage stack from the file system down to the drives, and marks where discards

@@ -100,6 +100,9 @@ pub(crate) enum Error {
     /// Data that could not be verified.
     #[error(transparent)]
     Verify(#[from] verify::VerifyError),
+    /// A suite.
+    #[error(transparent)]
+    Suite(#[from] suite::SuiteError),
     /// A file that can't be used as a record.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -156,6 +159,7 @@ impl Error {
             Error::Lab(error) if !error.is_usage() => Exit::Failed,
             Error::Guard(error) if !error.is_usage() => Exit::Failed,
             Error::Device(error) if !error.is_usage() => Exit::Failed,
+            Error::Suite(error) if !error.is_usage() => Exit::Failed,
             Error::OutputWrite { .. }
             | Error::Unqualified(_)
             | Error::Inspect(_)
@@ -170,6 +174,7 @@ impl Error {
             | Error::Lab(_)
             | Error::Guard(_)
             | Error::Device(_)
+            | Error::Suite(_)
             | Error::Scenario(_)
             | Error::Input(_)
             | Error::Import(_)

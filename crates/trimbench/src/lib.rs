@@ -67,6 +67,7 @@ pub fn main() -> ExitCode {
         Command::Guard(args) => commands::guard::run(&args),
         Command::Blkdiscard(args) => commands::blkdiscard::run(&args),
         Command::Tune(args) => commands::tune::run(&args),
+        Command::Suite(args) => commands::suite::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Sim(args) => commands::sim::run(&args),

@@ -84,7 +84,7 @@ pub fn check(
         }
         let made = image
             .of(state, &check.scratch)
-            .and_then(|file| loop_device::attach_while_open(&file, log.sector));
+            .and_then(|file| loop_device::attach_while_open(&file, log.sector, false));
         let making = LabError::io("cannot make a device of a crash state in", &check.scratch);
         let (device, open) = made.map_err(making)?;
         let said = run(check, &device, number, state, stop);

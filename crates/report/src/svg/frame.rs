@@ -12,7 +12,7 @@ const TOP: f64 = 44.0;
 const BOTTOM: f64 = 34.0;
 
 /// Okabe and Ito's colours, which colour-blind people tell apart.
-pub(super) const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
+pub(crate) const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 
 /// Dashes beside them, for prints without colours.
 pub(super) const DASHES: [&str; 4] = ["", "8 4", "2 3", "10 3 2 3"];
@@ -293,7 +293,7 @@ fn on_paper(px: f64) -> f64 {
 }
 
 /// Text that is no markup, and has no character that XML 1.0 forbids.
-pub(super) fn text(raw: &str) -> String {
+pub(crate) fn text(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len());
     for c in raw.chars() {
         match c {

@@ -4,7 +4,7 @@
 //! axes, and must show the same points, marks and colours as the HTML report.
 //! Sizes are in px; text stays text, so that it can be searched and restyled.
 
-mod frame;
+pub(crate) mod frame;
 mod labels;
 mod picture;
 mod ticks;

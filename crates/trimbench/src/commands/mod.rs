@@ -13,6 +13,7 @@ pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod sim;
+pub(crate) mod suite;
 pub(crate) mod tune;
 pub(crate) mod verify;
 pub(crate) mod why;

@@ -65,6 +65,7 @@ mod rm_truth;
 mod scenarios;
 mod sim;
 mod sim_slurm;
+mod suite;
 mod tune;
 mod tune_limits;
 mod verdicts;

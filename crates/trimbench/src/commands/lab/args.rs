@@ -158,6 +158,10 @@ pub enum LabCommand {
     /// The process behind a drive
     #[command(hide = true)]
     Serve {
+        /// End with the process that started it, however that ends; the guardian takes the drive
+        /// down then
+        #[arg(long)]
+        with_parent: bool,
         /// The drive's directory
         dir: PathBuf,
     },

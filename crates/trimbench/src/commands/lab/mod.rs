@@ -59,9 +59,26 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
                 Stream::Out.print(&show::profile(&card::named(&name)?));
             }
         },
-        LabCommand::Serve { dir } => ::lab::serve(&dir)?,
+        LabCommand::Serve { with_parent, dir } => {
+            if with_parent {
+                end_with_parent();
+            }
+            ::lab::serve(&dir)?;
+        }
     }
     Ok(Exit::Done)
+}
+
+/// Has the kernel kill this process when the thread that started it ends.
+fn end_with_parent() {
+    let parent = rustix::process::getppid();
+    let kill = Some(rustix::process::Signal::KILL);
+    // Who is killed between these two calls leaves a drive that `lab down` takes away.
+    if rustix::process::set_parent_process_death_signal(kill).is_err()
+        || rustix::process::getppid() != parent
+    {
+        std::process::exit(1);
+    }
 }
 
 /// A program that can't be started has the exit code that a shell gives it.

@@ -1,0 +1,238 @@
+//! A sheet: tables and small charts with the same rows, as text, Markdown, SVG and HTML.
+//!
+//! It knows nothing of what its figures mean: whoever measured them fills it.
+
+mod html;
+mod svg;
+
+use unicode_width::UnicodeWidthStr;
+
+pub use html::html;
+pub use svg::svg;
+
+/// Tables, charts and sentences about one subject.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sheet {
+    /// The subject.
+    pub title: String,
+    /// Sentences below the title: what was measured, and how.
+    pub about: Vec<String>,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// Small charts.
+    pub panels: Vec<Panel>,
+    /// Sentences of what follows.
+    pub notes: Vec<String>,
+}
+
+/// A table whose first column names its rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Table {
+    /// Its title.
+    pub title: String,
+    /// The meaning of its figures; may be empty.
+    pub note: String,
+    /// Names of the columns, the first of the rows' names.
+    pub columns: Vec<String>,
+    /// The rows, each as long as `columns`.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A small chart of horizontal bars.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Panel {
+    /// The figure, with its unit.
+    pub title: String,
+    /// The bars, from top to bottom.
+    pub bars: Vec<Bar>,
+}
+
+/// A bar.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bar {
+    /// Its name.
+    pub label: String,
+    /// Least, median and most, all at least 0; `None`: there is no figure.
+    pub range: Option<[f64; 3]>,
+}
+
+/// The sheet as plain text. Tables that are wider than `width` columns are turned: a block for each
+/// row, with a line for each figure.
+pub fn text(of: &Sheet, width: usize) -> String {
+    let mut text = format!("{}\n", of.title);
+    for line in &of.about {
+        text += &format!("  {line}\n");
+    }
+    for table in &of.tables {
+        text += &format!("\n{}", table.title);
+        if !table.note.is_empty() {
+            text += &format!(" ({})", table.note);
+        }
+        text.push('\n');
+        text += &lines(table, width);
+    }
+    if !of.notes.is_empty() {
+        text.push('\n');
+    }
+    for note in &of.notes {
+        text += &format!("{note}\n");
+    }
+    text
+}
+
+/// A table's lines.
+fn lines(table: &Table, width: usize) -> String {
+    let widths: Vec<usize> = (0..table.columns.len())
+        .map(|i| {
+            let cells = table.rows.iter().filter_map(|row| row.get(i));
+            let cells = cells.chain(table.columns.get(i));
+            cells.map(|cell| cell.width()).max().unwrap_or(0)
+        })
+        .collect();
+    let needed: usize = widths.iter().map(|width| width + 2).sum();
+    if needed > width {
+        return turned(table);
+    }
+    let line = |cells: &[String]| {
+        let mut line = String::new();
+        for (i, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+            let space = " ".repeat(width.saturating_sub(cell.width()));
+            line += &match i {
+                0 => format!("  {cell}{space}"),
+                _ => format!("  {space}{cell}"),
+            };
+        }
+        line.trim_end().to_owned() + "\n"
+    };
+    let mut text = line(&table.columns);
+    for row in &table.rows {
+        text += &line(row);
+    }
+    text
+}
+
+/// A block for each row.
+fn turned(table: &Table) -> String {
+    let names = table.columns.iter().skip(1);
+    let width = names.map(|name| name.width()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in &table.rows {
+        text += &format!("  {}\n", row.first().map_or("", String::as_str));
+        for (name, cell) in table.columns.iter().zip(row).skip(1) {
+            let space = " ".repeat(width - name.width());
+            text += &format!("    {name}{space}  {cell}\n");
+        }
+    }
+    text
+}
+
+/// The sheet as Markdown.
+pub fn markdown(of: &Sheet) -> String {
+    let mut text = format!("# {}\n\n", escaped(&of.title));
+    for line in &of.about {
+        text += &format!("{}\n\n", escaped(line));
+    }
+    for table in &of.tables {
+        text += &format!("## {}\n\n", escaped(&table.title));
+        if !table.note.is_empty() {
+            text += &format!("{}\n\n", escaped(&table.note));
+        }
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        text += &line(&table.columns);
+        let rules: Vec<&str> = (0..table.columns.len())
+            .map(|i| if i == 0 { "---" } else { "---:" })
+            .collect();
+        text += &format!("|{}|\n", rules.join("|"));
+        for row in &table.rows {
+            text += &line(row);
+        }
+        text.push('\n');
+    }
+    for note in &of.notes {
+        text += &format!("- {}\n", escaped(note));
+    }
+    text
+}
+
+/// Text that no table and no markup ends.
+fn escaped(raw: &str) -> String {
+    let mut text = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        match c {
+            '|' | '\\' | '*' | '_' | '<' | '>' | '[' | ']' | '#' => {
+                text.push('\\');
+                text.push(c);
+            }
+            c if c.is_control() => text.push(' '),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A sheet with everything, and a hostile name.
+    pub(crate) fn sample() -> Sheet {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        Sheet {
+            title: "Suite on </script><script>alert(1)</script>".to_owned(),
+            about: vec!["64 files of 16 MiB".to_owned()],
+            tables: vec![Table {
+                title: "mkfs".to_owned(),
+                note: "on a blank drive".to_owned(),
+                columns: words(&["file system", "with discard", "without"]),
+                rows: vec![
+                    words(&["ext4", "152 s (150 s to 155 s)", "4.9 s"]),
+                    words(&["x|fs", "–", "1.0 s"]),
+                ],
+            }],
+            panels: vec![
+                Panel {
+                    title: "mkfs, s".to_owned(),
+                    bars: vec![
+                        Bar {
+                            label: "ext4/discard/discard".to_owned(),
+                            range: Some([150.0, 152.0, 155.0]),
+                        },
+                        Bar {
+                            label: "<b>".to_owned(),
+                            range: None,
+                        },
+                    ],
+                };
+                4
+            ],
+            notes: vec!["Recommended: a thing.".to_owned()],
+        }
+    }
+
+    #[test]
+    fn text_lines_up_and_turns_where_there_is_no_room() {
+        let wide = text(&sample(), 100);
+        let lines: Vec<&str> = wide.lines().collect();
+        assert_eq!(lines[3], "mkfs (on a blank drive)");
+        assert_eq!(lines[4], "  file system            with discard  without");
+        assert_eq!(lines[5], "  ext4         152 s (150 s to 155 s)    4.9 s");
+        assert_eq!(lines[6], "  x|fs                              –    1.0 s");
+        let narrow = text(&sample(), 40);
+        assert!(
+            narrow.contains("  ext4\n    with discard  152 s"),
+            "{narrow}"
+        );
+        assert!(narrow.ends_with("\nRecommended: a thing.\n"), "{narrow}");
+    }
+
+    #[test]
+    fn no_cell_ends_a_table_of_markdown() {
+        let text = markdown(&sample());
+        assert!(text.contains("| x\\|fs | – | 1.0 s |"), "{text}");
+        assert!(text.contains("|---|---:|---:|"), "{text}");
+        assert!(!text.contains("<script>"), "{text}");
+    }
+}

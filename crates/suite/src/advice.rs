@@ -1,0 +1,275 @@
+//! The way of freeing space that slows readers down least, and its price.
+
+use serde::Serialize;
+
+use crate::measure::Measure;
+use crate::results::{Results, Row};
+use crate::step::Step;
+
+/// Stalls that differ by less count as alike, in seconds: an interval of a record.
+const STALL_STEP_S: f64 = 0.1;
+/// Losses that differ by less count as alike: 5 % of the reads.
+const LOSS_STEP: f64 = 0.05;
+
+/// A way of freeing space, measured beside readers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Way {
+    /// The file system.
+    pub file_system: &'static str,
+    /// How it is mounted.
+    pub mount: &'static str,
+    /// The run that measured it.
+    pub step: Step,
+    /// Seconds for which reads stalled.
+    pub stall_s: f64,
+    /// Share of the reads that were lost while space was freed, 0 to 1; `None`: not known.
+    pub lost: Option<f64>,
+    /// Seconds that the freeing takes: of the suite's files, by this way; `None`: not known.
+    pub freeing_s: Option<f64>,
+    /// Rounds behind it: the fewest of any cell that measured it.
+    pub rounds: usize,
+}
+
+/// The ways, best first, and what follows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    /// All ways, best first: by stall, then by what readers lose, then by time.
+    pub ranking: Vec<Way>,
+    /// The recommended policy, with its reason and its price.
+    pub sentences: Vec<String>,
+}
+
+/// Ranks the ways of freeing space. `None`: no run of the suite tells anything.
+pub fn advise(results: &Results) -> Option<Advice> {
+    let mut ranking: Vec<Way> = Vec::new();
+    for row in &results.rows {
+        for step in Step::of(&row.cell).into_iter().filter(|step| step.is_run()) {
+            let known = ranking.iter().any(|way| {
+                way.file_system == row.cell.kind.name()
+                    && way.mount == row.cell.mounting.name
+                    && way.step == step
+            });
+            if !known {
+                ranking.extend(way(results, row, step));
+            }
+        }
+    }
+    ranking.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+    let best = ranking.first()?;
+    let mut sentences = match ranking.len() {
+        // Where there is nothing to choose from, nothing is recommended.
+        1 => vec![format!(
+            "Only one way was conclusive ({}), so none is recommended.",
+            best.words()
+        )],
+        _ => vec![policy(best), reason(best, &ranking), price(best, &ranking)],
+    };
+    sentences.extend(mkfs(results, best));
+    sentences.extend(unknown(results));
+    Some(Advice { ranking, sentences })
+}
+
+/// A way as all cells measured it that differ only in how they were made.
+fn way(results: &Results, of: &Row, step: Step) -> Option<Way> {
+    let alike = |row: &&Row| {
+        row.cell.kind == of.cell.kind && row.cell.mounting.name == of.cell.mounting.name
+    };
+    let rows: Vec<&Row> = results.rows.iter().filter(alike).collect();
+    let all = |step: Step, measure: Measure| {
+        let values = rows
+            .iter()
+            .filter_map(|row| row.values.get(&(step, measure)));
+        let values: Vec<f64> = values.flatten().copied().collect();
+        crate::results::Spread::of(&values)
+    };
+    let stall = all(step, Measure::Stall)?;
+    let before = all(step, Measure::ReadsBefore).map(|spread| spread.median);
+    let during = all(step, Measure::ReadsDuring).map(|spread| spread.median);
+    let lost = before.zip(during).filter(|(before, _)| *before > 0.0);
+    let freeing = match step {
+        Step::RunRmTrimbench => [
+            (Step::RmTrimbench, Measure::Freed),
+            (Step::RmTrimbench, Measure::Time),
+        ],
+        Step::RunFstrim => [(Step::Fstrim, Measure::Time); 2],
+        _ => [(Step::Rm, Measure::Freed), (Step::Rm, Measure::Time)],
+    };
+    let freeing_s = freeing
+        .into_iter()
+        .find_map(|(step, measure)| all(step, measure));
+    Some(Way {
+        file_system: of.cell.kind.name(),
+        mount: of.cell.mounting.name,
+        step,
+        stall_s: stall.median,
+        lost: lost.map(|(before, during)| (1.0 - during / before).clamp(0.0, 1.0)),
+        freeing_s: freeing_s.map(|spread| spread.median),
+        rounds: stall.count,
+    })
+}
+
+/// Runs that told nothing: most often too little was deleted.
+fn unknown(results: &Results) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    for row in &results.rows {
+        let runs = row.verdicts.keys().copied();
+        let untold = runs.filter(|step| row.median(*step, Measure::Stall).is_none());
+        names.extend(untold.map(|step| format!("{} ({})", row.cell, step.words())));
+    }
+    (!names.is_empty()).then(|| {
+        format!(
+            "Not conclusive, so not ranked: {}. More data (--size) or a quieter machine may help.",
+            names.join(", ")
+        )
+    })
+}
+
+/// One number that orders ways: whole steps of stall, then of loss, then time.
+fn rank(way: &Way) -> f64 {
+    let stall = (way.stall_s / STALL_STEP_S).round().clamp(0.0, 1e6);
+    // An unknown loss counts as a whole one.
+    let lost = (way.lost.unwrap_or(1.0) / LOSS_STEP).round();
+    let time = way.freeing_s.unwrap_or(1e6).clamp(0.0, 1e6);
+    stall * 1e3 + lost * 10.0 + time / 1e6
+}
+
+impl Way {
+    /// The way in words.
+    pub fn words(&self) -> String {
+        let freeing = match self.step {
+            Step::RunRmTrimbench => "trimbench rm",
+            Step::RunFstrim => "rm, and fstrim later",
+            _ => "rm",
+        };
+        format!("{}, mounted {}: {freeing}", self.file_system, self.mount)
+    }
+}
+
+fn policy(best: &Way) -> String {
+    let (fs, mount) = (best.file_system, best.mount);
+    match best.step {
+        Step::RunRmTrimbench => {
+            format!("Recommended: {fs} mounted {mount}, and delete with `trimbench rm`.")
+        }
+        Step::RunFstrim => {
+            format!("Recommended: {fs} mounted {mount}, and trim with fstrim from time to time.")
+        }
+        _ => format!("Recommended: {fs} mounted {mount}, with plain rm."),
+    }
+}
+
+fn reason(best: &Way, ranking: &[Way]) -> String {
+    let lost = best.lost.map_or_else(String::new, |lost| {
+        format!(" and lost {} while space was freed", units::percent(lost))
+    });
+    let own = match best.stall_s {
+        stall if stall < STALL_STEP_S => format!("Reason: its reads did not stall{lost}"),
+        stall => format!(
+            "Reason: its reads stalled for only {}{lost}",
+            units::seconds(stall)
+        ),
+    };
+    match ranking.last().filter(|worst| *worst != best) {
+        Some(worst) => format!(
+            "{own}; the worst way ({}) stalled them for {}.",
+            worst.words(),
+            units::seconds(worst.stall_s)
+        ),
+        None => format!("{own}."),
+    }
+}
+
+fn price(best: &Way, ranking: &[Way]) -> String {
+    let Some(own) = best.freeing_s else {
+        return "Price: how long it takes is not known.".to_owned();
+    };
+    let fastest = ranking.iter().filter_map(|way| Some((way.freeing_s?, way)));
+    let fastest = fastest.min_by(|a, b| a.0.total_cmp(&b.0));
+    let compared = match fastest {
+        Some((time, way)) if way != best => format!(
+            "; the fastest way ({}) takes {}",
+            way.words(),
+            units::seconds(time)
+        ),
+        _ => "; no way is faster".to_owned(),
+    };
+    let later = match best.step {
+        Step::RunFstrim => " Until a trim, the drive does not know what is free.",
+        _ => "",
+    };
+    format!(
+        "Price: freeing takes {}{compared}.{later}",
+        units::seconds(own)
+    )
+}
+
+/// How to make the recommended file system, where both ways were measured.
+fn mkfs(results: &Results, best: &Way) -> Option<String> {
+    let time = |discards: bool| {
+        let rows = results.rows.iter().filter(|row| {
+            row.cell.kind.name() == best.file_system && row.cell.mkfs_discards == discards
+        });
+        let medians: Vec<f64> = rows
+            .filter_map(|row| row.median(Step::Mkfs, Measure::Time))
+            .collect();
+        Some(crate::results::Spread::of(&medians)?.median)
+    };
+    let (with, without) = (time(true)?, time(false)?);
+    Some(format!(
+        "mkfs takes {} with discard and {} without; leave it out only on a drive that is blank.",
+        units::seconds(with),
+        units::seconds(without)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made;
+
+    #[test]
+    fn the_least_stall_wins_and_its_price_is_told() {
+        let cells = [
+            "ext4/discard/discard",
+            "ext4/nodiscard/nodiscard",
+            "xfs/discard/discard",
+        ];
+        let advice = advise(&Results::of(&made::log(&cells, 2, 1.0))).unwrap();
+        assert_eq!(advice.ranking.len(), 5);
+        let stalls: Vec<f64> = advice.ranking.iter().map(|way| way.stall_s).collect();
+        assert!(stalls.is_sorted(), "{stalls:?}");
+        assert!(
+            advice.sentences[0].starts_with("Recommended: "),
+            "{advice:?}"
+        );
+        assert!(advice.sentences[1].contains("the worst way"), "{advice:?}");
+        assert!(
+            advice.sentences[2].contains("Price: freeing takes"),
+            "{advice:?}"
+        );
+        assert!(advice.sentences[3].starts_with("mkfs takes"), "{advice:?}");
+    }
+
+    #[test]
+    fn a_shorter_time_does_not_outweigh_a_stall() {
+        let way = |stall_s: f64, lost: f64, freeing_s: f64| Way {
+            file_system: "a",
+            mount: "b",
+            step: Step::Run,
+            stall_s,
+            lost: Some(lost),
+            freeing_s: Some(freeing_s),
+            rounds: 3,
+        };
+        assert!(rank(&way(0.0, 0.9, 1e5)) < rank(&way(1.0, 0.0, 0.1)));
+        assert!(rank(&way(0.04, 0.1, 9.0)) < rank(&way(0.0, 0.3, 1.0)));
+        assert!(rank(&way(0.0, 0.11, 1.0)) < rank(&way(0.0, 0.1, 9.0)));
+    }
+
+    #[test]
+    fn without_runs_there_is_no_advice() {
+        let mut log = made::log(&["ext4/discard/discard"], 1, 1.0);
+        log.outcomes.retain(|(_, _, step), _| !step.is_run());
+        assert_eq!(advise(&Results::of(&log)), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! Every file system, made and mounted in several ways, through the same steps on one drive.
+//!
+//! A [`Cell`] is a file system, a way to make it and a way to mount it. A [`Plan`] takes cells in
+//! turns through [`Step`]s. [`Stage`] has the device, [`perform()`] carries the plan out, and
+//! [`log`] keeps one line for each finished step, so that a killed suite goes on. [`Results`] are
+//! medians and spreads of its lines. [`sheet()`] makes tables and pictures of them, [`advise()`]
+//! ranks the ways to free space, and [`compare()`] holds two suites side by side.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod cell;
+mod compare;
+mod error;
+pub mod log;
+mod measure;
+mod perform;
+mod plan;
+mod programs;
+mod results;
+mod sheet;
+mod stage;
+mod step;
+mod verdict;
+
+#[cfg(test)]
+mod made;
+
+pub use advice::{Advice, Way, advise};
+pub use cell::{Cell, Selection, select};
+pub use compare::{COMPARE_SCHEMA, Comparison, Difference, compare, comparison_sheet};
+pub use error::SuiteError;
+pub use measure::{Measure, Unit};
+pub use perform::{Now, Watch, perform};
+pub use plan::{Asked, Estimate, Plan};
+pub use programs::Programs;
+pub use results::{Results, Row, SUMMARY_SCHEMA, Spread};
+pub use sheet::sheet;
+pub use stage::{Stage, Target};
+pub use step::Step;

@@ -1,0 +1,118 @@
+//! The figures of a suite.
+
+use serde::{Deserialize, Serialize};
+
+use crate::log::Figures;
+use crate::step::Step;
+
+/// The unit of a measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// Operations per second.
+    PerSecond,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+}
+
+/// A figure of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Time of the step.
+    Time,
+    /// Time of the first sync after a removal.
+    FirstSync,
+    /// Time of the second sync after a removal.
+    SecondSync,
+    /// Time from the beginning of a removal to its last discard.
+    Freed,
+    /// Bytes that the device discarded.
+    Discarded,
+    /// Reads per second before a deletion.
+    ReadsBefore,
+    /// Reads per second while space is freed.
+    ReadsDuring,
+    /// Reads per second afterwards.
+    ReadsAfter,
+    /// Time for which reads stalled.
+    Stall,
+    /// The longest stall.
+    LongestStall,
+    /// Bytes discarded per second while discards came.
+    TrimRate,
+}
+
+impl Measure {
+    /// Its unit.
+    pub fn unit(self) -> Unit {
+        match self {
+            Measure::Time
+            | Measure::FirstSync
+            | Measure::SecondSync
+            | Measure::Freed
+            | Measure::Stall
+            | Measure::LongestStall => Unit::Seconds,
+            Measure::ReadsBefore | Measure::ReadsDuring | Measure::ReadsAfter => Unit::PerSecond,
+            Measure::Discarded => Unit::Bytes,
+            Measure::TrimRate => Unit::BytesPerSecond,
+        }
+    }
+
+    /// Its name, to stand behind a step's.
+    pub fn words(self) -> &'static str {
+        match self {
+            Measure::Time => "time",
+            Measure::FirstSync => "first sync",
+            Measure::SecondSync => "second sync",
+            Measure::Freed => "all discarded",
+            Measure::Discarded => "discarded",
+            Measure::ReadsBefore => "reads before",
+            Measure::ReadsDuring => "reads during",
+            Measure::ReadsAfter => "reads after",
+            Measure::Stall => "stall",
+            Measure::LongestStall => "longest stall",
+            Measure::TrimRate => "TRIM rate",
+        }
+    }
+
+    /// The measures of a step with their values. The time of a run is none: it is mostly waiting.
+    pub(crate) fn of(step: Step, figures: &Figures) -> Vec<(Measure, f64)> {
+        let run = figures.run.as_ref();
+        let all = [
+            (Measure::Time, (!step.is_run()).then_some(figures.seconds)),
+            (Measure::FirstSync, figures.first_sync_s),
+            (Measure::SecondSync, figures.second_sync_s),
+            (Measure::Freed, figures.freed_s),
+            (Measure::Discarded, Some(figures.discard_bytes as f64)),
+            (Measure::ReadsBefore, run.and_then(|run| run.before_per_s)),
+            (Measure::ReadsDuring, run.and_then(|run| run.during_per_s)),
+            (Measure::ReadsAfter, run.and_then(|run| run.after_per_s)),
+            (Measure::Stall, run.and_then(|run| run.stall_s)),
+            (
+                Measure::LongestStall,
+                run.and_then(|run| run.longest_stall_s),
+            ),
+            (Measure::TrimRate, trim_rate(step, figures)),
+        ];
+        let some = all
+            .into_iter()
+            .filter_map(|(measure, value)| Some((measure, value?)));
+        some.filter(|(_, value)| value.is_finite()).collect()
+    }
+}
+
+/// The rate of a run as it was judged; of mkfs and a trim the bytes over the whole time.
+fn trim_rate(step: Step, figures: &Figures) -> Option<f64> {
+    match step {
+        Step::Mkfs | Step::Fstrim | Step::FstrimTrimbench => {
+            let bytes = figures.discard_bytes as f64;
+            (bytes > 0.0 && figures.seconds > 0.0).then(|| bytes / figures.seconds)
+        }
+        _ => figures.run.as_ref()?.trim_bytes_per_s,
+    }
+}

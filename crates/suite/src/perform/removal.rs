@@ -1,0 +1,101 @@
+//! Removing the files of a cell, and what syncs and discards take afterwards.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use super::Turn;
+use crate::log::Figures;
+use crate::programs::Trouble;
+use crate::step::Step;
+
+/// For so long discards of a removal are waited for, where they come with a commit.
+const DISCARDS: Duration = Duration::from_secs(600);
+/// Where they come much later, nobody waits for them.
+const LATE: Duration = Duration::from_secs(2);
+
+impl Turn<'_> {
+    /// Removes the files in one of the three ways, then syncs twice.
+    pub(super) fn removal(&mut self, step: Step) -> Result<Figures, Trouble> {
+        self.with_files()?;
+        let before = self.stage.counters()?;
+        let began = Instant::now();
+        self.remove(step)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let mut freed = Freed {
+            began,
+            discards: before.discards,
+            last_s: None,
+        };
+        freed.look(self.stage.counters()?.discards);
+        let first_sync_s = self.sync()?;
+        freed.look(self.stage.counters()?.discards);
+        let second_sync_s = self.sync()?;
+        let at_most = match self.now.cell.mounting.is_late() {
+            true => LATE,
+            false => DISCARDS,
+        };
+        self.stage
+            .settle(at_most, self.stop, |now| freed.look(now.discards))?;
+        Ok(Figures {
+            first_sync_s: Some(first_sync_s),
+            second_sync_s: Some(second_sync_s),
+            freed_s: freed.last_s,
+            ..self.figures(seconds, &before)?
+        })
+    }
+
+    fn remove(&mut self, step: Step) -> Result<(), Trouble> {
+        self.files = false;
+        let paths = self.paths();
+        match step {
+            Step::RmEach => {
+                for path in paths {
+                    self.program(&["rm".into(), "-f".into(), path.into()])?;
+                }
+                Ok(())
+            }
+            Step::RmTrimbench => {
+                let program = self.programs.trimbench.clone().into();
+                let words = [program, "rm".into(), "-f".into(), "--quiet".into()];
+                self.remove_with(words, paths)
+            }
+            _ => self.remove_with(["rm".into(), "-f".into()], paths),
+        }
+    }
+
+    fn remove_with<const N: usize>(
+        &mut self,
+        words: [OsString; N],
+        paths: Vec<std::path::PathBuf>,
+    ) -> Result<(), Trouble> {
+        let words: Vec<OsString> = words
+            .into_iter()
+            .chain(paths.into_iter().map(Into::into))
+            .collect();
+        self.program(&words).map(drop)
+    }
+
+    /// Removes the files, if they are there, without a figure.
+    pub(super) fn without_files(&mut self) -> Result<(), Trouble> {
+        self.remove(Step::Rm)?;
+        self.sync()?;
+        self.sync()?;
+        self.settle()
+    }
+}
+
+/// When the last discard of a removal was seen.
+struct Freed {
+    began: Instant,
+    discards: u64,
+    last_s: Option<f64>,
+}
+
+impl Freed {
+    fn look(&mut self, discards: u64) {
+        if discards != self.discards {
+            self.discards = discards;
+            self.last_s = Some(self.began.elapsed().as_secs_f64());
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Which cells, how often, with how many files.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use units::{GIB, MIB, bytes};
+
+use crate::cell::Cell;
+use crate::error::SuiteError;
+use crate::step::Step;
+
+/// Least bytes that `trimbench run` leaves free, and a little for its reader and a journal.
+const RUN_NEEDS: u64 = GIB + 256 * MIB;
+/// Share of a device that the files take by default.
+const SHARE: u64 = 8;
+
+/// A request; `None` is trimbench's choice.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asked {
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// The steps besides mkfs; none: all of them.
+    pub steps: Vec<Step>,
+    /// Files of a cell.
+    pub files: Option<u32>,
+    /// Bytes of all files of a cell.
+    pub size_bytes: Option<u64>,
+    /// Files written at once.
+    pub writers: Option<u32>,
+    /// Rounds.
+    pub repeats: Option<u32>,
+    /// Fewer bytes, fewer rounds, shorter runs.
+    pub quick: bool,
+}
+
+/// The work. It is part of the log, so that a suite that goes on does the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Names of the cells.
+    pub cells: Vec<String>,
+    /// The steps, in their order; a cell has those that apply to it.
+    pub steps: Vec<Step>,
+    /// How often each cell is gone through; they take turns.
+    pub rounds: u32,
+    /// Files of a cell.
+    pub files: u32,
+    /// Bytes of each file.
+    pub file_bytes: u64,
+    /// Files written at once.
+    pub writers: u32,
+    /// Whether runs are short.
+    pub quick: bool,
+}
+
+/// The cost of a plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Seconds at [`Estimate::RATE`], without the time of discards.
+    pub seconds: f64,
+}
+
+impl Estimate {
+    /// The rate of writing that an estimate assumes, in bytes per second.
+    pub const RATE: f64 = 400e6;
+}
+
+impl Plan {
+    /// The plan for a device of so many bytes.
+    ///
+    /// # Errors
+    /// When the files don't fit, or the device is too small for a run.
+    pub fn new(asked: &Asked, device_bytes: u64) -> Result<Plan, SuiteError> {
+        let files = asked.files.unwrap_or(64);
+        let most = if asked.quick { 512 * MIB } else { 8 * GIB };
+        let whole = |n: u64| n / MIB * MIB;
+        let file_bytes = match asked.size_bytes {
+            Some(size) => whole(size / u64::from(files)).max(MIB),
+            None => whole((device_bytes / SHARE).min(most) / u64::from(files)).max(MIB),
+        };
+        let plan = Plan {
+            cells: asked.cells.iter().map(Cell::to_string).collect(),
+            steps: steps(&asked.steps),
+            rounds: asked.repeats.unwrap_or(if asked.quick { 2 } else { 3 }),
+            files,
+            file_bytes,
+            writers: asked.writers.unwrap_or(8).min(files),
+            quick: asked.quick,
+        };
+        let needed = RUN_NEEDS + plan.cell_bytes() * 3 / 2;
+        if needed > device_bytes {
+            return Err(SuiteError::Usage(format!(
+                "{} is too small: {} files of {} and 1.2 GiB beside them need {}; give a larger \
+                 device, or a smaller --size or fewer --files",
+                bytes(device_bytes),
+                plan.files,
+                bytes(plan.file_bytes),
+                bytes(needed)
+            )));
+        }
+        Ok(plan)
+    }
+
+    /// The steps of a cell, in their order.
+    pub fn steps_of(&self, cell: &Cell) -> Vec<Step> {
+        let mut steps = Step::of(cell);
+        steps.retain(|step| self.steps.contains(step));
+        steps
+    }
+
+    /// Bytes of all files of a cell.
+    pub fn cell_bytes(&self) -> u64 {
+        u64::from(self.files) * self.file_bytes
+    }
+
+    /// Bytes that a run's reader reads.
+    pub fn foreground_bytes(&self) -> u64 {
+        (self.cell_bytes() / 4).clamp(16 * MIB, GIB)
+    }
+
+    /// Round (from 1) and cell of each turn. Each round begins with another cell than the one
+    /// before, so that whatever drifts affects all alike.
+    pub fn turns(&self) -> Vec<(u32, Cell)> {
+        let cells: Vec<Cell> = self
+            .cells
+            .iter()
+            .filter_map(|name| Cell::named(name))
+            .collect();
+        let mut turns = Vec::new();
+        for round in 1..=self.rounds {
+            for i in 0..cells.len() {
+                turns.push((round, cells[(i + round as usize - 1) % cells.len()]));
+            }
+        }
+        turns
+    }
+
+    /// Its cost.
+    pub fn estimate(&self) -> Estimate {
+        let mut estimate = Estimate {
+            written_bytes: 0,
+            seconds: 0.0,
+        };
+        for (_, cell) in self.turns() {
+            for step in self.steps_of(&cell) {
+                estimate.written_bytes += self.written_bytes(&cell, step);
+                // A run settles, measures a baseline, waits for discards and recovers.
+                estimate.seconds += match step.is_run() {
+                    true if self.quick => 14.0,
+                    true => 30.0,
+                    false => 2.0,
+                };
+            }
+        }
+        estimate.seconds += estimate.written_bytes as f64 / Estimate::RATE;
+        estimate
+    }
+
+    /// Bytes that a step writes, beside what mkfs and the journal do.
+    fn written_bytes(&self, cell: &Cell, step: Step) -> u64 {
+        match step {
+            Step::Mkfs => 0,
+            // The files that were created are the ones removed first.
+            Step::RmEach if self.steps.contains(&Step::Create) => 0,
+            Step::Create | Step::RmEach | Step::Rm | Step::RmTrimbench => self.cell_bytes(),
+            Step::Fstrim | Step::FstrimTrimbench if cell.mounting.discards() => 0,
+            Step::Fstrim | Step::FstrimTrimbench => self.cell_bytes(),
+            Step::Run | Step::RunRmTrimbench | Step::RunFstrim => {
+                self.cell_bytes() + self.foreground_bytes()
+            }
+        }
+    }
+
+    /// Time limits of runs: settling, baseline, recovery, and waiting for discards.
+    pub(crate) fn run_times(&self, cell: &Cell) -> [Duration; 4] {
+        let late = cell.mounting.is_late();
+        let seconds = match (self.quick, late) {
+            (true, _) => [4, 3, 2, 10],
+            (false, false) => [10, 5, 5, 60],
+            // btrfs waits 120 s for somebody to use the space again.
+            (false, true) => [10, 5, 5, 150],
+        };
+        seconds.map(Duration::from_secs)
+    }
+}
+
+/// The chosen steps in their order, with mkfs, which nothing goes without.
+fn steps(chosen: &[Step]) -> Vec<Step> {
+    let wanted = |step: &Step| chosen.is_empty() || *step == Step::Mkfs || chosen.contains(step);
+    Step::ALL.into_iter().filter(wanted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn asked(cells: &[&str]) -> Asked {
+        Asked {
+            cells: cells.iter().filter_map(|name| Cell::named(name)).collect(),
+            ..Asked::default()
+        }
+    }
+
+    #[test]
+    fn cells_take_turns_and_each_round_begins_elsewhere() {
+        let names = [
+            "ext4/discard/discard",
+            "xfs/nodiscard/nodiscard",
+            "btrfs/discard/off",
+        ];
+        let plan = Plan::new(&asked(&names), 64 * GIB).unwrap();
+        let turns = plan.turns();
+        assert_eq!(turns.len(), 9);
+        let firsts: Vec<String> = turns
+            .iter()
+            .step_by(3)
+            .map(|(_, cell)| cell.to_string())
+            .collect();
+        assert_eq!(firsts, names);
+        for name in names {
+            assert_eq!(
+                turns
+                    .iter()
+                    .filter(|(_, cell)| cell.to_string() == name)
+                    .count(),
+                3
+            );
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_too_small_is_refused_with_what_fits() {
+        let small = Plan::new(&asked(&["ext4/discard/discard"]), GIB).unwrap_err();
+        assert!(
+            small.is_usage() && small.to_string().contains("--size"),
+            "{small}"
+        );
+        let huge = Asked {
+            size_bytes: Some(64 * GIB),
+            ..asked(&["ext4/discard/discard"])
+        };
+        Plan::new(&huge, 16 * GIB).unwrap_err();
+    }
+
+    #[test]
+    fn chosen_steps_begin_with_mkfs() {
+        let some = Asked {
+            steps: vec![Step::Fstrim, Step::Rm, Step::RunFstrim],
+            ..asked(&["ext4/discard/discard", "ext4/discard/nodiscard"])
+        };
+        let plan = Plan::new(&some, 64 * GIB).unwrap();
+        let of = |name: &str| plan.steps_of(&Cell::named(name).unwrap());
+        assert_eq!(
+            of("ext4/discard/discard"),
+            [Step::Mkfs, Step::Rm, Step::Fstrim]
+        );
+        assert_eq!(of("ext4/discard/nodiscard").last(), Some(&Step::RunFstrim));
+    }
+
+    #[test]
+    fn the_estimate_counts_every_creation() {
+        let one = Asked {
+            repeats: Some(1),
+            size_bytes: Some(GIB),
+            ..asked(&["ext4/discard/discard"])
+        };
+        let discards = Plan::new(&one, 64 * GIB).unwrap();
+        // Three creations; two runs with their readers' files.
+        let expected = 3 * GIB + 2 * (GIB + GIB / 4);
+        assert_eq!(discards.estimate().written_bytes, expected);
+        let more = Asked {
+            repeats: Some(2),
+            ..one
+        };
+        let twice = Plan::new(&more, 64 * GIB).unwrap();
+        assert_eq!(twice.estimate().written_bytes, 2 * expected);
+    }
+
+    proptest! {
+        #[test]
+        fn a_plan_fits_its_device(device in 0u64..1 << 44, files in 1u32..2000, quick: bool) {
+            let request = Asked { files: Some(files), quick, ..asked(&["ext4/discard/discard"]) };
+            if let Ok(plan) = Plan::new(&request, device) {
+                prop_assert!(plan.cell_bytes() < device);
+                prop_assert!(plan.writers <= plan.files && plan.file_bytes >= MIB);
+            }
+        }
+    }
+}

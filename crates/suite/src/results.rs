@@ -1,0 +1,287 @@
+//! Medians and spreads of the lines of a log.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::advice::{Advice, advise};
+use crate::cell::Cell;
+use crate::log::{Head, Log, Outcome};
+use crate::measure::{Measure, Unit};
+use crate::step::Step;
+
+/// The schema of the results as JSON.
+pub const SUMMARY_SCHEMA: &str = "trimbench.suite/1";
+
+/// The values of several rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The least.
+    pub least: f64,
+    /// The median: of an even count the mean of the middle two.
+    pub median: f64,
+    /// The most.
+    pub most: f64,
+    /// How many.
+    pub count: usize,
+}
+
+impl Spread {
+    /// Of values in any order; `None` without any.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            1 => sorted[middle],
+            _ => f64::midpoint(*sorted.get(middle.wrapping_sub(1))?, *sorted.get(middle)?),
+        };
+        Some(Spread {
+            least: *sorted.first()?,
+            median,
+            most: *sorted.last()?,
+            count: sorted.len(),
+        })
+    }
+}
+
+/// A cell's figures over all rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The cell.
+    pub cell: Cell,
+    /// The values of each figure, one for each round that has it.
+    pub values: BTreeMap<(Step, Measure), Vec<f64>>,
+    /// The verdicts of each run, in the order of rounds.
+    pub verdicts: BTreeMap<Step, Vec<String>>,
+    /// Steps that failed, each with its reason and how often.
+    pub failures: Vec<(Step, String, usize)>,
+}
+
+impl Row {
+    /// A figure's spread; `None` where no round has it.
+    pub fn spread(&self, step: Step, measure: Measure) -> Option<Spread> {
+        Spread::of(self.values.get(&(step, measure))?)
+    }
+
+    /// A figure's median.
+    pub fn median(&self, step: Step, measure: Measure) -> Option<f64> {
+        Some(self.spread(step, measure)?.median)
+    }
+}
+
+/// The results of a suite, complete or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Results {
+    /// The machine, the drive and the plan.
+    pub head: Head,
+    /// The cells, in the order of the plan.
+    pub rows: Vec<Row>,
+    /// Turns that are over.
+    pub done: usize,
+    /// Turns of the plan.
+    pub turns: usize,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    schema: &'static str,
+    head: &'a Head,
+    turns: usize,
+    done: usize,
+    cells: Vec<CellSummary>,
+    advice: Option<Advice>,
+}
+
+#[derive(Serialize)]
+struct CellSummary {
+    cell: String,
+    file_system: &'static str,
+    mkfs: &'static str,
+    mount: &'static str,
+    mount_options: &'static str,
+    figures: Vec<FigureSummary>,
+    verdicts: BTreeMap<Step, Vec<String>>,
+    failures: Vec<FailureSummary>,
+}
+
+#[derive(Serialize)]
+struct FigureSummary {
+    step: Step,
+    measure: Measure,
+    unit: Unit,
+    values: Vec<f64>,
+    #[serde(flatten)]
+    spread: Option<Spread>,
+}
+
+#[derive(Serialize)]
+struct FailureSummary {
+    step: Step,
+    why: String,
+    times: usize,
+}
+
+impl Results {
+    /// The results of a log.
+    pub fn of(log: &Log) -> Results {
+        let plan = &log.head.plan;
+        let cells = plan.cells.iter().filter_map(|name| Cell::named(name));
+        let turns = plan.turns().len();
+        Results {
+            head: log.head.clone(),
+            rows: cells.map(|cell| row(log, cell)).collect(),
+            done: turns - log.left().len(),
+            turns,
+        }
+    }
+
+    /// Whether any step failed.
+    pub fn has_failures(&self) -> bool {
+        self.rows.iter().any(|row| !row.failures.is_empty())
+    }
+
+    /// The results as JSON: `trimbench.suite/1`.
+    pub fn json(&self) -> serde_json::Value {
+        let cells = self.rows.iter().map(|row| CellSummary {
+            cell: row.cell.to_string(),
+            file_system: row.cell.kind.name(),
+            mkfs: row.cell.mkfs(),
+            mount: row.cell.mounting.name,
+            mount_options: row.cell.mounting.options,
+            figures: figures(row),
+            verdicts: row.verdicts.clone(),
+            failures: failures(row),
+        });
+        let summary = Summary {
+            schema: SUMMARY_SCHEMA,
+            head: &self.head,
+            turns: self.turns,
+            done: self.done,
+            cells: cells.collect(),
+            advice: advise(self),
+        };
+        // Its keys are words and its values plain, so nothing can fail.
+        serde_json::to_value(summary).unwrap_or_default()
+    }
+}
+
+fn figures(row: &Row) -> Vec<FigureSummary> {
+    let all = row.values.iter();
+    all.map(|((step, measure), values)| FigureSummary {
+        step: *step,
+        measure: *measure,
+        unit: measure.unit(),
+        values: values.clone(),
+        spread: Spread::of(values),
+    })
+    .collect()
+}
+
+fn failures(row: &Row) -> Vec<FailureSummary> {
+    let all = row.failures.iter();
+    all.map(|(step, why, times)| FailureSummary {
+        step: *step,
+        why: why.clone(),
+        times: *times,
+    })
+    .collect()
+}
+
+fn row(log: &Log, cell: Cell) -> Row {
+    let mut row = Row {
+        cell,
+        values: BTreeMap::new(),
+        verdicts: BTreeMap::new(),
+        failures: Vec::new(),
+    };
+    let name = cell.to_string();
+    for round in 1..=log.head.plan.rounds {
+        for step in Step::of(&cell) {
+            let Some(outcome) = log.outcomes.get(&(name.clone(), round, step)) else {
+                continue;
+            };
+            match outcome {
+                Outcome::Failed(why) => fail(&mut row, step, why),
+                Outcome::Done(figures) => {
+                    for (measure, value) in Measure::of(step, figures) {
+                        row.values.entry((step, measure)).or_default().push(value);
+                    }
+                    if let Some(run) = &figures.run {
+                        let verdicts = row.verdicts.entry(step).or_default();
+                        verdicts.push(run.verdict.clone());
+                    }
+                }
+            }
+        }
+    }
+    row
+}
+
+fn fail(row: &mut Row, step: Step, why: &str) {
+    let known = row.failures.iter_mut();
+    let mut same = known.filter(|(other, text, _)| *other == step && text == why);
+    match same.next() {
+        Some((_, _, times)) => *times += 1,
+        None => row.failures.push((step, why.to_owned(), 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_row_has_medians_and_what_failed() {
+        let mut log = made::log(&["ext4/discard/discard"], 3, 1.0);
+        let key = ("ext4/discard/discard".to_owned(), 2, Step::Fstrim);
+        log.outcomes
+            .insert(key, Outcome::Failed("fstrim: no".to_owned()));
+        let results = Results::of(&log);
+        let row = &results.rows[0];
+        let mkfs = row.spread(Step::Mkfs, Measure::Time).unwrap();
+        assert_eq!(
+            (mkfs.least, mkfs.median, mkfs.most, mkfs.count),
+            (1.0, 1.1, 1.2, 3)
+        );
+        assert_eq!(row.spread(Step::Fstrim, Measure::Time).unwrap().count, 2);
+        assert_eq!(row.failures, [(Step::Fstrim, "fstrim: no".to_owned(), 1)]);
+        assert_eq!(row.verdicts[&Step::Run].len(), 3);
+        assert!(results.has_failures() && results.done == 3 && results.turns == 3);
+    }
+
+    #[test]
+    fn the_json_keeps_to_its_schema() {
+        let text = include_str!("../schema/suite-1.json");
+        let schema: serde_json::Value = serde_json::from_str(text).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let mut log = made::log(&["ext4/nodiscard/nodiscard", "btrfs/discard/sync"], 2, 1.0);
+        let key = ("btrfs/discard/sync".to_owned(), 1, Step::Mkfs);
+        log.outcomes.insert(key, Outcome::Failed("no".to_owned()));
+        for log in [log, made::log(&["xfs/discard/discard"], 1, 1.0)] {
+            let json = Results::of(&log).json();
+            let wrong: Vec<String> = validator
+                .iter_errors(&json)
+                .map(|e| e.to_string())
+                .collect();
+            assert!(wrong.is_empty(), "{wrong:#?}");
+        }
+        let empty = serde_json::json!({"schema": SUMMARY_SCHEMA});
+        assert!(!validator.is_valid(&empty));
+    }
+
+    proptest! {
+        #[test]
+        fn a_median_lies_between_the_ends(values in prop::collection::vec(-1e6f64..1e6, 0..9)) {
+            match Spread::of(&values) {
+                None => prop_assert!(values.is_empty()),
+                Some(spread) => {
+                    prop_assert!(spread.least <= spread.median && spread.median <= spread.most);
+                    prop_assert_eq!(spread.count, values.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! The tables and pictures of a suite.
+
+use report::sheet::{Bar, Panel, Sheet, Table};
+
+use crate::advice::{Way, advise};
+use crate::measure::{Measure, Unit};
+use crate::results::{Results, Row, Spread};
+use crate::step::Step;
+
+/// Stands where no round has a figure.
+const NONE: &str = "–";
+
+/// A value with its unit.
+pub(crate) fn value(unit: Unit, of: f64) -> String {
+    match unit {
+        Unit::Seconds => units::seconds(of.max(0.0)),
+        Unit::PerSecond => units::rate(of),
+        Unit::Bytes => units::bytes(of.max(0.0) as u64),
+        Unit::BytesPerSecond => units::byte_rate(of),
+    }
+}
+
+/// A figure of a row.
+fn told(row: &Row, step: Step, measure: Measure) -> String {
+    words(measure.unit(), row.spread(step, measure))
+}
+
+/// The median, with the least and the most where they are different figures.
+fn words(unit: Unit, spread: Option<Spread>) -> String {
+    let Some(spread) = spread else {
+        return NONE.to_owned();
+    };
+    let median = shown(unit, spread.median);
+    let [least, most] = [spread.least, spread.most].map(|one| shown(unit, one));
+    if least == median && most == median {
+        return median;
+    }
+    // One unit for all three, if they have the same.
+    let bare = |text: &str| {
+        let (number, own) = text.split_once(' ')?;
+        let (_, of_median) = median.split_once(' ')?;
+        (own == of_median).then(|| number.to_owned())
+    };
+    let (least, most) = match (bare(&least), bare(&most)) {
+        (Some(least), Some(most)) => (least, most),
+        _ => (least, most),
+    };
+    format!("{median} ({least}–{most})")
+}
+
+/// A value in a table: of a rate the decimal form alone.
+fn shown(unit: Unit, of: f64) -> String {
+    let text = value(unit, of);
+    match text.split_once(" (") {
+        Some((first, _)) => first.to_owned(),
+        None => text,
+    }
+}
+
+/// The tables, pictures and sentences of a suite's results.
+pub fn sheet(results: &Results) -> Sheet {
+    let plan = &results.head.plan;
+    let mut about = vec![
+        format!(
+            "{}, Linux {}, trimbench {}",
+            results.head.drive.words(),
+            results.head.host.kernel,
+            results.head.version
+        ),
+        format!(
+            "{} of {} by {}; medians of {} (least–most)",
+            units::counted(plan.files.into(), "file"),
+            units::bytes(plan.file_bytes),
+            units::counted(plan.writers.into(), "writer"),
+            units::counted(plan.rounds.into(), "round"),
+        ),
+    ];
+    if results.done < results.turns {
+        about.push(format!(
+            "Not finished: {} of {} turns are over. The same command goes on.",
+            results.done, results.turns
+        ));
+    }
+    let mut tables = vec![
+        mkfs(results),
+        removal(results),
+        trim(results),
+        reads(results),
+    ];
+    let advice = advise(results);
+    if let Some(advice) = &advice {
+        tables.push(ranking(&advice.ranking));
+    }
+    tables.push(failures(results));
+    tables.retain(|table| !table.rows.is_empty());
+    let mut notes: Vec<String> = advice.map(|advice| advice.sentences).unwrap_or_default();
+    notes.extend(late(results));
+    Sheet {
+        title: format!("Suite on {}", results.head.drive.words()),
+        about,
+        tables,
+        panels: panels(results),
+        notes,
+    }
+}
+
+/// Cells whose discards come so late that the steps don't see them.
+fn late(results: &Results) -> Option<String> {
+    let late = results
+        .rows
+        .iter()
+        .filter(|row| row.cell.mounting.is_late());
+    let names: Vec<String> = late.map(|row| row.cell.to_string()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} send their discards in the background, long after a removal: `all discarded` does \
+             not wait for them.",
+            names.join(", ")
+        )
+    })
+}
+
+fn columns<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+/// A row for each file system; all cells of a way to make it together.
+fn mkfs(results: &Results) -> Table {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for row in &results.rows {
+        let name = row.cell.kind.name();
+        if rows.iter().any(|known| known[0] == name) {
+            continue;
+        }
+        let all = |discards: bool| -> Option<Spread> {
+            let own = results.rows.iter().filter(|other| {
+                other.cell.kind == row.cell.kind && other.cell.mkfs_discards == discards
+            });
+            let values = own.filter_map(|row| row.values.get(&(Step::Mkfs, Measure::Time)));
+            let values: Vec<f64> = values.flatten().copied().collect();
+            Spread::of(&values)
+        };
+        let time = |discards: bool| words(Unit::Seconds, all(discards));
+        rows.push(vec![name.to_owned(), time(true), time(false)]);
+    }
+    Table {
+        title: "mkfs".to_owned(),
+        note: "on a drive that was discarded before".to_owned(),
+        columns: columns(["file system", "with discard", "without"]),
+        rows,
+    }
+}
+
+fn removal(results: &Results) -> Table {
+    let rows = results.rows.iter().map(|row| {
+        let time = |step| told(row, step, Measure::Time);
+        vec![
+            row.cell.to_string(),
+            time(Step::Create),
+            time(Step::RmEach),
+            time(Step::Rm),
+            told(row, Step::Rm, Measure::FirstSync),
+            told(row, Step::Rm, Measure::SecondSync),
+            told(row, Step::Rm, Measure::Freed),
+            time(Step::RmTrimbench),
+        ]
+    });
+    Table {
+        title: "Creating and removing the files".to_owned(),
+        note: "the syncs and `all discarded` are those of one rm for all files".to_owned(),
+        columns: columns([
+            "file system/mkfs/mount",
+            "create",
+            "rm each",
+            "rm",
+            "first sync",
+            "second sync",
+            "all discarded",
+            "trimbench rm",
+        ]),
+        rows: rows.collect(),
+    }
+}
+
+fn trim(results: &Results) -> Table {
+    let rows = results.rows.iter().map(|row| {
+        vec![
+            row.cell.to_string(),
+            told(row, Step::Fstrim, Measure::Time),
+            told(row, Step::Fstrim, Measure::Discarded),
+            told(row, Step::Fstrim, Measure::TrimRate),
+            told(row, Step::FstrimTrimbench, Measure::Time),
+        ]
+    });
+    Table {
+        title: "fstrim".to_owned(),
+        note: "mounted anew; where the mount sends no discards, the files were removed before"
+            .to_owned(),
+        columns: columns([
+            "file system/mkfs/mount",
+            "fstrim",
+            "discarded",
+            "TRIM rate",
+            "trimbench fstrim",
+        ]),
+        rows: rows.collect(),
+    }
+}
+
+fn reads(results: &Results) -> Table {
+    let mut rows = Vec::new();
+    for row in &results.rows {
+        for step in Step::of(&row.cell).into_iter().filter(|step| step.is_run()) {
+            let Some(verdicts) = row.verdicts.get(&step) else {
+                continue;
+            };
+            let figure = |measure| told(row, step, measure);
+            rows.push(vec![
+                format!(
+                    "{}: {}",
+                    row.cell,
+                    step.words().replace("reads beside ", "")
+                ),
+                figure(Measure::ReadsBefore),
+                figure(Measure::ReadsDuring),
+                figure(Measure::ReadsAfter),
+                figure(Measure::Stall),
+                figure(Measure::TrimRate),
+                counted(verdicts),
+            ]);
+        }
+    }
+    Table {
+        title: "Reads beside a deletion".to_owned(),
+        note: format!(
+            "4 KiB at random, 8 in flight, while {} are freed",
+            units::bytes(results.head.plan.cell_bytes())
+        ),
+        columns: columns([
+            "file system/mkfs/mount: freed by",
+            "before",
+            "during",
+            "after",
+            "stall",
+            "TRIM rate",
+            "verdicts",
+        ]),
+        rows,
+    }
+}
+
+/// `stall 2, none 1`; a single kind without its count.
+fn counted(verdicts: &[String]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for verdict in verdicts {
+        match counts.iter_mut().find(|(known, _)| known == verdict) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((verdict, 1)),
+        }
+    }
+    match counts[..] {
+        [(one, _)] => one.to_owned(),
+        _ => {
+            let words = counts
+                .iter()
+                .map(|(verdict, count)| format!("{verdict} {count}"));
+            words.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+fn ranking(ways: &[Way]) -> Table {
+    let rows = ways.iter().enumerate().map(|(i, way)| {
+        vec![
+            format!("{}. {}", i + 1, way.words()),
+            units::seconds(way.stall_s),
+            way.lost.map_or(NONE.to_owned(), units::percent),
+            way.freeing_s.map_or(NONE.to_owned(), units::seconds),
+        ]
+    });
+    Table {
+        title: "Ranking".to_owned(),
+        note: "by stall, then by what readers lose, then by the time that freeing takes without \
+               readers"
+            .to_owned(),
+        columns: columns([
+            "way of freeing space",
+            "stall",
+            "reads lost",
+            "time to free",
+        ]),
+        rows: rows.collect(),
+    }
+}
+
+fn failures(results: &Results) -> Table {
+    let rows = results.rows.iter().flat_map(|row| {
+        row.failures.iter().map(|(step, why, times)| {
+            vec![
+                row.cell.to_string(),
+                step.words().to_owned(),
+                format!("{times} of {}", results.head.plan.rounds),
+                why.clone(),
+            ]
+        })
+    });
+    Table {
+        title: "Steps that failed".to_owned(),
+        note: String::new(),
+        columns: columns(["file system/mkfs/mount", "step", "rounds", "why"]),
+        rows: rows.collect(),
+    }
+}
+
+/// A small chart for each figure that people compare, all with the same rows.
+fn panels(results: &Results) -> Vec<Panel> {
+    let wanted = [
+        (Step::Mkfs, Measure::Time, "mkfs, s"),
+        (Step::Create, Measure::Time, "create, s"),
+        (Step::RmEach, Measure::Time, "rm one by one, s"),
+        (Step::Rm, Measure::Time, "rm, s"),
+        (Step::Rm, Measure::FirstSync, "first sync after rm, s"),
+        (Step::Rm, Measure::Freed, "rm until all discarded, s"),
+        (Step::RmTrimbench, Measure::Time, "trimbench rm, s"),
+        (Step::Fstrim, Measure::Time, "fstrim, s"),
+        (Step::FstrimTrimbench, Measure::Time, "trimbench fstrim, s"),
+        (Step::Run, Measure::Stall, "stall beside rm, s"),
+        (
+            Step::RunRmTrimbench,
+            Measure::Stall,
+            "stall beside trimbench rm, s",
+        ),
+        (Step::RunFstrim, Measure::Stall, "stall beside fstrim, s"),
+    ];
+    let panel = |(step, measure, title): (Step, Measure, &str)| Panel {
+        title: title.to_owned(),
+        bars: results
+            .rows
+            .iter()
+            .map(|row| Bar {
+                label: row.cell.to_string(),
+                range: row
+                    .spread(step, measure)
+                    .map(|spread| [spread.least, spread.median, spread.most]),
+            })
+            .collect(),
+    };
+    let mut panels: Vec<Panel> = wanted.into_iter().map(panel).collect();
+    panels.retain(|panel| panel.bars.iter().any(|bar| bar.range.is_some()));
+    panels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Outcome;
+    use crate::made;
+
+    #[test]
+    fn every_cell_has_a_row_in_every_table() {
+        let cells = [
+            "ext4/discard/discard",
+            "ext4/nodiscard/nodiscard",
+            "btrfs/nodiscard/async",
+        ];
+        let mut log = made::log(&cells, 3, 1.0);
+        let key = (cells[1].to_owned(), 2, Step::Fstrim);
+        log.outcomes
+            .insert(key, Outcome::Failed("fstrim: it is broken".to_owned()));
+        let sheet = sheet(&Results::of(&log));
+        let titles: Vec<&str> = sheet
+            .tables
+            .iter()
+            .map(|table| table.title.as_str())
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                "mkfs",
+                "Creating and removing the files",
+                "fstrim",
+                "Reads beside a deletion",
+                "Ranking",
+                "Steps that failed"
+            ]
+        );
+        for table in &sheet.tables {
+            assert!(
+                table
+                    .rows
+                    .iter()
+                    .all(|row| row.len() == table.columns.len()),
+                "{table:?}"
+            );
+        }
+        assert_eq!(
+            sheet.tables[0].rows[0],
+            ["ext4", "1.1 s (1.0–1.2)", "1.1 s (1.0–1.2)"]
+        );
+        assert_eq!(sheet.tables[0].rows[1][1], NONE);
+        assert_eq!(sheet.tables[1].rows.len(), 3);
+        assert_eq!(
+            sheet.tables[5].rows[0][2..],
+            ["1 of 3", "fstrim: it is broken"]
+        );
+        assert!(sheet.panels.iter().all(|panel| panel.bars.len() == 3));
+        assert!(
+            sheet
+                .notes
+                .iter()
+                .any(|note| note.starts_with("btrfs/nodiscard/async send"))
+        );
+    }
+
+    #[test]
+    fn verdicts_are_counted() {
+        let of = |words: &[&str]| counted(&words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["stall", "stall"]), "stall");
+        assert_eq!(of(&["stall", "none", "stall"]), "stall 2, none 1");
+    }
+}

@@ -1,0 +1,228 @@
+//! `trimbench suite`.
+
+pub(crate) mod args;
+mod progress;
+mod shown;
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ::suite::log::{Head, Log, SCHEMA, Writer};
+use ::suite::{
+    Asked, Plan, Programs, Results, Selection, Stage, SuiteError, Target, compare,
+    comparison_sheet, perform, select,
+};
+use storage::making::Kind;
+use units::names::shown as shown_path;
+
+use crate::commands::suite::args::{SuiteArgs, SuiteCommand};
+use crate::console::Stream;
+use crate::exit::{Error, Exit};
+use crate::output::Output;
+use crate::{card, signals, simulated};
+use progress::Progress;
+use shown::Shown;
+
+/// Carries out the command.
+pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
+    match &args.command {
+        Some(SuiteCommand::Report { file, shown }) => {
+            let shown = Shown::open(shown)?;
+            shown.write(&Results::of(&Log::read(file)?))?;
+            Ok(Exit::Done)
+        }
+        Some(SuiteCommand::Compare {
+            first,
+            second,
+            json,
+        }) => compared(first, second, json.as_deref()),
+        None => measured(args),
+    }
+}
+
+fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
+    let target = target(args)?;
+    let selection = select(&args.cells, args.quick, Kind::available)?;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::Usage(
+            "trimbench suite needs root, for it makes file systems and mounts them: run it with \
+             sudo"
+                .to_owned(),
+        ));
+    }
+    let drive = target.drive()?;
+    let (head, plan) = head(args, &selection, drive)?;
+    if args.dry_run {
+        intentions(&plan, &selection, &head, Stream::Out);
+        return Ok(Exit::Done);
+    }
+    let shown = Shown::open(&args.shown)?;
+    let people = shown.people();
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let (mut writer, log) = Writer::open(&args.output, &head)?;
+    intentions(&plan, &selection, &head, people);
+    let mut ended = Ok(());
+    if !log.left().is_empty() {
+        let done = plan.turns().len() - log.left().len();
+        if done > 0 {
+            people.print(&format!(
+                "{} has {} already; going on.\n",
+                shown_path(&args.output),
+                units::counted(done as u64, "turn")
+            ));
+        }
+        ended = performed(&target, &log, &mut writer, &stop, people);
+    }
+    drop(writer);
+    let results = Results::of(&Log::read(&args.output)?);
+    let interrupted = stop.load(Ordering::Relaxed);
+    // Whatever ended it, what was measured is shown.
+    let written = shown.write(&results);
+    people.print(&format!(
+        "\nEach step is in {}; `trimbench suite report` shows it again.\n",
+        shown_path(&args.output)
+    ));
+    match ended {
+        Err(SuiteError::Stopped) if interrupted => {
+            Stream::Err.print(
+                "trimbench suite: interrupted; nothing is mounted any more, and the same command \
+                 goes on\n",
+            );
+            Ok(Exit::Interrupted)
+        }
+        Err(error) => Err(error.into()),
+        Ok(()) => written.map(|()| match results.has_failures() {
+            true => Exit::Failed,
+            false => Exit::Done,
+        }),
+    }
+}
+
+fn performed(
+    target: &Target,
+    log: &Log,
+    writer: &mut Writer,
+    stop: &std::sync::atomic::AtomicBool,
+    people: Stream,
+) -> Result<(), SuiteError> {
+    let programs = programs().map_err(SuiteError::Failed)?;
+    let stage = Stage::set(target, &programs)?;
+    let mut progress = Progress::new(people);
+    let ended = perform(&stage, &programs, log, writer, stop, &mut progress);
+    progress.end();
+    ended
+}
+
+/// This program, and how it serves a drive that ends with this process.
+fn programs() -> Result<Programs, String> {
+    let trimbench = std::env::current_exe()
+        .map_err(|error| format!("can't tell where this program is: {error}"))?;
+    let arguments = ["lab", "serve", "--with-parent"];
+    Ok(Programs {
+        launcher: ::lab::Launcher {
+            program: trimbench.clone(),
+            arguments: arguments.map(Into::into).to_vec(),
+        },
+        trimbench,
+    })
+}
+
+fn target(args: &SuiteArgs) -> Result<Target, Error> {
+    match (&args.device, args.on_file, &args.lab) {
+        (Some(path), _, _) if args.destroy_data => Ok(Target::Device {
+            path: path.clone(),
+            overwrite: args.overwrite_signature.clone(),
+        }),
+        (Some(path), _, _) => Err(Error::Usage(format!(
+            "{}: the suite makes file systems on it again and again, which destroys all data on it: \
+             say so with --destroy-data, or use --on-file SIZE or --lab PROFILE",
+            shown_path(path)
+        ))),
+        (None, Some(size_bytes), _) => Ok(Target::File {
+            directory: args.dir.clone(),
+            size_bytes: size_bytes / units::MIB * units::MIB,
+        }),
+        (None, None, Some(profile)) => Ok(Target::Lab {
+            card: Box::new(card::named(profile)?),
+            size_bytes: args.lab_size / units::MIB * units::MIB,
+            lab: simulated::here(),
+        }),
+        (None, None, None) => Err(Error::Usage(
+            "there is nothing to run on: name a DEVICE, or use --on-file SIZE or --lab PROFILE"
+                .to_owned(),
+        )),
+    }
+}
+
+fn head(
+    args: &SuiteArgs,
+    selection: &Selection,
+    drive: ::suite::log::Drive,
+) -> Result<(Head, Plan), Error> {
+    let asked = Asked {
+        cells: selection.cells.clone(),
+        steps: args.steps.clone(),
+        files: args.files,
+        size_bytes: args.size,
+        writers: args.writers,
+        repeats: args.repeats,
+        quick: args.quick,
+    };
+    let plan = Plan::new(&asked, drive.size_bytes())?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let head = Head {
+        schema: SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        begun_unix_s: now.map_or(0.0, |now| now.as_secs_f64()),
+        host: linux::host::describe(),
+        drive,
+        plan: plan.clone(),
+    };
+    Ok((head, plan))
+}
+
+/// Prints the plan and its cost.
+fn intentions(plan: &Plan, selection: &Selection, head: &Head, to: Stream) {
+    let estimate = plan.estimate();
+    let time = std::time::Duration::from_secs_f64(estimate.seconds);
+    let mut text = format!(
+        "Suite on {}: {} in {}, {} of {} each.\n\
+         It writes about {}, and takes about {} at 400 MB/s, beside the time of discards and slow \
+         writes.\n",
+        head.drive.words(),
+        units::counted(plan.cells.len() as u64, "cell"),
+        units::counted(plan.rounds.into(), "round"),
+        units::counted(plan.files.into(), "file"),
+        units::bytes(plan.file_bytes),
+        units::bytes(estimate.written_bytes),
+        units::minutes(time),
+    );
+    text += &format!("Cells: {}.\n", plan.cells.join(", "));
+    for note in &selection.notes {
+        text += &format!("Note: {note}.\n");
+    }
+    to.print(&text);
+}
+
+fn compared(first: &Path, second: &Path, json: Option<&Path>) -> Result<Exit, Error> {
+    let to_stdout = json == Some(Path::new("-"));
+    let file = json.filter(|_| !to_stdout).map(Output::open).transpose()?;
+    let both = [Log::read(first)?, Log::read(second)?].map(|log| Results::of(&log));
+    let names = [first, second].map(shown_path);
+    let found = compare(names, [&both[0], &both[1]]);
+    let value = serde_json::to_value(&found).unwrap_or_default();
+    match to_stdout {
+        true => Stream::Out.print(&format!("{value:#}\n")),
+        false => {
+            let width = Stream::Out.style().width.into();
+            let text = report::sheet::text(&comparison_sheet(&found), width);
+            Stream::Out.print(&text);
+        }
+    }
+    if let Some(file) = file {
+        file.json(&value)?;
+    }
+    Ok(Exit::Done)
+}

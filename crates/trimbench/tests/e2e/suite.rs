@@ -1,0 +1,255 @@
+//! `trimbench suite`: a small one on a simulated drive, from the plan to the page.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::gate::{LOOP_EXT4, beside, lacks};
+use crate::common::loop_fs::{LoopFs, On, SMALL};
+use crate::common::run::{Done, Running, record, run, start, trimbench};
+use crate::lab_drive::{NEEDS, OwnLab};
+
+/// Two cells in one round, with four small files.
+const SMALL_SUITE: [&str; 16] = [
+    "suite",
+    "--lab",
+    "ideal",
+    "--lab-size",
+    "3G",
+    "--cells",
+    "ext4/nodiscard/discard,xfs/discard/nodiscard",
+    "--steps",
+    "create,rm-each,rm,rm-trimbench,fstrim,fstrim-trimbench,run",
+    "--quick",
+    "--repeats",
+    "1",
+    "--files",
+    "4",
+    "--size",
+    "64M",
+];
+
+fn suite(lab: &OwnLab, directory: &Path, more: &[&str]) -> Running {
+    let mut command = lab.in_here(trimbench());
+    command.args(SMALL_SUITE).args(more).current_dir(directory);
+    start(command)
+}
+
+/// What a suite may not leave.
+fn assert_nothing_is_left(lab: &OwnLab, pid: u32) {
+    let gone = || {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let mount = format!("/run/trimbench/suite/{pid}");
+        !mounts.contains(&mount) && !Path::new(&mount).exists() && lab.list().is_empty()
+    };
+    // A guardian takes a drive down whose server was killed.
+    for _ in 0..600 {
+        if gone() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("something is left: {:?}", lab.list());
+}
+
+#[test]
+fn suite_goes_on_after_a_kill_and_shows_every_cell() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let log = at.join("s.jsonl");
+    let steps = || {
+        record(&log)
+            .iter()
+            .filter(|line| line["line"] == "step")
+            .count()
+    };
+    let more = ["--output", "s.jsonl", "--writers", "2"];
+
+    // Killed in the first cell, interrupted in the second.
+    let mut running = suite(&lab, at, &more);
+    running.until("three steps", || steps() >= 3);
+    let pid = running.pid().as_raw_nonzero().get().unsigned_abs();
+    running.signal(Signal::KILL);
+    running.wait();
+    assert_nothing_is_left(&lab, pid);
+    let before = steps();
+    let mut running = suite(&lab, at, &more);
+    running.until("the second cell", || steps() >= before + 9);
+    let pid = running.pid().as_raw_nonzero().get().unsigned_abs();
+    running.signal(Signal::INT);
+    let interrupted = running.wait();
+    interrupted.fails_with(130, &["interrupted", "goes on"]);
+    assert_nothing_is_left(&lab, pid);
+
+    let outputs = [
+        "--json",
+        "-",
+        "--markdown",
+        "s.md",
+        "--html",
+        "s.html",
+        "--svg",
+        "s.svg",
+    ];
+    let done = suite(&lab, at, &[&more[..], &outputs].concat()).wait();
+    let json: Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
+    assert!(
+        done.stderr.contains("1 turn already; going on"),
+        "{}",
+        done.text()
+    );
+    assert_eq!((&json["done"], &json["turns"]), (&2.into(), &2.into()));
+    assert_is_of_schema(&json);
+    let cells = json["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2);
+    for cell in cells {
+        assert_eq!(cell["failures"], serde_json::json!([]), "{}", done.text());
+        let has = |step: &str, measure: &str| {
+            let figures = cell["figures"].as_array().unwrap();
+            figures
+                .iter()
+                .any(|f| f["step"] == step && f["measure"] == measure)
+        };
+        for step in [
+            "mkfs",
+            "create",
+            "rm-each",
+            "rm",
+            "rm-trimbench",
+            "fstrim",
+            "fstrim-trimbench",
+        ] {
+            assert!(has(step, "time"), "{step}: {}", done.text());
+        }
+        assert!(has("rm", "second-sync"), "{}", done.text());
+    }
+    let run = json["cells"][0]["verdicts"]["run"].as_array().unwrap();
+    assert_eq!(run.len(), 1, "{}", done.text());
+    // The stack of each mount is there, as inspect shows it.
+    let lines = record(&log);
+    let stacks: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["line"] == "stack")
+        .collect();
+    assert!(
+        stacks
+            .iter()
+            .all(|line| line["inspect"]["schema"] == "trimbench.inspect/1")
+    );
+    assert!(stacks.len() >= 2);
+    for (file, part) in [
+        ("s.md", "| ext4/nodiscard/discard |"),
+        ("s.html", "</html>"),
+        ("s.svg", "</svg>"),
+    ] {
+        let text = fs::read_to_string(at.join(file)).unwrap();
+        assert!(text.contains(part), "{file}: {text}");
+    }
+    assert_nothing_is_left(&lab, pid);
+    shown_again(at, &log);
+}
+
+/// A finished suite is shown and compared without a drive.
+fn shown_again(at: &Path, log: &Path) {
+    let shown = |arguments: &[&str]| -> Done {
+        let mut command = trimbench();
+        command.arg("suite").args(arguments).current_dir(at);
+        run(command)
+    };
+    let log = log.to_str().unwrap();
+    let outputs = [
+        "--json",
+        "r.json",
+        "--markdown",
+        "r.md",
+        "--html",
+        "r.html",
+        "--svg",
+        "r.svg",
+    ];
+    let report = shown(&[&["report", log][..], &outputs].concat());
+    for part in [
+        "mkfs",
+        "Creating and removing the files",
+        "xfs/discard/nodiscard",
+    ] {
+        assert!(report.succeeds().stdout.contains(part), "{}", report.text());
+    }
+    let markdown = |file: &str| fs::read_to_string(at.join(file)).unwrap();
+    assert_eq!(markdown("r.md"), markdown("s.md"));
+    let compared = shown(&["compare", log, log, "--json", "-"]);
+    let json: Value = serde_json::from_str(&compared.succeeds().stdout).unwrap();
+    let differences = json["differences"].as_array().unwrap();
+    assert!(!differences.is_empty());
+    // A single round tells nothing of its scatter.
+    assert!(differences.iter().all(|one| one["differs"].is_null()));
+    shown(&["compare", log, "r.json"]).fails_with(2, &["r.json"]);
+    shown(&["report", "none.jsonl"]).fails_with(2, &["none.jsonl"]);
+}
+
+fn assert_is_of_schema(json: &Value) {
+    let text = include_str!("../../../suite/schema/suite-1.json");
+    let schema: Value = serde_json::from_str(text).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let wrong: Vec<String> = validator.iter_errors(json).map(|e| e.to_string()).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn suite_refuses_what_it_may_not_destroy_and_what_it_does_not_know() {
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let _turn = beside();
+    let own = LoopFs::new(
+        crate::common::loop_fs::Fs::Ext4,
+        "discard",
+        SMALL,
+        On::Tmpfs,
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str]| -> Done {
+        let mut command = trimbench();
+        command
+            .arg("suite")
+            .args(arguments)
+            .current_dir(directory.path());
+        run(command)
+    };
+    let device = own.device().node();
+    refused(&[]).fails_with(2, &["--on-file", "--lab"]);
+    refused(&[device]).fails_with(2, &["--destroy-data"]);
+    refused(&[device, "--destroy-data"]).fails_with(2, &["in use"]);
+    let overwrite = ["--destroy-data", "--overwrite-signature", "ext4"];
+    refused(&[&[device][..], &overwrite].concat()).fails_with(2, &["in use"]);
+    refused(&["--lab", "ideal", "--cells", "ext5"]).fails_with(2, &["did you mean 'ext4'?"]);
+    refused(&["--lab", "ideal", "--steps", "fstrin"]).fails_with(2, &["did you mean 'fstrim'?"]);
+    refused(&["--lab", "ideal", "--lab-size", "1G"]).fails_with(2, &["too small"]);
+    refused(&["--on-file", "1P", "--dir", "."]).fails_with(2, &["--on-file"]);
+    refused(&["--on-file", "900T", "--dir", "."]).fails_with(2, &["stay free"]);
+    let dry = refused(&["--lab", "ideal", "--dry-run", "--quick", "--cells", "ext4"]);
+    for part in ["It writes about", "ext4/nodiscard/discard", "2 rounds"] {
+        assert!(dry.succeeds().stdout.contains(part), "{}", dry.text());
+    }
+    let file = directory.path().join("other.jsonl");
+    fs::write(&file, "hello\n").unwrap();
+    let other = [
+        "--lab",
+        "ideal",
+        "--cells",
+        "ext4",
+        "--output",
+        "other.jsonl",
+    ];
+    refused(&other).fails_with(2, &["other.jsonl"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "hello\n");
+    let left = fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(left, 1);
+}
