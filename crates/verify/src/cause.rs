@@ -93,6 +93,8 @@ impl Cause {
             Cause::LostWrite
         } else if evidence.around.before_write {
             Cause::LateTrim
+        } else if evidence.around.close {
+            Cause::WideTrim
         } else {
             Cause::Zeroed
         }
@@ -137,6 +139,10 @@ mod tests {
             touches,
             ..Around::default()
         };
+        let close = Around {
+            close: true,
+            ..Around::default()
+        };
         let cases = [
             (zeros(), Cause::Zeroed),
             (
@@ -166,6 +172,21 @@ mod tests {
                     ..zeros()
                 },
                 Cause::WideTrim,
+            ),
+            (
+                Evidence {
+                    around: close,
+                    ..zeros()
+                },
+                Cause::WideTrim,
+            ),
+            (
+                Evidence {
+                    around: close,
+                    was_right: false,
+                    ..zeros()
+                },
+                Cause::LostWrite,
             ),
             (
                 Evidence {

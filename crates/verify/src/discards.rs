@@ -75,7 +75,13 @@ pub struct Around {
     pub before_write: bool,
     /// One that came after it was last written ends or begins right at its edge.
     pub touches: bool,
+    /// One that came after it was last written lies at most 128 KiB away. Of what a discard took
+    /// too much, the part at its edge may have been written anew meanwhile.
+    pub close: bool,
 }
+
+/// A discard is close up to this distance, in bytes.
+const CLOSE: u64 = 128 << 10;
 
 /// A log of discards.
 #[derive(Debug, Default)]
@@ -133,8 +139,9 @@ fn around<'a>(
             found.before_write = true;
         }
         let edge = freed.range.end == place.start || freed.range.start == place.end;
-        if edge && freed.began_s >= written_s {
-            found.touches = true;
+        if freed.began_s >= written_s {
+            found.touches |= edge;
+            found.close |= !overlaps && near.distance_bytes <= CLOSE;
         }
     }
     found
