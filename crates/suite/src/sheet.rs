@@ -113,7 +113,7 @@ fn late(results: &Results) -> Option<String> {
     let names: Vec<String> = late.map(|row| row.cell.to_string()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{} send their discards in the background, long after a removal: `all discarded` does \
+            "{} send their discards in the background, long after a removal; all discarded does \
              not wait for them.",
             names.join(", ")
         )
@@ -167,7 +167,7 @@ fn removal(results: &Results) -> Table {
     });
     Table {
         title: "Creating and removing the files".to_owned(),
-        note: "the syncs and `all discarded` are those of one rm for all files".to_owned(),
+        note: "syncs and all discarded: those of one rm for all files".to_owned(),
         columns: columns([
             "file system/mkfs/mount",
             "create",

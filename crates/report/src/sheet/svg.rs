@@ -115,8 +115,9 @@ fn figure(value: f64) -> String {
         _ if !value.is_finite() => "–".to_owned(),
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
-        v if v > 0.0 && v < 0.0095 => format!("{value:.4}"),
-        v if v > 0.0 => format!("{value:.2}"),
+        v if v >= 0.9995 => format!("{value:.2}"),
+        v if v >= 0.09995 => format!("{value:.3}"),
+        v if v > 0.0 => format!("{value:.4}"),
         _ => "0".to_owned(),
     }
 }
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn figures_have_three_digits() {
-        let of = [152.4, 12.34, 1.234, 0.0012, 0.0, f64::NAN].map(figure);
-        assert_eq!(of, ["152", "12.3", "1.23", "0.0012", "0", "–"]);
+        let of = [152.4, 12.34, 1.234, 0.1234, 0.0467, 0.0, f64::NAN].map(figure);
+        assert_eq!(of, ["152", "12.3", "1.23", "0.123", "0.0467", "0", "–"]);
     }
 }

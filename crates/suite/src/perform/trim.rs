@@ -9,17 +9,29 @@ use crate::step::Step;
 
 impl Turn<'_> {
     /// Trims with the system's `fstrim` or with trimbench's. Where the mount sends no discards,
-    /// files were written and removed just before, so that there is something to trim.
+    /// files are written and removed just before, so that there is something to trim: just these,
+    /// because what earlier steps left is trimmed before.
     pub(super) fn trim(&mut self, step: Step) -> Result<Figures, Trouble> {
-        let cell = self.now.cell;
-        if !cell.mounting.discards() {
+        if !self.now.cell.mounting.discards() {
+            self.without_files()?;
+            self.mount_anew()?;
+            self.fstrim(Step::Fstrim)?;
             self.with_files()?;
         }
         self.without_files()?;
-        // ext4 remembers what it has trimmed until it is unmounted.
+        self.mount_anew()?;
+        self.fstrim(step)
+    }
+
+    /// Mounts the file system anew: ext4 remembers until then what it has trimmed.
+    fn mount_anew(&mut self) -> Result<(), Trouble> {
+        let cell = self.now.cell;
         self.stage.unmount()?;
         self.stage.mount(cell.kind.name(), cell.mounting.options)?;
-        self.settle()?;
+        self.settle()
+    }
+
+    fn fstrim(&mut self, step: Step) -> Result<Figures, Trouble> {
         let mut words: Vec<OsString> = match step {
             Step::FstrimTrimbench => vec![
                 self.programs.trimbench.clone().into(),
