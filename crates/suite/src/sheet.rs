@@ -92,6 +92,7 @@ pub fn sheet(results: &Results) -> Sheet {
         tables.push(ranking(&advice.ranking));
     }
     tables.push(failures(results));
+    tables.iter_mut().for_each(leave_out_what_is_empty);
     tables.retain(|table| !table.rows.is_empty());
     let mut notes: Vec<String> = advice.map(|advice| advice.sentences).unwrap_or_default();
     notes.extend(late(results));
@@ -101,6 +102,19 @@ pub fn sheet(results: &Results) -> Sheet {
         tables,
         panels: panels(results),
         notes,
+    }
+}
+
+/// Leaves out the columns and rows in which no cell has a figure.
+fn leave_out_what_is_empty(table: &mut Table) {
+    let has = |row: &Vec<String>, i: usize| row.get(i).is_some_and(|cell| cell != NONE);
+    table.rows.retain(|row| (1..row.len()).any(|i| has(row, i)));
+    let kept: Vec<bool> = (0..table.columns.len())
+        .map(|i| i == 0 || table.rows.iter().any(|row| has(row, i)))
+        .collect();
+    for cells in std::iter::once(&mut table.columns).chain(&mut table.rows) {
+        let mut keep = kept.iter();
+        cells.retain(|_| keep.next().copied().unwrap_or(false));
     }
 }
 
@@ -397,7 +411,7 @@ mod tests {
             sheet.tables[0].rows[0],
             ["ext4", "1.1 s (1.0–1.2)", "1.1 s (1.0–1.2)"]
         );
-        assert_eq!(sheet.tables[0].rows[1][1], NONE);
+        assert_eq!(sheet.tables[0].rows[1][1], NONE, "{sheet:?}");
         assert_eq!(sheet.tables[1].rows.len(), 3);
         assert_eq!(
             sheet.tables[5].rows[0][2..],
@@ -410,6 +424,26 @@ mod tests {
                 .iter()
                 .any(|note| note.starts_with("btrfs/nodiscard/async send"))
         );
+    }
+
+    #[test]
+    fn steps_that_were_not_done_have_no_column() {
+        let mut log = made::log(&["ext4/discard/discard", "xfs/discard/discard"], 1, 1.0);
+        log.outcomes
+            .retain(|(_, _, step), _| matches!(step, Step::Mkfs | Step::Rm));
+        let sheet = sheet(&Results::of(&log));
+        let columns: Vec<Vec<String>> = sheet.tables.iter().map(|t| t.columns.clone()).collect();
+        assert_eq!(columns.len(), 2, "{sheet:?}");
+        assert_eq!(columns[0], ["file system", "with discard"]);
+        let removal = [
+            "file system/mkfs/mount",
+            "rm",
+            "first sync",
+            "second sync",
+            "all discarded",
+        ];
+        assert_eq!(columns[1], removal);
+        assert_eq!(sheet.tables[1].rows.len(), 2);
     }
 
     #[test]

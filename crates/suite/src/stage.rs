@@ -249,13 +249,20 @@ impl Stage {
             at = end;
         }
         // What a drive returns for discarded space is its own affair.
-        block::zero_out(&file, &(0..MIB.min(self.size_bytes))).map_err(failed)
+        self.clear(&file).map_err(failed)
+    }
+
+    /// Clears the beginning of the device, where every file system is recognised.
+    fn clear(&self, file: &File) -> io::Result<()> {
+        block::zero_out(file, &(0..MIB.min(self.size_bytes)))
     }
 
     /// Leaves a device of the user's without a file system.
     pub(crate) fn leave(&self) {
         if matches!(self.hold, Hold::Device) {
-            let _ = self.empty(&AtomicBool::new(false));
+            let opened = OpenOptions::new().write(true).open(&self.device);
+            // A device that is gone carries nothing any more.
+            let _ = opened.and_then(|file| self.clear(&file));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Removing the files of a cell, and what syncs and discards take afterwards.
 
 use std::ffi::OsString;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Turn;
@@ -10,6 +11,10 @@ use crate::step::Step;
 
 /// For so long discards of a removal are waited for, where they come with a commit.
 const DISCARDS: Duration = Duration::from_secs(600);
+/// A removal is over when no discard has come for so many seconds, commits or not.
+const IDLE_S: f64 = 0.6;
+/// How often a commit is forced meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
 /// Where they come much later, nobody waits for them.
 const LATE: Duration = Duration::from_secs(2);
 
@@ -30,18 +35,42 @@ impl Turn<'_> {
         let first_sync_s = self.sync()?;
         freed.look(self.stage.counters()?.discards);
         let second_sync_s = self.sync()?;
-        let at_most = match self.now.cell.mounting.is_late() {
-            true => LATE,
-            false => DISCARDS,
-        };
-        self.stage
-            .settle(at_most, self.stop, |now| freed.look(now.discards))?;
+        self.wait_for_discards(&mut freed)?;
         Ok(Figures {
             first_sync_s: Some(first_sync_s),
             second_sync_s: Some(second_sync_s),
             freed_s: freed.last_s,
             ..self.figures(seconds, &before)?
         })
+    }
+
+    /// Waits until the discards of a removal are over.
+    fn wait_for_discards(&mut self, freed: &mut Freed) -> Result<(), Trouble> {
+        let cell = self.now.cell;
+        let at_most = match cell.mounting.is_late() {
+            true => LATE,
+            false => DISCARDS,
+        };
+        // XFS frees after the call, and discards with the commit after that.
+        let commits = cell.mounting.discards() && cell.kind.rules().frees_in_background();
+        while commits
+            && freed
+                .last_s
+                .is_none_or(|last_s| freed.elapsed_s() < last_s + IDLE_S)
+        {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Trouble::Stopped);
+            }
+            self.sync()?;
+            freed.look(self.stage.counters()?.discards);
+            // Space that was never written sends none.
+            if freed.last_s.is_none() && freed.elapsed_s() > 4.0 * IDLE_S {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.stage
+            .settle(at_most, self.stop, |now| freed.look(now.discards))
     }
 
     fn remove(&mut self, step: Step) -> Result<(), Trouble> {
@@ -92,10 +121,14 @@ struct Freed {
 }
 
 impl Freed {
+    fn elapsed_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
     fn look(&mut self, discards: u64) {
         if discards != self.discards {
             self.discards = discards;
-            self.last_s = Some(self.began.elapsed().as_secs_f64());
+            self.last_s = Some(self.elapsed_s());
         }
     }
 }

@@ -1,13 +1,14 @@
 //! `trimbench suite`: a small one on a simulated drive, from the plan to the page.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::gate::{LOOP_EXT4, beside, lacks};
-use crate::common::loop_fs::{LoopFs, On, SMALL};
+use crate::common::gate::{LOOP_EXT4, LOOP_XFS, beside, lacks};
+use crate::common::loop_fs::{Fs, LoopDevice, LoopFs, On, SMALL};
 use crate::common::run::{Done, Running, record, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 
@@ -203,17 +204,53 @@ fn assert_is_of_schema(json: &Value) {
 }
 
 #[test]
+fn suite_goes_on_beside_a_cell_that_fails_and_leaves_a_device_blank() {
+    if lacks(LOOP_EXT4) || lacks(LOOP_XFS) {
+        return;
+    }
+    let _turn = beside();
+    let own = LoopDevice::new(SMALL, On::Tmpfs);
+    let directory = tempfile::tempdir().unwrap();
+    let mkfs = directory.path().join("mkfs.xfs");
+    fs::write(&mkfs, "#!/bin/sh\necho no room >&2\nexit 3\n").unwrap();
+    fs::set_permissions(&mkfs, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", directory.path().display());
+    let suite = |more: &[&str]| {
+        let mut command = trimbench();
+        command.args(["suite", own.node(), "--destroy-data"]);
+        command.args(["--cells", "ext4/nodiscard,xfs/nodiscard/discard"]);
+        command.args(["--steps", "rm,fstrim", "--repeats", "1"]);
+        command.args(["--files", "2", "--size", "8M"]).args(more);
+        command.env("PATH", &path).current_dir(directory.path());
+        run(command)
+    };
+    let done = suite(&[]);
+    assert_eq!(done.code(), Some(1), "{}", done.text());
+    for word in ["Steps that failed", "no room", "ext4/nodiscard/nodiscard"] {
+        assert!(done.stdout.contains(word), "{}", done.text());
+    }
+    // All of it is in the log, so nothing is measured again. No signature is refused.
+    let again = suite(&["--json", "-"]);
+    let json: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(
+        (again.code(), &json["done"]),
+        (Some(1), &3.into()),
+        "{}",
+        again.text()
+    );
+    let failures = [0, 1, 2].map(|i| json["cells"][i]["failures"].as_array().unwrap().len());
+    assert_eq!(failures, [0, 0, 3], "{}", again.text());
+    assert_is_of_schema(&json);
+}
+
+#[test]
 fn suite_refuses_what_it_may_not_destroy_and_what_it_does_not_know() {
     if lacks(LOOP_EXT4) {
         return;
     }
     let _turn = beside();
-    let own = LoopFs::new(
-        crate::common::loop_fs::Fs::Ext4,
-        "discard",
-        SMALL,
-        On::Tmpfs,
-    );
+    let own = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Tmpfs);
     let directory = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str]| -> Done {
         let mut command = trimbench();
