@@ -108,7 +108,7 @@ fn way(results: &Results, of: &Row, step: Step) -> Option<Way> {
     })
 }
 
-/// Runs that told nothing: most often too little was deleted.
+/// Names the runs without a conclusion: most often too little was deleted.
 fn unknown(results: &Results) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for row in &results.rows {

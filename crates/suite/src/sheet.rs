@@ -13,7 +13,8 @@ const NONE: &str = "–";
 /// A value with its unit.
 pub(crate) fn value(unit: Unit, of: f64) -> String {
     match unit {
-        Unit::Seconds => units::seconds(of.max(0.0)),
+        Unit::Seconds if of <= 0.0 => "0 s".to_owned(),
+        Unit::Seconds => units::seconds(of),
         Unit::PerSecond => units::rate(of),
         Unit::Bytes => units::bytes(of.max(0.0) as u64),
         Unit::BytesPerSecond => units::byte_rate(of),
@@ -37,8 +38,9 @@ fn words(unit: Unit, spread: Option<Spread>) -> String {
     }
     // One unit for all three, if they have the same.
     let bare = |text: &str| {
-        let (number, own) = text.split_once(' ')?;
-        let (_, of_median) = median.split_once(' ')?;
+        let unit_at = |text: &str| text.find([' ', '/']);
+        let (number, own) = text.split_at(unit_at(text)?);
+        let (_, of_median) = median.split_at(unit_at(&median)?);
         (own == of_median).then(|| number.to_owned())
     };
     let (least, most) = match (bare(&least), bare(&most)) {
@@ -444,6 +446,21 @@ mod tests {
         ];
         assert_eq!(columns[1], removal);
         assert_eq!(sheet.tables[1].rows.len(), 2);
+    }
+
+    #[test]
+    fn a_spread_has_one_unit_where_all_have_the_same() {
+        let of = |unit, values: &[f64]| words(unit, Spread::of(values));
+        assert_eq!(
+            of(Unit::PerSecond, &[900.0, 1000.0, 1100.0]),
+            "1,000/s (900–1,100)"
+        );
+        assert_eq!(
+            of(Unit::Seconds, &[0.0005, 1.0, 2.0]),
+            "1.0 s (500 µs–2.0 s)"
+        );
+        assert_eq!(of(Unit::Seconds, &[0.0, 0.0]), "0 s");
+        assert_eq!(of(Unit::Seconds, &[]), NONE);
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn suite(lab: &OwnLab, directory: &Path, more: &[&str]) -> Running {
     start(command)
 }
 
-/// What a suite may not leave.
+/// Fails if a suite has left something.
 fn assert_nothing_is_left(lab: &OwnLab, pid: u32) {
     let gone = || {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
