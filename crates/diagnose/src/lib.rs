@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`forecast`] | which discards will a deletion or a trim send? |
 //! | [`inspect`] | does TRIM arrive, what stops it, and what will it cost? |
+//! | [`watch`] | what do devices do now, who sends discards, and who is blocked? |
 //! | [`why`] | who waits, for whom, and what has TRIM to do with it? |
 
 #![forbid(unsafe_code)]
 
 pub mod forecast;
 pub mod inspect;
+pub mod watch;
 pub mod why;

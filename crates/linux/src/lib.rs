@@ -32,6 +32,7 @@
 //! | [`memory`] | a process that writing memory back depends on |
 //! | [`clock`] | how long has the machine slept? |
 //! | [`presence`] | did this thread run when it wanted to? |
+//! | [`pressure`] | how long do tasks wait for I/O? |
 //! | [`vm`] | what does the whole machine read and write? |
 //! | [`tasks`] | what does each thread do, and where in the kernel does it wait? |
 //! | [`tracefs`] | which discards does the kernel send, and who asks for them? |
@@ -60,6 +61,7 @@ pub mod opened;
 pub mod owner;
 pub mod patience;
 pub mod presence;
+pub mod pressure;
 pub mod space;
 pub mod stats;
 pub mod tasks;

@@ -11,6 +11,7 @@ pub mod compare;
 pub mod csv;
 mod facts;
 mod figures;
+pub mod flame;
 pub mod hlog;
 pub mod html;
 pub mod json;

@@ -358,6 +358,47 @@ fn a_browser_shows_a_sheet_on_a_desk_and_on_a_phone() {
 }
 
 #[test]
+fn a_browser_shows_a_flame_graph_as_wide_as_its_time() {
+    let name = "dd</title><script>alert(1)</script>'\"";
+    let stack = |frames: &[&str], seconds, discards_s| report::flame::Stack {
+        frames: frames.iter().map(|&frame| frame.to_owned()).collect(),
+        seconds,
+        discards_s,
+    };
+    let blocked = report::flame::Blocked {
+        title: format!("{name} waited 3.0 s of 4.0 s behind discards"),
+        report: format!("Where {name} spent 4.0 s\n"),
+        stacks: vec![
+            stack(&[name, "write", "folio_wait_bit_common"], 3.0, 3.0),
+            stack(&[name, "fsync", "jbd2_log_wait_commit"], 1.0, 0.2),
+        ],
+        timeline: (0..4)
+            .map(|at| report::flame::Stretch {
+                at_s: f64::from(at),
+                seconds: 1.0,
+                behind_discards_s: 0.8,
+                discarding_s: 0.9,
+                ..Default::default()
+            })
+            .collect(),
+    };
+    let text = report::flame::html(&blocked);
+    assert!(text.len() < 150_000, "{}", text.len());
+    let Some(told) = look_with("flame.py", &text, "flame") else {
+        return;
+    };
+    let out = String::from_utf8_lossy(&told.stdout);
+    let err = String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.success(), "{out}{err}");
+    let wrong = text.replace("<rect x=\"10.00\"", "<rect x=\"600.00\"");
+    let told = look_with("flame.py", &wrong, "wrong-flame").unwrap();
+    assert!(
+        !told.status.success(),
+        "a frame beside its own went unnoticed"
+    );
+}
+
+#[test]
 fn the_browser_notices_what_is_wrong() {
     let page = page(
         &common::SHORT.record(),

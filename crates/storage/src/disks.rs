@@ -9,6 +9,7 @@ use linux::mounts::{DeviceNumber, Mount};
 
 use crate::FileSystem;
 use crate::devices::{self, DeviceTree};
+use crate::stack::Pending;
 
 /// The block devices of a machine: each partition stands for its whole device, as in the events
 /// of the block layer.
@@ -87,7 +88,8 @@ impl Disks {
         found
     }
 
-    fn number(&self, name: &str) -> Option<DeviceNumber> {
+    /// The number of a whole device by its kernel name, or of the device that a partition is on.
+    pub fn numbered(&self, name: &str) -> Option<DeviceNumber> {
         let mut names = self.names.iter();
         let found = names.find(|(_, one)| *one == name)?;
         Some(self.whole(*found.0))
@@ -118,6 +120,26 @@ impl Disks {
         found
     }
 
+    /// The mounted file systems that report discards which they have not sent yet, with the figure.
+    pub fn pending(&self, sys: &SysRoot) -> Vec<(Place, Pending)> {
+        let mut found: Vec<(Place, Pending)> = Vec::new();
+        let mut seen = Vec::new();
+        for mount in linux::mounts::list(sys).unwrap_or_default() {
+            let rules = FileSystem::mounted(&mount);
+            if !rules.queues_discards() || seen.contains(&mount.device) {
+                continue;
+            }
+            seen.push(mount.device);
+            let tree = devices::under_mount(sys, &mount);
+            let first = tree.devices.first().map(|device| device.name.clone());
+            let pending = first.and_then(|first| Pending::of(sys, rules, &first));
+            let at = mount.mount_point.to_string_lossy().into_owned();
+            let place = self.of_tree(at, Some(rules), &tree);
+            found.extend(place.zip(pending));
+        }
+        found
+    }
+
     /// The stack under a mount.
     fn under(&self, sys: &SysRoot, mount: &Mount) -> Option<Place> {
         let at = mount.mount_point.to_string_lossy().into_owned();
@@ -130,7 +152,7 @@ impl Disks {
             let all = tree.devices.iter();
             let mut found: Vec<DeviceNumber> = all
                 .filter(|device| level.is_none_or(|level| device.level == level))
-                .filter_map(|device| self.number(&device.name))
+                .filter_map(|device| self.numbered(&device.name))
                 .collect();
             found.sort();
             found.dedup();

@@ -20,6 +20,7 @@ use crate::commands::sim::args::SimArgs;
 use crate::commands::suite::args::SuiteArgs;
 use crate::commands::tune::args::TuneArgs;
 use crate::commands::verify::args::VerifyArgs;
+use crate::commands::watch::args::WatchArgs;
 use crate::commands::why::args::WhyArgs;
 
 const STYLES: Styles = Styles::styled()
@@ -128,6 +129,12 @@ pub enum Command {
     /// them back past the page cache. Reports where and how data were damaged, which discard was
     /// near, and which fault of the drive explains it. Removes what it made.
     Verify(VerifyArgs),
+    /// Show what devices do now, who sends discards, and who is blocked
+    ///
+    /// A live view of reads, writes, discards and flushes, with the share of time that each device
+    /// spends in discards. Lines where standard output is no terminal. Can record a run for
+    /// `report`, and give figures to Prometheus.
+    Watch(Box<WatchArgs>),
     /// Show what a program waits for, and whether TRIM is to blame
     ///
     /// Looks at its threads while it runs, and at every discard that the kernel sends meanwhile.

@@ -34,6 +34,11 @@ impl Stream {
         }
     }
 
+    /// Whether keys can be read from standard input.
+    pub(crate) fn input_is_terminal() -> bool {
+        std::io::stdin().is_terminal()
+    }
+
     /// Colours only on a terminal and not with NO_COLOR.
     pub(crate) fn style(self) -> Style {
         let term = match self {

@@ -13,7 +13,6 @@ mod exit;
 mod goal;
 mod input;
 mod interference;
-#[cfg_attr(not(test), expect(dead_code, reason = "the next commit uses it"))]
 mod metrics;
 mod output;
 mod record_output;
@@ -71,6 +70,7 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => commands::verify::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Sim(args) => commands::sim::run(&args),
+        Command::Watch(args) => commands::watch::run(&args),
         Command::Why(args) => commands::why::run(&args),
         Command::Lab(args) => commands::lab::run(args),
     };

@@ -1,5 +1,5 @@
-//! Figures for Prometheus, in the OpenMetrics format: over HTTP, or in a file that a collector
-//! reads (node_exporter's `--collector.textfile.directory`).
+//! Figures for Prometheus: over HTTP in the OpenMetrics format, or in a file that a collector reads
+//! (node_exporter's `--collector.textfile.directory`).
 //!
 //! A command fills a [`Registry`], whose figures are atomics. Nothing here waits for the command,
 //! and the command waits for no client.
@@ -128,10 +128,40 @@ fn text(registry: &Registry) -> String {
     text
 }
 
-/// Replaces a file by the figures at once, so that no reader sees half of them.
+/// The older format of Prometheus, the only one that node_exporter takes from a file. In it a
+/// counter's family ends in `_total`, and there are neither units nor kinds such as `info`.
+fn classic(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len());
+    let mut help = None;
+    for line in open_metrics.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            help = rest.split_once(' ');
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap_or((rest, "untyped"));
+            let (end, kind) = match kind {
+                "counter" => ("_total", "counter"),
+                "info" => ("_info", "gauge"),
+                "gauge" => ("", "gauge"),
+                _ => ("", "untyped"),
+            };
+            if let Some((_, words)) = help.take().filter(|(helped, _)| *helped == name) {
+                text += &format!("# HELP {name}{end} {words}\n");
+            }
+            text += &format!("# TYPE {name}{end} {kind}\n");
+        } else if !line.starts_with('#') {
+            text += line;
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Replaces a file by the figures at once, so that no reader sees half of them. They are in the
+/// older format of Prometheus, which node_exporter takes.
 pub(crate) fn write_textfile(path: &Path, registry: &Registry) -> Result<(), Error> {
     let beside = beside(path);
-    let written = fs::write(&beside, text(registry)).and_then(|()| fs::rename(&beside, path));
+    let written = fs::write(&beside, classic(&text(registry)));
+    let written = written.and_then(|()| fs::rename(&beside, path));
     written.map_err(|source| {
         let _ = fs::remove_file(&beside);
         Error::OutputWrite {
@@ -195,7 +225,8 @@ mod tests {
         fs::write(&path, "old").unwrap();
         write_textfile(&path, &registry()).unwrap();
         let found = fs::read_to_string(&path).unwrap();
-        assert!(found.contains("reads_total 7") && found.ends_with("# EOF\n"));
+        let expected = "# HELP reads_total Reads.\n# TYPE reads_total counter\nreads_total 7\n";
+        assert_eq!(found, expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         let nowhere = folder.path().join("none/trimbench.prom");
         assert!(write_textfile(&nowhere, &registry()).is_err());

@@ -1,35 +1,85 @@
-//! Stacks as flame graph tools take them.
+//! The stacks of all waits, each once: for flame graphs.
 
 use std::collections::BTreeMap;
 
-use super::frames::Place;
+use super::join::Causes;
 use super::observe::Observation;
+use super::report::Cause;
+use super::sampler::Sample;
 
-/// A line for each stack: the process, the call and the functions from the outermost to the
-/// innermost, separated by `;`, then the time in microseconds (Gregg's folded format).
-pub fn folded(observation: &Observation) -> String {
-    let sampled = &observation.sampled;
-    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    for sample in &sampled.samples {
-        if matches!(sample.place, Place::Sleep | Place::Running) {
-            continue;
+/// Time that was blocked in one stack.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stack {
+    /// The process, the call where it is one that waits for storage, and the functions from the
+    /// outermost to the innermost.
+    pub frames: Vec<String>,
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// How much of that is discards' fault, in seconds.
+    pub discards_s: f64,
+}
+
+/// The stacks of all waits, by their names. Threads that run or sleep for something else than
+/// storage have none. The kernel's own threads count too.
+pub fn stacks(observation: &Observation) -> Vec<Stack> {
+    let causes = Causes::of(observation);
+    let mut sums: BTreeMap<Vec<String>, (f64, f64)> = BTreeMap::new();
+    for sample in &observation.sampled.samples {
+        let all = causes.of_sample(sample);
+        let blocked: f64 = sum(&all, Cause::is_blocked);
+        if blocked > 0.0 {
+            let sum_of = sums.entry(frames(observation, sample)).or_default();
+            sum_of.0 += blocked;
+            sum_of.1 += sum(&all, Cause::is_discards);
         }
-        let looked = &sampled.threads[sample.thread];
-        let mut names = vec![looked.comm.as_str()];
-        names.extend(sample.call.and_then(|call| call.name()));
-        names.extend(
-            sampled.stacks[sample.stack]
-                .iter()
-                .rev()
-                .map(String::as_str),
-        );
-        let names: Vec<String> = names
-            .into_iter()
-            .map(|name| units::names::harmless(name).replace([';', ' '], "_"))
-            .collect();
-        *sums.entry(names.join(";")).or_default() += sample.stands_for_s;
     }
-    sums.into_iter()
-        .map(|(names, seconds)| format!("{names} {:.0}\n", seconds * 1e6))
-        .collect()
+    let stack = |(frames, (seconds, discards_s))| Stack {
+        frames,
+        seconds,
+        discards_s,
+    };
+    sums.into_iter().map(stack).collect()
+}
+
+fn sum(all: &[(Cause, f64)], of: fn(Cause) -> bool) -> f64 {
+    all.iter().filter(|one| of(one.0)).map(|one| one.1).sum()
+}
+
+fn frames(observation: &Observation, sample: &Sample) -> Vec<String> {
+    let sampled = &observation.sampled;
+    let mut names = vec![sampled.threads[sample.thread].comm.as_str()];
+    names.extend(sample.call.and_then(|call| call.name()));
+    let functions = sampled.stacks[sample.stack].iter().rev();
+    names.extend(functions.map(String::as_str));
+    names.into_iter().map(units::names::harmless).collect()
+}
+
+/// Stacks in the folded format of flame graph tools: a line for each, its frames separated by `;`,
+/// then the time in microseconds (Gregg's `flamegraph.pl`).
+pub fn folded(stacks: &[Stack]) -> String {
+    let line = |stack: &Stack| {
+        let frames = stack.frames.iter();
+        let names: Vec<String> = frames
+            .map(|name| name.replace([';', ' ', '\n'], "_"))
+            .collect();
+        format!("{} {:.0}\n", names.join(";"), stack.seconds * 1e6)
+    };
+    stacks.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_a_folded_line() {
+        let stack = Stack {
+            frames: ["a; b\nc", "write", "submit_bio_wait"]
+                .map(str::to_owned)
+                .to_vec(),
+            seconds: 1.25,
+            discards_s: 1.0,
+        };
+        assert_eq!(folded(&[stack]), "a__b_c;write;submit_bio_wait 1250000\n");
+    }
 }

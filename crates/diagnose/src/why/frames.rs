@@ -401,6 +401,25 @@ pub fn reason<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Reason {
 }
 
 impl Reason {
+    /// The reason in a word or two.
+    pub fn word(self) -> &'static str {
+        match self {
+            Reason::Swap => "swap",
+            Reason::Trim => "FITRIM",
+            Reason::Device => "BLKDISCARD",
+            Reason::BtrfsAsync => "btrfs async",
+            Reason::BtrfsCommit => "btrfs commit",
+            Reason::ExtCommit => "ext4 commit",
+            Reason::ExtCall => "ext4 in call",
+            Reason::XfsLog => "XFS log",
+            Reason::F2fs => "F2FS",
+            Reason::Fat => "FAT in call",
+            Reason::Loop => "loop device",
+            Reason::Layer => "device layer",
+            Reason::Unknown => "-",
+        }
+    }
+
     /// The sender and the moment, in a few words. `program`: the sender's name.
     pub fn words(self, program: &str) -> String {
         match self {

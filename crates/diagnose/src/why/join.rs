@@ -4,7 +4,7 @@
 //! a commit, a lock) is discards' fault for as long as a discard was in flight on that device. The
 //! device's statistics must agree that its discards slow other I/O down.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use linux::mounts::DeviceNumber;
 use storage::disks::Place as Below;
@@ -62,7 +62,7 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
     let mut victims: Vec<Victim> = victims.into_iter().map(|one| one.0).collect();
     victims.truncate(if family { 12 } else { 20 });
     let verdict = victims.first().map_or(Verdict::Nothing, verdict);
-    let senders = super::sentence::senders(observation);
+    let senders = super::sentence::senders(&observation.trace, &observation.disks);
     let mut why = Why {
         schema: SCHEMA,
         verdict,
@@ -90,6 +90,32 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
     };
     why.sentence = sentence::sentence(&why);
     why
+}
+
+/// The processes that waited, each with its waits by cause.
+pub fn waits(observation: &Observation, subject: &Subject) -> Vec<Victim> {
+    victims(observation, &Waiting::of(observation), subject)
+}
+
+/// The causes of waits, look by look.
+pub(super) struct Causes<'a> {
+    observation: &'a Observation,
+    waiting: Waiting,
+}
+
+impl<'a> Causes<'a> {
+    pub(super) fn of(observation: &'a Observation) -> Causes<'a> {
+        Causes {
+            observation,
+            waiting: Waiting::of(observation),
+        }
+    }
+
+    /// The causes of what one look at a thread stands for, in seconds.
+    pub(super) fn of_sample(&self, sample: &Sample) -> Vec<(Cause, f64)> {
+        let stack = &self.observation.sampled.stacks[sample.stack];
+        self.waiting.causes(sample, stack, sample.stands_for_s)
+    }
 }
 
 /// The cause that took the most of what was blocked; of the rest if nothing was.
@@ -232,21 +258,21 @@ impl Waiting {
 /// The processes that waited.
 fn victims(observation: &Observation, waiting: &Waiting, subject: &Subject) -> Vec<Victim> {
     let sampled = &observation.sampled;
+    // Only those that were seen to wait: of a whole machine most sleep.
+    let mut waits: HashSet<u32> = HashSet::new();
+    for sample in &sampled.samples {
+        let blocked = !matches!(sample.place, Place::Sleep | Place::Running);
+        if blocked || *subject != Subject::All {
+            waits.insert(sampled.threads[sample.thread].thread.pid);
+        }
+    }
     let mut pids: Vec<(u32, String)> = Vec::new();
     for looked in &sampled.threads {
         let skipped = looked.kernel && *subject == Subject::All;
-        if !skipped && !pids.iter().any(|one| one.0 == looked.thread.pid) {
+        if !skipped && waits.remove(&looked.thread.pid) {
             pids.push((looked.thread.pid, looked.comm.clone()));
         }
     }
-    // Only those that were seen to wait: of a whole machine most sleep.
-    let mut waits: HashMap<u32, bool> = HashMap::new();
-    for sample in &sampled.samples {
-        let pid = sampled.threads[sample.thread].thread.pid;
-        let blocked = !matches!(sample.place, Place::Sleep | Place::Running);
-        *waits.entry(pid).or_default() |= blocked || *subject != Subject::All;
-    }
-    pids.retain(|one| waits.get(&one.0).is_some_and(|waits| *waits));
     pids.into_iter()
         .map(|(pid, name)| gather(observation, waiting, pid, name, &|one| one == pid).0)
         .filter(|victim| victim.seconds > 0.0)
@@ -310,7 +336,8 @@ fn gather(
     waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let sum = |of: fn(Cause) -> bool| {
         let some = waits.iter().filter(|wait| of(wait.cause));
-        some.map(|wait| wait.seconds).sum::<f64>()
+        // An empty sum is -0.0.
+        some.map(|wait| wait.seconds).sum::<f64>() + 0.0
     };
     let victim = Victim {
         pid,

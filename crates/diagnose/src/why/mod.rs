@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`frames`] | what does a kernel stack mean? |
 //! | [`trace`] | who sent discards, why, and when were they in flight? |
+//! | [`tracer`] | how do the kernel's events get here? |
 //! | [`sampler`] | where does each thread wait? |
 //! | [`observe`] | how are all of these watched at once? |
 //! | [`join`] | which waits are discards' fault? |
@@ -21,6 +22,7 @@ pub mod sentence;
 pub mod spans;
 pub mod text;
 pub mod trace;
+pub mod tracer;
 
 mod advice;
 mod devices;
@@ -32,7 +34,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 pub use advice::advice;
-pub use folded::folded;
+pub use folded::{Stack, folded, stacks};
 pub use join::explain;
 pub use observe::{Observation, Observer};
 pub use report::{

@@ -6,25 +6,17 @@ use std::time::{Duration, Instant};
 use linux::SysRoot;
 use linux::mounts::DeviceNumber;
 use linux::stats::{Counters, DeviceStats};
-use linux::tracefs::{Instance, TraceError, Tracefs};
 use record::DeviceInterval;
-use storage::deletions;
 use storage::disks::{Disks, Place};
 
 use super::sampler::{Sampled, Sampler};
 use super::spans::Spans;
-use super::trace::{EVENTS, FILTER, STACKS, Trace};
+use super::trace::Trace;
+use super::tracer::Tracer;
 use super::{Missing, Subject};
 
 /// Statistics are read so often.
 const STATISTICS: Duration = Duration::from_millis(100);
-
-/// The buffer of the trace for each processor, in KiB: some thousand discards with their stacks.
-const BUFFER_KIB: u32 = 1024;
-
-/// At most so many stacks of discards are taken in a second; then the kernel saves the trouble
-/// until the next.
-const STACKS_PER_S: u64 = 200;
 
 /// Share of one processor that looking at threads may take.
 const BUDGET: f64 = 0.015;
@@ -75,10 +67,7 @@ pub struct Observation {
 pub struct Observer {
     sys: SysRoot,
     disks: Disks,
-    instance: Option<Instance>,
-    trace: Trace,
-    stacks_on: bool,
-    stacks_s: (f64, u64),
+    tracer: Option<Tracer>,
     devices: Vec<Device>,
     devices_read: Option<Instant>,
     from_s: f64,
@@ -100,17 +89,8 @@ impl Observer {
     pub fn begin(sys: SysRoot, rate: f64) -> Observer {
         let disks = Disks::now(&sys);
         let mut missing = Vec::new();
-        let instance = match trace() {
-            Ok(instance) => Some(instance),
-            Err(error) => {
-                missing.push(Missing {
-                    what: "who sends discards, why, and how long each takes".to_owned(),
-                    why: error.to_string(),
-                });
-                None
-            }
-        };
         let now_s = monotonic_s();
+        let tracer = Tracer::begin(now_s).map_err(|lack| missing.push(lack)).ok();
         let open = |(number, name): (DeviceNumber, String)| {
             let stats = DeviceStats::open(&sys, &name).ok()?;
             let last = (now_s, stats.read().ok()?);
@@ -134,10 +114,7 @@ impl Observer {
         }
         Observer {
             disks,
-            stacks_on: instance.is_some(),
-            instance,
-            trace: Trace::default(),
-            stacks_s: (now_s, 0),
+            tracer,
             devices,
             devices_read: None,
             from_s: now_s,
@@ -167,30 +144,15 @@ impl Observer {
     }
 
     fn read(&mut self) {
-        self.read_trace();
+        if let Some(tracer) = &mut self.tracer {
+            tracer.read(monotonic_s(), &self.disks);
+        }
         if self
             .devices_read
             .is_none_or(|at| at.elapsed() >= STATISTICS)
         {
             self.devices_read = Some(Instant::now());
             self.read_devices();
-        }
-    }
-
-    fn read_trace(&mut self) {
-        let Some(instance) = &mut self.instance else {
-            return;
-        };
-        let (trace, disks) = (&mut self.trace, &self.disks);
-        let _ = instance.read(&mut |line| trace.take(line, disks));
-        let now_s = monotonic_s();
-        if now_s - self.stacks_s.0 >= 1.0 {
-            self.stacks_s = (now_s, self.trace.stacks);
-            if !self.stacks_on {
-                self.stacks_on = instance.trigger("block", EVENTS[0], STACKS).is_ok();
-            }
-        } else if self.stacks_on && self.trace.stacks - self.stacks_s.1 > STACKS_PER_S {
-            self.stacks_on = instance.trigger("block", EVENTS[0], "!stacktrace").is_err();
         }
     }
 
@@ -213,18 +175,15 @@ impl Observer {
     }
 
     fn finish(mut self, sampled: Sampled) -> Observation {
-        self.read_trace();
         self.read_devices();
         let to_s = monotonic_s();
-        if let Some(instance) = &self.instance {
-            self.trace.lost = self.trace.lost.max(instance.lost());
-        }
-        self.trace.finish(to_s);
-        if self.instance.is_none() {
-            for device in &self.devices {
-                self.trace
-                    .discards
-                    .insert(device.number, by_statistics(&device.did));
+        let mut trace = Trace::default();
+        match self.tracer {
+            Some(tracer) => trace = tracer.finish(to_s, &self.disks),
+            None => {
+                let devices = self.devices.iter();
+                let discards = devices.map(|one| (one.number, by_statistics(&one.did)));
+                trace.discards = discards.collect();
             }
         }
         if sampled.without_stacks {
@@ -241,7 +200,7 @@ impl Observer {
         Observation {
             from_s: self.from_s,
             to_s,
-            trace: self.trace,
+            trace,
             sampled,
             devices: devices.collect(),
             mounted: self.disks.mounted(&self.sys),
@@ -253,24 +212,8 @@ impl Observer {
     }
 }
 
-/// An instance with all events of ours.
-fn trace() -> Result<Instance, TraceError> {
-    let instance = Instance::create(Tracefs::find()?, BUFFER_KIB)?;
-    for event in EVENTS {
-        instance.enable("block", event, FILTER)?;
-    }
-    instance.trigger("block", EVENTS[0], STACKS)?;
-    for event in deletions::EVENTS {
-        // A kernel has those of its own file systems, and formats change.
-        if instance.has(event.system, event.name) {
-            let _ = instance.enable(event.system, event.name, event.filter);
-        }
-    }
-    Ok(instance)
-}
-
 /// Where no events are to be had: the share of each stretch that its discards took.
-fn by_statistics(all: &[Did]) -> Spans {
+pub(crate) fn by_statistics(all: &[Did]) -> Spans {
     let mut spans = Spans::default();
     for did in all.iter().filter(|did| did.work.discards > 0) {
         let busy_s = (did.work.discard_ms as f64 / 1e3).min(did.seconds);
@@ -287,7 +230,7 @@ pub fn monotonic_s() -> f64 {
 }
 
 /// The time on a processor that this process has used, in seconds.
-fn cpu_s() -> f64 {
+pub(crate) fn cpu_s() -> f64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }

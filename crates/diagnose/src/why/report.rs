@@ -63,6 +63,24 @@ impl Cause {
         !matches!(self, Cause::Cpu | Cause::Sleep)
     }
 
+    /// The cause in a word or two.
+    pub fn word(self) -> &'static str {
+        match self {
+            Cause::InDiscards => "own discards",
+            Cause::BehindDiscards => "behind discards",
+            Cause::Frozen => "frozen",
+            Cause::Hung => "hung device",
+            Cause::Flush => "flush",
+            Cause::Commit => "commit",
+            Cause::Writeback => "writeback",
+            Cause::Io => "own I/O",
+            Cause::Lock => "lock",
+            Cause::Server => "server",
+            Cause::Cpu => "processor",
+            Cause::Sleep => "sleep",
+        }
+    }
+
     /// The cause in a few words that follow "for".
     pub fn words(self) -> &'static str {
         match self {

@@ -1,17 +1,17 @@
 //! The answer in a sentence, and the senders of discards as it names them.
 
+use storage::disks::Disks;
 use units as show;
 
 use super::frames::Reason;
-use super::observe::Observation;
 use super::report::{Cause, Deletion, SenderWork, Verdict, Victim, Why};
-use super::trace::{Deleter, Sender};
+use super::trace::{Deleter, Sender, Trace};
 
 /// The senders of discards, those of one file system together.
-pub(super) fn senders(observation: &Observation) -> Vec<SenderWork> {
+pub(crate) fn senders(trace: &Trace, disks: &Disks) -> Vec<SenderWork> {
     let mut found: Vec<SenderWork> = Vec::new();
-    for sender in &observation.trace.senders {
-        let device = observation.disks.name(sender.device);
+    for sender in &trace.senders {
+        let device = disks.name(sender.device);
         let same = found.iter_mut().find(|one| {
             let program = is_programs(sender.reason).then_some(sender.pid);
             one.device == device
@@ -31,7 +31,7 @@ pub(super) fn senders(observation: &Observation) -> Vec<SenderWork> {
                     .then(|| sender.in_drive_s * 1e3 / sender.completed as f64),
                 longest_ms: sender.longest_s * 1e3,
                 in_drive_s: sender.in_drive_s,
-                deletion: deletion(observation, sender),
+                deletion: deletion(trace, disks, sender),
             }),
         }
     }
@@ -72,7 +72,7 @@ fn add(to: &mut SenderWork, sender: &Sender) {
 }
 
 /// The process that freed the space which a sender discards.
-fn deletion(observation: &Observation, sender: &Sender) -> Option<Deletion> {
+fn deletion(trace: &Trace, disks: &Disks, sender: &Sender) -> Option<Deletion> {
     let by_file_system = matches!(
         sender.reason,
         Reason::ExtCommit
@@ -83,11 +83,11 @@ fn deletion(observation: &Observation, sender: &Sender) -> Option<Deletion> {
             | Reason::Fat
     );
     let on_device = |one: &&Deleter| match one.device {
-        Some(device) => observation.disks.whole(device) == sender.device,
+        Some(device) => disks.whole(device) == sender.device,
         // Then it is of the only file system whose event does not tell.
         None => matches!(sender.reason, Reason::BtrfsCommit | Reason::BtrfsAsync),
     };
-    let all = observation.trace.deleters.iter().filter(on_device);
+    let all = trace.deleters.iter().filter(on_device);
     let within_call = matches!(sender.reason, Reason::ExtCall | Reason::Fat);
     // Workers of the kernel free what a program has deleted.
     let programs = all.filter(|one| match within_call {

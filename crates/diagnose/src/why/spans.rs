@@ -37,6 +37,11 @@ impl Spans {
             .sum()
     }
 
+    /// Forgets what ended before a moment.
+    pub fn forget_before(&mut self, from_s: f64) {
+        self.all.retain(|one| one.1 >= from_s);
+    }
+
     /// Their whole length, in seconds.
     pub fn length_s(&self) -> f64 {
         self.all.iter().map(|one| one.1 - one.0).sum()

@@ -1,6 +1,6 @@
 //! The kernel's events → discards with their senders, and the times at which they were in flight.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use linux::mounts::DeviceNumber;
 use linux::tracefs::{Entry, Line, parse};
@@ -35,6 +35,18 @@ pub struct Sender {
     pub first_s: f64,
     /// Whether the last one that it sent still waits for its stack.
     unexplained: bool,
+}
+
+impl Sender {
+    /// Forgets its work, and keeps who it is and why it sends.
+    fn empty(&mut self, now_s: f64) {
+        self.discards = 0;
+        self.bytes = 0;
+        self.completed = 0;
+        self.in_drive_s = 0.0;
+        self.longest_s = 0.0;
+        self.first_s = now_s;
+    }
 }
 
 #[cfg(test)]
@@ -77,7 +89,16 @@ pub struct Deleter {
     pub files: u64,
     /// Bytes; 0 where the event doesn't tell.
     pub bytes: u64,
+    /// When it freed the last of them, on the monotonic clock in seconds.
+    pub last_s: f64,
 }
+
+/// A deletion is forgotten after so long by [`Trace::drain`], in seconds. btrfs' background
+/// discards wait for two minutes (`BTRFS_DISCARD_DELAY`, fs/btrfs/discard.c).
+const REMEMBERED_S: f64 = 150.0;
+
+/// [`Trace::drain`] forgets idle senders when there are more than this.
+const MOST_SENDERS: usize = 64;
 
 /// A discard that is not complete.
 #[derive(Debug, Clone, Copy)]
@@ -155,6 +176,65 @@ impl Trace {
         }
         let all = self.discards.values_mut().chain(self.flushes.values_mut());
         all.for_each(Spans::join);
+    }
+
+    /// Takes out the senders' work and the times since the last call. Requests in flight count as
+    /// if they ended now. A sender's reason is kept, because not every discard comes with a stack.
+    /// Deletions come again in each call for some time.
+    pub fn drain(&mut self, now_s: f64) -> Trace {
+        // A stack may be half read: it ends with a later line.
+        let mut out = Trace {
+            senders: self.senders.clone(),
+            lost: std::mem::take(&mut self.lost),
+            discards: std::mem::take(&mut self.discards),
+            flushes: std::mem::take(&mut self.flushes),
+            stacks: self.stacks,
+            ..Trace::default()
+        };
+        out.senders
+            .retain(|one| one.discards > 0 || one.completed > 0);
+        self.deleters
+            .retain(|one| now_s - one.last_s <= REMEMBERED_S);
+        out.deleters.clone_from(&self.deleters);
+        for sender in &mut self.senders {
+            sender.empty(now_s);
+        }
+        for ((device, _), open) in &self.open {
+            if let Some(issued_s) = open.issued_s {
+                out.discards
+                    .entry(*device)
+                    .or_default()
+                    .add(issued_s, now_s);
+            }
+        }
+        for (device, began) in &self.flushing {
+            let spans = out.flushes.entry(*device).or_default();
+            began.iter().for_each(|began| spans.add(*began, now_s));
+        }
+        let all = out.discards.values_mut().chain(out.flushes.values_mut());
+        all.for_each(Spans::join);
+        self.forget_idle();
+        out
+    }
+
+    /// Forgets senders without work that nothing in flight refers to.
+    fn forget_idle(&mut self) {
+        if self.senders.len() <= MOST_SENDERS {
+            return;
+        }
+        let used: HashSet<usize> = self.open.values().filter_map(|open| open.sender).collect();
+        let mut places: HashMap<usize, usize> = HashMap::new();
+        let mut kept = Vec::new();
+        for (index, sender) in std::mem::take(&mut self.senders).into_iter().enumerate() {
+            if used.contains(&index) {
+                places.insert(index, kept.len());
+                kept.push(sender);
+            }
+        }
+        self.senders = kept;
+        for open in self.open.values_mut() {
+            open.sender = open.sender.and_then(|index| places.get(&index).copied());
+        }
     }
 
     fn event(&mut self, entry: &Entry<'_>, disks: &Disks) {
@@ -264,6 +344,7 @@ impl Trace {
         if let Some(one) = known {
             one.files += freed.files;
             one.bytes += freed.bytes;
+            one.last_s = entry.at_s;
             return;
         }
         self.deleters.push(Deleter {
@@ -273,6 +354,7 @@ impl Trace {
             comm: entry.comm.to_owned(),
             files: freed.files,
             bytes: freed.bytes,
+            last_s: entry.at_s,
         });
     }
 
@@ -382,5 +464,37 @@ CPU:1 [LOST 3 EVENTS]
             (trace.deleters[0].pid, trace.deleters[0].bytes),
             (2000, 1 << 20)
         );
+    }
+
+    #[test]
+    fn drained_pieces_add_up_to_the_whole() {
+        let disks = Disks::of([(LOOP0, "loop0")]);
+        let mut trace = Trace::default();
+        let (mut discards, mut bytes, mut completed, mut covered_s) = (0, 0, 0, 0.0);
+        let mut last_s = 10.0;
+        for (line, now_s) in TEXT.lines().zip(1..) {
+            trace.take(line, &disks);
+            // Each line's own time, and a little more.
+            let now_s = 10.0 + f64::from(now_s) / 200.0;
+            let piece = trace.drain(now_s);
+            discards += piece.senders.iter().map(|one| one.discards).sum::<u64>();
+            bytes += piece.senders.iter().map(|one| one.bytes).sum::<u64>();
+            completed += piece.senders.iter().map(|one| one.completed).sum::<u64>();
+            let spans = piece.discards.get(&LOOP0).cloned().unwrap_or_default();
+            covered_s += spans.covered(last_s, now_s);
+            last_s = now_s;
+        }
+        assert_eq!((discards, bytes, completed), (2, 32768, 1));
+        // From the first request's issue on one is in flight nearly all the time.
+        assert!(covered_s > 0.0 && covered_s <= last_s - 10.0, "{covered_s}");
+        assert_eq!(trace.senders[0].reason, Reason::BtrfsCommit);
+        // Idle senders go, and one with a discard in flight stays.
+        for pid in 0..200 {
+            let line = format!("x-{pid} [000] .....  11.0: block_bio_queue: 7,0 DS 8 + 8 [x]");
+            trace.take(&line, &disks);
+        }
+        trace.drain(12.0);
+        assert!(trace.senders.len() <= 2, "{}", trace.senders.len());
+        assert!(trace.drain(900.0).deleters.is_empty());
     }
 }

@@ -59,6 +59,12 @@ impl Thread {
         self.file(&format!("fd/{number}"))
     }
 
+    /// Operations in flight in the io_uring behind one of its descriptors: submitted and not
+    /// completed. `None` if it is no ring, or the kernel doesn't show it.
+    pub fn ring_in_flight(self, number: u64) -> Option<u32> {
+        in_flight(&fs::read_to_string(self.file(&format!("fdinfo/{number}"))).ok()?)
+    }
+
     /// The path of its working directory: a link of `/proc`.
     pub fn directory(self) -> PathBuf {
         self.file("cwd")
@@ -133,6 +139,15 @@ fn numbers(directory: &str) -> Vec<u32> {
         .collect()
 }
 
+/// The counters that a ring shows in `fdinfo` (Linux, io_uring/fdinfo.c); both wrap.
+fn in_flight(text: &str) -> Option<u32> {
+    let figure = |name: &str| -> Option<u32> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    Some(figure("CachedSqHead:")?.wrapping_sub(figure("CachedCqTail:")?))
+}
+
 /// The functions of `/proc/PID/stack`: `[<0>] submit_bio_wait+0x74/0xc0`.
 fn frames(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
@@ -152,6 +167,14 @@ mod tests {
             "[<0>] submit_bio_wait+0x74/0xc0\n[<0>] btrfs_commit_transaction+0x662/0xce0 [btrfs]\n";
         let found: Vec<&str> = frames(text).collect();
         assert_eq!(found, ["submit_bio_wait", "btrfs_commit_transaction"]);
+    }
+
+    #[test]
+    fn what_a_ring_has_in_flight_is_read() {
+        let text = "pos:\t0\nSqMask:\t0x3f\nSqHead:\t9\nSqTail:\t9\nCachedSqHead:\t9\n\
+                    CqMask:\t0x7f\nCqHead:\t7\nCqTail:\t7\nCachedCqTail:\t7\n";
+        assert_eq!(in_flight(text), Some(2));
+        assert_eq!(in_flight("pos:\t0\nflags:\t02\n"), None);
     }
 
     #[test]

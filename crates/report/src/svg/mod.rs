@@ -10,6 +10,7 @@ mod picture;
 mod ticks;
 mod trade_off;
 
+pub(crate) use frame::text;
 pub use trade_off::{TradeOff, Way, trade_off};
 
 use judge::Verdict;

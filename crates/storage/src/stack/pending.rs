@@ -18,6 +18,13 @@ pub struct Pending {
     pub file: String,
 }
 
+impl FileSystem {
+    /// Whether it reports discards that it has not sent yet.
+    pub fn queues_discards(self) -> bool {
+        matches!(self, FileSystem::Btrfs | FileSystem::F2fs)
+    }
+}
+
 impl Pending {
     /// Those of a mounted file system whose first device has this kernel name; `None` where the
     /// file system doesn't report them.
@@ -35,6 +42,16 @@ impl Pending {
             }
             _ => None,
         }
+    }
+
+    /// The same figure now; `None` if the file system is gone.
+    pub fn now(&self, sys: &SysRoot) -> Option<Pending> {
+        let figure = number(sys, &self.file)?;
+        Some(Pending {
+            bytes: self.bytes.map(|_| figure),
+            commands: self.commands.map(|_| figure),
+            file: self.file.clone(),
+        })
     }
 }
 

@@ -16,4 +16,5 @@ pub(crate) mod sim;
 pub(crate) mod suite;
 pub(crate) mod tune;
 pub(crate) mod verify;
+pub(crate) mod watch;
 pub(crate) mod why;

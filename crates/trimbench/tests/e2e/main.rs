@@ -70,4 +70,5 @@ mod tune;
 mod tune_limits;
 mod verdicts;
 mod verify;
+mod watch;
 mod why;

@@ -219,6 +219,6 @@ fn a_report_conforms_to_its_schema() {
         .map(|f| f.to_string())
         .collect();
     assert!(faults.is_empty(), "{faults:#?}");
-    let folded = crate::why::folded(&seen);
+    let folded = crate::why::folded(&crate::why::stacks(&seen));
     assert_eq!(folded, "vim;fsync;jbd2_log_wait_commit 10000000\n");
 }

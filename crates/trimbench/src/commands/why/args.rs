@@ -13,7 +13,7 @@ Examples:
   trimbench why --pid 1234 --for 10s      what does this process wait for?
   trimbench why --all --for 30s           who waits on this machine?
   trimbench why --service postgresql      the processes of a unit of systemd
-  trimbench why --folded stacks -- make   stacks for a flame graph tool
+  trimbench why --html why.html -- make   a flame graph beside the discards
 
 Root sees stacks and who sends discards. Without root trimbench shows what is
 left, and lists what is missing.
@@ -54,6 +54,12 @@ pub struct WhyArgs {
     /// Write the stacks of all waits in the folded format of flame graph tools
     #[arg(long, value_name = "FILE")]
     pub folded: Option<PathBuf>,
+    /// Write a page: the blocked time as a flame graph, the timeline of discards, and the report
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the page's picture alone
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -1,6 +1,7 @@
 //! `trimbench why`.
 
 pub(crate) mod args;
+mod pictures;
 mod subject;
 
 use std::path::Path;
@@ -8,14 +9,14 @@ use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use diagnose::why::{Observer, Subject, advice, explain, folded, text};
+use diagnose::why::{Observer, Subject, advice, explain, text};
 use linux::SysRoot;
 use units::names;
 
 use crate::commands::why::args::WhyArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::output::{Output, Sink};
+use crate::output::Output;
 use crate::signals;
 
 /// How long is watched where nothing else ends it.
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
     let file = args.json.as_deref().filter(|_| !to_stdout);
     let file = file.map(Output::open).transpose()?;
-    let stacks = args.folded.as_deref().map(Sink::file).transpose()?;
+    let pictures = pictures::Pictures::open(args)?;
     let stop = signals::stop_flag()
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
     let sys = SysRoot::host();
@@ -80,9 +81,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
     if let Some(file) = file {
         file.json(&json)?;
     }
-    if let Some(mut stacks) = stacks {
-        stacks.write(|to| to.write_all(folded(&observation).as_bytes()))?;
-    }
+    pictures.write(&why, &observation)?;
     Ok(match (child, status) {
         (Some(_), Some(status)) => Exit::Command(status),
         // It runs on: what was asked for is over.

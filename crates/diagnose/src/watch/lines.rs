@@ -1,0 +1,164 @@
+//! Updates as plain lines, for files, pipes and terminals that can't move the cursor.
+
+use units::{self as show, names};
+
+use super::update::{Blocked, DeviceUpdate, SenderUpdate, Update, Work};
+
+/// At most so many senders and blocked processes have a line in an update.
+const MOST: usize = 5;
+
+/// An update in lines: one for each device that did something, then the senders of discards and
+/// the processes that were blocked for a tenth of the time or more. An idle machine has one line.
+pub fn text(update: &Update) -> String {
+    let time = clock(update.unix_s);
+    let mut text = String::new();
+    for device in update.devices.iter().filter(|one| one.is_busy()) {
+        text += &format!("{time} {}\n", line(device, update.debt(&device.device)));
+    }
+    if text.is_empty() {
+        text = format!("{time} idle\n");
+    }
+    for one in update.senders.iter().take(MOST) {
+        text += &format!("{time}   {}\n", sender(one, update.seconds));
+    }
+    let long = |one: &&Blocked| one.seconds >= update.seconds / 10.0;
+    for one in update.blocked.iter().filter(long).take(MOST) {
+        text += &format!("{time}   {}\n", blocked(one, update.seconds));
+    }
+    if update.lost_events > 0 {
+        let lost = show::counted(update.lost_events, "event");
+        text += &format!("{time}   the kernel dropped {lost}\n");
+    }
+    text
+}
+
+/// `12:03:07`, UTC.
+pub(super) fn clock(unix_s: f64) -> String {
+    let whole = show::utc(unix_s);
+    whole.get(11..19).unwrap_or("").to_owned()
+}
+
+fn line(device: &DeviceUpdate, debt: Option<String>) -> String {
+    let mut text = device.device.clone();
+    if device.counts {
+        text += &format!("  reads {}", work(&device.reads));
+        text += &format!("  writes {}", work(&device.writes));
+        text += &format!(
+            "  flushes {} {}",
+            show::rate(device.flushes.per_s),
+            mean(&device.flushes)
+        );
+        text += &format!("  in flight {}", device.in_flight);
+    }
+    text += &format!("  TRIM {}", work(&device.discards));
+    if let Some(size) = device.discards.mean_bytes() {
+        text += &format!(" of {}", show::bytes(size));
+    }
+    text += &format!("  in TRIM {}", show::percent(device.discarding));
+    if let Some(debt) = debt {
+        text += &format!("  debt {debt}");
+    }
+    text
+}
+
+fn work(work: &Work) -> String {
+    format!(
+        "{} {}/s {}",
+        show::rate(work.per_s),
+        show::bytes(work.bytes_per_s as u64),
+        mean(work)
+    )
+}
+
+/// The mean wait; `-` without operations.
+pub(super) fn mean(work: &Work) -> String {
+    work.mean_ms
+        .map_or("-".to_owned(), |ms| show::latency_us(ms * 1e3))
+}
+
+fn sender(one: &SenderUpdate, seconds: f64) -> String {
+    let mean = one.mean_ms.map_or(String::new(), |ms| {
+        format!(" of {} each", show::latency_us(ms * 1e3))
+    });
+    let mut text = format!(
+        "discards: {} sent {}{mean} to {} ({}), {}/s",
+        program(&one.program, one.pid),
+        show::counted(one.discards, "discard"),
+        one.device,
+        one.reason.word(),
+        show::bytes((one.bytes as f64 / seconds.max(1e-9)) as u64),
+    );
+    let deletion = one.deletion.as_ref();
+    if let Some(deletion) = deletion.filter(|deletion| Some(deletion.pid) != one.pid) {
+        let deleter = program(&deletion.program, Some(deletion.pid));
+        text += &format!("; {deleter} freed the space");
+    }
+    text
+}
+
+fn blocked(one: &Blocked, seconds: f64) -> String {
+    let mut text = format!(
+        "blocked: {} {} of {}",
+        program(&one.program, Some(one.pid)),
+        show::seconds(one.seconds),
+        show::seconds(seconds)
+    );
+    if let Some(call) = one.call {
+        text += &format!(" in {call}");
+    }
+    text += &format!(": {}", one.cause.word());
+    if let Some(at) = &one.at {
+        text += &format!(" on {}", names::shown(at));
+    }
+    if let Some(function) = &one.function {
+        text += &format!(" ({function})");
+    }
+    text
+}
+
+/// `rm (pid 7)`.
+fn program(name: &str, pid: Option<u32>) -> String {
+    let name = names::harmless(name);
+    pid.map_or(name.clone(), |pid| format!("{name} (pid {pid})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::example::stall;
+
+    #[test]
+    fn a_stall_has_a_line_for_each_device_sender_and_victim() {
+        let text = text(&stall(0.0));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        for (line, parts) in lines.iter().zip([
+            ["loop8", "in TRIM 98 %", "debt 1.0 GiB"],
+            ["vda", "reads 1,230/s", "in TRIM 0.0 %"],
+            [
+                "kworker/u8:1 (pid 44)",
+                "(ext4 commit)",
+                "rm (pid 14923) freed the space",
+            ],
+            [
+                "dd (pid 14925) 0.97 s of 1.0 s in write",
+                "behind discards",
+                "/mnt/lab",
+            ],
+        ]) {
+            for part in parts {
+                assert!(line.contains(part), "{part:?} missing in {line}");
+            }
+        }
+        assert!(
+            lines[0].starts_with("2026-") || lines[0].as_bytes()[2] == b':',
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_idle_machine_has_one_line() {
+        let text = text(&Update::of(1.0, 1.0, Vec::new()));
+        assert_eq!(text, "00:00:00 idle\n");
+    }
+}

@@ -1,0 +1,390 @@
+//! Updates → figures for Prometheus, by its conventions for names: counters in base units, labels
+//! with few values, no process numbers.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::update::{Update, Work};
+
+/// A counter of seconds.
+type Seconds = Counter<f64, AtomicU64>;
+/// A share of 1.
+type Share = Gauge<f64, AtomicU64>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Device {
+    device: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Sender {
+    device: String,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Mount {
+    mount: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Blocked {
+    cause: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Who {
+    who: &'static str,
+}
+
+/// Operations of one kind, their bytes and their waits, by device.
+#[derive(Debug, Default)]
+struct Kind {
+    operations: Family<Device, Counter>,
+    bytes: Family<Device, Counter>,
+    waits: Family<Device, Seconds>,
+}
+
+impl Kind {
+    fn register(&self, registry: &mut Registry, name: &str, words: &str, has_bytes: bool) {
+        registry.register(
+            format!("device_{name}s"),
+            format!("{words} that completed"),
+            self.operations.clone(),
+        );
+        if has_bytes {
+            registry.register_with_unit(
+                format!("device_{name}"),
+                format!("Bytes of {}", words.to_lowercase()),
+                Unit::Bytes,
+                self.bytes.clone(),
+            );
+        }
+        registry.register_with_unit(
+            format!("device_{name}_wait"),
+            format!("Sum of the waits of {}", words.to_lowercase()),
+            Unit::Seconds,
+            self.waits.clone(),
+        );
+    }
+
+    fn add(&self, device: &Device, work: &Work) {
+        self.operations
+            .get_or_create(device)
+            .inc_by(work.operations);
+        self.bytes.get_or_create(device).inc_by(work.bytes);
+        self.waits
+            .get_or_create(device)
+            .inc_by(work.wait_ms as f64 / 1e3);
+    }
+}
+
+/// The figures of all updates so far.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    reads: Kind,
+    writes: Kind,
+    discards: Kind,
+    flushes: Kind,
+    in_flight: Family<Device, Gauge>,
+    discarding: Family<Device, Seconds>,
+    discarding_share: Family<Device, Share>,
+    sent: Family<Sender, Counter>,
+    sent_bytes: Family<Sender, Counter>,
+    sent_seconds: Family<Sender, Seconds>,
+    debt_bytes: Family<Mount, Gauge>,
+    debt_commands: Family<Mount, Gauge>,
+    blocked: Family<Blocked, Seconds>,
+    blocked_processes: Family<Blocked, Gauge>,
+    pressure: Family<Who, Seconds>,
+    lost: Counter,
+    cpu: Seconds,
+    known: BTreeSet<String>,
+}
+
+impl Metrics {
+    /// Figures that are all 0, and the registry that shows them.
+    pub fn new() -> (Metrics, Registry) {
+        let metrics = Metrics::default();
+        let mut registry = Registry::with_prefix("trimbench");
+        registry.register(
+            "build",
+            "The program that gives these figures",
+            Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        metrics.reads.register(&mut registry, "read", "Reads", true);
+        metrics
+            .writes
+            .register(&mut registry, "write", "Writes", true);
+        metrics
+            .discards
+            .register(&mut registry, "discard", "Discards", true);
+        // Not "flushs".
+        let flushes = "Flushes of the cache";
+        metrics.register_flushes(&mut registry, flushes);
+        metrics.register_devices(&mut registry);
+        metrics.register_others(&mut registry);
+        (metrics, registry)
+    }
+
+    fn register_flushes(&self, registry: &mut Registry, words: &str) {
+        registry.register(
+            "device_flushes",
+            format!("{words} that completed"),
+            self.flushes.operations.clone(),
+        );
+        registry.register_with_unit(
+            "device_flush_wait",
+            format!("Sum of the waits of {}", words.to_lowercase()),
+            Unit::Seconds,
+            self.flushes.waits.clone(),
+        );
+    }
+
+    fn register_devices(&self, registry: &mut Registry) {
+        registry.register(
+            "device_in_flight",
+            "Operations in flight at the last update",
+            self.in_flight.clone(),
+        );
+        registry.register_with_unit(
+            "device_discarding",
+            "Time in which a discard at least was in flight",
+            Unit::Seconds,
+            self.discarding.clone(),
+        );
+        registry.register_with_unit(
+            "device_discarding",
+            "The same as a share of the last update's time",
+            Unit::Other("ratio".to_owned()),
+            self.discarding_share.clone(),
+        );
+    }
+
+    fn register_others(&self, registry: &mut Registry) {
+        registry.register(
+            "discards_sent",
+            "Discards sent, by the reason for which the kernel sends them",
+            self.sent.clone(),
+        );
+        registry.register_with_unit(
+            "discards_sent",
+            "Bytes of discards sent, by reason",
+            Unit::Bytes,
+            self.sent_bytes.clone(),
+        );
+        registry.register_with_unit(
+            "discards_in_drive",
+            "Sum of the times of discards in the drive, by reason",
+            Unit::Seconds,
+            self.sent_seconds.clone(),
+        );
+        registry.register_with_unit(
+            "discard_debt",
+            "Bytes freed and not yet discarded, where the file system reports them",
+            Unit::Bytes,
+            self.debt_bytes.clone(),
+        );
+        registry.register(
+            "discard_debt_commands",
+            "Discards not yet sent, where the file system reports them",
+            self.debt_commands.clone(),
+        );
+        registry.register_with_unit(
+            "blocked",
+            "Time in which processes were blocked, by cause",
+            Unit::Seconds,
+            self.blocked.clone(),
+        );
+        registry.register(
+            "blocked_processes",
+            "Processes that were blocked during the last update, by cause",
+            self.blocked_processes.clone(),
+        );
+        registry.register_with_unit(
+            "io_pressure_waiting",
+            "Time in which some or all tasks waited for I/O (PSI)",
+            Unit::Seconds,
+            self.pressure.clone(),
+        );
+        registry.register(
+            "lost_events",
+            "Events that the kernel dropped",
+            self.lost.clone(),
+        );
+        registry.register_with_unit(
+            "cpu",
+            "Time on a processor that watching took",
+            Unit::Seconds,
+            self.cpu.clone(),
+        );
+    }
+
+    /// Adds an update.
+    pub fn add(&mut self, update: &Update) {
+        let mut there = BTreeSet::new();
+        for one in &update.devices {
+            let device = Device {
+                device: one.device.clone(),
+            };
+            self.reads.add(&device, &one.reads);
+            self.writes.add(&device, &one.writes);
+            self.discards.add(&device, &one.discards);
+            self.flushes.add(&device, &one.flushes);
+            self.in_flight
+                .get_or_create(&device)
+                .set(i64::try_from(one.in_flight).unwrap_or(i64::MAX));
+            self.discarding
+                .get_or_create(&device)
+                .inc_by(one.discarding * update.seconds);
+            self.discarding_share
+                .get_or_create(&device)
+                .set(one.discarding);
+            there.insert(device.device);
+        }
+        // A device that is gone has nothing in flight. Its counters stay, as counters do.
+        for gone in self.known.difference(&there) {
+            let device = Device {
+                device: gone.clone(),
+            };
+            self.in_flight.remove(&device);
+            self.discarding_share.remove(&device);
+        }
+        self.known = there;
+        self.add_senders(update);
+        self.add_blocked(update);
+        self.debt_bytes.clear();
+        self.debt_commands.clear();
+        for debt in &update.debts {
+            let mount = Mount {
+                mount: debt.mount.clone(),
+            };
+            let set = |family: &Family<Mount, Gauge>, figure: Option<u64>| {
+                if let Some(figure) = figure {
+                    let figure = i64::try_from(figure).unwrap_or(i64::MAX);
+                    family.get_or_create(&mount).set(figure);
+                }
+            };
+            set(&self.debt_bytes, debt.bytes);
+            set(&self.debt_commands, debt.commands);
+        }
+        self.lost.inc_by(update.lost_events);
+        self.cpu.inc_by(update.cpu_s.max(0.0));
+    }
+
+    fn add_senders(&self, update: &Update) {
+        for one in &update.senders {
+            let sender = Sender {
+                device: one.device.clone(),
+                reason: one.reason.word(),
+            };
+            self.sent.get_or_create(&sender).inc_by(one.discards);
+            self.sent_bytes.get_or_create(&sender).inc_by(one.bytes);
+            self.sent_seconds
+                .get_or_create(&sender)
+                .inc_by(one.in_drive_s);
+        }
+    }
+
+    fn add_blocked(&self, update: &Update) {
+        self.blocked_processes.clear();
+        for one in &update.blocked {
+            let cause = Blocked {
+                cause: one.cause.word(),
+            };
+            self.blocked.get_or_create(&cause).inc_by(one.seconds);
+            self.blocked_processes.get_or_create(&cause).inc();
+        }
+        if let Some(pressure) = update.pressure {
+            for (who, share) in [("some", pressure.some), ("full", pressure.full)] {
+                let seconds = share * update.seconds;
+                self.pressure.get_or_create(&Who { who }).inc_by(seconds);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::example::{device, stall};
+    use prometheus_client::encoding::text::encode;
+
+    fn text(registry: &Registry) -> String {
+        let mut text = String::new();
+        encode(&mut text, registry).unwrap();
+        text
+    }
+
+    #[test]
+    fn figures_add_up_and_those_of_a_gone_device_end() {
+        let (mut metrics, registry) = Metrics::new();
+        metrics.add(&stall(1.0));
+        metrics.add(&stall(2.0));
+        let found = text(&registry);
+        for line in [
+            "trimbench_build_info{version=\"0.1.0\"} 1",
+            "trimbench_device_reads_total{device=\"vda\"} 2468",
+            "trimbench_device_discard_bytes_total{device=\"loop8\"} 12058624",
+            "trimbench_device_discarding_seconds_total{device=\"loop8\"} 1.96",
+            "trimbench_device_discarding_ratio{device=\"loop8\"} 0.98",
+            "trimbench_discards_sent_total{device=\"loop8\",reason=\"ext4 commit\"} 46",
+            "trimbench_discard_debt_bytes{mount=\"/mnt/lab\"} 1073741824",
+            "trimbench_blocked_seconds_total{cause=\"behind discards\"} 1.94",
+            "trimbench_blocked_processes{cause=\"behind discards\"} 1",
+            "trimbench_io_pressure_waiting_seconds_total{who=\"some\"} 0.86",
+        ] {
+            assert!(
+                found.contains(&format!("\n{line}\n")),
+                "{line} missing in\n{found}"
+            );
+        }
+        metrics.add(&Update::of(3.0, 1.0, vec![device("vda", 1, 1, 0.0)]));
+        let found = text(&registry);
+        assert!(
+            !found.contains("device_in_flight{device=\"loop8\"}"),
+            "{found}"
+        );
+        assert!(
+            found.contains("device_in_flight{device=\"vda\"} 3"),
+            "{found}"
+        );
+        assert!(!found.contains("blocked_processes{"), "{found}");
+        assert!(
+            found.contains("device_reads_total{device=\"loop8\"} 24"),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn the_dashboard_and_the_rules_ask_for_figures_that_exist() {
+        let (mut metrics, registry) = Metrics::new();
+        let mut update = stall(1.0);
+        update.debts[0].commands = Some(3);
+        metrics.add(&update);
+        let found = text(&registry);
+        for asked in [
+            include_str!("../../../../deploy/grafana/trimbench.json"),
+            include_str!("../../../../deploy/prometheus/trimbench.rules.yml"),
+        ] {
+            let is_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == ':';
+            let words = asked.split(|sign: char| !is_name(sign));
+            let names: BTreeSet<&str> = words.filter(|w| w.starts_with("trimbench_")).collect();
+            assert!(names.len() > 5, "{names:?}");
+            for name in names {
+                let sample = ["{", " "].map(|end| format!("\n{name}{end}"));
+                assert!(
+                    sample.iter().any(|start| found.contains(start)),
+                    "nothing gives {name}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The devices that are watched.
+
+use std::path::{Path, PathBuf};
+
+use linux::SysRoot;
+use linux::mounts::DeviceNumber;
+use record::{DeviceInfo, Target};
+use storage::disks::Disks;
+use storage::{TargetError, devices};
+use units::names;
+
+/// The devices that are watched, whole ones, and what they are below.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Watched {
+    /// The target of a record.
+    pub target: Target,
+    /// The devices, those on top first. Partitions stand for their drives.
+    pub devices: Vec<DeviceInfo>,
+    /// Whether they were named; else devices that appear later are watched, too.
+    pub named: bool,
+}
+
+/// Why nothing can be watched.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum WatchedError {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(
+        "no block device is below {}; name a path on one, or a device",
+        names::shown(_0)
+    )]
+    NoDevice(PathBuf),
+}
+
+impl Watched {
+    /// The devices below some paths, which may be devices themselves; of none all devices of the
+    /// machine that take discards.
+    ///
+    /// # Errors
+    /// When a path can't be examined, or no block device is below it.
+    pub fn of(sys: &SysRoot, disks: &Disks, paths: &[PathBuf]) -> Result<Watched, WatchedError> {
+        let mut found = Watched {
+            target: Target::default(),
+            devices: Vec::new(),
+            named: !paths.is_empty(),
+        };
+        for path in paths {
+            let described = describe(path)?;
+            let before = found.devices.len();
+            for device in &described.devices {
+                let drive = device
+                    .drive
+                    .as_ref()
+                    .map_or(&device.name, |drive| &drive.name);
+                found.add(sys, drive, device.level, device.leaf);
+            }
+            if described.devices.is_empty() {
+                return Err(WatchedError::NoDevice(path.clone()));
+            }
+            if before == 0 {
+                found.target = described.target;
+            }
+        }
+        if paths.is_empty() {
+            for (_, name) in present(sys, disks) {
+                let leaf =
+                    devices::under_device(sys, &name).is_ok_and(|tree| tree.devices.len() == 1);
+                found.add(sys, &name, 0, leaf);
+            }
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, sys: &SysRoot, name: &str, level: u32, leaf: bool) {
+        if let Some(known) = self.devices.iter_mut().find(|one| one.name == name) {
+            known.level = known.level.min(level);
+            known.leaf |= leaf;
+            return;
+        }
+        let tree = devices::under_device(sys, name).ok();
+        let own = tree.and_then(|tree| tree.devices.into_iter().next());
+        self.devices
+            .extend(own.map(|own| DeviceInfo { level, leaf, ..own }));
+    }
+}
+
+/// The whole devices that take discards and hold something: not loop devices without a file.
+pub(super) fn present(sys: &SysRoot, disks: &Disks) -> Vec<(DeviceNumber, String)> {
+    let size = |name: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(sys.class(name).join("size")).ok()?;
+        text.trim().parse().ok()
+    };
+    let mut all = disks.with_discard(sys);
+    all.retain(|(_, name)| size(name).is_none_or(|sectors| sectors > 0));
+    all
+}
+
+fn describe(path: &Path) -> Result<storage::Description, TargetError> {
+    use std::os::unix::fs::FileTypeExt;
+    let device = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+    // A plain name such as `sda` is a device, unless there is such a file.
+    let named = Path::new("/dev").join(path);
+    let by_name = !path.exists() && !path.is_absolute() && named.exists();
+    match (device, by_name) {
+        (true, _) => storage::describe_device(path),
+        (false, true) => storage::describe_device(named),
+        (false, false) => storage::describe(path),
+    }
+}

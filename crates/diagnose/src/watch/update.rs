@@ -1,0 +1,266 @@
+//! One update: the figures of a stretch of time.
+
+use record::DeviceInterval;
+use serde::Serialize;
+
+use super::SCHEMA;
+use crate::why::frames::Reason;
+use crate::why::{Cause, Deletion, Missing};
+
+/// The figures of one stretch of time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Update {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// The stretch's end, in seconds since watching began.
+    pub at_s: f64,
+    /// The same moment, in seconds since 1970 (UTC).
+    pub unix_s: f64,
+    /// The stretch's length, in seconds.
+    pub seconds: f64,
+    /// The devices, in order of their names.
+    pub devices: Vec<DeviceUpdate>,
+    /// The share of the stretch in which tasks waited for I/O; `None` where the kernel does not
+    /// count that.
+    pub pressure: Option<Waiting>,
+    /// The senders of discards, those that kept devices longest first.
+    pub senders: Vec<SenderUpdate>,
+    /// The processes that were blocked on storage or a lock, the longest first.
+    pub blocked: Vec<Blocked>,
+    /// Discards that file systems have not sent yet, where they report that.
+    pub debts: Vec<Debt>,
+    /// Events that the kernel dropped.
+    pub lost_events: u64,
+    /// Time on a processor that this process used, in seconds.
+    pub cpu_s: f64,
+    /// Facts that could not be found out.
+    pub missing: Vec<Missing>,
+}
+
+/// A device's work.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceUpdate {
+    /// Its kernel name.
+    pub device: String,
+    /// Reads.
+    pub reads: Work,
+    /// Writes.
+    pub writes: Work,
+    /// Discards.
+    pub discards: Work,
+    /// Flushes of its cache; they have no bytes.
+    pub flushes: Work,
+    /// Operations in flight at the end.
+    pub in_flight: u64,
+    /// The share of the time in which a discard at least was in flight, 0 to 1.
+    pub discarding: f64,
+    /// Whether it keeps counters (`queue/iostats`). Without them its discards and flushes are
+    /// counted by events alone, and reads and writes not at all.
+    pub counts: bool,
+}
+
+impl DeviceUpdate {
+    /// Whether it did anything.
+    pub fn is_busy(&self) -> bool {
+        let all = [&self.reads, &self.writes, &self.discards, &self.flushes];
+        self.in_flight > 0 || self.discarding > 0.0 || all.iter().any(|work| work.operations > 0)
+    }
+}
+
+/// Operations of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Work {
+    /// Operations that completed.
+    pub operations: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sum of their waits, in milliseconds.
+    pub wait_ms: u64,
+    /// Operations per second.
+    pub per_s: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// Their mean wait, in milliseconds; `None` without any.
+    pub mean_ms: Option<f64>,
+}
+
+impl Work {
+    /// The work of so many seconds.
+    pub fn of(operations: u64, bytes: u64, wait_ms: u64, seconds: f64) -> Work {
+        let seconds = seconds.max(1e-9);
+        Work {
+            operations,
+            bytes,
+            wait_ms,
+            per_s: operations as f64 / seconds,
+            bytes_per_s: bytes as f64 / seconds,
+            mean_ms: (operations > 0).then(|| wait_ms as f64 / operations as f64),
+        }
+    }
+
+    /// The mean size, in bytes; `None` without any.
+    pub fn mean_bytes(&self) -> Option<u64> {
+        self.bytes.checked_div(self.operations)
+    }
+}
+
+/// The shares of a stretch of time in which tasks waited for I/O, 0 to 1
+/// ([`linux::pressure`]).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Waiting {
+    /// One task at least.
+    pub some: f64,
+    /// All tasks that were not idle.
+    pub full: f64,
+}
+
+/// A sender of discards.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SenderUpdate {
+    /// The device.
+    pub device: String,
+    /// Why it sent them.
+    pub reason: Reason,
+    /// Its name, e.g. `fstrim` or `kworker/u8:1`.
+    pub program: String,
+    /// Its thread; `None` of several.
+    pub pid: Option<u32>,
+    /// Discards that it sent.
+    pub discards: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The mean time of one in the drive, in milliseconds; `None` if none completed.
+    pub mean_ms: Option<f64>,
+    /// The sum of their times in the drive, in seconds.
+    pub in_drive_s: f64,
+    /// The process that freed the space, where that is known.
+    pub deletion: Option<Deletion>,
+}
+
+/// A process that was blocked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Blocked {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub program: String,
+    /// How long it was blocked, in seconds.
+    pub seconds: f64,
+    /// How much of that is discards' fault, in seconds.
+    pub discards_s: f64,
+    /// The cause of most of it.
+    pub cause: Cause,
+    /// The system call, where it is one that waits for storage.
+    pub call: Option<&'static str>,
+    /// The mount point or device, where it is known.
+    pub at: Option<String>,
+    /// The function of the kernel that it waits in.
+    pub function: Option<String>,
+}
+
+/// Discards that a mounted file system has not sent yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Debt {
+    /// Where it is mounted.
+    pub mount: String,
+    /// The drives below it.
+    pub devices: Vec<String>,
+    /// Bytes; `None` where only commands are counted.
+    pub bytes: Option<u64>,
+    /// Commands; `None` where only bytes are counted.
+    pub commands: Option<u64>,
+}
+
+impl Update {
+    /// An update with the figures of devices alone.
+    pub fn of(at_s: f64, seconds: f64, devices: Vec<DeviceUpdate>) -> Update {
+        Update {
+            schema: SCHEMA,
+            at_s,
+            unix_s: 0.0,
+            seconds,
+            devices,
+            pressure: None,
+            senders: Vec::new(),
+            blocked: Vec::new(),
+            debts: Vec::new(),
+            lost_events: 0,
+            cpu_s: 0.0,
+            missing: Vec::new(),
+        }
+    }
+
+    /// The debt on a device, in words; `None` where nothing reports one.
+    pub fn debt(&self, device: &str) -> Option<String> {
+        let on = |debt: &&Debt| debt.devices.iter().any(|one| one == device);
+        let all = self.debts.iter().filter(on);
+        let words: Vec<String> = all.filter_map(Debt::words).collect();
+        (!words.is_empty()).then(|| words.join(" + "))
+    }
+}
+
+impl Debt {
+    fn words(&self) -> Option<String> {
+        let commands = self.commands.map(|count| units::counted(count, "discard"));
+        self.bytes.map(units::bytes).or(commands)
+    }
+}
+
+impl DeviceUpdate {
+    /// The work of a device by its statistics.
+    pub fn by_statistics(
+        device: String,
+        did: &DeviceInterval,
+        flushes: (u64, u64),
+        seconds: f64,
+        discarding: f64,
+    ) -> DeviceUpdate {
+        DeviceUpdate {
+            device,
+            reads: Work::of(did.reads, did.read_bytes, did.read_ms, seconds),
+            writes: Work::of(did.writes, did.write_bytes, did.write_ms, seconds),
+            discards: Work::of(did.discards, did.discard_bytes, did.discard_ms, seconds),
+            flushes: Work::of(flushes.0, 0, flushes.1, seconds),
+            in_flight: did.in_flight,
+            discarding,
+            counts: true,
+        }
+    }
+
+    /// The device's figures as a record has them.
+    pub fn interval(&self) -> DeviceInterval {
+        DeviceInterval {
+            reads: self.reads.operations,
+            read_bytes: self.reads.bytes,
+            read_ms: self.reads.wait_ms,
+            writes: self.writes.operations,
+            write_bytes: self.writes.bytes,
+            write_ms: self.writes.wait_ms,
+            discards: self.discards.operations,
+            discard_bytes: self.discards.bytes,
+            discard_ms: self.discards.wait_ms,
+            in_flight: self.in_flight,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::example::stall;
+
+    #[test]
+    fn updates_have_the_form_that_the_schema_promises() {
+        let schema: serde_json::Value = serde_json::from_str(crate::watch::JSON_SCHEMA).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        for update in [stall(1.0), Update::of(0.0, 1e-6, Vec::new())] {
+            let value = serde_json::to_value(&update).unwrap();
+            let faults: Vec<String> = validator
+                .iter_errors(&value)
+                .map(|fault| format!("{}: {fault}", fault.instance_path()))
+                .collect();
+            assert!(faults.is_empty(), "{faults:#?}");
+        }
+        assert!(!validator.is_valid(&serde_json::json!({ "schema": SCHEMA })));
+    }
+}

@@ -1,0 +1,369 @@
+//! Makes updates: reads statistics and events, and looks at threads.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use linux::SysRoot;
+use linux::mounts::DeviceNumber;
+use linux::pressure::Pressure;
+use linux::stats::{Counters, DeviceStats};
+use storage::counter;
+use storage::disks::{Disks, Place};
+use storage::stack::Pending;
+
+use super::target::{Watched, present};
+use super::update::{Blocked, Debt, DeviceUpdate, SenderUpdate, Update, Waiting, Work};
+use crate::why::observe::{Did, Observation, by_statistics, cpu_s, monotonic_s};
+use crate::why::sampler::Sampler;
+use crate::why::sentence::senders;
+use crate::why::trace::Trace;
+use crate::why::tracer::Tracer;
+use crate::why::{Cause, Missing, SenderWork, Subject, Victim, Wait, join};
+
+/// Share of one processor that looking at threads may take.
+const BUDGET: f64 = 0.004;
+
+/// The least time that a turn may take: or a slow machine would look at nothing.
+const LEAST: Duration = Duration::from_micros(100);
+
+/// Whether discards slow a device down is judged by so many seconds.
+const WINDOW_S: f64 = 10.0;
+
+/// Devices and mounts are listed again so often.
+const RENEWED: Duration = Duration::from_secs(5);
+
+/// At most so many blocked processes are in an update.
+const MOST_BLOCKED: usize = 50;
+
+/// Watches devices, and the whole machine's threads.
+#[derive(Debug)]
+pub struct Watcher {
+    sys: SysRoot,
+    named: bool,
+    devices: Vec<Device>,
+    tracer: Option<Tracer>,
+    sampler: Sampler,
+    /// The window that waits are explained by.
+    seen: Observation,
+    pending: Vec<(Place, Pending)>,
+    pressure: Option<Pressure>,
+    missing: Vec<Missing>,
+    began_s: f64,
+    last_s: f64,
+    last_cpu_s: f64,
+    renewed: Instant,
+}
+
+#[derive(Debug)]
+struct Device {
+    number: DeviceNumber,
+    name: String,
+    stats: DeviceStats,
+    last: Counters,
+    counts: bool,
+}
+
+impl Device {
+    fn open(sys: &SysRoot, number: DeviceNumber, name: &str) -> Option<Device> {
+        let stats = DeviceStats::open(sys, name).ok()?;
+        Some(Device {
+            number,
+            name: name.to_owned(),
+            last: stats.read().ok()?,
+            stats,
+            counts: counter::counts(sys, name),
+        })
+    }
+}
+
+impl Watcher {
+    /// Begins to watch.
+    pub fn begin(sys: SysRoot, disks: Disks, watched: &Watched) -> Watcher {
+        let now_s = monotonic_s();
+        let mut missing = Vec::new();
+        let tracer = Tracer::begin(now_s).map_err(|lack| missing.push(lack)).ok();
+        let devices = watched.devices.iter();
+        let devices =
+            devices.filter_map(|info| Device::open(&sys, disks.numbered(&info.name)?, &info.name));
+        let mut watcher = Watcher {
+            named: watched.named,
+            devices: devices.collect(),
+            tracer,
+            sampler: Sampler::new(sys.clone(), Subject::All, disks.clone()).light(),
+            seen: Observation {
+                disks,
+                ..Observation::default()
+            },
+            pending: Vec::new(),
+            pressure: Pressure::io(&sys),
+            missing,
+            began_s: now_s,
+            last_s: now_s,
+            last_cpu_s: cpu_s(),
+            renewed: Instant::now(),
+            sys,
+        };
+        watcher.survey();
+        watcher
+    }
+
+    /// Looks once; `period` is the time until the next look.
+    pub fn look(&mut self, period: Duration) {
+        let now_s = monotonic_s();
+        self.sampler.turn(now_s, period.mul_f64(BUDGET).max(LEAST));
+        if let Some(tracer) = &mut self.tracer {
+            tracer.read(now_s, &self.seen.disks);
+        }
+    }
+
+    /// All that has happened since the last update.
+    pub fn update(&mut self) -> Update {
+        if self.renewed.elapsed() >= RENEWED {
+            self.renew();
+        }
+        let now_s = monotonic_s();
+        let seconds = (now_s - self.last_s).max(1e-6);
+        let statistics = self.statistics(now_s, seconds);
+        let piece = match &mut self.tracer {
+            Some(tracer) => tracer.drain(now_s, &self.seen.disks),
+            None => self.estimated(&statistics),
+        };
+        self.keep(&piece, &statistics, now_s);
+        let devices = self.devices.iter().zip(&statistics);
+        let devices = devices.map(|(device, did)| self.device(device, did, &piece));
+        let mut update = Update::of(now_s - self.began_s, seconds, devices.collect());
+        update.devices.sort_by(|a, b| a.device.cmp(&b.device));
+        update.unix_s = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0.0, |since| since.as_secs_f64());
+        update.senders = self.senders(&piece);
+        update.blocked = self.blocked();
+        update.pressure = self.pressure(seconds);
+        update.debts = self.debts();
+        update.lost_events = piece.lost;
+        update.missing = self.missing();
+        let cpu_s = cpu_s();
+        update.cpu_s = cpu_s - self.last_cpu_s;
+        (self.last_s, self.last_cpu_s) = (now_s, cpu_s);
+        update
+    }
+
+    /// Lists devices and mounts again.
+    fn renew(&mut self) {
+        self.renewed = Instant::now();
+        self.seen.disks = Disks::now(&self.sys);
+        self.sampler.renew(self.seen.disks.clone());
+        if !self.named {
+            let there = present(&self.sys, &self.seen.disks);
+            let is = |device: &Device| {
+                let mut all = there.iter();
+                all.any(|one| one.0 == device.number && one.1 == device.name)
+            };
+            self.devices.retain(is);
+            for (number, name) in there {
+                if self.devices.iter().all(|device| device.number != number) {
+                    self.devices.extend(Device::open(&self.sys, number, &name));
+                }
+            }
+        }
+        for device in &mut self.devices {
+            device.counts = counter::counts(&self.sys, &device.name);
+        }
+        self.survey();
+    }
+
+    fn survey(&mut self) {
+        self.seen.mounted = self.seen.disks.mounted(&self.sys);
+        self.pending = self.seen.disks.pending(&self.sys);
+    }
+
+    /// The devices' statistics, in their order.
+    fn statistics(&mut self, now_s: f64, seconds: f64) -> Vec<Did> {
+        let read = |device: &mut Device| {
+            // One that was taken away does nothing more.
+            let counters = device.stats.read().unwrap_or(device.last);
+            let did = Did {
+                at_s: now_s,
+                seconds,
+                work: counters.since(&device.last),
+                flushes: counters.flushes_since(&device.last),
+            };
+            device.last = counters;
+            did
+        };
+        self.devices.iter_mut().map(read).collect()
+    }
+
+    /// Adds a stretch to the window, and forgets what is too old for it.
+    fn keep(&mut self, piece: &Trace, statistics: &[Did], now_s: f64) {
+        let seen = &mut self.seen;
+        let from_s = now_s - WINDOW_S;
+        seen.from_s = self.last_s;
+        seen.to_s = now_s;
+        for (device, did) in self.devices.iter().zip(statistics) {
+            let all = seen.devices.entry(device.number).or_default();
+            all.retain(|one| one.at_s >= from_s);
+            all.push(did.clone());
+        }
+        let discards = &mut seen.trace.discards;
+        for spans in discards.values_mut() {
+            spans.forget_before(from_s);
+        }
+        for (number, spans) in &piece.discards {
+            let known = discards.entry(*number).or_default();
+            *known = std::mem::take(known).with(spans);
+        }
+        let devices = &self.devices;
+        seen.devices
+            .retain(|number, _| devices.iter().any(|one| one.number == *number));
+        seen.sampled = self.sampler.drain();
+    }
+
+    fn device(&self, device: &Device, did: &Did, piece: &Trace) -> DeviceUpdate {
+        let spans = piece.discards.get(&device.number);
+        let covered_s = spans.map_or(0.0, |spans| spans.covered(self.last_s, did.at_s));
+        let mut update = DeviceUpdate::by_statistics(
+            device.name.clone(),
+            &did.work,
+            did.flushes,
+            did.seconds,
+            (covered_s / did.seconds).clamp(0.0, 1.0),
+        );
+        if !device.counts {
+            update.counts = false;
+            let mine = piece.senders.iter();
+            let mine = mine.filter(|sender| sender.device == device.number);
+            let (discards, bytes, wait_s) = mine.fold((0, 0, 0.0), |sum, one| {
+                (
+                    sum.0 + one.discards,
+                    sum.1 + one.bytes,
+                    sum.2 + one.in_drive_s,
+                )
+            });
+            update.discards = Work::of(discards, bytes, (wait_s * 1e3) as u64, did.seconds);
+        }
+        update
+    }
+
+    /// Where there are no events: the times in discards, as the statistics give them.
+    fn estimated(&self, statistics: &[Did]) -> Trace {
+        let mut trace = Trace::default();
+        for (device, did) in self.devices.iter().zip(statistics) {
+            let spans = by_statistics(std::slice::from_ref(did));
+            trace.discards.insert(device.number, spans);
+        }
+        trace
+    }
+
+    /// The senders to the devices that are watched.
+    fn senders(&self, piece: &Trace) -> Vec<SenderUpdate> {
+        let watched = |one: &SenderWork| {
+            let mut devices = self.devices.iter();
+            devices.any(|device| device.name == one.device)
+        };
+        let all = senders(piece, &self.seen.disks).into_iter();
+        all.filter(watched).map(sender).collect()
+    }
+
+    /// The processes that were blocked, on the devices that are watched or where that isn't known.
+    fn blocked(&self) -> Vec<Blocked> {
+        let watched = |victim: &Victim| {
+            let on = |name: &String| self.devices.iter().any(|device| device.name == *name);
+            let mut waits = victim.waits.iter().filter(|wait| wait.cause.is_blocked());
+            waits.any(|wait| wait.devices.is_empty() || wait.devices.iter().any(on))
+        };
+        let all = join::waits(&self.seen, &Subject::All).into_iter();
+        let mut all: Vec<Blocked> = all
+            .filter(|victim| !self.named || watched(victim))
+            .filter_map(blocked)
+            .collect();
+        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        all.truncate(MOST_BLOCKED);
+        all
+    }
+
+    fn pressure(&mut self, seconds: f64) -> Option<Waiting> {
+        let now = Pressure::io(&self.sys)?;
+        let before = self.pressure.replace(now)?;
+        let share = |now: u64, before: u64| {
+            (now.saturating_sub(before) as f64 / 1e6 / seconds).clamp(0.0, 1.0)
+        };
+        Some(Waiting {
+            some: share(now.some_us, before.some_us),
+            full: share(now.full_us, before.full_us),
+        })
+    }
+
+    fn debts(&self) -> Vec<Debt> {
+        let disks = &self.seen.disks;
+        let debt = |(place, pending): &(Place, Pending)| {
+            let pending = pending.now(&self.sys)?;
+            Some(Debt {
+                mount: place.at.clone(),
+                devices: place.devices.iter().map(|one| disks.name(*one)).collect(),
+                bytes: pending.bytes,
+                commands: pending.commands,
+            })
+        };
+        self.pending.iter().filter_map(debt).collect()
+    }
+
+    fn missing(&self) -> Vec<Missing> {
+        let mut all = self.missing.clone();
+        if self.seen.sampled.without_stacks {
+            all.push(Missing {
+                what: "the stacks of blocked threads".to_owned(),
+                why: "the kernel shows them to root alone; run it as root".to_owned(),
+            });
+        }
+        if self.devices.is_empty() {
+            all.push(Missing {
+                what: "devices".to_owned(),
+                why: "no device here takes discards; name one".to_owned(),
+            });
+        }
+        let silent = self.devices.iter().filter(|device| !device.counts);
+        all.extend(silent.map(|device| Missing {
+            what: format!("the reads and writes of {}", device.name),
+            why: format!(
+                "its counters are switched off; switch them on with: \
+                 echo 1 > /sys/class/block/{}/queue/iostats",
+                device.name
+            ),
+        }));
+        all
+    }
+}
+
+fn sender(work: SenderWork) -> SenderUpdate {
+    SenderUpdate {
+        device: work.device,
+        reason: work.reason,
+        program: work.program,
+        pid: work.pid,
+        discards: work.discards,
+        bytes: work.bytes,
+        mean_ms: work.mean_ms,
+        in_drive_s: work.in_drive_s,
+        deletion: work.deletion,
+    }
+}
+
+fn blocked(victim: Victim) -> Option<Blocked> {
+    // Programs wait for each other's file locks by design.
+    let by_design =
+        |wait: &Wait| wait.cause == Cause::Lock && matches!(wait.call, Some("flock" | "fcntl"));
+    let waits = victim.waits.iter();
+    let mut waits = waits.filter(|wait| wait.cause.is_blocked() && !by_design(wait));
+    let longest = waits.next()?;
+    let others: f64 = waits.map(|wait| wait.seconds).sum();
+    Some(Blocked {
+        pid: victim.pid,
+        program: victim.name.clone(),
+        seconds: longest.seconds + others,
+        discards_s: victim.discards_s,
+        cause: longest.cause,
+        call: longest.call,
+        at: longest.at.clone(),
+        function: longest.stack.first().cloned(),
+    })
+}

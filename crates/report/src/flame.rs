@@ -1,0 +1,367 @@
+//! Blocked time as a flame graph, with the timeline of discards below: a picture, and a page.
+//!
+//! Written by hand, as the other pictures are: a flame graph is rectangles with text. Its frames go
+//! from the program at the bottom to the function that waits at the top (Brendan Gregg,
+//! "The Flame Graph", CACM 59(6), 2016).
+
+use std::collections::BTreeMap;
+
+use crate::html::escape;
+use crate::html::shell;
+use crate::svg::text;
+
+/// Time that was blocked in one stack.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stack {
+    /// The frames: the program, the system call, then functions to the innermost.
+    pub frames: Vec<String>,
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// How much of that is discards' fault, in seconds.
+    pub discards_s: f64,
+}
+
+/// One stretch of the timeline.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Stretch {
+    /// Its start, in seconds.
+    pub at_s: f64,
+    /// Its length, in seconds.
+    pub seconds: f64,
+    /// Blocked in its own discards, in seconds.
+    pub in_discards_s: f64,
+    /// Blocked behind discards, in seconds.
+    pub behind_discards_s: f64,
+    /// Blocked on something else, in seconds.
+    pub blocked_s: f64,
+    /// For how long a discard at least was in flight, in seconds.
+    pub discarding_s: f64,
+}
+
+/// All that is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blocked {
+    /// The answer in a sentence.
+    pub title: String,
+    /// The whole report, as a terminal shows it.
+    pub report: String,
+    /// The stacks.
+    pub stacks: Vec<Stack>,
+    /// The timeline.
+    pub timeline: Vec<Stretch>,
+}
+
+/// Width of the picture and its margins, in px.
+const WIDTH: f64 = 1000.0;
+const LEFT: f64 = 10.0;
+/// Height of a frame.
+const ROW: f64 = 18.0;
+/// Height of the title and the key of colours.
+const TOP: f64 = 46.0;
+/// Height of the timeline's bars, of the lane of discards, and of the space around them.
+const BARS: f64 = 80.0;
+const LANE: f64 = 12.0;
+const GAP: f64 = 24.0;
+/// Narrower frames are left out.
+const NARROWEST: f64 = 0.4;
+/// Width of a character, so that text is cut to its frame.
+const CHARACTER: f64 = 6.7;
+/// At most so many levels are drawn.
+const DEEPEST: usize = 48;
+
+/// Colours of waits: behind or in discards, and others.
+const DISCARDS: &str = "#d55e00";
+const BEHIND: &str = "#e69f00";
+const OTHERS: &str = "#56b4e9";
+
+/// A frame with those above it.
+#[derive(Debug, Default)]
+struct Node {
+    seconds: f64,
+    discards_s: f64,
+    above: BTreeMap<String, Node>,
+}
+
+impl Node {
+    fn of(stacks: &[Stack]) -> Node {
+        let mut root = Node::default();
+        for stack in stacks.iter().filter(|one| one.seconds > 0.0) {
+            let mut node = &mut root;
+            node.add(stack);
+            for frame in stack.frames.iter().take(DEEPEST) {
+                node = node.above.entry(frame.clone()).or_default();
+                node.add(stack);
+            }
+        }
+        root
+    }
+
+    fn add(&mut self, stack: &Stack) {
+        self.seconds += stack.seconds;
+        self.discards_s += stack.discards_s;
+    }
+
+    /// Levels above it that are wide enough to be drawn.
+    fn height(&self, px_per_s: f64) -> usize {
+        let wide = |node: &&Node| node.seconds * px_per_s >= NARROWEST;
+        let all = self.above.values().filter(wide);
+        all.map(|node| 1 + node.height(px_per_s)).max().unwrap_or(0)
+    }
+}
+
+/// The picture, with its XML declaration.
+pub fn svg(blocked: &Blocked) -> String {
+    let root = Node::of(&blocked.stacks);
+    let wide = WIDTH - 2.0 * LEFT;
+    let px_per_s = if root.seconds > 0.0 {
+        wide / root.seconds
+    } else {
+        0.0
+    };
+    let levels = root.height(px_per_s);
+    let bottom = TOP + ROW * levels.max(1) as f64;
+    let height = bottom + GAP + BARS + LANE + 2.0 * GAP;
+    let title = text(&blocked.title);
+    let mut svg = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+         height=\"{height}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"{LEFT}\" y=\"18\" font-size=\"14\" font-weight=\"bold\">Blocked for {}</text>\n",
+        units::seconds(root.seconds)
+    );
+    svg += &key();
+    if levels == 0 {
+        svg += &format!(
+            "<text x=\"{LEFT}\" y=\"{}\" fill=\"#666\">nothing was blocked</text>\n",
+            TOP + 13.0
+        );
+    }
+    frames(&mut svg, &root, LEFT, bottom - ROW, px_per_s, root.seconds);
+    timeline(&mut svg, &blocked.timeline, bottom + GAP);
+    svg + "</svg>\n"
+}
+
+/// The page: the sentence, the picture and the report.
+pub fn html(blocked: &Blocked) -> String {
+    let picture = svg(blocked);
+    let picture = picture.split_once("?>\n").map_or("", |(_, svg)| svg);
+    let mut html = shell::begin(&blocked.title);
+    html += &format!(
+        "<header>\n<h1>{}</h1>\n</header>\n<main>\n<figure id=\"flame\">\n\
+         <figcaption>Where the blocked time went; below, when, and when discards were in flight. Point \
+         at a frame to see its time.</figcaption>\n\
+         <div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"Flame graph\">\n{picture}</div>\n\
+         </figure>\n<h2>Report</h2>\n\
+         <div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"Report\">\n<pre>{}</pre>\n</div>\n\
+         </main>\n<footer><p>Made by trimbench.</p></footer>\n</body>\n</html>\n",
+        escape::prose(&blocked.title),
+        escape::text(&blocked.report)
+    );
+    html
+}
+
+fn key() -> String {
+    let entries = [
+        (DISCARDS, "in discards of its own, or all of it their fault"),
+        (BEHIND, "behind discards, or part of it their fault"),
+        (OTHERS, "blocked on something else"),
+    ];
+    let mut text = String::new();
+    let mut x = LEFT;
+    for (colour, words) in entries {
+        text += &format!(
+            "<rect x=\"{x:.1}\" y=\"27\" width=\"12\" height=\"12\" fill=\"{colour}\"/>\
+             <text x=\"{:.1}\" y=\"37\">{words}</text>\n",
+            x + 16.0
+        );
+        x += 34.0 + 6.2 * words.len() as f64;
+    }
+    text
+}
+
+/// Draws the frames above a node, from `x` on with the lowest at `y`.
+fn frames(svg: &mut String, node: &Node, mut x: f64, y: f64, px_per_s: f64, whole_s: f64) {
+    for (name, above) in &node.above {
+        let width = above.seconds * px_per_s;
+        if width >= NARROWEST {
+            let share = above.seconds / whole_s;
+            let about = format!(
+                "{name}: {} ({}), {} of it discards' fault",
+                units::seconds(above.seconds),
+                units::percent(share),
+                units::seconds(above.discards_s)
+            );
+            *svg += &format!(
+                "<g><title>{}</title><rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{}\" \
+                 fill=\"{}\" stroke=\"#fff\" stroke-width=\".5\"/>",
+                text(&about),
+                ROW - 1.0,
+                colour(above)
+            );
+            let room = ((width - 6.0) / CHARACTER) as usize;
+            if room >= 3 {
+                *svg += &format!(
+                    "<text x=\"{:.2}\" y=\"{:.1}\">{}</text>",
+                    x + 3.0,
+                    y + 13.0,
+                    text(&cut(name, room))
+                );
+            }
+            *svg += "</g>\n";
+            frames(svg, above, x, y - ROW, px_per_s, whole_s);
+        }
+        x += width;
+    }
+}
+
+fn colour(node: &Node) -> &'static str {
+    match node.discards_s / node.seconds.max(1e-12) {
+        share if share >= 0.9 => DISCARDS,
+        share if share >= 0.1 => BEHIND,
+        _ => OTHERS,
+    }
+}
+
+/// A name in so many characters at most.
+fn cut(name: &str, room: usize) -> String {
+    if name.chars().count() <= room {
+        return name.to_owned();
+    }
+    let short: String = name.chars().take(room - 1).collect();
+    short + "…"
+}
+
+/// Bars of the blocked time, stacked, and a lane of discards in flight below.
+fn timeline(svg: &mut String, all: &[Stretch], top: f64) {
+    let Some(last) = all.last() else { return };
+    let end_s = (last.at_s + last.seconds).max(1e-9);
+    let scale = (WIDTH - 2.0 * LEFT) / end_s;
+    let bottom = top + BARS;
+    *svg += &format!(
+        "<text x=\"{LEFT}\" y=\"{:.1}\" fill=\"#666\">blocked, as a share of each stretch</text>\n\
+         <path d=\"M{LEFT} {top:.1}h{w:.1}M{LEFT} {bottom:.1}h{w:.1}\" stroke=\"#000\" stroke-opacity=\".15\"/>\n",
+        top - 6.0,
+        w = WIDTH - 2.0 * LEFT
+    );
+    for one in all {
+        let (x, width) = (LEFT + one.at_s * scale, one.seconds * scale);
+        let mut y = bottom;
+        for (seconds, fill) in [
+            (one.in_discards_s, DISCARDS),
+            (one.behind_discards_s, BEHIND),
+            (one.blocked_s, OTHERS),
+        ] {
+            let height = (seconds / one.seconds.max(1e-9)).min(1.0) * BARS;
+            let height = height.min(y - top);
+            if height >= 0.05 {
+                y -= height;
+                *svg += &format!(
+                    "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" fill=\"{fill}\"/>\n"
+                );
+            }
+        }
+        let share = (one.discarding_s / one.seconds.max(1e-9)).clamp(0.0, 1.0);
+        if share > 0.0 {
+            *svg += &format!(
+                "<rect class=\"lane\" x=\"{x:.2}\" y=\"{:.1}\" width=\"{width:.2}\" height=\"{LANE}\" \
+                 fill=\"#000\" fill-opacity=\"{share:.2}\"/>\n",
+                bottom + 3.0
+            );
+        }
+    }
+    let y = bottom + LANE + 18.0;
+    *svg += &format!(
+        "<text x=\"{LEFT}\" y=\"{y:.1}\" fill=\"#666\">0 s; the dark lane: a discard in flight</text>\
+         <text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\" fill=\"#666\">{}</text>\n",
+        WIDTH - LEFT,
+        units::seconds(end_s)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(frames: &[&str], seconds: f64, discards_s: f64) -> Stack {
+        Stack {
+            frames: frames.iter().map(|&frame| frame.to_owned()).collect(),
+            seconds,
+            discards_s,
+        }
+    }
+
+    fn blocked() -> Blocked {
+        Blocked {
+            title: "dd waited 3.0 s <b> of 4.0 s".to_owned(),
+            report: "Where dd spent 4.0 s\n  <script>".to_owned(),
+            stacks: vec![
+                stack(&["dd", "write", "submit_bio_wait"], 3.0, 3.0),
+                stack(&["dd", "write", "jbd2_log_wait_commit"], 0.5, 0.0),
+                stack(&["dd", "fsync"], 0.5, 0.1),
+                stack(&["dd", "too narrow"], 1e-4, 0.0),
+                stack(&["nothing"], 0.0, 0.0),
+            ],
+            timeline: (0..4)
+                .map(|at| Stretch {
+                    at_s: f64::from(at),
+                    seconds: 1.0,
+                    behind_discards_s: 0.75,
+                    blocked_s: 0.25,
+                    discarding_s: 0.9,
+                    ..Stretch::default()
+                })
+                .collect(),
+        }
+    }
+
+    /// The widths of the frames with this name.
+    fn width(svg: &str, name: &str) -> f64 {
+        let lines = svg
+            .lines()
+            .filter(|line| line.starts_with(&format!("<g><title>{name}: ")));
+        let width = |line: &str| -> f64 {
+            let rest = line.split_once("width=\"").unwrap().1;
+            rest.split_once('"').unwrap().0.parse().unwrap()
+        };
+        lines.map(width).sum()
+    }
+
+    #[test]
+    fn frames_are_as_wide_as_their_time() {
+        let svg = svg(&blocked());
+        assert!((width(&svg, "dd") - 980.0).abs() < 0.1, "{svg}");
+        assert!(
+            (width(&svg, "write") - 980.0 * 3.5 / 4.0001).abs() < 0.1,
+            "{svg}"
+        );
+        assert!((width(&svg, "submit_bio_wait") - 980.0 * 3.0 / 4.0001).abs() < 0.1);
+        assert_eq!(width(&svg, "too narrow"), 0.0);
+        assert!(
+            svg.contains("3.0 s (75 %), 3.0 s of it discards' fault"),
+            "{svg}"
+        );
+        assert_eq!(svg.matches("class=\"lane\"").count(), 4);
+        assert!(!svg.contains("<b>"));
+    }
+
+    #[test]
+    fn a_page_holds_the_picture_and_nothing_hostile() {
+        let html = html(&blocked());
+        assert!(html.contains("<svg ") && html.contains("Where dd spent"));
+        assert!(
+            !html.contains("<script>") && !html.contains("<?xml"),
+            "{html}"
+        );
+    }
+
+    #[test]
+    fn nothing_blocked_is_a_picture_that_says_so() {
+        let empty = Blocked {
+            stacks: Vec::new(),
+            timeline: Vec::new(),
+            ..blocked()
+        };
+        assert!(svg(&empty).contains("nothing was blocked"));
+    }
+}

@@ -1,0 +1,73 @@
+//! `trimbench watch`.
+
+pub(crate) mod args;
+mod outputs;
+mod terminal;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use diagnose::watch::{Watched, WatchedError, Watcher};
+use linux::SysRoot;
+use storage::disks::Disks;
+
+use crate::commands::watch::args::WatchArgs;
+use crate::commands::watch::outputs::Outputs;
+use crate::commands::watch::terminal::Shown;
+use crate::exit::{Error, Exit};
+use crate::signals;
+
+/// Threads are looked at and events are read at least so often.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Carries out the command.
+pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Error> {
+    let sys = SysRoot::host();
+    let disks = Disks::now(&sys);
+    let watched = Watched::of(&sys, &disks, &args.paths).map_err(|error| match error {
+        WatchedError::Target(error) => Error::Usage(error.to_string()),
+        WatchedError::NoDevice(_) => Error::Usage(error.to_string()),
+    })?;
+    let mut outputs = Outputs::open(args, &watched)?;
+    let stop = signals::stop_flag()
+        .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
+    let mut watcher = Watcher::begin(sys, disks, &watched);
+    let mut shown = Shown::begin(args)?;
+    let began = Instant::now();
+    let look = LOOK.min(args.interval);
+    let mut next_look = began;
+    let mut next_update = began + args.interval;
+    let mut quit = false;
+    loop {
+        let now = Instant::now();
+        let over = args.duration.is_some_and(|most| now - began >= most);
+        let stopped = stop.load(Ordering::Relaxed);
+        // The rest of an interval counts if it is not much shorter than one.
+        if now >= next_update || over && next_update - now < args.interval / 2 {
+            let update = watcher.update();
+            outputs.take(&update)?;
+            shown.take(update)?;
+            // One that was late makes up for nothing.
+            next_update = (next_update + args.interval).max(now);
+        }
+        if over || quit || stopped {
+            drop(shown);
+            outputs.finish()?;
+            let ended = over || quit;
+            return Ok(if ended { Exit::Done } else { Exit::Interrupted });
+        }
+        if now >= next_look {
+            watcher.look(look);
+            next_look = (next_look + look).max(now);
+        }
+        let mut until = next_look.min(next_update);
+        if let Some(most) = args.duration {
+            until = until.min(began + most);
+        }
+        match shown.wait(until.saturating_duration_since(Instant::now()))? {
+            terminal::Asked::Nothing => {}
+            terminal::Asked::Quit => quit = true,
+            terminal::Asked::Interrupt => stop.store(true, Ordering::Relaxed),
+        }
+    }
+}

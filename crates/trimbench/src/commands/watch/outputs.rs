@@ -1,0 +1,190 @@
+//! The files that updates go into, and the figures for Prometheus.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use diagnose::watch::metrics::Metrics;
+use diagnose::watch::recording::Recording;
+use diagnose::watch::{Update, Watched};
+use prometheus_client::registry::Registry;
+use record::{Invocation, Line, RecordWriter};
+
+use crate::commands::watch::args::WatchArgs;
+use crate::console::Stream;
+use crate::exit::Error;
+use crate::metrics::{Server, write_textfile};
+use crate::output::{Output, Sink};
+
+/// A record is handed to its file about so often: more than that a kill can't take away.
+const FLUSHED_S: f64 = 1.0;
+
+/// All that updates are written to.
+pub(super) struct Outputs {
+    json: Option<Sink>,
+    record: Option<Recorded>,
+    figures: Option<Figures>,
+}
+
+struct Recorded {
+    path: PathBuf,
+    recording: Recording,
+    writer: RecordWriter<File>,
+    flushed_s: f64,
+}
+
+struct Figures {
+    metrics: Metrics,
+    registry: Arc<Registry>,
+    textfile: Option<PathBuf>,
+}
+
+impl Outputs {
+    /// Opens all of them, so that one that can't be written is known at once.
+    pub(super) fn open(args: &WatchArgs, watched: &Watched) -> Result<Outputs, Error> {
+        let json = match args.json.as_deref() {
+            Some(path) if path == Path::new("-") => Some(Sink::standard()),
+            Some(path) => Some(Sink::file(path)?),
+            None => None,
+        };
+        let output = args.output.as_deref().map(Output::open).transpose()?;
+        if let (Some(path), Some(json)) = (&args.output, &json)
+            && json.is(path)
+        {
+            return Err(Error::Usage(
+                "--json and --output name the same file; give another".to_owned(),
+            ));
+        }
+        let figures = figures(args)?;
+        let record = match (output, &args.output) {
+            (Some(output), Some(path)) => Some(Recorded::begin(output, path, args, watched)?),
+            _ => None,
+        };
+        Ok(Outputs {
+            json,
+            record,
+            figures,
+        })
+    }
+
+    /// Writes an update.
+    pub(super) fn take(&mut self, update: &Update) -> Result<(), Error> {
+        if let Some(sink) = &mut self.json {
+            sink.write(|to| {
+                serde_json::to_writer(&mut *to, update)?;
+                to.write_all(b"\n")
+            })?;
+        }
+        if let Some(record) = &mut self.record {
+            record.take(update)?;
+        }
+        if let Some(figures) = &mut self.figures {
+            figures.metrics.add(update);
+            if let Some(path) = &figures.textfile {
+                write_textfile(path, &figures.registry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the record.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        self.record.map_or(Ok(()), Recorded::finish)
+    }
+}
+
+impl Recorded {
+    fn begin(
+        output: Output,
+        path: &Path,
+        args: &WatchArgs,
+        watched: &Watched,
+    ) -> Result<Recorded, Error> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_s = now.map_or(0.0, |since| since.as_secs_f64());
+        let run = Invocation {
+            id: format!("watch-{now_s:.3}-{}", std::process::id()),
+            arguments: std::env::args().skip(1).collect(),
+            fail_on: Vec::new(),
+        };
+        let interval_ms = args.interval.as_secs_f64() * 1e3;
+        let host = linux::host::describe();
+        let recording = Recording::new(watched, host, Some(run), now_s, interval_ms);
+        let mut recorded = Recorded {
+            path: path.to_path_buf(),
+            writer: output.record()?,
+            recording,
+            flushed_s: 0.0,
+        };
+        let head = recorded.recording.head();
+        recorded.write(&head)?;
+        Ok(recorded)
+    }
+
+    fn take(&mut self, update: &Update) -> Result<(), Error> {
+        // A last update that is far shorter than the others would be no interval of theirs.
+        if update.seconds < Duration::from_millis(1).as_secs_f64() {
+            return Ok(());
+        }
+        let line = self.recording.interval(update);
+        self.write(&line)?;
+        if update.at_s - self.flushed_s >= FLUSHED_S {
+            self.flushed_s = update.at_s;
+            self.writer.flush().map_err(|source| self.failed(source))?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        let end = self.recording.end();
+        self.write(&end)?;
+        let path = self.path.clone();
+        let finished = self.writer.finish();
+        finished
+            .map(drop)
+            .map_err(|source| Error::OutputWrite { path, source })
+    }
+
+    fn write(&mut self, line: &Line) -> Result<(), Error> {
+        self.writer
+            .write(line)
+            .map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: std::io::Error) -> Error {
+        Error::OutputWrite {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+fn figures(args: &WatchArgs) -> Result<Option<Figures>, Error> {
+    if args.prometheus.is_none() && args.textfile.is_none() {
+        return Ok(None);
+    }
+    let (metrics, registry) = Metrics::new();
+    let registry = Arc::new(registry);
+    if let Some(address) = &args.prometheus {
+        let server = Server::bind(address)?;
+        if args.quiet
+            && let Ok(address) = server.address()
+        {
+            Stream::Err.print(&format!("figures at http://{address}/metrics\n"));
+        }
+        server.serve(Arc::clone(&registry));
+    }
+    if let Some(path) = &args.textfile {
+        write_textfile(path, &registry).map_err(|error| match error {
+            // Nothing was begun.
+            Error::OutputWrite { path, source } => Error::OutputOpen { path, source },
+            other => other,
+        })?;
+    }
+    Ok(Some(Figures {
+        metrics,
+        registry,
+        textfile: args.textfile.clone(),
+    }))
+}

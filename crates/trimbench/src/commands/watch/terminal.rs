@@ -1,0 +1,141 @@
+//! The view in a terminal, or lines where there is none.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use diagnose::watch::screen::{self, Look};
+use diagnose::watch::{Key, Update, View, lines};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+
+use crate::commands::watch::args::WatchArgs;
+use crate::console::Stream;
+use crate::exit::Error;
+
+/// A wish that a key expressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Nothing that ends it.
+    Nothing,
+    /// To end.
+    Quit,
+    /// To end, as Ctrl-C.
+    Interrupt,
+}
+
+/// The place that updates are shown in. Dropping it gives the terminal back.
+pub(super) enum Shown {
+    Screen {
+        terminal: Box<DefaultTerminal>,
+        view: Box<View>,
+        look: Look,
+    },
+    Lines,
+    Nothing,
+}
+
+impl Shown {
+    pub(super) fn begin(args: &WatchArgs) -> Result<Shown, Error> {
+        let json = args.json.as_deref() == Some(Path::new("-"));
+        if args.quiet || json {
+            return Ok(Shown::Nothing);
+        }
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        if !Stream::Out.is_terminal() || !Stream::input_is_terminal() || dumb {
+            return Ok(Shown::Lines);
+        }
+        let style = Stream::Out.style();
+        let mut shown = Shown::Screen {
+            terminal: Box::new(ratatui::try_init().map_err(failed)?),
+            view: Box::default(),
+            look: Look {
+                unicode: style.unicode,
+                colour: style.colour,
+            },
+        };
+        shown.draw()?;
+        Ok(shown)
+    }
+
+    /// Shows an update.
+    pub(super) fn take(&mut self, update: Update) -> Result<(), Error> {
+        match self {
+            Shown::Screen { view, .. } => view.push(update),
+            Shown::Lines => Stream::Out.print(&lines::text(&update)),
+            Shown::Nothing => {}
+        }
+        self.draw()
+    }
+
+    /// Waits so long, and takes the keys that are pressed meanwhile.
+    pub(super) fn wait(&mut self, time: Duration) -> Result<Asked, Error> {
+        let Shown::Screen { view, .. } = self else {
+            std::thread::sleep(time);
+            return Ok(Asked::Nothing);
+        };
+        match event::poll(time) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Asked::Nothing),
+            // A signal: the caller looks at its flag.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Asked::Nothing),
+            Err(error) => return Err(failed(error)),
+        }
+        let Event::Key(pressed) = event::read().map_err(failed)? else {
+            // The terminal has another size, most likely.
+            return self.draw().map(|()| Asked::Nothing);
+        };
+        if pressed.kind == KeyEventKind::Release {
+            return Ok(Asked::Nothing);
+        }
+        if pressed.modifiers.contains(KeyModifiers::CONTROL) {
+            return Ok(match pressed.code {
+                KeyCode::Char('c' | 'd') => Asked::Interrupt,
+                _ => Asked::Nothing,
+            });
+        }
+        let goes_on = key(pressed.code).is_none_or(|key| view.key(key));
+        self.draw()?;
+        Ok(if goes_on { Asked::Nothing } else { Asked::Quit })
+    }
+
+    fn draw(&mut self) -> Result<(), Error> {
+        if let Shown::Screen {
+            terminal,
+            view,
+            look,
+        } = self
+        {
+            let drawn = terminal.draw(|frame| screen::draw(frame, view, *look));
+            drawn.map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if matches!(self, Shown::Screen { .. }) {
+            let _ = ratatui::try_restore();
+        }
+    }
+}
+
+fn key(code: KeyCode) -> Option<Key> {
+    Some(match code {
+        KeyCode::Char(sign) => Key::Char(sign),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        _ => return None,
+    })
+}
+
+fn failed(source: io::Error) -> Error {
+    Error::OutputWrite {
+        path: "the terminal".into(),
+        source,
+    }
+}
