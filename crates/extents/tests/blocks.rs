@@ -77,6 +77,7 @@ fn crowded() -> impl Strategy<Value = Step> {
         10 => range(3).prop_map(Step::Remove),
         1 => range(400).prop_map(Step::Insert),
         1 => range(600).prop_map(Step::Remove),
+        1 => prop::collection::vec(range(3), 0..200).prop_map(Step::InsertAll),
         1 => Just(Step::PopLongest),
     ]
 }

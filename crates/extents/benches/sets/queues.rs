@@ -116,10 +116,21 @@ impl Queue for BlockSet {
     }
 }
 
+/// How long a queue takes.
 struct Times {
     queue: &'static str,
     put: Duration,
     taken: Duration,
+}
+
+impl Times {
+    /// Of insertion, extraction and both, relative to another queue.
+    fn relative_to(&self, base: &Times) -> (&'static str, [f64; 3]) {
+        let all = |times: &Times| [times.put, times.taken, times.put + times.taken];
+        let (own, base) = (all(self), all(base));
+        let ratio = |at: usize| own[at].as_secs_f64() / base[at].as_secs_f64();
+        (self.queue, std::array::from_fn(ratio))
+    }
 }
 
 fn times<Q: Queue>(starts: &[u64]) -> Times {
@@ -140,6 +151,25 @@ fn times<Q: Queue>(starts: &[u64]) -> Times {
     }
 }
 
+/// Every queue relative to the red-black tree. The list takes the square of the time at random, so
+/// it and its tree get the first tenth of the input.
+fn round(starts: &[u64]) -> Vec<(&'static str, [f64; 3])> {
+    let tree = times::<RBTree<ByStart>>(starts);
+    let queues = [
+        times::<AvlTreeMap<u64, u64>>(starts),
+        times::<SkipMap<u64, u64>>(starts),
+        times::<FibonacciHeap>(starts),
+        times::<BTreeMap<u64, u64>>(starts),
+        times::<BlockSet>(starts),
+    ];
+    let tenth = &starts[..starts.len() / 10];
+    let list = times::<LinkedList<u64>>(tenth);
+    let list = list.relative_to(&times::<RBTree<ByStart>>(tenth));
+    let mut rows = vec![tree.relative_to(&tree), list];
+    rows.extend(queues.iter().map(|queue| queue.relative_to(&tree)));
+    rows
+}
+
 pub(crate) fn compare(discards: usize, rounds: usize) {
     let rng = &mut Rng::with_seed(3);
     // Far enough apart that none merge; small enough for a heap of i32.
@@ -147,46 +177,21 @@ pub(crate) fn compare(discards: usize, rounds: usize) {
     let sorted: Vec<u64> = (0..discards as u64).map(|at| at * step).collect();
     let mut random = sorted.clone();
     rng.shuffle(&mut random);
-    println!("{discards} discards put in order: time relative to a red-black tree");
+    println!(
+        "{discards} discards put in order ({} for the list): time relative to a red-black tree",
+        discards / 10
+    );
     println!(
         "  {:8} {:15} {:>8} {:>8} {:>8}",
         "input", "queue", "insert", "extract", "total"
     );
     for (name, starts) in [("sorted", &sorted), ("random", &random)] {
-        let round = || {
-            let mut round = vec![
-                times::<RBTree<ByStart>>(starts),
-                times::<AvlTreeMap<u64, u64>>(starts),
-                times::<SkipMap<u64, u64>>(starts),
-                times::<FibonacciHeap>(starts),
-                times::<BTreeMap<u64, u64>>(starts),
-                times::<BlockSet>(starts),
-            ];
-            // At random a list takes the square of the time.
-            if name == "sorted" {
-                round.push(times::<LinkedList<u64>>(starts));
-            }
-            round
-        };
-        let all: Vec<Vec<Times>> = (0..rounds).map(|_| round()).collect();
-        let figures = |queue: usize, time: &dyn Fn(&Times) -> Duration| {
-            median(
-                all.iter()
-                    .map(|round| time(&round[queue]).as_secs_f64())
-                    .collect(),
-            )
-            .0
-        };
-        let parts: [&dyn Fn(&Times) -> Duration; 3] =
-            [&|times| times.put, &|times| times.taken, &|times| {
-                times.put + times.taken
-            }];
-        for (queue, times) in all[0].iter().enumerate() {
-            let [put, taken, total] = parts.map(|part| figures(queue, part) / figures(0, part));
-            println!(
-                "  {name:8} {:15} {put:8.2} {taken:8.2} {total:8.2}",
-                times.queue
-            );
+        let all: Vec<_> = (0..rounds).map(|_| round(starts)).collect();
+        for (at, (queue, _)) in all[0].iter().enumerate() {
+            let [put, taken, total] = std::array::from_fn(|time| {
+                median(all.iter().map(|row| row[at].1[time]).collect()).0
+            });
+            println!("  {name:8} {queue:15} {put:8.2} {taken:8.2} {total:8.2}");
         }
     }
 }

@@ -107,7 +107,7 @@ fn cost<S: Set>(steps: &[Step]) -> Cost {
     }
 }
 
-/// Ours again, by the batch.
+/// `BlockSet` again, with all ranges in one call.
 fn batched(steps: &[Step]) -> Cost {
     let inserted = |step: &Step| match step {
         Step::Insert(range) => Some(range.clone()),

@@ -45,12 +45,18 @@ pub(crate) fn sequential(operations: usize) -> Vec<Step> {
     (0..operations).map(step).collect()
 }
 
-/// Frees and allocations in turn.
+/// Half of the operations are frees. Then an allocation of what was freed some time before and
+/// another free take turns.
 pub(crate) fn mixed(place: Where, operations: usize) -> Vec<Step> {
     let rng = &mut Rng::with_seed(2);
-    let step = |at| match at % 2 {
-        0 => Step::Insert(anywhere(rng, place)),
-        _ => Step::Remove(anywhere(rng, place)),
+    let mut freed: Vec<Range<u64>> = Vec::with_capacity(operations);
+    let step = |at| {
+        if at > operations / 2 && at % 2 == 1 {
+            let chosen = rng.usize(..freed.len());
+            return Step::Remove(freed.swap_remove(chosen));
+        }
+        freed.push(anywhere(rng, place));
+        Step::Insert(freed[freed.len() - 1].clone())
     };
     (0..operations).map(step).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::batch::union;
 use super::bits::Bits;
 use super::edges::{Edges, NoRoom};
 use super::{CHUNK, Change};
@@ -9,17 +10,14 @@ use super::{CHUNK, Change};
 /// The blocks of a chunk that is neither empty nor full.
 ///
 /// Memory that isn't in the processor's cache costs more than all else here, so small forms are
-/// fast forms. A form grows twofold when it has no room left, and shrinks when it is less than a
-/// quarter full. Bits take as much memory as the edges of 512 runs, but only a word of it is read.
+/// fast forms. There are only four, because the processor guesses which one comes next. A form
+/// grows when it has no room left, and shrinks when half of the next smaller one's room would do. Bits take as much memory as the edges of 512 runs, but a change reads only a word of them.
 #[derive(Debug, Clone)]
 pub(super) enum Chunk {
     /// Three runs, without a box.
     E6(Edges<6>),
-    E16(Box<Edges<16>>),
     E32(Box<Edges<32>>),
-    E64(Box<Edges<64>>),
     E128(Box<Edges<128>>),
-    E256(Box<Edges<256>>),
     Bits(Box<Bits>),
 }
 
@@ -28,11 +26,8 @@ macro_rules! each {
     ($chunk:expr, $edges:ident => $of_edges:expr, $bits:ident => $of_bits:expr) => {
         match $chunk {
             Chunk::E6($edges) => $of_edges,
-            Chunk::E16($edges) => $of_edges,
             Chunk::E32($edges) => $of_edges,
-            Chunk::E64($edges) => $of_edges,
             Chunk::E128($edges) => $of_edges,
-            Chunk::E256($edges) => $of_edges,
             Chunk::Bits($bits) => $of_bits,
         }
     };
@@ -42,6 +37,9 @@ macro_rules! each {
 }
 
 impl Chunk {
+    /// No block.
+    pub(super) const EMPTY: Chunk = Chunk::E6(Edges::EMPTY);
+
     /// One run, not the whole chunk.
     pub(super) fn of(run: Range<u16>) -> Chunk {
         Chunk::E6([run].into_iter().collect())
@@ -75,6 +73,28 @@ impl Chunk {
             self.shrink();
         }
         Ok(change)
+    }
+
+    /// Sets the blocks of some runs, which are in order.
+    pub(super) fn merge(&mut self, runs: &[Range<u16>]) -> Change {
+        let (before, covered) = (self.runs(), self.covered());
+        let runs = runs.iter().cloned();
+        *self = Chunk::of_all(&each!(self, form => union(form.iter(), runs)));
+        Change {
+            blocks: self.covered() - covered,
+            runs: self.runs() as i16 - before as i16,
+        }
+    }
+
+    /// Runs in order, in the smallest form that they fit into.
+    fn of_all(runs: &[Range<u16>]) -> Chunk {
+        let each = runs.iter().cloned();
+        match runs.len() {
+            0..=3 => Chunk::E6(each.collect()),
+            4..=16 => Chunk::E32(Box::new(each.collect())),
+            17..=64 => Chunk::E128(Box::new(each.collect())),
+            _ => Chunk::Bits(each.collect()),
+        }
     }
 
     /// Whether it is full (`SET`) or empty.
@@ -119,30 +139,19 @@ impl Chunk {
     #[cold]
     fn grow(&mut self) {
         *self = match self {
-            Chunk::E6(_) => Chunk::E16(self.edges()),
-            Chunk::E16(_) => Chunk::E32(self.edges()),
-            Chunk::E32(_) => Chunk::E64(self.edges()),
-            Chunk::E64(_) => Chunk::E128(self.edges()),
-            Chunk::E128(_) => Chunk::E256(self.edges()),
-            Chunk::E256(edges) => Chunk::Bits(edges.iter().collect()),
+            Chunk::E6(edges) => Chunk::E32(Box::new(edges.iter().collect())),
+            Chunk::E32(edges) => Chunk::E128(Box::new(edges.iter().collect())),
+            Chunk::E128(edges) => Chunk::Bits(edges.iter().collect()),
             Chunk::Bits(_) => return,
         };
     }
 
     fn shrink(&mut self) {
-        let runs = self.runs();
         *self = match self {
-            Chunk::E16(_) if runs < 2 => Chunk::E6(*self.edges()),
-            Chunk::E32(_) if runs < 4 => Chunk::E16(self.edges()),
-            Chunk::E64(_) if runs < 8 => Chunk::E32(self.edges()),
-            Chunk::E128(_) if runs < 16 => Chunk::E64(self.edges()),
-            Chunk::E256(_) if runs < 32 => Chunk::E128(self.edges()),
-            Chunk::Bits(_) if runs < 64 => Chunk::E256(self.edges()),
+            Chunk::E32(edges) if edges.runs() < 2 => Chunk::E6(edges.iter().collect()),
+            Chunk::E128(edges) if edges.runs() < 8 => Chunk::E32(Box::new(edges.iter().collect())),
+            Chunk::Bits(bits) if bits.runs() < 32 => Chunk::E128(Box::new(bits.iter().collect())),
             _ => return,
         };
-    }
-
-    fn edges<const N: usize>(&self) -> Box<Edges<N>> {
-        Box::new(each!(self, form => form.iter().collect()))
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use node::{Node, Uniform, child_bits};
 
+mod batch;
 mod bits;
 mod chunk;
 mod edges;
@@ -130,24 +131,36 @@ impl BlockSet {
             .unwrap_or(range)
     }
 
-    /// Adds many ranges, faster than one by one where the set is larger than the processor's
-    /// cache.
+    /// Adds many ranges, several times faster than one by one where there are tens of thousands.
+    ///
+    /// It sorts them first, so that it visits each part of the set once. The copy that it sorts
+    /// takes 16 bytes for each of up to a million ranges at a time.
     pub fn insert_all(&mut self, ranges: &[Range<u64>]) {
-        // The reads of a group don't depend on each other, so the processor waits for all at once.
-        for group in ranges.chunks(16) {
-            let read: usize = group.iter().map(|range| self.touch(range.start)).sum();
-            std::hint::black_box(read);
-            for range in group {
-                self.insert(range.clone());
+        for group in ranges.chunks(batch::LARGEST) {
+            let sorted = batch::sorted(group);
+            let mut runs = Vec::new();
+            for chunk in sorted.chunk_by(same_chunk) {
+                self.insert_sorted(chunk, &mut runs);
             }
         }
     }
 
-    fn touch(&self, block: u64) -> usize {
-        match block < self.end() {
-            true => self.root.touch(self.height, block),
-            false => 0,
-        }
+    /// Adds sorted ranges that don't overlap: one, or several inside one chunk.
+    fn insert_sorted(&mut self, ranges: &[Range<u64>], runs: &mut Vec<Range<u16>>) {
+        let [first, _, ..] = ranges else {
+            return ranges
+                .iter()
+                .for_each(|range| _ = self.insert(range.clone()));
+        };
+        self.raise(first.end - 1);
+        let small = |block: u64| (block % u64::from(CHUNK)) as u16;
+        runs.clear();
+        runs.extend(ranges.iter().map(|r| small(r.start)..small(r.end)));
+        let change = self
+            .root
+            .merge(self.height, first.start >> CHUNK_BITS, runs);
+        self.len = self.len.wrapping_add_signed(change.runs.into());
+        self.covered += change.blocks;
     }
 
     /// Empties the set.
@@ -279,6 +292,11 @@ impl BlockSet {
             self.height += 1;
         }
     }
+}
+
+/// Whether two ranges lie inside the same chunk, and reach none of its ends.
+fn same_chunk(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start >> CHUNK_BITS == b.start >> CHUNK_BITS && inside_a_chunk(a) && inside_a_chunk(b)
 }
 
 /// Whether a range lies in one chunk and reaches neither of its ends, as nearly all do. Then it

@@ -152,12 +152,43 @@ impl Node {
                     let size = u64::from(CHUNK);
                     let small = (range.start % size) as u16..(range.end % size) as u16;
                     let change = chunk.try_change::<SET>(small).ok()?;
-                    return Some((change, Uniform(chunk.is_uniform::<SET>())));
+                    // It reaches neither end, so the last block or gap goes with a run.
+                    let is_uniform = change.runs < 0 && chunk.is_uniform::<SET>();
+                    return Some((change, Uniform(is_uniform)));
                 }
                 Child::Uniform => return None,
             }
         }
         None
+    }
+
+    /// Sets the blocks of some runs of a chunk. They are in order, and inside the chunk: they reach
+    /// neither of its ends.
+    pub(super) fn merge(&mut self, height: u32, chunk: u64, runs: &[Range<u16>]) -> Change {
+        let child = (chunk >> (height * WIDTH_BITS)) % u64::from(WIDTH);
+        let bit = 1 << child;
+        if self.full & bit != 0 {
+            return Change::NONE;
+        }
+        self.some |= bit;
+        self.changed |= bit;
+        let slot = &mut self.children[child as usize];
+        if let Child::Uniform = slot {
+            *slot = match height {
+                0 => Child::Chunk(Chunk::EMPTY),
+                _ => Child::Node(Node::empty()),
+            };
+        }
+        let (change, is_full) = match slot {
+            Child::Node(node) => (node.merge(height - 1, chunk, runs), node.is_full()),
+            Child::Chunk(chunk) => (chunk.merge(runs), chunk.is_full()),
+            Child::Uniform => (Change::NONE, false),
+        };
+        if is_full {
+            *slot = Child::Uniform;
+            self.full |= bit;
+        }
+        change
     }
 
     /// Sets or clears a range of blocks of a child.
@@ -310,16 +341,6 @@ impl Node {
     /// Children with a block that is in the set, or isn't.
     fn candidates<const SET: bool>(&self) -> u64 {
         if SET { self.some } else { !self.full }
-    }
-
-    /// Reads what a change of a block would read first, for nothing but the processor's cache.
-    pub(super) fn touch(&self, height: u32, block: u64) -> usize {
-        let bits = child_bits(height);
-        match &self.children[(block >> bits) as usize % WIDTH as usize] {
-            Child::Node(node) => node.touch(height - 1, block & ((1 << bits) - 1)),
-            Child::Chunk(chunk) => chunk.runs(),
-            Child::Uniform => 0,
-        }
     }
 }
 
