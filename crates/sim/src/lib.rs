@@ -39,8 +39,7 @@ pub use pareto::pareto_front;
 pub use policy::{Desk, Nature, Order, Parameters, Policy, PolicyKind, Seen};
 pub use recorder::FreeSpace;
 pub use setup::{
-    BadText, Cells, Document, Drives, Named, SETTINGS, STACKS, Setup, describe_policies, policies,
-    stack,
+    Cells, Document, Drives, Named, SETTINGS, STACKS, Setup, describe_policies, policies, stack,
 };
 pub use stack::Limits;
 pub use volume::AllocatorKind;

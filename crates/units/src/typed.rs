@@ -38,6 +38,39 @@ impl fmt::Display for Place {
     }
 }
 
+/// A mistake in a text of TOML, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    /// It isn't TOML.
+    #[error("{at}: {why}")]
+    Syntax {
+        /// The place where the parser stopped.
+        at: Place,
+        /// The report of TOML's parser.
+        why: String,
+    },
+    /// A key or section that doesn't exist.
+    #[error("{at}: unknown key '{key}'{}", hint(.nearest))]
+    UnknownKey {
+        /// The place of the key.
+        at: Place,
+        /// The key in the text.
+        key: String,
+        /// A known key with a similar name.
+        nearest: Option<String>,
+    },
+    /// A value that its key doesn't take.
+    #[error("{at}: '{key}': {why}")]
+    Value {
+        /// The place of the value.
+        at: Place,
+        /// The key.
+        key: String,
+        /// The mistake, and the allowed values.
+        why: String,
+    },
+}
+
 /// Of some names, the one most like a mistyped one, if any is much like it.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     names

@@ -3,51 +3,16 @@
 use std::path::PathBuf;
 
 use units::names;
-use units::typed::{Place, hint};
+use units::typed::{Mistake, Place, hint};
 
 use super::uses::Need;
 
 /// Why a scenario, or what the command line adds to it, isn't taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// It isn't TOML.
-    #[error("{at}: {why}")]
-    Syntax {
-        /// Where.
-        at: Place,
-        /// What TOML's parser says.
-        why: String,
-    },
-    /// A key or section that no scenario has.
-    #[error("{at}: unknown key '{key}'{}", hint(.nearest))]
-    UnknownKey {
-        /// Where.
-        at: Place,
-        /// The text as it was given.
-        key: String,
-        /// What may have been meant.
-        nearest: Option<String>,
-    },
-    /// Something that isn't written as its key is.
-    #[error("{at}: '{key}': {why}")]
-    Shape {
-        /// Where.
-        at: Place,
-        /// The key.
-        key: String,
-        /// How it is written.
-        why: &'static str,
-    },
-    /// A value that its key doesn't take.
-    #[error("{at}: '{key}': {why}")]
-    Value {
-        /// Where.
-        at: Place,
-        /// The key.
-        key: String,
-        /// What is wrong, and what is allowed.
-        why: String,
-    },
+    /// A mistake in the text.
+    #[error(transparent)]
+    Mistake(#[from] Mistake),
     /// A key that would do nothing.
     #[error("{at}: '{key}' only does something with {}: leave it out, or change that", .need.in_toml())]
     Idle {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use units::typed::{Place, nearest};
+use units::typed::{Mistake, Place, nearest};
 
 use super::section::SetError;
 use super::uses::Need;
@@ -21,7 +21,7 @@ impl FromStr for Scenario {
 
     /// Reads a scenario from TOML.
     fn from_str(text: &str) -> Result<Scenario, ScenarioError> {
-        let document = DeTable::parse(text).map_err(|e| ScenarioError::Syntax {
+        let document = DeTable::parse(text).map_err(|e| Mistake::Syntax {
             at: Place::of(text, e.span().map_or(0, |s| s.start)),
             why: e.message().to_owned(),
         })?;
@@ -115,11 +115,8 @@ impl Reader<'_> {
             if let Some(name) = &actor.name
                 && actors.iter().any(|other| other.name == actor.name)
             {
-                return Err(ScenarioError::Value {
-                    at: self.place(&self.key_in(cell, "name")),
-                    key: "name".to_owned(),
-                    why: ScenarioError::SameName { name: name.clone() }.to_string(),
-                });
+                let why = ScenarioError::SameName { name: name.clone() }.to_string();
+                return Err(self.shape(&self.key_in(cell, "name"), "name", &why));
             }
             actors.push(actor);
         }
@@ -159,7 +156,7 @@ impl Reader<'_> {
         known: impl IntoIterator<Item = &'k &'static str>,
         set: impl FnOnce(&str) -> Result<(), SetError>,
     ) -> Result<(), ScenarioError> {
-        let unknown = || ScenarioError::UnknownKey {
+        let unknown = || Mistake::UnknownKey {
             at: self.place(&span),
             key: key.to_owned(),
             nearest: match belongs(key) {
@@ -174,7 +171,7 @@ impl Reader<'_> {
             DeValue::Boolean(truth) => truth.to_string(),
             // An unknown key is told as such, whatever its value.
             _ => match set("") {
-                Err(SetError::Unknown) => return Err(unknown()),
+                Err(SetError::Unknown) => return Err(unknown().into()),
                 _ => {
                     let why = "its value is a text, a number, true or false";
                     return Err(self.shape(&cell.span(), key, why));
@@ -182,12 +179,8 @@ impl Reader<'_> {
             },
         };
         set(&text).map_err(|error| match error {
-            SetError::Unknown => unknown(),
-            SetError::Value(why) => ScenarioError::Value {
-                at: self.place(&cell.span()),
-                key: key.to_owned(),
-                why,
-            },
+            SetError::Unknown => unknown().into(),
+            SetError::Value(why) => self.shape(&cell.span(), key, &why),
         })
     }
 
@@ -205,12 +198,12 @@ impl Reader<'_> {
         Place::of(self.text, span.start)
     }
 
-    fn shape(&self, span: &Range<usize>, key: &str, why: &'static str) -> ScenarioError {
-        ScenarioError::Shape {
+    fn shape(&self, span: &Range<usize>, key: &str, why: &str) -> ScenarioError {
+        ScenarioError::Mistake(Mistake::Value {
             at: self.place(span),
             key: key.to_owned(),
-            why,
-        }
+            why: why.to_owned(),
+        })
     }
 }
 
@@ -228,7 +221,7 @@ fn belongs(key: &str) -> Option<String> {
     Some(named.fold(first, |all, (section, _)| format!("{all} or {section}")))
 }
 
-/// A table's keys in the order of the text, so that the first mistake is told.
+/// A table's keys in the order of the text, so that the first mistake is reported.
 fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<(&'a str, Range<usize>, &'a Cell<'i>)> {
     let mut cells: Vec<_> = table
         .iter()

@@ -158,7 +158,9 @@ impl<'s> Run<'s> {
         for range in volume.live_ranges() {
             stack.premap(&range);
         }
-        let policy = setup.policy.build(&setup.parameters, bytes);
+        let limits = stack.limits();
+        let policy_limits = limits.unwrap_or(policy_calls::NO_LIMITS);
+        let policy = setup.policy.build(&setup.parameters, bytes, policy_limits);
         let nature = policy.nature();
         let actors = actors::all(setup, &mut volume, nature).map_err(too_small)?;
         let mut flash = Vec::new();
@@ -172,7 +174,7 @@ impl<'s> Run<'s> {
         Ok(Run {
             setup,
             now: Time::ZERO,
-            limits: stack.limits(),
+            limits,
             stack,
             volume,
             flash,

@@ -9,7 +9,7 @@ use crate::policy::{Desk, Order, Policy, Seen};
 use crate::stack::{Count, Io, Limits, Owner};
 
 /// A drive without discards gets none; the policy sees these limits, so that it does its work.
-const NO_LIMITS: Limits = Limits {
+pub(super) const NO_LIMITS: Limits = Limits {
     max_bytes: 1 << 31,
     max_ranges: 256,
 };

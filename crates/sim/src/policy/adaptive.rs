@@ -7,7 +7,7 @@ use pace::{Goal, Why, Work};
 
 use super::ext4::Ext4Online;
 use super::paced::{CANARY, Paced};
-use super::{Desk, Nature, Order, Policy};
+use super::{Desk, Limits, Nature, Order, Policy};
 
 /// The share of a piece that may be freed beyond it, where that saves a cut: as `reclaim` does.
 const REST: f64 = 0.125;
@@ -30,11 +30,11 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    pub(super) fn new(goal: Goal, unit: u64) -> Adaptive {
+    pub(super) fn new(goal: Goal, unit: u64, limits: Limits) -> Adaptive {
         Adaptive {
             goal,
             unit,
-            fs: Ext4Online::new(unit),
+            fs: Ext4Online::new(unit, limits),
             paced: None,
             victims: Vec::new(),
             left: 0,

@@ -7,17 +7,26 @@ use std::time::Duration;
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Nature, Order, Policy};
+use super::{Desk, Limits, Nature, Order, Policy};
 
 /// Inside the transaction's commit, pieces of at most 1 GiB, one after the other; whoever syncs
 /// waits for the commit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct BtrfsSync {
-    outbox: Option<Outbox>,
+    outbox: Outbox,
 }
 
 /// The largest piece of `discard=sync`.
 const SYNC_PIECE: u64 = 1 << 30;
+
+impl BtrfsSync {
+    pub(super) fn new(limits: Limits) -> BtrfsSync {
+        let piece = SYNC_PIECE.min(limits.max_bytes);
+        BtrfsSync {
+            outbox: Outbox::new(Shape::single(1, piece)),
+        }
+    }
+}
 
 impl Policy for BtrfsSync {
     fn nature(&self) -> Nature {
@@ -30,23 +39,16 @@ impl Policy for BtrfsSync {
     }
 
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
-        let piece = SYNC_PIECE.min(desk.limits.max_bytes);
-        let outbox = self
-            .outbox
-            .get_or_insert_with(|| Outbox::new(Shape::single(1, piece)));
-        outbox.add(ranges);
-        outbox.pump(desk);
+        self.outbox.add(ranges);
+        self.outbox.pump(desk);
     }
 
     fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
-        if let Some(outbox) = &mut self.outbox {
-            outbox.completed(tag);
-            outbox.pump(desk);
-        }
+        self.outbox.go_on(tag, desk);
     }
 
     fn is_settled(&self) -> bool {
-        self.outbox.as_ref().is_none_or(Outbox::is_idle)
+        self.outbox.is_idle()
     }
 }
 
@@ -59,8 +61,7 @@ pub(super) struct BtrfsAsync {
     iops: u64,
     /// KiB a second; not limited at 0.
     kbps: u64,
-    piece: u64,
-    outbox: Option<Outbox>,
+    outbox: Outbox,
     /// Freed, and when its wait is over.
     waiting: VecDeque<(Time, Vec<Range<u64>>)>,
     is_awake: bool,
@@ -68,13 +69,20 @@ pub(super) struct BtrfsAsync {
 }
 
 impl BtrfsAsync {
-    pub(super) fn new(delay: Duration, iops: u64, kbps: u64, piece: u64) -> BtrfsAsync {
+    /// `piece`: most bytes in a discard.
+    pub(super) fn new(
+        delay: Duration,
+        iops: u64,
+        kbps: u64,
+        piece: u64,
+        limits: Limits,
+    ) -> BtrfsAsync {
+        let piece = piece.min(limits.max_bytes);
         BtrfsAsync {
             delay,
             iops,
             kbps,
-            piece,
-            outbox: None,
+            outbox: Outbox::new(Shape::single(1, piece)),
             waiting: VecDeque::new(),
             is_awake: false,
             cancelled: 0,
@@ -115,53 +123,42 @@ impl Policy for BtrfsAsync {
     }
 
     fn allocated(&mut self, range: &Range<u64>) {
-        if let Some(outbox) = &mut self.outbox {
-            outbox.cancel(range);
-        }
+        self.outbox.cancel(range);
         for (_, ranges) in &mut self.waiting {
             self.cancelled += take_out(ranges, range);
         }
     }
 
-    fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
-        let _ = desk;
-        if let Some(outbox) = &mut self.outbox {
-            outbox.completed(tag);
-        }
+    fn discarded(&mut self, tag: u64, _: &mut Desk<'_>) {
+        self.outbox.completed(tag);
     }
 
     fn woken(&mut self, desk: &mut Desk<'_>) {
         self.is_awake = false;
-        let piece = self.piece.min(desk.limits.max_bytes);
-        let mut outbox = self
-            .outbox
-            .take()
-            .unwrap_or_else(|| Outbox::new(Shape::single(1, piece)));
         while let Some((due, _)) = self.waiting.front()
             && *due <= desk.now
             && let Some((_, ranges)) = self.waiting.pop_front()
         {
-            outbox.add(&ranges);
+            self.outbox.add(&ranges);
         }
-        let sent = outbox.send(desk);
-        let next = match (outbox.is_idle(), self.waiting.front()) {
+        let sent = self.outbox.send(desk);
+        let next = match (self.outbox.is_idle(), self.waiting.front()) {
             (true, None) => None,
             (true, Some((due, _))) => Some(*due),
             // One that has not completed holds the next one up.
             (false, _) => Some(desk.now + self.pause(sent.unwrap_or(0))),
         };
-        self.outbox = Some(outbox);
         if let Some(at) = next {
             self.wake_at(at, desk);
         }
     }
 
     fn is_settled(&self) -> bool {
-        self.waiting.is_empty() && self.outbox.as_ref().is_none_or(Outbox::is_idle)
+        self.waiting.is_empty() && self.outbox.is_idle()
     }
 
     fn cancelled_bytes(&self) -> u64 {
-        self.cancelled + self.outbox.as_ref().map_or(0, Outbox::cancelled_bytes)
+        self.cancelled + self.outbox.cancelled_bytes()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Nature, Policy};
+use super::{Desk, Limits, Nature, Policy};
 
 /// A block group of ext4 in bytes: its discards are no larger.
 pub(super) const GROUP: u64 = 128 << 20;
@@ -13,22 +13,16 @@ pub(super) const GROUP: u64 = 128 << 20;
 /// allocated at once; the thread takes a range out of the free space while it discards it.
 #[derive(Debug)]
 pub(super) struct Ext4Online {
-    piece: u64,
-    outbox: Option<Outbox>,
+    outbox: Outbox,
 }
 
 impl Ext4Online {
-    pub(super) fn new(piece: u64) -> Ext4Online {
+    /// `piece`: most bytes in a discard.
+    pub(super) fn new(piece: u64, limits: Limits) -> Ext4Online {
+        let piece = piece.min(limits.max_bytes);
         Ext4Online {
-            piece,
-            outbox: None,
+            outbox: Outbox::new(Shape::single(1, piece)),
         }
-    }
-
-    fn outbox(&mut self, desk: &Desk<'_>) -> &mut Outbox {
-        let piece = self.piece.min(desk.limits.max_bytes);
-        self.outbox
-            .get_or_insert_with(|| Outbox::new(Shape::single(1, piece)))
     }
 }
 
@@ -42,28 +36,23 @@ impl Policy for Ext4Online {
 
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
-        let outbox = self.outbox(desk);
-        outbox.add(ranges);
-        outbox.pump(desk);
+        self.outbox.add(ranges);
+        self.outbox.pump(desk);
     }
 
     fn allocated(&mut self, range: &Range<u64>) {
-        if let Some(outbox) = &mut self.outbox {
-            outbox.cancel(range);
-        }
+        self.outbox.cancel(range);
     }
 
     fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
-        let outbox = self.outbox(desk);
-        outbox.completed(tag);
-        outbox.pump(desk);
+        self.outbox.go_on(tag, desk);
     }
 
     fn is_settled(&self) -> bool {
-        self.outbox.as_ref().is_none_or(Outbox::is_idle)
+        self.outbox.is_idle()
     }
 
     fn cancelled_bytes(&self) -> u64 {
-        self.outbox.as_ref().map_or(0, Outbox::cancelled_bytes)
+        self.outbox.cancelled_bytes()
     }
 }

@@ -7,7 +7,7 @@ use extents::{Order as By, Short};
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Nature, Order, Policy};
+use super::{Desk, Limits, Nature, Order, Policy};
 
 /// Requests in a round.
 const ROUND: usize = 8;
@@ -25,16 +25,22 @@ const URGENT: f64 = 0.80;
 /// more than 80 % full (`issue_discard_thread`).
 #[derive(Debug)]
 pub(super) struct F2fs {
-    at_least: u64,
-    outbox: Option<Outbox>,
+    outbox: Outbox,
     is_awake: bool,
 }
 
 impl F2fs {
-    pub(super) fn new(at_least: u64) -> F2fs {
+    /// `at_least`: bytes in the shortest range that it sends.
+    pub(super) fn new(at_least: u64, limits: Limits) -> F2fs {
         F2fs {
-            at_least,
-            outbox: None,
+            outbox: Outbox::new(Shape {
+                depth: ROUND,
+                ranges: 1,
+                piece: limits.max_bytes,
+                at_least,
+                order: By::Longest,
+                short: Short::Wait,
+            }),
             is_awake: false,
         }
     }
@@ -56,29 +62,16 @@ impl Policy for F2fs {
 
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
         desk.release(ranges);
-        let shape = Shape {
-            depth: ROUND,
-            ranges: 1,
-            piece: desk.limits.max_bytes,
-            at_least: self.at_least,
-            order: By::Longest,
-            short: Short::Wait,
-        };
-        let outbox = self.outbox.get_or_insert_with(|| Outbox::new(shape));
-        outbox.add(ranges);
+        self.outbox.add(ranges);
         self.sleep(SHORT_PAUSE, desk);
     }
 
     fn allocated(&mut self, range: &Range<u64>) {
-        if let Some(outbox) = &mut self.outbox {
-            outbox.cancel(range);
-        }
+        self.outbox.cancel(range);
     }
 
     fn discarded(&mut self, tag: u64, _: &mut Desk<'_>) {
-        if let Some(outbox) = &mut self.outbox {
-            outbox.completed(tag);
-        }
+        self.outbox.completed(tag);
     }
 
     fn woken(&mut self, desk: &mut Desk<'_>) {
@@ -86,11 +79,8 @@ impl Policy for F2fs {
         let used = 1.0 - desk.volume.free_bytes() as f64 / desk.volume.bytes().max(1) as f64;
         let last = desk.seen.last_foreground;
         let is_idle = last == Time::ZERO || desk.now.since(last) >= IDLE;
-        let Some(outbox) = &mut self.outbox else {
-            return;
-        };
         let pause = if is_idle || used > URGENT {
-            let sent = (0..ROUND).map_while(|_| outbox.send(desk)).count();
+            let sent = (0..ROUND).map_while(|_| self.outbox.send(desk)).count();
             match sent {
                 0 => LONG_PAUSE,
                 _ => SHORT_PAUSE,
@@ -98,16 +88,16 @@ impl Policy for F2fs {
         } else {
             BUSY_PAUSE
         };
-        if !outbox.is_settled() {
+        if !self.outbox.is_settled() {
             self.sleep(pause.min(BUSY_PAUSE.max(pause)), desk);
         }
     }
 
     fn is_settled(&self) -> bool {
-        self.outbox.as_ref().is_none_or(Outbox::is_settled)
+        self.outbox.is_settled()
     }
 
     fn cancelled_bytes(&self) -> u64 {
-        self.outbox.as_ref().map_or(0, Outbox::cancelled_bytes)
+        self.outbox.cancelled_bytes()
     }
 }

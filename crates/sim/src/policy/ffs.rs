@@ -7,7 +7,7 @@ use std::time::Duration;
 use extents::{Order as By, Short};
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Nature, Order, Policy};
+use super::{Desk, Limits, Nature, Order, Policy};
 
 /// A block of FFS in that text, in bytes.
 pub(super) const FFS_BLOCK: u64 = 32 << 10;
@@ -141,43 +141,35 @@ impl Policy for Coalesce {
 /// time to time a command with many ranges is sent.
 #[derive(Debug)]
 pub(super) struct Queued {
-    shape: Shape,
     period: Duration,
-    outbox: Option<Outbox>,
+    outbox: Outbox,
     is_awake: bool,
 }
 
 impl Queued {
     /// `period`: so long it collects before it sends; `largest`: most bytes in a range.
-    pub(super) fn new(ranges: usize, largest: u64, at_least: u64, period: Duration) -> Queued {
-        let shape = Shape {
-            depth: 1,
-            ranges,
-            piece: largest,
-            at_least,
-            order: By::Longest,
-            short: Short::Wait,
-        };
+    pub(super) fn new(
+        ranges: usize,
+        largest: u64,
+        at_least: u64,
+        period: Duration,
+        limits: Limits,
+    ) -> Queued {
+        let ranges = ranges.min(limits.max_ranges).max(1);
+        // All ranges together must fit into a command as well.
+        let piece = largest.min(limits.max_bytes / ranges as u64);
         Queued {
-            shape,
             period,
-            outbox: None,
-            is_awake: false,
-        }
-    }
-
-    fn outbox(&mut self, desk: &Desk<'_>) -> &mut Outbox {
-        let shape = self.shape;
-        self.outbox.get_or_insert_with(|| {
-            let ranges = shape.ranges.min(desk.limits.max_ranges).max(1);
-            // All ranges together must fit into a command as well.
-            let piece = shape.piece.min(desk.limits.max_bytes / ranges as u64);
-            Outbox::new(Shape {
+            outbox: Outbox::new(Shape {
+                depth: 1,
                 ranges,
                 piece: piece.max(crate::volume::BLOCK),
-                ..shape
-            })
-        })
+                at_least,
+                order: By::Longest,
+                short: Short::Wait,
+            }),
+            is_awake: false,
+        }
     }
 }
 
@@ -187,7 +179,7 @@ impl Policy for Queued {
     }
 
     fn freed(&mut self, ranges: &[Range<u64>], desk: &mut Desk<'_>) {
-        self.outbox(desk).add(ranges);
+        self.outbox.add(ranges);
         desk.release(ranges);
         if !std::mem::replace(&mut self.is_awake, true) {
             desk.order(Order::WakeAt(desk.now + self.period));
@@ -195,27 +187,23 @@ impl Policy for Queued {
     }
 
     fn allocated(&mut self, range: &Range<u64>) {
-        if let Some(outbox) = &mut self.outbox {
-            outbox.cancel(range);
-        }
+        self.outbox.cancel(range);
     }
 
     fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
-        let outbox = self.outbox(desk);
-        outbox.completed(tag);
-        outbox.pump(desk);
+        self.outbox.go_on(tag, desk);
     }
 
     fn woken(&mut self, desk: &mut Desk<'_>) {
         self.is_awake = false;
-        self.outbox(desk).pump(desk);
+        self.outbox.pump(desk);
     }
 
     fn is_settled(&self) -> bool {
-        !self.is_awake && self.outbox.as_ref().is_none_or(Outbox::is_settled)
+        !self.is_awake && self.outbox.is_settled()
     }
 
     fn cancelled_bytes(&self) -> u64 {
-        self.outbox.as_ref().map_or(0, Outbox::cancelled_bytes)
+        self.outbox.cancelled_bytes()
     }
 }

@@ -15,6 +15,7 @@ use super::fstrim::Fstrim;
 use super::none::None as NoDiscards;
 use super::xfs::XfsOnline;
 use crate::keys::{Key, blocks, duration, number, share, show_duration, size, span, truth};
+use crate::stack::Limits;
 use crate::volume::AllocatorKind;
 
 /// A kind of policy.
@@ -195,8 +196,8 @@ impl PolicyKind {
         }
     }
 
-    /// A policy of this kind for a volume of so many bytes.
-    pub(crate) fn build(self, p: &Parameters, volume: u64) -> Box<dyn Policy> {
+    /// A policy of this kind for a volume of so many bytes on drives with these limits.
+    pub(crate) fn build(self, p: &Parameters, volume: u64, limits: Limits) -> Box<dyn Policy> {
         let goal = Goal {
             max_latency: (!p.max_latency.is_zero()).then_some(p.max_latency),
             ..Goal::slowdown(p.slowdown)
@@ -210,26 +211,29 @@ impl PolicyKind {
                 p.range_bytes,
                 p.at_least,
                 p.collect,
+                limits,
             )),
-            PolicyKind::Ext4Online => Box::new(Ext4Online::new(p.piece)),
+            PolicyKind::Ext4Online => Box::new(Ext4Online::new(p.piece, limits)),
             PolicyKind::XfsOnline => Box::new(XfsOnline::new(
                 p.depth as usize,
                 p.throttled_depth as usize,
                 p.throttle_after,
+                limits,
             )),
-            PolicyKind::BtrfsSync => Box::new(BtrfsSync::default()),
+            PolicyKind::BtrfsSync => Box::new(BtrfsSync::new(limits)),
             PolicyKind::BtrfsAsync => Box::new(BtrfsAsync::new(
                 p.delay,
                 p.iops_limit,
                 p.kbps_limit,
                 p.piece,
+                limits,
             )),
-            PolicyKind::F2fs => Box::new(F2fs::new(p.at_least)),
+            PolicyKind::F2fs => Box::new(F2fs::new(p.at_least, limits)),
             PolicyKind::Fstrim => {
                 let goal = p.paced.then_some(goal);
                 Box::new(Fstrim::new(p.every, p.piece, goal, volume))
             }
-            PolicyKind::Adaptive => Box::new(Adaptive::new(goal, p.piece)),
+            PolicyKind::Adaptive => Box::new(Adaptive::new(goal, p.piece, limits)),
         }
     }
 }

@@ -108,6 +108,12 @@ impl Outbox {
         while self.send(desk).is_some() {}
     }
 
+    /// A command has completed: sends more.
+    pub(super) fn go_on(&mut self, completed: u64, desk: &mut Desk<'_>) {
+        self.completed(completed);
+        self.pump(desk);
+    }
+
     /// A command has completed.
     pub(super) fn completed(&mut self, tag: u64) {
         if !self.queue.complete(tag).is_empty() {

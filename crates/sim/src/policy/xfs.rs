@@ -6,7 +6,7 @@ use std::time::Duration;
 use ssd::Time;
 
 use super::outbox::{Outbox, Shape};
-use super::{Desk, Nature, Order, Policy};
+use super::{Desk, Limits, Nature, Order, Policy};
 
 /// Discards that are handed to the kernel at once: as many as there may ever be.
 const AT_ONCE: usize = 4096;
@@ -22,25 +22,25 @@ pub(super) struct XfsOnline {
     /// When the present burst began.
     began: Option<Time>,
     is_throttled: bool,
-    outbox: Option<Outbox>,
+    outbox: Outbox,
 }
 
 impl XfsOnline {
     /// `depth` in flight, and `throttled` from `after` on.
-    pub(super) fn new(depth: usize, throttled: usize, after: Duration) -> XfsOnline {
+    pub(super) fn new(
+        depth: usize,
+        throttled: usize,
+        after: Duration,
+        limits: Limits,
+    ) -> XfsOnline {
         XfsOnline {
             depth,
             throttled,
             after,
             began: None,
             is_throttled: false,
-            outbox: None,
+            outbox: Outbox::new(Shape::single(AT_ONCE, limits.max_bytes)),
         }
-    }
-
-    fn outbox(&mut self, desk: &Desk<'_>) -> &mut Outbox {
-        let shape = Shape::single(AT_ONCE, desk.limits.max_bytes);
-        self.outbox.get_or_insert_with(|| Outbox::new(shape))
     }
 
     /// Throttles when the burst has lasted, and readers were there to notice.
@@ -68,22 +68,19 @@ impl Policy for XfsOnline {
             self.is_throttled = false;
             desk.order(Order::Throttle(self.depth));
         }
-        let outbox = self.outbox(desk);
-        outbox.add(ranges);
-        outbox.pump(desk);
+        self.outbox.add(ranges);
+        self.outbox.pump(desk);
     }
 
     fn discarded(&mut self, tag: u64, desk: &mut Desk<'_>) {
-        let outbox = self.outbox(desk);
-        outbox.completed(tag);
-        outbox.pump(desk);
-        if outbox.is_idle() {
+        self.outbox.go_on(tag, desk);
+        if self.outbox.is_idle() {
             self.began = None;
         }
         self.throttle(desk);
     }
 
     fn is_settled(&self) -> bool {
-        self.outbox.as_ref().is_none_or(Outbox::is_idle)
+        self.outbox.is_idle()
     }
 }

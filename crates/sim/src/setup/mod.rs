@@ -17,7 +17,7 @@ pub use keys::{SETTINGS, describe_policies};
 pub(crate) use policies::named;
 pub use policies::{Named, policies};
 pub use stacks::{STACKS, stack};
-pub use text::{BadText, Cells, Document};
+pub use text::{Cells, Document};
 
 /// One or several drives of a kind, in stripes.
 #[derive(Debug, Clone, PartialEq)]

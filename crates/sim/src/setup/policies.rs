@@ -1,8 +1,8 @@
 //! Policies of one's own: a file with a `[[policy]]` for each.
 
-use units::typed::hint;
+use units::typed::{Mistake, hint};
 
-use super::text::{BadText, Cells, Document};
+use super::text::{Cells, Document};
 use crate::keys::nearest;
 use crate::policy::{PARAMETERS, Parameters, PolicyKind};
 
@@ -42,7 +42,7 @@ impl From<PolicyKind> for Named {
 ///
 /// # Errors
 /// With line and column: if it isn't TOML, or has a wrong key or value.
-pub fn policies(text: &str) -> Result<Vec<Named>, BadText> {
+pub fn policies(text: &str) -> Result<Vec<Named>, Mistake> {
     let document = Document::parse(text)?;
     document.only_sections(&["policy"])?;
     if let Some(cells) = document.top()?.first() {
@@ -51,7 +51,7 @@ pub fn policies(text: &str) -> Result<Vec<Named>, BadText> {
     let mut all: Vec<Named> = Vec::new();
     for (at, section) in document.sections("policy")? {
         let kind = section.iter().find(|cells| cells.key == "kind");
-        let kind = kind.ok_or_else(|| BadText::Value {
+        let kind = kind.ok_or_else(|| Mistake::Value {
             at,
             key: "policy".to_owned(),
             why: "it has no kind: add, for example, kind = \"queued\"".to_owned(),
@@ -61,7 +61,7 @@ pub fn policies(text: &str) -> Result<Vec<Named>, BadText> {
             named.set(cells)?;
         }
         if all.iter().any(|other| other.name == named.name) {
-            return Err(BadText::Value {
+            return Err(Mistake::Value {
                 at,
                 key: "name".to_owned(),
                 why: format!("two policies are named '{}'", named.name),
@@ -73,9 +73,9 @@ pub fn policies(text: &str) -> Result<Vec<Named>, BadText> {
 }
 
 /// The kind that a cell names.
-fn kind_of(cells: &Cells) -> Result<PolicyKind, BadText> {
+fn kind_of(cells: &Cells) -> Result<PolicyKind, Mistake> {
     let (at, text) = cells.single()?;
-    named(text).map_err(|why| BadText::Value {
+    named(text).map_err(|why| Mistake::Value {
         at,
         key: cells.key.clone(),
         why,
@@ -91,7 +91,7 @@ pub(crate) fn named(text: &str) -> Result<PolicyKind, String> {
 }
 
 impl Named {
-    fn set(&mut self, cells: &Cells) -> Result<(), BadText> {
+    fn set(&mut self, cells: &Cells) -> Result<(), Mistake> {
         let (at, text) = cells.single()?;
         if cells.key == "name" {
             if text.is_empty() || text.len() > 40 || text.chars().any(char::is_control) {
@@ -109,7 +109,7 @@ impl Named {
         cells: &Cells,
         at: units::typed::Place,
         text: &str,
-    ) -> Result<(), BadText> {
+    ) -> Result<(), Mistake> {
         let own = self.kind.parameters();
         if !own.contains(&cells.key.as_str()) {
             if crate::keys::find(PARAMETERS, &cells.key).is_some() {

@@ -1,9 +1,10 @@
 //! Several drives as one volume: `stacks/*.toml`.
 
 use ssd::Card;
+use units::typed::Mistake;
 
 use super::Drives;
-use super::text::{BadText, Cells, Document};
+use super::text::{Cells, Document};
 use crate::keys::{blocks, number};
 
 /// Every shipped stack: its name and its text.
@@ -23,7 +24,7 @@ const KEYS: [&str; 6] = ["name", "about", "profile", "drives", "chunk", "set"];
 ///
 /// # Errors
 /// With line and column: if it isn't TOML, or has a wrong key or value.
-pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<Drives, BadText> {
+pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<Drives, Mistake> {
     let document = Document::parse(text)?;
     document.only_sections(&[])?;
     let mut drives = Drives {
@@ -39,7 +40,7 @@ pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<
             continue;
         }
         let (at, value) = cells.single()?;
-        let bad = |why| BadText::Value {
+        let bad = |why| Mistake::Value {
             at,
             key: cells.key.clone(),
             why,
@@ -55,7 +56,7 @@ pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<
     }
     let mut one = one.ok_or_else(|| missing(top.first()))?;
     for (at, change) in changes {
-        one = one.with(change).map_err(|error| BadText::Value {
+        one = one.with(change).map_err(|error| Mistake::Value {
             at: *at,
             key: "set".to_owned(),
             why: error.to_string(),
@@ -65,8 +66,8 @@ pub fn stack(text: &str, card: impl Fn(&str) -> Result<Card, String>) -> Result<
     Ok(drives)
 }
 
-fn missing(first: Option<&Cells>) -> BadText {
-    BadText::Value {
+fn missing(first: Option<&Cells>) -> Mistake {
+    Mistake::Value {
         at: first.map_or_else(|| units::typed::Place::of("", 0), |cells| cells.at),
         key: "profile".to_owned(),
         why: "a stack needs the card of its drives: add, for example, profile = \"ideal\""

@@ -4,42 +4,9 @@ use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use units::typed::{Place, hint};
+use units::typed::{Mistake, Place};
 
 use crate::keys::{Key, find, nearest};
-
-/// Why a text isn't taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadText {
-    /// It isn't TOML.
-    #[error("{at}: {why}")]
-    Syntax {
-        /// Where.
-        at: Place,
-        /// The report of TOML's parser.
-        why: String,
-    },
-    /// A key that there isn't.
-    #[error("{at}: unknown key '{key}'{}", hint(.nearest))]
-    UnknownKey {
-        /// Where.
-        at: Place,
-        /// The key as it was given.
-        key: String,
-        /// The nearest name.
-        nearest: Option<String>,
-    },
-    /// A value that its key doesn't take.
-    #[error("{at}: '{key}': {why}")]
-    Value {
-        /// Where.
-        at: Place,
-        /// The key.
-        key: String,
-        /// The mistake, and the allowed values.
-        why: String,
-    },
-}
 
 /// A text of TOML and what stands in it.
 #[derive(Debug)]
@@ -66,8 +33,8 @@ impl<'t> Document<'t> {
     ///
     /// # Errors
     /// If it isn't TOML.
-    pub fn parse(text: &'t str) -> Result<Document<'t>, BadText> {
-        let table = DeTable::parse(text).map_err(|e| BadText::Syntax {
+    pub fn parse(text: &'t str) -> Result<Document<'t>, Mistake> {
+        let table = DeTable::parse(text).map_err(|e| Mistake::Syntax {
             at: Place::of(text, e.span().map_or(0, |span| span.start)),
             why: e.message().to_owned(),
         })?;
@@ -78,7 +45,7 @@ impl<'t> Document<'t> {
     ///
     /// # Errors
     /// If a value is neither a text, a number, a truth value nor a list of these.
-    pub fn top(&self) -> Result<Vec<Cells>, BadText> {
+    pub fn top(&self) -> Result<Vec<Cells>, Mistake> {
         self.cells(self.table.get_ref(), true)
     }
 
@@ -86,7 +53,7 @@ impl<'t> Document<'t> {
     ///
     /// # Errors
     /// As [`Document::top`]; or if it is no section.
-    pub fn sections(&self, name: &str) -> Result<Vec<(Place, Vec<Cells>)>, BadText> {
+    pub fn sections(&self, name: &str) -> Result<Vec<(Place, Vec<Cells>)>, Mistake> {
         let Some(cell) = self.table.get_ref().get(name) else {
             return Ok(Vec::new());
         };
@@ -96,7 +63,7 @@ impl<'t> Document<'t> {
         };
         let each = list.into_iter().map(|cell| match cell.get_ref() {
             DeValue::Table(table) => Ok((self.place(&cell.span()), self.cells(table, false)?)),
-            _ => Err(BadText::Value {
+            _ => Err(Mistake::Value {
                 at: self.place(&cell.span()),
                 key: name.to_owned(),
                 why: format!("this is a section: write [{name}] on a line of its own"),
@@ -109,7 +76,7 @@ impl<'t> Document<'t> {
     ///
     /// # Errors
     /// If there is one.
-    pub fn only_sections(&self, names: &[&str]) -> Result<(), BadText> {
+    pub fn only_sections(&self, names: &[&str]) -> Result<(), Mistake> {
         for (key, cell) in self.table.get_ref() {
             let is_section = match cell.get_ref() {
                 DeValue::Table(_) => true,
@@ -123,7 +90,7 @@ impl<'t> Document<'t> {
             };
             let name: &str = key.get_ref();
             if is_section && !names.contains(&name) {
-                return Err(BadText::UnknownKey {
+                return Err(Mistake::UnknownKey {
                     at: self.place(&key.span()),
                     key: name.to_owned(),
                     nearest: nearest(name, names.iter().copied()),
@@ -133,7 +100,7 @@ impl<'t> Document<'t> {
         Ok(())
     }
 
-    fn cells(&self, table: &DeTable<'t>, skip_sections: bool) -> Result<Vec<Cells>, BadText> {
+    fn cells(&self, table: &DeTable<'t>, skip_sections: bool) -> Result<Vec<Cells>, Mistake> {
         let mut cells = Vec::new();
         for (key, cell) in table {
             let name: &str = key.get_ref();
@@ -148,7 +115,7 @@ impl<'t> Document<'t> {
             }
             let values = list.iter().map(|cell| {
                 let at = self.place(&cell.span());
-                let value = scalar(cell.get_ref()).ok_or_else(|| BadText::Value {
+                let value = scalar(cell.get_ref()).ok_or_else(|| Mistake::Value {
                     at,
                     key: name.to_owned(),
                     why: "its value is a text, a number, true or false".to_owned(),
@@ -189,15 +156,15 @@ impl Cells {
     ///
     /// # Errors
     /// If it has several, or none.
-    pub fn single(&self) -> Result<(Place, &str), BadText> {
+    pub fn single(&self) -> Result<(Place, &str), Mistake> {
         match &self.values[..] {
             [(at, text)] if !self.is_list => Ok((*at, text)),
             _ => Err(self.bad("give one value, not a list".to_owned())),
         }
     }
 
-    pub(crate) fn bad(&self, why: String) -> BadText {
-        BadText::Value {
+    pub(crate) fn bad(&self, why: String) -> Mistake {
+        Mistake::Value {
             at: self.at,
             key: self.key.clone(),
             why,
@@ -211,19 +178,19 @@ impl Cells {
         to: &mut T,
         at: Place,
         text: &str,
-    ) -> Result<(), BadText> {
+    ) -> Result<(), Mistake> {
         let Some(key) = find(keys, &self.key) else {
             return Err(self.unknown(keys.iter().map(|key| key.name)));
         };
-        (key.set)(to, text).map_err(|why| BadText::Value {
+        (key.set)(to, text).map_err(|why| Mistake::Value {
             at,
             key: self.key.clone(),
             why,
         })
     }
 
-    pub(crate) fn unknown<'k>(&self, names: impl Iterator<Item = &'k str>) -> BadText {
-        BadText::UnknownKey {
+    pub(crate) fn unknown<'k>(&self, names: impl Iterator<Item = &'k str>) -> Mistake {
+        Mistake::UnknownKey {
             at: self.at,
             key: self.key.clone(),
             nearest: nearest(&self.key, names),

@@ -8,12 +8,12 @@
 
 use serde::{Deserialize, Serialize};
 use ssd::Card;
-use units::typed::{Place, hint};
+use units::typed::{Mistake, Place, hint};
 
 use crate::engine::{SimError, run};
 use crate::outcome::Figures;
 use crate::policy::{PARAMETERS, PolicyKind};
-use crate::setup::{BadText, Document, Drives, Named, SETTINGS, Setup};
+use crate::setup::{Document, Drives, Named, SETTINGS, Setup};
 use crate::workload::WorkloadKind;
 
 mod merge;
@@ -75,7 +75,7 @@ impl Grid {
     pub fn parse(
         text: &str,
         drives: impl Fn(&str) -> Result<Drives, String>,
-    ) -> Result<Grid, BadText> {
+    ) -> Result<Grid, Mistake> {
         let document = Document::parse(text)?;
         document.only_sections(&[])?;
         let mut axes = Vec::new();
@@ -117,7 +117,7 @@ impl Grid {
     }
 
     /// Each value once by itself.
-    fn check_values(&self) -> Result<(), BadText> {
+    fn check_values(&self) -> Result<(), Mistake> {
         let card: Option<&Drives> = self.drives.first();
         let Some(drives) = card else { return Ok(()) };
         for axis in &self.axes {
@@ -143,11 +143,11 @@ impl Grid {
 
     /// All combinations; of those that differ only in a parameter that their policy hasn't, the
     /// first.
-    fn fill(&mut self) -> Result<(), BadText> {
+    fn fill(&mut self) -> Result<(), Mistake> {
         let count = self.axes.iter().map(|axis| axis.values.len());
         let all = count.fold(1_usize, |all, n| all.saturating_mul(n));
         if all > MOST_CELLS {
-            return Err(BadText::Value {
+            return Err(Mistake::Value {
                 at: Place::of("", 0),
                 key: "profile".to_owned(),
                 why: format!("the grid has {all} cells: at most {MOST_CELLS} are taken"),
@@ -256,15 +256,15 @@ fn is_setting(key: &str) -> bool {
     ["profile", "policy", "workload"].contains(&key) || SETTINGS.iter().any(|own| own.name == key)
 }
 
-fn value(at: Place, key: &str, why: String) -> BadText {
-    BadText::Value {
+fn value(at: Place, key: &str, why: String) -> Mistake {
+    Mistake::Value {
         at,
         key: key.to_owned(),
         why,
     }
 }
 
-fn missing(key: &str, example: &str) -> BadText {
+fn missing(key: &str, example: &str) -> Mistake {
     value(
         Place::of("", 0),
         key,

@@ -16,8 +16,8 @@ pub enum AllocatorKind {
     /// Cylinder groups of 64 MiB; a file leaves its group after 16 MiB (`maxbpg`), and takes the
     /// lowest free blocks, so that freed ones are soon used again.
     Ffs,
-    /// Block groups of 128 MiB with tables at their start; data goes on behind the file's last
-    /// block, else into the next group with a long free range.
+    /// Block groups of 128 MiB with tables at their start. Data goes on behind the file's last
+    /// block, else into the next group with a free range that is long enough.
     Ext4,
     /// Four allocation groups; each file begins in the next one and takes the longest free range
     /// there.
@@ -91,6 +91,8 @@ pub(super) struct Layout {
     cursors: Vec<Cursor>,
     /// btrfs: where everything goes on. XFS and FFS: the next file's group.
     next: u64,
+    /// ext4: for each group, no free range of it is longer, in blocks.
+    longest: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +111,18 @@ impl Layout {
             group: kind.group(blocks),
             cursors: Vec::new(),
             next: 0,
+            longest: match kind {
+                AllocatorKind::Ext4 => vec![u64::MAX; blocks.div_ceil(kind.group(blocks)) as usize],
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// A range of the free blocks has come to be, or has grown.
+    pub(super) fn freed(&mut self, whole: &Range<u64>) {
+        let group = (whole.start / self.group) as usize;
+        if let Some(longest) = self.longest.get_mut(group) {
+            *longest = (*longest).max(whole.end - whole.start);
         }
     }
 
@@ -208,9 +222,10 @@ impl Layout {
         None
     }
 
-    /// Behind the file's last block; else in the next group the first range that is long enough
-    /// for what is wanted, or half of a group; else any.
-    fn ext4(&self, free: &BlockSet, cursor: &Cursor, wanted: u64) -> Option<Range<u64>> {
+    /// The place behind the file's last block; else the first range of the next group that is as
+    /// long as what is wanted, or half of a group. Where no group has one, half of that length will
+    /// do, and so on: mballoc's buddies and criteria in short.
+    fn ext4(&mut self, free: &BlockSet, cursor: &Cursor, wanted: u64) -> Option<Range<u64>> {
         let wanted = wanted.min(LONGEST_EXT4);
         let end_of_group = |block: u64| (block / self.group + 1) * self.group;
         if let Some(on) = free.within(cursor.at..end_of_group(cursor.at)).next()
@@ -218,21 +233,36 @@ impl Layout {
         {
             return Some(cut(on, wanted, u64::MAX));
         }
-        let long_enough = wanted.min(self.group / 2);
-        let (ahead, behind) = (cursor.at..self.blocks, 0..cursor.at);
-        for part in [ahead, behind] {
-            // A look at some hundred ranges, as mballoc's criteria give up after some groups.
-            let found = free.within(part).take(256).find(|range| {
-                range.end.min(end_of_group(range.start)) - range.start >= long_enough
-            });
-            if let Some(range) = found {
-                let end = end_of_group(range.start);
-                return Some(cut(range, wanted, end));
+        let mut long_enough = wanted.min(self.group / 2);
+        while long_enough > 0 {
+            if let Some(range) = self.next_group(free, cursor.at / self.group, long_enough) {
+                return Some(cut(range, wanted, u64::MAX));
             }
+            long_enough /= 2;
         }
-        let any = first_from(free, cursor.at, self.blocks)?;
-        let end = end_of_group(any.start);
-        Some(cut(any, wanted, end))
+        None
+    }
+
+    /// The first free range that is long enough in the next group, from one on, that has one.
+    fn next_group(&mut self, free: &BlockSet, from: u64, long_enough: u64) -> Option<Range<u64>> {
+        let groups = self.longest.len();
+        let from = from as usize % groups;
+        for group in (from..groups).chain(0..from) {
+            if self.longest[group] < long_enough {
+                continue;
+            }
+            let start = group as u64 * self.group;
+            let mut longest = 0;
+            for range in free.within(start..start + self.group) {
+                let length = range.end - range.start;
+                if length >= long_enough {
+                    return Some(range);
+                }
+                longest = longest.max(length);
+            }
+            self.longest[group] = longest;
+        }
+        None
     }
 
     /// Behind the file's last block, else the longest of the next ranges in its group, else any.

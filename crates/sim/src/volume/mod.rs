@@ -134,7 +134,8 @@ impl Volume {
 
     /// The space of a range may be allocated.
     pub(crate) fn release(&mut self, range: &Range<u64>) {
-        self.free.insert(in_blocks(range));
+        let whole = self.free.coalesce(in_blocks(range));
+        self.layout.freed(&whole);
     }
 
     /// A range is being discarded: it may not be allocated until it is released. Returns how

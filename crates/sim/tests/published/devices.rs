@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use sim::{Drives, Outcome, PolicyKind, Setup, WorkloadKind};
+use testkit::measured::{EVO_870, Measured, T500, median, near};
 
-use super::{card, near, run, single};
+use super::{card, run, single};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -40,29 +41,11 @@ fn seconds(outcome: &Outcome) -> Vec<Second> {
         .collect()
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// A row of the log.
-struct Row {
-    base: f64,
-    reads_per_s: f64,
-    discards_per_s: f64,
-    gib_per_s: f64,
-    d_await_ms: f64,
-    r_await_ms: f64,
-    stall_s: f64,
-    lost_s: f64,
-}
-
-fn setup(drives: Drives, policy: PolicyKind, per_io_ns: u64, per_discard_us: u64) -> Setup {
+fn setup(drives: Drives, policy: PolicyKind, per_io: Duration, per_discard: Duration) -> Setup {
     Setup {
         size: 1 << 40,
-        per_io: Duration::from_nanos(per_io_ns),
-        per_discard: Duration::from_micros(per_discard_us),
+        per_io,
+        per_discard,
         // Neither begins nor ends with a second, as in the log.
         baseline: Duration::from_millis(5_100),
         recovery: Duration::from_secs(4),
@@ -71,7 +54,7 @@ fn setup(drives: Drives, policy: PolicyKind, per_io_ns: u64, per_discard_us: u64
     }
 }
 
-fn is_as_measured(name: &str, outcome: &Outcome, row: &Row) {
+fn is_as_measured(name: &str, outcome: &Outcome, row: &Measured) {
     println!("{name:<34}{:>12}{:>12}", "simulated", "measured");
     let foreground = &outcome.verdict.foreground[0];
     let stall = foreground.stall.unwrap();
@@ -104,71 +87,30 @@ fn full(outcome: &Outcome, base: f64) -> Vec<Second> {
     all.iter().filter(low).copied().collect()
 }
 
+/// Removes what was removed then; of the discards' sizes where they are given.
+fn removal(drive: &Measured, extents: Vec<u64>) -> Outcome {
+    run(&Setup {
+        extents,
+        ..setup(
+            single(drive.profile),
+            PolicyKind::Ext4Online,
+            drive.per_io,
+            drive.per_discard,
+        )
+    })
+}
+
 #[test]
 fn crucial_t500_under_ext4() {
-    let drives = single("crucial-t500-2tb");
-    let outcome = run(&setup(drives, PolicyKind::Ext4Online, 10_000, 50));
-    let row = Row {
-        base: 92_080.0,
-        reads_per_s: 3_920.0,
-        discards_per_s: 490.0,
-        gib_per_s: 61.1,
-        d_await_ms: 1.99,
-        r_await_ms: 1.94,
-        stall_s: 16.9,
-        lost_s: 16.2,
-    };
-    is_as_measured("T500, ext4", &outcome, &row);
+    let outcome = removal(&T500, Vec::new());
+    is_as_measured("T500, ext4", &outcome, &T500);
     near("discards", outcome.figures.commands as f64, 8_222.0, 0.01);
 }
 
-/// Discards and MiB in each second of the 870 EVO's log: its file was not laid out as a new one.
-const EVO_SECONDS: &[(u64, f64)] = &[
-    (510, 62304.0),
-    (590, 73864.0),
-    (584, 73368.0),
-    (585, 72768.0),
-    (585, 72920.0),
-    (597, 73144.0),
-    (601, 74756.0),
-    (617, 76632.0),
-    (607, 76512.0),
-    (606, 77216.0),
-    (643, 74280.0),
-    (699, 66544.0),
-    (694, 66016.0),
-    (606, 73016.0),
-    (1217, 33136.0),
-    (55, 1352.0),
-];
-
 #[test]
 fn samsung_870_evo_under_ext4() {
-    let extents = EVO_SECONDS.iter().flat_map(|&(count, mib)| {
-        let each = (mib * MIB / count as f64) as u64 / 4096 * 4096;
-        std::iter::repeat_n(each, count as usize)
-    });
-    let setup = Setup {
-        extents: extents.collect(),
-        ..setup(
-            single("samsung-870-evo-2tb"),
-            PolicyKind::Ext4Online,
-            15_000,
-            70,
-        )
-    };
-    let outcome = run(&setup);
-    let row = Row {
-        base: 57_590.0,
-        reads_per_s: 4_832.0,
-        discards_per_s: 606.0,
-        gib_per_s: 71.5,
-        d_await_ms: 1.58,
-        r_await_ms: 1.53,
-        stall_s: 15.0,
-        lost_s: 13.7,
-    };
-    is_as_measured("870 EVO, ext4", &outcome, &row);
+    let outcome = removal(&EVO_870, EVO_870.lengths().collect());
+    is_as_measured("870 EVO, ext4", &outcome, &EVO_870);
     near("discards", outcome.figures.commands as f64, 9_796.0, 0.01);
 }
 
@@ -179,8 +121,8 @@ fn samsung_980_pro_under_xfs() {
         ..setup(
             single("samsung-980-pro-1tb"),
             PolicyKind::XfsOnline,
-            8_400,
-            0,
+            Duration::from_nanos(8_400),
+            Duration::ZERO,
         )
     };
     let outcome = run(&setup);
@@ -210,16 +152,26 @@ fn samsung_980_pro_under_xfs() {
     assert!(foreground.stall.is_none());
 }
 
-#[test]
-fn two_t500_as_raid0_under_xfs() {
+fn two_t500() -> Drives {
     // Another run of the same drive had 151,000 reads/s: 45 us.
     let member = card("crucial-t500-2tb", &["read.latency=45us"]);
-    let drives = Drives {
+    Drives {
         name: "two T500 as RAID 0".to_owned(),
         cards: vec![member.clone(), member],
         chunk: 512 << 10,
-    };
-    let outcome = run(&setup(drives, PolicyKind::XfsOnline, 6_500, 0));
+    }
+}
+
+#[test]
+fn two_t500_as_raid0_under_xfs() {
+    let per_io = Duration::from_nanos(6_500);
+    let drives = two_t500();
+    let outcome = run(&setup(
+        drives,
+        PolicyKind::XfsOnline,
+        per_io,
+        Duration::ZERO,
+    ));
     println!(
         "{:<34}{:>12}{:>12}",
         "2 x T500 RAID 0, XFS", "simulated", "measured"
@@ -235,8 +187,7 @@ fn two_t500_as_raid0_under_xfs() {
     );
     near("stall s", stall.seconds, 4.75, 0.10);
     near("lost s", stall.lost_s, 4.73, 0.10);
-    // One in flight on each drive, out of phase: the log's first second of that kind. Later its
-    // drives came into phase, and fewer reads went (403/s); the model's stay as they are.
+    // One in flight on each drive, out of phase: the log's first second of that kind.
     let second = full[1];
     near("reads/s, one in flight", second.reads, 572.0, 0.10);
     near("discards/s of each", second.discards / 2.0, 57.0, 0.10);
@@ -248,4 +199,27 @@ fn two_t500_as_raid0_under_xfs() {
         257.0,
         0.10,
     );
+}
+
+/// Late in the log both drives began their discards together, and fewer reads went. In the model
+/// all discards take equally long, so the drives keep the phase that they begin with: here none.
+#[test]
+fn two_t500_as_raid0_in_phase() {
+    let mut setup = setup(
+        two_t500(),
+        PolicyKind::XfsOnline,
+        Duration::from_nanos(6_500),
+        Duration::ZERO,
+    );
+    setup.set("depth", "1").unwrap();
+    let outcome = run(&setup);
+    println!(
+        "{:<34}{:>12}{:>12}",
+        "2 x T500 RAID 0 in phase", "simulated", "measured"
+    );
+    let full = full(&outcome, 151_700.0);
+    let of = |f: fn(&Second) -> f64| median(full.iter().map(f));
+    near("reads/s, in phase", of(|s| s.reads), 403.0, 0.15);
+    near("discards/s of each", of(|s| s.discards) / 2.0, 54.0, 0.10);
+    near("r_await ms, in phase", of(|s| s.r_await_ms), 19.6, 0.10);
 }

@@ -23,13 +23,3 @@ fn single(name: &str) -> Drives {
 fn run(setup: &Setup) -> Outcome {
     sim::run(setup).unwrap()
 }
-
-#[track_caller]
-fn near(what: &str, got: f64, expected: f64, tolerance: f64) {
-    let off = got / expected - 1.0;
-    println!(
-        "{what:<34}{got:>12.3}{expected:>12.3}{:>+9.1} %",
-        off * 100.0
-    );
-    assert!(off.abs() <= tolerance, "{what}: {got}, expected {expected}");
-}

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use sim::{PolicyKind, Setup, WorkloadKind};
+use testkit::measured::near;
 
-use super::{near, run, single};
+use super::{run, single};
 
 const TIB: u64 = 1 << 40;
 
