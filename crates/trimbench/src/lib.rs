@@ -20,6 +20,7 @@ mod run_progress;
 mod signals;
 mod simulated;
 mod status_line;
+mod systemd;
 mod verdicts;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ use judge::Verdict;
 use record::RecordWriter;
 use record::RunRecord;
 
+use crate::console::Stream;
 use crate::exit::Error;
 
 /// A file that will be written. Until then what it held before stays; and if it
@@ -128,6 +129,39 @@ impl Drop for Output {
 pub(crate) fn write_verdict(mut to: impl Write, verdict: &Verdict) -> io::Result<()> {
     to.write_all(report::json::verdict(verdict)?.as_bytes())?;
     to.flush()
+}
+
+/// Where a JSON document goes: a file, or standard output for `-`.
+#[derive(Debug)]
+pub(crate) enum Json {
+    Standard,
+    File(Output),
+}
+
+impl Json {
+    /// Opens the place, and changes nothing there.
+    pub(crate) fn open(path: &Path) -> Result<Json, Error> {
+        match path.as_os_str() == "-" {
+            true => Ok(Json::Standard),
+            false => Output::open(path).map(Json::File),
+        }
+    }
+
+    /// Whether it is standard output.
+    pub(crate) fn is_standard(&self) -> bool {
+        matches!(self, Json::Standard)
+    }
+
+    /// Writes a document, with a line end.
+    pub(crate) fn write(self, value: &serde_json::Value) -> Result<(), Error> {
+        match self {
+            Json::Standard => {
+                Stream::Out.print(&format!("{value}\n"));
+                Ok(())
+            }
+            Json::File(output) => output.json(value),
+        }
+    }
 }
 
 /// Makes a directory, unless it is there.

@@ -362,3 +362,27 @@ fn a_trim_refuses_a_latency_and_prints_a_command_that_goes_on() {
     let done = with(&["--resume", goal]);
     assert!(matches!(done.code(), Some(0 | 3)), "{}", done.text());
 }
+
+/// Standard output holds the JSON and nothing else, whatever else is asked for.
+#[test]
+fn json_goes_to_standard_output_for_a_dash() {
+    let Some(fs) = ext4("nodiscard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    written(&here.join("big"), 8);
+    let told = removed(here, &["big", "--verbose", "--json", "-"]);
+    let found: Value = serde_json::from_str(&told.succeeds().stdout).unwrap();
+    assert_eq!(
+        (&found["schema"], &found["result"]),
+        (&"trimbench.rm/1".into(), &"done".into())
+    );
+    assert!(told.stderr.contains("removed"), "{}", told.text());
+    let states = tempfile::tempdir().unwrap();
+    let at = here.to_string_lossy();
+    let told = trimmed(states.path(), &[&at, "--verbose", "--json", "-"]);
+    let found: Value = serde_json::from_str(&told.succeeds().stdout).unwrap();
+    assert_eq!(found["schema"], "trimbench.fstrim/1");
+    assert!(told.stderr.contains("trimmed"), "{}", told.text());
+    assert!(!here.join("-").exists());
+}

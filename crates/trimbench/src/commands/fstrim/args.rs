@@ -93,7 +93,8 @@ pub struct FstrimArgs {
     /// Say what would be trimmed, and stop
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Write what it came to as JSON: what was trimmed, what others lost, whether the goal was met
+    /// Write what it came to as JSON: what was trimmed, what others lost, whether the goal was met;
+    /// to standard output for `-`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "install_timer"])]
     pub json: Option<PathBuf>,
     /// Say how much was trimmed, as fstrim does

@@ -1,24 +1,19 @@
 //! Writes the service and the timer.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use units::names::{harmless, quoted, shown};
+use units::names::shown;
 
-use super::program;
 use super::unit_files::{MARK, NAME, service, timer};
 use crate::commands::fstrim::args::FstrimArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::GoalArgs;
 use crate::goal::in_shell;
+use crate::systemd::{RUNS, There, absolute, difference, program, refuse_control, there};
 
 /// What a timer trims if nothing else is named: what the distributions' does.
 const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
-
-/// Is there while systemd runs: sd_booted(3).
-const SYSTEMD: &str = "/run/systemd/system";
 
 /// Writes both, or shows them.
 pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
@@ -41,7 +36,7 @@ pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
     }
     let mut changes = String::new();
     for (path, text) in &units {
-        match there(path)? {
+        match there(path, MARK)? {
             There::Nothing => {}
             There::Ours(old) => changes += &difference(path, &old, text),
             There::Others => {
@@ -87,7 +82,7 @@ pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
         written.join(" and "),
         in_shell(&command)
     ));
-    if !Path::new(SYSTEMD).is_dir() {
+    if !Path::new(RUNS).is_dir() {
         Stream::Err.print(
             "trimbench fstrim: systemd is not running here, so nothing starts the timer; have \
              another scheduler (cron) run the command above\n",
@@ -96,66 +91,12 @@ pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// What a unit's place holds.
-enum There {
-    Nothing,
-    /// A unit that trimbench wrote, and its text.
-    Ours(String),
-    Others,
-}
-
-/// The lines that differ, `-` before the old and `+` before the new; nothing if none do.
-fn difference(path: &Path, old: &str, new: &str) -> String {
-    let only = |sign: char, these: &str, those: &str| -> String {
-        let missing = these
-            .lines()
-            .filter(|line| !those.lines().any(|l| l == *line));
-        missing
-            .map(|line| format!("  {sign} {}\n", harmless(line)))
-            .collect()
-    };
-    let lines = only('-', old, new) + &only('+', new, old);
-    match lines.is_empty() {
-        true => lines,
-        false => format!("  {}\n{lines}", shown(path)),
-    }
-}
-
 fn path(args: &FstrimArgs, kind: &str) -> PathBuf {
     args.unit_dir.join(format!("{NAME}.{kind}"))
 }
 
-/// What is at a unit's place.
-fn there(path: &Path) -> Result<There, Error> {
-    let failed = |source: io::Error| Error::OutputOpen {
-        path: path.to_owned(),
-        source,
-    };
-    match path.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(There::Nothing),
-        Err(error) => Err(failed(error)),
-        // A mask is a link to /dev/null.
-        Ok(found) if !found.is_file() => Ok(There::Others),
-        Ok(_) => {
-            let text = fs::read(path).map_err(failed)?;
-            let text = String::from_utf8_lossy(&text).into_owned();
-            Ok(match text.starts_with(MARK) {
-                true => There::Ours(text),
-                false => There::Others,
-            })
-        }
-    }
-}
-
 /// The same as was asked for, but gone on with where the last one was stopped.
 fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
-    let absolute = |path: &Path| {
-        let refused = |why: &str| Error::Usage(format!("{}: {why}", quoted(path)));
-        let absolute = std::path::absolute(path).map_err(|error| refused(&error.to_string()))?;
-        // Another character in the place of a byte would make another path of it.
-        let text = absolute.to_str().map(str::to_owned);
-        text.ok_or_else(|| refused("not UTF-8, so no unit can name it"))
-    };
     let mut words = vec![absolute(program)?, "fstrim".to_owned()];
     let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
     match (&args.listed_in, args.all, args.fstab) {
@@ -208,13 +149,6 @@ fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
     for mount in &args.mounts {
         words.push(absolute(mount)?);
     }
-    // The end of a line would be the end of the command, and the rest another setting.
-    let odd = |word: &&String| word.chars().any(char::is_control);
-    if let Some(word) = words.iter().find(odd) {
-        return Err(Error::Usage(format!(
-            "{}: holds a control character, so no unit can name it",
-            quoted(Path::new(word))
-        )));
-    }
+    refuse_control(&words)?;
     Ok(words)
 }

@@ -68,7 +68,11 @@ impl Told {
     /// How it ended.
     pub(super) fn trimmed(&self, one: &Selected, trimmed: &Trimmed, args: &FstrimArgs) {
         if args.verbose && trimmed.stopped.is_none() {
-            Stream::Out.print(&as_fstrim(one, trimmed.bytes));
+            let to = match args.json.as_deref() == Some(Path::new("-")) {
+                true => Stream::Err,
+                false => Stream::Out,
+            };
+            to.print(&as_fstrim(one, trimmed.bytes));
         }
         if !args.quiet {
             self.note(&format!("{}: {}", shown(&one.path), summary(trimmed)));

@@ -5,7 +5,6 @@ mod install;
 mod json;
 mod lease;
 mod messages;
-mod program;
 mod unit_files;
 
 use std::path::Path;
@@ -26,7 +25,7 @@ use units::names;
 use crate::commands::fstrim::args::FstrimArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::output::Output;
+use crate::output::Json;
 use crate::{interference, signals};
 use lease::Lease;
 use messages::Told;
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         true => listed(args)?,
         false => args.mounts.iter().map(|path| named(path)).collect(),
     };
-    let file = args.json.as_deref().map(Output::open).transpose()?;
+    let file = args.json.as_deref().map(Json::open).transpose()?;
     let mut told = Told::new(args);
     if many && selected.is_empty() && !args.quiet {
         told.note("no file system that is listed can be trimmed");
@@ -96,7 +95,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
     }
     let exit = sums.exit(many);
     if let Some(file) = file {
-        file.json(&json::of(sums.all, &policy(args), exit))?;
+        file.write(&json::of(sums.all, &policy(args), exit))?;
     }
     Ok(exit)
 }

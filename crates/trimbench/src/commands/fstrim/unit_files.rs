@@ -1,5 +1,7 @@
 //! The service and the timer of systemd, as text.
 
+use crate::systemd::with_command;
+
 /// What marks the units that are ours to overwrite.
 pub(super) const MARK: &str = "# Written by trimbench fstrim --install-timer";
 
@@ -12,16 +14,7 @@ const TIMER: &str = include_str!("../../../../../deploy/systemd/trimbench-fstrim
 
 /// The service with another command line.
 pub(super) fn service(command: &[String]) -> String {
-    let words: Vec<String> = command.iter().map(|word| in_unit(word)).collect();
-    let start = format!("ExecStart={}", words.join(" "));
-    let lines = SERVICE.lines().map(|line| match line {
-        line if line.starts_with("ExecStart=") => start.as_str(),
-        line => line,
-    });
-    std::iter::once(MARK)
-        .chain(lines)
-        .map(|line| format!("{line}\n"))
-        .collect()
+    with_command(SERVICE, MARK, command)
 }
 
 /// The timer: every week, on each machine at a time of its own.
@@ -29,29 +22,9 @@ pub(super) fn timer() -> String {
     format!("{MARK}\n{TIMER}")
 }
 
-/// A word of a command line, as systemd.service(5) reads it.
-fn in_unit(word: &str) -> String {
-    let escaped = word.replace('%', "%%").replace('$', "$$");
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%$@+".contains(c);
-    if !escaped.is_empty() && escaped.chars().all(plain) {
-        return escaped;
-    }
-    let escaped = escaped.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{escaped}\"")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_quoted_for_systemd() {
-        assert_eq!(in_unit("/usr/bin/trimbench"), "/usr/bin/trimbench");
-        assert_eq!(in_unit("10%"), "10%%");
-        assert_eq!(in_unit("/with space"), "\"/with space\"");
-        assert_eq!(in_unit("a\"b$\\"), "\"a\\\"b$$\\\\\"");
-        assert_eq!(in_unit(""), "\"\"");
-    }
 
     #[test]
     fn both_are_marked_and_say_when_and_what() {

@@ -138,7 +138,8 @@ pub struct RmArgs {
     /// Say what would be done, and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Write what it came to as JSON: what was freed, what others lost, whether the goal was met
+    /// Write what it came to as JSON: what was freed, what others lost, whether the goal was met;
+    /// to standard output for `-`
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub json: Option<PathBuf>,
     /// Say nothing but what failed

@@ -18,7 +18,8 @@ use crate::status_line::Live;
 /// Tells, asks, and stops when somebody presses Ctrl-C.
 pub(super) struct Told {
     quiet: bool,
-    verbose: bool,
+    /// Where each removed name is printed, if it is.
+    verbose: Option<Stream>,
     stop: Arc<AtomicBool>,
     shown: Live,
     /// Something was noted, said or not.
@@ -26,7 +27,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(quiet: bool, verbose: bool, stop: Arc<AtomicBool>) -> Told {
+    pub(super) fn new(quiet: bool, verbose: Option<Stream>, stop: Arc<AtomicBool>) -> Told {
         Told {
             quiet,
             verbose,
@@ -61,10 +62,10 @@ impl Watch for Told {
 
 impl Talk for Told {
     fn removed(&mut self, path: &Path, directory: bool) {
-        if self.verbose {
+        if let Some(to) = self.verbose {
             let kind = if directory { "directory " } else { "" };
             let text = format!("removed {kind}{}\n", quoted(path));
-            self.shown.print(Stream::Out, &text);
+            self.shown.print(to, &text);
         }
     }
 

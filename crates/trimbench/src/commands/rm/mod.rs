@@ -23,7 +23,7 @@ use units::names::{quoted, shown};
 use crate::commands::rm::args::{Interactive, Preserve, RmArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::output::Output;
+use crate::output::Json;
 use crate::{goal, interference, signals};
 use messages::Told;
 
@@ -52,11 +52,16 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
             false => Exit::Done,
         });
     }
-    let file = args.json.as_deref().map(Output::open).transpose()?;
+    let file = args.json.as_deref().map(Json::open).transpose()?;
     let places = args.paths.iter().chain(&args.resume).cloned();
     crate::simulated::refuse_full(&places.collect::<Vec<_>>())?;
     let mut reclaimers = PacedReclaimers::new(policy, card.as_ref(), throttle_options(args));
-    let mut told = Told::new(args.quiet, args.verbose, stop);
+    // The JSON has standard output to itself.
+    let verbose = match file.as_ref().is_some_and(Json::is_standard) {
+        true => Stream::Err,
+        false => Stream::Out,
+    };
+    let mut told = Told::new(args.quiet, args.verbose.then_some(verbose), stop);
     if args.dry_run {
         let intended = reclaim::intend(&args.paths, &options, &mut reclaimers, &mut told);
         told.end();
@@ -93,7 +98,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     told.end();
     let exit = end(&outcome, args);
     if let Some(file) = file {
-        file.json(&json::of(&outcome, args, &policy, exit))?;
+        file.write(&json::of(&outcome, args, &policy, exit))?;
     }
     Ok(exit)
 }

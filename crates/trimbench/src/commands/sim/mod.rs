@@ -6,15 +6,13 @@ mod setup;
 mod sweep;
 mod table;
 
-use std::path::Path;
-
 use ::sim::{Outcome, Setup, SimError};
 use serde_json::json;
 
 use crate::commands::sim::args::{CompareArgs, RunArgs, SimArgs, SimCommand};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
-use crate::output::Output;
+use crate::output::{Json, Output};
 use crate::record_output;
 
 /// The schema of the figures as JSON.
@@ -136,34 +134,5 @@ fn failed(error: SimError) -> Error {
     match error {
         SimError::TooSmall { .. } | SimError::TooLong(_) => Error::Usage(error.to_string()),
         SimError::Refused(_) | SimError::LiveData { .. } => Error::Simulated(error.to_string()),
-    }
-}
-
-/// Where figures go: a file, or standard output.
-enum Json {
-    Standard,
-    File(Output),
-}
-
-impl Json {
-    fn open(path: &Path) -> Result<Json, Error> {
-        match path.as_os_str() == "-" {
-            true => Ok(Json::Standard),
-            false => Output::open(path).map(Json::File),
-        }
-    }
-
-    fn is_standard(&self) -> bool {
-        matches!(self, Json::Standard)
-    }
-
-    fn write(self, value: &serde_json::Value) -> Result<(), Error> {
-        match self {
-            Json::Standard => {
-                Stream::Out.print(&format!("{value}\n"));
-                Ok(())
-            }
-            Json::File(output) => output.json(value),
-        }
     }
 }

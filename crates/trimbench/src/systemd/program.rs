@@ -1,4 +1,4 @@
-//! Whether a program is fit to be run by root every week.
+//! Whether a program is fit to be run by root.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -11,8 +11,8 @@ const OTHERS_WRITE: u32 = 0o022;
 /// In such a directory others rename and remove only what is theirs.
 const STICKY: u32 = 0o1000;
 
-/// Why a program should not be run by a timer; `None` if nothing speaks against it.
-pub(super) fn unfit(program: &Path) -> Option<String> {
+/// Why a program should not be run by a unit; `None` if nothing speaks against it.
+pub(crate) fn unfit(program: &Path) -> Option<String> {
     if let Some(build) = program.ancestors().find(|dir| is_build_folder(dir)) {
         return Some(format!(
             "{} is a build folder, which the next build or `cargo clean` empties",
@@ -34,7 +34,7 @@ fn is_build_folder(dir: &Path) -> bool {
         .any(|mark| dir.join(mark).exists())
 }
 
-/// Whether somebody else than root and this user can change or replace it.
+/// Whether another user than root and this one can change or replace it.
 fn others_change(found: &Metadata) -> bool {
     let user = rustix::process::geteuid().as_raw();
     let shared = found.mode() & OTHERS_WRITE != 0;
