@@ -15,11 +15,12 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::error::GuardError;
-use super::names::names;
 use super::place::{hidden_in, open_directory};
 
 const ORDER: &str = "order";
 const ORDER_NEW: &str = "order.new";
+/// Is there while an order to drain isn't carried out.
+const DRAINING: &str = "draining";
 /// Where the guard writes how it stands.
 pub(super) const STATUS: &str = "status";
 
@@ -114,6 +115,9 @@ pub fn order(
         path: path.join(&name),
         source: errno.into(),
     };
+    if request.drain {
+        create(hidden.as_fd(), DRAINING).map_err(failed)?;
+    }
     put(hidden.as_fd(), request).map_err(failed)?;
     let began = Instant::now();
     let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
@@ -131,7 +135,7 @@ pub fn order(
     loop {
         let over = match until {
             Order::Taken => true,
-            Order::Drained => names(hidden.as_fd()).orphans.is_empty() || !runs(),
+            Order::Drained => !exists(hidden.as_fd(), DRAINING) || !runs(),
             Order::Ended => !runs(),
         };
         if over || stopped() {
@@ -167,6 +171,16 @@ fn exists(hidden: BorrowedFd<'_>, name: &str) -> bool {
     rustix::fs::statat(hidden, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
+fn create(hidden: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(hidden, name, flags, Mode::RUSR | Mode::WUSR).map(drop)
+}
+
+/// An order to drain is carried out.
+pub(super) fn drained(hidden: BorrowedFd<'_>) {
+    let _ = rustix::fs::unlinkat(hidden, DRAINING, AtFlags::empty());
+}
+
 fn put(hidden: BorrowedFd<'_>, request: &Request) -> Result<(), Errno> {
     let text = serde_json::to_vec(request).unwrap_or_default();
     let flags =
@@ -195,7 +209,7 @@ pub(super) fn take(hidden: BorrowedFd<'_>) -> Option<Request> {
 
 /// Removes an order that nobody will take.
 pub(super) fn finish(hidden: BorrowedFd<'_>) {
-    for name in [ORDER, ORDER_NEW] {
+    for name in [ORDER, ORDER_NEW, DRAINING] {
         let _ = rustix::fs::unlinkat(hidden, name, AtFlags::empty());
     }
 }

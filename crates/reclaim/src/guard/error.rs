@@ -54,6 +54,10 @@ pub enum GuardError {
         quoted(path)
     )]
     Unusable { path: PathBuf, because: String },
+    #[error("{} can't be guarded by trims: {why}", quoted(path))]
+    NotTrimmed { path: PathBuf, why: String },
+    #[error(transparent)]
+    Remount(Box<storage::remount::RemountError>),
     #[error(
         "{} is not guarded; start with: trimbench guard {}",
         quoted(path),

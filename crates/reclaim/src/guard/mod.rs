@@ -15,22 +15,28 @@
 //! | `events` | the changes that the kernel reports, so that new files are found at once |
 //! | `free` | one file that has lost all other names |
 //! | `control`, `status` | the orders that a running guard takes, and what it reports |
+//! | `inbox`, `socket`, `allowance` | what programs hand over, and the requests that they make |
 //! | [`watch`] | what a guard would catch |
+//! | [`TrimGuard`] | the other way: trims of what was freed, on a mount without `discard` |
 //! | [`clear`] | what an ended guard left |
 //!
 //! The second names are the only state. A name is the inode number of its file, so that a file gets
 //! at most one. A crash at any moment leaves nothing to repair: a file with another name is whole,
 //! and one without is freed at the next start.
 
+mod allowance;
+mod by_trim;
 mod control;
 mod dry_run;
 mod error;
 mod events;
 mod finder;
 mod free;
+mod inbox;
 mod names;
 mod place;
 mod scan;
+mod socket;
 mod status;
 mod stop;
 mod watching;
@@ -47,6 +53,7 @@ use crate::reclaimer::PacedReclaimer;
 use crate::throttle::{Summary, ThrottleOptions};
 use pace::Work;
 
+pub use by_trim::{Hours, TrimGuard, TrimLeft, TrimOptions, TrimReport, Way, choose};
 pub use control::{Order, Request, order};
 pub use dry_run::{Deleted, Watched, watch};
 pub use error::GuardError;
@@ -95,6 +102,8 @@ pub struct GuardOptions {
     pub goal: Goal,
     /// Keep the second names of files that are in use when the guard ends.
     pub keep_names: bool,
+    /// Let programs hand files over by `.trimbench/in` and by a socket.
+    pub hand_over: bool,
     /// The throttle's.
     pub throttle: ThrottleOptions,
 }
@@ -111,6 +120,17 @@ pub enum Event<'a> {
         /// The files of this batch.
         freed: Freed,
         /// The throttle's figures; `None` where it was interrupted.
+        summary: Option<&'a Summary>,
+    },
+    /// Free space was trimmed.
+    Trimmed {
+        /// Where the file system is mounted.
+        directory: &'a std::path::Path,
+        /// Bytes trimmed since the last such event.
+        bytes: u64,
+        /// How long that took, in seconds.
+        seconds: f64,
+        /// The throttle's figures of the last series of trims.
         summary: Option<&'a Summary>,
     },
 }
@@ -162,7 +182,17 @@ impl<'a> Guard<'a> {
         };
         let mut notes = Vec::new();
         for directory in directories {
-            let opened = Place::open(directory, &mut notes);
+            let (goal, throttle) = (guard.options.goal, guard.options.throttle.clone());
+            let hand_over = guard.options.hand_over;
+            let opened = Place::open(directory, &mut notes).and_then(|mut place| {
+                match hand_over.then(|| place.open_inbox(goal, &throttle)) {
+                    Some(Err(error)) => {
+                        place.close();
+                        Err(error)
+                    }
+                    _ => Ok(place),
+                }
+            });
             match opened {
                 Ok(place) => guard.places.push(place),
                 Err(error) => {
@@ -186,7 +216,12 @@ impl<'a> Guard<'a> {
         for (place, finder) in self.places.iter_mut().zip(&finders) {
             place.found_by = Some(finder.found_by());
         }
+        let services: Vec<_> = self.places.iter().filter_map(Place::service).collect();
         std::thread::scope(|threads| {
+            for service in services {
+                let ended = &ended;
+                threads.spawn(move || service.run(ended));
+            }
             for finder in finders {
                 let ended = &ended;
                 threads.spawn(move || finder.run(ended, tell));
@@ -211,9 +246,10 @@ impl<'a> Guard<'a> {
         for index in 0..self.places.len() {
             let place = &mut self.places[index];
             place.take_orders(&mut self.options.goal, tell);
+            place.take_in(true, tell);
             let names = place.names();
-            if names.orphans.is_empty() {
-                place.orders.drain = false;
+            if names.orphans.is_empty() && place.orders.drain {
+                place.drained();
             }
             place.report(&names, &self.options);
             if place.free_share() < FULL {

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use linux::owner::{Found, Held, is_named};
 use pace::Goal;
@@ -16,12 +17,16 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use storage::FileSystem;
 
+use super::allowance::Allowance;
 use super::control::{self, Orders};
 use super::error::GuardError;
 use super::finder::FoundBy;
+use super::inbox::Inbox;
 use super::names::{Names, free_share, names, remove, stat_of};
-use super::status::{Status, Totals, write};
+use super::socket::Service;
+use super::status::{Reported, Status, Totals, write};
 use super::{Event, GuardOptions, Tell};
+use crate::throttle::ThrottleOptions;
 
 /// The name of a hidden directory begins so.
 pub(super) const PREFIX: &str = ".trimbench-guard-";
@@ -41,6 +46,9 @@ pub(super) struct Place {
     /// Notes that were printed already.
     told: RefCell<HashSet<String>>,
     hurried: bool,
+    /// Where programs hand files over, if they may.
+    inbox: Option<Inbox>,
+    service: Option<Arc<Service>>,
 }
 
 impl Place {
@@ -62,6 +70,8 @@ impl Place {
             found_by: None,
             told: RefCell::default(),
             hurried: false,
+            inbox: None,
+            service: None,
             path,
         };
         if let Err(error) = place.probe() {
@@ -80,6 +90,48 @@ impl Place {
             ));
         }
         Ok(place)
+    }
+
+    /// Lets programs hand files over, by a directory and by a socket.
+    pub(super) fn open_inbox(
+        &mut self,
+        goal: Goal,
+        options: &ThrottleOptions,
+    ) -> Result<(), GuardError> {
+        let failed = |source: io::Error| GuardError::Io {
+            action: "make .trimbench/in in",
+            path: self.path.clone(),
+            source,
+        };
+        let inbox = Inbox::open(self.directory(), self.hidden());
+        let inbox = inbox.map_err(|errno| failed(errno.into()))?;
+        let on = self.directory.try_clone().map_err(failed)?;
+        let allowance = Allowance::new(on, goal, options.clone());
+        let service = Service::open(self, &inbox, allowance).map_err(failed)?;
+        self.service = Some(Arc::new(service));
+        self.inbox = Some(inbox);
+        Ok(())
+    }
+
+    /// Returns the service that answers programs. It runs on a thread of its own.
+    pub(super) fn service(&self) -> Option<Arc<Service>> {
+        self.service.clone()
+    }
+
+    /// Takes what was handed over. By `paced`, large files wait to be freed; otherwise all is
+    /// removed at once.
+    pub(super) fn take_in(&self, paced: bool, tell: Tell<'_>) {
+        let Some(inbox) = &self.inbox else { return };
+        let taken = inbox.take(paced.then(|| self.hidden()));
+        let at = || units::names::quoted(self.path.join(".trimbench/in"));
+        if taken.foreign > 0 {
+            let why =
+                "belong to another user than the guarded directory, or lie too deep, and stay";
+            self.tell_once(tell, format!("{}: directories there {why}", at()));
+        }
+        if taken.failed > 0 {
+            self.tell_once(tell, format!("{}: some names can't be removed", at()));
+        }
     }
 
     /// Sees whether hard links can be made.
@@ -135,6 +187,9 @@ impl Place {
         if let Some(ms) = request.max_latency_ms {
             goal.max_latency = Some(std::time::Duration::from_secs_f64(ms / 1e3));
         }
+        if let Some(service) = &self.service {
+            service.set_goal(*goal);
+        }
         self.orders.add(&request);
         let words = request.in_words();
         tell(Event::Note(format!(
@@ -150,7 +205,12 @@ impl Place {
             ..Status::of(&self.path, options, self.found_by, &self.freed)
         };
         // It is only read by people: a full disk must not end a guard.
-        let _ = write(self.held.directory(), &status);
+        let _ = write(self.held.directory(), &status.reported);
+    }
+
+    /// The same of a guard by trims.
+    pub(super) fn report_as(&self, reported: Reported) {
+        let _ = write(self.held.directory(), &Some(reported));
     }
 
     /// Reports a note that wasn't reported before.
@@ -162,12 +222,31 @@ impl Place {
 
     /// Tells that more waits than may, once until less does.
     pub(super) fn note_hurry(&mut self, most: f64, tell: Tell<'_>) {
+        let share = units::percent(most);
+        let why = format!("more than {share} of the file system waits to be freed");
+        self.note_hurry_because(&why, tell);
+    }
+
+    /// The same for another reason.
+    pub(super) fn note_hurry_because(&mut self, why: &str, tell: Tell<'_>) {
         if !std::mem::replace(&mut self.hurried, true) {
             tell(Event::Note(format!(
-                "{}: more than {} of the file system waits to be freed; others may lose half until less does",
-                units::names::quoted(&self.path),
-                units::percent(most)
+                "{}: {why}; others may lose half until less does",
+                units::names::quoted(&self.path)
             )));
+        }
+    }
+
+    /// Nothing waits any more that an order to drain asked for.
+    pub(super) fn drained(&mut self) {
+        self.orders.drain = false;
+        control::drained(self.hidden());
+    }
+
+    /// Removes the second names of files without another name, which frees them at once.
+    pub(super) fn forget_orphans(&self) {
+        for name in self.names().orphans {
+            let _ = remove(self.hidden(), name.inode);
         }
     }
 
@@ -188,10 +267,16 @@ impl Place {
     }
 
     /// Removes the hidden directory if no second name is in it, and releases it.
-    pub(super) fn close(self) {
+    pub(super) fn close(mut self) {
+        if let Some(inbox) = self.inbox.take() {
+            inbox.close(self.directory());
+        }
         let names = self.names();
         if names.live.is_empty() && names.orphans.is_empty() {
             control::clear(self.hidden());
+            if self.orders.remove {
+                super::by_trim::forget_notes(self.hidden());
+            }
             let _ = self.held.remove(&self.directory);
         }
     }

@@ -14,6 +14,7 @@ use linux::owner::Held;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 
+use super::inbox::HAND_OVER;
 use super::names::{name_of, proc_path};
 use super::place::PREFIX;
 
@@ -222,7 +223,8 @@ fn kind(directory: &OwnedFd, name: &CStr) -> Option<FileType> {
 /// Whether a name gets no look: trimbench's own, and what its program frees slowly itself.
 pub(super) fn is_left_alone(name: &CStr) -> bool {
     let name = name.to_bytes();
-    name == b"." || name == b".." || name.starts_with(OWN) || name.ends_with(PACED_ALREADY)
+    let own = name.starts_with(OWN) || name == HAND_OVER.to_bytes();
+    name == b"." || name == b".." || own || name.ends_with(PACED_ALREADY)
 }
 
 /// The process of another guard that works in a directory.

@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::GuardOptions;
+use super::by_trim::TrimReport;
 use super::control::{STATUS, open_own};
 use super::error::GuardError;
 use super::finder::FoundBy;
@@ -100,6 +101,9 @@ pub struct Reported {
     pub found_by: Option<FoundBy>,
     /// The files that it has freed since its start.
     pub freed: Totals,
+    /// How the trims stand, where it works by trims.
+    #[serde(default)]
+    pub trim: Option<TrimReport>,
 }
 
 impl Status {
@@ -121,14 +125,15 @@ impl Status {
                 most: options.most,
                 found_by,
                 freed: *freed,
+                trim: None,
             }),
         }
     }
 }
 
 /// Writes what the process reports, in place, if it has changed.
-pub(super) fn write(hidden: BorrowedFd<'_>, status: &Status) -> std::io::Result<()> {
-    let mut text = serde_json::to_vec(&status.reported)?;
+pub(super) fn write(hidden: BorrowedFd<'_>, reported: &Option<Reported>) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(reported)?;
     text.resize(LENGTH, b' ');
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(

@@ -32,6 +32,7 @@ pub(super) fn options() -> GuardOptions {
         most: 1.0,
         goal: Goal::default(),
         keep_names: false,
+        hand_over: false,
         throttle: ThrottleOptions::default(),
     }
 }

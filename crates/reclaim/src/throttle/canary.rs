@@ -250,10 +250,11 @@ fn spread(histogram: &Histogram<u64>, last: Option<Time>, now: Time, reads: &mut
 /// A file of random bytes without a name, open for direct reads; it goes when
 /// it is closed.
 pub(super) fn make(on: BorrowedFd<'_>) -> Result<File, CanaryError> {
-    fill(on).map_err(CanaryError::File)
+    nameless_filled(on).map_err(CanaryError::File)
 }
 
-fn fill(on: BorrowedFd<'_>) -> io::Result<File> {
+/// One with random content, as the canary reads it.
+pub(crate) fn nameless_filled(on: BorrowedFd<'_>) -> io::Result<File> {
     let file = nameless(on)?;
     let mut bytes = vec![0u8; BYTES as usize + BLOCK as usize];
     fastrand::Rng::new().fill(&mut bytes);

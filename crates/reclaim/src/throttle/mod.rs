@@ -83,7 +83,7 @@ pub use setup::{Purpose, Setup};
 pub use stack::Stack;
 pub use summary::Summary;
 
-pub(crate) use canary::nameless;
+pub(crate) use canary::{nameless, nameless_filled};
 pub(crate) use observation::EarlyObservation;
 
 use crate::error::ReclaimError;

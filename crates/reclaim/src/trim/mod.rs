@@ -25,6 +25,7 @@ mod identity;
 mod late;
 mod notebook;
 mod outcome;
+mod pieces;
 mod remaining;
 mod state;
 mod survey;
@@ -37,14 +38,14 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use linux::trim::{Range, fitrim, is_unsupported};
+use linux::trim::{Range, is_unsupported};
 use pace::Policy;
 use ssd::Card;
 
 pub use outcome::{TrimError, TrimProgress, Trimmed};
+pub(crate) use pieces::{Pieces, refused};
 pub use state::StateError;
 pub use storage::trimmable::{FSTAB, MOUNTED, SelectError, Selected, select};
 pub use survey::{Asked, Survey, state_directory};
@@ -251,18 +252,23 @@ impl Trim {
     /// Trims one window. Returns what it used of what is allowed.
     fn window(&mut self, limit: Limit, tick: &mut Tick<'_>) -> Result<Limit, TrimError> {
         let (window, start) = self.remaining.next(limit);
-        let before = self.throttle.discards();
         let slept = linux::clock::suspended();
         let away_s = self.throttle.away_s();
-        let began = Instant::now();
         let mut looking = ProgressRelay {
             tick,
             base: self.progress,
         };
-        let reported = Arc::new(AtomicU64::new(0));
-        let job = self.call(&window, start, Arc::clone(&reported));
-        match self.throttle.call(&mut looking, job)? {
-            Ok(()) => {}
+        let range = self.range(&window, start);
+        let counted = pieces::window_of(
+            &self.directory,
+            &mut self.throttle,
+            &mut self.tally,
+            &window,
+            range,
+            &mut looking,
+        )?;
+        let count = match counted {
+            Ok(count) => count,
             // Its end is known only roughly; before it something was trimmed, now or when
             // this was interrupted.
             Err(error) if is_end(&error) && self.goes_on_from() > 0 => {
@@ -273,18 +279,13 @@ impl Trim {
                 });
             }
             Err(error) => return Err(self.failed(error)),
-        }
+        };
         let cut_short = linux::clock::suspended().saturating_sub(slept) > SLEPT;
-        let reported = reported.load(Ordering::Relaxed);
-        let throttle = &mut self.throttle;
-        let tally = &mut self.tally;
-        let count = tally.count(throttle, &window, reported, before, began, &mut looking)?;
-        throttle.freed(count.trimmed, count.swallowed);
         self.progress.trimmed_bytes += count.came.bytes;
         self.progress.windows += 1;
         let ended = match cut_short {
             true => Ended::CutShort,
-            false if throttle.away_s() > away_s => Ended::Unmeasured,
+            false if self.throttle.away_s() > away_s => Ended::Unmeasured,
             false => Ended::Whole,
         };
         self.remaining
@@ -295,25 +296,15 @@ impl Trim {
         })
     }
 
-    /// Returns the call that trims a window and stores what the kernel reports.
-    fn call(
-        &self,
-        window: &Window,
-        start: u64,
-        reported: Arc<AtomicU64>,
-    ) -> impl FnOnce() -> io::Result<()> + Send + 'static {
-        let directory = Arc::clone(&self.directory);
-        let range = Range {
+    /// Returns the range that the call for a window names.
+    fn range(&self, window: &Window, start: u64) -> Range {
+        Range {
             start,
             length: match window.length {
                 u64::MAX => u64::MAX,
                 length => window.start + length - start,
             },
             minimum: self.minimum,
-        };
-        move || {
-            reported.store(fitrim(&directory, range)?, Ordering::Relaxed);
-            Ok(())
         }
     }
 

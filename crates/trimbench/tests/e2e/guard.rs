@@ -223,6 +223,44 @@ fn a_second_guard_there_or_below_is_refused() {
     ended(running);
 }
 
+/// More waits than may, and then nothing is free: what a program deletes comes back at once.
+#[test]
+fn a_full_disk_gets_its_space_back_at_once() {
+    let Some(fs) = ext4("discard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    let arguments = [
+        ".",
+        "--min-size",
+        "1M",
+        "--slowdown",
+        "0.1%",
+        "--most",
+        "4%",
+    ];
+    let mut running = start(guard(here, &arguments));
+    running.until("a hidden directory", || hidden(here).is_some());
+    for name in ["one", "two", "kept"] {
+        written(&here.join(name), 48);
+    }
+    running.until("second names", || second_names(here) == 3);
+    fs::remove_file(here.join("one")).unwrap();
+    running.until_said("more than 4 % of the file system waits to be freed", 1);
+    let filler = File::create(here.join("filler")).unwrap();
+    let mut left = 512;
+    while left > 0 && std::io::Write::write_all(&mut &filler, &vec![3; MIB]).is_ok() {
+        left -= 1;
+    }
+    fs::remove_file(here.join("two")).unwrap();
+    running.until_said("less than 1 % of the file system is free", 1);
+    running.until("nothing waits", || status(here)["waiting"]["files"] == 0);
+    running.until("the space of both", || fs.free() > 40 * MIB as u64);
+    let kept = fs::read(here.join("kept")).unwrap();
+    assert!(kept.len() == 48 * MIB && kept.iter().all(|&byte| byte == 1));
+    ended(running);
+}
+
 #[test]
 fn a_read_only_file_system_is_refused() {
     let Some(fs) = ext4("discard", 512) else {

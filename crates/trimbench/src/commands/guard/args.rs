@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use reclaim::guard::Hours;
 
 use crate::goal::{GOALS, GoalArgs, share};
 
@@ -16,17 +17,23 @@ Examples:
   trimbench guard /data --dry-run --for 1h
                                          what programs delete there, and how
                                          much of it would be caught
+  trimbench guard /data --by trim --remount
+                                         what is freed on the file system at /data
+                                         in any way, mounted without discard
   trimbench guard status /data           what waits to be freed
   trimbench guard set --slowdown 30% /data
   trimbench guard drain /data            free what waits, at once
   trimbench guard stop --remove /data    free what waits, remove all second
                                          names, and end
 
-It keeps a second name (hard link) of each large file in a hidden directory,
-.trimbench-guard-*, so that a program that deletes the file frees nothing. Then
-guard frees it in pieces. Until then df shows the space as used. It ends on
-Ctrl-C, SIGTERM or `guard stop`, and then removes the second names of files in
-use. Files that still wait stay there, and are freed at the next start.
+By link, it keeps a second name (hard link) of each large file in a hidden
+directory, .trimbench-guard-*, so that a program that deletes the file frees
+nothing. Then guard frees it in pieces. Until then df shows the space as used.
+It ends on Ctrl-C, SIGTERM or `guard stop`, and then removes the second names of
+files in use. Files that still wait stay there, and are freed at the next start.
+
+By trim, the file system runs without discard, and guard trims what was freed.
+That catches truncation, holes and small files too, and df is right at once.
 
 Exit codes: 0 done, 1 failed, 2 usage or a directory that can't be guarded.";
 
@@ -59,12 +66,31 @@ pub enum GuardCommand {
     Stop(StopArgs),
 }
 
+/// The heading of the options for a service.
+const SERVICE: &str = "As a service";
+
+/// The heading of the options for trims.
+const TRIMS: &str = "With --by trim";
+
+/// How a guard works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ByWay {
+    /// Keep a second name of each large file, and free it in pieces
+    Link,
+    /// On a whole file system that is mounted without discard: trim what is freed, all the time
+    Trim,
+}
+
 /// The start of a guard.
 #[derive(Debug, Args)]
 pub struct StartArgs {
     /// Directories to guard, with all below them on the same file system
     #[arg(value_name = "DIR", required = true)]
     pub directories: Vec<PathBuf>,
+
+    /// How to guard [default: as it fits; guard prints why]
+    #[arg(long, value_name = "WAY")]
+    pub by: Option<ByWay>,
 
     /// Guard files that take at least so much space
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256M")]
@@ -79,13 +105,28 @@ pub struct StartArgs {
     /// Look for new files by scans alone, even where the kernel reports them (fanotify, root)
     #[arg(long)]
     pub only_scan: bool,
-    /// Free faster while more than this share of the file system waits to be freed
-    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%", hide_default_value = true, help_heading = GOALS)]
-    pub most: f64,
+    /// Free faster while more than this share of the file system waits to be freed or trimmed
+    /// [default: 10%, by trims 20%]
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GOALS)]
+    pub most: Option<f64>,
+    /// Let programs hand over what is to be freed: by renaming it into DIR/.trimbench/in, or by a
+    /// line of JSON on the socket DIR/.trimbench/socket
+    #[arg(long)]
+    pub hand_over: bool,
     /// Keep the second names of files in use at the end, for a restart: what is deleted meanwhile
     /// is freed only when a guard runs again
     #[arg(long)]
     pub keep_names: bool,
+
+    /// Trim faster what was freed longer ago than this
+    #[arg(long, help_heading = TRIMS, value_name = "TIME", value_parser = positive_duration, default_value = "1h")]
+    pub max_age: Duration,
+    /// Trim only in these hours of the day, e.g. 01:00-06:00, unless too much waits or for too long
+    #[arg(long, help_heading = TRIMS, value_name = "HOURS", value_parser = hours)]
+    pub between: Option<Hours>,
+    /// Remount with nodiscard until the guard ends (not XFS, which keeps the option)
+    #[arg(long, help_heading = TRIMS)]
+    pub remount: bool,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "its own say it")]
@@ -100,6 +141,16 @@ pub struct StartArgs {
     /// Say nothing but what failed
     #[arg(short, long)]
     pub quiet: bool,
+
+    /// Write a service of systemd that does this, and stop
+    #[arg(long, help_heading = SERVICE, conflicts_with = "dry_run")]
+    pub install: bool,
+    /// Replace a service that is there with other options, and run trimbench from where it is
+    #[arg(long, help_heading = SERVICE, requires = "install")]
+    pub force: bool,
+    /// Where to write it
+    #[arg(long, help_heading = SERVICE, value_name = "DIR", default_value = "/etc/systemd/system", requires = "install")]
+    pub unit_dir: PathBuf,
 }
 
 /// A guarded directory.
@@ -144,6 +195,10 @@ pub struct StopArgs {
     /// First free what waits, within the goal, so that nothing is left. Works without a guard, too
     #[arg(long)]
     pub remove: bool,
+}
+
+fn hours(text: &str) -> Result<Hours, String> {
+    text.parse()
 }
 
 fn size(text: &str) -> Result<u64, String> {

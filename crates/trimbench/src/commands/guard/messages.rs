@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use reclaim::guard::{Event, FoundBy, Left, SecondNames, Status, Watched};
+use reclaim::guard::{
+    Event, FoundBy, Left, Reported, SecondNames, Status, TrimLeft, TrimReport, Watched,
+};
+use reclaim::throttle::Summary;
 use serde_json::{Value, json};
 use units::names::quoted;
 
@@ -35,15 +38,54 @@ pub(super) fn event(event: &Event<'_>) -> String {
                 units::bytes(freed.bytes),
                 units::seconds(freed.seconds)
             );
-            let Some(summary) = summary else { return text };
-            let lost = interference::lost(summary);
-            let goals = interference::goals(summary).into_iter();
-            std::iter::once(format!("{text}; {lost}"))
-                .chain(goals)
-                .collect::<Vec<_>>()
-                .join("; ")
+            with_figures(text, *summary)
+        }
+        Event::Trimmed {
+            directory,
+            bytes,
+            seconds,
+            summary,
+        } => {
+            let text = format!(
+                "{}: trimmed {} in {}",
+                quoted(directory),
+                units::bytes(*bytes),
+                units::seconds(*seconds)
+            );
+            with_figures(text, *summary)
         }
     }
+}
+
+fn with_figures(text: String, summary: Option<&Summary>) -> String {
+    let Some(summary) = summary else { return text };
+    let lost = interference::lost(summary);
+    let goals = interference::goals(summary).into_iter();
+    std::iter::once(format!("{text}; {lost}"))
+        .chain(goals)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// The first message of a guard by trims.
+pub(super) fn trims(directory: &Path) -> String {
+    format!(
+        "{}: trims what is freed on this file system; stop with Ctrl-C, or with: trimbench guard stop {}",
+        quoted(directory),
+        quoted(directory)
+    )
+}
+
+/// The debt that a guard by trims leaves, if any.
+pub(super) fn untrimmed(left: &TrimLeft) -> Option<String> {
+    (left.debt_bytes > 0).then(|| {
+        format!(
+            "{}: {} that are free aren't trimmed; start a guard again, or run: trimbench fstrim {}",
+            quoted(&left.directory),
+            units::bytes(left.debt_bytes),
+            quoted(&left.directory)
+        )
+    })
 }
 
 /// Second names that an ended guard left.
@@ -90,6 +132,10 @@ pub(super) fn status(status: &Status) -> String {
         Some(pid) => format!("{}: guarded by process {pid}\n", quoted(&status.directory)),
         None => format!("{}: no guard runs\n", quoted(&status.directory)),
     };
+    let trims = |reported: &Reported| reported.trim.map(|trim| (trim, reported.clone()));
+    if let Some((trim, reported)) = status.reported.as_ref().and_then(trims) {
+        return text + &trim_status(&trim, &reported);
+    }
     text += &format!(
         "  guarded   {}, {}\n  waiting   {}, {}",
         files(names.guarded_files),
@@ -104,15 +150,11 @@ pub(super) fn status(status: &Status) -> String {
     let Some(reported) = &status.reported else {
         return text;
     };
-    let latency = reported.max_latency_ms;
     text += &format!(
-        "  freed     {}, {}\n  goal      --slowdown {}{}; met {} times, missed {} times\n",
+        "  freed     {}, {}\n{}",
         files(reported.freed.files),
         units::bytes(reported.freed.bytes),
-        units::percent_exact(reported.slowdown),
-        latency.map_or(String::new(), |ms| format!(" --max-latency {ms}ms")),
-        reported.freed.goal_met,
-        reported.freed.goal_missed,
+        goal(reported)
     );
     let found_by = match reported.found_by {
         Some(FoundBy::Fanotify) => "as the kernel reports them (fanotify)",
@@ -123,6 +165,51 @@ pub(super) fn status(status: &Status) -> String {
         "  files     of {} or more, found {found_by}\n",
         units::bytes(reported.min_bytes)
     )
+}
+
+fn goal(reported: &Reported) -> String {
+    let latency = reported.max_latency_ms;
+    format!(
+        "  goal      --slowdown {}{}; met {} times, missed {} times\n",
+        units::percent_exact(reported.slowdown),
+        latency.map_or(String::new(), |ms| format!(" --max-latency {ms}ms")),
+        reported.freed.goal_met,
+        reported.freed.goal_missed,
+    )
+}
+
+/// How a guard by trims stands.
+fn trim_status(trim: &TrimReport, reported: &Reported) -> String {
+    let mut text = format!(
+        "  debt      {} freed and not trimmed, in {} extents",
+        units::bytes(trim.debt_bytes),
+        units::count(trim.extents)
+    );
+    if let Some(oldest) = trim.oldest_s {
+        text += &format!(", the oldest for {}", units::seconds(oldest as f64));
+    }
+    text += "\n";
+    if trim.unknown_bytes > 0 {
+        text += &format!(
+            "  unknown   {} are free and may never have been trimmed\n",
+            units::bytes(trim.unknown_bytes)
+        );
+    }
+    if trim.unseen_bytes > 0 {
+        text += &format!(
+            "  unseen    up to {} were used and freed between two looks\n",
+            units::bytes(trim.unseen_bytes)
+        );
+    }
+    text += &format!("  trimmed   {}", units::bytes(trim.trimmed_bytes));
+    if let (Some(p50), Some(p99)) = (trim.age_p50_s, trim.age_p99_s) {
+        text += &format!(
+            ", half within {}, 99 % within {} of being freed",
+            units::seconds(p50),
+            units::seconds(p99)
+        );
+    }
+    text + "\n" + &goal(reported)
 }
 
 /// The same as JSON.
@@ -149,6 +236,11 @@ pub(super) fn json(status: &Status) -> Value {
         })),
         "min_bytes": status.reported.as_ref().map(|reported| reported.min_bytes),
         "most": status.reported.as_ref().map(|reported| reported.most),
+        "by": status.reported.as_ref().map(|reported| match reported.trim {
+            Some(_) => "trim",
+            None => "link",
+        }),
+        "trim": status.reported.as_ref().and_then(|reported| reported.trim),
         "found_by": status.reported.as_ref().and_then(|reported| reported.found_by),
     })
 }
@@ -165,19 +257,23 @@ pub(super) fn watched(directory: &Path, watched: &Watched, min_size: u64) -> Str
     );
     if all > 0 {
         text += &format!(
-            "  {:>8}  {} deleted of {} or more, with {}: guard would have freed them\n",
+            "  {:>8}  {} deleted of {} or more, with {}: --by link would have freed them\n",
             share(watched.large.bytes),
             files(watched.large.files),
             units::bytes(min_size),
             units::bytes(watched.large.bytes)
         );
         text += &format!(
-            "  {:>8}  {} deleted below that, with {}\n  {:>8}  {} by truncating files, which guard can't catch\n",
+            "  {:>8}  {} deleted below that, with {}\n  {:>8}  {} by truncating files, which --by link can't catch\n",
             share(watched.small.bytes),
             files(watched.small.files),
             units::bytes(watched.small.bytes),
             share(watched.truncated_bytes),
             units::bytes(watched.truncated_bytes)
+        );
+        text += &format!(
+            "  {:>8}  with --by trim, on a mount without discard\n",
+            share(all)
         );
     }
     text

@@ -1,16 +1,16 @@
 //! `trimbench guard`.
 
 pub(crate) mod args;
+mod begin;
+mod install;
 mod messages;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use reclaim::guard::{
-    Cleared, Event, Guard, GuardError, GuardOptions, Order, Request, Watched, clear, order, status,
-    watch,
+    Cleared, Event, GuardError, Order, Request, Watched, clear, order, status, watch,
 };
-use reclaim::throttle::ThrottleOptions;
 use units::names::quoted;
 
 use crate::commands::guard::args::{
@@ -25,8 +25,9 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
     let stop = signals::stop_flag()
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
     match &args.order {
+        None if args.start.install => install::install(&args.start),
         None if args.start.dry_run => dry_run(&args.start, &stop),
-        None => start(&args.start, &stop),
+        None => begin::start(&args.start, &stop),
         Some(GuardCommand::Status(args)) => show(args),
         Some(GuardCommand::Set(args)) => set(args, &stop),
         Some(GuardCommand::Drain(args)) => drain(args, &stop),
@@ -34,57 +35,11 @@ pub(crate) fn run(args: &GuardArgs) -> Result<Exit, Error> {
     }
 }
 
-fn options(args: &StartArgs) -> GuardOptions {
-    GuardOptions {
-        min_bytes: args.min_size,
-        any_owner: args.any_owner,
-        scan_every: args.scan_every,
-        only_scan: args.only_scan,
-        most: args.most,
-        goal: args.goal.goal(),
-        keep_names: args.keep_names,
-        throttle: ThrottleOptions {
-            canary_group: crate::simulated::group_beside(&args.directories),
-            ..ThrottleOptions::default()
-        },
-    }
-}
-
-/// Guards until it is stopped.
-fn start(args: &StartArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Error> {
-    if args.any_owner && !rustix::process::geteuid().is_root() {
-        return Err(Error::Usage(
-            "--any-owner: only root may link and free files of others".to_owned(),
-        ));
-    }
-    let card = args.goal.profile.as_deref().map(crate::card::named);
-    let card = card.transpose()?;
-    let (guard, notes) = Guard::start(&args.directories, options(args), card.as_ref())?;
-    let say = |text: &str| {
-        if !args.quiet {
-            Stream::Err.print(&format!("trimbench guard: {text}\n"));
-        }
-    };
-    for note in notes {
-        say(&note);
-    }
-    for directory in &args.directories {
-        say(&messages::begins(directory, args));
-    }
-    let tell = |event: Event<'_>| say(&messages::event(&event));
-    let left = guard.run(stop, &tell)?;
-    for one in &left {
-        say(&messages::left(one));
-    }
-    // A guard is a service: being told to end is how it ends.
-    Ok(Exit::Done)
-}
-
 /// Watches, and changes nothing.
 fn dry_run(args: &StartArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Error> {
     let length = args.watch_for.unwrap_or_default();
     for directory in &args.directories {
-        let watched: Watched = watch(directory, &options(args), length, stop)?;
+        let watched: Watched = watch(directory, &begin::options(args), length, stop)?;
         Stream::Out.print(&messages::watched(directory, &watched, args.min_size));
     }
     Ok(Exit::Done)

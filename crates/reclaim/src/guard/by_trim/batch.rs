@@ -1,0 +1,164 @@
+//! One throttled series of trims.
+
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::debt::UNKNOWN;
+use super::pick::{in_order, window};
+use super::{Due, Tell, TrimGuard, now};
+use crate::ReclaimError;
+use crate::guard::control;
+use crate::throttle::Summary;
+use crate::trim::{Pieces, TrimError, refused};
+use crate::watch::{Progress, Watch};
+
+/// How often orders are looked for.
+const ORDERS_EVERY: Duration = Duration::from_millis(250);
+
+/// Ends a series for a signal or an order.
+struct Interruption<'a> {
+    hidden: BorrowedFd<'a>,
+    stop: &'a AtomicBool,
+    looked: Instant,
+}
+
+impl Watch for Interruption<'_> {
+    fn tick(&mut self, _: &Progress) -> ControlFlow<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        if self.looked.elapsed() >= ORDERS_EVERY {
+            self.looked = Instant::now();
+            if control::is_waiting(self.hidden) {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl TrimGuard<'_> {
+    /// Trims the debt that is due. Returns whether anything was trimmed.
+    pub(super) fn series(&mut self, due: &Due, stop: &AtomicBool, tell: Tell<'_>) -> bool {
+        let began = Instant::now();
+        let trimmed = self.trimmed;
+        let (outcome, summary) = self.trim_series(due, stop, tell);
+        if let Some(summary) = &summary {
+            self.place.freed.judge(summary);
+        }
+        match outcome {
+            Ok(()) | Err(TrimError::Reclaim(ReclaimError::Interrupted)) => {}
+            Err(error) => self.place.tell_once(tell, error.to_string()),
+        }
+        let bytes = self.trimmed - trimmed;
+        self.tell_trimmed(bytes, began.elapsed().as_secs_f64(), summary.as_ref(), tell);
+        self.report(true);
+        bytes > 0
+    }
+
+    fn trim_series(
+        &mut self,
+        due: &Due,
+        stop: &AtomicBool,
+        tell: Tell<'_>,
+    ) -> (Result<(), TrimError>, Option<Summary>) {
+        let own = self.place.hidden().try_clone_to_owned();
+        let hidden = match own {
+            Ok(hidden) => hidden,
+            Err(error) => return (Err(refused(self.place.path(), error)), None),
+        };
+        let mut watch = Interruption {
+            hidden: std::os::fd::AsFd::as_fd(&hidden),
+            stop,
+            looked: Instant::now(),
+        };
+        let begun = Pieces::begin(
+            self.place.path(),
+            self.debt.bytes(),
+            self.debt.len() as u64,
+            due.policy,
+            self.card,
+            &self.options.throttle,
+        );
+        let (mut pieces, notes) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return (Err(error), None),
+        };
+        for note in notes {
+            self.place.tell_once(tell, note);
+        }
+        let outcome = self.trim_pieces(&mut pieces, due, &mut watch, tell);
+        (outcome, Some(pieces.end()))
+    }
+
+    fn trim_pieces(
+        &mut self,
+        pieces: &mut Pieces,
+        due: &Due,
+        watch: &mut Interruption<'_>,
+        tell: Tell<'_>,
+    ) -> Result<(), TrimError> {
+        let age = now().saturating_sub(due.before);
+        loop {
+            let before = match due.fixed {
+                true => due.before,
+                false => now().saturating_sub(age),
+            };
+            let queue = in_order(&self.debt, before);
+            if queue.is_empty() {
+                return Ok(());
+            }
+            for piece in queue {
+                while let Some(owed) = self.debt.first_within(piece.range.clone()) {
+                    let allowed = pieces.grant(self.debt.bytes(), watch)?;
+                    let range = window(&self.debt, &owed, allowed, self.looker.cuts);
+                    self.trim_one(pieces, range, watch)?;
+                    if Instant::now() >= self.clock.look_at {
+                        break;
+                    }
+                }
+                if Instant::now() >= self.clock.look_at {
+                    break;
+                }
+            }
+            self.look(tell);
+            self.report(false);
+            self.note(false, tell);
+            // Another pace is due.
+            let over = self.is_over();
+            let ends = self.options.between.is_some_and(|hours| !hours.is_now());
+            if !due.fixed && (over != due.hurried || ends && !over) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn trim_one(
+        &mut self,
+        pieces: &mut Pieces,
+        range: std::ops::Range<u64>,
+        watch: &mut Interruption<'_>,
+    ) -> Result<(), TrimError> {
+        let holds = self.debt.free().overlap(range.clone());
+        match pieces.trim(range.clone(), holds, watch)? {
+            Ok(_) => {}
+            // The file system shrank: nothing is there any more.
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {}
+            // The machine slept, and the kernel may have ended the call early: it stays owed.
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(refused(self.place.path(), error)),
+        }
+        let at = now();
+        for paid in self.debt.forgive(range) {
+            if paid.since != UNKNOWN {
+                self.ages.add(paid.bytes(), at.saturating_sub(paid.since));
+            }
+            self.trimmed += paid.bytes();
+        }
+        self.windows += 1;
+        self.unnoted = true;
+        Ok(())
+    }
+}

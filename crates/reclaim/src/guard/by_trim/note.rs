@@ -1,0 +1,223 @@
+//! The debt as it is noted on the file system itself, so that a restart doesn't trim all again.
+//!
+//! Two files are overwritten in turn, in place: that frees no block, and there is always a whole
+//! one. A note holds what was free and pending at one look, and the counter of that look. So an older
+//! note is as true as a newer one: the next look compares what is free now with what was free then.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+
+use extents::Extents;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use super::debt::{Debt, Moment, Owed};
+use super::look::Hidden;
+
+const FILES: [&str; 2] = ["debt-a", "debt-b"];
+const MAGIC: &[u8; 8] = b"TBDEBT/1";
+
+/// Magic, number of the note, length and checksum of what follows.
+const HEAD: usize = 8 + 8 + 8 + 4;
+
+/// Files grow in steps of this, and never shrink.
+const STEP: usize = 64 << 10;
+
+/// A longer note isn't written: a restart trims all then.
+const LONGEST: usize = 64 << 20;
+
+/// The content of a note.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    /// Tells the mount from others.
+    mount: String,
+    freed_blocks: Option<u32>,
+    hidden_bytes: i64,
+    free: Vec<Range<u64>>,
+    owed: Vec<(u64, u64, Moment)>,
+}
+
+/// The two files.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    number: u64,
+}
+
+impl Notes {
+    /// Reads the newest whole note of this mount.
+    pub(super) fn read(&mut self, hidden: BorrowedFd<'_>, mount: &str) -> Option<(Debt, Hidden)> {
+        let mut all: Vec<(u64, Content)> = FILES
+            .iter()
+            .filter_map(|name| decoded(&bytes(hidden, name).ok()?))
+            .collect();
+        all.sort_by_key(|(number, _)| *number);
+        self.number = all.last().map_or(0, |(number, _)| *number);
+        let (_, content) = all.into_iter().rev().find(|(_, c)| c.mount == mount)?;
+        let mut free = Extents::new();
+        for range in content.free {
+            free.insert(range);
+        }
+        let owed = content.owed.into_iter().map(|(start, end, since)| Owed {
+            range: start..end,
+            since,
+        });
+        let debt = Debt::noted(free, owed);
+        Some((
+            debt,
+            Hidden::noted(content.freed_blocks, content.hidden_bytes),
+        ))
+    }
+
+    /// Writes a note, and waits until it is on the disk.
+    pub(super) fn write(
+        &mut self,
+        hidden: BorrowedFd<'_>,
+        mount: &str,
+        debt: &Debt,
+        unseen: Hidden,
+    ) -> io::Result<()> {
+        let (freed_blocks, hidden_bytes) = unseen.noting();
+        let content = Content {
+            mount: mount.to_owned(),
+            freed_blocks,
+            hidden_bytes,
+            free: debt.free().iter().collect(),
+            owed: debt
+                .iter()
+                .map(|owed| (owed.range.start, owed.range.end, owed.since))
+                .collect(),
+        };
+        let next = self.number + 1;
+        let encoded = encoded(next, &content)?;
+        if encoded.len() > LONGEST {
+            return Err(io::Error::other("there are too many free extents"));
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = FILES[(next % 2) as usize];
+        let file = File::from(rustix::fs::openat(
+            hidden,
+            name,
+            flags,
+            Mode::RUSR | Mode::WUSR,
+        )?);
+        file.write_all_at(&encoded, 0)?;
+        file.sync_data()?;
+        self.number = next;
+        Ok(())
+    }
+
+    /// Removes both files.
+    pub(super) fn remove(hidden: BorrowedFd<'_>) {
+        for name in FILES {
+            let _ = rustix::fs::unlinkat(hidden, name, AtFlags::empty());
+        }
+    }
+}
+
+fn bytes(hidden: BorrowedFd<'_>, name: &str) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::openat(hidden, name, flags, Mode::empty())?);
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let mut all = vec![0; length.min(LONGEST + STEP)];
+    file.read_exact_at(&mut all, 0)?;
+    Ok(all)
+}
+
+fn encoded(number: u64, content: &Content) -> io::Result<Vec<u8>> {
+    let body = serde_json::to_vec(content)?;
+    let mut all = Vec::with_capacity(HEAD + body.len() + STEP);
+    all.extend_from_slice(MAGIC);
+    all.extend_from_slice(&number.to_le_bytes());
+    all.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    all.extend_from_slice(&checksum(number, &body).to_le_bytes());
+    all.extend_from_slice(&body);
+    all.resize(all.len().next_multiple_of(STEP), 0);
+    Ok(all)
+}
+
+fn decoded(all: &[u8]) -> Option<(u64, Content)> {
+    let number = u64::from_le_bytes(all.get(8..16)?.try_into().ok()?);
+    let length = u64::from_le_bytes(all.get(16..24)?.try_into().ok()?);
+    let sum = u32::from_le_bytes(all.get(24..HEAD)?.try_into().ok()?);
+    let end = HEAD.checked_add(usize::try_from(length).ok()?)?;
+    let body = all.get(HEAD..end)?;
+    if &all[..8] != MAGIC || checksum(number, body) != sum {
+        return None;
+    }
+    Some((number, serde_json::from_slice(body).ok()?))
+}
+
+fn checksum(number: u64, body: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), body)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, File) {
+        let place = tempfile::tempdir_in("/dev/shm").unwrap();
+        let open = File::open(place.path()).unwrap();
+        (place, open)
+    }
+
+    fn debt(owed: Range<u64>) -> Debt {
+        let mut debt = Debt::default();
+        debt.look(Extents::from(0..100), 5);
+        debt.forgive(0..owed.start);
+        debt.forgive(owed.end..100);
+        debt
+    }
+
+    #[test]
+    fn the_newest_whole_note_of_this_mount_is_read() {
+        let (place, open) = place();
+        let mut notes = Notes::default();
+        let hidden = Hidden::noted(Some(7), -3);
+        for owed in [10..20, 30..40, 50..60] {
+            notes
+                .write(open.as_fd(), "here", &debt(owed), hidden)
+                .unwrap();
+        }
+        let mut again = Notes::default();
+        let read = again.read(open.as_fd(), "here").unwrap();
+        assert_eq!(read, (debt(50..60), hidden));
+        assert_eq!(again.read(open.as_fd(), "elsewhere"), None);
+        // Torn in the middle of a write, the other one counts, at any byte.
+        let newest = place.path().join(FILES[1]);
+        let whole = std::fs::read(&newest).unwrap();
+        for at in [0, 9, 17, 25, 40, HEAD + 50] {
+            let mut torn = whole.clone();
+            torn[at] ^= 0x55;
+            std::fs::write(&newest, torn).unwrap();
+            let read = Notes::default().read(open.as_fd(), "here").unwrap();
+            assert_eq!(read.0, debt(30..40), "{at}");
+        }
+        Notes::remove(open.as_fd());
+        assert_eq!(again.read(open.as_fd(), "here"), None);
+    }
+
+    #[test]
+    fn a_note_is_written_in_place() {
+        let (place, open) = place();
+        let mut notes = Notes::default();
+        let mut length = None;
+        for i in 0..6 {
+            notes
+                .write(open.as_fd(), "here", &debt(i..i + 1), Hidden::default())
+                .unwrap();
+            let files: Vec<u64> = FILES
+                .iter()
+                .filter_map(|name| place.path().join(name).metadata().ok())
+                .map(|found| found.len())
+                .collect();
+            assert!(files.iter().all(|&len| *length.get_or_insert(len) == len));
+        }
+    }
+}
