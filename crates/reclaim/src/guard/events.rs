@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use linux::fanotify::{Change, Changes, Handle};
 use rustix::fs::{Mode, OFlags};
 
+use super::keep::Keep;
 use super::scan::{Linked, Rules, Scanned, is_left_alone, link, open_below, scan};
 
 /// How often files that are still being written are looked at.
@@ -61,7 +62,7 @@ impl Events {
     /// The kernel's.
     pub(super) fn follow(
         &mut self,
-        at: (BorrowedFd<'_>, BorrowedFd<'_>),
+        at: (BorrowedFd<'_>, Keep<'_>),
         rules: &Rules,
         at_most: Duration,
         scanned: &mut Scanned,
@@ -97,7 +98,7 @@ impl Events {
 
     fn look(
         &mut self,
-        (guarded, hidden): (BorrowedFd<'_>, BorrowedFd<'_>),
+        (guarded, keep): (BorrowedFd<'_>, Keep<'_>),
         rules: &Rules,
         named: (Handle, CString),
         is_directory: bool,
@@ -119,12 +120,12 @@ impl Events {
             self.elsewhere.clear();
             // With all that was moved or made in it meanwhile.
             if let Ok(new) = open_below(open.as_fd(), &named.1) {
-                let more = scan(new.as_fd(), hidden, rules, &|| true);
+                let more = scan(new.as_fd(), keep, rules, &|| true);
                 scanned.take_in(more);
             }
             return;
         }
-        let linked = link(open.as_fd(), &named.1, hidden, rules);
+        let linked = link(open.as_fd(), &named.1, keep, rules);
         scanned.add(linked);
         match linked {
             Linked::Small if !closed && self.growing.len() < MOST_GROWING => {

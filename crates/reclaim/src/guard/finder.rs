@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use units::names::quoted;
 
 use super::error::GuardError;
 use super::events::Events;
+use super::keep::{Descriptors, keep};
 use super::names::free_share;
 use super::place::Place;
 use super::scan::{Rules, Scanned, scan};
@@ -56,6 +58,7 @@ pub(super) struct Finder {
     path: PathBuf,
     directory: OwnedFd,
     hidden: OwnedFd,
+    descriptors: Option<Arc<Descriptors>>,
     rules: Rules,
     every: Duration,
     events: Option<Events>,
@@ -101,6 +104,7 @@ impl Finder {
             path: place.path().to_owned(),
             directory,
             hidden,
+            descriptors: place.descriptors(),
             rules: Rules {
                 min_bytes: options.min_bytes,
                 owner,
@@ -127,7 +131,7 @@ impl Finder {
             let rules = self.rules_now();
             let mut scanned = scan(
                 self.directory.as_fd(),
-                self.hidden.as_fd(),
+                keep(&self.hidden, self.descriptors.as_deref()),
                 &rules,
                 &goes_on,
             );
@@ -169,7 +173,10 @@ impl Finder {
             std::thread::sleep(LOOK_EVERY);
             return false;
         };
-        let at = (self.directory.as_fd(), self.hidden.as_fd());
+        let at = (
+            self.directory.as_fd(),
+            keep(&self.hidden, self.descriptors.as_deref()),
+        );
         match events.follow(at, &rules, LOOK_EVERY, scanned) {
             Ok(lost) => lost,
             Err(_) => {

@@ -1,7 +1,7 @@
 //! Frees one file that has lost all names but its second one.
 //!
-//! A file is emptied only if nothing can need it. Its link count is one, and the one name lies in
-//! the hidden directory, where no other user can reach it. No process has it open or mapped, and no
+//! A file is emptied only if nothing can need it. Its one name lies in the hidden directory, where no
+//! other user can reach it, or it has none and the guard holds a descriptor. No process has it open or mapped, and no
 //! mount shows it. Until all this holds the file waits, whole.
 
 use std::fs::File;
@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use linux::SysRoot;
 use linux::files::open_elsewhere;
 use linux::mounted::MountedFiles;
-use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use storage::FileSystem;
 
-use super::names::{SecondName, name_of, proc_path, remove, stat_of};
+use super::keep::Keep;
+use super::names::{SecondName, proc_path};
 use super::place::Place;
 use super::watching::Watching;
 use crate::ReclaimError;
@@ -45,6 +45,7 @@ enum Opened {
 
 /// Frees files of one place.
 pub(super) struct Freeing<'a> {
+    keep: Keep<'a>,
     hidden: BorrowedFd<'a>,
     path: PathBuf,
     /// The mounts when all files that are freed had lost their other names: none can be mounted
@@ -57,6 +58,7 @@ pub(super) struct Freeing<'a> {
 impl<'a> Freeing<'a> {
     pub(super) fn of(place: &'a Place) -> Freeing<'a> {
         Freeing {
+            keep: place.keep(),
             hidden: place.hidden(),
             path: place.path().to_owned(),
             mounted: MountedFiles::now(place.hidden()).ok(),
@@ -109,7 +111,7 @@ impl<'a> Freeing<'a> {
                 ))
             }
         };
-        match remove(self.hidden, orphan.inode) {
+        match self.keep.remove(orphan.inode) {
             Ok(()) | Err(Errno::NOENT) => Ok(outcome),
             Err(errno) => Err(ReclaimError::Io {
                 action: "remove a second name in",
@@ -121,10 +123,11 @@ impl<'a> Freeing<'a> {
 
     /// Opens a file for writing if nobody else has it in any way.
     fn open(&self, inode: u64) -> Opened {
-        let Some(stat) = stat_of(self.hidden, inode).filter(|stat| stat.st_nlink == 1) else {
+        let keep = self.keep;
+        let Some(stat) = keep.stat(inode).filter(|stat| keep.is_alone(stat)) else {
             return Opened::Waits;
         };
-        let file = match self.open_for_writing(inode) {
+        let file = match keep.open(inode) {
             Ok(file) => file,
             // It is executed.
             Err(Errno::TXTBSY) => return Opened::InUse,
@@ -135,7 +138,7 @@ impl<'a> Freeing<'a> {
             }
         };
         let alone = rustix::fs::fstat(&file)
-            .is_ok_and(|now| now.st_nlink == 1 && now.st_ino == stat.st_ino);
+            .is_ok_and(|now| keep.is_alone(&now) && now.st_ino == stat.st_ino);
         if !alone {
             return Opened::Waits;
         }
@@ -152,23 +155,6 @@ impl<'a> Freeing<'a> {
                 crate::words::of_io(&error)
             )),
         }
-    }
-
-    fn open_for_writing(&self, inode: u64) -> Result<File, Errno> {
-        let flags =
-            OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let name = name_of(inode);
-        let open = || rustix::fs::openat(self.hidden, &name, flags, Mode::empty());
-        match open() {
-            // Nobody needs its mode any more.
-            Err(Errno::ACCESS) => {
-                let mode = Mode::RUSR | Mode::WUSR;
-                rustix::fs::chmodat(self.hidden, &name, mode, AtFlags::empty())?;
-                open()
-            }
-            opened => opened,
-        }
-        .map(File::from)
     }
 }
 

@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawDir, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
+use super::keep::Keep;
 use super::names::bytes;
 use super::scan::{Linked, Rules, link, open_below};
 
@@ -81,11 +82,10 @@ impl Inbox {
         self.inner.as_fd()
     }
 
-    /// Takes what is there. `hidden`: where large files get their second name; `None` where all is
-    /// removed at once.
-    pub(super) fn take(&self, hidden: Option<BorrowedFd<'_>>) -> Taken {
+    /// Takes what is there. `keep`: keeps large files; `None` where all is removed at once.
+    pub(super) fn take(&self, keep: Option<Keep<'_>>) -> Taken {
         let mut taking = Taking {
-            hidden,
+            keep,
             owner: self.owner,
             left: AT_A_TIME,
             taken: Taken::default(),
@@ -145,7 +145,7 @@ pub(super) fn give(hidden: BorrowedFd<'_>, name: &CStr, guarded: &Stat) -> Resul
 }
 
 struct Taking<'a> {
-    hidden: Option<BorrowedFd<'a>>,
+    keep: Option<Keep<'a>>,
     owner: u32,
     left: usize,
     taken: Taken,
@@ -172,14 +172,14 @@ impl Taking<'_> {
         }
         let large = kind == FileType::RegularFile && bytes(&stat) >= LARGE;
         let mut linked = false;
-        if let Some(hidden) = self.hidden.filter(|_| large) {
+        if let Some(keep) = self.keep.filter(|_| large) {
             let rules = Rules {
                 min_bytes: LARGE,
                 owner: Some(self.owner),
                 device: stat.st_dev,
             };
             linked = matches!(
-                link(at, name, hidden, &rules),
+                link(at, name, keep, &rules),
                 Linked::New(_) | Linked::Before
             );
         }
@@ -257,7 +257,7 @@ mod tests {
         fs::write(place.path().join("precious"), vec![1; 2 << 20]).unwrap();
         std::os::unix::fs::symlink("../../precious", at.join("link")).unwrap();
         std::os::unix::fs::symlink("../..", at.join("directory")).unwrap();
-        let taken = inbox.take(Some(hidden.as_fd()));
+        let taken = inbox.take(Some(Keep::Names(hidden.as_fd())));
         assert_eq!(fs::read_dir(&at).unwrap().count(), 0, "{taken:?}");
         assert_eq!((taken.files, taken.failed, taken.foreign), (1, 0, 0));
         assert_eq!(
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(owner, 65_534);
         fs::create_dir(at.join("roots")).unwrap();
         fs::write(at.join("roots/file"), "x").unwrap();
-        let taken = inbox.take(Some(hidden.as_fd()));
+        let taken = inbox.take(Some(Keep::Names(hidden.as_fd())));
         assert_eq!((taken.foreign, taken.removed), (1, 0));
         assert!(at.join("roots/file").exists());
     }

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`Guard`] | the loop: take orders, find files without another name, free them, oldest first |
 //! | `place` | a guarded directory and the hidden directory in it that holds the second names |
-//! | `names` | the second names in it |
+//! | `keep`, `names` | what keeps files: second names in it, or descriptors |
 //! | `scan` | the large files below a guarded directory |
 //! | `finder` | the thread that finds new files and gives them their second name |
 //! | `events` | the changes that the kernel reports, so that new files are found at once |
@@ -33,6 +33,7 @@ mod events;
 mod finder;
 mod free;
 mod inbox;
+mod keep;
 mod names;
 mod place;
 mod scan;
@@ -58,6 +59,7 @@ pub use control::{Order, Request, order};
 pub use dry_run::{Deleted, Watched, watch};
 pub use error::GuardError;
 pub use finder::FoundBy;
+pub use keep::Hold;
 pub use names::SecondNames;
 pub use status::{Freed, Reported, Status, Totals, status};
 pub use stop::{Cleared, clear};
@@ -104,6 +106,8 @@ pub struct GuardOptions {
     pub keep_names: bool,
     /// Let programs hand files over by `.trimbench/in` and by a socket.
     pub hand_over: bool,
+    /// How files are kept.
+    pub hold: Hold,
     /// The throttle's.
     pub throttle: ThrottleOptions,
 }
@@ -184,7 +188,11 @@ impl<'a> Guard<'a> {
         for directory in directories {
             let (goal, throttle) = (guard.options.goal, guard.options.throttle.clone());
             let hand_over = guard.options.hand_over;
+            let hold = guard.options.hold;
             let opened = Place::open(directory, &mut notes).and_then(|mut place| {
+                if hold == Hold::Descriptor {
+                    place.hold_descriptors();
+                }
                 match hand_over.then(|| place.open_inbox(goal, &throttle)) {
                     Some(Err(error)) => {
                         place.close();
@@ -396,7 +404,7 @@ impl<'a> Guard<'a> {
             let outcome = freeing.free(orphan, &mut reclaimer, &mut watching);
             if outcome.is_err() {
                 // A part of it is freed; the rest waits.
-                let left = names::stat_of(place.hidden(), orphan.inode);
+                let left = place.keep().stat(orphan.inode);
                 let left = left.map_or(0, |stat| names::bytes(&stat));
                 batch.bytes += orphan.bytes.saturating_sub(left);
             }
@@ -424,7 +432,15 @@ impl<'a> Guard<'a> {
                 place.forget_live();
             }
             let names = place.names().sums();
-            if names.waiting_files + names.guarded_files > 0 {
+            if place.descriptors().is_some() {
+                if names.waiting_files > 0 {
+                    tell(Event::Note(format!(
+                        "{}: {} that waited are freed at once, because no name keeps them",
+                        units::names::quoted(place.path()),
+                        units::bytes(names.waiting_bytes)
+                    )));
+                }
+            } else if names.waiting_files + names.guarded_files > 0 {
                 let directory = place.path().to_owned();
                 left.push(Left { directory, names });
             }

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 /// A second name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(super) struct Names {
 }
 
 /// Sums of the second names of a place.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecondNames {
     /// Files in use that have a second name.
     pub guarded_files: u64,

@@ -22,7 +22,8 @@ use super::control::{self, Orders};
 use super::error::GuardError;
 use super::finder::FoundBy;
 use super::inbox::Inbox;
-use super::names::{Names, free_share, names, remove, stat_of};
+use super::keep::{Descriptors, Keep};
+use super::names::{Names, free_share, name_of};
 use super::socket::Service;
 use super::status::{Reported, Status, Totals, write};
 use super::{Event, GuardOptions, Tell};
@@ -43,6 +44,8 @@ pub(super) struct Place {
     pub(super) orders: Orders,
     pub(super) freed: Totals,
     pub(super) found_by: Option<FoundBy>,
+    /// Descriptors of files, where those keep them.
+    descriptors: Option<Arc<Descriptors>>,
     /// Notes that were printed already.
     told: RefCell<HashSet<String>>,
     hurried: bool,
@@ -68,6 +71,7 @@ impl Place {
             orders: Orders::default(),
             freed: Totals::default(),
             found_by: None,
+            descriptors: None,
             told: RefCell::default(),
             hurried: false,
             inbox: None,
@@ -122,7 +126,7 @@ impl Place {
     /// removed at once.
     pub(super) fn take_in(&self, paced: bool, tell: Tell<'_>) {
         let Some(inbox) = &self.inbox else { return };
-        let taken = inbox.take(paced.then(|| self.hidden()));
+        let taken = inbox.take(paced.then(|| self.keep()));
         let at = || units::names::quoted(self.path.join(".trimbench/in"));
         if taken.foreign > 0 {
             let why =
@@ -160,7 +164,37 @@ impl Place {
 
     /// The second names as they are now.
     pub(super) fn names(&self) -> Names {
-        names(self.hidden())
+        self.keep().all()
+    }
+
+    /// Keeps files by descriptors from now on, also those that wait under a second name.
+    pub(super) fn hold_descriptors(&mut self) {
+        self.forget_live();
+        let by_name = Keep::Names(self.hidden());
+        let held = Descriptors::new();
+        for orphan in by_name.all().orphans {
+            let name = name_of(orphan.inode);
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened = rustix::fs::openat(self.hidden(), name, flags, Mode::empty());
+            let added = opened.and_then(|file| Keep::Descriptors(&held).add(file, orphan.inode));
+            if added.is_ok() {
+                let _ = by_name.remove(orphan.inode);
+            }
+        }
+        self.descriptors = Some(Arc::new(held));
+    }
+
+    /// The descriptors of files, where those keep them.
+    pub(super) fn descriptors(&self) -> Option<Arc<Descriptors>> {
+        self.descriptors.clone()
+    }
+
+    /// What keeps files here.
+    pub(super) fn keep(&self) -> Keep<'_> {
+        match &self.descriptors {
+            Some(held) => Keep::Descriptors(held),
+            None => Keep::Names(self.hidden()),
+        }
     }
 
     /// The share of the file system that is free, 0 to 1.
@@ -200,12 +234,13 @@ impl Place {
 
     /// Writes down how it stands, for `status`.
     pub(super) fn report(&mut self, names: &Names, options: &GuardOptions) {
-        let status = Status {
-            names: names.sums(),
-            ..Status::of(&self.path, options, self.found_by, &self.freed)
-        };
+        let status = Status::of(&self.path, options, self.found_by, &self.freed);
+        let reported = status.reported.map(|reported| Reported {
+            held: self.descriptors.is_some().then(|| names.sums()),
+            ..reported
+        });
         // It is only read by people: a full disk must not end a guard.
-        let _ = write(self.held.directory(), &status.reported);
+        let _ = write(self.held.directory(), &reported);
     }
 
     /// The same of a guard by trims.
@@ -246,7 +281,7 @@ impl Place {
     /// Removes the second names of files without another name, which frees them at once.
     pub(super) fn forget_orphans(&self) {
         for name in self.names().orphans {
-            let _ = remove(self.hidden(), name.inode);
+            let _ = self.keep().remove(name.inode);
         }
     }
 
@@ -254,9 +289,12 @@ impl Place {
     pub(super) fn forget_live(&mut self) {
         for name in self.names().live {
             // It may have lost its other name just now.
-            let alone = stat_of(self.hidden(), name.inode).is_none_or(|stat| stat.st_nlink < 2);
+            let keep = self.keep();
+            let alone = keep
+                .stat(name.inode)
+                .is_none_or(|stat| keep.is_alone(&stat));
             if !alone {
-                let _ = remove(self.hidden(), name.inode);
+                let _ = keep.remove(name.inode);
             }
         }
     }
@@ -271,7 +309,7 @@ impl Place {
         if let Some(inbox) = self.inbox.take() {
             inbox.close(self.directory());
         }
-        let names = self.names();
+        let names = Keep::Names(self.hidden()).all();
         if names.live.is_empty() && names.orphans.is_empty() {
             control::clear(self.hidden());
             if self.orders.remove {

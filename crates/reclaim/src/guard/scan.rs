@@ -11,11 +11,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linux::owner::Found;
 use linux::owner::Held;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::inbox::HAND_OVER;
-use super::names::{name_of, proc_path};
+use super::keep::Keep;
 use super::place::PREFIX;
 
 /// Directories deeper than this below the guarded one are left out: each level holds a descriptor.
@@ -106,13 +106,13 @@ const RESOLVE: ResolveFlags = ResolveFlags::NO_XDEV
 /// then.
 pub(super) fn scan(
     directory: BorrowedFd<'_>,
-    hidden: BorrowedFd<'_>,
+    keep: Keep<'_>,
     rules: &Rules,
     goes_on: &dyn Fn() -> bool,
 ) -> Scanned {
     let mut linked = Scanned::default();
     let mut scanned = visit(directory, rules.device, goes_on, &mut |at, name| {
-        linked.add(link(at, name, hidden, rules));
+        linked.add(link(at, name, keep, rules));
     });
     scanned.take_in(linked);
     scanned
@@ -240,11 +240,11 @@ fn guarded_by_another(directory: &OwnedFd) -> Option<u32> {
         })
 }
 
-/// Gives a file its second name if it is to have one.
+/// Keeps a file if it is to be kept.
 pub(super) fn link(
     directory: BorrowedFd<'_>,
     name: &CStr,
-    hidden: BorrowedFd<'_>,
+    keep: Keep<'_>,
     rules: &Rules,
 ) -> Linked {
     // Most names need no descriptor.
@@ -267,11 +267,9 @@ pub(super) fn link(
         Some(false) => return Linked::Small,
         None => return Linked::Never,
     }
-    let second = name_of(stat.st_ino);
-    let source = proc_path(&file);
-    match rustix::fs::linkat(CWD, source, hidden, second, AtFlags::SYMLINK_FOLLOW) {
-        Ok(()) => Linked::New(u64::try_from(stat.st_blocks).unwrap_or(0) * 512),
-        Err(Errno::EXIST) => Linked::Before,
+    match keep.add(file, stat.st_ino) {
+        Ok(false) => Linked::New(u64::try_from(stat.st_blocks).unwrap_or(0) * 512),
+        Ok(true) => Linked::Before,
         // Removed meanwhile.
         Err(Errno::NOENT) => Linked::Never,
         Err(errno) => Linked::Refused(errno),

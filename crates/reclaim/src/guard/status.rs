@@ -101,6 +101,9 @@ pub struct Reported {
     pub found_by: Option<FoundBy>,
     /// The files that it has freed since its start.
     pub freed: Totals,
+    /// The files that it keeps by descriptors, which nobody else can count.
+    #[serde(default)]
+    pub held: Option<SecondNames>,
     /// How the trims stand, where it works by trims.
     #[serde(default)]
     pub trim: Option<TrimReport>,
@@ -125,6 +128,7 @@ impl Status {
                 most: options.most,
                 found_by,
                 freed: *freed,
+                held: None,
                 trim: None,
             }),
         }
@@ -181,7 +185,11 @@ pub fn status(path: &Path) -> Result<Status, GuardError> {
         return Ok(Status {
             directory: path.to_owned(),
             pid: pid.filter(|_| runs),
-            names: names(hidden.as_fd()).sums(),
+            names: reported
+                .as_ref()
+                .and_then(|reported| reported.held)
+                .filter(|_| runs)
+                .unwrap_or_else(|| names(hidden.as_fd()).sums()),
             reported: reported.filter(|_| runs),
         });
     }

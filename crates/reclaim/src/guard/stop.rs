@@ -33,6 +33,7 @@ pub(super) fn options() -> GuardOptions {
         goal: Goal::default(),
         keep_names: false,
         hand_over: false,
+        hold: super::Hold::Link,
         throttle: ThrottleOptions::default(),
     }
 }

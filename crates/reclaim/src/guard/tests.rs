@@ -24,7 +24,7 @@ fn scanned(place: &Place) -> scan::Scanned {
         owner: Some(stat.st_uid),
         device: stat.st_dev,
     };
-    scan(place.directory(), place.hidden(), &rules, &|| true)
+    scan(place.directory(), place.keep(), &rules, &|| true)
 }
 
 #[test]

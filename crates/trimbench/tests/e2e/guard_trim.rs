@@ -90,6 +90,7 @@ fn truncated_punched_and_small(kind: Fs) {
     // XFS frees the space of unlinked files behind the call.
     running.until("the space", || fs.free() >= before + 40 * MIB as u64);
     running.until("all is trimmed", || untrimmed(&fs) == 0);
+    running.until("its age", || status(here)["trim"]["age_p99_s"].is_f64());
     let found = status(here);
     assert_eq!(found["by"], "trim", "{found}");
     let trim = &found["trim"];

@@ -383,6 +383,7 @@ impl TrimGuard<'_> {
             most: self.options.most,
             found_by: None,
             freed: self.place.freed,
+            held: None,
             trim: Some(report),
         });
     }

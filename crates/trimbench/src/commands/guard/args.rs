@@ -18,8 +18,8 @@ Examples:
                                          what programs delete there, and how
                                          much of it would be caught
   trimbench guard /data --by trim --remount
-                                         what is freed on the file system at /data
-                                         in any way, mounted without discard
+                                         whatever is freed on that file system,
+                                         also by truncating files
   trimbench guard status /data           what waits to be freed
   trimbench guard set --slowdown 30% /data
   trimbench guard drain /data            free what waits, at once
@@ -81,6 +81,15 @@ pub enum ByWay {
     Trim,
 }
 
+/// How a deleted file is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HoldBy {
+    /// By a second name, which survives a crash, and which programs see in the link count
+    Link,
+    /// By an open descriptor, which nobody sees; when guard ends, the kernel frees all that waits at once
+    Fd,
+}
+
 /// The start of a guard.
 #[derive(Debug, Args)]
 pub struct StartArgs {
@@ -109,6 +118,9 @@ pub struct StartArgs {
     /// [default: 10%, by trims 20%]
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GOALS)]
     pub most: Option<f64>,
+    /// How to keep a file that is deleted until it is freed
+    #[arg(long, value_name = "HOW", default_value = "link")]
+    pub hold: HoldBy,
     /// Let programs hand over what is to be freed: by renaming it into DIR/.trimbench/in, or by a
     /// line of JSON on the socket DIR/.trimbench/socket
     #[arg(long)]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use reclaim::guard::{
-    Event, Guard, GuardError, GuardOptions, Left, TrimGuard, TrimLeft, TrimOptions, Way, choose,
+    Event, Guard, GuardError, GuardOptions, Hold, Left, TrimGuard, TrimLeft, TrimOptions, Way,
+    choose,
 };
 use reclaim::throttle::ThrottleOptions;
 use ssd::Card;
 use units::names::quoted;
 
 use super::messages;
-use crate::commands::guard::args::{ByWay, StartArgs};
+use crate::commands::guard::args::{ByWay, HoldBy, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 
@@ -30,6 +31,10 @@ pub(super) fn options(args: &StartArgs) -> GuardOptions {
         goal: args.goal.goal(),
         keep_names: args.keep_names,
         hand_over: args.hand_over,
+        hold: match args.hold {
+            HoldBy::Link => Hold::Link,
+            HoldBy::Fd => Hold::Descriptor,
+        },
         throttle: throttle(args),
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use units::names::shown;
 
-use crate::commands::guard::args::{ByWay, StartArgs};
+use crate::commands::guard::args::{ByWay, HoldBy, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::{GoalArgs, in_shell};
@@ -94,6 +94,9 @@ fn command(args: &StartArgs, own: &Path) -> Result<Vec<String>, Error> {
         Some(ByWay::Link) => add("by", "link".to_owned()),
         Some(ByWay::Trim) => add("by", "trim".to_owned()),
         None => {}
+    }
+    if args.hold == HoldBy::Fd {
+        add("hold", "fd".to_owned());
     }
     add("min-size", args.min_size.to_string());
     add("scan-every", units::duration_exact(args.scan_every));
