@@ -1,4 +1,4 @@
-//! What keeps the content of a file whose names go: a second name, or an open descriptor.
+//! Keeps the content of a file whose names go: by a second name, or by an open descriptor.
 //!
 //! A second name survives a crash of the guard. It changes the link count, at which some programs
 //! look: RocksDB then unlinks whole what it would free slowly, and some backup tools copy the file
@@ -79,7 +79,7 @@ impl Keep<'_> {
     /// Keeps a file that is open as a path. Returns whether it was kept before.
     ///
     /// # Errors
-    /// The kernel's; `ENOENT` if it lost its names meanwhile.
+    /// The kernel's; `ENOENT` if its names were removed meanwhile.
     pub(super) fn add(self, file: OwnedFd, inode: u64) -> Result<bool, Errno> {
         match self {
             Keep::Names(hidden) => {

@@ -189,7 +189,7 @@ impl Place {
         self.descriptors.clone()
     }
 
-    /// What keeps files here.
+    /// Keeps files here.
     pub(super) fn keep(&self) -> Keep<'_> {
         match &self.descriptors {
             Some(held) => Keep::Descriptors(held),

@@ -168,7 +168,7 @@ fn killed_at_any_moment_on_xfs_no_debt_is_forgotten() {
     killed(Fs::Xfs);
 }
 
-/// What an ended guard had trimmed is certain only where nothing was used meanwhile.
+/// The trims of an ended guard are certain only where nothing was used meanwhile.
 #[test]
 fn on_xfs_a_restart_owes_only_what_is_uncertain() {
     let Some(fs) = ground(Fs::Xfs, "nodiscard", 512) else {
