@@ -93,7 +93,8 @@ pub enum Command {
     /// Free what programs delete, without stalling anybody
     ///
     /// Keeps a second name of each large file below a directory, so that a program that deletes the
-    /// file frees nothing. Then guard frees it in pieces, as fast as the goal allows.
+    /// file frees nothing. Then guard frees it in pieces, as fast as the goal allows. Or trims what is
+    /// freed on a file system that is mounted without discard, at the same pace.
     Guard(Box<GuardArgs>),
     /// Discard a block device without stalling anybody
     ///

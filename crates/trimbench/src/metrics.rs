@@ -120,8 +120,8 @@ fn request(stream: &mut TcpStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// All figures as text.
-fn text(registry: &Registry) -> String {
+/// Returns all figures as text.
+pub(crate) fn text(registry: &Registry) -> String {
     let mut text = String::new();
     // Writing into a String can't fail.
     let _ = encode(&mut text, registry);

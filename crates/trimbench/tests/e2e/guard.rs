@@ -152,6 +152,21 @@ fn its_goal_is_changed_while_it_runs() {
     for part in ["guarded by process", "--slowdown 30%", "1.0 MiB or more"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    let figures = guarded(here, &["status", "--metrics", "-", "."]);
+    for part in [
+        "guard_up{directory=\".\"} 1.0",
+        "goal_slowdown_ratio{directory=\".\"} 0.3",
+        "# EOF",
+    ] {
+        assert!(
+            figures.succeeds().stdout.contains(part),
+            "{}",
+            figures.text()
+        );
+    }
+    guarded(here, &["status", "--metrics", "lost+found/g.prom", "."]).succeeds();
+    let file = fs::read_to_string(here.join("lost+found/g.prom")).unwrap();
+    assert_eq!(file, figures.stdout);
     assert_eq!(ended(running).stderr, "");
     guarded(here, &["set", "--slowdown", "30%", "."]).fails_with(2, &["is not guarded"]);
     guarded(here, &["status", "."]).fails_with(2, &["is not guarded"]);

@@ -182,6 +182,9 @@ pub struct StatusArgs {
     /// Show it as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write it as OpenMetrics, for a collector of Prometheus's; to standard output for `-`
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub metrics: Option<PathBuf>,
 }
 
 /// The goal to change.

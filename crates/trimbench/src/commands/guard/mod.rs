@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod begin;
+mod figures;
 mod install;
 mod messages;
 
@@ -47,6 +48,14 @@ fn dry_run(args: &StartArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Error> {
 
 fn show(args: &StatusArgs) -> Result<Exit, Error> {
     let found = status(&args.directory)?;
+    if let Some(file) = &args.metrics {
+        let registry = figures::registry(&found);
+        match file.as_os_str() == "-" {
+            true => Stream::Out.print(&crate::metrics::text(&registry)),
+            false => crate::metrics::write_textfile(file, &registry)?,
+        }
+        return Ok(Exit::Done);
+    }
     Stream::Out.print(&match args.json {
         true => format!("{:#}\n", messages::json(&found)),
         false => messages::status(&found),
