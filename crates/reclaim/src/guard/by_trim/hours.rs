@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn hours_end_where_they_end_and_go_over_midnight() {
         let night: Hours = "23:30-06:00".parse().unwrap();
-        let has = |hours: Hours, hour, minute| hours.has(hour * 60 + minute);
+        let has = |hours: Hours, hour: u32, minute: u32| hours.has(hour * 60 + minute);
         assert!(has(night, 23, 30) && has(night, 0, 0) && has(night, 5, 59));
         assert!(!has(night, 6, 0) && !has(night, 23, 29));
         let day: Hours = "1:00-06:30".parse().unwrap();
