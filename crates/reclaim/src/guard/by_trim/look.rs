@@ -54,7 +54,10 @@ impl Looker {
     ) -> Result<Looker, Unseen> {
         let cuts = match *layout {
             Layout::Groups { group, first, .. } => Cuts::Groups { group, first },
-            Layout::Allocation { group } => Cuts::Within { group },
+            Layout::Allocation { group } => Cuts::Within {
+                group,
+                whole: fs.trims_whole_extents(linux::host::kernel_version()),
+            },
             _ => return Err(Unseen::Kind(kind.to_owned())),
         };
         if FreeSpace::open(&directory).is_none() {

@@ -16,10 +16,10 @@ const GRAIN: u64 = 64 << 10;
 /// Where a file system may be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cuts {
-    /// ext4: anywhere, but a whole block group is remembered.
+    /// ext4: between extents, and a whole block group is remembered.
     Groups { group: u64, first: u64 },
-    /// XFS: anywhere within allocation groups.
-    Within { group: u64 },
+    /// XFS: anywhere within allocation groups; between extents where the kernel trims each whole.
+    Within { group: u64, whole: bool },
 }
 
 impl Cuts {
@@ -27,7 +27,7 @@ impl Cuts {
     fn around(self, address: u64) -> Range<u64> {
         let (group, first) = match self {
             Cuts::Groups { group, first } => (group, first),
-            Cuts::Within { group } => (group, 0),
+            Cuts::Within { group, .. } => (group, 0),
         };
         let start = match address.checked_sub(first) {
             Some(within) => first + within / group * group,
@@ -62,6 +62,12 @@ pub(crate) fn window(debt: &Debt, first: &Owed, at_most: u64, cuts: Cuts) -> Ran
     }
     let start = first.range.start;
     let end = first.range.end.min(group.end);
+    let is_cut = matches!(cuts, Cuts::Within { whole: false, .. });
+    if end - start > at_most && !is_cut {
+        // What touches the window goes to its end.
+        let extent = debt.free().within(group).find(|e| e.contains(&start));
+        return extent.map_or(start..end, |extent| start..extent.end);
+    }
     if end - start > at_most {
         let cut = (start + at_most.max(GRAIN)) / GRAIN * GRAIN;
         let cut = if cut > start { cut } else { cut + GRAIN };
@@ -127,7 +133,10 @@ mod tests {
 
     #[test]
     fn a_long_extent_is_cut_and_small_neighbours_go_together() {
-        let cuts = Cuts::Within { group: 64 * MIB };
+        let cuts = Cuts::Within {
+            group: 64 * MIB,
+            whole: false,
+        };
         let debt = debt(
             &[0..20, 21..22, 23..24, 25..40, 50..100],
             &[
@@ -145,6 +154,17 @@ mod tests {
         assert_eq!(window(&debt, &first(21), 100 * MIB, cuts), mib(21..24));
         assert_eq!(window(&debt, &first(60), 100 * MIB, cuts), mib(60..64));
         assert_eq!(window(&debt, &first(60), 1, cuts).end, 60 * MIB + GRAIN);
+    }
+
+    #[test]
+    fn where_the_kernel_trims_extents_whole_none_is_cut() {
+        let debt = debt(&[0..20, 30..40], &[(2..8, 1)]);
+        let first = debt.first_within(mib(0..100)).unwrap();
+        let (group, whole) = (64 * MIB, true);
+        let cuts = Cuts::Within { group, whole };
+        assert_eq!(window(&debt, &first, MIB, cuts), mib(2..20));
+        let cuts = Cuts::Groups { group, first: 0 };
+        assert_eq!(window(&debt, &first, MIB, cuts), mib(2..20));
     }
 
     #[test]
