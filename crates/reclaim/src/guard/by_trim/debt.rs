@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_is_freed_is_owed_and_what_is_used_again_is_not() {
-        let mut debt = Debt::all(set(&[0..100]));
+        let mut debt = Debt::all(Extents::from(0..100));
         assert_eq!((debt.known_bytes(), debt.unknown_bytes()), (0, 100));
         debt.forgive(0..100);
         assert_eq!(debt.bytes(), 0);
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn notes_that_contradict_what_is_free_are_left_out() {
         let one = |range: Range<u64>| Owed { range, since: 5 };
-        let debt = Debt::noted(set(&[0..10]), [one(2..4), one(3..5), one(9..12)]);
+        let debt = Debt::noted(Extents::from(0..10), [one(2..4), one(3..5), one(9..12)]);
         assert_eq!(owed(&debt), [(2..4, 5)]);
     }
 
@@ -278,7 +278,7 @@ mod tests {
         fn it_owes_what_a_model_of_bytes_owes(
             steps in prop::collection::vec((0u8..3, 0u64..64, 1u64..24), 1..40)
         ) {
-            let mut debt = Debt::all(set(&[0..64]));
+            let mut debt = Debt::all(Extents::from(0..64));
             let mut free = [true; 64];
             let mut since = [Some(UNKNOWN); 64];
             for (at, (what, start, length)) in steps.into_iter().enumerate() {

@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn the_oldest_and_of_them_the_longest_is_first_and_unknown_age_last() {
         let debt = debt(
-            &[0..100],
+            std::slice::from_ref(&(0..100)),
             &[
                 (0..1, 5),
                 (2..4, 5),
