@@ -363,17 +363,17 @@ fn begin(
             rested
         }),
         // A goal that can't be met: as if nothing had been asked for.
-        Err(error @ ReclaimError::Refused(_)) if remover.names == 0 && !remover.begun => {
+        Err(error @ ReclaimError::Refused(_)) if remover.names() == 0 && !remover.begun => {
             put_all_back(&all, trashes);
             Err(error)
         }
         Err(error) => {
-            untouched(&all[at..], parents, remover.talk);
+            untouched(&all[at..], parents, remover.dialogue.talk);
             Err(error)
         }
     };
-    outcome.names += remover.names;
-    outcome.failures += remover.failures;
+    outcome.names += remover.names();
+    outcome.failures += remover.failures();
     ended
 }
 
@@ -411,22 +411,23 @@ fn run(
             one_file_system: options.one_file_system,
             recursive: options.recursive && argument.is_directory(),
         };
-        let names = remover.names;
+        let names = remover.names();
         let gone = match (remover.remove(&item), &removal.method) {
             (Err(error), Method::InPlace(_)) if !matches!(error, ReclaimError::Refused(_)) => {
                 let name = quoted(&argument.path);
                 let said = format!(
                     "what is left of {name}, if anything, is where it was, and can't be resumed"
                 );
-                remover.talk.note(&said);
+                remover.dialogue.talk.note(&said);
                 return Err(error);
             }
             (gone, _) => gone?,
         };
         match &removal.method {
-            Method::InPlace(Some(why)) if remover.names > names => {
+            Method::InPlace(Some(why)) if remover.names() > names => {
                 let name = quoted(&argument.path);
                 remover
+                    .dialogue
                     .talk
                     .note(&format!("{name} was removed in place: {why}"));
             }
@@ -463,7 +464,7 @@ fn put_back_told(
     trash: Option<&Trash>,
 ) {
     if let (Some(Err(errno)), Some(trash)) = (put, trash) {
-        remover.talk.note(&format!(
+        remover.dialogue.talk.note(&format!(
             "what remains of {} is in {}: it can't have its name back: {}",
             quoted(&argument.path),
             quoted(trash.path()),

@@ -95,7 +95,7 @@ pub(crate) fn resume_trashes(
                 {
                     let put = trash.put_back(entry.number, &old);
                     if let Err(errno) = put {
-                        remover.talk.note(&format!(
+                        remover.dialogue.talk.note(&format!(
                             "what remains of {} stays in {}: {}",
                             quoted(path),
                             quoted(trash.path()),
@@ -107,8 +107,8 @@ pub(crate) fn resume_trashes(
             (outcome.summary, rested) = remover.finish()?;
             Ok(())
         })();
-        outcome.names = remover.names;
-        outcome.failures += remover.failures;
+        outcome.names = remover.names();
+        outcome.failures += remover.failures();
         ended
     })();
     outcome.left = close(trashes, &outcome, &rested, talk);

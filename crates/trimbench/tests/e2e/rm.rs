@@ -77,6 +77,8 @@ fn messages_and_exit_codes_are_rms() {
     let twice = ["-ff", "--recursive", "-R", "--one-file-system", "-x", ""];
     removed(&place, &[&twice[..], &["file"]].concat()).succeeds();
     assert_eq!(names(&place), [""; 0]);
+    let version = removed(&place, &["--version"]).succeeds().stdout.clone();
+    assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
 }
 
 #[test]
@@ -143,10 +145,10 @@ fn what_may_not_be_written_to_is_asked_about() {
     fs::create_dir(place.join("h")).unwrap();
     fs::write(place.join("f"), "1").unwrap();
     fs::write(place.join("g"), "1").unwrap();
-    must(
-        "chmod",
-        &["555", &path("d"), &path("f"), &path("g"), &path("h")],
-    );
+    fs::write(place.join("i"), "1").unwrap();
+    let all = ["d", "f", "g", "h", "i"].map(path);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    must("chmod", &[&["555"], &all[..]].concat());
     must("chown", &["-R", "65534", &place.to_string_lossy()]);
     for (arguments, what) in [
         (&["-d", "d"][..], "remove write-protected directory 'd'?"),
@@ -161,6 +163,11 @@ fn what_may_not_be_written_to_is_asked_about() {
             assert_eq!(place.join(name).exists(), answer == "n\n");
         }
     }
+    // As rm's own tests ask, without a terminal.
+    let asked = removed_as(65534, &place, &["---presume-input-tty", "i"]);
+    let what = "remove write-protected regular file 'i'?";
+    assert!(asked.succeeds().stderr.contains(what), "{}", asked.text());
+    assert!(place.join("i").exists());
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::{Paced, Remover};
+use super::Remover;
+use super::paced_systems::Paced;
 use crate::ReclaimError;
 use crate::rm::Asking;
 use crate::rm::survey::is_protected;
@@ -23,15 +24,19 @@ pub(super) struct InTree<'r, 'a> {
 impl Visit for InTree<'_, '_> {
     fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter, ReclaimError> {
         let remover = &mut *self.remover;
-        remover.step()?;
-        remover.tell_full_speed(at);
-        let protected = remover.asking != Asking::Never && is_protected(at.fd, c".");
-        let ask = match remover.asking {
+        remover.dialogue.step()?;
+        remover.systems.note_full_speed(at, &mut remover.dialogue);
+        let protected = remover.dialogue.asking != Asking::Never && is_protected(at.fd, c".");
+        let ask = match remover.dialogue.asking {
             Asking::Never => false,
             Asking::Protected => protected,
             Asking::Always => !is_empty(at.fd),
         };
-        if ask && !remover.ask(trail.path(), Question::Descend, protected)? {
+        if ask
+            && !remover
+                .dialogue
+                .ask(trail.path(), Question::Descend, protected)?
+        {
             return Ok(Enter::No);
         }
         Ok(Enter::Yes)
@@ -39,15 +44,15 @@ impl Visit for InTree<'_, '_> {
 
     fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError> {
         let remover = &mut *self.remover;
-        remover.step()?;
+        remover.dialogue.step()?;
         let holds_space = entry.kind != Kind::Other;
-        if remover.asking == Asking::Never
-            && !(holds_space && remover.what_is_paced(at) != Paced::Nothing)
+        if remover.dialogue.asking == Asking::Never
+            && !(holds_space && remover.systems.paced(at) != Paced::Nothing)
         {
             // As little as possible for each name: this is what a million files wait for.
             return match rustix::fs::unlinkat(at.fd, entry.name, AtFlags::empty()) {
                 Ok(()) => {
-                    remover.gone(&trail.of(entry.name), false);
+                    remover.dialogue.gone(&trail.of(entry.name), false);
                     Ok(true)
                 }
                 Err(Errno::NOENT) => Ok(true),
@@ -61,9 +66,9 @@ impl Visit for InTree<'_, '_> {
                 return remover.stays(&trail.of(entry.name), Problem::System(errno));
             }
         };
-        if remover.asking != Asking::Never {
+        if remover.dialogue.asking != Asking::Never {
             let path = trail.of(entry.name);
-            if !remover.asked(at.fd, entry.name, &path, &stat)? {
+            if !remover.dialogue.asked(at.fd, entry.name, &path, &stat)? {
                 return Ok(false);
             }
         }
@@ -80,9 +85,9 @@ impl Visit for InTree<'_, '_> {
         let remover = &mut *self.remover;
         let what = Question::Remove("directory");
         // One that may not be written to was asked about before anything in it.
-        if remover.asking == Asking::Always {
+        if remover.dialogue.asking == Asking::Always {
             let protected = is_protected(parent, name);
-            if !remover.ask(trail.path(), what, protected)? {
+            if !remover.dialogue.ask(trail.path(), what, protected)? {
                 return Ok(Left::Stays);
             }
         }
@@ -98,14 +103,18 @@ impl Visit for InTree<'_, '_> {
     ) -> Result<bool, ReclaimError> {
         let remover = &mut *self.remover;
         if let (Errno::ACCESS, Some(parent)) = (errno, parent) {
-            let protected = remover.asking != Asking::Never && is_protected(parent, name);
-            let asks = protected || remover.asking == Asking::Always;
-            if asks && !remover.ask(trail.path(), Question::Attempt, protected)? {
+            let protected = remover.dialogue.asking != Asking::Never && is_protected(parent, name);
+            let asks = protected || remover.dialogue.asking == Asking::Always;
+            if asks
+                && !remover
+                    .dialogue
+                    .ask(trail.path(), Question::Attempt, protected)?
+            {
                 return Ok(false);
             }
             if rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok() {
                 // It can't be read, and was empty.
-                remover.gone(trail.path(), true);
+                remover.dialogue.gone(trail.path(), true);
                 return Ok(true);
             }
         }
@@ -118,7 +127,7 @@ impl Visit for InTree<'_, '_> {
     }
 
     fn removed(&self) -> u64 {
-        self.remover.names
+        self.remover.names()
     }
 }
 

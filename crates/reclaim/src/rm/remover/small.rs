@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use super::Remover;
+use super::paced_systems::Current;
 use crate::ReclaimError;
 use crate::rm::arguments::Argument;
 use crate::rm::lost;
@@ -29,7 +30,7 @@ impl Remover<'_> {
         let Some(first) = files.first() else {
             return Ok(());
         };
-        self.begin_with(parent, &first.path, false);
+        self.current = Current::new(parent, &first.path, false);
         self.remove_all_files(parent, files)
             .map_err(|error| lost::explained(error, parent, &first.path))
     }
@@ -49,7 +50,7 @@ impl Remover<'_> {
             }
         };
         for file in files {
-            self.step()?;
+            self.dialogue.step()?;
             let stat = match rustix::fs::statat(parent, &*file.name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,
@@ -58,7 +59,7 @@ impl Remover<'_> {
                     continue;
                 }
             };
-            if self.asked(parent, &file.name, &file.path, &stat)? {
+            if self.dialogue.asked(parent, &file.name, &file.path, &stat)? {
                 self.paced(at, &file.name, &file.path, &stat, None)?;
             }
         }
@@ -79,8 +80,8 @@ impl Remover<'_> {
         if self.mounted.has(at.fd, stat) != Some(false) {
             return Ok(false);
         }
-        match self.free(at.device) {
-            Some((free, mut relay)) => free.fits(bytes, &mut relay),
+        match self.systems.of(at.device) {
+            Some(reclaimer) => reclaimer.fits(bytes, &mut self.dialogue),
             None => Ok(true),
         }
     }
@@ -95,10 +96,10 @@ impl Remover<'_> {
     ) -> Result<bool, ReclaimError> {
         let bytes = expected.now();
         self.allow(at.device, bytes)?;
-        let names = self.names;
+        let names = self.names();
         let gone = self.unlink(at.fd, name, path)?;
         // A file that was gone before is freed by nobody here.
-        if self.names > names {
+        if self.names() > names {
             self.freed(at.device, bytes);
             if let ExpectedDiscards::OnClose(bytes) = expected {
                 self.open_elsewhere.0 += 1;
@@ -110,16 +111,16 @@ impl Remover<'_> {
 
     /// Waits until so many bytes may be freed at once.
     pub(super) fn allow(&mut self, device: u64, bytes: u64) -> Result<(), ReclaimError> {
-        match self.free(device) {
-            Some((free, mut relay)) => free.allow(bytes, &mut relay),
+        match self.systems.of(device) {
+            Some(reclaimer) => reclaimer.allow(bytes, &mut self.dialogue),
             None => Ok(()),
         }
     }
 
     /// Reports to the reclaimer that so many bytes were freed.
     pub(super) fn freed(&mut self, device: u64, bytes: u64) {
-        if let Some((free, _)) = self.free(device) {
-            free.freed(bytes);
+        if let Some(reclaimer) = self.systems.of(device) {
+            reclaimer.freed(bytes);
         }
     }
 }

@@ -30,7 +30,7 @@ you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129 (SIGHUP).";
 
 /// Arguments of `trimbench rm`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, args_override_self = true)]
+#[command(after_help = EXAMPLES, args_override_self = true, version)]
 pub struct RmArgs {
     /// What to remove
     #[arg(
@@ -63,6 +63,9 @@ pub struct RmArgs {
         overrides_with_all = ["force", "each", "once"]
     )]
     pub interactive: Option<Interactive>,
+    /// Ask as if the standard input were a terminal: rm's own tests need it
+    #[arg(long, alias = "-presume-input-tty", hide = true)]
+    pub presume_input_tty: bool,
     /// Remove empty directories
     #[arg(short, long)]
     pub dir: bool,

@@ -1,4 +1,4 @@
-//! What a deletion came to, as JSON: `trimbench.rm/1`.
+//! The result of a deletion as JSON: `trimbench.rm/1`.
 
 use pace::Policy;
 use reclaim::Outcome;

@@ -1,4 +1,4 @@
-//! What is said: as rm says it, and what others felt.
+//! The messages of a deletion: those of rm, and its cost for other I/O.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::console::Stream;
 use crate::interference;
 use crate::status_line::Live;
 
-/// Tells, asks, and stops when somebody presses Ctrl-C.
+/// Reports, asks, and stops when the user presses Ctrl-C.
 pub(super) struct Told {
     quiet: bool,
     /// Where each removed name is printed, if it is.
     verbose: Option<Stream>,
     stop: Arc<AtomicBool>,
     shown: Live,
-    /// Something was noted, said or not.
+    /// There was a note, printed or not.
     noted: bool,
 }
 
@@ -88,7 +88,7 @@ impl Talk for Told {
     }
 }
 
-/// What would be done with an argument.
+/// Describes what would be done with an argument.
 pub(super) fn intention(intention: &Intention) -> String {
     let plural = if intention.names == 1 { "" } else { "s" };
     let way = match &intention.in_place {
@@ -108,7 +108,7 @@ pub(super) fn intention(intention: &Intention) -> String {
     )
 }
 
-/// What a deletion came to, and whether its goal was kept: in sentences.
+/// The result of a deletion, and whether its goal was met: in sentences.
 pub(super) fn summary(summary: &Summary) -> String {
     if summary.freed == 0 {
         return String::new();

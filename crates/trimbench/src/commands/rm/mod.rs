@@ -103,7 +103,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// rm's hint for a file whose name was taken for options.
+/// rm's hint for a file whose name looks like options.
 pub(crate) fn dash_hint(words: impl Iterator<Item = OsString>) -> Option<String> {
     let mut words = words.skip(1);
     words
@@ -139,13 +139,12 @@ fn policy(args: &RmArgs) -> Policy {
 }
 
 fn options(args: &RmArgs) -> Options {
+    let terminal = args.presume_input_tty || std::io::stdin().is_terminal();
     let asking = match () {
         () if args.each || args.interactive == Some(Interactive::Always) => Asking::Always,
         () if args.force || args.interactive == Some(Interactive::Never) => Asking::Never,
         // Root may write to everything.
-        () if std::io::stdin().is_terminal() && !rustix::process::geteuid().is_root() => {
-            Asking::Protected
-        }
+        () if terminal && !rustix::process::geteuid().is_root() => Asking::Protected,
         () => Asking::Never,
     };
     Options {

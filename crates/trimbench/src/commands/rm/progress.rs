@@ -1,4 +1,4 @@
-//! What a person sees while space is freed, from the first second on.
+//! The progress that a person sees while space is freed, from the first second on.
 
 use std::time::Duration;
 

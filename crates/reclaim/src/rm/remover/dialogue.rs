@@ -1,0 +1,123 @@
+//! What the user hears of a removal and is asked about it.
+
+use std::ffi::CStr;
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Stat};
+
+use crate::rm::Asking;
+use crate::rm::survey::is_protected;
+use crate::rm::talk::{Problem, Question, Talk};
+use crate::watch::{Beat, tick};
+use crate::{Progress, ReclaimError, Watch};
+
+/// Counts and reports names, asks questions, and passes on the progress of all reclaimers.
+pub(in crate::rm) struct Dialogue<'a> {
+    pub(in crate::rm) talk: &'a mut dyn Talk,
+    pub(super) asking: Asking,
+    /// Names removed.
+    pub(super) names: u64,
+    /// Names that stay although they should not.
+    pub(super) failures: u64,
+    /// It was reported that space runs low.
+    urgent: bool,
+    beat: Beat,
+    /// The last progress of a reclaimer.
+    progress: Progress,
+}
+
+impl<'a> Dialogue<'a> {
+    pub(super) fn new(talk: &'a mut dyn Talk, asking: Asking) -> Dialogue<'a> {
+        Dialogue {
+            talk,
+            asking,
+            names: 0,
+            failures: 0,
+            urgent: false,
+            beat: Beat::default(),
+            progress: Progress::default(),
+        }
+    }
+
+    fn so_far(&self) -> Progress {
+        Progress {
+            names: self.names,
+            ..self.progress
+        }
+    }
+
+    /// To be called before each name.
+    ///
+    /// # Errors
+    /// If the user stops it.
+    pub(super) fn step(&mut self) -> Result<(), ReclaimError> {
+        let progress = self.so_far();
+        self.beat.tick(self.talk, &progress)
+    }
+
+    /// Asks. The user may also stop it instead.
+    pub(super) fn ask(
+        &mut self,
+        path: &Path,
+        what: Question,
+        protected: bool,
+    ) -> Result<bool, ReclaimError> {
+        let yes = self.talk.ask(path, what, protected);
+        let progress = self.so_far();
+        tick(self.talk, &progress).map(|()| yes)
+    }
+
+    /// Returns whether a name may be removed, and asks if necessary.
+    pub(super) fn asked(
+        &mut self,
+        at: BorrowedFd<'_>,
+        name: &CStr,
+        path: &Path,
+        stat: &Stat,
+    ) -> Result<bool, ReclaimError> {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let protected =
+            self.asking != Asking::Never && kind != FileType::Symlink && is_protected(at, name);
+        let what = match kind {
+            FileType::RegularFile if stat.st_size == 0 => "regular empty file",
+            FileType::RegularFile => "regular file",
+            FileType::Directory => "directory",
+            FileType::Symlink => "symbolic link",
+            FileType::Fifo => "fifo",
+            FileType::Socket => "socket",
+            FileType::BlockDevice => "block special file",
+            FileType::CharacterDevice => "character special file",
+            _ => "weird file",
+        };
+        match self.asking {
+            Asking::Never => Ok(true),
+            Asking::Protected if !protected => Ok(true),
+            _ => self.ask(path, Question::Remove(what), protected),
+        }
+    }
+
+    pub(super) fn gone(&mut self, path: &Path, directory: bool) {
+        self.names += 1;
+        self.talk.removed(path, directory);
+    }
+
+    pub(super) fn stays(&mut self, path: &Path, problem: &Problem) {
+        self.failures += 1;
+        self.talk.failed(path, problem);
+    }
+}
+
+impl Watch for Dialogue<'_> {
+    fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if progress.urgent && !std::mem::replace(&mut self.urgent, true) {
+            self.talk.note(
+                "little space is free: it goes faster now, whatever others feel, until there is more",
+            );
+        }
+        self.progress = *progress;
+        let progress = self.so_far();
+        self.talk.tick(&progress)
+    }
+}
