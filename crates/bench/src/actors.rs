@@ -1,4 +1,4 @@
-//! Who makes the foreground's load: the plan's actors, and the canary beside them.
+//! The makers of the foreground's load: the plan's actors, and the canary beside them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use record::ActorInfo;
 
 use crate::error::BenchError;
 use crate::plan::{Actor, Arrival, Engine, Op, Pattern, Plan, Work};
-use crate::workplace::Ground;
+use crate::workplace::WorkArea;
 
 /// Bytes that the canary reads.
 const CANARY_BYTES: u32 = 4096;
@@ -19,7 +19,7 @@ const CANARY: &str = "canary";
 /// The actors of a run, in the order of the record's head: the plan's, then the canary.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lineup {
-    /// What they work on is still to be told: see [`aim`].
+    /// They have no work area yet: see [`aim`].
     pub(crate) actors: Vec<Member>,
     /// Why engines aren't those asked for, in words.
     pub(crate) notes: Vec<String>,
@@ -60,7 +60,7 @@ impl Lineup {
         Ok(lineup)
     }
 
-    /// The same without a look at what can be had: the best engine is taken for granted.
+    /// The same without a look at the kernel: it assumes the best engine.
     pub(crate) fn assume(plan: &Plan) -> Result<Lineup, BenchError> {
         let engine_of = |spec: &ActorSpec| match &spec.work {
             load::Work::Task(_) => load::Engine::Sync,
@@ -82,7 +82,7 @@ impl Lineup {
         })
     }
 
-    /// What the record's head says of them: one for each column.
+    /// Their entries in the record's head, one for each column.
     pub(crate) fn series(&self) -> Vec<ActorInfo> {
         let series = |member: &Member| member.spec.series(member.engine);
         self.actors.iter().flat_map(series).collect()
@@ -243,16 +243,18 @@ fn exactly(engine: load::Engine) -> EngineChoice {
 ///
 /// # Errors
 /// When it can't be opened as the actor needs it.
-pub(crate) fn aim(actor: &mut ActorSpec, ground: Ground) -> Result<(), LoadError> {
+pub(crate) fn aim(actor: &mut ActorSpec, ground: WorkArea) -> Result<(), LoadError> {
     match (&mut actor.work, ground) {
-        (load::Work::Blocks(blocks), Ground::Bytes { path, len }) if blocks.op != load::Op::Nop => {
+        (load::Work::Blocks(blocks), WorkArea::Bytes { path, len })
+            if blocks.op != load::Op::Nop =>
+        {
             blocks.target = Some(Region {
                 file: Arc::new(load::target::open(&path, blocks.op, blocks.direct)?),
                 start: 0,
                 len,
             });
         }
-        (load::Work::Task(task), Ground::Folder(path)) => task.dir = path,
+        (load::Work::Task(task), WorkArea::Folder(path)) => task.dir = path,
         // What it lacks, its start tells.
         _ => {}
     }

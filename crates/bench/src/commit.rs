@@ -24,7 +24,7 @@ impl Commit {
         self.0.is_finished()
     }
 
-    /// What it returned; waits for it.
+    /// Waits for its end, and returns its result.
     pub(crate) fn result(self) -> Result<(), String> {
         match self.0.join() {
             Ok(result) => result.map_err(|e| e.to_string()),

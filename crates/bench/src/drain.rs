@@ -23,7 +23,7 @@ pub(crate) struct Drain {
     discarded_bytes: u64,
     last_significant: Option<Duration>,
     returned: Option<Duration>,
-    /// Since when nothing is owed.
+    /// The time since which nothing is pending.
     paid: Option<Duration>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum State {
     Waiting,
     /// All that was freed has been discarded, and the device has been quiet since.
     Paid,
-    /// Discards came, and the device has been quiet since; what was owed can't be told.
+    /// Discards came, and the device has been quiet since. How much was pending isn't known.
     Quiet,
     /// The limit has passed, and discards are still missing.
     GaveUp,
@@ -61,10 +61,9 @@ impl Drain {
         }
     }
 
-    /// The same for a deletion that leaves no debt that could be told: one that
-    /// goes on has much of what it drops in new files before it could be
-    /// discarded, and FITRIM discards what others had freed. It is over when
-    /// the discards are.
+    /// The same for a deletion without a measurable debt, which ends when the discards do. A
+    /// continuous one reuses much of its space in new files before it could be discarded.
+    /// FITRIM also discards what other programs had freed.
     pub(crate) fn without_debt(limit: Duration, discards_expected: bool) -> Self {
         Drain {
             owes: false,
@@ -83,9 +82,9 @@ impl Drain {
         self.discards_expected = false;
     }
 
-    /// Intervals with at most so many discarded bytes are no sign of the deletion:
-    /// a foreground that frees space itself (saves, appends to logs) has such
-    /// all the time, and would never be quiet.
+    /// Intervals with at most so many discarded bytes are no sign of the deletion. A
+    /// foreground that frees space itself (saves, appends to logs) has such all the time, and
+    /// would never be quiet.
     pub(crate) fn beside(mut self, background_bytes: u64) -> Self {
         self.background_bytes = background_bytes;
         self
@@ -124,7 +123,7 @@ impl Drain {
         self.freed_bytes.saturating_sub(self.discarded_bytes)
     }
 
-    /// When the debt was paid; `None` while it isn't, or where nothing was owed.
+    /// When the debt was paid; `None` while it isn't, or where nothing was pending.
     pub(crate) fn paid_at(&self) -> Option<Duration> {
         let paid = self.paid.filter(|_| self.owes && self.freed_bytes > 0)?;
         self.returned.map(|returned| paid.max(returned))

@@ -75,7 +75,7 @@ pub enum BenchError {
     Fio {
         /// The job file.
         path: PathBuf,
-        /// What is wrong; what fio said, if it said anything.
+        /// The fault, with fio's message if it printed one.
         why: String,
     },
     /// fio took the job and failed, or had to be stopped.
@@ -83,7 +83,7 @@ pub enum BenchError {
     FioFailed {
         /// The job file.
         path: PathBuf,
-        /// How, and what fio said, if it said anything.
+        /// How, with fio's message if it printed one.
         why: String,
     },
     /// The deletion did not delete.
@@ -98,7 +98,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// What failed, of all that could have.
+    /// Picks the error to report from several.
     pub(crate) fn of(mut failures: Vec<BenchError>) -> Option<BenchError> {
         match failures.len() {
             0 | 1 => failures.pop(),

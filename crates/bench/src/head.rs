@@ -1,4 +1,4 @@
-//! The record's head: everything somebody else needs to repeat the run.
+//! The record's head: everything that is needed to repeat the run.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

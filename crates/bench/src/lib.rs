@@ -1,10 +1,9 @@
 //! Runs a scenario: actors and phases become a [`record::RunRecord`].
 //!
-//! [`Survey`] looks at a place and leaves it as it is, [`sizes::choose`] picks
-//! what is safe there, a [`Plan`] says in full what is to be done, and a
-//! [`Claimed`] run does it, records it, and removes what it made. What would be
-//! refused on the way, [`preflight`] refuses before. What the record means is not
-//! told here: that is `judge::judge`'s.
+//! [`Survey`] looks at a place and leaves it as it is. [`sizes::choose`] picks safe sizes.
+//! A [`Plan`] describes the run in full. [`preflight`] refuses before the run what would be
+//! refused on the way. A [`Claimed`] run does it, records it, and removes what it made.
+//! `judge::judge` interprets the record.
 #![forbid(unsafe_code)]
 
 mod actors;

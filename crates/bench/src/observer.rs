@@ -1,8 +1,8 @@
-//! What a run tells while it goes on. The roof draws it; nothing here prints.
+//! The events of a run while it goes on. The roof draws them; nothing here prints.
 
 use record::{Event, Part, PhaseName};
 
-/// Watches a run. Called from the run's own thread, which must not be held up.
+/// Watches a run. The run's own thread calls it, and must not be kept waiting.
 pub trait Observer {
     /// A phase began.
     fn phase(&mut self, _name: PhaseName, _part: Part) {}
@@ -23,7 +23,7 @@ pub trait Observer {
 /// Nobody watches.
 impl Observer for () {}
 
-/// What a person marks.
+/// A moment that a person marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// The event begins.
@@ -32,7 +32,7 @@ pub enum Mark {
     End,
 }
 
-/// What happened in the last second.
+/// The figures of the last second.
 #[derive(Debug, Clone)]
 pub struct Second {
     /// Seconds since the run began.

@@ -31,7 +31,7 @@ impl Sink {
         Ok(Sink { lines, writer })
     }
 
-    /// Adds a line. Never waits; what went wrong is told by [`Sink::finish`].
+    /// Adds a line. Never waits; [`Sink::finish`] returns any error.
     pub(crate) fn line(&self, line: Line) {
         // The receiver is gone only after a write failed; finish tells of it.
         let _ = self.lines.send(Message::Line(Box::new(line)));

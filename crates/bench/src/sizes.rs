@@ -78,8 +78,8 @@ impl Fragments {
 }
 
 /// How often the bytes of a deletion may take space at once. A control that
-/// deletes as well has files of its own. What a deletion that goes on has dropped
-/// stays taken until the file system commits, while it writes anew.
+/// deletes as well has files of its own. A continuous deletion's dropped files keep their
+/// space until the file system commits, while it writes anew.
 pub fn copies(method: &Method, control: Option<Control>) -> u64 {
     match control {
         _ if method.is_continuous() => 2,

@@ -13,9 +13,8 @@ const STRETCH: Duration = Duration::from_secs(5);
 const SHOULD: usize = 10;
 const MUST: usize = 3;
 
-/// Operations that a stretch should have: a trend drawn through N arrivals at
-/// random is off by √(12/N) of their rate, 11 % here; I/O in a closed loop is
-/// steadier than that.
+/// Operations that a stretch should have. A trend drawn through N arrivals at random is off
+/// by √(12/N) of their rate, 11 % here. I/O in a closed loop is steadier than that.
 const ENOUGH: f64 = 1000.0;
 
 /// Watches the rates of several actors until the last stretch of one is steady:

@@ -1,4 +1,4 @@
-//! What there is before a run begins: mount, devices, discards, space.
+//! The survey before a run begins: mount, devices, discards, space.
 
 use std::path::{Path, PathBuf};
 
@@ -20,15 +20,15 @@ use storage::FileSystem;
 /// Nothing smaller is read from a block device past the page cache.
 const SECTOR: u64 = 512;
 
-/// What a run on btrfs doesn't show.
+/// A warning about what a run on btrfs doesn't show.
 const AGAIN: &str = "btrfs discards block groups that a deletion has emptied once more, up to a \
                      minute after it: that stall isn't waited for";
 
-/// What was found at a place. Only a file of one block was made to find it,
-/// without a name where that can be had, and is gone.
+/// The findings at a place. The survey only made a file of one block, if possible without a
+/// name, and has removed it.
 #[derive(Debug, Clone)]
 pub struct Survey {
-    /// What was named.
+    /// The place that the user named.
     pub place: Place,
     /// The target, for the record's head.
     pub target: Target,
@@ -38,8 +38,8 @@ pub struct Survey {
     pub mount: Option<Mount>,
     /// Size and free space. A raw device is all free.
     pub space: Space,
-    /// What the offsets and lengths of direct I/O must be multiples of here, in
-    /// bytes; or why I/O can't go past the page cache.
+    /// The alignment of direct I/O's offsets and lengths here, in bytes; or why I/O can't go
+    /// past the page cache.
     pub direct: Result<u64, String>,
     /// Size of a usable foreground file that an earlier run left, in bytes.
     pub kept_foreground: Option<u64>,
@@ -47,9 +47,9 @@ pub struct Survey {
     /// and no others: where whatever deletes and commits must not share one with
     /// whatever reads. `None`: they run where this process does.
     pub foreground_cgroup: Option<PathBuf>,
-    /// What leaves less space than the file system says, and what to do about it.
+    /// Why there is less space than the file system reports, with the next step.
     pub limited: Option<String>,
-    /// What is odd, and what follows from it.
+    /// Warnings, with their consequences.
     pub warnings: Vec<String>,
 }
 

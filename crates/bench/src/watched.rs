@@ -1,4 +1,4 @@
-//! What is looked at in every interval: the series of running actors, and block devices.
+//! The sources of every interval's figures: the series of running actors, and block devices.
 
 use hdrhistogram::Histogram;
 use linux::SysRoot;
@@ -40,7 +40,7 @@ impl Watched {
         }
     }
 
-    /// What happened since the last call.
+    /// The figures since the last call.
     pub(crate) fn sample(&mut self, now: Nanos) -> ActorInterval {
         let sample = self.sampler.sample(now);
         for latencies in [&mut self.stretch, &mut self.second, &mut self.phase] {
@@ -152,7 +152,7 @@ impl WatchedDevice {
         Ok(WatchedDevice { stats, last })
     }
 
-    /// What it did since the last call; nothing when it has vanished.
+    /// The figures since the last call; zeros when the device has vanished.
     pub(crate) fn interval(&mut self) -> DeviceInterval {
         let Ok(now) = self.stats.read() else {
             return DeviceInterval::default();

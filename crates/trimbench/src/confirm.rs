@@ -32,8 +32,8 @@ const LOOK: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// The next byte of the input, if one comes before its end or that of the deletion. What is
-/// waited for isn't read before it is there: reading goes on behind a signal's handler.
+/// The next byte of the input, if one comes before its end or that of the deletion. It polls
+/// first, because a read would go on behind a signal's handler.
 fn next(stop: &AtomicBool) -> Option<u8> {
     let input = std::io::stdin();
     while !stop.load(Ordering::Relaxed) {

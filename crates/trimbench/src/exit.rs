@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     Done,
     /// It failed.
     Failed,
-    /// What was asked for can't be done.
+    /// The request can't be met.
     Usage,
     /// A `--fail-on` condition held, or a goal that was given was missed.
     ConditionHeld,
@@ -31,7 +31,7 @@ pub(crate) enum Exit {
     NoProgram,
     /// A program to run can't be started.
     CannotRun,
-    /// Somebody stopped it.
+    /// The user stopped it.
     Interrupted,
     /// A command that it ran ended so.
     Command(std::process::ExitStatus),
@@ -106,10 +106,10 @@ pub(crate) enum Error {
     /// A file that can't be used as a record.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// What can't become a record.
+    /// A text that can't become a record.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// Records that nothing can be told from.
+    /// Records that give no figures.
     #[error(transparent)]
     Fit(#[from] ssd::fit::FitError),
     /// A figure that no device card can hold.

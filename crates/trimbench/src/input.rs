@@ -18,7 +18,7 @@ use crate::verdicts;
 /// A record that was read.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// What to call it: the path, as it was given.
+    /// Its name: the path, as it was given.
     pub(crate) name: String,
     /// The record.
     pub(crate) record: RunRecord,
@@ -43,7 +43,7 @@ impl Input {
         })
     }
 
-    /// Whether its drive's time was stretched (or how can't be told: its drives' times differ).
+    /// Whether its drive's time was stretched, also if by how much isn't known.
     pub(crate) fn is_slowed(&self) -> bool {
         !matches!(
             record::as_drive::slower(&self.record.head.devices),
@@ -88,7 +88,7 @@ pub(crate) enum InputError {
     Record {
         /// The text as it was given.
         name: String,
-        /// What is wrong with it.
+        /// The fault of it.
         source: ReadError,
     },
     /// A file of another kind.
@@ -96,7 +96,7 @@ pub(crate) enum InputError {
     Another {
         /// The text as it was given.
         name: String,
-        /// What it is.
+        /// The kind of file.
         kind: Kind,
     },
 }
@@ -117,7 +117,7 @@ pub(crate) fn read(path: &Path) -> Result<Input, Error> {
     Ok(of(&name, open(path)?)?)
 }
 
-/// What a path is called.
+/// The name of a path in messages.
 pub(crate) fn name(path: &Path) -> String {
     match path.as_os_str() == "-" {
         true => "standard input".to_owned(),
@@ -166,7 +166,7 @@ pub(crate) fn begin(name: &str, from: &mut impl Read) -> Result<Vec<u8>, InputEr
     Ok(begin)
 }
 
-/// What is in a text that may be compressed, as far as it can be told.
+/// Decompresses the begin of a text that may be compressed.
 fn inside(begin: Vec<u8>) -> Vec<u8> {
     if formats::sniff(&begin) != Kind::Zstd {
         return begin;
@@ -179,7 +179,7 @@ fn inside(begin: Vec<u8>) -> Vec<u8> {
     text
 }
 
-/// Opens a file or a pipe that somebody writes to; `-` is standard input.
+/// Opens a file or a pipe that another process writes to; `-` is standard input.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, InputError> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdin().lock()));

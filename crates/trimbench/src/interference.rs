@@ -1,5 +1,5 @@
-//! What a deletion or a trim cost others, and whether its goal was kept: in sentences, as
-//! JSON, and as an exit code. One for `rm` and `fstrim`.
+//! The cost of a deletion or a trim for other I/O, and whether its goal was met: in sentences,
+//! as JSON, and as an exit code. `rm` and `fstrim` share it.
 
 pub(crate) mod json;
 
@@ -11,10 +11,10 @@ use record::absence;
 
 use crate::goal::GoalArgs;
 
-/// Readers whose pauses are slower than the time before by more than this share are told of.
+/// If readers are slower in the pauses than before by more than this share, a note says so.
 const SLOWER: f64 = 0.05;
 
-/// What others lost and waited.
+/// Reports how much other I/O lost and waited.
 pub(crate) fn lost(summary: &Summary) -> String {
     let observed = summary.observed.as_ref();
     let readers = match observed.and_then(|observed| observed.readers) {

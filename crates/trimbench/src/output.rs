@@ -1,6 +1,5 @@
-//! The files that a run writes: opened before any work, so that a path that
-//! can't be written is known at once, and emptied only when nothing refuses the
-//! run any more.
+//! The files that a run writes. They are opened before any work, so a path that can't be
+//! written is reported at once. They are emptied when nothing refuses the run any more.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};

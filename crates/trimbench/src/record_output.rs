@@ -14,7 +14,7 @@ use crate::console::Stream;
 use crate::exit::Error;
 use crate::output;
 
-/// What a record can be shown as.
+/// A format of a record's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// The verdict and the timeline, as `run` shows them
@@ -44,7 +44,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) seconds: &'a Seconds,
 }
 
-/// What a run shows at its end.
+/// The output of a run at its end.
 pub(crate) fn ended(record: &RunRecord, verdict: &Verdict, style: &Style) -> String {
     format!(
         "\n{}\n{}",
@@ -97,7 +97,7 @@ pub(crate) fn refuse_on_terminal(format: Format) -> Result<(), Error> {
     Ok(())
 }
 
-/// What stands above one of several.
+/// The title above one of several.
 fn title(run: Run<'_>, before: &str, after: &str) -> String {
     let printable = |name: &str| -> String {
         let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };

@@ -1,4 +1,4 @@
-//! What a person sees while a run goes on.
+//! The progress that a person sees while a run goes on.
 
 use std::time::{Duration, Instant};
 
@@ -180,7 +180,7 @@ impl Observer for Progress {
     }
 }
 
-/// What to do now.
+/// Asks the user for the next step.
 fn asked_for(mark: Mark) -> String {
     let (now, when) = match mark {
         Mark::Begin => ("the baseline is measured", "begins"),
@@ -215,7 +215,7 @@ fn bar_style() -> ProgressStyle {
     .unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// What a sweep found, in words.
+/// The result of a sweep, in words.
 pub(crate) fn swept(found: &bench::Swept) -> String {
     match found {
         bench::Swept::Removed { path, bytes, .. } => format!(

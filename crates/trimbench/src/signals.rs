@@ -25,8 +25,8 @@ pub(crate) fn exit_code() -> u8 {
 /// A flag that the first signal sets. The second ends the process at once, with
 /// 128 and its number as exit code; what that leaves behind the next start removes.
 ///
-/// What the process was started to ignore it ignores on: `nohup` means SIGHUP to, and a shell
-/// without job control SIGINT of what it starts in the background.
+/// Signals that the process was started to ignore stay ignored. `nohup` wants that of SIGHUP, and
+/// a shell without job control of SIGINT for its background processes.
 pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let caught = CAUGHT.get_or_init(Arc::default);
@@ -43,8 +43,8 @@ pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Lets a write beyond the largest size of a file (`ulimit -f`) fail, as any other can: by
-/// itself the signal that comes with it would end the process, whatever is half done.
+/// Lets a write beyond the largest size of a file (`ulimit -f`) fail as any other can. Otherwise
+/// the signal that comes with it would end the process, with work half done.
 pub(crate) fn outlive_large_files() {
     if !Ignored::now().has(SIGXFSZ) {
         // Caught, and nobody looks at the flag. Programs that are started have it as ever.
@@ -56,7 +56,7 @@ pub(crate) fn outlive_large_files() {
 struct Ignored(u64);
 
 impl Ignored {
-    /// None where it can't be told.
+    /// None where it isn't known.
     fn now() -> Ignored {
         let status = std::fs::read("/proc/self/status").unwrap_or_default();
         Ignored::of(&String::from_utf8_lossy(&status)).unwrap_or(Ignored(0))

@@ -23,18 +23,17 @@ pub(crate) fn here() -> Lab {
         .map_or_else(Lab::system, Lab::at)
 }
 
-/// What was found, where a device is a simulated drive with a note that says so.
-/// Unless nothing is to be done (`dry`), the foreground is to go into the drive's
-/// cgroup.
+/// Returns the survey, with a note where a device is a simulated drive. Unless nothing is to
+/// be done (`dry`), the foreground will join the drive's cgroup.
 ///
-/// The loop driver sends one request of a blkio cgroup after the other where
-/// one of them is a discard, so reads of the discards' own cgroup wait for the
-/// whole discard whatever the drive says. In a cgroup of its own the foreground
-/// waits only as long as the drive holds it up. With version 1 only its threads
-/// go there: what this process discards itself (a raw device, fstrim, btrfs with
-/// discard=sync when we commit) stays outside. Version 2 knows only processes,
-/// so this one goes there as a whole, before it starts a thread or opens a file:
-/// the page cache remembers who made it dirty.
+/// The loop driver sends the requests of a blkio cgroup one after the other if one of them is a
+/// discard. So reads in the discards' own cgroup wait for the whole discard, whatever the drive
+/// does. In a cgroup of its own the foreground waits only for the drive.
+///
+/// With version 1 only the foreground's threads go there. Discards of this process (a raw
+/// device, fstrim, btrfs with discard=sync when we commit) stay outside. Version 2 knows only
+/// processes, so this one goes there as a whole. It does so before it starts a thread or opens
+/// a file, because the page cache remembers who made it dirty.
 pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
     let lab = here();
     let loops = survey
@@ -148,7 +147,7 @@ fn measured(lab: &Lab, mut info: Info, dry: bool) -> Info {
     info
 }
 
-/// What stands where other drives have their maker's name for them.
+/// The text in the place of a maker's name of the drive.
 fn model(info: &Info) -> String {
     format!("simulated {}", profile(info))
 }
@@ -162,7 +161,7 @@ fn slower(info: &Info) -> Option<Slower> {
     })
 }
 
-/// What drive it behaves like.
+/// The name of the drive that it behaves like.
 pub(crate) fn profile(info: &Info) -> String {
     let card = info.spec.card();
     let mut text = card.map_or_else(|_| "?".to_owned(), |card| card.name().to_owned());

@@ -18,7 +18,7 @@ pub(crate) fn verdict_with(record: &RunRecord, options: &JudgeOptions) -> Verdic
     ssd::fit::joined(judge(record, options), record)
 }
 
-/// What the record says of how to judge it.
+/// The options for judging that the record holds.
 pub(crate) fn options(record: &RunRecord) -> JudgeOptions {
     let said = record.head.scenario.get("low").and_then(|low| low.as_f64());
     JudgeOptions {
@@ -28,7 +28,7 @@ pub(crate) fn options(record: &RunRecord) -> JudgeOptions {
     }
 }
 
-/// Whether a run on these devices can be told in another drive's time.
+/// Whether a run on these devices can be shown in another drive's time.
 pub(crate) fn has_drives_time(devices: &[DeviceInfo]) -> Result<(), Error> {
     match slower(devices) {
         Ok(Some(_)) => Ok(()),

@@ -20,7 +20,7 @@ const IN_TURN: &[&str] = &["stonewall", "wait_for_previous", "wait_for"];
 /// A job file that fio can run beside actors.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
-    /// What the logs of the run are read with.
+    /// The job file with which the logs of the run are read.
     pub(crate) file: JobFile,
     /// Makes the files and does nothing else.
     pub(crate) layout: String,
@@ -69,14 +69,14 @@ impl Job {
         })
     }
 
-    /// What the record's head says of its series, in order.
+    /// The entries of its series in the record's head, in order.
     pub(crate) fn series(&self) -> Vec<ActorInfo> {
         self.file.actors()
     }
 }
 
-/// Why a job would work outside of the run's own directory, where files and
-/// devices may hold somebody's data, and what fio makes isn't removed.
+/// Why a job would work outside of the run's own directory. Files and devices there may hold
+/// data, and nothing would remove fio's files.
 fn leads_away(job: &formats::fio::Job) -> Option<String> {
     let files = job.options.get("filename").unwrap_or_default().split(':');
     let directories = job.options.get("directory").unwrap_or_default().split(':');

@@ -1,4 +1,4 @@
-//! What fio's logs add to a record.
+//! The series that fio's logs add to a record.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -13,12 +13,12 @@ use units::names;
 
 use super::{Job, OUTPUT};
 
-/// What is to be added to the record.
+/// Series and warnings to be added to the record.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// Lines, in order.
     pub(crate) lines: Vec<Line>,
-    /// What is missing, or isn't as it seems.
+    /// Warnings about missing or misleading figures.
     pub(crate) warnings: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! fio as part of the foreground: it is started, watched, ended and read.
 //!
-//! What fio did is known only when it has ended and written its logs, so its
+//! fio's figures are known only when it has ended and written its logs. So its
 //! series come into the record after the intervals.
 
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ use room::Room;
 /// The program.
 pub(crate) const PROGRAM: &str = "fio";
 
-/// How long fio may take to write its logs once it is told to end.
+/// How long fio may take to write its logs once it is asked to end.
 pub(crate) const GRACE: Duration = Duration::from_secs(15);
 
 /// fio's own account of a run, beside its logs.
@@ -76,7 +76,7 @@ pub(crate) fn understands(plan: &Plan) -> Result<(), BenchError> {
     Err(refuse(format!("fio doesn't take it: {}", words.trim())))
 }
 
-/// What fio says of a job that it only reads.
+/// Runs fio so that it only checks a job, and returns its output.
 fn ask(job: &str) -> io::Result<Output> {
     let mut fio = Command::new(PROGRAM)
         .args(["--parse-only", "-"])
@@ -105,7 +105,7 @@ pub(crate) struct Fio {
     over: bool,
 }
 
-/// What became of fio meanwhile.
+/// The state of fio.
 #[derive(Debug)]
 pub(crate) enum News {
     /// It has ended well, though the run goes on.
@@ -177,7 +177,7 @@ impl Fio {
         self.running.is_done()
     }
 
-    /// What became of it since the last call, if anything did. Never waits.
+    /// Returns the change since the last call, if there is one. Never waits.
     pub(crate) fn news(&mut self) -> Option<News> {
         if self.over {
             return None;

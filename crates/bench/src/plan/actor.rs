@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Actor {
     /// Its name, unique in the run: the verdict and the record call it so.
     pub name: String,
-    /// What each of its operations does.
+    /// The work of each of its operations.
     pub work: Work,
     /// When they are issued.
     pub arrival: Arrival,
@@ -32,13 +32,13 @@ impl Actor {
     }
 }
 
-/// What an actor's operations do.
+/// The work of an actor's operations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     /// Each moves a block.
     Blocks {
-        /// What it does with it.
+        /// The operation.
         op: Op,
         /// Where it goes next.
         pattern: Pattern,
@@ -46,9 +46,8 @@ pub enum Work {
         block_bytes: u32,
         /// Whether it goes past the page cache.
         direct: bool,
-        /// An appender's file: the size at which it begins anew, in bytes;
-        /// [`Work::APPEND_BYTES`] where nothing is said. The others share the
-        /// foreground's file.
+        /// The size at which an appender begins its file anew, in bytes;
+        /// [`Work::APPEND_BYTES`] by default. The others share the foreground's file.
         size_bytes: Option<u64>,
     },
     /// Each is a short chain of system calls, with files in a directory of its own.
@@ -86,8 +85,8 @@ impl Actor {
 }
 
 impl Work {
-    /// An appender's file unless told otherwise: 1 GiB, as large as the
-    /// foreground's file is by itself.
+    /// The default size of an appender's file: 1 GiB, as large as the foreground's file by
+    /// default.
     pub const APPEND_BYTES: u64 = 1 << 30;
 
     /// Whether it works on the foreground's file.
@@ -118,7 +117,7 @@ impl Work {
     }
 }
 
-/// What an operation does with its block.
+/// The kind of an operation on a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {

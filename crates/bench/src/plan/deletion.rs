@@ -1,4 +1,4 @@
-//! What is deleted, how, and what it is compared with.
+//! The deletion: its files, its method, and its control.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::seconds;
 /// Files are made of whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
 
-/// What is deleted, and how.
+/// The files to delete, and the method.
 #[derive(Debug, Clone, Serialize)]
 pub struct Deletion {
     /// How.
@@ -103,9 +103,9 @@ pub enum Method {
         #[serde(serialize_with = "seconds", rename = "run_for_s")]
         run_for: Duration,
     },
-    /// Somebody else's deletion, which the run only watches.
+    /// A deletion by another program, which the run only watches.
     Event {
-        /// What begins and ends it.
+        /// The trigger that begins and ends it.
         trigger: Trigger,
         /// It is over when no significant discard has come for so long.
         #[serde(serialize_with = "seconds", rename = "quiet_s")]
@@ -143,7 +143,7 @@ impl Method {
         }
     }
 
-    /// Whether somebody else decides what it frees: an outside program or a person.
+    /// Whether an outside program or a person decides how much it frees.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self, Method::Command { .. } | Method::Event { .. })
     }
@@ -182,7 +182,7 @@ impl Method {
     }
 }
 
-/// What begins and ends an event.
+/// The trigger that begins and ends an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {

@@ -1,5 +1,5 @@
-//! What a run is going to do, in full: it is written into the record's head,
-//! so that somebody else can repeat it.
+//! The plan of a run, in full. It is written into the record's head, so that
+//! anybody can repeat the run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) use example::{example, example_deletion};
 pub struct Plan {
     /// Name of the scenario it was made from, if it was made from one.
     pub scenario: Option<String>,
-    /// What the scenario says is worth looking at. The verdict's sentence begins with the
+    /// The figure to which the scenario draws attention. The verdict's sentence begins with the
     /// actors that it names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub look_at: Option<String>,
@@ -31,8 +31,8 @@ pub struct Plan {
     pub run: Option<Invocation>,
     /// Where it runs.
     pub place: Place,
-    /// The I/O somebody cares about. The first actor is the one that settling
-    /// and live progress follow; the canary comes after them, and fio's series last.
+    /// The foreground. Settling and live progress follow the first actor. The canary comes
+    /// after them, and fio's series last.
     pub actors: Vec<Actor>,
     /// The file that reads, writes and the canary share.
     pub file: ForegroundFile,
@@ -45,7 +45,7 @@ pub struct Plan {
     pub canary_per_s: Option<f64>,
     /// A fio job that runs beside the actors.
     pub fio: Option<FioJob>,
-    /// What is deleted; `None` only measures the foreground.
+    /// The deletion; `None` only measures the foreground.
     pub deletion: Option<Deletion>,
     /// The control run, if any.
     pub control: Option<Control>,
@@ -112,7 +112,7 @@ pub struct FioJob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
-    /// The best there is: io_uring, else libaio, else sync; said when it falls back.
+    /// The best there is: io_uring, else libaio, else sync. A warning names a fallback.
     Auto,
     /// io_uring or nothing.
     IoUring,
@@ -191,7 +191,7 @@ impl Plan {
         argv.first().cloned()
     }
 
-    /// What begins and ends the event, where the run watches one.
+    /// The trigger of the event, where the run watches one.
     pub fn event(&self) -> Option<&Trigger> {
         self.deletion.as_ref()?.method.event()
     }

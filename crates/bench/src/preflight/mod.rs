@@ -17,13 +17,14 @@ use crate::workplace::allow_open_files;
 
 mod deletion;
 
-/// Checks whether a plan can be carried out as far as that can be told without
-/// changing anything: the devices' counters, the actors and their engines, the device's guards, the
-/// deletion's figures and rights, the remount, outside programs, and the place
-/// of a file to be kept.
+/// Checks whether a plan can be carried out, as far as that is known without changing anything.
+///
+/// It checks the devices' counters and guards, the actors and their engines, and the deletion's
+/// figures and rights. It also checks the remount, outside programs, and the place of a file to be
+/// kept.
 ///
 /// # Errors
-/// What the run would be refused with.
+/// The error with which the run would be refused.
 pub fn preflight(plan: &Plan, survey: &Survey) -> Result<(), BenchError> {
     let blind = counting::blind(&survey.devices);
     if !plan.blind && !blind.is_empty() {

@@ -156,7 +156,7 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// What follows the discards of a part.
+    /// The drain that follows the discards of a part.
     fn drain(&self, part: Part) -> Drain {
         let limit = self.plan.timing.drain_limit;
         if self.owes() {
@@ -184,7 +184,7 @@ impl Script<'_> {
         self.method().is_some_and(Method::is_continuous)
     }
 
-    /// Whether all that the deletion frees is to be discarded, as far as can be told.
+    /// Whether all that the deletion frees will be discarded, as far as it is known.
     fn owes(&self) -> bool {
         self.method()
             .is_none_or(|method| method.has_files() && *method != Method::Fstrim)

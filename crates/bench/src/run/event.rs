@@ -66,7 +66,7 @@ impl Script<'_> {
         self.session.event(EventKind::DeletionBegan, command);
     }
 
-    /// Whether somebody has set a mark since the last look.
+    /// Whether the user has set a mark since the last look.
     fn take_marks(&mut self) -> bool {
         self.marks.swap(0, Ordering::Relaxed) > 0
     }

@@ -31,9 +31,9 @@ mod settle;
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was recorded, whole or not.
+    /// The record, whole or not.
     pub record: RunRecord,
-    /// What failed on the way, if anything did.
+    /// The failure on the way, if there was one.
     pub error: Option<BenchError>,
 }
 
@@ -113,8 +113,8 @@ impl<'a> Claimed<'a> {
     /// `stop` ends the run early; the record says so, and whatever was made is removed.
     ///
     /// # Errors
-    /// When the run can't begin. What fails later is told in the [`Outcome`], beside
-    /// the record so far.
+    /// When the run can't begin. A later failure is in the [`Outcome`], beside the record so
+    /// far.
     pub fn perform<W: Write + Send + 'static>(
         self,
         out: Option<RecordWriter<W>>,

@@ -106,7 +106,7 @@ impl Script<'_> {
         for (i, member) in lineup.actors.into_iter().enumerate() {
             let mut spec = member.spec;
             let ground = if i < self.plan.actors.len() {
-                self.workplace.ground(self.plan, i)
+                self.workplace.work_area(self.plan, i)
             } else {
                 self.workplace.shared(self.plan)
             };

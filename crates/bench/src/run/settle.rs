@@ -7,7 +7,7 @@ use record::EventKind;
 use super::{Early, Script};
 use crate::steady::Settling;
 
-/// What fio alone is given to settle, since nobody can see whether it has.
+/// The time for fio alone to settle, because its rate can't be seen.
 const UNSEEN: Duration = Duration::from_secs(10);
 
 impl Script<'_> {

@@ -57,7 +57,7 @@ pub enum ScenarioError {
     In {
         /// The file.
         path: PathBuf,
-        /// What.
+        /// The mistake in it.
         source: Box<ScenarioError>,
     },
 }

@@ -1,8 +1,8 @@
 //! Scenarios: production cases as files that people read, copy and edit.
 //!
-//! A scenario is TOML in which every key may be left out, and which the command
-//! line's options override key by key; what nobody says has the default that
-//! `trimbench run --help` tells. A key has the name and the values of the option:
+//! A scenario is TOML in which every key may be left out. The command line's options
+//! override it key by key. `trimbench run --help` lists the defaults. A key has the name
+//! and the values of the option:
 //!
 //! ```toml
 //! about = "A table is dropped beside readers and a log"
@@ -48,17 +48,17 @@ pub use words::{ActorOp, How};
 /// Most bytes of a scenario's file.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// What a scenario says; what it doesn't is `None`.
+/// The content of a scenario. A key that is left out is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scenario {
-    /// What stands outside any section.
+    /// The keys outside any section.
     pub general: General,
     /// The file that readers and writers share.
     pub foreground: Foreground,
     /// The foreground's actors, each with a name; the first is the one that
     /// settling waits for.
     pub actors: Vec<Actor>,
-    /// What is deleted.
+    /// The section `[deletion]`.
     pub deletion: Deletion,
     /// How long the phases last.
     pub phases: Phases,

@@ -3,10 +3,10 @@
 use super::uses::Need;
 use super::{Actor, Deletion, Foreground, General, Phases, Scenario, ScenarioError};
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
-    /// What stands outside any section of a scenario.
+    /// The keys outside any section of a scenario.
     pub general: General,
     /// The file that readers and writers share.
     pub foreground: Foreground,
@@ -15,7 +15,7 @@ pub struct Options {
     /// Actors beside those of the scenario; one with the name of one of those
     /// replaces it.
     pub beside: Vec<Actor>,
-    /// What is deleted.
+    /// The options of the deletion.
     pub deletion: Deletion,
     /// How long the phases last.
     pub phases: Phases,

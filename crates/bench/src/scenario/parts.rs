@@ -1,4 +1,4 @@
-//! What a scenario can say, section by section.
+//! The keys of a scenario, section by section.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::words::{ActorOp, How};
 use crate::plan::{End, Engine, Pattern};
 
 section! {
-    /// What stands at the top, outside any section.
+    /// The keys at the top, outside any section.
     General {
         /// The scenario in a line.
         "about" about: String = v::line;
@@ -41,9 +41,9 @@ section! {
 section! {
     /// One source of load in the foreground.
     Actor {
-        /// What to call it.
+        /// Its name in the output.
         "name" name: String = v::actor_name;
-        /// What it does.
+        /// Its operation.
         "op" op: ActorOp = v::op;
         /// Order of its blocks.
         "pattern" pattern: Pattern = v::pattern;
@@ -67,7 +67,7 @@ section! {
 }
 
 section! {
-    /// What is deleted, and how.
+    /// The files to delete, and the method.
     Deletion {
         /// How.
         "how" how: How = v::how;

@@ -15,21 +15,21 @@ use crate::plan::{self, Arrival, End, Method, Op, Pattern, Trigger, Work};
 const DEPTH: u32 = 8;
 /// Most operations in flight of an open loop.
 const OPEN_DEPTH: u32 = 64;
-/// The same of a task: a log has one writer, and who comes meanwhile waits for it.
+/// The same of a task: a log has one writer, and other requests wait for it.
 const TASK_OPEN_DEPTH: u32 = 1;
 /// Bytes per operation: what most benchmarks read.
 const BLOCK_BYTES: u32 = 4096;
 /// Share of reads of a mixed load, in percent.
 const READ_PERCENT: u8 = 70;
-/// What slowrm cuts off at a time.
+/// Bytes that slowrm cuts off at a time.
 const CHUNK: u64 = 128 * MIB;
 /// How long slowrm pauses then.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What mkfs tools discard at a time.
+/// Bytes that mkfs tools discard at a time.
 const DISCARD_STEP: u64 = GIB;
 
 impl Actor {
-    /// The plan's actor, with what wasn't said filled in.
+    /// The plan's actor, with defaults for what is left out.
     pub fn planned(&self) -> plan::Actor {
         let name = self.name.clone();
         let work = match self.op() {
@@ -185,7 +185,7 @@ impl Deletion {
     }
 }
 
-/// What RocksDB makes of a table by default, or smaller where the tree has little room.
+/// The size of RocksDB's tables by default, or less where the tree has little room.
 fn lsm_file(size_bytes: u64, levels: u32) -> u64 {
     let room_for = 3 * u64::from(8 + levels);
     (size_bytes / room_for / MIB * MIB).clamp(MIB, 64 * MIB)

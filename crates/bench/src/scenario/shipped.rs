@@ -16,7 +16,7 @@ pub struct Shipped {
 include!(concat!(env!("OUT_DIR"), "/shipped_scenarios.rs"));
 
 impl Shipped {
-    /// What its file says.
+    /// The scenario in its file.
     ///
     /// # Errors
     /// If it isn't a scenario, which a test rules out.

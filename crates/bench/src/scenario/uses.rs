@@ -6,7 +6,7 @@ use std::fmt;
 use super::words::{ActorOp, How};
 use super::{Actor, Deletion, Scenario};
 
-/// What a key needs to do something.
+/// The need of a key: without it the key has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
     /// One of these ways to delete.
@@ -23,9 +23,9 @@ pub enum Need {
     NoRate,
     /// A control.
     Control,
-    /// Somebody who works on the shared file.
+    /// An actor that works on the shared file.
     TheFile,
-    /// Somebody who reads or writes blocks.
+    /// An actor that reads or writes blocks.
     AnEngine,
 }
 
@@ -101,7 +101,7 @@ impl Scenario {
 }
 
 impl Actor {
-    /// What it does.
+    /// Its operation.
     pub fn op(&self) -> ActorOp {
         self.op.unwrap_or(ActorOp::Read)
     }

@@ -10,9 +10,9 @@ use crate::plan::{End, Engine, Pattern};
 pub struct Word<T> {
     /// As it is written.
     pub name: &'static str,
-    /// What it means, in a line.
+    /// Its meaning, in a line.
     pub about: &'static str,
-    /// What it is.
+    /// The value.
     pub value: T,
 }
 
@@ -20,7 +20,7 @@ const fn word<T: Copy>(name: &'static str, value: T, about: &'static str) -> Wor
     Word { name, about, value }
 }
 
-/// What an actor does.
+/// The operation of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActorOp {
     /// Reads blocks of the shared file.
@@ -63,7 +63,7 @@ pub enum How {
     Lsm,
     /// Temporary files, made and unlinked again and again.
     Spill,
-    /// Somebody else's deletion, which is only watched.
+    /// A deletion by another program, which is only watched.
     Event,
     /// Nothing is deleted.
     None,

@@ -1,8 +1,8 @@
 //! The heart of a run: at every boundary of the grid, look at everything and
 //! write it down.
 //!
-//! A [`Session`] knows actors, devices, a deletion and the record; what is done
-//! when is told by the script in [`crate::run`].
+//! A [`Session`] knows actors, devices, a deletion and the record. The script in
+//! [`crate::run`] decides what it does when.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +47,7 @@ pub(crate) struct Session<'a> {
     series: Vec<Watched>,
     devices: Vec<WatchedDevice>,
     fio: Option<Fio>,
-    /// What ended the run, if not its end or somebody's wish.
+    /// The failure that ended the run, if there was one.
     failure: Option<BenchError>,
     deletion: Option<Deletion>,
     freed_bytes: u64,
@@ -203,8 +203,8 @@ impl<'a> Session<'a> {
         self.event(EventKind::Warning, Some(text.into()));
     }
 
-    /// Adds a line to the record and its file. A line that the record doesn't
-    /// take (after ten million intervals) is told of at the end.
+    /// Adds a line to the record and its file. If the record is full (after ten million
+    /// intervals), the end reports it.
     pub(crate) fn line(&mut self, line: Line) {
         if let Err(fault) = self.record.push(&line) {
             self.fault.get_or_insert(fault);

@@ -1,4 +1,4 @@
-//! What is written once a second, once a phase, and more often while data is deleted.
+//! The histograms, written once a second, once a phase, and more often while data is deleted.
 
 use load::Nanos;
 use record::{Grain, Line, PhaseName};

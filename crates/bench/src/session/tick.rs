@@ -15,12 +15,12 @@ use crate::watched::WatchedDevice;
 /// Longest sleep without a look at the stop flag.
 const NAP: Duration = Duration::from_millis(100);
 
-/// The run is to stop: somebody asked for it, or what it needs has failed
+/// The run must stop: the user asked for it, or something that it needs has failed
 /// ([`Session::take_failure`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stopped;
 
-/// What one look saw, as the script needs it.
+/// The findings of one look, as the script needs them.
 #[derive(Debug, Clone)]
 pub(crate) struct Tick {
     /// The interval's end, since the record's zero.
@@ -180,7 +180,7 @@ impl Session<'_> {
     }
 }
 
-/// What an actor did in an interval, over all of its series.
+/// The operations of an actor in an interval, over all of its series.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     ops: u64,

@@ -9,7 +9,7 @@ use load::DeletionSpec;
 use record::Part;
 
 use super::victims::{self, Victims};
-use super::{Ground, Item, ToFill, allow_open_files};
+use super::{Item, ToFill, WorkArea, allow_open_files};
 use crate::error::BenchError;
 use crate::kept;
 use crate::plan::{Deletion, Method, Plan, Work};
@@ -93,18 +93,18 @@ impl Directory {
         Ok((item.create(&self.work)?, item.path(&self.work)))
     }
 
-    pub(super) fn ground(&self, plan: &Plan, actor: usize) -> Ground {
+    pub(super) fn work_area(&self, plan: &Plan, actor: usize) -> WorkArea {
         let work = &plan.actors[actor].work;
         let number = u32::try_from(actor + 1).unwrap_or(u32::MAX);
         match work {
-            Work::Task { .. } => Ground::Folder(self.work.path_of_folder(Folder::Actor(number))),
-            work if work.shares_file() => Ground::Bytes {
+            Work::Task { .. } => WorkArea::Folder(self.work.path_of_folder(Folder::Actor(number))),
+            work if work.shares_file() => WorkArea::Bytes {
                 path: self.foreground_path(),
                 len: plan.file.size_bytes,
             },
             work => work
                 .append_bytes()
-                .map_or(Ground::Nothing, |len| Ground::Bytes {
+                .map_or(WorkArea::Nothing, |len| WorkArea::Bytes {
                     path: self.work.path_of(Name::Append(number)),
                     len,
                 }),

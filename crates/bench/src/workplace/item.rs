@@ -14,7 +14,7 @@ pub(crate) enum Item {
     /// A table that is swapped. It lies in the deleter's folder, because the
     /// swap gives it a name of its own choice meanwhile.
     Table(u32),
-    /// What takes the table's place.
+    /// The file that replaces the table.
     Replacement(u32),
 }
 

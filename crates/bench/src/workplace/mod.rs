@@ -43,9 +43,9 @@ pub(crate) struct ToFill {
     pub(crate) extent_bytes: Option<u64>,
 }
 
-/// What an actor works on.
+/// The file or the region that an actor works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum WorkArea {
     /// The first bytes of a file or device.
     Bytes {
         /// The file or device.
@@ -59,8 +59,8 @@ pub(crate) enum Ground {
     Nothing,
 }
 
-/// A deletion in a directory as load is told of it, with its figures and no
-/// files; `None` where one is 0 that mustn't be, and for a raw device's.
+/// The `load` form of a deletion in a directory, with its figures and no files. `None` if a
+/// figure is 0 that mustn't be, and for a raw device's.
 pub(crate) fn figures_of(deletion: &Deletion) -> Option<DeletionSpec> {
     victims::deletion(deletion, victims::Files::default())
 }
@@ -76,7 +76,7 @@ impl Workplace {
         }
     }
 
-    /// What has to be written before the foreground can begin.
+    /// The files that must be written before the foreground can begin.
     pub(crate) fn to_fill(&self, plan: &Plan) -> Vec<ToFill> {
         match self {
             Workplace::Directory(directory) => directory.to_fill(plan),
@@ -116,28 +116,28 @@ impl Workplace {
         }
     }
 
-    /// What an actor of the plan works on, by its place there.
-    pub(crate) fn ground(&self, plan: &Plan, actor: usize) -> Ground {
+    /// The work area of an actor of the plan, by its place there.
+    pub(crate) fn work_area(&self, plan: &Plan, actor: usize) -> WorkArea {
         match self {
-            Workplace::Directory(directory) => directory.ground(plan, actor),
+            Workplace::Directory(directory) => directory.work_area(plan, actor),
             Workplace::Device(_) if plan.actors[actor].work.shares_file() => self.shared(plan),
-            Workplace::Device(_) => Ground::Nothing,
+            Workplace::Device(_) => WorkArea::Nothing,
         }
     }
 
-    /// What the canary reads: the foreground's file, or region.
-    pub(crate) fn shared(&self, plan: &Plan) -> Ground {
+    /// The work area of the canary: the foreground's file or region.
+    pub(crate) fn shared(&self, plan: &Plan) -> WorkArea {
         let path = match self {
             Workplace::Directory(directory) => directory.foreground_path(),
             Workplace::Device(device) => device.path(),
         };
-        Ground::Bytes {
+        WorkArea::Bytes {
             path,
             len: plan.file.size_bytes,
         }
     }
 
-    /// What is deleted in a part.
+    /// The deletion of a part.
     pub(crate) fn deletion(&self, plan: &Plan, part: Part) -> Option<DeletionSpec> {
         let deletion = plan.deletion.as_ref()?;
         match self {
@@ -146,7 +146,8 @@ impl Workplace {
         }
     }
 
-    /// What is unlinked while preparing, for `fstrim` to find: nothing with any other deletion.
+    /// The deletion while preparing, so that `fstrim` finds its space; `None` with any other
+    /// method.
     pub(crate) fn unlinked_before(&self, plan: &Plan) -> Option<DeletionSpec> {
         match self {
             Workplace::Directory(directory) => directory.unlinked_before(plan),
@@ -170,7 +171,7 @@ impl Workplace {
         }
     }
 
-    /// A path on the file system that can be told to commit; a raw device has none.
+    /// A path on the file system by which it can commit; a raw device has none.
     pub(crate) fn on_file_system(&self) -> Option<PathBuf> {
         match self {
             Workplace::Directory(directory) => Some(directory.path()),

@@ -1,4 +1,4 @@
-//! Which files are deleted in which part, and what load is told of them. Pure.
+//! Which files are deleted in which part, and their form for `load`. Pure.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ impl Victims {
     }
 }
 
-/// What there is to delete in a directory.
+/// The files to delete in a directory.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) paths: Vec<PathBuf>,
@@ -110,7 +110,7 @@ pub(super) struct Files {
     pub(super) seed: u64,
 }
 
-/// What load is told; `None` for what a file system can't do, or figures of 0.
+/// The deletion's form for `load`; `None` for what a file system can't do, or figures of 0.
 pub(super) fn deletion(deletion: &Deletion, files: Files) -> Option<DeletionSpec> {
     let paths = files.paths;
     Some(match &deletion.method {

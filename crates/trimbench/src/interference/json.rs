@@ -37,7 +37,7 @@ pub(crate) fn policy(policy: &Policy) -> Value {
     value
 }
 
-/// What came of one file system.
+/// The result of one file system.
 pub(crate) fn measured(summary: &Summary, given: &GoalArgs) -> Value {
     let observed = summary.observed.as_ref();
     let counted = observed.filter(|_| summary.counted);

@@ -6,5 +6,6 @@
 pub mod disturb;
 pub mod recorded;
 pub mod run;
+pub mod schema;
 
 pub use testkit::{gate, loop_fs, sweep};

@@ -9,6 +9,7 @@ use testkit::recorded::{CONTROL, T500};
 
 use crate::common::recorded::recorded;
 use crate::common::run::{Done, run, trimbench};
+use crate::common::schema::Schema;
 
 fn compare(arguments: &[&str]) -> Done {
     let mut command = trimbench();
@@ -102,15 +103,8 @@ fn groups(folder: &Path) -> [String; 2] {
 }
 
 fn parsed(done: &Done) -> Value {
-    let value = serde_json::from_str(&done.succeeds().stdout).unwrap();
-    let schema = serde_json::from_str(judge::compare::COMPARE_JSON_SCHEMA).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&value)
-        .map(|e| e.to_string())
-        .collect();
-    assert!(errors.is_empty(), "{errors:?}");
-    value
+    static SCHEMA: Schema = Schema::new(judge::compare::COMPARE_JSON_SCHEMA);
+    SCHEMA.parse(&done.succeeds().stdout)
 }
 
 fn figure<'a>(comparison: &'a Value, name: &str) -> &'a Value {

@@ -7,6 +7,7 @@ use testkit::Machine;
 
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL};
 use crate::common::run::{Done, copied_to, run, trimbench};
+use crate::common::schema::Schema;
 
 fn inspect(arguments: &[&str]) -> Done {
     let mut command = trimbench();
@@ -23,16 +24,8 @@ fn on(machine: &Machine, arguments: &[&str]) -> Done {
 /// Asserts that an inspection has the form that its schema promises.
 #[track_caller]
 pub fn conforms(text: &str) -> Value {
-    let schema: Value =
-        serde_json::from_str(include_str!("../../../diagnose/schema/inspect-1.json")).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let value: Value = serde_json::from_str(text).unwrap();
-    let faults: Vec<String> = validator
-        .iter_errors(&value)
-        .map(|fault| format!("{}: {fault}", fault.instance_path()))
-        .collect();
-    assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
-    value
+    static SCHEMA: Schema = Schema::new(include_str!("../../../diagnose/schema/inspect-1.json"));
+    SCHEMA.parse(text)
 }
 
 /// ext4 on LVM on LUKS without discards, an array without them, and an ATA drive.

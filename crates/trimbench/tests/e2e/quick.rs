@@ -2,14 +2,13 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::LazyLock;
 
-use jsonschema::Validator;
 use judge::verdict::VERDICT_JSON_SCHEMA;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::run::{Done, Running, record, run, start, trimbench};
+use crate::common::schema::Schema;
 
 /// The options of every quick run, unless the test gives others.
 const BASE: [(&str, &str); 6] = [
@@ -71,15 +70,8 @@ impl Files {
 /// Asserts that a verdict has the form that its schema promises. Every run's is held to it.
 #[track_caller]
 pub fn conforms(verdict: &Value) {
-    static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-        let schema = serde_json::from_str(VERDICT_JSON_SCHEMA).unwrap();
-        jsonschema::draft202012::new(&schema).unwrap()
-    });
-    let faults: Vec<String> = SCHEMA
-        .iter_errors(verdict)
-        .map(|fault| format!("{}: {fault}", fault.instance_path()))
-        .collect();
-    assert!(faults.is_empty(), "{faults:#?}\n{verdict:#}");
+    static SCHEMA: Schema = Schema::new(VERDICT_JSON_SCHEMA);
+    SCHEMA.holds(verdict);
 }
 
 /// `trimbench run` with the base options, those of the test in their place, and both outputs.

@@ -3,33 +3,23 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::LazyLock;
 use std::time::Instant;
 
-use jsonschema::Validator;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::gate::{LOOP_EXT4, Need, alone, beside, few, lacks, thrice};
 use crate::common::loop_fs::{Fs, LoopFs, On, SMALL, must};
 use crate::common::run::{Done, Running, start, trimbench};
+use crate::common::schema::Schema;
 use crate::fstrim::{fstrim, trimmed};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::rm_place::{ext4, ground, removed, rm, seen, written};
 
 /// Reads what a command wrote with `--json`, and compares it with its schema.
 fn json(file: &Path) -> Value {
-    static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-        let schema = include_str!("../../../judge/schema/freed-1.json");
-        jsonschema::draft202012::new(&serde_json::from_str(schema).unwrap()).unwrap()
-    });
-    let found: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-    let faults: Vec<String> = SCHEMA
-        .iter_errors(&found)
-        .map(|fault| format!("{}: {fault}", fault.instance_path()))
-        .collect();
-    assert!(faults.is_empty(), "{faults:#?}\n{found:#}");
-    found
+    static SCHEMA: Schema = Schema::new(include_str!("../../../judge/schema/freed-1.json"));
+    SCHEMA.parse(&fs::read_to_string(file).unwrap())
 }
 
 /// Removes `big` and returns its output and its JSON.

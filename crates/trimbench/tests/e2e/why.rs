@@ -8,21 +8,14 @@ use serde_json::Value;
 
 use crate::common::gate::{Need, alone, beside, few, lacks, times};
 use crate::common::run::{Done, copied_to, run, start, trimbench};
+use crate::common::schema::Schema;
 use crate::lab_drive::{NEEDS, OwnLab};
 
 /// Asserts that a report has the form that its schema promises.
 #[track_caller]
 fn conforms(text: &str) -> Value {
-    let schema: Value =
-        serde_json::from_str(include_str!("../../../diagnose/schema/why-1.json")).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let value: Value = serde_json::from_str(text).unwrap();
-    let faults: Vec<String> = validator
-        .iter_errors(&value)
-        .map(|fault| format!("{}: {fault}", fault.instance_path()))
-        .collect();
-    assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
-    value
+    static SCHEMA: Schema = Schema::new(include_str!("../../../diagnose/schema/why-1.json"));
+    SCHEMA.parse(text)
 }
 
 /// `trimbench why … --json -`.

@@ -121,8 +121,8 @@ fn write(
     })
 }
 
-/// What the conditions make of it. One that holds counts for more than one that
-/// nothing was told about.
+/// Returns the exit code that the conditions give. One that holds counts for more than one
+/// without a result.
 fn judge(args: &CompareArgs, comparison: &Comparison, people: Stream) -> Result<Exit, Error> {
     let mut unknown = None;
     for condition in &args.fail_on {

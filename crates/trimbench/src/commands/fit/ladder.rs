@@ -21,9 +21,9 @@ use crate::signals;
 pub(super) enum Climbed {
     /// To its end: a record of each run.
     Whole(Vec<RunRecord>),
-    /// Only said what it would do.
+    /// It only printed what it would do.
     Described,
-    /// Somebody stopped it.
+    /// The user stopped it.
     Interrupted,
 }
 
@@ -98,7 +98,7 @@ struct Climb<'a> {
 }
 
 impl Climb<'_> {
-    /// One run more. `false`: somebody stopped it.
+    /// One run more. `false`: the user stopped it.
     fn step(&mut self, which: &str, rung: &Rung) -> Result<bool, Error> {
         self.people.print(&format!("{which}: {}\n", rung.about));
         let Outcome { record, error } = perform(rung, self.survey, self.stop)?;
@@ -123,7 +123,7 @@ fn perform(rung: &Rung, survey: &Survey, stop: &AtomicBool) -> Result<Outcome, B
     outcome
 }
 
-/// Whether a run went to its end; `false`: somebody stopped it.
+/// Whether a run went to its end; `false`: the user stopped it.
 fn ended(record: &RunRecord, error: Option<BenchError>) -> Result<bool, Error> {
     let interrupted = record
         .end

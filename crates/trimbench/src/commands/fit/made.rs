@@ -1,4 +1,4 @@
-//! What a card says of the drive it was made from, and of when.
+//! The lines of a card about the drive it was made from, and the time.
 
 use std::path::Path;
 

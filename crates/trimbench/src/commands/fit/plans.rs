@@ -31,12 +31,12 @@ const LOADED: u64 = 32;
 const STALL_S: f64 = 0.5;
 /// Runs of the ladder's ends that may be added to make them sure.
 pub(super) const MORE: usize = 4;
-/// Known to this share, an end is sure: with two of them b comes out to a tenth even where
-/// the size costs no more than half of what a large discard takes.
+/// An end that is known to this share is sure. From two such ends b follows to a tenth, even if
+/// the size costs no more than half of a large discard's time.
 const SURE: f64 = 0.05;
 /// Most that is written at once, unless asked for.
 const SPACE: u64 = 4 * GIB;
-/// What is read meanwhile.
+/// Bytes of the file that is read meanwhile.
 const FOREGROUND: u64 = 64 * MIB;
 /// How long the discards may come after the deletion: XFS and btrfs commit after 30 s.
 const DRAIN: Duration = Duration::from_secs(40);
@@ -48,7 +48,7 @@ const OWN_PAUSE: Duration = Duration::from_millis(4);
 /// A run of the ladder.
 #[derive(Debug)]
 pub(super) struct Rung {
-    /// What it does, in words.
+    /// Describes the run in words.
     pub(super) about: String,
     pub(super) plan: Plan,
 }

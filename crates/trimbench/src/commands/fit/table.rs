@@ -1,4 +1,4 @@
-//! What was fitted, as a table with its confidence, and in words.
+//! The fitted figures, as a table with their confidence, and in words.
 
 use ssd::fit::{Barrier, Estimate, Figure, Fit};
 use units::percent;
@@ -104,7 +104,7 @@ fn queue(fit: &Fit) -> String {
     }
 }
 
-/// A part of the cost; one that can't be told with what the card assumes in its place.
+/// A part of the cost. If it isn't known, the card's assumption stands in its place.
 fn cost(text: &mut String, name: &str, figure: &Figure, in_card: f64) {
     match figure {
         Figure::Unknown { why } => {

@@ -12,7 +12,7 @@ use crate::goal::GoalArgs;
 use crate::goal::in_shell;
 use crate::systemd::{RUNS, There, absolute, difference, program, refuse_control, there};
 
-/// What a timer trims if nothing else is named: what the distributions' does.
+/// The tables of a timer that names nothing else: those of the distributions' timer.
 const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
 
 /// Writes both, or shows them.

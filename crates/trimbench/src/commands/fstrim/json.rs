@@ -1,4 +1,4 @@
-//! What a trim came to, as JSON: `trimbench.fstrim/1`.
+//! The result of a trim as JSON: `trimbench.fstrim/1`.
 
 use pace::Policy;
 use reclaim::trim::{Selected, Trimmed};
@@ -25,7 +25,7 @@ pub(super) fn of(file_systems: Vec<Value>, policy: &Policy, exit: Exit) -> Value
     })
 }
 
-/// What came of one.
+/// The result of one file system.
 pub(super) fn file_system(one: &Selected, came: &Came, args: &FstrimArgs) -> Value {
     let (result, error, trimmed) = match came {
         Came::Looked => ("looked-at", None, None),

@@ -1,4 +1,4 @@
-//! What is said of a trim: how far it is, what was trimmed, what others felt.
+//! The messages of a trim: its progress, its result, and its cost for other I/O.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::console::Stream;
 use crate::status_line::Live;
 use crate::{goal, interference};
 
-/// Tells, and stops when somebody presses Ctrl-C.
+/// Reports, and stops when the user presses Ctrl-C.
 pub(super) struct Told {
     quiet: bool,
     path: PathBuf,
@@ -137,8 +137,8 @@ pub(super) fn refused(path: &Path, refusal: Refusal, args: &FstrimArgs) -> Strin
     )
 }
 
-/// The options of which part was asked for, for that alone is gone on with; and of how fast:
-/// instead of a goal that was refused, one that can be met.
+/// The options that a resumed trim needs: the part that was asked for, and the goal. A goal that
+/// was refused is replaced by one that can be met.
 fn given(args: &FstrimArgs, refused: Option<Refusal>) -> Vec<String> {
     let part = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
     let all = [
@@ -185,7 +185,7 @@ fn line(progress: &TrimProgress, elapsed: Duration) -> String {
     parts.join(", ")
 }
 
-/// What a trim came to, in a sentence.
+/// The result of a trim, in a sentence.
 fn summary(trimmed: &Trimmed) -> String {
     let summary = &trimmed.summary;
     let progress = &trimmed.progress;

@@ -33,7 +33,7 @@ use messages::Told;
 /// A piece of what is trimmed at a given rate: so many a second.
 const PIECES_PER_S: u64 = 10;
 
-/// What came of one file system.
+/// The result of one file system.
 enum Came {
     /// Nothing was to be trimmed: it was looked at only.
     Looked,
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// What came of all file systems together.
+/// The result of all file systems together.
 #[derive(Default)]
 struct Sums {
     done: usize,
@@ -152,7 +152,7 @@ fn named(path: &Path) -> Selected {
     }
 }
 
-/// What the tables list.
+/// The file systems that the tables list.
 fn listed(args: &FstrimArgs) -> Result<Vec<Selected>, Error> {
     let files = match &args.listed_in {
         Some(files) => files.as_str(),

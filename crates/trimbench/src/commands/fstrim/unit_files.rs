@@ -2,7 +2,7 @@
 
 use crate::systemd::with_command;
 
-/// What marks the units that are ours to overwrite.
+/// The mark of the units that are ours to overwrite.
 pub(super) const MARK: &str = "# Written by trimbench fstrim --install-timer";
 
 /// The name of both.

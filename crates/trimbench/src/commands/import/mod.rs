@@ -94,7 +94,7 @@ fn show(args: &ImportArgs, record: &RunRecord) -> Result<(), Error> {
     Sink::standard().write(|to| shown.write(args.format, Run::Only, &style, to))
 }
 
-/// What the files tell.
+/// The content of the files.
 #[derive(Default)]
 struct Material {
     iostat: Option<(String, iostat::Log)>,
@@ -216,7 +216,7 @@ impl Material {
     }
 }
 
-/// What the options say of an iostat log.
+/// The options for an iostat log.
 fn iostats(args: &ImportArgs, deletion: Option<iostat::Moment>) -> iostat::Options {
     iostat::Options {
         interval_s: args.interval.map(|interval| interval.as_secs_f64()),

@@ -49,7 +49,7 @@ pub(crate) enum ImportError {
     Unknown {
         /// The text as it was given.
         name: String,
-        /// What it is.
+        /// The kind of text.
         kind: String,
     },
     /// Two of which there can be one.
@@ -59,10 +59,10 @@ pub(crate) enum ImportError {
         one: String,
         /// The other.
         other: String,
-        /// What they are.
+        /// Their kind.
         kind: Kind,
     },
-    /// What a file tells makes no record.
+    /// The content of a file makes no record.
     #[error("{name}: {why}")]
     Unfit {
         /// The file.
@@ -74,7 +74,7 @@ pub(crate) enum ImportError {
 
 /// A text, of which it is known what it is.
 pub(super) struct Text {
-    /// What to call it.
+    /// Its name in messages.
     pub(super) name: String,
     /// What it is.
     pub(super) kind: Kind,
@@ -82,7 +82,7 @@ pub(super) struct Text {
     pub(super) read: Box<dyn Read>,
 }
 
-/// Texts that can be used, and what is to be said of the others.
+/// Texts that can be used, and the notes about the others.
 #[derive(Default)]
 pub(super) struct Texts {
     /// In order of their names.

@@ -1,7 +1,7 @@
 //! Options of `trimbench run`.
 //!
 //! What a scenario can say has no default here: an option that wasn't given must
-//! not override it. The defaults are told in the help and live in `planning`.
+//! not override it. Its default is in `bench::scenario`; a test compares it with the help.
 
 use std::path::PathBuf;
 use std::time::Duration;

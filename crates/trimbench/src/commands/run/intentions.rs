@@ -1,4 +1,4 @@
-//! What a run is going to do, in a few lines, before it does it.
+//! Describes a run in a few lines, before it begins.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
     text
 }
 
-/// What a run of a scenario says of it before it begins.
+/// Introduces a scenario before its run begins.
 pub(crate) fn introduced(name: &str, scenario: &Scenario) -> String {
     let mut text = format!("Scenario {name}");
     if let Some(about) = &scenario.general.about {
@@ -71,7 +71,7 @@ fn copies(plan: &Plan) -> u64 {
     }
 }
 
-/// What an actor keeps beside the shared file.
+/// The files that an actor keeps beside the shared file.
 fn own_files(actor: &Actor) -> String {
     let own = actor.own_bytes();
     match (own, &actor.work, actor.arrival.depth()) {

@@ -5,6 +5,8 @@ mod intentions;
 mod marks;
 mod parsers;
 mod planning;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 
@@ -187,7 +189,7 @@ fn refuse_unknown_actors(conditions: &[Condition], head: &Head) -> Result<(), Er
     }
 }
 
-/// Removes what killed runs left. What can't be looked through is told by the survey.
+/// Removes the files of killed runs. The survey reports directories that can't be read.
 fn sweep(place: &Place, quiet: bool) {
     let Place::Directory(directory) = place else {
         return;

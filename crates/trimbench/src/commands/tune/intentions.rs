@@ -1,11 +1,11 @@
-//! What the runs will do, in words.
+//! Describes the runs in words.
 
 use ::tune::{Policy, Target, Trials};
 use units::names;
 
 use super::args::{PolicyArg, TuneArgs};
 
-/// What the runs will do, printed before they begin.
+/// Describes the runs before they begin.
 pub(super) fn of(trials: &Trials, args: &TuneArgs, target: &Target) -> String {
     let range = target.range;
     let mut text = format!(

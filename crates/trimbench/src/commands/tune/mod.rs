@@ -165,8 +165,8 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     ended.map(|()| Exit::Done)
 }
 
-/// Why the settings could not be taken. Who meets somebody else who has them, or changes them
-/// just now, has asked for nothing wrong.
+/// Returns why the settings could not be changed. It is no usage error if another process holds
+/// them, or changes them just now.
 fn not_taken(error: SettingsError) -> Error {
     match error.passes() {
         true => Error::Setting(error.to_string()),
@@ -174,7 +174,7 @@ fn not_taken(error: SettingsError) -> Error {
     }
 }
 
-/// Puts all back for somebody who wants no more of it.
+/// Puts all back after the user has stopped it.
 fn interrupted(settings: Settings, target: &Target) -> Result<Exit, Error> {
     let restored = settings.restore();
     if restored.is_ok() {

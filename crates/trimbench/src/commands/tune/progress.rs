@@ -1,4 +1,4 @@
-//! What a person sees of the rounds, and where their records go.
+//! The progress of the rounds, and the files of their records.
 
 use std::fs::File;
 use std::path::Path;

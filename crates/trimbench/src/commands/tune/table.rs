@@ -66,7 +66,7 @@ fn seconds(spread: &Spread) -> String {
     )
 }
 
-/// A time in seconds, of which nothing below a few milliseconds can be told.
+/// A time in seconds. Less than a few milliseconds can't be measured.
 pub(super) fn lost(s: f64) -> String {
     match s {
         s if s < 0.005 => "0 s".to_owned(),

@@ -110,7 +110,7 @@ pub(super) fn check_direct(
     Ok(())
 }
 
-/// What no single option is to blame for.
+/// Finds faults for which no single option is to blame.
 pub(super) fn check_batches(actors: &[Actor]) -> Result<(), Error> {
     for actor in actors {
         let name = &actor.name;

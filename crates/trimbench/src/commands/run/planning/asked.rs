@@ -1,4 +1,4 @@
-//! What was asked for: the scenario with the options laid over it.
+//! The request: the scenario with the options laid over it.
 
 use bench::scenario::{self, Deletion, General, How, Idle, Options, Part, Phases, Scenario};
 
@@ -9,7 +9,7 @@ use crate::exit::Error;
 pub(crate) struct Asked {
     /// The scenario's name.
     pub(crate) name: Option<String>,
-    /// What is wanted.
+    /// The scenario, with the options laid over it.
     pub(crate) scenario: Scenario,
 }
 

@@ -14,7 +14,7 @@ pub(super) enum Way {
     Ours(How),
     /// An outside program.
     Program(Vec<String>),
-    /// Somebody else's, which is watched.
+    /// A deletion by another program, which is watched.
     Event(Trigger),
     /// A raw device's.
     Device,

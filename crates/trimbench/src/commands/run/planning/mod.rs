@@ -1,5 +1,5 @@
-//! From arguments, a scenario and what was found to a plan. What was said counts
-//! in this order: option, scenario, default.
+//! From arguments, a scenario and the survey to a plan. An option goes before the scenario, and
+//! the scenario before the default.
 
 mod actors;
 mod asked;

@@ -8,8 +8,8 @@ use units::GIB;
 
 use crate::exit::Error;
 
-/// Most that a continuous deletion has at once, unless told otherwise: it is
-/// written again and again.
+/// The most bytes that a continuous deletion has at once by default. It is written again
+/// and again.
 const CONTINUOUS: u64 = 4 * GIB;
 
 /// All that decides.
@@ -19,9 +19,9 @@ pub(super) struct Choice<'a> {
     /// Whether anybody works on the shared file.
     pub(super) needs_file: bool,
     pub(super) reuse: bool,
-    /// What fio's files take.
+    /// The bytes of fio's files.
     pub(super) fio_bytes: u64,
-    /// How, as far as that can be told before the size is known.
+    /// The way to delete, as far as it is known before the size.
     pub(super) method: Option<&'a Method>,
     pub(super) control: Option<Control>,
     pub(super) survey: &'a Survey,
@@ -87,7 +87,7 @@ fn limited(survey: &Survey, refused: BenchError) -> Error {
     }
 }
 
-/// What actors and fio keep for themselves, and what takes the place of swapped tables.
+/// The bytes of the files of actors and fio, and of the replacements of swapped tables.
 fn other_bytes(choice: &Choice<'_>) -> u64 {
     let own = choice.actors.iter().map(Actor::own_bytes);
     let own = own.fold(choice.fio_bytes, u64::saturating_add);
