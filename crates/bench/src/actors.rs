@@ -243,8 +243,8 @@ fn exactly(engine: load::Engine) -> EngineChoice {
 ///
 /// # Errors
 /// When it can't be opened as the actor needs it.
-pub(crate) fn aim(actor: &mut ActorSpec, ground: WorkArea) -> Result<(), LoadError> {
-    match (&mut actor.work, ground) {
+pub(crate) fn aim(actor: &mut ActorSpec, area: WorkArea) -> Result<(), LoadError> {
+    match (&mut actor.work, area) {
         (load::Work::Blocks(blocks), WorkArea::Bytes { path, len })
             if blocks.op != load::Op::Nop =>
         {

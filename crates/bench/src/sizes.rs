@@ -35,8 +35,8 @@ pub struct Wanted {
     pub other_bytes: u64,
     /// How the files to delete are fragmented, if they are.
     pub fragments: Option<Fragments>,
-    /// Whether the foreground file may take 16 MiB of the space that else stays free,
-    /// where it has no size of its own: on a full disk an event frees space.
+    /// Whether a foreground file without a size of its own may take 16 MiB of the reserve. On a
+    /// full disk an event frees space.
     pub into_reserve: bool,
 }
 

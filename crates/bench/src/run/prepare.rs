@@ -105,12 +105,12 @@ impl Script<'_> {
         let lineup = std::mem::take(&mut self.lineup);
         for (i, member) in lineup.actors.into_iter().enumerate() {
             let mut spec = member.spec;
-            let ground = if i < self.plan.actors.len() {
+            let area = if i < self.plan.actors.len() {
                 self.workplace.work_area(self.plan, i)
             } else {
                 self.workplace.shared(self.plan)
             };
-            actors::aim(&mut spec, ground)?;
+            actors::aim(&mut spec, area)?;
             let actor = self.start_actor(spec)?;
             for note in actor.notes() {
                 self.session.warn(note);

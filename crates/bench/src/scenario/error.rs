@@ -38,7 +38,7 @@ pub enum ScenarioError {
     Unknown {
         /// The text as it was given.
         name: String,
-        /// What may have been meant.
+        /// The nearest allowed name.
         nearest: Option<String>,
     },
     /// A file that can't be read.

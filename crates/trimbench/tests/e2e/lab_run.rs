@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::gate::{alone, beside, lacks, thrice};
+use crate::common::gate::{alone, beside, few, lacks, thrice};
 use crate::common::run::{at_once, run, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab, dd};
 use crate::quick::{Files, Measured, command_on};
@@ -144,7 +144,7 @@ fn a_drive_that_stalls_stalls_under_every_file_system() {
     if lacks(NEEDS) {
         return;
     }
-    let _turn = alone();
+    let _turn = few();
     // Each waits for its drive for most of its time.
     let on = |fs| move || thrice(|| stalled(fs));
     let systems = ["ext4", "xfs", "btrfs"];
