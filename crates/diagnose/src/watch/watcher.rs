@@ -20,7 +20,7 @@ use crate::why::tracer::Tracer;
 use crate::why::{Cause, Missing, SenderWork, Subject, Victim, Wait, join};
 
 /// Share of one processor that looking at threads may take.
-const BUDGET: f64 = 0.004;
+const BUDGET: f64 = 0.003;
 
 /// The least time that a turn may take: or a slow machine would look at nothing.
 const LEAST: Duration = Duration::from_micros(100);

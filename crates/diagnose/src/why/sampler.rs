@@ -23,7 +23,8 @@ const FEW: usize = 500;
 /// A light sampler asks a sleeping thread for its call at one look in so many.
 const RARELY: u32 = 8;
 
-/// Listing the threads takes at most one part in so many of the time.
+/// Listing the threads takes at most one part in so many of the time; of a light sampler in twice
+/// as many.
 const LISTING: u32 = 200;
 
 /// One look at one thread.
@@ -219,7 +220,7 @@ impl Sampler {
     fn list(&mut self, now_s: f64) {
         let due = self
             .listed
-            .is_none_or(|at| at.elapsed() >= self.listing * LISTING);
+            .is_none_or(|at| at.elapsed() >= self.listing * LISTING * (1 + u32::from(self.light)));
         if !due {
             return;
         }

@@ -59,13 +59,13 @@ fn a_stall_on_a_slow_drive_is_shown_recorded_and_counted() {
         command.arg("-c").arg(script).current_dir(&mount);
         command
     };
-    let files = "for i in $(seq 1 160); do dd if=/dev/urandom of=f$i bs=64k count=4 status=none; done; sync";
+    let files = "for i in $(seq 1 240); do dd if=/dev/urandom of=f$i bs=64k count=4 status=none; done; sync";
     assert!(shell(files).status().unwrap().success());
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let mut command = trimbench();
     command.arg("watch").arg(&mount);
-    command.args(["--interval", "200ms", "--for", "9s"]);
+    command.args(["--interval", "200ms", "--for", "11s"]);
     command.arg("--json").arg(file("updates"));
     command.arg("--output").arg(file("record.zst"));
     command.arg("--textfile").arg(file("figures.prom"));
