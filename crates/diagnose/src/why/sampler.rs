@@ -147,7 +147,7 @@ impl Sampler {
 
     /// Looks at as many threads as `budget` allows; blocked ones first.
     pub fn turn(&mut self, now_s: f64, budget: Duration) {
-        let began = Instant::now();
+        let clock = Spent::begin();
         self.list(now_s);
         self.found.turns += 1;
         let blocked: Vec<Thread> = {
@@ -163,7 +163,7 @@ impl Sampler {
         // Half of the turn is for threads that were not blocked: or they would never be seen to be.
         let mut done = HashSet::new();
         for thread in blocked {
-            if began.elapsed() > budget / 2 && !done.is_empty() {
+            if clock.is_over(budget / 2) && !done.is_empty() {
                 break;
             }
             self.look(thread, now_s);
@@ -175,7 +175,7 @@ impl Sampler {
             if !done.contains(&thread) {
                 self.look(thread, now_s);
             }
-            if began.elapsed() > budget {
+            if clock.is_over(budget) {
                 self.next = (self.next + step + 1) % count;
                 self.found.partial_turns += u64::from(step + 1 < count);
                 break;
@@ -224,7 +224,7 @@ impl Sampler {
         if !due {
             return;
         }
-        let began = Instant::now();
+        let (began, clock) = (Instant::now(), Spent::begin());
         let own = std::process::id();
         let processes = match &self.subject {
             Subject::All => tasks::processes(),
@@ -248,7 +248,7 @@ impl Sampler {
         }
         self.order = threads;
         self.order.retain(|thread| self.known.contains_key(thread));
-        self.listing = began.elapsed();
+        self.listing = clock.spent();
         self.listed = Some(began);
     }
 
@@ -387,6 +387,36 @@ impl Sampler {
         });
         self.below.insert(number, index);
         index
+    }
+}
+
+/// Time on a processor: on a busy machine far more passes.
+#[derive(Debug, Clone, Copy)]
+struct Spent {
+    began: Instant,
+    before: Duration,
+}
+
+impl Spent {
+    fn begin() -> Spent {
+        Spent {
+            began: Instant::now(),
+            before: Spent::now(),
+        }
+    }
+
+    fn now() -> Duration {
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(used.tv_sec.max(0) as u64, used.tv_nsec.max(0) as u32)
+    }
+
+    fn spent(self) -> Duration {
+        Spent::now().saturating_sub(self.before)
+    }
+
+    /// Whether a budget is used up; or ten times as much has passed, so that no turn is very long.
+    fn is_over(self, budget: Duration) -> bool {
+        self.spent() > budget || self.began.elapsed() > budget * 10
     }
 }
 

@@ -70,11 +70,16 @@ fn a_stall_on_a_slow_drive_is_shown_recorded_and_counted() {
     command.arg("--output").arg(file("record.zst"));
     command.arg("--textfile").arg(file("figures.prom"));
     let before = lab.stats(&name);
+    // The program that will wait is there from the beginning, so that the first look finds it.
+    let stalled = "mkfifo in; dd if=in of=w bs=4k iflag=fullblock oflag=dsync status=none & \
+                   until [ -e go ]; do sleep 0.1; done; rm -f f*[02468]; sync -f .; \
+                   head -c 245760 /dev/zero > in; wait";
+    let mut victim = shell(stalled).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
     let watching = start(lab.in_here(command));
     std::thread::sleep(Duration::from_secs(1));
-    let stalled =
-        "rm -f f*[02468]; sync -f .; dd if=/dev/zero of=w bs=4k count=60 oflag=dsync status=none";
-    assert!(shell(stalled).status().unwrap().success());
+    std::fs::write(mount.join("go"), "").unwrap();
+    assert!(victim.wait().unwrap().success());
     let done = watching.wait();
     let after = lab.stats(&name);
     let lines = done.succeeds().stdout.clone();
