@@ -37,7 +37,7 @@ impl Change {
 /// mostly, that come and go at random. A tree of 64-ary nodes leads to chunks of 16,384 blocks. A
 /// chunk with few runs keeps their edges, one with many a bit for each block. A part that is empty
 /// or full takes two bits, whatever its size. So an operation touches a handful of cache lines, and
-/// memory follows the number of ranges: 5 to 11 bytes for each, where there are many.
+/// memory follows the number of ranges: 5 to 15 bytes for each in `make bench-extents`.
 ///
 /// Numbers up to `u64::MAX - 1` can be held. A range whose end isn't above its start is empty, and
 /// every operation takes it as such.
