@@ -119,6 +119,18 @@ impl Plan {
         (self.cell_bytes() / 4).clamp(16 * MIB, GIB)
     }
 
+    /// The most bytes of data that are on the drive at once, about. Without discards, files that
+    /// were removed stay there until a trim.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let cells = self.cells.iter().filter_map(|name| Cell::named(name));
+        let mut sets = 1;
+        for cell in cells.filter(|cell| !cell.mounting.discards()) {
+            let removals = self.steps_of(&cell).into_iter().filter(|step| step.is_rm());
+            sets = sets.max(removals.count() as u64);
+        }
+        sets * self.cell_bytes() + self.foreground_bytes() + 64 * MIB
+    }
+
     /// Round (from 1) and cell of each turn. Each round begins with another cell than the one
     /// before, so that whatever drifts affects all alike.
     pub fn turns(&self) -> Vec<(u32, Cell)> {
@@ -257,6 +269,22 @@ mod tests {
             [Step::Mkfs, Step::Rm, Step::Fstrim]
         );
         assert_eq!(of("ext4/discard/nodiscard").last(), Some(&Step::RunFstrim));
+    }
+
+    #[test]
+    fn without_discards_removed_files_stay_on_the_drive() {
+        let stored = |name: &str, steps: &[Step]| {
+            let request = Asked {
+                steps: steps.to_vec(),
+                size_bytes: Some(GIB),
+                ..asked(&[name])
+            };
+            let plan = Plan::new(&request, 64 * GIB).unwrap();
+            (plan.stored_bytes() - plan.foreground_bytes() - 64 * MIB) / GIB
+        };
+        assert_eq!(stored("ext4/discard/discard", &[]), 1);
+        assert_eq!(stored("ext4/discard/nodiscard", &[]), 3);
+        assert_eq!(stored("ext4/discard/nodiscard", &[Step::Fstrim]), 1);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use units::{GIB, MIB, bytes};
 
 use crate::error::SuiteError;
 use crate::log::Drive;
+use crate::plan::Plan;
 use crate::programs::{Programs, Trouble};
 
 /// Where the file systems are mounted.
@@ -155,7 +156,7 @@ impl Stage {
     ///
     /// # Errors
     /// When that can't be done; nothing is left then.
-    pub fn set(target: &Target, programs: &Programs) -> Result<Stage, SuiteError> {
+    pub fn set(target: &Target, programs: &Programs, plan: &Plan) -> Result<Stage, SuiteError> {
         let failed = |what: &'static str| {
             move |error: io::Error| SuiteError::Failed(format!("{what}: {error}; run it as root"))
         };
@@ -178,7 +179,7 @@ impl Stage {
                 card,
                 size_bytes,
                 lab,
-            } => simulated(card, *size_bytes, lab, programs)?,
+            } => simulated(card, *size_bytes, lab, programs, plan)?,
         };
         let sys = SysRoot::host();
         let name = sys.device_at(&device).ok_or_else(|| {
@@ -329,6 +330,7 @@ fn simulated(
     size_bytes: u64,
     lab: &Lab,
     programs: &Programs,
+    plan: &Plan,
 ) -> Result<(PathBuf, Hold), SuiteError> {
     let name = format!("suite-{}", std::process::id());
     let info = lab.up(&Spec::new(&name, card, size_bytes), &programs.launcher)?;
@@ -336,6 +338,15 @@ fn simulated(
         lab: lab.clone(),
         name: name.clone(),
     };
+    let needed = plan.stored_bytes().min(size_bytes);
+    if let Some(left) = lab.left(&info.spec).filter(|left| *left < needed) {
+        return Err(SuiteError::Usage(format!(
+            "a simulated drive can keep {} in this machine's memory now, and up to {} would be on \
+             it: give a smaller --size, or free memory",
+            bytes(left),
+            bytes(needed)
+        )));
+    }
     let device = info.device.ok_or_else(|| {
         SuiteError::Failed(format!("the drive {name} of `trimbench lab` has no device"))
     })?;

@@ -108,7 +108,7 @@ fn performed(
     people: Stream,
 ) -> Result<(), SuiteError> {
     let programs = programs().map_err(SuiteError::Failed)?;
-    let stage = Stage::set(target, &programs)?;
+    let stage = Stage::set(target, &programs, &log.head.plan)?;
     let mut progress = Progress::new(people);
     let ended = perform(&stage, &programs, log, writer, stop, &mut progress);
     progress.end();
