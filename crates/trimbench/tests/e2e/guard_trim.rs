@@ -47,12 +47,15 @@ fn untrimmed(fs: &LoopFs) -> u64 {
     held
 }
 
-/// All that is free is trimmed when `drain` returns.
+/// All that is free is trimmed when `drain` returns. XFS frees blocks of its own trees a little later,
+/// which the next one trims.
 #[track_caller]
 fn nothing_is_forgotten(fs: &LoopFs) {
-    guarded(fs.path(), &["drain", "."]).succeeds();
-    let held = untrimmed(fs);
-    assert_eq!(held, 0, "{:#}", status(fs.path()));
+    let drained = (0..5).any(|_| {
+        guarded(fs.path(), &["drain", "."]).succeeds();
+        untrimmed(fs) == 0
+    });
+    assert!(drained, "{:#}", status(fs.path()));
 }
 
 fn truncated_punched_and_small(kind: Fs) {
