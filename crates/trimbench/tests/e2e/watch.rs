@@ -188,6 +188,44 @@ sys.stdout.write(seen + end)
 print("\nsteps left:", steps, "code:", os.waitstatus_to_exitcode(status))
 "#;
 
+/// Runs `watch` in a terminal that goes away once the view is drawn, and prints its exit code. SIGHUP
+/// is ignored, as with nohup.
+const GONE: &str = r#"
+import fcntl, os, pty, signal, struct, sys, termios, time
+pid, terminal = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    time.sleep(0.2)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.execv(sys.argv[1], [sys.argv[1], "watch", "--interval", "100ms"])
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+seen = b""
+while b"DEVICE" not in seen:
+    seen += os.read(terminal, 65536)
+os.close(terminal)
+until, ended, status = time.time() + 30, 0, 0
+while not ended and time.time() < until:
+    time.sleep(0.1)
+    ended, status = os.waitpid(pid, os.WNOHANG)
+if not ended:
+    os.kill(pid, signal.SIGKILL)
+    sys.exit("it goes on")
+print("code:", os.waitstatus_to_exitcode(status))
+"#;
+
+#[test]
+fn watch_ends_when_its_terminal_is_gone() {
+    if lacks(&[Need::Tool("python3")]) {
+        return;
+    }
+    let _turn = beside();
+    let mut command = Command::new("python3");
+    command.args(["-c", GONE, env!("CARGO_BIN_EXE_trimbench")]);
+    let done = run(command);
+    let code = done.succeeds().stdout.trim();
+    assert!(!code.contains('-'), "it died of a signal: {code}");
+}
+
 #[test]
 fn the_view_is_drawn_and_given_back_when_q_is_pressed() {
     if lacks(&[Need::Tool("python3")]) {

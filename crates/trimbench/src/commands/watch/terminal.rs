@@ -1,6 +1,7 @@
 //! The view in a terminal, or lines where there is none.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use diagnose::watch::screen::{self, Look};
 use diagnose::watch::{Key, Update, View, lines};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::commands::watch::args::WatchArgs;
 use crate::console::Stream;
@@ -27,7 +30,8 @@ pub(super) enum Asked {
 /// The place that updates are shown in. Dropping it gives the terminal back.
 pub(super) enum Shown {
     Screen {
-        terminal: Box<DefaultTerminal>,
+        /// Its own end would panic where the terminal is gone: it cannot show the cursor there.
+        terminal: ManuallyDrop<Box<DefaultTerminal>>,
         view: Box<View>,
         look: Look,
     },
@@ -47,7 +51,7 @@ impl Shown {
         }
         let style = Stream::Out.style();
         let mut shown = Shown::Screen {
-            terminal: Box::new(ratatui::try_init().map_err(failed)?),
+            terminal: ManuallyDrop::new(Box::new(ratatui::try_init().map_err(failed)?)),
             view: Box::default(),
             look: Look {
                 unicode: style.unicode,
@@ -74,7 +78,10 @@ impl Shown {
             std::thread::sleep(time);
             return Ok(Asked::Nothing);
         };
-        match event::poll(time) {
+        if !is_there(time)? {
+            return Ok(Asked::Interrupt);
+        }
+        match event::poll(Duration::ZERO) {
             Ok(true) => {}
             Ok(false) => return Ok(Asked::Nothing),
             // A signal: the caller looks at its flag.
@@ -115,9 +122,26 @@ impl Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        if matches!(self, Shown::Screen { .. }) {
+        if let Shown::Screen { terminal, .. } = self {
+            let _ = terminal.show_cursor();
             let _ = ratatui::try_restore();
         }
+    }
+}
+
+/// Waits for a key, or so long. Returns false where the terminal is gone: crossterm would read its end
+/// for ever.
+fn is_there(time: Duration) -> Result<bool, Error> {
+    let input = io::stdin();
+    let mut polled = [PollFd::new(&input, PollFlags::IN)];
+    let time = Timespec::try_from(time).ok();
+    match poll(&mut polled, time.as_ref()) {
+        Ok(_) => Ok(!polled[0]
+            .revents()
+            .intersects(PollFlags::HUP | PollFlags::ERR)),
+        // A signal: the caller looks at its flag. A new size of the terminal comes with one, too.
+        Err(Errno::INTR) => Ok(true),
+        Err(errno) => Err(failed(errno.into())),
     }
 }
 
