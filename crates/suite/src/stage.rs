@@ -234,10 +234,7 @@ impl Stage {
     pub(crate) fn empty(&self, stop: &AtomicBool) -> Result<(), Trouble> {
         let what = format!("emptying {}", shown(&self.device));
         let failed = |error: io::Error| Trouble::Failed(format!("{what}: {error}"));
-        let file = OpenOptions::new()
-            .write(true)
-            .open(&self.device)
-            .map_err(failed)?;
+        let file = self.unheld().map_err(failed)?;
         // Pieces, so that Ctrl-C is heard; the kernel cuts them to what the device takes.
         let piece = (self.size_bytes / 64).next_multiple_of(MIB).max(GIB);
         let mut at = 0;
@@ -253,6 +250,16 @@ impl Stage {
         self.clear(&file).map_err(failed)
     }
 
+    /// Opens the device to be written. The kernel refuses that (`EBUSY`) where it is mounted or held:
+    /// between two cells another user may have taken it.
+    fn unheld(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options
+            .write(true)
+            .custom_flags(OFlags::EXCL.bits().cast_signed());
+        options.open(&self.device)
+    }
+
     /// Clears the beginning of the device, where every file system is recognised.
     fn clear(&self, file: &File) -> io::Result<()> {
         block::zero_out(file, &(0..MIB.min(self.size_bytes)))
@@ -261,9 +268,8 @@ impl Stage {
     /// Leaves a device of the user's without a file system.
     pub(crate) fn leave(&self) {
         if matches!(self.hold, Hold::Device) {
-            let opened = OpenOptions::new().write(true).open(&self.device);
-            // A device that is gone carries nothing any more.
-            let _ = opened.and_then(|file| self.clear(&file));
+            // A device that is gone carries nothing any more, and another's is left alone.
+            let _ = self.unheld().and_then(|file| self.clear(&file));
         }
     }
 
