@@ -81,11 +81,16 @@ impl Session {
     /// # Errors
     /// As [`Throttle::commit_freed`].
     pub(crate) fn done(&mut self, bytes: u64) -> Result<(), ReclaimError> {
-        let throttle = self.throttle(bytes)?;
-        throttle.freed(bytes, 0);
-        throttle.commit_freed(&mut Unwatched)?;
+        // However long the program took to free what was granted: that is no pause.
+        let mut running = match self.running.take() {
+            Some(running) => running,
+            None => self.start(bytes)?,
+        };
+        running.throttle.freed(bytes, 0);
+        let committed = running.throttle.commit_freed(&mut Unwatched);
+        self.running = Some(running);
         self.called();
-        Ok(())
+        committed
     }
 
     /// Changes the goal.
@@ -131,5 +136,30 @@ impl Session {
             throttle,
             called: Instant::now(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_piece_is_no_pause_and_a_pause_begins_anew() {
+        let place = tempfile::tempdir().unwrap();
+        let mut session = Session::open(place.path().to_owned(), Goal::default()).unwrap();
+        let age = |session: &mut Session| {
+            let running = session.running.as_mut().unwrap();
+            running.called = running.called.checked_sub(PAUSE * 2).unwrap();
+        };
+        let freed = |session: &Session| session.running.as_ref().unwrap().throttle.freed_bytes();
+        let may = session.wait(5000).unwrap();
+        age(&mut session);
+        session.done(may).unwrap();
+        assert_eq!(freed(&session), may);
+        session.wait(5000).unwrap();
+        assert_eq!(freed(&session), may, "right after it goes on");
+        age(&mut session);
+        session.wait(5000).unwrap();
+        assert_eq!(freed(&session), 0, "after a pause it begins anew");
     }
 }
