@@ -26,9 +26,9 @@ use crate::pacer::State;
 use crate::piece::{COMMIT_LOSS, Sizes};
 use crate::plan::plan;
 use crate::refusal::Refusal;
+use crate::second_discards::SecondDiscards;
 use crate::shape::{MOST_BESIDE, is_beside};
 use crate::terms::{Share, Terms};
-use crate::twice::SecondDiscards;
 use crate::work::Work;
 
 /// What may be saved up, as a share of the window: a delayed look is caught up

@@ -64,10 +64,10 @@ mod pacer;
 mod piece;
 mod plan;
 mod refusal;
+mod second_discards;
 mod shape;
 mod simple;
 mod terms;
-mod twice;
 mod usual_latency;
 mod work;
 
