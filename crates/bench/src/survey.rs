@@ -15,7 +15,7 @@ use record::{DeviceInfo, DiscardSetting, Target};
 use crate::error::BenchError;
 use crate::kept;
 use crate::plan::{Place, Plan};
-use storage::FileSystem;
+use storage::{FileSystem, counter};
 
 /// Nothing smaller is read from a block device past the page cache.
 const SECTOR: u64 = 512;
@@ -163,9 +163,13 @@ impl Survey {
                 guards.push(CountersGuard::enable(&SysRoot::host(), &whole)?);
             }
         }
+        let before = counter::uncounted(&self.devices);
         for device in &mut self.devices {
             device.counting.off &= !names.iter().any(|name| name == device.statistics());
         }
+        let left = counter::uncounted(&self.devices);
+        self.warnings
+            .retain(|warning| left.contains(warning) || !before.contains(warning));
         Ok(guards)
     }
 

@@ -45,12 +45,7 @@ pub(crate) fn complete(sys: &SysRoot, found: &mut Description) {
         };
     }
     found.counting_notes.extend(by_drive(&found.devices));
-    let off = found
-        .devices
-        .iter()
-        .filter(|device| device.leaf && device.counting.off);
-    let notes: Vec<String> = off.map(|device| switched_off(&device.name)).collect();
-    found.counting_notes.extend(notes);
+    found.counting_notes.extend(uncounted(&found.devices));
     let kind = found.target.fs.as_deref();
     found.target.discards_at_most = kind.and_then(|kind| FileSystem::of(kind).discards_at_most());
 }
@@ -97,11 +92,19 @@ pub fn counts(sys: &SysRoot, device: &str) -> bool {
         .is_none_or(|value| value != "0")
 }
 
-fn switched_off(device: &str) -> String {
-    format!(
-        "{device} has its counters switched off, so that its discards can't be seen; switch them \
-         on with: echo 1 > /sys/class/block/{device}/queue/iostats"
-    )
+/// A sentence for the user for each drive whose counters are switched off.
+pub fn uncounted(devices: &[DeviceInfo]) -> Vec<String> {
+    let off = devices
+        .iter()
+        .filter(|device| device.leaf && device.counting.off);
+    let sentence = |device: &DeviceInfo| {
+        let name = &device.name;
+        format!(
+            "{name} has its counters switched off, so that its discards can't be seen; switch \
+             them on with: echo 1 > /sys/class/block/{name}/queue/iostats"
+        )
+    };
+    off.map(sentence).collect()
 }
 
 /// A sentence for the user where a drive's statistics count for its partition.

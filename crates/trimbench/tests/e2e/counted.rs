@@ -79,6 +79,8 @@ fn counters_are_switched_on_for_the_run_and_off_again_even_after_a_kill() {
     let counted = measure(fs.path(), &["--enable-counters"]).succeeds();
     assert!(number(&counted.verdict["discard"]["bytes"]) > 0.0);
     assert!(!counted.reasons().contains(&"counters-off"));
+    let said = counted.done.text();
+    assert!(!said.contains("counters switched off"), "{said}");
     assert!(counters.is_off());
     let files = Files::new();
     let arguments = ["--enable-counters", "--baseline", "1h"];
