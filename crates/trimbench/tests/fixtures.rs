@@ -112,7 +112,7 @@ fn leftovers_of_the_dead_are_swept_and_those_of_the_living_are_not() {
 
 #[test]
 fn a_throttle_slows_what_runs_inside() {
-    let _turn = gate::alone();
+    let _turn = gate::beside();
     if lacks(LOOP_EXT4) || lacks(&[Need::File(Throttle::NEEDS)]) {
         return;
     }
