@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ pub(crate) enum Order {
     ClearFaults,
     /// A mark in the drive's log.
     Mark(String),
+    /// A copy of the data in a new file.
+    Snapshot(PathBuf),
     HangMs(u64),
     CutPower,
     RestorePower,
@@ -49,7 +52,16 @@ pub(crate) enum Reply {
 
 /// Asks a drive's server.
 pub(crate) fn ask(place: &Place, order: &Order) -> Result<Reply, LabError> {
-    match try_ask(place, order) {
+    ask_patiently(place, order, PATIENCE)
+}
+
+/// Asks a drive's server for what takes long.
+pub(crate) fn ask_patiently(
+    place: &Place,
+    order: &Order,
+    patience: Duration,
+) -> Result<Reply, LabError> {
+    match try_ask(place, order, patience) {
         Ok(Reply::Refused(why)) => Err(LabError::Refused {
             name: place.name(),
             why,
@@ -62,11 +74,11 @@ pub(crate) fn ask(place: &Place, order: &Order) -> Result<Reply, LabError> {
     }
 }
 
-fn try_ask(place: &Place, order: &Order) -> io::Result<Reply> {
+fn try_ask(place: &Place, order: &Order, patience: Duration) -> io::Result<Reply> {
     let mut stream = UnixStream::connect(place.control())?;
     stream.set_write_timeout(Some(PATIENCE))?;
     send(&mut stream, order)?;
-    receive(&stream, PATIENCE)
+    receive(&stream, patience)
 }
 
 pub(crate) fn send(stream: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {

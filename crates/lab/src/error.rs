@@ -61,7 +61,7 @@ pub enum LabError {
     Silent {
         /// Its name.
         name: String,
-        /// What its socket said.
+        /// The error of its socket.
         error: io::Error,
     },
     /// Its server refused something.
@@ -85,7 +85,7 @@ pub enum LabError {
     Program {
         /// It, with its arguments.
         program: String,
-        /// What it said.
+        /// The end of its output.
         said: String,
     },
     /// A program of the user's can't be started.

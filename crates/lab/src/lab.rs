@@ -16,6 +16,9 @@ use crate::spec::{Spec, check_name};
 use crate::stats::Stats;
 use crate::trip::{self, Trip};
 
+/// The longest that a copy of a drive's data may take.
+const COPYING: Duration = Duration::from_secs(3600);
+
 /// A directory with drives in it. Everything needs root.
 #[derive(Debug, Clone)]
 pub struct Lab {
@@ -156,6 +159,19 @@ impl Lab {
     /// If there is no such drive, or it has no log.
     pub fn mark(&self, name: &str, text: &str) -> Result<(), LabError> {
         self.order(name, &Order::Mark(text.to_owned()))
+    }
+
+    /// Copies a drive's data as they are at this moment into a new file, which `store` and `keep` of
+    /// a [`Spec`] open. Its writes and discards wait meanwhile. The copy includes the contents of a volatile cache.
+    ///
+    /// # Errors
+    /// If there is no such drive, if the file exists or can't be written, and if the drive was
+    /// mapped beforehand.
+    pub fn snapshot(&self, name: &str, file: &Path) -> Result<(), LabError> {
+        let place = self.place(name)?;
+        // The server has another directory.
+        let file = std::path::absolute(file).map_err(LabError::io("cannot find", file))?;
+        control::ask_patiently(&place, &Order::Snapshot(file), COPYING).map(|_| ())
     }
 
     /// Takes back every fault, ends a hang and gives power. What was spoilt stays so.

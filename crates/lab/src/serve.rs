@@ -28,6 +28,7 @@ use crate::place::Place;
 use crate::spec::Spec;
 use crate::store::{Content, Store};
 use crate::trip;
+use units::names;
 
 /// Threads that take requests from the kernel. More don't help: each is busy
 /// for microseconds, and none ever waits.
@@ -157,7 +158,7 @@ fn listen(place: &Place) -> Result<UnixListener, LabError> {
 /// Until told to stop, or until the session ends by itself.
 fn answer_orders(
     listener: &UnixListener,
-    device: &Device<FuseAnswer>,
+    device: &Arc<Device<FuseAnswer>>,
     place: &Place,
     mut spec: Spec,
     session: BackgroundSession,
@@ -196,6 +197,16 @@ fn answer_orders(
             let _ = control::send(&mut stream, &Reply::Done);
             return session.umount_and_join();
         }
+        if let Ok(Order::Snapshot(file)) = order {
+            // It takes long, and others have orders meanwhile.
+            let copied = start("lab-snapshot", device, move |device| {
+                let _ = control::send(&mut stream, &snapshot(device, &file));
+            });
+            if let Err(error) = copied {
+                log(&error.to_string());
+            }
+            continue;
+        }
         let reply = match order {
             Ok(order) => obey(order, device, place, &mut spec),
             Err(error) => Reply::Refused(format!("cannot understand this order: {error}")),
@@ -212,7 +223,8 @@ fn read(stream: &UnixStream) -> io::Result<Order> {
 
 fn obey(order: Order, device: &Device<FuseAnswer>, place: &Place, spec: &mut Spec) -> Reply {
     match order {
-        Order::Ping | Order::Stop => {}
+        // The last two are carried out where they come in.
+        Order::Ping | Order::Stop | Order::Snapshot(_) => {}
         Order::Stats => return Reply::Stats(Box::new(device.stats())),
         Order::ResetStats => device.reset_stats(),
         Order::Set(changes) => match set(&changes, place, spec) {
@@ -247,6 +259,16 @@ fn obey(order: Order, device: &Device<FuseAnswer>, place: &Place, spec: &mut Spe
         Order::HangMs(ms) => device.hang(Duration::from_millis(ms)),
     }
     Reply::Done
+}
+
+fn snapshot(device: &Device<FuseAnswer>, file: &Path) -> Reply {
+    match device.store().snapshot(file) {
+        Ok(()) => Reply::Done,
+        Err(error) => Reply::Refused(format!(
+            "cannot copy its data to {}: {error}",
+            names::shown(file)
+        )),
+    }
 }
 
 /// Lets the model know how long reads take in the kernel.

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use extents::Extents;
 use rustix::fs::{FlockOperation, MemfdFlags, SeekFrom, XattrFlags};
@@ -22,6 +22,7 @@ use rustix::fs::{flock, fsetxattr, getxattr, memfd_create, seek};
 use rustix::io::Errno;
 
 mod pattern;
+mod snapshot;
 mod space;
 mod sweep;
 #[cfg(test)]
@@ -40,6 +41,8 @@ pub(crate) const NAME: &str = "trimbench-lab";
 pub(crate) struct Store {
     file: File,
     size: u64,
+    /// Held for reading by whoever changes the data, and for writing by a snapshot.
+    changes: RwLock<()>,
     /// Most bytes that may be allocated; `None`: as many as there are, which
     /// no write needs to be counted for.
     limit: Option<u64>,
@@ -105,6 +108,7 @@ impl Store {
         Ok(Store {
             file,
             size,
+            changes: RwLock::default(),
             limit: (limit < size).then_some(limit),
             allocated: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -201,6 +205,7 @@ impl Store {
     /// `ENOSPC` where the store's limit is reached; what the file says otherwise.
     pub(crate) fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         let range = at..at + data.len() as u64;
+        let _change = self.change();
         self.make_room(&range)?;
         // Held until the data are there, so that nobody keeps half of them.
         let _undo = match &self.undo {
@@ -230,6 +235,7 @@ impl Store {
     /// What of it lies behind the drive's end is left out.
     pub(crate) fn free(&self, range: Range<u64>) {
         let range = range.start..range.end.min(self.size);
+        let _change = self.change();
         if let Some(undo) = &self.undo {
             lock(undo).forget(&range);
         }
@@ -270,6 +276,7 @@ impl Store {
         let Some(undo) = &self.undo else {
             return Ok(());
         };
+        let _change = self.change();
         let mut undo = lock(undo);
         for (block, data) in undo.cut() {
             self.uncover(&(block..block + data.len() as u64));

@@ -1,5 +1,6 @@
 //! Giving back what was discarded: a thread's work.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -29,7 +30,8 @@ impl Store {
             let piece = first.start..first.end.min(first.start + PIECE);
             over.punching = Some(piece.clone());
             drop(over);
-            let done = self.punch(&piece).is_ok() || self.overwrite_with_zeros(&piece).is_ok();
+            let done =
+                punch(&self.file, &piece).is_ok() || self.overwrite_with_zeros(&piece).is_ok();
             over = self.lock();
             over.punching = None;
             self.punched.notify_all();
@@ -51,7 +53,8 @@ impl Store {
     pub(crate) fn finish(&self) {
         let mut over = self.lock();
         while let Some(first) = over.freed.first() {
-            let done = self.punch(&first).is_ok() || self.overwrite_with_zeros(&first).is_ok();
+            let done =
+                punch(&self.file, &first).is_ok() || self.overwrite_with_zeros(&first).is_ok();
             over.freed.remove(first);
             if !done {
                 return;
@@ -65,15 +68,6 @@ impl Store {
         self.work.notify_all();
     }
 
-    fn punch(&self, range: &Range<u64>) -> rustix::io::Result<()> {
-        fallocate(
-            &self.file,
-            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-            range.start,
-            range.end - range.start,
-        )
-    }
-
     fn overwrite_with_zeros(&self, range: &Range<u64>) -> io::Result<()> {
         let zeros = [0; 1 << 16];
         let mut at = range.start;
@@ -84,4 +78,14 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Makes a range of a file read as zeros and take no space.
+pub(super) fn punch(file: &File, range: &Range<u64>) -> rustix::io::Result<()> {
+    fallocate(
+        file,
+        FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+        range.start,
+        range.end - range.start,
+    )
 }

@@ -251,3 +251,50 @@ fn a_new_drive_says_how_near_it_comes_to_its_card() {
     let done = lab.lab(&["stats", "own"]);
     assert!(!done.stdout.contains("near "), "{}", done.text());
 }
+
+#[test]
+fn a_snapshot_holds_one_moment_and_can_be_opened() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("copy");
+    let copy = file.to_str().unwrap();
+    let options = ["--profile", "ideal", "--size", "4M"];
+    let device = lab.up("first", &options);
+    for block in 1..=3 {
+        write(dir.path(), &device, block, 7);
+    }
+    // What was discarded reads as zeros in the copy, punched out already or not.
+    let discarded = linux::block::discard(
+        &OpenOptions::new().write(true).open(&device).unwrap(),
+        &(8192..12288),
+    );
+    discarded.unwrap();
+    lab.lab(&["snapshot", "first", copy]).succeeds();
+    write(dir.path(), &device, 1, 8);
+    // Nobody's file is written over, and nothing is left of what fails.
+    lab.lab(&["snapshot", "first", copy])
+        .fails_with(2, &["cannot copy", copy, "name a new one"]);
+    let nowhere = dir.path().join("none/copy");
+    lab.lab(&["snapshot", "first", nowhere.to_str().unwrap()])
+        .fails_with(2, &["No such file"]);
+    lab.up("pattern", &[&options[..], &["--premapped"]].concat());
+    let other = dir.path().join("other");
+    lab.lab(&["snapshot", "pattern", other.to_str().unwrap()])
+        .fails_with(2, &["--premapped"]);
+    assert!(!other.exists());
+    lab.lab(&["down", "first", "pattern"]).succeeds();
+
+    let opened = lab.up(
+        "second",
+        &[&options[..], &["--store", copy, "--keep"]].concat(),
+    );
+    let mut found = vec![0; 4 * BLOCK];
+    let read = std::fs::File::open(opened).unwrap();
+    read.read_exact_at(&mut found, 0).unwrap();
+    let firsts: Vec<u8> = found.chunks(BLOCK).map(|block| block[0]).collect();
+    assert_eq!(firsts, [0, 7, 0, 7]);
+}

@@ -31,6 +31,15 @@ drive says; `trimbench run` and whatever `lab exec` starts are in a cgroup of
 the drive's own, where they wait only as long as the drive holds them up. Drives
 are kept in /run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
 
+const SNAPSHOT: &str = "\
+The drive's writes and discards wait until its data are copied, so that the file
+holds one moment. With --store on a file system that shares blocks (XFS, btrfs)
+it is copied at once. The copy includes the contents of a volatile cache.
+
+Example:
+  trimbench lab snapshot a /var/tmp/a.img
+  trimbench lab up b --profile 870-evo --size 4G --store /var/tmp/a.img --keep
+";
 const CRASH: &str = "\
 After a power cut a drive holds what a flush had covered, and any part of the
 writes since, in any order. Up to 4 such writes, every subset of them is a
@@ -137,6 +146,14 @@ pub enum LabCommand {
         name: String,
         /// What is to be there from now on, e.g. the number of a transaction
         text: String,
+    },
+    /// Copy a drive's data as they are now into a new file, for `up --store FILE --keep`
+    #[command(after_help = SNAPSHOT)]
+    Snapshot {
+        /// Which drive
+        name: String,
+        /// The new file
+        file: PathBuf,
     },
     /// Run a command on each state that a power cut may leave, from a drive's log (up --log)
     #[command(after_help = CRASH)]

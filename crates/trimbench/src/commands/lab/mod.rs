@@ -51,6 +51,7 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
             return not_run(error);
         }
         LabCommand::Mark { name, text } => lab.mark(&name, &text)?,
+        LabCommand::Snapshot { name, file } => lab.snapshot(&name, &file)?,
         LabCommand::Crash(args) => return crash::crash(&args),
         LabCommand::Down { names, all, force } => return down(&lab, &names, all, force),
         LabCommand::Profiles(args) => match args.command {

@@ -25,6 +25,9 @@ pub(super) fn list(drives: &[(Option<Stats>, Info)], as_json: bool) -> String {
         for fault in stats.iter().flat_map(faults) {
             text += &format!("  [{fault}]");
         }
+        if let Some(stats) = stats.as_ref().filter(|stats| stats.no_room > 0) {
+            text += &format!("  [full: {} writes failed]", units::count(stats.no_room));
+        }
         text += "\n";
     }
     text
