@@ -31,14 +31,9 @@ impl Spread {
     pub fn of(values: &[f64]) -> Option<Spread> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        let median = match sorted.len() % 2 {
-            1 => sorted[middle],
-            _ => f64::midpoint(*sorted.get(middle.wrapping_sub(1))?, *sorted.get(middle)?),
-        };
         Some(Spread {
             least: *sorted.first()?,
-            median,
+            median: units::median(values.iter().copied())?,
             most: *sorted.last()?,
             count: sorted.len(),
         })

@@ -10,6 +10,7 @@
 
 pub mod names;
 mod show;
+mod statistics;
 pub mod typed;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub use show::{
     byte_rate, bytes, bytes_decimal, bytes_exact, count, counted, duration_exact, latency_us,
     minutes, percent, percent_exact, rate, seconds, utc,
 };
+pub use statistics::median;
 
 /// One KiB, in bytes.
 pub const KIB: u64 = 1 << 10;

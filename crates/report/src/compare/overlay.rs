@@ -460,11 +460,5 @@ fn index(record: &RunRecord, (name, op): (&str, &str), all: &[(&str, &str)]) -> 
 
 /// The median of what is finite; not a number of nothing.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
-    all.sort_by(f64::total_cmp);
-    match all.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => all[n / 2],
-        n => f64::midpoint(all[n / 2 - 1], all[n / 2]),
-    }
+    units::median(values.filter(|v| v.is_finite())).unwrap_or(f64::NAN)
 }

@@ -207,7 +207,7 @@ fn jitter(records: &[Vec<Cell>]) -> Option<f64> {
         let off = (c.us / f64::max(expected, f64::MIN_POSITIVE) - 1.0).abs() - rounded;
         off.max(0.0) * c.discards.sqrt()
     };
-    let spread = 1.4826 * figure::median(cells.iter().map(off).collect());
+    let spread = 1.4826 * figure::median(cells.iter().map(off));
     Some(spread.min(0.33))
 }
 

@@ -105,14 +105,8 @@ impl Figure {
 }
 
 /// The median; 0 of nothing.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
-    }
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    units::median(values).unwrap_or(0.0)
 }
 
 #[cfg(test)]

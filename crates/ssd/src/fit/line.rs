@@ -64,7 +64,7 @@ impl Line {
         for _ in 0..8 {
             line = solve(&Sums::of(cells, &line, &trust));
             let residuals: Vec<f64> = cells.iter().map(|c| line.residual(c)).collect();
-            let scale = 1.4826 * median(residuals.iter().map(|r| r.abs()).collect());
+            let scale = 1.4826 * median(residuals.iter().map(|r| r.abs()));
             // Cells on a line have no scatter to compare with.
             let scale = scale.max(1e-3);
             for (trust, residual) in trust.iter_mut().zip(&residuals) {

@@ -83,11 +83,11 @@ impl Quiet {
                 in_flight: None,
             };
         }
-        let value = median(self.us.clone());
+        let value = median(self.us.iter().copied());
         let mut rng = Rng::new(2);
         let samples = (0..super::line::RESAMPLES).map(|_| {
             let one = |_| self.us[rng.below(self.us.len() as u64) as usize];
-            median(self.us.iter().map(one).collect())
+            median(self.us.iter().map(one))
         });
         let mut estimate = Estimate::of(value, samples.collect());
         if self.us.len() < FEW {
@@ -96,8 +96,8 @@ impl Quiet {
         }
         Reads {
             service_us: Figure::Known(estimate),
-            per_s: Some(median(self.per_s.clone())),
-            in_flight: Some(median(self.in_flight.clone())),
+            per_s: Some(median(self.per_s.iter().copied())),
+            in_flight: Some(median(self.in_flight.iter().copied())),
         }
     }
 }
