@@ -86,7 +86,7 @@ pub fn advise(points: &[Point], goal: &Goal) -> Advice {
     let few = |p: &Point| p.runs < goal.least_runs;
     let mut rests_on = points
         .iter()
-        .filter(|p| Some(p.trial) == set || p.is_now(goal));
+        .filter(|p| Some(p.trial) == set || p.trial.is_online_at(goal.limit_bytes));
     if set.is_some() && rests_on.any(few) {
         (finding, set) = (Finding::TooFewRuns, None);
         text += " That rests on a single run, so nothing is set: give more --time.";
@@ -105,11 +105,6 @@ impl Point {
     pub fn misses(&self, slowdown: f64) -> Option<bool> {
         let paced = self.trial.policy != Policy::Online;
         paced.then(|| self.lost_share() > slowdown + TOLERANCE)
-    }
-
-    /// Whether it is online discard with the limit as it is.
-    fn is_now(&self, goal: &Goal) -> bool {
-        self.trial.policy == Policy::Online && self.trial.limit_bytes == goal.limit_bytes
     }
 
     /// Whether the worst moment of the freeing is far from usual.
@@ -133,8 +128,7 @@ fn holds(paced: &Point, unpaced: &Point, goal: &Goal) -> bool {
 }
 
 fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
-    let of = |policy| points.iter().filter(move |p| p.trial.policy == policy);
-    let Some(now) = points.iter().find(|p| p.is_now(goal)) else {
+    let Some(now) = now(points, goal) else {
         let text = "The present setting has no run that counts: nothing is changed.".to_owned();
         return (Finding::TooFewRuns, None, text);
     };
@@ -159,8 +153,10 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
     if let Some(better) = better.filter(|better| goal.online && !hurts(better)) {
         return (Finding::Limit, Some(better.trial), stall + &limit_text);
     }
-    let rm = of(Policy::PacedRm).find(|rm| holds(rm, online, goal));
-    let fstrim = of(Policy::PacedFstrim).find(|fstrim| holds(fstrim, online, goal));
+    let [rm, fstrim] = [Policy::PacedRm, Policy::PacedFstrim]
+        .map(|policy| of(policy, points).filter(|paced| holds(paced, online, goal)));
+    let missed = missed(points, goal);
+    let set = better.map(|better| better.trial);
     // What changes less comes first.
     match (rm, fstrim) {
         (Some(rm), fstrim) if goal.online => {
@@ -182,8 +178,8 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                          fstrim.",
                     None => "",
                 }
-            ) + &missed(points, goal);
-            (Finding::PacedRm, better.map(|better| better.trial), text)
+            ) + &missed;
+            (Finding::PacedRm, set, text)
         }
         (_, Some(fstrim)) => {
             let text = format!(
@@ -191,31 +187,22 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
                  then hold nobody up, and the trimming costs {} of others' throughput while it \
                  goes on. Only with the timer, for no discards at all have a price; see below.",
                 units::percent(fstrim.lost_share()),
-            ) + &missed(points, goal);
+            ) + &missed;
             (Finding::PacedFstrim, Some(fstrim.trial), text)
         }
-        _ if better.is_some() => {
-            let set = better.map(|better| better.trial);
-            (
-                Finding::Limit,
-                set,
-                stall + &limit_text + &missed(points, goal),
-            )
-        }
+        _ if set.is_some() => (Finding::Limit, set, stall + &limit_text + &missed),
         _ if all_missed(points, goal) => {
             let text = format!(
-                "{stall} No paced way held the goal of {}, so nothing is changed.{} Give a larger \
-                 --slowdown, or --size for a longer and surer measurement.",
+                "{stall} No paced way held the goal of {}, so nothing is changed.{missed} Give a \
+                 larger --slowdown, or --size for a longer and surer measurement.",
                 units::percent(goal.slowdown),
-                missed(points, goal)
             );
             (Finding::GoalMissed, None, text)
         }
         _ => {
             let text = format!(
                 "{stall} What was tried instead is no better, or within the noise of the runs: \
-                 nothing is changed.{}",
-                missed(points, goal)
+                 nothing is changed.{missed}"
             );
             (Finding::WithinNoise, None, text)
         }
@@ -241,10 +228,8 @@ fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
 
 /// Whether there are paced ways, and each cost others more than was asked for.
 fn all_missed(points: &[Point], goal: &Goal) -> bool {
-    let mut paced = points.iter().filter_map(|p| p.misses(goal.slowdown));
-    paced
-        .next()
-        .is_some_and(|first| first && paced.all(|missed| missed))
+    let paced = points.iter().filter_map(|p| p.misses(goal.slowdown));
+    paced.reduce(|a, b| a && b) == Some(true)
 }
 
 /// The paced ways that cost others more than was asked for.
@@ -308,19 +293,15 @@ fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) 
             false => "of others' time",
         },
     );
-    match goal.online {
-        true => {
-            let text = format!("{seen} Nothing to change.");
-            (Finding::NothingStalls, None, text)
-        }
-        false => {
-            let text = format!(
-                "{seen} It is off now; mount with discard: freed space is told to the drive at once, \
-                 and no timer is needed."
-            );
-            (Finding::NothingStalls, Some(now.trial), text)
-        }
-    }
+    let (set, next) = match goal.online {
+        true => (None, "Nothing to change."),
+        false => (
+            Some(now.trial),
+            "It is off now; mount with discard: freed space is told to the drive at once, and no \
+             timer is needed.",
+        ),
+    };
+    (Finding::NothingStalls, set, format!("{seen} {next}"))
 }
 
 /// The limit with which unpaced deletions cost others less, and nothing more.
@@ -334,60 +315,56 @@ fn better_limit<'a>(points: &'a [Point], now: &Point) -> Option<&'a Point> {
         .min_by(|a, b| f64::total_cmp(&a.lost_s.median, &b.lost_s.median))
 }
 
+/// The present setting's point.
+fn now<'a>(points: &'a [Point], goal: &Goal) -> Option<&'a Point> {
+    let mut all = points.iter();
+    all.find(|p| p.trial.is_online_at(goal.limit_bytes))
+}
+
+/// The point of a policy that is tried with one limit alone.
+fn of(policy: Policy, points: &[Point]) -> Option<&Point> {
+    points.iter().find(|p| p.trial.policy == policy)
+}
+
 fn costs(points: &[Point], goal: &Goal) -> Vec<Cost> {
-    let of = |policy| {
-        let mut all = points.iter().filter(move |p| p.trial.policy == policy);
-        all.find(|p| p.trial.limit_bytes == goal.limit_bytes)
-    };
-    let cost = |choice: &str, cost: String| Cost {
-        choice: choice.to_owned(),
-        cost,
-    };
-    let mut costs = Vec::new();
-    if let Some(online) = of(Policy::Online) {
-        costs.push(cost(
-            "online discard",
-            format!(
-                "every deletion costs others {} at once, whoever deletes; nothing to \
-                 look after",
-                per_100_gib(online, goal)
-            ),
-        ));
-    }
-    if let Some(rm) = points.iter().find(|p| p.trial.policy == Policy::PacedRm) {
-        costs.push(cost(
-            "online discard, large things deleted with trimbench rm",
-            format!(
-                "{} in all, spread thinly{}; what databases, containers and log \
-                 rotation delete themselves isn't paced",
-                per_100_gib(rm, goal),
-                over_goal(rm, goal)
-            ),
-        ));
-    }
-    let fstrim = points
-        .iter()
-        .find(|p| p.trial.policy == Policy::PacedFstrim);
-    costs.push(cost(
-        "nodiscard, trimmed later by a timer",
+    let online = now(points, goal).map(|online| {
+        let each = per_100_gib(online, goal);
         format!(
-            "{}until the timer runs, the drive takes deleted data for data: more wear, and slower writes \
-             the fuller it is; thin storage gets its space back late; a timer that fails is no discard \
-             at all",
-            fstrim.map_or(String::new(), |fstrim| format!(
-                "the trimming costs others {}, spread thinly{}; ",
-                per_100_gib(fstrim, goal),
-                over_goal(fstrim, goal)
-            ))
-        ),
-    ));
-    costs.push(cost(
-        "no discard at all",
-        "not advised: the drive copies deleted data around for good, which wears it out sooner and \
-         makes writes slow and uneven once it is full"
-            .to_owned(),
-    ));
-    costs
+            "every deletion costs others {each} at once, whoever deletes; nothing to look after"
+        )
+    });
+    let rm = of(Policy::PacedRm, points).map(|rm| {
+        format!(
+            "{} in all, spread thinly{}; what databases, containers and log rotation delete \
+             themselves isn't paced",
+            per_100_gib(rm, goal),
+            over_goal(rm, goal)
+        )
+    });
+    let trimming = of(Policy::PacedFstrim, points).map(|fstrim| {
+        format!(
+            "the trimming costs others {}, spread thinly{}; ",
+            per_100_gib(fstrim, goal),
+            over_goal(fstrim, goal)
+        )
+    });
+    let later = trimming.unwrap_or_default()
+        + "until the timer runs, the drive takes deleted data for data: more wear, and slower \
+           writes the fuller it is; thin storage gets its space back late; a timer that fails is \
+           no discard at all";
+    let never = "not advised: the drive copies deleted data around for good, which wears it out \
+                 sooner and makes writes slow and uneven once it is full";
+    let costs = [
+        ("online discard", online),
+        ("online discard, large things deleted with trimbench rm", rm),
+        ("nodiscard, trimmed later by a timer", Some(later)),
+        ("no discard at all", Some(never.to_owned())),
+    ];
+    let cost = |(choice, cost): (&str, Option<String>)| {
+        let choice = choice.to_owned();
+        cost.map(|cost| Cost { choice, cost })
+    };
+    costs.into_iter().filter_map(cost).collect()
 }
 
 /// `, and misses the goal`, of a way that does.

@@ -15,16 +15,16 @@ const HELD_UP: f64 = 0.1;
 
 /// A fault of a run because of which it should be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disturbance {
+pub(crate) struct Disturbance {
     /// In words, to be read after "for".
-    pub why: String,
+    pub(crate) why: String,
     /// Whether the run tells nothing at all, however often it is repeated.
-    pub useless: bool,
+    pub(crate) useless: bool,
 }
 
 /// Returns what disturbed a run, if anything did. `others` are the runs so far of all
 /// trials, because all runs begin alike.
-pub fn disturbed(
+pub(crate) fn disturbed(
     trial: &Trial,
     verdict: &Verdict,
     figures: &Figures,

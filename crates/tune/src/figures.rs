@@ -57,26 +57,20 @@ impl Figures {
         let recovery = phase(PhaseName::Recovery)?;
         let baseline = phase(PhaseName::Baseline)?;
         let reader = actor(record, READER)?;
-        let rates = Rates::of(record, reader);
-        let usual = rates.median(baseline, began)?;
+        let rates = |from, to| rates(record, reader, from, to);
+        let before = rates(baseline, began).map(|(rate, _)| rate);
+        let usual = units::median(before).filter(|&rate| rate > 0.0)?;
         let done = at(EventKind::DeletionReturned)
             .into_iter()
             .chain(at(EventKind::DebtPaid))
             .chain(last_discard(record, began, recovery))
             .fold(began, f64::max);
-        let lost = |from, to| {
-            rates
-                .within(from, to)
-                .map(move |(rate, s)| (1.0 - rate / usual, s))
-        };
+        let lost = |from, to| rates(from, to).map(move |(rate, s)| (1.0 - rate / usual, s));
         let worst = |from, to| lost(from, to).map(|(share, _)| share).fold(0.0, f64::max);
         let syncer = actor(record, SYNCER)?;
         Some(Figures {
             freeing_s: done - began,
-            lost_s: lost(began, done)
-                .map(|(share, s)| share * s)
-                .sum::<f64>()
-                .max(0.0),
+            lost_s: f64::max(0.0, lost(began, done).map(|(share, s)| share * s).sum()),
             worst_loss: worst(began, done),
             usual_worst_loss: worst(baseline, began),
             usual_low: {
@@ -139,32 +133,18 @@ fn longest_us(record: &RunRecord, actor: usize, from: f64, to: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// An actor's rate, interval by interval.
-struct Rates<'a> {
-    record: &'a RunRecord,
+/// An actor's operations per second and the length of each interval of a stretch.
+fn rates(
+    record: &RunRecord,
     actor: usize,
-}
-
-impl<'a> Rates<'a> {
-    fn of(record: &'a RunRecord, actor: usize) -> Rates<'a> {
-        Rates { record, actor }
-    }
-
-    /// Operations per second and length of each interval of a stretch.
-    fn within(&self, from: f64, to: f64) -> impl Iterator<Item = (f64, f64)> + use<'a> {
-        let (record, actor) = (self.record, self.actor);
-        intervals(record, from, to).map(move |i| {
-            let seconds = f64::from(record.intervals.seconds[i]);
-            let ops = f64::from(record.intervals.actors[actor].ops[i]);
-            (ops / seconds.max(1e-6), seconds)
-        })
-    }
-
-    fn median(&self, from: f64, to: f64) -> Option<f64> {
-        let rates = self.within(from, to).map(|(rate, _)| rate);
-        let median = crate::point::Spread::of(rates)?.median;
-        (median > 0.0).then_some(median)
-    }
+    from: f64,
+    to: f64,
+) -> impl Iterator<Item = (f64, f64)> + '_ {
+    intervals(record, from, to).map(move |i| {
+        let seconds = f64::from(record.intervals.seconds[i]);
+        let ops = f64::from(record.intervals.actors[actor].ops[i]);
+        (ops / seconds.max(1e-6), seconds)
+    })
 }
 
 #[cfg(test)]

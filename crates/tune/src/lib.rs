@@ -29,15 +29,14 @@ pub mod persist;
 
 pub use advice::{Advice, Cost, Finding, Goal, advise};
 pub use candidates::{Range, limits};
-pub use disturbed::{Disturbance, disturbed};
 pub use error::TuneError;
 pub use figures::Figures;
-pub use free::{FreeError, free, free_with_groups};
+pub use free::{free, free_with_groups};
 pub use frontier::{Measure, beats, frontier};
 pub use point::{Point, Spread};
 pub use rounds::{Findings, Rounds, Run, Watch};
 pub use settings::{Settings, SettingsError};
-pub use setup::{Setup, surveyed_anew};
-pub use target::{Target, TargetError};
+pub use setup::{BESIDE, Setup};
+pub use target::Target;
 pub use trial::{Policy, Trial};
 pub use trials::{Request, Trials};

@@ -22,11 +22,7 @@ impl Spread {
         let mut all: Vec<f64> = figures.into_iter().filter(|f| !f.is_nan()).collect();
         all.sort_unstable_by(f64::total_cmp);
         let (low, high) = (*all.first()?, *all.last()?);
-        let middle = all.len() / 2;
-        let median = match all.len() % 2 {
-            0 => f64::midpoint(all[middle - 1], all[middle]),
-            _ => all[middle],
-        };
+        let median = units::median(all)?;
         Some(Spread { median, low, high })
     }
 

@@ -10,6 +10,7 @@ use record::Target;
 use storage::TargetError;
 use units::{MIB, percent_exact};
 
+use crate::error::TuneError;
 use crate::trial::{Policy, Trial};
 
 /// Names of those whose losses are measured.
@@ -25,8 +26,8 @@ const FSYNCS_PER_S: f64 = 20.0;
 const LOG: u64 = 4 * MIB;
 /// Bytes of the file that the readers read.
 const FOREGROUND: u64 = 64 * MIB;
-/// Time of a run beside the writing and the freeing.
-const BESIDE: Duration = Duration::from_secs(6);
+/// How long a run takes beside writing its file and freeing it.
+pub const BESIDE: Duration = Duration::from_secs(6);
 
 /// The load and the deletion that all trials have in common.
 #[derive(Debug, Clone)]
@@ -48,11 +49,6 @@ impl Setup {
     /// Bytes that a run writes.
     pub fn written_bytes(&self) -> u64 {
         self.size_bytes + FOREGROUND + LOG
-    }
-
-    /// How long a run takes beside writing its file and freeing it.
-    pub fn beside(&self) -> Duration {
-        BESIDE
     }
 
     /// The run of a trial in a directory; `direct`: whether its files can be read past
@@ -117,8 +113,9 @@ impl Setup {
 ///
 /// # Errors
 /// When it is gone.
-pub fn surveyed_anew(survey: &Survey) -> Result<Survey, TargetError> {
-    let found = storage::describe(survey.place.path())?;
+pub(crate) fn surveyed_anew(survey: &Survey) -> Result<Survey, TuneError> {
+    let gone = |error: TargetError| TuneError::Request(error.to_string());
+    let found = storage::describe(survey.place.path()).map_err(gone)?;
     let mut survey = survey.clone();
     for device in &mut survey.devices {
         let now = found.devices.iter().find(|now| now.name == device.name);
@@ -126,7 +123,7 @@ pub fn surveyed_anew(survey: &Survey) -> Result<Survey, TargetError> {
             device.discard = now.discard;
         }
     }
-    survey.space = Space::of(survey.place.path())?;
+    survey.space = Space::of(survey.place.path()).map_err(|error| gone(error.into()))?;
     survey.target = Target {
         // Judged without that limit: a trial's trim may take what was free before, too.
         discards_at_most: None,

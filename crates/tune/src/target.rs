@@ -6,23 +6,13 @@ use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
 use linux::limit;
-use linux::mounts::{self, Mount, MountError};
+use linux::mounts::{self, Mount};
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
-use storage::Description;
+use storage::{Description, FileSystem};
 use units::names;
 
 use crate::candidates::Range;
-use storage::FileSystem;
-
-/// Why nothing can be tried there.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum TargetError {
-    #[error("{}: {why}", names::shown(path))]
-    Refused { path: PathBuf, why: String },
-    #[error(transparent)]
-    Mounts(#[from] MountError),
-}
+use crate::error::TuneError;
 
 /// Where the experiments take place.
 #[derive(Debug, Clone)]
@@ -35,8 +25,6 @@ pub struct Target {
     pub drives: Vec<String>,
     /// The present limit of each device, in bytes.
     pub limits_bytes: Vec<u64>,
-    /// Whether it is the same for all of them now.
-    pub alike: bool,
     /// Those among them whose limit, once changed, comes back with the next start only.
     pub irreversible: Vec<String>,
     /// The limits that all of them take.
@@ -52,11 +40,8 @@ impl Target {
     /// If there is none, or nothing can be tried on it. It may be mounted nowhere, or hold
     /// several file systems; it may be read-only or in memory. No device below may take
     /// discards, one may be multipath, or the mount point isn't UTF-8.
-    pub fn find(path: &Path) -> Result<Target, TargetError> {
-        let refuse = |why: String| TargetError::Refused {
-            path: path.to_path_buf(),
-            why,
-        };
+    pub fn find(path: &Path) -> Result<Target, TuneError> {
+        let refuse = |why| TuneError::Request(format!("{}: {why}", names::shown(path)));
         let sys = SysRoot::host();
         let metadata = fs::metadata(path).map_err(|e| {
             refuse(format!(
@@ -108,9 +93,9 @@ impl Target {
                 device.name
             ));
         }
-        let drives = shaping(&passed);
-        let unable = drives.iter().find(|drive| drive.discard.max_bytes == 0);
-        if let Some(drive) = unable {
+        // Those whose limits shape the discards.
+        let drives: Vec<_> = passed.into_iter().filter(|d| is_last(d)).collect();
+        if let Some(drive) = drives.iter().find(|drive| drive.discard.max_bytes == 0) {
             return Err(match drive.discard.max_hw_bytes {
                 0 => format!(
                     "{} takes no discards, so there is nothing to tune",
@@ -155,15 +140,11 @@ impl Target {
             }
             DiscardSetting::On | DiscardSetting::Off => {}
         }
-        let least = |figure: fn(&DeviceInfo) -> u64| drives.iter().map(|d| figure(d)).min();
+        let limits = || drives.iter().map(|drive| &drive.discard);
         let range = Range {
-            now_bytes: least(|d| d.discard.max_bytes).unwrap_or(0),
-            hw_bytes: least(|d| d.discard.max_hw_bytes).unwrap_or(0),
-            granularity_bytes: drives
-                .iter()
-                .map(|d| d.discard.granularity_bytes)
-                .max()
-                .unwrap_or(0),
+            now_bytes: limits().map(|of| of.max_bytes).min().unwrap_or(0),
+            hw_bytes: limits().map(|of| of.max_hw_bytes).min().unwrap_or(0),
+            granularity_bytes: limits().map(|of| of.granularity_bytes).max().unwrap_or(0),
         };
         let mut names: Vec<String> = Vec::new();
         let mut limits_bytes: Vec<u64> = Vec::new();
@@ -188,9 +169,6 @@ impl Target {
             mount,
             drives: names,
             limits_bytes,
-            alike: drives
-                .iter()
-                .all(|d| d.discard.max_bytes == range.now_bytes),
             range,
         })
     }
@@ -212,12 +190,6 @@ impl Target {
     pub fn is_online(&self) -> bool {
         self.setting == DiscardSetting::On
     }
-}
-
-/// The devices whose limits shape the discards, of those that they pass.
-fn shaping<'a>(passed: &[&'a DeviceInfo]) -> Vec<&'a DeviceInfo> {
-    let all = passed.iter().copied();
-    all.filter(|device| is_last(device)).collect()
 }
 
 /// Whether discards are followed no further: to the leaves, but to a loop device rather
@@ -279,30 +251,24 @@ fn late(fs: &str) -> String {
 /// Where a device, or what is on it, is mounted.
 fn mounted_from(sys: &SysRoot, name: &str) -> Result<PathBuf, String> {
     let all = mounts::list(sys).map_err(|e| e.to_string())?;
-    let holds = |mount: &&Mount| {
-        let tree = storage::devices::under_mount(sys, mount);
-        // A partition's drive is meant as well.
-        let named = |device: &DeviceInfo| {
-            device.name == name || limit::whole(sys, &device.name).as_deref() == Some(name)
-        };
-        tree.devices.iter().any(named)
+    // A partition's drive is meant as well.
+    let named = |device: &DeviceInfo| {
+        device.name == name || limit::whole(sys, &device.name).as_deref() == Some(name)
+    };
+    let on_it = |mount: &Mount, deepest: u32| {
+        let below = storage::devices::under_mount(sys, mount).devices;
+        let mut near = below.iter().filter(|device| device.level <= deepest);
+        near.any(named)
     };
     let visible = |mount: &&Mount| Mount::of(&mount.mount_point).is_ok_and(|m| m.id == mount.id);
-    let mut found: Vec<&Mount> = all.iter().filter(holds).filter(visible).collect();
-    // What is mounted from the device itself, rather than from a file on it.
-    let own: Vec<&Mount> = found
+    let mut found: Vec<&Mount> = all
         .iter()
-        .copied()
-        .filter(|mount| {
-            let tree = storage::devices::under_mount(sys, mount);
-            let top = tree.devices.iter().filter(|device| device.level == 0);
-            top.into_iter().any(|device| {
-                device.name == name || limit::whole(sys, &device.name).as_deref() == Some(name)
-            })
-        })
+        .filter(|mount| on_it(mount, u32::MAX))
+        .filter(visible)
         .collect();
-    if !own.is_empty() {
-        found = own;
+    // What is mounted from the device itself, rather than from a file on it.
+    if found.iter().any(|mount| on_it(mount, 0)) {
+        found.retain(|mount| on_it(mount, 0));
     }
     // The root of a file system before its subdirectories mounted elsewhere.
     found.sort_by_key(|mount| (mount.read_only(), mount.root != Path::new("/")));
@@ -355,8 +321,8 @@ mod tests {
     #[test]
     fn limits_are_the_leaves_but_for_a_loop_device() {
         let names = |devices: &[DeviceInfo]| -> Vec<String> {
-            let shaping = shaping(&passed(devices));
-            shaping.iter().map(|d| d.name.clone()).collect()
+            let shaping = passed(devices).into_iter().filter(|d| is_last(d));
+            shaping.map(|d| d.name.clone()).collect()
         };
         let raid = [
             device("md0", DeviceKind::Md, 0, &["sda1", "sdb1"]),

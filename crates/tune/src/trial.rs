@@ -44,6 +44,14 @@ pub struct Trial {
     pub limit_bytes: u64,
 }
 
+impl Trial {
+    /// Whether it is online discard with this limit: at the present one, all else is compared
+    /// with it.
+    pub fn is_online_at(&self, limit_bytes: u64) -> bool {
+        self.policy == Policy::Online && self.limit_bytes == limit_bytes
+    }
+}
+
 impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = units::bytes(self.limit_bytes);

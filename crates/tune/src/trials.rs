@@ -8,7 +8,7 @@ use units::{GIB, MIB, names};
 
 use crate::candidates::limits;
 use crate::error::TuneError;
-use crate::setup::Setup;
+use crate::setup::{BESIDE, Setup};
 use crate::target::Target;
 use crate::trial::{Policy, Trial};
 
@@ -41,7 +41,7 @@ pub struct Request {
 pub struct Trials {
     /// The set-up that all have in common.
     pub setup: Setup,
-    /// Each trial once.
+    /// Each trial once. As many runs may be repeated, because something disturbed them.
     pub all: Vec<Trial>,
     /// `discard_max_bytes` as it is.
     pub now_bytes: u64,
@@ -74,22 +74,22 @@ impl Trials {
         let room = usable.saturating_sub(setup.written_bytes());
         setup.size_bytes = request.size_bytes.unwrap_or((room / 2).min(MOST)) / MIB * MIB;
         if setup.size_bytes < LEAST || setup.size_bytes > room {
+            let (asked, next) = match request.size_bytes {
+                Some(size) => (
+                    format!(" (asked for: {})", units::bytes(size)),
+                    " or give another --size",
+                ),
+                None => Default::default(),
+            };
             return Err(TuneError::Request(format!(
                 "{}: too little room: each run deletes at least {}{}, and {} may be written beyond \
                  the {} that stay free; free some space{}",
                 names::shown(&target.directory),
                 units::bytes(LEAST),
-                request.size_bytes.map_or(String::new(), |size| format!(
-                    " (asked for: {})",
-                    units::bytes(size)
-                )),
+                asked,
                 units::bytes(usable),
                 units::bytes(survey.space.reserve_bytes()),
-                if request.size_bytes.is_some() {
-                    " or give another --size"
-                } else {
-                    ""
-                },
+                next,
             )));
         }
         let unit_bytes = FileSystem::mounted(&target.mount)
@@ -109,15 +109,13 @@ impl Trials {
             limit_bytes,
         });
         let mut all: Vec<Trial> = online.collect();
-        for policy in [Policy::PacedRm, Policy::PacedFstrim] {
-            if request.policies.contains(&policy) {
-                all.push(Trial {
-                    policy,
-                    limit_bytes: now,
-                });
-            }
-        }
-        let least = setup.beside() * all.len() as u32;
+        let paced = [Policy::PacedRm, Policy::PacedFstrim].map(|policy| Trial {
+            policy,
+            limit_bytes: now,
+        });
+        let asked = |trial: &Trial| request.policies.contains(&trial.policy);
+        all.extend(paced.into_iter().filter(asked));
+        let least = BESIDE * all.len() as u32;
         if request.time < least {
             return Err(TuneError::Request(format!(
                 "--time {}: one run of each takes {} at least: give it that, or fewer --limits or \
@@ -138,11 +136,6 @@ impl Trials {
     /// Runs, but for those that are repeated.
     pub fn count(&self) -> usize {
         self.all.len() * self.repeats as usize
-    }
-
-    /// Runs that may be repeated because something disturbed them.
-    pub fn spare(&self) -> usize {
-        self.all.len()
     }
 
     /// The drives whose limit will be changed and doesn't come back.

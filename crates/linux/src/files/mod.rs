@@ -12,7 +12,7 @@ pub use elsewhere::open_elsewhere;
 pub use extents::extents;
 pub use limit::allow_most_open;
 pub use map::{FileExtent, extents_within};
-pub use replace::replace;
+pub use replace::{directory_of, replace};
 
 use std::fs::{File, Metadata};
 use std::io;

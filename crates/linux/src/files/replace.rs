@@ -30,8 +30,13 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         let _ = fs::remove_file(&aside);
     }
     written?;
-    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    File::open(directory_of(path))?.sync_all()
+}
+
+/// Returns the directory that holds a path's last name: the current one of a name alone.
+pub fn directory_of(path: &Path) -> &Path {
+    let named = |parent: &&Path| !parent.as_os_str().is_empty();
+    path.parent().filter(named).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use linux::files::{self, directory_of};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 use units::names::shown;
@@ -44,11 +45,11 @@ pub fn keep_limit(
     kept: Option<Trial>,
     etc: &Path,
 ) -> Result<Option<Rule>, TuneError> {
-    let limit_bytes = match kept {
-        Some(trial) if trial.limit_bytes != target.range.now_bytes => Some(trial.limit_bytes),
-        _ => Some(target.range.now_bytes).filter(|_| target.alike),
-    };
-    let Some(limit_bytes) = limit_bytes else {
+    let now = target.range.now_bytes;
+    let changed = kept.map(|trial| trial.limit_bytes);
+    let alike = target.limits_bytes.iter().all(|&bytes| bytes == now);
+    let kept = changed.filter(|&bytes| bytes != now);
+    let Some(limit_bytes) = kept.or(alike.then_some(now)) else {
         return Ok(None);
     };
     let path = rule_path(etc);
@@ -88,7 +89,7 @@ fn identities(drives: &[String]) -> Vec<Identity> {
 
 /// Writes a rule for the drives.
 fn write_rule(drives: &[Identity], limit_bytes: u64, path: &Path) -> Result<(), TuneError> {
-    fs::create_dir_all(directory(path)).map_err(not_written(path))?;
+    fs::create_dir_all(directory_of(path)).map_err(not_written(path))?;
     let _locked = locked(path)?;
     let there_is = read_rules(path)?;
     let rules = rule::rules(there_is.as_deref(), drives, limit_bytes).ok_or_else(|| {
@@ -97,7 +98,7 @@ fn write_rule(drives: &[Identity], limit_bytes: u64, path: &Path) -> Result<(), 
             shown(path)
         ))
     })?;
-    linux::files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))
+    files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))
 }
 
 /// Takes the drives' rule away; whether there was one.
@@ -111,14 +112,14 @@ fn remove_rule(drives: &[Identity], path: &Path) -> Result<bool, TuneError> {
     let Some(rules) = rules else {
         return Ok(false);
     };
-    linux::files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))?;
+    files::replace(path, rules.as_bytes(), 0o644).map_err(not_written(path))?;
     Ok(true)
 }
 
 /// Locks the directory of the rules until the returned file is dropped. Otherwise a rule that
 /// another process writes between our read and our write would be lost.
 fn locked(path: &Path) -> Result<File, TuneError> {
-    let directory = File::open(directory(path)).map_err(not_written(path))?;
+    let directory = File::open(directory_of(path)).map_err(not_written(path))?;
     retry_on_intr(|| flock(&directory, FlockOperation::LockExclusive))
         .map_err(|errno| not_written(path)(errno.into()))?;
     Ok(directory)
@@ -134,11 +135,6 @@ fn read_rules(path: &Path) -> Result<Option<String>, TuneError> {
             source,
         }),
     }
-}
-
-/// The directory that the rules lie in.
-fn directory(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new("."))
 }
 
 /// Why the rules were not written.

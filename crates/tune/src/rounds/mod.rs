@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bench::plan::Place;
-use bench::{BenchError, Claimed, Observer, Outcome, Survey};
+use bench::{Claimed, Observer, Outcome, Survey};
 use judge::{JudgeOptions, judge};
 use record::{EndReason, RecordWriter, RunRecord};
 
@@ -19,8 +19,8 @@ use crate::error::TuneError;
 use crate::figures::Figures;
 use crate::point::Point;
 use crate::settings::Settings;
-use crate::setup::surveyed_anew;
-use crate::trial::{Policy, Trial};
+use crate::setup::{BESIDE, surveyed_anew};
+use crate::trial::Trial;
 use crate::trials::Trials;
 use timer::Timer;
 
@@ -114,7 +114,7 @@ impl<'a, W: Watch> Rounds<'a, W> {
             deadline: Instant::now() + time,
             runs: Vec::new(),
             notes: Vec::new(),
-            spare: trials.spare(),
+            spare: trials.all.len(),
         }
     }
 
@@ -145,11 +145,6 @@ impl<'a, W: Watch> Rounds<'a, W> {
         Ok(self.findings())
     }
 
-    /// Whether all else is compared with it: online discard with the limit as it is.
-    fn is_now(&self, trial: &Trial) -> bool {
-        trial.policy == Policy::Online && trial.limit_bytes == self.trials.now_bytes
-    }
-
     /// One run of a trial, and another where it was disturbed. `false`: no more.
     fn one(
         &mut self,
@@ -166,7 +161,7 @@ impl<'a, W: Watch> Rounds<'a, W> {
             if let Err(error) = settings.set(trial) {
                 // XFS can't be remounted so; whatever else it is, the others may go on.
                 let note = format!("{trial} could not be tried: {error}");
-                if self.is_now(trial) && self.runs.is_empty() {
+                if trial.is_online_at(self.trials.now_bytes) && self.runs.is_empty() {
                     let note =
                         format!("{note}; all else is compared with that, so nothing was tried");
                     return Err(TuneError::Setting(note).into());
@@ -200,22 +195,17 @@ impl<'a, W: Watch> Rounds<'a, W> {
     /// Whether the user stopped it, or no further run would end in time.
     fn is_over(&self) -> bool {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        self.stop.load(Ordering::Relaxed) || left < self.trials.setup.beside()
-    }
-
-    /// The place as it is now.
-    fn surveyed(&self) -> Result<Survey, TuneError> {
-        surveyed_anew(self.survey).map_err(|error| TuneError::Request(error.to_string()))
+        self.stop.load(Ordering::Relaxed) || left < BESIDE
     }
 
     /// Whether another run fits beside what is to stay free; notes where it doesn't.
     fn has_room(&mut self) -> Result<bool, W::Error> {
         let needed = self.trials.setup.written_bytes();
-        let mut space = self.surveyed()?.space;
+        let mut space = surveyed_anew(self.survey)?.space;
         if space.usable_bytes() < needed {
             // What the last run deleted may be free only when that is on the disk, too (btrfs).
             let _ = linux::files::syncfs(self.survey.place.path());
-            space = self.surveyed()?.space;
+            space = surveyed_anew(self.survey)?.space;
         }
         let usable = space.usable_bytes();
         if usable < needed {
@@ -232,19 +222,19 @@ impl<'a, W: Watch> Rounds<'a, W> {
 
     /// The record of a run; `None` where it was stopped, or the time was up.
     fn run(&mut self, trial: &Trial) -> Result<Option<RunRecord>, W::Error> {
-        let survey = self.surveyed()?;
+        let survey = surveyed_anew(self.survey)?;
         let place = Place::Directory(survey.place.path().to_path_buf());
         let plan = self.trials.setup.plan(trial, &place, survey.direct.is_ok());
-        bench::preflight(&plan, &survey).map_err(failed)?;
+        bench::preflight(&plan, &survey).map_err(TuneError::from)?;
         let timer = Timer::start(Arc::clone(&self.stop), self.deadline);
         let mut observer = self.watch.observer(plan.timing.interval);
-        let claimed = Claimed::claim(&plan, &survey).map_err(failed)?;
+        let claimed = Claimed::claim(&plan, &survey).map_err(TuneError::from)?;
         let writer = self.watch.begins(self.runs.len() + 1, trial)?;
         let performed = claimed.perform(writer, &mut observer, &timer.stop);
         drop((observer, timer));
-        let Outcome { record, error } = performed.map_err(failed)?;
+        let Outcome { record, error } = performed.map_err(TuneError::from)?;
         if let Some(error) = error {
-            return Err(failed(error).into());
+            return Err(TuneError::from(error).into());
         }
         let end = record.end.as_ref().map(|end| end.reason);
         Ok((end == Some(EndReason::Completed)).then_some(record))
@@ -252,7 +242,8 @@ impl<'a, W: Watch> Rounds<'a, W> {
 
     /// Whether a limit would take longer still than one that took too long already.
     fn takes_too_long(&mut self, trial: &Trial) -> bool {
-        let Some(first) = self.counting().next().filter(|_| !self.is_now(trial)) else {
+        let now = trial.is_online_at(self.trials.now_bytes);
+        let Some(first) = self.counting().next().filter(|_| !now) else {
             return false;
         };
         let most = LONG_S.max(TOO_LONG * first.figures.freeing_s);
@@ -310,8 +301,4 @@ impl Run {
             repeated,
         }
     }
-}
-
-fn failed(error: BenchError) -> TuneError {
-    TuneError::Bench(error)
 }

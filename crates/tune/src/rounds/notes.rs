@@ -16,16 +16,14 @@ pub(super) fn of(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     let all = runs.len();
-    let left_out = runs.iter().filter(|run| !run.counts).count();
+    let count = |of: fn(&&Run) -> bool| runs.iter().filter(of).count();
+    let left_out = count(|run| !run.counts);
     if left_out > 0 {
         notes.push(format!(
             "{left_out} of {all} runs were disturbed and don't count"
         ));
     }
-    let though = runs
-        .iter()
-        .filter(|run| run.counts && run.disturbed.is_some())
-        .count();
+    let though = count(|run| run.counts && run.disturbed.is_some());
     if though > 0 {
         notes.push(format!(
             "{though} of {all} runs were disturbed and count all the same: try again when the \

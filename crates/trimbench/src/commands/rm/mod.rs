@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use linux::files::directory_of;
 use pace::{Policy, Refusal};
 use reclaim::throttle::ThrottleOptions;
 use reclaim::{Asking, Options, Outcome, PacedReclaimers, PreserveRoot, Where};
@@ -187,7 +188,7 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
         Stream::Err.print(&format!(
             "What is left is in {}; go on with: trimbench rm --resume={}{goal}\n",
             quoted(trash),
-            quoted(parent(trash)),
+            quoted(directory_of(trash)),
         ));
     }
     match &outcome.stopped {
@@ -218,14 +219,6 @@ fn given(args: &RmArgs, refused: Option<Refusal>) -> Vec<String> {
     words.extend(sleep.map(|time| format!("--sleep={time}")));
     words.extend(args.skip_fsync.then(|| "--skip-fsync".to_owned()));
     words
-}
-
-/// The directory of a trash.
-fn parent(trash: &Path) -> &Path {
-    trash
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Describes the runs in words.
 
-use ::tune::{Policy, Target, Trials};
+use ::tune::{BESIDE, Policy, Target, Trials};
 use units::names;
 
 use super::args::{PolicyArg, TuneArgs};
@@ -29,19 +29,19 @@ pub(super) fn of(trials: &Trials, args: &TuneArgs, target: &Target) -> String {
     }
     let each = trials.setup.written_bytes();
     let runs = trials.count();
-    let most_runs = (runs + trials.spare()) as u64;
+    let most_runs = (runs + trials.all.len()) as u64;
     text += &format!(
         "\n{runs} runs{}, each beside 8 readers and an fsync 20 times a second. Each writes {}, \
              {} in all (at most {}), and deletes it again. At least {}, and never longer than {}.\n\
              What it sets is put back at the end, whatever the end is{}.\n{}\n",
-        match trials.spare() {
+        match trials.all.len() {
             0 => String::new(),
             spare => format!(" (up to {spare} more where something disturbs one)"),
         },
         units::bytes(each),
         units::bytes(each.saturating_mul(runs as u64)),
         units::bytes(each.saturating_mul(most_runs)),
-        units::minutes(trials.setup.beside() * runs as u32),
+        units::minutes(BESIDE * runs as u32),
         units::minutes(args.time),
         if args.apply {
             ", but for what it advises (--apply)"

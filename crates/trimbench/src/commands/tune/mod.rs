@@ -41,7 +41,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     } else {
         Stream::Out
     };
-    let target = Target::find(&args.path).map_err(|e| Error::Usage(e.to_string()))?;
+    let target = Target::find(&args.path)?;
     if !args.dry_run {
         for found in bench::sweep(&target.directory).unwrap_or_default() {
             Stream::Err.print(&format!("{}\n", run_progress::swept(&found)));

@@ -14,7 +14,6 @@ fn target(drive: &str, now_bytes: u64, hw_bytes: u64) -> Target {
         mount: mounts::parse(line).remove(0),
         drives: vec![drive.to_owned()],
         limits_bytes: vec![now_bytes],
-        alike: true,
         irreversible: Vec::new(),
         range: Range {
             now_bytes,
