@@ -184,9 +184,7 @@ fn all(sys: &SysRoot, mounts: &[Mount], tables: &Tables) -> Vec<Stack> {
     let mut seen = HashSet::new();
     let mut stacks = Vec::new();
     for mount in mounts {
-        let rules = FileSystem::mounted(mount);
-        let images = mount.read_only() && rules == FileSystem::Other;
-        if images || matches!(rules, FileSystem::Memory | FileSystem::Overlay) {
+        if !FileSystem::mounted(mount).is_on_devices(mount.read_only()) {
             continue;
         }
         // btrfs has numbers of no device, and one source for all its subvolumes.

@@ -164,11 +164,6 @@ fn is_ordered(on: BorrowedFd<'_>) -> bool {
         return false;
     };
     let top = found.devices.iter().find(|device| device.level == 0);
-    match FileSystem::named(&found.target) {
-        FileSystem::Xfs | FileSystem::Btrfs | FileSystem::F2fs | FileSystem::Memory => true,
-        fs if fs.is_ext() => {
-            top.is_some_and(|top| FileSystem::has_journal(&SysRoot::host(), &top.name))
-        }
-        _ => false,
-    }
+    let journal = top.is_some_and(|top| FileSystem::has_journal(&SysRoot::host(), &top.name));
+    FileSystem::named(&found.target).keeps_order(journal)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linux::SysRoot;
 use linux::trim::{Range, fitrim, is_unsupported};
 use pace::{DebtMode, Policy, Work};
-use record::{DeviceInfo, DeviceKind};
+use record::{DeviceInfo, DeviceKind, DiscardSetting};
 use rustix::io::Errno;
 use storage::FileSystem;
 use storage::counter;
@@ -241,11 +241,12 @@ impl Survey {
                     ));
                 }
             }
-            Layout::Whole if FileSystem::of(&self.kind) == FileSystem::F2fs => notes.push(
-                "f2fs is mounted with discard: it sends by itself, when it is idle, what is \
+            Layout::Whole if FileSystem::of(&self.kind).queues_trims(DiscardSetting::On) => notes
+                .push(
+                    "f2fs is mounted with discard: it sends by itself, when it is idle, what is \
                  trimmed, so that nothing is paced or told"
-                    .to_owned(),
-            ),
+                        .to_owned(),
+                ),
             Layout::Whole => notes.push(format!(
                 "{} can be trimmed in one call only: it isn't paced, and it can't be gone on with",
                 self.kind

@@ -40,9 +40,9 @@ pub(crate) fn of(plan: &Plan, survey: &Survey) -> String {
         }
         Some(Control::SecondName) => {
             text += "Control: a second name of each file is unlinked first, which frees nothing";
-            text += match FileSystem::named(&survey.target) {
-                FileSystem::Xfs => " (XFS can't be remounted nodiscard).\n",
-                _ => ".\n",
+            text += match FileSystem::named(&survey.target).remount_switches_discard() {
+                true => ".\n",
+                false => " (XFS can't be remounted nodiscard).\n",
             };
         }
         None => {}
