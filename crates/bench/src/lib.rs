@@ -25,6 +25,7 @@ mod sink;
 pub mod sizes;
 mod steady;
 mod survey;
+mod warning;
 mod watched;
 mod workplace;
 
@@ -35,3 +36,4 @@ pub use plan::Plan;
 pub use preflight::preflight;
 pub use run::{Claimed, Outcome};
 pub use survey::{Survey, Swept, sweep};
+pub use warning::Warning;

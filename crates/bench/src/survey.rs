@@ -15,14 +15,11 @@ use record::{DeviceInfo, DiscardSetting, Target};
 use crate::error::BenchError;
 use crate::kept;
 use crate::plan::{Place, Plan};
-use storage::{FileSystem, counter};
+use crate::warning::Warning;
+use storage::{Description, FileSystem, counter};
 
 /// Nothing smaller is read from a block device past the page cache.
 const SECTOR: u64 = 512;
-
-/// A warning about what a run on btrfs doesn't show.
-const AGAIN: &str = "btrfs discards block groups that a deletion has emptied once more, up to a \
-                     minute after it: that stall isn't waited for";
 
 /// The findings at a place. The survey only made a file of one block, if possible without a
 /// name, and has removed it.
@@ -49,8 +46,8 @@ pub struct Survey {
     pub foreground_cgroup: Option<PathBuf>,
     /// Why there is less space than the file system reports, with the next step.
     pub limited: Option<String>,
-    /// Warnings, with their consequences.
-    pub warnings: Vec<String>,
+    /// Reasons why the figures are less sure.
+    pub warnings: Vec<Warning>,
 }
 
 impl Survey {
@@ -87,11 +84,11 @@ impl Survey {
                 "mounted read-only; remount it read-write, or give another directory".into(),
             ));
         }
-        let mut warnings = [found.notes, found.counting_notes].concat();
+        let mut warnings = warnings(&found);
         if FileSystem::named(&found.target).discards_twice()
             && found.target.discard == DiscardSetting::On
         {
-            warnings.push(AGAIN.to_owned());
+            warnings.push(Warning::DiscardedAgain);
         }
         Ok(Survey {
             space: Space::of(&path).map_err(|e| refuse(e.to_string()))?,
@@ -115,6 +112,7 @@ impl Survey {
         let size_bytes = found.target.size_bytes;
         Ok(Survey {
             place: place.clone(),
+            warnings: warnings(&found),
             space: Space {
                 size_bytes,
                 available_bytes: size_bytes,
@@ -127,7 +125,6 @@ impl Survey {
             mount: None,
             foreground_cgroup: None,
             limited: None,
-            warnings: [found.notes, found.counting_notes].concat(),
         })
     }
 
@@ -163,13 +160,14 @@ impl Survey {
                 guards.push(CountersGuard::enable(&SysRoot::host(), &whole)?);
             }
         }
-        let before = counter::uncounted(&self.devices);
         for device in &mut self.devices {
             device.counting.off &= !names.iter().any(|name| name == device.statistics());
         }
         let left = counter::uncounted(&self.devices);
-        self.warnings
-            .retain(|warning| left.contains(warning) || !before.contains(warning));
+        self.warnings.retain(|warning| match warning {
+            Warning::Storage(off @ storage::Warning::CountersOff(_)) => left.contains(off),
+            _ => true,
+        });
         Ok(guards)
     }
 
@@ -189,6 +187,12 @@ impl Survey {
             why: why.to_string(),
         }
     }
+}
+
+/// All warnings about a target and its statistics.
+fn warnings(found: &Description) -> Vec<Warning> {
+    let odd = found.warnings.iter().chain(&found.counting_warnings);
+    odd.cloned().map(Warning::Storage).collect()
 }
 
 fn direct(directory: &Path) -> Result<Result<u64, String>, BenchError> {

@@ -1,5 +1,7 @@
 //! The sources of every interval's figures: the series of running actors, and block devices.
 
+use std::time::Duration;
+
 use hdrhistogram::Histogram;
 use linux::SysRoot;
 use linux::stats::{Counters, DeviceStats, StatsError};
@@ -8,6 +10,8 @@ use record::{
     ActorInterval, DeviceInterval, Grain, HistogramLine, Latency, Part, encode_histogram,
     latency_histogram, second_histogram,
 };
+
+use crate::warning::Warning;
 
 /// A series with its sampler and its latencies of the current stretch, second and phase.
 #[derive(Debug)]
@@ -94,15 +98,15 @@ impl Watched {
         self.phase.drain(actor, over, part)
     }
 
-    /// How the first failed operation failed, in words.
-    pub(crate) fn first_error(&self) -> Option<String> {
+    /// How the first failed operation failed.
+    pub(crate) fn first_error(&self) -> Option<Warning> {
         let (failure, at) = self.series.meter.first_error()?;
-        let errors = self.series.meter.errors();
-        Some(format!(
-            "{}: {errors} operations failed, the first at {:.1} s: {failure}",
-            self.series.info.name,
-            at.as_secs_f64(),
-        ))
+        Some(Warning::OperationsFailed {
+            series: self.series.info.name.clone(),
+            errors: self.series.meter.errors(),
+            at: Duration::from_nanos(at.0),
+            why: failure.to_string(),
+        })
     }
 }
 

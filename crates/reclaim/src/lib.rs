@@ -20,6 +20,7 @@ pub mod reclaimer;
 mod rm;
 pub mod throttle;
 pub mod trim;
+mod warning;
 mod watch;
 pub mod words;
 
@@ -29,4 +30,5 @@ pub use rm::{
     Asking, Intention, Options, Outcome, PreserveRoot, Problem, Question, Stopped, Talk, Where,
     intend, remove, resume,
 };
+pub use warning::Warning;
 pub use watch::{Progress, Unwatched, Watch};

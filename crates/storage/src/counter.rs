@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::target::Description;
+use crate::warning::Warning;
 use linux::SysRoot;
 use linux::limit::whole;
 use linux::stats::DeviceStats;
@@ -44,8 +45,8 @@ pub(crate) fn complete(sys: &SysRoot, found: &mut Description) {
             off: !counts(sys, &device.name),
         };
     }
-    found.counting_notes.extend(by_drive(&found.devices));
-    found.counting_notes.extend(uncounted(&found.devices));
+    found.counting_warnings.extend(by_drive(&found.devices));
+    found.counting_warnings.extend(uncounted(&found.devices));
     let kind = found.target.fs.as_deref();
     found.target.discards_at_most = kind.and_then(|kind| FileSystem::of(kind).discards_at_most());
 }
@@ -92,32 +93,24 @@ pub fn counts(sys: &SysRoot, device: &str) -> bool {
         .is_none_or(|value| value != "0")
 }
 
-/// A sentence for the user for each drive whose counters are switched off.
-pub fn uncounted(devices: &[DeviceInfo]) -> Vec<String> {
+/// A warning for each drive whose counters are switched off.
+pub fn uncounted(devices: &[DeviceInfo]) -> Vec<Warning> {
     let off = devices
         .iter()
         .filter(|device| device.leaf && device.counting.off);
-    let sentence = |device: &DeviceInfo| {
-        let name = &device.name;
-        format!(
-            "{name} has its counters switched off, so that its discards can't be seen; switch \
-             them on with: echo 1 > /sys/class/block/{name}/queue/iostats"
-        )
-    };
-    off.map(sentence).collect()
+    off.map(|device| Warning::CountersOff(device.name.clone()))
+        .collect()
 }
 
-/// A sentence for the user where a drive's statistics count for its partition.
-pub fn by_drive(devices: &[DeviceInfo]) -> Option<String> {
+/// A warning where a drive's statistics count for its partition.
+pub fn by_drive(devices: &[DeviceInfo]) -> Option<Warning> {
     let leaf = devices
         .iter()
         .find(|device| device.leaf && device.counting.statistics_of.is_some())?;
-    Some(format!(
-        "{} has no counters of its own: those of {} are read, and what others discard there \
-         counts, too",
-        leaf.name,
-        leaf.statistics()
-    ))
+    Some(Warning::CountedByDrive {
+        partition: leaf.name.clone(),
+        drive: leaf.statistics().to_owned(),
+    })
 }
 
 /// The drive that counts for one of its partitions. For an NVMe drive with several paths,

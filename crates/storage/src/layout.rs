@@ -186,8 +186,8 @@ mod tests {
                 },
                 devices: Vec::new(),
                 mount: None,
-                notes: Vec::new(),
-                counting_notes: Vec::new(),
+                warnings: Vec::new(),
+                counting_warnings: Vec::new(),
             };
             Trimmed::of(&SysRoot::at(root.path()), &directory, &found).layout
         };

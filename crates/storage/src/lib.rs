@@ -34,8 +34,10 @@ pub mod remount;
 pub mod stack;
 mod target;
 pub mod trimmable;
+mod warning;
 
 pub use file_system::{Commit, FileSystem};
 pub use target::{
     Description, TargetError, describe, describe_device, describe_device_in, describe_mount,
 };
+pub use warning::Warning;

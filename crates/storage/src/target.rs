@@ -5,20 +5,21 @@
 //! for device in found.devices.iter().filter(|device| device.leaf) {
 //!     println!("{}: {} bytes", device.name, device.size_bytes);
 //! }
-//! for note in &found.notes {
-//!     println!("{note}");
+//! for warning in &found.warnings {
+//!     println!("{warning}");
 //! }
 //! # Ok::<(), storage::TargetError>(())
 //! ```
 
 use std::path::{Path, PathBuf};
 
-use record::{DeviceInfo, DeviceKind, DiscardSetting, Target};
+use record::{DeviceInfo, DiscardSetting, Target};
 use units::names;
 
 use crate::counter;
 use crate::devices::{self, DeviceError, DeviceTree};
 use crate::file_system::FileSystem;
+use crate::warning::Warning;
 use linux::SysRoot;
 use linux::mounts::{Mount, MountError};
 use linux::space::{Space, SpaceError};
@@ -32,10 +33,10 @@ pub struct Description {
     pub devices: Vec<DeviceInfo>,
     /// The mount that holds the path; `None` for a raw device.
     pub mount: Option<Mount>,
-    /// Sentences for the user: what is odd, and what follows from it.
-    pub notes: Vec<String>,
-    /// Sentences for the user about how the devices' discards are counted.
-    pub counting_notes: Vec<String>,
+    /// Warnings about the target.
+    pub warnings: Vec<Warning>,
+    /// Warnings about how the devices' discards are counted.
+    pub counting_warnings: Vec<Warning>,
 }
 
 /// Why a target can't be described.
@@ -76,8 +77,8 @@ pub fn describe_mount(sys: &SysRoot, path: &Path, mount: Mount, space: Space) ->
         FileSystem::mounted(written).discard_setting(written)
     };
     let setting = reaching(setting, &tree);
-    let mut notes = notes(&mount, upper.as_ref(), setting, &tree);
-    notes.extend(tree.notes.iter().cloned());
+    let mut warnings = warnings(&mount, upper.as_ref(), setting, &tree);
+    warnings.extend(tree.warnings);
     let mut found = Description {
         target: Target {
             path: path.to_string_lossy().into_owned(),
@@ -92,8 +93,8 @@ pub fn describe_mount(sys: &SysRoot, path: &Path, mount: Mount, space: Space) ->
         },
         devices: tree.devices,
         mount: Some(mount),
-        notes,
-        counting_notes: Vec::new(),
+        warnings,
+        counting_warnings: Vec::new(),
     };
     counter::complete(sys, &mut found);
     found
@@ -119,9 +120,9 @@ pub fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, Tar
     let tree = devices::under_device(sys, &name)?;
     let own = tree.devices.first();
     let setting = reaching(DiscardSetting::On, &tree);
-    let mut notes = tree.notes.clone();
+    let mut warnings = tree.warnings.clone();
     if setting == DiscardSetting::Unsupported {
-        notes.push(no_discards(&tree));
+        warnings.push(no_discards(&tree));
     }
     let mut found = Description {
         target: Target {
@@ -132,8 +133,8 @@ pub fn describe_device_in(sys: &SysRoot, path: &Path) -> Result<Description, Tar
         },
         devices: tree.devices,
         mount: None,
-        notes,
-        counting_notes: Vec::new(),
+        warnings,
+        counting_warnings: Vec::new(),
     };
     counter::complete(sys, &mut found);
     Ok(found)
@@ -151,85 +152,52 @@ fn reaching(setting: DiscardSetting, tree: &DeviceTree) -> DiscardSetting {
     }
 }
 
-fn notes(
+fn warnings(
     mount: &Mount,
     upper: Option<&Mount>,
     setting: DiscardSetting,
     tree: &DeviceTree,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    let at = names::shown(&mount.mount_point);
-    if let Some(upper) = upper {
-        notes.push(format!(
-            "{at} is an overlay; what is written goes to {} ({} at {})",
-            upper.source,
-            upper.fs,
-            names::shown(&upper.mount_point)
-        ));
-    }
-    if mount.read_only() {
-        notes.push(format!("{at} is mounted read-only"));
-    }
-    match setting {
-        DiscardSetting::Off if tree.discards_reach_a_leaf() => notes.push(format!(
-            "{at} is mounted without discard: deleting sends none, although the devices below take them"
-        )),
-        DiscardSetting::Off => notes.push(format!(
-            "{at} is mounted without discard, and the devices below would not take any"
-        )),
-        DiscardSetting::Async if FileSystem::mounted(mount) == FileSystem::Btrfs => notes.push(format!(
-            "{at} sends discards in the background (discard=async), by default 120 s after the deletion"
-        )),
-        DiscardSetting::Async => notes.push(format!(
-            "{at} sends discards in the background, when it is idle"
-        )),
-        DiscardSetting::Unsupported if FileSystem::mounted(mount) == FileSystem::Memory => notes.push(format!(
-            "{at} is {}: its files are in memory, and nothing below it takes discards",
-            mount.fs
-        )),
-        DiscardSetting::Unsupported => notes.push(no_discards(tree)),
-        DiscardSetting::Unknown => notes.push(format!(
-            "whether {} at {at} sends discards can't be told from its options",
-            mount.fs
-        )),
-        DiscardSetting::On => {}
-    }
-    notes
+) -> Vec<Warning> {
+    let at = mount.mount_point.clone();
+    let fs = mount.fs.clone();
+    let rules = FileSystem::mounted(mount);
+    let overlay = upper.map(|upper| Warning::Overlay {
+        at: at.clone(),
+        upper: upper.source.clone(),
+        upper_fs: upper.fs.clone(),
+        upper_at: upper.mount_point.clone(),
+    });
+    let read_only = mount.read_only().then(|| Warning::ReadOnly(at.clone()));
+    let sent = match setting {
+        DiscardSetting::On => None,
+        DiscardSetting::Off => Some(Warning::WithoutDiscard {
+            at,
+            taken: tree.discards_reach_a_leaf(),
+        }),
+        DiscardSetting::Async if rules == FileSystem::Btrfs => {
+            Some(Warning::Later { at, after_s: 120 })
+        }
+        DiscardSetting::Async => Some(Warning::WhenIdle(at)),
+        DiscardSetting::Unsupported if rules == FileSystem::Memory => {
+            Some(Warning::InMemory { at, fs })
+        }
+        DiscardSetting::Unsupported => Some(no_discards(tree)),
+        DiscardSetting::Unknown => Some(Warning::Untold { at, fs }),
+    };
+    [overlay, read_only, sent].into_iter().flatten().collect()
 }
 
-/// Where discards stop, in a sentence.
-fn no_discards(tree: &DeviceTree) -> String {
+/// Where discards stop.
+fn no_discards(tree: &DeviceTree) -> Warning {
     if !tree.any_leaf_discards() {
-        let names: Vec<&str> = tree.leaves().map(|leaf| leaf.name.as_str()).collect();
-        return format!(
-            "no discards can be sent: {} takes none (discard_max_bytes is 0)",
-            names.join(", ")
-        );
+        return Warning::NoneTaken(tree.leaves().map(|leaf| leaf.name.clone()).collect());
     }
-    let stop = tree
-        .devices
-        .iter()
-        .find(|device| !device.leaf && device.discard.max_bytes == 0);
-    match stop {
-        Some(device) => format!(
-            "discards stop at {} (discard_max_bytes is 0) although what is below takes them{}",
-            device.name,
-            remedy(device.kind)
-        ),
-        None => "no discards get through to the devices".to_owned(),
-    }
-}
-
-fn remedy(kind: DeviceKind) -> &'static str {
-    match kind {
-        DeviceKind::Dm => {
-            "; dm-crypt needs the option allow_discards (crypttab: discard), dm-thin discard_passdown"
-        }
-        DeviceKind::Md => {
-            "; RAID 4, 5 and 6 need the module parameter devices_handle_discard_safely of raid456"
-        }
-        _ => "",
-    }
+    let mut devices = tree.devices.iter();
+    let stop = devices.find(|device| !device.leaf && device.discard.max_bytes == 0);
+    stop.map_or(Warning::NotThrough, |device| Warning::Stopped {
+        device: device.name.clone(),
+        kind: device.kind,
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ::lab::{Info, Lab};
-use bench::Survey;
+use bench::{Survey, Warning};
 use record::{DeviceKind, Slower};
 
 use crate::card;
@@ -75,7 +75,8 @@ pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
     if let Some((left, why)) = fullest {
         survey.limit_space(left, why);
     }
-    survey.warnings.append(&mut notes);
+    let notes = notes.into_iter().map(Warning::Simulated);
+    survey.warnings.extend(notes);
     survey
 }
 

@@ -113,7 +113,7 @@ impl Target {
         let fs = FileSystem::mounted(&mount);
         match found.target.discard {
             DiscardSetting::Unsupported => {
-                let why = found.notes.first().cloned();
+                let why = found.warnings.first().map(ToString::to_string);
                 return Err(why.unwrap_or_else(|| "no discards get through there".to_owned()));
             }
             DiscardSetting::Unknown => {
@@ -357,8 +357,8 @@ mod tests {
                     device("sdb", DeviceKind::Disk, 2, &[]),
                 ],
                 mount: Some(mounts::parse(line).remove(0)),
-                notes: Vec::new(),
-                counting_notes: Vec::new(),
+                warnings: Vec::new(),
+                counting_warnings: Vec::new(),
             };
             Target::of(&SysRoot::at(&root), "/data".into(), found).unwrap_err()
         };
@@ -384,8 +384,8 @@ mod tests {
             },
             devices: vec![device("sda", DeviceKind::Disk, 0, &[])],
             mount: Some(mounts::parse(line).remove(0)),
-            notes: Vec::new(),
-            counting_notes: Vec::new(),
+            warnings: Vec::new(),
+            counting_warnings: Vec::new(),
         };
         let nowhere = SysRoot::at("/no/such/tree");
         Target::of(&nowhere, "/data".into(), found).unwrap_err()

@@ -154,7 +154,7 @@ fn surveyed(
     size_bytes: u64,
     mut notes: Vec<String>,
 ) -> Surveyed {
-    notes.extend(found.notes.iter().cloned());
+    notes.extend(found.warnings.iter().map(ToString::to_string));
     let addresses = Addresses::of(&found, &home);
     Surveyed {
         device: addresses.device.clone(),

@@ -13,13 +13,15 @@ use units::names;
 
 use super::{Job, OUTPUT};
 
+use crate::warning::Warning;
+
 /// Series and warnings to be added to the record.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// Lines, in order.
     pub(crate) lines: Vec<Line>,
     /// Warnings about missing or misleading figures.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// Reads what fio has left in its folder. `first` is the place of its first
@@ -29,15 +31,13 @@ pub(crate) fn read(folder: &Path, job: &Job, record: &RunRecord, first: usize, e
     let output = fs::read_to_string(folder.join(OUTPUT)).ok();
     let output = output.and_then(|text| Output::parse(&text).ok());
     if output.is_none() {
-        told.warnings.push(
-            "fio left no account of its run: it was killed, or had no room to write".to_owned(),
-        );
+        told.warnings.push(Warning::FioLeftNothing);
     }
     let inputs = match logs(folder) {
         Ok(inputs) => inputs,
         Err(error) => {
-            let text = format!("fio's logs can't be read: {error}");
-            told.warnings.push(text);
+            let warning = Warning::FioLogsUnread(error.to_string());
+            told.warnings.push(warning);
             return told;
         }
     };
@@ -48,12 +48,13 @@ pub(crate) fn read(folder: &Path, job: &Job, record: &RunRecord, first: usize, e
     let all = match series(inputs, &about) {
         Ok(all) => all,
         Err(error) => {
-            told.warnings.push(format!("fio's logs: {error}"));
+            let warning = Warning::FioLogsRefused(error.to_string());
+            told.warnings.push(warning);
             return told;
         }
     };
     let grid = Grid::of(record.head.started_unix_s, &record.intervals);
-    for (actor, one) in (first..).zip(&all) {
+    for (actor, one) in (first..).zip(all) {
         let mut column = one.intervals(&grid);
         // fio was ended within its last window, which it leaves out: that isn't a dip.
         if let Some(last) = column.iter_mut().rfind(|interval| interval.is_some()) {
@@ -62,10 +63,11 @@ pub(crate) fn read(folder: &Path, job: &Job, record: &RunRecord, first: usize, e
         told.lines
             .extend(SeriesLine::split(actor, &column).map(Line::Series));
         told.lines
-            .extend(histograms(one, &grid, actor, &record.phases, end_s));
-        for warning in &one.warnings {
-            if !told.warnings.contains(warning) {
-                told.warnings.push(warning.clone());
+            .extend(histograms(&one, &grid, actor, &record.phases, end_s));
+        for odd in one.warnings {
+            let warning = Warning::FioLogsOdd(odd);
+            if !told.warnings.contains(&warning) {
+                told.warnings.push(warning);
             }
         }
     }

@@ -11,6 +11,7 @@ use super::{Early, Script};
 use crate::drain::{Drain, State};
 use crate::error::BenchError;
 use crate::plan::Method;
+use crate::warning::Warning;
 
 impl Script<'_> {
     /// From the first deletion call until the discards are done or given up.
@@ -114,16 +115,16 @@ impl Script<'_> {
             return Ok(Some(line));
         };
         if self.plan.event().is_some() {
-            self.session
-                .warn(format!("the event's command failed: {failure}"));
+            let warning = Warning::EventFailed(failure.to_string());
+            self.session.warn(&warning);
             return Ok(Some(line));
         }
         if progress.freed_bytes == 0 && (progress.total_bytes > 0 || !self.owes()) {
             self.session.line(Line::Deletion(line));
             return Err(Early::Failed(BenchError::Deletion(failure)));
         }
-        self.session
-            .warn(format!("the deletion had errors: {failure}"));
+        let warning = Warning::DeletionErrors(failure.to_string());
+        self.session.warn(&warning);
         Ok(Some(line))
     }
 
@@ -151,7 +152,7 @@ impl Script<'_> {
         }
         self.session.event(EventKind::CommitReturned, None);
         if let Err(e) = commit.result() {
-            self.session.warn(format!("the forced commit failed: {e}"));
+            self.session.warn(&Warning::CommitFailed(e.to_string()));
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use record::EventKind;
 use super::{Early, Script};
 use crate::observer::Mark;
 use crate::plan::Trigger;
+use crate::warning::Warning;
 
 impl Script<'_> {
     /// Measures the foreground undisturbed: for as long as the plan says, or until
@@ -17,8 +18,7 @@ impl Script<'_> {
             return Ok(self.session.tick_for(asked)?);
         }
         if self.take_marks() {
-            self.session
-                .warn("a mark before the baseline was ignored: mark the event's begin again");
+            self.session.warn(&Warning::EarlyMark);
         }
         let mut began = None;
         let mut invited = false;
@@ -27,12 +27,7 @@ impl Script<'_> {
             let length = now.saturating_sub(*began.get_or_insert(now));
             if self.take_marks() {
                 if length < asked {
-                    let text = format!(
-                        "the event began after {:.1} s of the baseline's {:.1} s",
-                        length.as_secs_f64(),
-                        asked.as_secs_f64()
-                    );
-                    self.session.warn(text);
+                    self.session.warn(&Warning::ShortBaseline { length, asked });
                 }
                 return Ok(());
             }

@@ -49,7 +49,7 @@ impl Script<'_> {
         let first = record.head.actors.len().saturating_sub(job.series().len());
         let told = read(&folder, &job, record, first, self.session.last_s());
         for warning in told.warnings {
-            self.session.warn(format!("fio: {warning}"));
+            self.session.warn(&warning);
         }
         for line in told.lines {
             self.session.line(line);

@@ -19,6 +19,7 @@ use crate::plan::{Control, Plan};
 use crate::session::{Session, Stopped};
 use crate::sink::Sink;
 use crate::survey::Survey;
+use crate::warning::Warning;
 use crate::watched::WatchedDevice;
 use crate::workplace::Workplace;
 
@@ -148,13 +149,12 @@ impl<'a> Claimed<'a> {
             session,
         };
         let notes = std::mem::take(&mut script.lineup.notes);
-        for note in survey.warnings.iter().chain(&notes) {
-            script.session.warn(note);
+        let notes: Vec<Warning> = notes.into_iter().map(Warning::Load).collect();
+        for warning in survey.warnings.iter().chain(&notes) {
+            script.session.warn(warning);
         }
         if plan.needs_file() && plan.file.reuse && !survey.reuses(plan) {
-            let text = "no foreground file that could be reused was left by an earlier --keep, or \
-                        it is too small: it is written anew";
-            script.session.warn(text);
+            script.session.warn(&Warning::NotReused);
         }
         let (reason, error) = match script.perform() {
             Ok(()) => (EndReason::Completed, None),
@@ -216,7 +216,7 @@ impl Script<'_> {
             let restored = guard.map_or(Ok(()), DiscardGuard::restore);
             if let Err(error) = restored {
                 // At once: what is left to do may take its time on such a file system.
-                self.session.warn(error.to_string());
+                self.session.warn(&Warning::NotRestored(error.to_string()));
                 match ended {
                     Ok(()) => return Err(error.into()),
                     Err(_) => self.not_restored = Some(error.into()),

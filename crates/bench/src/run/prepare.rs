@@ -12,6 +12,7 @@ use crate::actors;
 use crate::commit::Commit;
 use crate::drain::{Drain, State};
 use crate::error::BenchError;
+use crate::warning::Warning;
 
 /// How often a fill is looked at: often enough for the shortest interval.
 const GLANCE: Duration = Duration::from_millis(5);
@@ -41,9 +42,9 @@ impl Script<'_> {
             stopped?;
             let report = report?;
             self.spacers.extend(report.spacer);
-            for note in report.notes {
-                self.session
-                    .warn(format!("{}: {note}", names::shown(&path)));
+            for why in report.notes {
+                let path = path.clone();
+                self.session.warn(&Warning::File { path, why });
             }
             if let (true, Some(extents)) = (wants_extents, report.extents) {
                 let text = format!("{} has {extents} extents", names::shown(&path));
@@ -95,12 +96,8 @@ impl Script<'_> {
         let cgroup = self.survey.foreground_cgroup.as_deref();
         let inside = cgroup.map(linux::cgroup::visit).transpose();
         if let (Err(error), Some(dir)) = (&inside, cgroup) {
-            let text = format!(
-                "the foreground couldn't be put into its cgroup {}: {error}; its reads may wait for \
-                 the deletion's discards in the block layer already",
-                names::shown(dir)
-            );
-            self.session.warn(text);
+            let (cgroup, why) = (dir.to_path_buf(), error.to_string());
+            self.session.warn(&Warning::OutsideCgroup { cgroup, why });
         }
         let lineup = std::mem::take(&mut self.lineup);
         for (i, member) in lineup.actors.into_iter().enumerate() {
@@ -113,7 +110,7 @@ impl Script<'_> {
             actors::aim(&mut spec, area)?;
             let actor = self.start_actor(spec)?;
             for note in actor.notes() {
-                self.session.warn(note);
+                self.session.warn(&Warning::Load(note.clone()));
             }
             self.session.add_actor(actor);
         }

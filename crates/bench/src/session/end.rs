@@ -9,6 +9,7 @@ use record::{End, EndReason, Line, Unfinished};
 
 use super::Session;
 use crate::sink::Sink;
+use crate::warning::Warning;
 use crate::watched::Watched;
 
 /// How long actors may take to finish what is in flight when a run ends.
@@ -25,14 +26,14 @@ impl Session<'_> {
             deletion.stop();
             deletion.finish(GRACE);
         }
-        let failures: Vec<String> = self
+        let failures: Vec<Warning> = self
             .series
             .iter()
             .filter_map(Watched::first_error)
             .collect();
         let stolen = self.presence.stolen(self.last, self.record.head.host.cpus);
         for warning in failures.into_iter().chain(stolen) {
-            self.warn(warning);
+            self.warn(&warning);
         }
         self.end_phase();
         for actor in &self.actors {

@@ -18,6 +18,7 @@ use crate::fio::Fio;
 use crate::grid::Grid;
 use crate::observer::Observer;
 use crate::sink::Sink;
+use crate::warning::Warning;
 use crate::watched::{Watched, WatchedDevice};
 
 mod end;
@@ -199,8 +200,8 @@ impl<'a> Session<'a> {
     }
 
     /// Records something that changes how far the figures can be trusted.
-    pub(crate) fn warn(&mut self, text: impl Into<String>) {
-        self.event(EventKind::Warning, Some(text.into()));
+    pub(crate) fn warn(&mut self, warning: &Warning) {
+        self.event(EventKind::Warning, Some(warning.to_string()));
     }
 
     /// Adds a line to the record and its file. If the record is full (after ten million

@@ -6,6 +6,8 @@ use linux::presence::{RunQueue, Witness};
 use load::{Actor, Clock, Nanos};
 use record::absence::Absent;
 
+use crate::warning::Warning;
+
 /// After an absence, what was in flight is given so long to be reaped before it is looked.
 const COME_BACK: Duration = Duration::from_millis(20);
 
@@ -69,17 +71,11 @@ impl Presence {
 
     /// A warning, if the hypervisor took much of the processors' time since
     /// [`Presence::measure`].
-    pub(super) fn stolen(&self, now: Nanos, cpus: u32) -> Option<String> {
+    pub(super) fn stolen(&self, now: Nanos, cpus: u32) -> Option<Warning> {
         let (from, before_s) = self.measured?;
         let all_s = now.since(from).as_secs_f64() * f64::from(cpus.max(1));
         let share = (self.stolen_s() - before_s) / all_s.max(1.0);
-        (share > STOLEN).then(|| {
-            format!(
-                "The hypervisor took {} of this machine's processor time while it was measured, so \
-                 rates and waits tell less of the drive.",
-                units::percent(share)
-            )
-        })
+        (share > STOLEN).then_some(Warning::Stolen(share))
     }
 }
 

@@ -5,6 +5,7 @@ use record::{Grain, Line, PhaseName};
 
 use super::Session;
 use crate::observer::Second;
+use crate::warning::Warning;
 use crate::watched::Watched;
 
 /// Shortest stretch that gets a histogram, less what a clock may be early, in seconds.
@@ -124,8 +125,8 @@ impl Session<'_> {
         }
         self.written = sink.finish();
         if let Err(error) = &self.written {
-            let text = format!("nothing more of the record can be written: {error}");
-            self.warn(text);
+            let warning = Warning::RecordCut(error.to_string());
+            self.warn(&warning);
         }
     }
 

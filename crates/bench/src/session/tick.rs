@@ -10,6 +10,7 @@ use record::{ActorInterval, Interval, Line};
 use super::Session;
 use super::presence::join;
 use crate::fio::{Fio, News};
+use crate::warning::Warning;
 use crate::watched::WatchedDevice;
 
 /// Longest sleep without a look at the stop flag.
@@ -48,7 +49,7 @@ impl Session<'_> {
         match self.fio.as_mut().and_then(Fio::news) {
             None => Ok(()),
             Some(News::Ended) => {
-                self.warn("fio ended before the run did: its job has an end of its own");
+                self.warn(&Warning::FioEnded);
                 Ok(())
             }
             Some(News::Failed(error)) => {

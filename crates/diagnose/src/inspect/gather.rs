@@ -174,7 +174,7 @@ fn of_mount(sys: &SysRoot, mount: &Mount, tables: &Tables) -> Stack {
     let found = describe_mount(sys, &mount.mount_point, mount.clone(), space);
     let mut stack = Stack::of(sys, &found, tables);
     if stack.layers.is_empty() {
-        stack.notes.extend(found.notes);
+        stack.warnings.extend(found.warnings);
     }
     stack
 }

@@ -103,8 +103,8 @@ fn picture(out: &mut String, found: &Inspection, stack: &Stack, look: Look) {
     for top in tops {
         layer(out, found, stack, top, 1, &mut drawn, look);
     }
-    for note in &stack.notes {
-        wrap(out, "    ", &harmless(note), look.width);
+    for warning in &stack.warnings {
+        wrap(out, "    ", &harmless(&warning.to_string()), look.width);
     }
     let _ = writeln!(out, "  = {}", conclusion(stack));
 }

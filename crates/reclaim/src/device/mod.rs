@@ -219,7 +219,7 @@ impl Discarding {
             card,
             options: &options,
         })?;
-        more.iter().for_each(|note| notes(note));
+        more.iter().for_each(|warning| notes(&warning.to_string()));
         let total = self.range.end - self.range.start;
         let mut watch = Looking { watch, total };
         let (mut at, mut calls) = (self.range.start, 0);

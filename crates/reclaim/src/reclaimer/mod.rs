@@ -22,7 +22,7 @@ use std::fs::File;
 use std::os::fd::BorrowedFd;
 
 use crate::throttle::Summary;
-use crate::{ReclaimError, Watch};
+use crate::{ReclaimError, Warning, Watch};
 
 pub use paced::{Emptied, PacedReclaimer};
 pub use systems::PacedReclaimers;
@@ -76,10 +76,10 @@ pub trait Reclaimers {
     /// Announces that at least `amount` will be freed there, and whether a large file is in it.
     /// A reclaimer may begin to observe the devices while the caller still looks for more.
     fn anticipate(&mut self, _on: BorrowedFd<'_>, _amount: Amount, _has_large: bool) {}
-    /// Makes a reclaimer for so much there. Returns it with notes for the user.
+    /// Makes a reclaimer for so much there. Returns it with warnings for the user.
     fn reclaimer(
         &mut self,
         on: BorrowedFd<'_>,
         amount: Amount,
-    ) -> Result<(Box<dyn Reclaimer>, Vec<String>), ReclaimError>;
+    ) -> Result<(Box<dyn Reclaimer>, Vec<Warning>), ReclaimError>;
 }

@@ -18,6 +18,7 @@ use crate::error::ReclaimError;
 use crate::throttle::{
     EarlyObservation, Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions, shown,
 };
+use crate::warning::Warning;
 use crate::watch::Watch;
 
 /// Below this it isn't asked where a file's extents are, and works of no more
@@ -59,7 +60,7 @@ pub struct PacedReclaimer {
     /// The piece that small files share.
     piece: SharedPiece,
     skip_commits: bool,
-    notes: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 /// A piece that was granted for small files.
@@ -115,7 +116,7 @@ impl PacedReclaimer {
             stack.commit = Commit::Within;
         }
         let work = stack.shape(work);
-        let mut notes = std::mem::take(&mut stack.notes);
+        let mut warnings = std::mem::take(&mut stack.warnings);
         let setup = Setup {
             on,
             stack: &stack,
@@ -129,7 +130,7 @@ impl PacedReclaimer {
             Some(observed) => Throttle::start_with(&setup, observed)?,
             None => Throttle::start(&setup)?,
         };
-        notes.extend(more);
+        warnings.extend(more);
         Ok(PacedReclaimer {
             throttle,
             stack,
@@ -140,13 +141,13 @@ impl PacedReclaimer {
                 granted: Instant::now(),
             },
             skip_commits: options.skip_commits,
-            notes,
+            warnings,
         })
     }
 
     /// What deserves saying about the file system and its devices, in sentences.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Whether anything is paced: discards are sent, and not too little is to

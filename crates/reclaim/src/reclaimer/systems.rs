@@ -15,7 +15,7 @@ use super::paced::SMALL;
 use super::probe::try_latency;
 use super::{Amount, PacedReclaimer, Reclaimer, Reclaimers};
 use crate::throttle::{EarlyObservation, Summary, ThrottleOptions};
-use crate::{ReclaimError, Watch};
+use crate::{ReclaimError, Warning, Watch};
 
 /// Makes a [`PacedReclaimer`] for each file system.
 #[derive(Debug)]
@@ -60,8 +60,15 @@ impl Known {
         match found.target.discard {
             DiscardSetting::On => Known::paced(false),
             DiscardSetting::Async => Known::paced(true),
-            _ if found.notes.is_empty() => Known::unpaced("no discards are sent".to_owned()),
-            _ => Known::unpaced(found.notes.join("; ")),
+            _ if found.warnings.is_empty() => Known::unpaced("no discards are sent".to_owned()),
+            _ => Known::unpaced(
+                found
+                    .warnings
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            ),
         }
     }
 
@@ -158,14 +165,14 @@ impl Reclaimers for PacedReclaimers<'_> {
         &mut self,
         on: BorrowedFd<'_>,
         amount: Amount,
-    ) -> Result<(Box<dyn Reclaimer>, Vec<String>), ReclaimError> {
+    ) -> Result<(Box<dyn Reclaimer>, Vec<Warning>), ReclaimError> {
         let work = Work::new(amount.bytes, amount.extents);
         let device = rustix::fs::fstat(on).map(|stat| stat.st_dev);
         let early = device.ok().and_then(|device| self.early.remove(&device));
         let (policy, card) = (self.policy, self.card);
         let reclaimer = PacedReclaimer::observed(on, policy, card, &work, &self.options, early)?;
-        let notes = reclaimer.notes().to_vec();
-        Ok((Box::new(reclaimer), notes))
+        let warnings = reclaimer.warnings().to_vec();
+        Ok((Box::new(reclaimer), warnings))
     }
 }
 

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use super::removal::{entry, give_back};
 use super::*;
-use crate::Watch;
 use crate::reclaimer::{Amount, Reclaimer};
+use crate::{Warning, Watch};
 
 /// Paces nothing; or allows all that is asked for, and counts it.
 #[derive(Clone, Default)]
@@ -35,7 +35,7 @@ impl Reclaimers for Counted {
         &mut self,
         _: BorrowedFd<'_>,
         _: Amount,
-    ) -> Result<(Box<dyn Reclaimer>, Vec<String>), ReclaimError> {
+    ) -> Result<(Box<dyn Reclaimer>, Vec<Warning>), ReclaimError> {
         Ok((Box::new(self.clone()), Vec::new()))
     }
 }

@@ -31,7 +31,7 @@
 //! let mut left = 1 << 30;
 //! let on = File::open("/srv")?;
 //! let stack = Stack::at(on.as_fd())?;
-//! let (mut throttle, notes) = Throttle::start(&Setup {
+//! let (mut throttle, warnings) = Throttle::start(&Setup {
 //!     on: on.as_fd(),
 //!     stack: &stack,
 //!     purpose: Purpose::Delete,
@@ -48,7 +48,7 @@
 //!     left -= bytes.min(left);
 //! }
 //! let summary = throttle.finish(&mut Unwatched)?; // waits for the last discards
-//! println!("{notes:?} {:?}", summary.goals);
+//! println!("{warnings:?} {:?}", summary.goals);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

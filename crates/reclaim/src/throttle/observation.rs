@@ -23,6 +23,7 @@ use super::setup::Purpose;
 use super::stack::Stack;
 use super::{counters_failed, nameless};
 use crate::error::ReclaimError;
+use crate::warning::Warning;
 
 /// Devices and canary, observed since some moment.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct Observation {
     /// An own file by which a commit of the journal is forced.
     pub(super) anchor: Option<Arc<File>>,
     /// Why there is no canary.
-    pub(super) note: Option<String>,
+    pub(super) warning: Option<Warning>,
     pub(super) began: Instant,
 }
 
@@ -62,7 +63,7 @@ impl Observation {
         Ok(Observation {
             monitor: Monitor::new(counters, canary.canary, uncounted, paced),
             anchor,
-            note: canary.note,
+            warning: canary.warning,
             began: Instant::now(),
         })
     }
@@ -127,7 +128,7 @@ struct StartedCanary {
     canary: Option<Canary>,
     file: Option<Arc<File>>,
     made: bool,
-    note: Option<String>,
+    warning: Option<Warning>,
 }
 
 fn start_canary(on: BorrowedFd<'_>, options: &ThrottleOptions) -> StartedCanary {
@@ -145,7 +146,7 @@ fn start_canary(on: BorrowedFd<'_>, options: &ThrottleOptions) -> StartedCanary 
             canary: Some(canary),
             file: Some(file),
             made,
-            note: None,
+            warning: None,
         },
         Err(error) => StartedCanary::without(Some(file), made, &error),
     }
@@ -157,9 +158,7 @@ impl StartedCanary {
             canary: None,
             file,
             made,
-            note: Some(format!(
-                "there is no canary ({why}): what a read waits is not measured"
-            )),
+            warning: Some(Warning::NoCanary(why.to_string())),
         }
     }
 }

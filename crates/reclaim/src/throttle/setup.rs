@@ -17,6 +17,7 @@ use super::stack::Stack;
 use super::worker::Worker;
 use super::{Throttle, shown};
 use crate::error::ReclaimError;
+use crate::warning::Warning;
 
 /// Why something is discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +49,12 @@ pub struct Setup<'a> {
 }
 
 impl Throttle {
-    /// Starts a throttle. Returns it with notes for the user, in sentences.
+    /// Starts a throttle. Returns it with warnings for the user.
     ///
     /// # Errors
     /// [`ReclaimError::Refused`] if a card says that the goal can't be met, or
     /// [`ReclaimError::Io`] if the devices can't be observed.
-    pub fn start(setup: &Setup<'_>) -> Result<(Throttle, Vec<String>), ReclaimError> {
+    pub fn start(setup: &Setup<'_>) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
         let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
         let observed = Observation::start(setup.on, setup.stack, setup.purpose, setup.options)?;
         Throttle::begin(setup, pacer, observed)
@@ -66,7 +67,7 @@ impl Throttle {
     pub(crate) fn start_with(
         setup: &Setup<'_>,
         mut observed: Observation,
-    ) -> Result<(Throttle, Vec<String>), ReclaimError> {
+    ) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
         let pacer = Pacer::new(setup.policy, setup.work, setup.card)?;
         observed.leave_out_reads()?;
         Throttle::begin(setup, pacer, observed)
@@ -76,7 +77,7 @@ impl Throttle {
         setup: &Setup<'_>,
         pacer: Pacer,
         observed: Observation,
-    ) -> Result<(Throttle, Vec<String>), ReclaimError> {
+    ) -> Result<(Throttle, Vec<Warning>), ReclaimError> {
         let failed = |action| {
             move |source: io::Error| ReclaimError::Io {
                 action,
@@ -112,6 +113,6 @@ impl Throttle {
         };
         throttle.observe_beginning();
         throttle.observe()?;
-        Ok((throttle, observed.note.into_iter().collect()))
+        Ok((throttle, observed.warning.into_iter().collect()))
     }
 }

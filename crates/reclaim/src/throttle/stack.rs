@@ -11,6 +11,7 @@ use storage::counter::{self, Source};
 use storage::{Commit, FileSystem};
 
 use crate::error::ReclaimError;
+use crate::warning::Warning;
 
 /// The longest discard in bytes: bio.bi_size has 32 bits (Linux, include/linux/blk_types.h).
 const LARGEST: u64 = 4 << 30;
@@ -41,7 +42,7 @@ pub struct Stack {
     /// The counters of all devices are off, so that their discards don't show.
     pub(crate) uncounted: bool,
     /// Sentences for the user.
-    pub(crate) notes: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Stack {
@@ -64,11 +65,12 @@ impl Stack {
     pub(crate) fn of(sys: &SysRoot, found: &Description, block: u64) -> Stack {
         let fs = FileSystem::named(&found.target);
         let leaves: Vec<&DeviceInfo> = found.devices.iter().filter(|d| d.leaf).collect();
-        let mut notes = [&found.notes[..], &found.counting_notes].concat();
-        let mode = mode(found, &leaves, &mut notes);
+        let odd = found.warnings.iter().chain(&found.counting_warnings);
+        let mut warnings: Vec<Warning> = odd.cloned().map(Warning::from).collect();
+        let mode = mode(found, &leaves, &mut warnings);
         let sources = counting(sys, counter::leaves(&found.devices));
         let uncounted = mode == DebtMode::Commit && sources.is_empty();
-        notes.extend(off(sys, &leaves, mode));
+        warnings.extend(off(sys, &leaves, mode));
         let top = found.devices.iter().find(|device| device.level == 0);
         let commit = match mode {
             // Nothing is waited for.
@@ -97,7 +99,7 @@ impl Stack {
             granularity: granularity.unwrap_or(0).max(block),
             sources,
             uncounted,
-            notes,
+            warnings,
         }
     }
 
@@ -122,9 +124,9 @@ impl Stack {
         self.mode != DebtMode::Never
     }
 
-    /// Returns notes for the user about the file system and its devices, in sentences.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
+    /// Returns what is odd about the file system and its devices.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Returns the work as this file system and its devices shape it.
@@ -143,16 +145,14 @@ impl Stack {
     }
 }
 
-fn mode(found: &Description, leaves: &[&DeviceInfo], notes: &mut Vec<String>) -> DebtMode {
+fn mode(found: &Description, leaves: &[&DeviceInfo], warnings: &mut Vec<Warning>) -> DebtMode {
     match found.target.discard {
         DiscardSetting::Off | DiscardSetting::Unsupported => return DebtMode::Never,
         DiscardSetting::Async => return DebtMode::Deferred,
         DiscardSetting::On | DiscardSetting::Unknown => {}
     }
     if leaves.is_empty() {
-        notes.push(
-            "no device is known below, so that discards can't be seen: nothing is paced".to_owned(),
-        );
+        warnings.push(Warning::NoDevice);
         return DebtMode::Never;
     }
     DebtMode::Commit
@@ -170,23 +170,17 @@ fn counting(sys: &SysRoot, all: Vec<Source>) -> Vec<Source> {
     on
 }
 
-/// Returns a note for the user where counters are off.
-fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<String> {
+/// Returns a warning where counters are off.
+fn off(sys: &SysRoot, leaves: &[&DeviceInfo], mode: DebtMode) -> Option<Warning> {
     let is_off = |leaf: &&&DeviceInfo| !counter::counts(sys, &leaf.name);
-    let names: Vec<&str> = leaves
-        .iter()
-        .filter(is_off)
-        .map(|leaf| &*leaf.name)
-        .collect();
+    let off = leaves.iter().filter(is_off);
+    let names: Vec<String> = off.map(|leaf| leaf.name.clone()).collect();
     if names.is_empty() || mode == DebtMode::Never {
         return None;
     }
     Some(match names.len() == leaves.len() {
-        true => "the pace is kept by what reads wait, and discards aren't counted".to_owned(),
-        false => format!(
-            "the counters of {} are off: those of the other devices are taken for them",
-            names.join(", ")
-        ),
+        true => Warning::NoneCounted,
+        false => Warning::SomeUncounted(names),
     })
 }
 
@@ -287,9 +281,9 @@ mod tests {
         let off = of("1 1 8:1 / /mnt rw - ext4 /dev/sdx rw\n");
         assert_eq!(off.mode, DebtMode::Never);
         assert!(
-            off.notes
+            off.warnings
                 .iter()
-                .any(|note| note.contains("without discard"))
+                .any(|warning| warning.to_string().contains("without discard"))
         );
         let tmpfs = of("1 1 0:30 / /mnt rw - tmpfs tmpfs rw\n");
         assert_eq!(tmpfs.mode, DebtMode::Never);

@@ -52,6 +52,7 @@ pub use survey::{Asked, Survey, state_directory};
 
 use crate::error::ReclaimError;
 use crate::throttle::{Purpose, Setup, Throttle, ThrottleOptions};
+use crate::warning::Warning;
 use crate::watch::{Progress, Watch};
 use notebook::Notebook;
 use remaining::{Ended, Remaining};
@@ -93,7 +94,7 @@ pub struct Trim {
     /// Bytes that an interrupted trim had trimmed.
     before: u64,
     progress: TrimProgress,
-    notes: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl Trim {
@@ -111,8 +112,8 @@ impl Trim {
         resume: bool,
     ) -> Result<Trim, TrimError> {
         survey.probe()?;
-        let mut notes = survey.notes();
-        let opened = Notebook::open(survey.cursor(), resume, &mut notes)?;
+        let mut warnings = survey.warnings();
+        let opened = Notebook::open(survey.cursor(), resume, &mut warnings)?;
         let Some((notebook, state)) = opened else {
             return Err(TrimError::Busy { path: survey.path });
         };
@@ -125,7 +126,7 @@ impl Trim {
             card,
             options,
         })?;
-        notes.extend(more);
+        warnings.extend(more);
         let remaining = Remaining::of(&survey, state.as_ref().map(|state| state.position));
         Ok(Trim {
             throttle,
@@ -141,13 +142,13 @@ impl Trim {
             minimum: survey.asked.minimum,
             path: survey.path,
             directory: Arc::new(survey.directory),
-            notes,
+            warnings,
         })
     }
 
-    /// Returns notes for the user, in sentences.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
+    /// Returns what the user should know of it.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Returns where the trim resumes, in bytes of those to be looked at; 0 from the beginning.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::TrimError;
 use super::state::{Cursor, Left, State, StateError, Turn};
+use crate::Warning;
 
 /// How often it is noted: often at first, then ever less.
 const FIRST_NOTE: Duration = Duration::from_millis(200);
@@ -24,7 +25,7 @@ pub(super) struct Notebook {
 
 impl Notebook {
     /// Opens the note of a file system; `None`: nothing identifies it. Returns it with the state
-    /// of an interrupted trim if that is to be resumed. Adds to `notes` for the user.
+    /// of an interrupted trim if that is to be resumed. Adds to `warnings`.
     ///
     /// # Errors
     /// [`StateError`] if the state can't be read. `Ok(None)` if another process trims the file
@@ -32,21 +33,16 @@ impl Notebook {
     pub(super) fn open(
         cursor: Option<Cursor>,
         resume: bool,
-        notes: &mut Vec<String>,
+        warnings: &mut Vec<Warning>,
     ) -> Result<Option<(Notebook, Option<State>)>, TrimError> {
         let mut cursor = cursor;
         let mut turn = None;
         match cursor.as_ref().map(Cursor::turn) {
-            None => notes.push(
-                "what this file system is known by can't be told: an interrupted trim begins anew"
-                    .to_owned(),
-            ),
+            None => warnings.push(Warning::Unidentified),
             Some(Ok(None)) => return Ok(None),
             Some(Ok(held)) => turn = held,
             Some(Err(error)) => {
-                notes.push(format!(
-                    "how far it comes can't be kept ({error}): an interrupted trim begins anew"
-                ));
+                warnings.push(Warning::NotNoted(error.to_string()));
                 cursor = None;
             }
         }
@@ -55,7 +51,7 @@ impl Notebook {
                 Left::Here(state) => Some(state),
                 Left::Nothing => None,
                 Left::Outdated(why) => {
-                    notes.push(format!("{why}: it begins anew"));
+                    warnings.push(Warning::Outdated(why));
                     None
                 }
             },

@@ -19,6 +19,7 @@ use super::survey::{Asked, Survey, explained};
 use super::tally::{Count, Tally};
 use super::windows::Window;
 use crate::throttle::{Purpose, Setup, Summary, Throttle, ThrottleOptions};
+use crate::warning::Warning;
 use crate::watch::Watch;
 
 /// A range is cut no shorter than this, however slow the device is.
@@ -36,7 +37,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Begins to trim the file system of a directory, of which about `bytes` in `extents` extents
-    /// are to be trimmed. Returns notes for the user.
+    /// are to be trimmed. Returns warnings for the user.
     ///
     /// # Errors
     /// As [`Trim::new`](super::Trim::new).
@@ -47,13 +48,13 @@ impl Pieces {
         policy: Policy,
         card: Option<&Card>,
         options: &ThrottleOptions,
-    ) -> Result<(Pieces, Vec<String>), TrimError> {
+    ) -> Result<(Pieces, Vec<Warning>), TrimError> {
         let survey = Survey::of(path, Asked::default(), None)?;
         survey.probe()?;
         let work = survey
             .stack
             .shape(&pace::Work::new(bytes.max(1), extents.max(1)));
-        let (throttle, notes) = Throttle::start(&Setup {
+        let (throttle, warnings) = Throttle::start(&Setup {
             on: survey.directory.as_fd(),
             stack: &survey.stack,
             purpose: Purpose::Trim,
@@ -69,7 +70,7 @@ impl Pieces {
             costs: Costs::default(),
             busy_limit: busy_limit(&policy),
         };
-        Ok((pieces, notes))
+        Ok((pieces, warnings))
     }
 
     /// Waits until something may be trimmed, of so many bytes that are left, and returns how much.

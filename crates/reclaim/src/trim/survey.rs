@@ -17,6 +17,7 @@ use super::TrimError;
 use super::identity::identity;
 use super::state::{Cursor, Of};
 use super::windows::Windows;
+use crate::Warning;
 use crate::throttle::Stack;
 
 /// Which part of a file system, in bytes.
@@ -63,8 +64,8 @@ pub struct Survey {
     takes_discards: bool,
     /// How many bytes all devices discard for each byte freed.
     copies: f64,
-    /// A sentence for the user where a drive's statistics count for its partition.
-    by_drive: Option<String>,
+    /// Where a drive's statistics count for its partition.
+    by_drive: Option<storage::Warning>,
 }
 
 impl Survey {
@@ -227,48 +228,27 @@ impl Survey {
         work
     }
 
-    pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
         match &self.fs.layout {
             Layout::Chunks(chunks) => {
                 let within: u64 = chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
                 let beyond = (self.size as f64 - within as f64 / self.copies) as u64;
                 if self.size > within && beyond > 1 << 30 {
-                    notes.push(format!(
-                        "about {} belong to no chunk: btrfs trims them in one call, which can't be \
-                         paced, the first time since it was mounted",
-                        units::bytes(beyond)
-                    ));
+                    warnings.push(Warning::NoChunk(beyond));
                 }
             }
-            Layout::Whole if FileSystem::of(&self.kind).queues_trims(DiscardSetting::On) => notes
-                .push(
-                    "f2fs is mounted with discard: it sends by itself, when it is idle, what is \
-                 trimmed, so that nothing is paced or told"
-                        .to_owned(),
-                ),
-            Layout::Whole => notes.push(format!(
-                "{} can be trimmed in one call only: it isn't paced, and it can't be gone on with",
-                self.kind
-            )),
+            Layout::Whole if FileSystem::of(&self.kind).queues_trims(DiscardSetting::On) => {
+                warnings.push(Warning::TrimsQueued);
+            }
+            Layout::Whole => warnings.push(Warning::OneCall(self.kind.clone())),
             _ => {}
         }
-        if self.trims_whole_extents() {
-            notes.push(
-                "before Linux 6.10 XFS trims each free extent whole: a long one stalls others, \
-                 whatever the goal"
-                    .to_owned(),
-            );
-        }
-        notes.extend(self.by_drive.clone());
-        if self.is_paced() && !self.is_counted() {
-            notes.push(
-                "the devices' statistics are off: what is discarded can't be seen, and the rate is \
-                 held instead"
-                    .to_owned(),
-            );
-        }
-        notes
+        warnings.extend(self.trims_whole_extents().then_some(Warning::WholeExtents));
+        warnings.extend(self.by_drive.clone().map(Warning::from));
+        let rate_held = self.is_paced() && !self.is_counted();
+        warnings.extend(rate_held.then_some(Warning::RateHeld));
+        warnings
     }
 }
 

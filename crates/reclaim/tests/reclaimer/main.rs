@@ -51,12 +51,13 @@ fn empty(fs: &LoopFs, file: &File) -> (Emptied, Summary, Vec<String>) {
     let work = Work::new(allocated, 2);
     let options = ThrottleOptions::default();
     let mut reclaimer = PacedReclaimer::new(on.as_fd(), policy, None, &work, &options).unwrap();
-    let notes = reclaimer.notes().to_vec();
+    let warnings = reclaimer.warnings().iter();
+    let warnings = warnings.map(ToString::to_string).collect();
     let emptied = reclaimer.empty(file, &mut Unwatched).unwrap();
     assert_eq!(file.metadata().unwrap().blocks(), 0);
     let summary = reclaimer.finish(&mut Unwatched).unwrap();
     assert_eq!((emptied.bytes, summary.freed), (allocated, allocated));
-    (emptied, summary, notes)
+    (emptied, summary, warnings)
 }
 
 /// All came back as discards before it said that it was finished.
@@ -125,11 +126,11 @@ fn btrfs_sync_and_async() {
     gate::thrice(btrfs_sync);
     // Two minutes of grace: nobody waits for that.
     let fs = made(Fs::Btrfs, "discard=async");
-    let (_, summary, notes) = empty(&fs, &victim(&fs));
+    let (_, summary, warnings) = empty(&fs, &victim(&fs));
     assert!(summary.discarded < BYTES / 2, "{summary:?}");
     assert!(
-        notes.iter().any(|note| note.contains("discard=async")),
-        "{notes:?}"
+        warnings.iter().any(|note| note.contains("discard=async")),
+        "{warnings:?}"
     );
 }
 
@@ -200,13 +201,13 @@ fn nothing_is_paced_where_no_discards_are_sent() {
     }
     let _turn = gate::beside();
     let fs = made(Fs::Ext4, "nodiscard");
-    let (_, summary, notes) = empty(&fs, &victim(&fs));
+    let (_, summary, warnings) = empty(&fs, &victim(&fs));
     assert!(
         !summary.answered && summary.discarded == 0 && summary.observed.is_none(),
         "{summary:?}"
     );
     assert!(
-        notes.iter().any(|note| note.contains("without discard")),
-        "{notes:?}"
+        warnings.iter().any(|note| note.contains("without discard")),
+        "{warnings:?}"
     );
 }

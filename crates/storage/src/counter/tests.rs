@@ -257,18 +257,18 @@ fn a_drive_counts_for_its_partitions_that_do_not() {
     assert_eq!(by_drive.devices[0].statistics(), "nvme0n1");
     assert!(
         by_drive
-            .counting_notes
+            .counting_warnings
             .iter()
-            .any(|note| note.contains("no counters of its own"))
+            .any(|note| note.to_string().contains("no counters of its own"))
     );
     for (drive, own) in [(0, 0), (100, 5)] {
         let by_itself = stat(drive, own);
         assert_eq!(leaves(&by_itself.devices)[0], Source::single("top"));
         assert!(
             !by_itself
-                .counting_notes
+                .counting_warnings
                 .iter()
-                .any(|note| note.contains("counters"))
+                .any(|note| note.to_string().contains("counters"))
         );
     }
 }

@@ -12,9 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use record::{DeviceInfo, DiscardSetting};
-use units::names;
 
 use crate::file_system::FileSystem;
+use crate::warning::Warning;
 use linux::SysRoot;
 use linux::mounts::Mount;
 
@@ -30,8 +30,8 @@ const MAX_LEVEL: u32 = 16;
 pub struct DeviceTree {
     /// The devices, level 0 first, each once.
     pub devices: Vec<DeviceInfo>,
-    /// Notes about them, in sentences.
-    pub notes: Vec<String>,
+    /// Warnings about them.
+    pub warnings: Vec<Warning>,
 }
 
 /// Why a device tree is unknown.
@@ -83,7 +83,7 @@ impl DeviceTree {
     }
 }
 
-/// The tree under a mount. Empty, with a note, where no known block device is under it (tmpfs,
+/// The tree under a mount. Empty, with a warning, where no known block device is under it (tmpfs,
 /// network, ZFS).
 pub fn under_mount(sys: &SysRoot, mount: &Mount) -> DeviceTree {
     let mut walk = Walk::new(sys);
@@ -105,14 +105,14 @@ pub fn under_device(sys: &SysRoot, name: &str) -> Result<DeviceTree, DeviceError
 /// Breadth first, so that each device is entered at its highest level.
 struct Walk<'a> {
     sys: &'a SysRoot,
-    notes: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl<'a> Walk<'a> {
     fn new(sys: &'a SysRoot) -> Self {
         Walk {
             sys,
-            notes: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
         }
         DeviceTree {
             devices,
-            notes: self.notes,
+            warnings: self.warnings,
         }
     }
 
@@ -171,9 +171,10 @@ impl<'a> Walk<'a> {
             return vec![device];
         }
         if let Some(deleted) = file.strip_suffix(" (deleted)") {
-            self.notes.push(format!(
-                "{name} is backed by {deleted}, which was deleted; what is below it can't be told"
-            ));
+            self.warnings.push(Warning::FileDeleted {
+                device: name.to_owned(),
+                file: deleted.to_owned(),
+            });
             return Vec::new();
         }
         match Mount::of_in(self.sys, file) {
@@ -182,16 +183,19 @@ impl<'a> Walk<'a> {
                 if !below.is_empty()
                     && FileSystem::mounted(&mount).discard_setting(&mount) == DiscardSetting::Off
                 {
-                    self.notes.push(format!(
-                        "discards of {name} only punch holes into {file}: {} is mounted without discard and passes none on",
-                        names::shown(&mount.mount_point)
-                    ));
+                    self.warnings.push(Warning::OnlyHoles {
+                        device: name.to_owned(),
+                        file: file.to_owned(),
+                        at: mount.mount_point.clone(),
+                    });
                 }
                 below
             }
             Err(error) => {
-                self.notes
-                    .push(format!("what is below {name} can't be told: {error}"));
+                self.warnings.push(Warning::UnknownBelow {
+                    device: name.to_owned(),
+                    why: error.to_string(),
+                });
                 Vec::new()
             }
         }
@@ -217,12 +221,11 @@ impl<'a> Walk<'a> {
             return self.under_overlay(mount);
         }
         if sources.is_empty() && fs != FileSystem::Memory && !is_simulated(mount) {
-            self.notes.push(format!(
-                "{} ({}) at {} has no block device that can be told",
-                mount.source,
-                mount.fs,
-                names::shown(&mount.mount_point)
-            ));
+            self.warnings.push(Warning::NoDevice {
+                at: mount.mount_point.clone(),
+                mounted: mount.source.clone(),
+                fs: mount.fs.clone(),
+            });
         }
         sources
     }
@@ -232,10 +235,8 @@ impl<'a> Walk<'a> {
         match upper_mount(self.sys, mount) {
             Some(upper) => self.devices_of_mount(&upper),
             None => {
-                self.notes.push(format!(
-                    "{} is an overlay whose upper directory can't be seen from here; name a path outside the overlay to have its devices watched",
-                    names::shown(&mount.mount_point)
-                ));
+                let at = mount.mount_point.clone();
+                self.warnings.push(Warning::HiddenUpper(at));
                 Vec::new()
             }
         }

@@ -176,9 +176,9 @@ fn a_loop_leads_to_the_device_of_its_file() {
         ]
     );
     assert!(
-        tree.notes[0].contains("only punch holes"),
+        tree.warnings[0].to_string().contains("only punch holes"),
         "{:?}",
-        tree.notes
+        tree.warnings
     );
 }
 
@@ -192,13 +192,13 @@ fn a_loop_over_memory_or_a_deleted_file_is_a_leaf() {
     machine.write(backing, "/dev/shm/disk.img\n");
     let tree = tree_at(&machine, "/mnt");
     assert_eq!(shape(&tree), [("loop3", DeviceKind::Loop, 0, true)]);
-    assert_eq!(tree.notes, [] as [&str; 0]);
+    assert_eq!(tree.warnings, []);
     machine.write(backing, "/dev/shm/disk.img (deleted)\n");
     let tree = tree_at(&machine, "/mnt");
     assert!(
-        tree.devices[0].leaf && tree.notes[0].contains("deleted"),
+        tree.devices[0].leaf && tree.warnings[0].to_string().contains("deleted"),
         "{:?}",
-        tree.notes
+        tree.warnings
     );
 }
 
@@ -216,7 +216,7 @@ fn a_loop_over_a_simulated_drive_is_a_leaf_without_a_note() {
         );
         let tree = tree_at(&machine, "/mnt");
         assert!(tree.devices[0].leaf);
-        assert_eq!(tree.notes.len(), notes, "{:?}", tree.notes);
+        assert_eq!(tree.warnings.len(), notes, "{:?}", tree.warnings);
     }
 }
 
@@ -297,9 +297,9 @@ fn an_overlay_is_on_its_upper_directory() {
     let hidden = Machine::new(overlay);
     let tree = tree_at(&hidden, "/merged/y");
     assert!(
-        tree.devices.is_empty() && tree.notes[0].contains("overlay"),
+        tree.devices.is_empty() && tree.warnings[0].to_string().contains("overlay"),
         "{:?}",
-        tree.notes
+        tree.warnings
     );
 }
 

@@ -16,7 +16,7 @@ pub use effect::{Effect, PARITY_PARAMETER};
 pub use kind::LayerKind;
 pub use pending::Pending;
 
-use crate::{Description, FileSystem};
+use crate::{Description, FileSystem, Warning};
 
 /// The stack under a mount or a raw device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,8 +32,9 @@ pub struct Stack {
     pub open: bool,
     /// The first layer on the way down that stops discards; `None` if they get through.
     pub stops_at: Option<String>,
-    /// Sentences about what could not be found out.
-    pub notes: Vec<String>,
+    /// Facts that could not be found out. JSON has them as sentences.
+    #[serde(rename = "notes")]
+    pub warnings: Vec<Warning>,
 }
 
 /// The file system on top of a stack.
@@ -124,7 +125,7 @@ impl Stack {
             open: stops_at.is_none() && layers.iter().any(Layer::takes),
             stops_at,
             layers,
-            notes: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -136,7 +137,7 @@ impl Stack {
             layers: Vec::new(),
             open: false,
             stops_at: None,
-            notes: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 

@@ -27,7 +27,7 @@ fn on_vda(options: &str, discard_max: u64) -> Description {
 fn discard_on_is_all_there_is_to_say() {
     let on = on_vda("rw,discard", 1 << 30);
     assert_eq!(on.target.discard, DiscardSetting::On);
-    assert_eq!(on.notes, [] as [&str; 0]);
+    assert_eq!(on.warnings, []);
     assert_eq!(on.target.mount.as_deref(), Some("/"));
     assert_eq!(on.target.source.as_deref(), Some("/dev/vda"));
     assert_eq!(on.target.options, ["rw", "noatime", "discard"]);
@@ -38,10 +38,18 @@ fn discard_on_is_all_there_is_to_say() {
 fn says_why_no_discards_will_come() {
     let off = on_vda("rw", 1 << 30);
     assert_eq!(off.target.discard, DiscardSetting::Off);
-    assert!(off.notes[0].contains("without discard"), "{:?}", off.notes);
+    assert!(
+        off.warnings[0].to_string().contains("without discard"),
+        "{:?}",
+        off.warnings
+    );
     let deaf = on_vda("rw,discard", 0);
     assert_eq!(deaf.target.discard, DiscardSetting::Unsupported);
-    assert!(deaf.notes[0].contains("vda takes none"), "{:?}", deaf.notes);
+    assert!(
+        deaf.warnings[0].to_string().contains("vda takes none"),
+        "{:?}",
+        deaf.warnings
+    );
 }
 
 #[test]
@@ -53,7 +61,7 @@ fn says_where_discards_stop() {
     machine.slave("virtual/block/dm-0", "pci/sda");
     let crypt = at(&machine, "/");
     assert_eq!(crypt.target.discard, DiscardSetting::Unsupported);
-    let note = &crypt.notes[0];
+    let note = crypt.warnings[0].to_string();
     assert!(
         note.contains("dm-0") && note.contains("allow_discards"),
         "{note}"
@@ -67,7 +75,7 @@ fn memory_takes_no_discards() {
         "/dev/shm",
     );
     assert_eq!(memory.target.discard, DiscardSetting::Unsupported);
-    assert!(memory.devices.is_empty() && memory.notes[0].contains("in memory"));
+    assert!(memory.devices.is_empty() && memory.warnings[0].to_string().contains("in memory"));
 }
 
 #[test]
@@ -77,7 +85,7 @@ fn the_network_cant_be_told() {
         "/n",
     );
     assert_eq!(nfs.target.discard, DiscardSetting::Unknown);
-    assert_eq!(nfs.notes.len(), 2, "{:?}", nfs.notes);
+    assert_eq!(nfs.warnings.len(), 2, "{:?}", nfs.warnings);
 }
 
 #[test]
@@ -88,7 +96,11 @@ fn an_overlay_is_judged_by_its_upper_file_system() {
     machine.device("pci/vda", "254:0", Some(1 << 30));
     let overlay = at(&machine, "/m");
     assert_eq!(overlay.target.discard, DiscardSetting::On);
-    assert!(overlay.notes[0].contains("overlay"), "{:?}", overlay.notes);
+    assert!(
+        overlay.warnings[0].to_string().contains("overlay"),
+        "{:?}",
+        overlay.warnings
+    );
 }
 
 #[test]

@@ -138,9 +138,12 @@ fn a_loop_on_a_disk_leads_to_the_disk() {
     assert!(!found.devices[0].leaf && found.devices[1].leaf);
     assert_eq!(found.devices[1].name, outer.device().name());
     assert!(
-        found.notes.iter().any(|note| note.contains("punch holes")),
+        found
+            .warnings
+            .iter()
+            .any(|warning| warning.to_string().contains("punch holes")),
         "{:?}",
-        found.notes
+        found.warnings
     );
 }
 

@@ -82,12 +82,12 @@ impl TrimGuard<'_> {
             self.card,
             &self.options.throttle,
         );
-        let (mut pieces, notes) = match begun {
+        let (mut pieces, warnings) = match begun {
             Ok(begun) => begun,
             Err(error) => return (Err(error), None),
         };
-        for note in notes {
-            self.place.tell_once(tell, note);
+        for warning in warnings {
+            self.place.tell_once(tell, warning.to_string());
         }
         let outcome = self.trim_pieces(&mut pieces, due, &mut watch, tell);
         (outcome, Some(pieces.end()))

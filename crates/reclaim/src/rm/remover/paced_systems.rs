@@ -119,9 +119,9 @@ impl<'a> PacedSystems<'a> {
         }
         let on = self.place_on(at, current)?;
         let amount = self.amounts.of(at.device);
-        let (reclaimer, notes) = self.reclaimers.reclaimer(on.as_fd(), amount)?;
-        for note in notes {
-            dialogue.talk.note(&note);
+        let (reclaimer, warnings) = self.reclaimers.reclaimer(on.as_fd(), amount)?;
+        for warning in warnings {
+            dialogue.talk.note(&warning.to_string());
         }
         let argument = current.argument.clone();
         let opened = Opened {

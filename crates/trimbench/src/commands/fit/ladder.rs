@@ -38,7 +38,10 @@ pub(super) fn climb(place: &Place, args: &FitArgs, people: Stream) -> Result<Cli
     if let DiscardSetting::Off | DiscardSetting::Unsupported = survey.target.discard {
         let why = match survey.warnings.is_empty() {
             true => "no discards are sent there".to_owned(),
-            false => survey.warnings.join("; "),
+            false => {
+                let warnings = survey.warnings.iter().map(ToString::to_string);
+                warnings.collect::<Vec<_>>().join("; ")
+            }
         };
         return Err(Error::Usage(format!("there is nothing to fit: {why}")));
     }

@@ -249,8 +249,8 @@ fn trimmed(
         ..ThrottleOptions::default()
     };
     let trim = Trim::new(survey, policy(args), card, &options, args.resume)?;
-    for note in trim.notes() {
-        told.note(&format!("{}: {note}", names::shown(&one.path)));
+    for warning in trim.warnings() {
+        told.note(&format!("{}: {warning}", names::shown(&one.path)));
     }
     if trim.goes_on_from() > 0 {
         let from = units::bytes(trim.goes_on_from());

@@ -1,0 +1,145 @@
+//! Reasons why the figures of a run are less sure, and the sentence for each.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use units::names::shown;
+
+/// A reason why the figures of a run are less sure, or what they leave out. Shown as the sentence
+/// that the record keeps.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Warning {
+    /// The target is odd.
+    Storage(storage::Warning),
+    /// The place is on a simulated drive, in the words of whoever knows that drive.
+    Simulated(String),
+    /// The file system discards a second time, after the run.
+    DiscardedAgain,
+    /// The load is not as it was asked for, in the words of `load`.
+    Load(String),
+    /// A file could not be made as it was asked for, in the words of `load`.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The difference from what was asked for.
+        why: String,
+    },
+    /// No foreground file that an earlier run left can be used.
+    NotReused,
+    /// The foreground runs outside its cgroup.
+    OutsideCgroup {
+        /// The cgroup.
+        cgroup: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// A person marked an event before the baseline began.
+    EarlyMark,
+    /// A person marked an event before the baseline was as long as it was to be.
+    ShortBaseline {
+        /// How long it was.
+        length: Duration,
+        /// How long it was to be.
+        asked: Duration,
+    },
+    /// A setting that the control changed could not be put back; with the next step.
+    NotRestored(String),
+    /// fio left no account of its run.
+    FioLeftNothing,
+    /// fio's logs can't be read.
+    FioLogsUnread(String),
+    /// fio's logs are no logs.
+    FioLogsRefused(String),
+    /// fio's logs are odd, in the words of `formats`.
+    FioLogsOdd(String),
+    /// fio ended before the run.
+    FioEnded,
+    /// The command of an event failed.
+    EventFailed(String),
+    /// The deletion went on after errors.
+    DeletionErrors(String),
+    /// A forced commit failed.
+    CommitFailed(String),
+    /// Operations of a series failed.
+    OperationsFailed {
+        /// The series.
+        series: String,
+        /// How many failed.
+        errors: u64,
+        /// When the first did, after the run's begin.
+        at: Duration,
+        /// How.
+        why: String,
+    },
+    /// The hypervisor took so much of the processors' time, 0 to 1.
+    Stolen(f64),
+    /// The record's file is incomplete.
+    RecordCut(String),
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::Storage(warning) => warning.fmt(f),
+            Warning::Simulated(text) | Warning::Load(text) | Warning::NotRestored(text) => {
+                f.write_str(text)
+            }
+            Warning::DiscardedAgain => f.write_str(
+                "btrfs discards block groups that a deletion has emptied once more, up to a minute \
+                 after it: that stall isn't waited for",
+            ),
+            Warning::File { path, why } => write!(f, "{}: {why}", shown(path)),
+            Warning::NotReused => f.write_str(
+                "no foreground file that could be reused was left by an earlier --keep, or it is \
+                 too small: it is written anew",
+            ),
+            Warning::OutsideCgroup { cgroup, why } => write!(
+                f,
+                "the foreground couldn't be put into its cgroup {}: {why}; its reads may wait for \
+                 the deletion's discards in the block layer already",
+                shown(cgroup)
+            ),
+            Warning::EarlyMark => {
+                f.write_str("a mark before the baseline was ignored: mark the event's begin again")
+            }
+            Warning::ShortBaseline { length, asked } => write!(
+                f,
+                "the event began after {:.1} s of the baseline's {:.1} s",
+                length.as_secs_f64(),
+                asked.as_secs_f64()
+            ),
+            Warning::FioLeftNothing => f.write_str(
+                "fio: fio left no account of its run: it was killed, or had no room to write",
+            ),
+            Warning::FioLogsUnread(why) => write!(f, "fio: fio's logs can't be read: {why}"),
+            Warning::FioLogsRefused(why) => write!(f, "fio: fio's logs: {why}"),
+            Warning::FioLogsOdd(text) => write!(f, "fio: {text}"),
+            Warning::FioEnded => {
+                f.write_str("fio ended before the run did: its job has an end of its own")
+            }
+            Warning::EventFailed(why) => write!(f, "the event's command failed: {why}"),
+            Warning::DeletionErrors(why) => write!(f, "the deletion had errors: {why}"),
+            Warning::CommitFailed(why) => write!(f, "the forced commit failed: {why}"),
+            Warning::OperationsFailed {
+                series,
+                errors,
+                at,
+                why,
+            } => write!(
+                f,
+                "{series}: {errors} operations failed, the first at {:.1} s: {why}",
+                at.as_secs_f64()
+            ),
+            Warning::Stolen(share) => write!(
+                f,
+                "The hypervisor took {} of this machine's processor time while it was measured, so \
+                 rates and waits tell less of the drive.",
+                units::percent(*share)
+            ),
+            Warning::RecordCut(why) => {
+                write!(f, "nothing more of the record can be written: {why}")
+            }
+        }
+    }
+}
