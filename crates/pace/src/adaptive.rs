@@ -17,13 +17,14 @@ use crate::debt::{Debt, DebtMode, Duty};
 use crate::deferred::{DeferredRate, DeferredTerms};
 use crate::feedback::Feedback;
 use crate::flight::{Flight, RoundTrips};
-use crate::goal::{Goal, TOLERANCE};
+use crate::goal::Goal;
 use crate::interference::Interference;
 use crate::latency::Latency;
 use crate::meter::{Meter, Tick};
-use crate::own::OwnDiscards;
+use crate::ownership::OwnDiscards;
 use crate::pacer::State;
-use crate::piece::{COMMIT_LOSS, Sizes};
+use crate::pause::{self, Pause};
+use crate::piece::Sizes;
 use crate::plan::plan;
 use crate::refusal::Refusal;
 use crate::second_discards::SecondDiscards;
@@ -34,27 +35,6 @@ use crate::work::Work;
 /// What may be saved up, as a share of the window: a delayed look is caught up
 /// with, no more.
 const DEPTH: f64 = 0.01;
-
-/// What a window may lose beyond the goal, as a share of it: up to [`TOLERANCE`] where
-/// single discards are so long that whole ones don't fit.
-const SLACK: f64 = 0.015;
-
-/// So much of the goal is enough: for the rest no piece more is let into a window.
-const NEARLY: f64 = 0.9;
-
-/// Pieces of one size are so much alike.
-const UNLIKE: f64 = 1.05;
-
-/// No judge's interval of 100 ms may lose half: at most this share of it, and so many
-/// times the goal where that is more.
-const INTERVAL: f64 = 0.1;
-const INTERVAL_SHARE: f64 = 0.45;
-const INTERVAL_TIMES: f64 = 1.6;
-
-/// While nobody is there: for how long after each piece the pacer looks whether somebody has
-/// come whom its discards held up, and for which share of the discards' time at least.
-const LOOK: Duration = Duration::from_millis(1);
-const LOOK_SHARE: f64 = 0.1;
 
 /// A pause that isn't worth a look.
 const SHORT: Duration = Duration::from_micros(20);
@@ -399,13 +379,14 @@ impl Adaptive {
         let phi = self.interference.phi();
         let idle = self.interference.is_idle();
         let window = self.window(share.share);
-        // Where pieces are long, whole ones must fit.
         let one = self.need(self.sizes.known_command() as u64);
-        let lump = one.max(self.need(self.sizes.current()));
-        // As many whole ones as the goal has room for, or one more.
-        let fit = (NEARLY * share.share * window / lump.max(1e-9)).ceil() * lump * UNLIKE;
-        let slack = (fit / window - share.share).clamp(SLACK, TOLERANCE);
-        let most = (share.share + slack) * window;
+        let pause = Pause::new(
+            share.share,
+            phi,
+            window,
+            one,
+            self.need(self.sizes.current()),
+        );
         let finishing = seen
             .left
             .and_then(|left| self.rest(left))
@@ -426,26 +407,13 @@ impl Adaptive {
             self.latency.scale(),
         );
         let need = self.need(piece);
-        let mut wait = Duration::ZERO;
-        if idle {
-            wait = LOOK.max(Duration::from_secs_f64(
-                self.trips.discarding() * LOOK_SHARE,
-            ));
-            wait = wait.saturating_sub(self.trips.since_landed(now));
-        } else {
-            if !finishing {
-                wait = self.budget.until(need, share.share);
+        let wait = match idle {
+            true => {
+                let pause = pause::while_idle(self.trips.discarding());
+                pause.saturating_sub(self.trips.since_landed(now))
             }
-            // A loss is told when it is over, and began before.
-            let interval = INTERVAL.max(3.0 * one);
-            let lump = one.max(need.min(COMMIT_LOSS));
-            let within = lump.max(interval * INTERVAL_SHARE.max(INTERVAL_TIMES * share.share));
-            // A piece that others feel little is long for what it costs.
-            let before = (interval - lump / phi.min(1.0)).max(0.0);
-            wait = wait
-                .max(self.budget.until_window(need, window - lump, most))
-                .max(self.budget.until_window(need, before, within));
-        }
+            false => pause.before(need, &self.budget, finishing),
+        };
         let why = match share.why {
             Some(why) => why,
             None if idle => Why::Idle,

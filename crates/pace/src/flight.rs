@@ -5,7 +5,7 @@ use std::time::Duration;
 use ssd::Time;
 
 use crate::meter::Tick;
-use crate::own::OwnDiscards;
+use crate::ownership::OwnDiscards;
 
 /// How much the latest piece counts in the time around pieces.
 const WEIGHT: f64 = 0.3;

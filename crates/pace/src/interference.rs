@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::feedback::Canary;
-use crate::meter::{OthersTick, Tick};
+use crate::meter::{OthersTick, Reads, Tick};
 use crate::usual_latency::UsualLatency;
 
 /// How long a quiet second is remembered, in quiet seconds.
@@ -71,7 +71,7 @@ const MOST: f64 = 2.0;
 #[derive(Debug, Clone)]
 pub(crate) struct Interference {
     /// Beside no discards: seconds, operations and their waits.
-    quiet: Sums,
+    quiet: Reads,
     /// Beside discards.
     loud: Loud,
     /// By how much the quiet rate swings by itself, as a share of it.
@@ -94,15 +94,8 @@ pub(crate) struct Interference {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    seconds: f64,
-    ops: f64,
-    wait: f64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
 struct Loud {
-    sums: Sums,
+    sums: Reads,
     /// What belongs to the discards that are under way: it counts once they are done,
     /// for only then is it known how long they took.
     since: Since,
@@ -117,7 +110,7 @@ struct Loud {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Since {
-    sums: Sums,
+    sums: Reads,
     hits: f64,
 }
 
@@ -128,10 +121,8 @@ impl Loud {
         let enough = self.busy > LOUD_MEMORY && self.expected_ops > 2.0 * ENOUGH;
         if enough || self.busy > LONG_MEMORY {
             let fade = (-tick.busy / LOUD_MEMORY).exp();
+            self.sums.fade(fade);
             for sum in [
-                &mut self.sums.seconds,
-                &mut self.sums.ops,
-                &mut self.sums.wait,
                 &mut self.busy,
                 &mut self.squares,
                 &mut self.expected_ops,
@@ -141,9 +132,7 @@ impl Loud {
             }
         }
         let since = std::mem::take(&mut self.since);
-        self.sums.seconds += since.sums.seconds;
-        self.sums.ops += since.sums.ops;
-        self.sums.wait += since.sums.wait;
+        self.sums.add(&since.sums);
         self.hits += since.hits;
         self.busy += tick.busy;
         self.squares += tick.busy * tick.busy / tick.commands.max(1) as f64;
@@ -155,7 +144,7 @@ impl Interference {
     /// A guess to start from: a card's, else 1.
     pub(crate) fn new(phi: Option<f64>) -> Interference {
         Interference {
-            quiet: Sums::default(),
+            quiet: Reads::default(),
             loud: Loud::default(),
             swing: 0.0,
             usual: UsualLatency::default(),
@@ -176,7 +165,7 @@ impl Interference {
 
     /// The others are back: what was known is of other times.
     pub(crate) fn restart(&mut self) {
-        self.quiet = Sums::default();
+        self.quiet = Reads::default();
         self.loud = Loud::default();
         self.phi = self.phi.max(1.0);
     }
@@ -208,17 +197,15 @@ impl Interference {
         if let Some(others) = tick.others {
             self.known = true;
             if quiet {
-                if others.ops > 20.0 && others.ops > 2.0 * self.rate() * tick.seconds {
+                if others.ops > 20.0 && others.ops > 2.0 * self.quiet.per_s() * tick.seconds {
                     // Others have come: what was known is of other times.
-                    self.quiet = Sums::default();
+                    self.quiet = Reads::default();
                     self.loud = Loud::default();
                 }
                 self.watch_swing(tick.seconds, others.ops);
                 self.lately *= (-tick.seconds / LATELY).exp();
-                let fade = (-tick.seconds / QUIET_MEMORY).exp();
-                self.quiet.seconds = self.quiet.seconds * fade + tick.seconds;
-                self.quiet.ops = self.quiet.ops * fade + others.ops;
-                self.quiet.wait = self.quiet.wait * fade + others.wait;
+                self.quiet.fade((-tick.seconds / QUIET_MEMORY).exp());
+                self.quiet.add(&Reads::of(tick.seconds, &others));
             }
             self.lately = (self.lately + self.somebodys(&others)).min(LATELY_MOST);
         }
@@ -228,11 +215,9 @@ impl Interference {
             return;
         }
         let others = tick.others.unwrap_or_default();
-        loud.since.sums.seconds += tick.seconds;
-        loud.since.sums.ops += others.ops;
-        loud.since.sums.wait += others.wait;
+        loud.since.sums.add(&Reads::of(tick.seconds, &others));
         if tick.busy > 0.0 {
-            let rate = self.rate();
+            let rate = self.quiet.per_s();
             self.loud.end(tick, rate);
             self.conclude();
         }
@@ -240,7 +225,7 @@ impl Interference {
 
     /// For how long after a discard's end the others' rate still tells of it.
     pub(crate) fn echo(&self) -> Duration {
-        let usual = self.quiet.wait / self.quiet.ops.max(1.0);
+        let usual = self.quiet.mean_wait();
         Duration::from_secs_f64(((1.0 + self.turn) * usual).min(LONGEST_ECHO))
     }
 
@@ -252,7 +237,7 @@ impl Interference {
 
     /// How much a quiet stretch differs from those before it.
     fn watch_swing(&mut self, seconds: f64, ops: f64) {
-        let expected = self.rate() * seconds;
+        let expected = self.quiet.per_s() * seconds;
         if expected.max(ops) < TELLING || expected <= 0.0 {
             return;
         }
@@ -265,15 +250,6 @@ impl Interference {
             weight
         };
         self.swing += weight * (differs - self.swing);
-    }
-
-    /// Operations for each quiet second.
-    fn rate(&self) -> f64 {
-        if self.quiet.seconds > 0.0 {
-            self.quiet.ops / self.quiet.seconds
-        } else {
-            0.0
-        }
     }
 
     /// How many of the canary's reads were held up.
@@ -318,12 +294,12 @@ impl Interference {
         }
         let steady = 1.0 - ((self.swing - USUAL_SWING) / (2.0 * USUAL_SWING)).clamp(0.0, 1.0);
         let sure = (loud.expected_ops / ENOUGH).min(1.0) * steady;
-        let rate = self.rate();
+        let rate = self.quiet.per_s();
         let mut seen = 0.0_f64;
         if rate > 0.0 {
             let lost = loud.sums.seconds - loud.sums.ops / rate;
             seen = seen.max(lost / loud.busy);
-            let usual = self.quiet.wait / self.quiet.ops.max(1.0);
+            let usual = self.quiet.mean_wait();
             let added = (loud.sums.wait - loud.sums.ops * usual).max(0.0);
             // An open loop: each discard delays rate·S reads by S/2 on average.
             let open = (2.0 * added / (rate * loud.squares.max(1e-12))).sqrt();

@@ -33,6 +33,49 @@ pub(crate) struct OthersTick {
     pub(crate) writes: f64,
 }
 
+/// What the others' reads came to over some time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reads {
+    /// The time, in seconds.
+    pub(crate) seconds: f64,
+    /// Reads completed.
+    pub(crate) ops: f64,
+    /// The sum of their times, in seconds.
+    pub(crate) wait: f64,
+}
+
+impl Reads {
+    pub(crate) fn of(seconds: f64, others: &OthersTick) -> Reads {
+        Reads {
+            seconds,
+            ops: others.ops,
+            wait: others.wait,
+        }
+    }
+
+    pub(crate) fn add(&mut self, more: &Reads) {
+        self.seconds += more.seconds;
+        self.ops += more.ops;
+        self.wait += more.wait;
+    }
+
+    /// Forgets all but this share.
+    pub(crate) fn fade(&mut self, share: f64) {
+        self.seconds *= share;
+        self.ops *= share;
+        self.wait *= share;
+    }
+
+    pub(crate) fn per_s(&self) -> f64 {
+        self.ops / self.seconds.max(1e-9)
+    }
+
+    /// The mean time of a read, in seconds.
+    pub(crate) fn mean_wait(&self) -> f64 {
+        self.wait / self.ops.max(1.0)
+    }
+}
+
 /// Remembers the last look.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Meter {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use ssd::Time;
 
-use crate::meter::Tick;
+use crate::meter::{Reads, Tick};
 
 /// So many reads must be expected for a loss to be told.
 const ENOUGH: f64 = 200.0;
@@ -80,35 +80,6 @@ pub struct ReaderLoss {
     pub open_loop: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Rate {
-    seconds: f64,
-    ops: f64,
-    wait: f64,
-}
-
-impl Rate {
-    fn add(&mut self, look: &Look) {
-        self.seconds += look.seconds;
-        self.ops += look.ops;
-        self.wait += look.wait;
-    }
-
-    fn fade(&mut self, by: f64) {
-        self.seconds *= by;
-        self.ops *= by;
-        self.wait *= by;
-    }
-
-    fn per_s(&self) -> f64 {
-        self.ops / self.seconds.max(1e-9)
-    }
-
-    fn mean_wait(&self) -> f64 {
-        self.wait / self.ops.max(1.0)
-    }
-}
-
 /// How much neighbouring stretches of quiet time differ.
 #[derive(Debug, Clone, Copy, Default)]
 struct Scatter {
@@ -121,9 +92,9 @@ struct Scatter {
 }
 
 impl Scatter {
-    fn add(&mut self, look: &Look) {
-        self.seconds += look.seconds;
-        self.ops += look.ops;
+    fn add(&mut self, reads: &Reads) {
+        self.seconds += reads.seconds;
+        self.ops += reads.ops;
         if self.seconds < STRETCH {
             return;
         }
@@ -149,19 +120,17 @@ impl Scatter {
 #[derive(Debug, Clone, Copy)]
 struct Look {
     end: f64,
-    seconds: f64,
-    ops: f64,
-    wait: f64,
+    reads: Reads,
 }
 
 /// What the readers do.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readers {
-    before: Rate,
-    pauses: Rate,
-    beside: Rate,
+    before: Reads,
+    pauses: Reads,
+    beside: Reads,
     /// The pauses of late.
-    lately: Rate,
+    lately: Reads,
     scatter: Scatter,
     /// Looks since something is owed or discarded: beside a discard or not.
     undecided: VecDeque<Look>,
@@ -179,20 +148,18 @@ impl Readers {
         };
         let look = Look {
             end: now.as_secs_f64(),
-            seconds: tick.seconds,
-            ops: others.ops,
-            wait: others.wait,
+            reads: Reads::of(tick.seconds, &others),
         };
         let discarded = tick.busy > 0.0 || tick.commands > 0;
         if !begun {
             // Beside others' discards it is no baseline.
             if !discarded {
-                self.before.add(&look);
+                self.before.add(&look.reads);
                 self.quiet(&look);
             }
             return;
         }
-        self.windows.begin(look.end - look.seconds);
+        self.windows.begin(look.end - look.reads.seconds);
         self.undecided.push_back(look);
         if discarded {
             self.decide(look.end - tick.busy);
@@ -218,7 +185,7 @@ impl Readers {
             .is_some_and(|look| look.end <= before)
             && let Some(look) = self.undecided.pop_front()
         {
-            self.pauses.add(&look);
+            self.pauses.add(&look.reads);
             self.quiet(&look);
             self.windows.add(&look, 0.0);
         }
@@ -226,17 +193,17 @@ impl Readers {
 
     fn all_beside(&mut self) {
         for look in std::mem::take(&mut self.undecided) {
-            let lost = self.lately.per_s() * look.seconds - look.ops;
-            self.beside.add(&look);
+            let lost = self.lately.per_s() * look.reads.seconds - look.reads.ops;
+            self.beside.add(&look.reads);
             self.lost += lost;
             self.windows.add(&look, lost);
         }
     }
 
     fn quiet(&mut self, look: &Look) {
-        self.lately.fade((-look.seconds / MEMORY).exp());
-        self.lately.add(look);
-        self.scatter.add(look);
+        self.lately.fade((-look.reads.seconds / MEMORY).exp());
+        self.lately.add(&look.reads);
+        self.scatter.add(&look.reads);
     }
 
     pub(super) fn before_ops(&self) -> f64 {
@@ -291,10 +258,10 @@ impl Readers {
     /// How far the loss may be off by chance: two standard errors of what was expected and
     /// seen beside discards.
     fn doubt(&self) -> f64 {
-        let stretches = |rate: &Rate| (rate.seconds / STRETCH).max(1.0);
-        let quiet = Rate {
+        let stretches = |rate: &Reads| (rate.seconds / STRETCH).max(1.0);
+        let quiet = Reads {
             seconds: self.before.seconds + self.pauses.seconds,
-            ..Rate::default()
+            ..Reads::default()
         };
         let beside = self.beside.seconds / (self.beside.seconds + self.pauses.seconds).max(1e-9);
         let chance = 1.0 / stretches(&self.beside) + 1.0 / stretches(&quiet);
@@ -339,7 +306,7 @@ impl Windows {
     fn add(&mut self, look: &Look, lost: f64) {
         let end = look.end - self.began.unwrap_or(look.end);
         self.end = self.end.max(end);
-        let mut from = (end - look.seconds).max(0.0);
+        let mut from = (end - look.reads.seconds).max(0.0);
         while from < end {
             let at = (from / self.length) as usize;
             if at >= MOST_WINDOWS {
@@ -350,8 +317,8 @@ impl Windows {
             if self.all.len() <= at {
                 self.all.resize(at + 1, (0.0, 0.0));
             }
-            let part = (to - from) / look.seconds;
-            self.all[at].0 += look.ops * part;
+            let part = (to - from) / look.reads.seconds;
+            self.all[at].0 += look.reads.ops * part;
             self.all[at].1 += lost * part;
             // However close the next window's begin is.
             from = to.max(from + 1e-9);
