@@ -8,7 +8,7 @@ RUN_SIZE = $(shell df -Pk $(PATH_TO_TEST) | awk 'NR == 2 { k = int($$4 / 4); pri
 RUN_OPTIONS ?= --size $(RUN_SIZE) --settle 20s --baseline 8s --recovery 8s
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist test-dist check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
+.PHONY: help run build dist test-dist dist-check check lint doc test test-vm soak bench bench-extents bench-rm bench-names bench-small bench-db bench-claim lab man clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -29,6 +29,10 @@ dist: ## Packages, static programs, checksums and an SBOM, into target/dist (doc
 test-dist: ## Install, use, upgrade and remove what `make dist` built, in fresh roots (root, three minutes)
 	scripts/setup dist
 	scripts/test-dist
+
+dist-check: ## Build what users install in two folders, and compare byte by byte (half an hour; DIST_ONLY='deb rpm sbom': a third)
+	scripts/setup dist
+	scripts/dist-check $(if $(DIST_ONLY),--only $(DIST_ONLY))
 
 check: lint doc ## Format, lints, documentation, floors, prose, licences and advisories of the dependencies
 

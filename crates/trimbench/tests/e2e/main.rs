@@ -14,6 +14,7 @@ mod compare;
 mod counted;
 mod deleters;
 mod deletion;
+mod deployed;
 mod disk_trouble;
 mod event;
 mod fio;
