@@ -45,6 +45,17 @@ pub enum GuardError {
     )]
     Overlay { path: PathBuf },
     #[error(
+        "{} belongs to the image store of {engine} at {}, and the kubelet evicts pods when space doesn't \
+         come back: guard it with --by trim, or give --most 2% or less",
+        quoted(path),
+        quoted(store)
+    )]
+    ImageStore {
+        path: PathBuf,
+        engine: &'static str,
+        store: PathBuf,
+    },
+    #[error(
         "{} is on a file system that is mounted read-only; remount it with rw",
         quoted(path)
     )]

@@ -15,6 +15,7 @@
 //! | `events` | the changes that the kernel reports, so that new files are found at once |
 //! | `free` | one file that has lost all other names |
 //! | `control`, `status` | the orders that a running guard takes, and what it reports |
+//! | `image_store` | the image stores of container engines, where little may wait |
 //! | `inbox`, `socket`, `allowance` | what programs hand over, and the requests that they make |
 //! | [`watch`] | what a guard would catch |
 //! | [`TrimGuard`] | the other way: trims of what was freed, on a mount without `discard` |
@@ -32,6 +33,7 @@ mod error;
 mod events;
 mod finder;
 mod free;
+mod image_store;
 mod inbox;
 mod keep;
 mod names;
@@ -86,6 +88,18 @@ const FULL: f64 = 0.01;
 
 /// The slowdown at which space is freed while more waits than is allowed.
 const HURRIED: f64 = 0.5;
+
+/// Refuses a container engine's image store where too much may wait.
+fn may_wait(place: &Place, most: f64) -> Result<(), GuardError> {
+    match image_store::found(place.path()) {
+        Some((engine, store)) if most > image_store::MOST => Err(GuardError::ImageStore {
+            path: place.path().to_owned(),
+            engine,
+            store,
+        }),
+        _ => Ok(()),
+    }
+}
 
 /// The options of a guard.
 #[derive(Debug, Clone)]
@@ -190,6 +204,10 @@ impl<'a> Guard<'a> {
             let hand_over = guard.options.hand_over;
             let hold = guard.options.hold;
             let opened = Place::open(directory, &mut notes).and_then(|mut place| {
+                if let Err(error) = may_wait(&place, guard.options.most) {
+                    place.close();
+                    return Err(error);
+                }
                 if hold == Hold::Descriptor {
                     place.hold_descriptors();
                 }

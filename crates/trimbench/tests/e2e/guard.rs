@@ -391,3 +391,17 @@ fn a_user_guards_its_own_files() {
     ended(running);
     assert_eq!(hidden(&here), None);
 }
+
+#[test]
+fn an_image_store_is_refused_unless_little_may_wait() {
+    let (_outer, here) = place();
+    let _turn = beside();
+    let layers = here.join("overlay2");
+    for directory in [&layers, &here.join("image")] {
+        fs::create_dir(directory).unwrap();
+    }
+    guarded(&layers, &[".", "--by", "link"])
+        .fails_with(2, &["image store of Docker", "--by trim", "--most 2%"]);
+    assert_eq!(hidden(&layers), None);
+    ended(started(&layers, &["--most", "2%"]));
+}
