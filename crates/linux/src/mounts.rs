@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
 use units::names;
@@ -20,7 +21,7 @@ use units::names;
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// A device number as the kernel prints it, `major:minor`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DeviceNumber {
     /// The driver.
     pub major: u32,

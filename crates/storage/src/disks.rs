@@ -6,6 +6,7 @@ use std::path::Path;
 
 use linux::SysRoot;
 use linux::mounts::{DeviceNumber, Mount};
+use serde::{Deserialize, Serialize};
 
 use crate::FileSystem;
 use crate::devices::{self, DeviceTree};
@@ -20,7 +21,7 @@ pub struct Disks {
 }
 
 /// A mounted file system or a raw device, with the devices below.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     /// Where it is mounted; the device of one that is used raw.
     pub at: String,
@@ -62,6 +63,35 @@ impl Disks {
             disks.names.insert(number, name.to_owned());
         }
         disks
+    }
+
+    /// All of them: each number with its whole device and its kernel name, in order.
+    pub fn list(&self) -> Vec<(DeviceNumber, DeviceNumber, String)> {
+        let all = self.names.iter();
+        let all = all.map(|(number, name)| (*number, self.whole(*number), name.clone()));
+        let mut all: Vec<_> = all.collect();
+        all.sort();
+        all
+    }
+
+    /// Those of a [list](Self::list).
+    pub fn from_list(list: Vec<(DeviceNumber, DeviceNumber, String)>) -> Disks {
+        let mut disks = Disks::default();
+        for (number, whole, name) in list {
+            disks.whole.insert(number, whole);
+            disks.names.insert(number, name);
+        }
+        disks
+    }
+
+    /// Adds devices that were there earlier, where their numbers are free now.
+    pub fn remember(&mut self, earlier: &Disks) {
+        for (number, name) in &earlier.names {
+            if !self.names.contains_key(number) {
+                self.names.insert(*number, name.clone());
+                self.whole.insert(*number, earlier.whole(*number));
+            }
+        }
     }
 
     /// The whole device of a number; itself of one that isn't known.

@@ -5,13 +5,15 @@ use std::path::Path;
 use linux::SysRoot;
 use linux::mounts::Mount;
 use record::{DiscardSetting, DiscardsAtMost, Target};
+use serde::{Deserialize, Serialize};
 use units::names;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// A file system, as far as it treats discards in its own way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FileSystem {
     /// ext2 as ext4's code mounts it, and ext4; either may have no journal.
     Ext,

@@ -310,10 +310,7 @@ impl Watcher {
     fn missing(&self) -> Vec<Missing> {
         let mut all = self.missing.clone();
         if self.seen.sampled.without_stacks {
-            all.push(Missing {
-                what: "the stacks of blocked threads".to_owned(),
-                why: "the kernel shows them to root alone; run it as root".to_owned(),
-            });
+            all.push(Missing::stacks());
         }
         if self.devices.is_empty() {
             all.push(Missing {

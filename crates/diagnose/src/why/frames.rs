@@ -4,10 +4,10 @@
 //! first row with a function that it holds. The rows go from the special to the general, because
 //! every wait ends in the same few functions.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The place in the kernel where a thread waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// In a discard that it sent itself.
@@ -260,7 +260,7 @@ impl Place {
 }
 
 /// The reason for which the kernel sends a discard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// Swap: pages that are free again, or `swapon --discard`.

@@ -10,6 +10,7 @@
 //! | [`tracer`] | how do the kernel's events get here? |
 //! | [`sampler`] | where does each thread wait? |
 //! | [`observe`] | how are all of these watched at once? |
+//! | [`recorder`] | what happened in the last minutes? |
 //! | [`join`] | which waits are discards' fault? |
 //! | [`sentence`] | how does the answer read? |
 //! | [`text`] | how does it look in a terminal? |
@@ -17,6 +18,7 @@
 pub mod frames;
 pub mod join;
 pub mod observe;
+pub mod recorder;
 pub mod sampler;
 pub mod sentence;
 pub mod spans;
@@ -31,7 +33,7 @@ mod report;
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use advice::advice;
 pub use folded::{Stack, folded, stacks};
@@ -61,10 +63,20 @@ pub enum Subject {
 }
 
 /// Something that could not be found out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// The fact.
     pub what: String,
     /// Why, and how to get it.
     pub why: String,
+}
+
+impl Missing {
+    /// The stacks, where the kernel did not show one.
+    pub(crate) fn stacks() -> Missing {
+        Missing {
+            what: "the stacks of blocked threads".to_owned(),
+            why: "the kernel shows them to root alone; run it as root".to_owned(),
+        }
+    }
 }

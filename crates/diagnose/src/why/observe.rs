@@ -7,6 +7,7 @@ use linux::SysRoot;
 use linux::mounts::DeviceNumber;
 use linux::stats::{Counters, DeviceStats};
 use record::DeviceInterval;
+use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place};
 
 use super::sampler::{Sampled, Sampler};
@@ -25,7 +26,7 @@ const BUDGET: f64 = 0.015;
 const LEAST: Duration = Duration::from_micros(150);
 
 /// One device's work in a stretch of time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Did {
     /// The stretch's end, on the monotonic clock in seconds.
     pub at_s: f64,
@@ -76,12 +77,47 @@ pub struct Observer {
     before_cpu_s: f64,
 }
 
+/// A device whose statistics are read.
 #[derive(Debug)]
-struct Device {
-    number: DeviceNumber,
+pub(super) struct Device {
+    pub(super) number: DeviceNumber,
     stats: DeviceStats,
     last: (f64, Counters),
-    did: Vec<Did>,
+    /// Its work since it was taken out last.
+    pub(super) did: Vec<Did>,
+}
+
+impl Device {
+    pub(super) fn open(
+        sys: &SysRoot,
+        number: DeviceNumber,
+        name: &str,
+        now_s: f64,
+    ) -> Option<Device> {
+        let stats = DeviceStats::open(sys, name).ok()?;
+        let last = (now_s, stats.read().ok()?);
+        Some(Device {
+            number,
+            stats,
+            last,
+            did: Vec::new(),
+        })
+    }
+
+    pub(super) fn read(&mut self, now_s: f64) {
+        // One that was taken away does nothing more.
+        let Ok(counters) = self.stats.read() else {
+            return;
+        };
+        let (last_s, last) = self.last;
+        self.did.push(Did {
+            at_s: now_s,
+            seconds: now_s - last_s,
+            work: counters.since(&last),
+            flushes: counters.flushes_since(&last),
+        });
+        self.last = (now_s, counters);
+    }
 }
 
 impl Observer {
@@ -91,20 +127,9 @@ impl Observer {
         let mut missing = Vec::new();
         let now_s = monotonic_s();
         let tracer = Tracer::begin(now_s).map_err(|lack| missing.push(lack)).ok();
-        let open = |(number, name): (DeviceNumber, String)| {
-            let stats = DeviceStats::open(&sys, &name).ok()?;
-            let last = (now_s, stats.read().ok()?);
-            Some(Device {
-                number,
-                stats,
-                last,
-                did: Vec::new(),
-            })
-        };
-        let devices: Vec<Device> = disks
-            .with_discard(&sys)
-            .into_iter()
-            .filter_map(open)
+        let devices = disks.with_discard(&sys).into_iter();
+        let devices: Vec<Device> = devices
+            .filter_map(|(number, name)| Device::open(&sys, number, &name, now_s))
             .collect();
         if devices.is_empty() {
             missing.push(Missing {
@@ -159,18 +184,7 @@ impl Observer {
     fn read_devices(&mut self) {
         let now_s = monotonic_s();
         for device in &mut self.devices {
-            // One that was taken away does nothing more.
-            let Ok(counters) = device.stats.read() else {
-                continue;
-            };
-            let (last_s, last) = device.last;
-            device.did.push(Did {
-                at_s: now_s,
-                seconds: now_s - last_s,
-                work: counters.since(&last),
-                flushes: counters.flushes_since(&last),
-            });
-            device.last = (now_s, counters);
+            device.read(now_s);
         }
     }
 
@@ -187,10 +201,7 @@ impl Observer {
             }
         }
         if sampled.without_stacks {
-            self.missing.push(Missing {
-                what: "the stacks of blocked threads".to_owned(),
-                why: "the kernel shows them to root alone; run it as root".to_owned(),
-            });
+            self.missing.push(Missing::stacks());
         }
         let devices = self
             .devices

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use linux::SysRoot;
 use linux::tasks::{self, Call, State, Thread};
+use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
 use super::Subject;
@@ -28,7 +29,7 @@ const RARELY: u32 = 8;
 const LISTING: u32 = 200;
 
 /// One look at one thread.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// When, on the monotonic clock in seconds; the same for all threads of a turn.
     pub at_s: f64,
@@ -46,8 +47,17 @@ pub struct Sample {
     pub below: Option<usize>,
 }
 
+impl Sample {
+    /// Whether the thread waits for storage, or for a lock that is not a program's own.
+    pub fn waits(&self) -> bool {
+        let call = self.call.and_then(Call::name);
+        let by_design = self.place == Place::Lock && matches!(call, Some("flock" | "fcntl"));
+        !matches!(self.place, Place::Sleep | Place::Running) && !by_design
+    }
+}
+
 /// A thread that was looked at.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Looked {
     /// Its numbers.
     pub thread: Thread,
@@ -58,7 +68,7 @@ pub struct Looked {
 }
 
 /// All that was seen.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Sampled {
     /// The looks, in order of time.
     pub samples: Vec<Sample>,
@@ -81,6 +91,8 @@ struct Known {
     index: usize,
     looked_s: f64,
     blocked: bool,
+    /// Since when it was blocked at each look, on the clock of the looks.
+    waits_since_s: Option<f64>,
     looks: u32,
 }
 
@@ -268,6 +280,7 @@ impl Sampler {
             index: self.found.threads.len() - 1,
             looked_s: now_s,
             blocked: false,
+            waits_since_s: None,
             looks: 0,
         };
         self.known.insert(thread, known);
@@ -337,7 +350,26 @@ impl Sampler {
                 }
             }
         }
+        self.note_wait(thread, &sample);
         self.found.samples.push(sample);
+    }
+
+    /// Notes since when a thread waits for storage or a lock of the kernel.
+    fn note_wait(&mut self, thread: Thread, sample: &Sample) {
+        let Some(known) = self.known.get_mut(&thread) else {
+            return;
+        };
+        known.waits_since_s = match sample.waits() {
+            true => known.waits_since_s.or(Some(sample.at_s)),
+            false => None,
+        };
+    }
+
+    /// The longest time for which a thread has been blocked at each look so far, in seconds.
+    pub fn blocked_for_s(&self, now_s: f64) -> f64 {
+        let all = self.known.values();
+        let all = all.filter_map(|known| known.waits_since_s);
+        all.map(|since| now_s - since).fold(0.0, f64::max)
     }
 
     /// Finds out where a blocked thread waits.

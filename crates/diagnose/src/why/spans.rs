@@ -1,7 +1,10 @@
 //! Stretches of time in which a device had something in flight.
 
+use serde::{Deserialize, Serialize};
+
 /// Stretches of time, in seconds of one clock.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Spans {
     /// In order and disjoint after [`Spans::join`].
     all: Vec<(f64, f64)>,
@@ -42,6 +45,37 @@ impl Spans {
         self.all.retain(|one| one.1 >= from_s);
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns the parts within a stretch.
+    pub fn within(&self, from_s: f64, to_s: f64) -> Spans {
+        let mut cut = Spans::default();
+        for one in &self.all {
+            cut.add(one.0.max(from_s), one.1.min(to_s));
+        }
+        cut
+    }
+
+    /// Puts one stretch in the place of all those in each `grain_s` seconds, as long as they are
+    /// together. So few are left, and how much they cover stays right to one grain.
+    pub fn coarse(&self, grain_s: f64) -> Spans {
+        let mut coarse = Spans::default();
+        let Some((first, last)) = self.all.first().zip(self.all.last()) else {
+            return coarse;
+        };
+        let (from, to) = ((first.0 / grain_s) as i64, (last.1 / grain_s) as i64);
+        for grain in from..=to {
+            let start = grain as f64 * grain_s;
+            let covered = self.covered(start, start + grain_s);
+            coarse.add(start, start + covered);
+        }
+        coarse.join();
+        coarse
+    }
+
     /// Their whole length, in seconds.
     pub fn length_s(&self) -> f64 {
         self.all.iter().map(|one| one.1 - one.0).sum()
@@ -74,6 +108,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn coarse_ones_are_as_long_and_few(
+            all in proptest::collection::vec((0.0..10.0f64, 0.0..0.1f64), 0..200),
+        ) {
+            let mut spans = Spans::default();
+            all.iter().for_each(|(from, length)| spans.add(*from, from + length));
+            spans.join();
+            let coarse = spans.coarse(0.5);
+            prop_assert!((coarse.length_s() - spans.length_s()).abs() < 1e-6);
+            prop_assert!(coarse.count() <= 22);
+            let (one, other) = (coarse.covered(2.0, 7.0), spans.covered(2.0, 7.0));
+            prop_assert!((one - other).abs() < 1e-6, "{one} {other}");
+        }
+
         #[test]
         fn parts_add_up(
             all in proptest::collection::vec((0.0..10.0f64, 0.0..3.0f64), 0..20),

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use linux::mounts::DeviceNumber;
 use linux::tracefs::{Entry, Line, parse};
+use serde::{Deserialize, Serialize};
+use storage::FileSystem;
 use storage::deletions::{DeletionEvent, Freed};
 use storage::disks::Disks;
 
@@ -11,7 +13,7 @@ use super::frames::{Reason, reason};
 use super::spans::Spans;
 
 /// A sender of discards to one device.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sender {
     /// The whole device.
     pub device: DeviceNumber,
@@ -34,10 +36,25 @@ pub struct Sender {
     /// When it sent the first, on the monotonic clock in seconds.
     pub first_s: f64,
     /// Whether the last one that it sent still waits for its stack.
+    #[serde(skip)]
     unexplained: bool,
 }
 
 impl Sender {
+    /// Adds the work of a later time.
+    fn add(&mut self, later: &Sender) {
+        self.comm.clone_from(&later.comm);
+        if later.reason != Reason::Unknown {
+            self.reason = later.reason;
+        }
+        self.discards += later.discards;
+        self.bytes += later.bytes;
+        self.completed += later.completed;
+        self.in_drive_s += later.in_drive_s;
+        self.longest_s = self.longest_s.max(later.longest_s);
+        self.first_s = self.first_s.min(later.first_s);
+    }
+
     /// Forgets its work, and keeps who it is and why it sends.
     fn empty(&mut self, now_s: f64) {
         self.discards = 0;
@@ -75,12 +92,12 @@ impl Sender {
 }
 
 /// A process that frees space on a file system.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deleter {
     /// The file system's device; `None` where the event doesn't tell.
     pub device: Option<DeviceNumber>,
-    /// The event's system.
-    pub system: &'static str,
+    /// The file system whose event it was.
+    pub system: FileSystem,
     /// The thread.
     pub pid: u32,
     /// Its name.
@@ -217,6 +234,39 @@ impl Trace {
         out
     }
 
+    /// Adds what was drained later.
+    pub fn add(&mut self, later: &Trace) {
+        for sender in &later.senders {
+            let mut all = self.senders.iter_mut();
+            let same = |one: &&mut Sender| (one.device, one.pid) == (sender.device, sender.pid);
+            match all.find(same) {
+                Some(known) => known.add(sender),
+                None => self.senders.push(sender.clone()),
+            }
+        }
+        for deleter in &later.deleters {
+            let mut all = self.deleters.iter_mut();
+            let same = |one: &&mut Deleter| {
+                (one.device, one.pid, one.system) == (deleter.device, deleter.pid, deleter.system)
+            };
+            match all.find(same) {
+                // Each piece repeats it with all that it has freed.
+                Some(known) => *known = deleter.clone(),
+                None => self.deleters.push(deleter.clone()),
+            }
+        }
+        for (to, from) in [
+            (&mut self.discards, &later.discards),
+            (&mut self.flushes, &later.flushes),
+        ] {
+            for (device, spans) in from {
+                let known = to.entry(*device).or_default();
+                *known = std::mem::take(known).with(spans);
+            }
+        }
+        self.lost += later.lost;
+    }
+
     /// Forgets senders without work that nothing in flight refers to.
     fn forget_idle(&mut self) {
         if self.senders.len() <= MOST_SENDERS {
@@ -240,7 +290,7 @@ impl Trace {
     fn event(&mut self, entry: &Entry<'_>, disks: &Disks) {
         if let Some(deletion) = DeletionEvent::named(entry.event) {
             if let Some(freed) = deletion.freed(entry.fields) {
-                self.freed(entry, deletion.system, freed);
+                self.freed(entry, deletion.file_system(), freed);
             }
             return;
         }
@@ -333,7 +383,7 @@ impl Trace {
             .add(issued_s, at_s);
     }
 
-    fn freed(&mut self, entry: &Entry<'_>, system: &'static str, freed: Freed) {
+    fn freed(&mut self, entry: &Entry<'_>, system: FileSystem, freed: Freed) {
         // Inodes that memory pressure takes away are no deletions.
         if entry.comm.starts_with("kswapd") || entry.comm.starts_with("umount") {
             return;
@@ -471,6 +521,7 @@ CPU:1 [LOST 3 EVENTS]
         let disks = Disks::of([(LOOP0, "loop0")]);
         let mut trace = Trace::default();
         let (mut discards, mut bytes, mut completed, mut covered_s) = (0, 0, 0, 0.0);
+        let mut sum = Trace::default();
         let mut last_s = 10.0;
         for (line, now_s) in TEXT.lines().zip(1..) {
             trace.take(line, &disks);
@@ -483,7 +534,13 @@ CPU:1 [LOST 3 EVENTS]
             let spans = piece.discards.get(&LOOP0).cloned().unwrap_or_default();
             covered_s += spans.covered(last_s, now_s);
             last_s = now_s;
+            sum.add(&piece);
         }
+        let [sender] = sum.senders.as_slice() else {
+            panic!("{sum:?}");
+        };
+        assert_eq!((sender.discards, sender.reason), (2, Reason::BtrfsCommit));
+        assert_eq!((sum.deleters[0].bytes, sum.lost), (1 << 20, 3));
         assert_eq!((discards, bytes, completed), (2, 32768, 1));
         // From the first request's issue on one is in flight nearly all the time.
         assert!(covered_s > 0.0 && covered_s <= last_s - 10.0, "{covered_s}");

@@ -20,6 +20,7 @@ pub struct Tracer {
     instance: Instance,
     trace: Trace,
     stacks_on: bool,
+    stacks_per_s: u64,
     /// When the second began in which stacks are counted, and how many there were before it.
     second: (f64, u64),
 }
@@ -30,6 +31,14 @@ impl Tracer {
     /// # Errors
     /// Without root, and where the kernel has no tracefs to offer: the facts that are missing then.
     pub fn begin(now_s: f64) -> Result<Tracer, Missing> {
+        Tracer::sparing(now_s, STACKS_PER_S)
+    }
+
+    /// Begins to trace, with at most so many stacks of discards in a second.
+    ///
+    /// # Errors
+    /// As [`Tracer::begin`].
+    pub fn sparing(now_s: f64, stacks_per_s: u64) -> Result<Tracer, Missing> {
         let instance = instance().map_err(|error| Missing {
             what: "who sends discards, why, and how long each takes".to_owned(),
             why: error.to_string(),
@@ -38,6 +47,7 @@ impl Tracer {
             instance,
             trace: Trace::default(),
             stacks_on: true,
+            stacks_per_s,
             second: (now_s, 0),
         })
     }
@@ -51,7 +61,7 @@ impl Tracer {
             if !self.stacks_on {
                 self.stacks_on = self.instance.trigger("block", EVENTS[0], STACKS).is_ok();
             }
-        } else if self.stacks_on && self.trace.stacks - self.second.1 > STACKS_PER_S {
+        } else if self.stacks_on && self.trace.stacks - self.second.1 > self.stacks_per_s {
             let stopped = self.instance.trigger("block", EVENTS[0], "!stacktrace");
             self.stacks_on = stopped.is_err();
         }

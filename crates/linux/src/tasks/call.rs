@@ -1,7 +1,9 @@
 //! The system call that a thread is in.
 
+use serde::{Deserialize, Serialize};
+
 /// The system call that a blocked thread is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Call {
     /// Its number on this architecture, as `libc::SYS_…` has it.
     pub number: i64,

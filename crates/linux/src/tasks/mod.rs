@@ -11,11 +11,13 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 pub use call::Call;
 pub use stat::{Stat, State};
 
 /// A thread, by its numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Thread {
     /// Its process.
     pub pid: u32,

@@ -75,3 +75,4 @@ mod verdicts;
 mod verify;
 mod watch;
 mod why;
+mod why_record;

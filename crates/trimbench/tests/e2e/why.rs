@@ -13,14 +13,14 @@ use crate::lab_drive::{NEEDS, OwnLab};
 
 /// Asserts that a report has the form that its schema promises.
 #[track_caller]
-fn conforms(text: &str) -> Value {
+pub fn conforms(text: &str) -> Value {
     static SCHEMA: Schema = Schema::new(include_str!("../../../diagnose/schema/why-1.json"));
     SCHEMA.parse(text)
 }
 
 /// `trimbench why … --json -`.
 #[track_caller]
-fn why(arguments: &[&str]) -> Value {
+pub fn why(arguments: &[&str]) -> Value {
     let mut command = trimbench();
     command.args(["why", "--json", "-"]).args(arguments);
     conforms(&run(command).succeeds().stdout)
@@ -47,7 +47,7 @@ fn instances() -> Vec<PathBuf> {
 }
 
 /// A shell script in a directory, as a command's last arguments.
-fn script(at: &Path, text: &str) -> Vec<String> {
+pub fn script(at: &Path, text: &str) -> Vec<String> {
     let text = format!("cd '{}' && {text}", at.display());
     ["sh", "-c", &text].map(str::to_owned).to_vec()
 }
@@ -69,7 +69,7 @@ struct Cell {
     deleter: &'static str,
 }
 
-const FILES: &str = "for i in $(seq 1 240); do dd if=/dev/urandom of=f$i bs=64k count=4 status=none; done; sync -f .";
+pub const FILES: &str = "for i in $(seq 1 240); do dd if=/dev/urandom of=f$i bs=64k count=4 status=none; done; sync -f .";
 
 /// Writes that wait for the drive, for some seconds.
 macro_rules! writes {

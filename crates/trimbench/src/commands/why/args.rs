@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use diagnose::why::recorder::desk::DIRECTORY;
+
+use crate::commands::why::since::{self, Since};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,6 +17,8 @@ Examples:
   trimbench why --all --for 30s           who waits on this machine?
   trimbench why --service postgresql      the processes of a unit of systemd
   trimbench why --html why.html -- make   a flame graph beside the discards
+  trimbench why --record                  remember the last 15 minutes
+  trimbench why --since 12:01 --for 30s   what waited then? The recorder knows
 
 Root sees stacks and who sends discards. Without root trimbench shows what is
 left, and lists what is missing.
@@ -29,7 +34,7 @@ pub struct WhyArgs {
     #[arg(
         value_name = "COMMAND",
         last = true,
-        required_unless_present_any = ["pid", "all", "service"]
+        required_unless_present_any = ["pid", "all", "service", "record", "since", "recording"]
     )]
     pub command: Vec<OsString>,
     /// A process to watch
@@ -42,6 +47,25 @@ pub struct WhyArgs {
     /// below /sys/fs/cgroup
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub service: Option<String>,
+    /// Run a recorder until it is stopped: it remembers the discards and the blocked tasks of the
+    /// last 15 minutes, in locked memory. SIGUSR1 makes it write a recording
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "command", "pid", "all", "service", "duration", "rate", "json", "folded", "html", "svg",
+        ]
+    )]
+    pub record: bool,
+    /// Ask the recorder what waited since TIME: `12:01`, `12:01:30`, or `5m` for five minutes ago.
+    /// --pid asks for one process, --for ends the time
+    #[arg(long, value_name = "TIME", value_parser = since::parse, conflicts_with_all = ["command", "service", "record", "rate"])]
+    pub since: Option<Since>,
+    /// Read this recording, which SIGUSR1 made a recorder write, instead of asking the recorder
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "service", "record", "rate", "directory"])]
+    pub recording: Option<PathBuf>,
+    /// The directory of the recorder's lock, socket and recordings
+    #[arg(long, value_name = "DIR", default_value = DIRECTORY)]
+    pub directory: PathBuf,
     /// Stop after this time (default: 30s, and with a COMMAND or --pid at its end)
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
     pub duration: Option<Duration>,

@@ -2,6 +2,8 @@
 
 pub(crate) mod args;
 mod pictures;
+mod record;
+mod since;
 mod subject;
 
 use std::path::Path;
@@ -9,7 +11,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use diagnose::why::{Observer, Subject, advice, explain, text};
+use diagnose::why::{Observation, Observer, Subject, advice, explain, text};
 use linux::SysRoot;
 use units::names;
 
@@ -24,16 +26,20 @@ const USUAL: Duration = Duration::from_secs(30);
 
 /// Carries out the command.
 pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    let file = args.json.as_deref().filter(|_| !to_stdout);
-    let file = file.map(Output::open).transpose()?;
-    let pictures = pictures::Pictures::open(args)?;
+    if args.record {
+        return record::run(args);
+    }
+    let report = Report::open(args)?;
+    if args.since.is_some() || args.recording.is_some() {
+        let (observation, subject) = since::observed(args)?;
+        report.write(args, &observation, &subject)?;
+        return Ok(Exit::Done);
+    }
     let stop = signals::stop_flag()
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
-    let sys = SysRoot::host();
     let asked = subject::asked(args)?;
     // Before the command begins, so that nothing of it is missed.
-    let observer = Observer::begin(sys.clone(), args.rate);
+    let observer = Observer::begin(SysRoot::host(), args.rate);
     let mut child = None;
     let subject = match asked {
         Some(subject) => subject,
@@ -58,36 +64,67 @@ pub(crate) fn run(args: &WhyArgs) -> Result<Exit, Error> {
         };
         ended || stop.load(Ordering::Relaxed) || limit.is_some_and(|most| began.elapsed() >= most)
     });
-    let command = command_line(args);
-    let mut why = explain(&observation, &subject, command.as_deref());
-    why.advice = advice(&sys, &why, rustix::process::geteuid().is_root());
-    let json = serde_json::to_value(&why).unwrap_or_default();
-    let stream = match args.command.is_empty() {
-        true => Stream::Out,
-        // The command's own output stays as it is.
-        false => Stream::Err,
-    };
-    if to_stdout {
-        Stream::Out.print(&format!("{json:#}\n"));
-    } else {
-        let style = stream.style();
-        let look = text::Look {
-            width: style.width.into(),
-            unicode: style.unicode,
-            colour: style.colour,
-        };
-        stream.print(&text::page(&why, look));
-    }
-    if let Some(file) = file {
-        file.json(&json)?;
-    }
-    pictures.write(&why, &observation)?;
+    report.write(args, &observation, &subject)?;
     Ok(match (child, status) {
         (Some(_), Some(status)) => Exit::Command(status),
         // It runs on: what was asked for is over.
         (Some(_), None) if stop.load(Ordering::Relaxed) => Exit::Interrupted,
         _ => Exit::Done,
     })
+}
+
+/// The outputs that were asked for.
+struct Report {
+    to_stdout: bool,
+    file: Option<Output>,
+    pictures: pictures::Pictures,
+}
+
+impl Report {
+    /// Opens them, so that one that can't be written is known before anything is watched.
+    fn open(args: &WhyArgs) -> Result<Report, Error> {
+        let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+        let file = args.json.as_deref().filter(|_| !to_stdout);
+        Ok(Report {
+            to_stdout,
+            file: file.map(Output::open).transpose()?,
+            pictures: pictures::Pictures::open(args)?,
+        })
+    }
+
+    /// Draws the conclusions and writes them.
+    fn write(
+        self,
+        args: &WhyArgs,
+        observation: &Observation,
+        subject: &Subject,
+    ) -> Result<(), Error> {
+        let command = command_line(args);
+        let mut why = explain(observation, subject, command.as_deref());
+        let sys = SysRoot::host();
+        why.advice = advice(&sys, &why, rustix::process::geteuid().is_root());
+        let json = serde_json::to_value(&why).unwrap_or_default();
+        let stream = match args.command.is_empty() {
+            true => Stream::Out,
+            // The command's own output stays as it is.
+            false => Stream::Err,
+        };
+        if self.to_stdout {
+            Stream::Out.print(&format!("{json:#}\n"));
+        } else {
+            let style = stream.style();
+            let look = text::Look {
+                width: style.width.into(),
+                unicode: style.unicode,
+                colour: style.colour,
+            };
+            stream.print(&text::page(&why, look));
+        }
+        if let Some(file) = self.file {
+            file.json(&json)?;
+        }
+        self.pictures.write(&why, observation)
+    }
 }
 
 fn start(args: &WhyArgs) -> Result<Child, Error> {

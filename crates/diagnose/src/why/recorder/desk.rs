@@ -1,0 +1,144 @@
+//! Where a recorder runs, and how it is asked: a directory with a lock and a socket.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use units::names::shown;
+
+use super::Recorder;
+use super::recording::{Recording, RecordingError};
+
+/// The directory of root's recorder.
+pub const DIRECTORY: &str = "/run/trimbench";
+
+const SOCKET: &str = "recorder.socket";
+const LOCK: &str = "recorder.lock";
+
+/// Neither side waits longer for the other.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a recorder can't start or answer.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum DeskError {
+    #[error(
+        "a recorder runs already (process {pid}, {directory}); ask it with `trimbench why --since \
+         5m`, or stop it first"
+    )]
+    Runs { pid: String, directory: String },
+    #[error("{path} can't be used: {source}; run it as root, or name another --directory")]
+    Use { path: String, source: io::Error },
+    #[error(
+        "no recorder runs in {directory}; start one with `systemctl enable --now \
+         trimbench-record`, or `trimbench why --record`"
+    )]
+    None { directory: String },
+    #[error("the recorder in {directory} does not let this user ask; run it as root")]
+    Denied { directory: String },
+    #[error("the recorder in {directory} gave no recording: {source}")]
+    Answer {
+        directory: String,
+        source: RecordingError,
+    },
+}
+
+/// The place of a running recorder. Dropping it removes the socket.
+#[derive(Debug)]
+pub struct Desk {
+    listener: UnixListener,
+    socket: PathBuf,
+    /// Locked as long as the recorder runs; the kernel unlocks it however that ends.
+    _lock: File,
+}
+
+impl Desk {
+    /// Takes a directory, which is made if it isn't there.
+    ///
+    /// # Errors
+    /// When another recorder has it, or it can't be written.
+    pub fn open(directory: &Path) -> Result<Desk, DeskError> {
+        let used = |path: &Path, source| DeskError::Use {
+            path: shown(path),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(|source| used(directory, source))?;
+        let place = directory.join(LOCK);
+        let lock = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&place);
+        let mut lock = lock.map_err(|source| used(&place, source))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            let _ = lock.read_to_string(&mut pid);
+            return Err(DeskError::Runs {
+                pid: pid.trim().to_owned(),
+                directory: shown(directory),
+            });
+        }
+        let written = lock
+            .set_len(0)
+            .and_then(|()| writeln!(lock, "{}", std::process::id()));
+        written.map_err(|source| used(&place, source))?;
+        let socket = directory.join(SOCKET);
+        // One that was killed leaves it.
+        let _ = fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        Ok(Desk {
+            listener: listener.map_err(|source| used(&socket, source))?,
+            socket,
+            _lock: lock,
+        })
+    }
+
+    /// Answers whoever asks now. It does not wait for anybody to ask.
+    pub fn answer(&self, recorder: &mut Recorder) {
+        while let Ok((mut stream, _)) = self.listener.accept() {
+            // Whoever goes away or does not read gets nothing.
+            let _ = stream
+                .set_nonblocking(false)
+                .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+                .and_then(|()| recorder.write(0.0, &mut stream));
+        }
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+/// Asks the recorder in a directory for all that it has kept.
+///
+/// # Errors
+/// When none runs there, or it does not let this user or does not answer.
+pub fn ask(directory: &Path) -> Result<Recording, DeskError> {
+    let place = || shown(directory);
+    let socket = directory.join(SOCKET);
+    let stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => DeskError::Denied { directory: place() },
+        _ => DeskError::None { directory: place() },
+    })?;
+    let answer = |source| DeskError::Answer {
+        directory: place(),
+        source,
+    };
+    let patient = stream.set_read_timeout(Some(PATIENCE));
+    patient.map_err(|error| answer(error.into()))?;
+    Recording::read(BufReader::new(stream)).map_err(answer)
+}
