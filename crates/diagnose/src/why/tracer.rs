@@ -5,6 +5,7 @@ use storage::deletions;
 use storage::disks::Disks;
 
 use super::Missing;
+use super::observe::cpu_s;
 use super::trace::{EVENTS, FILTER, STACKS, Trace};
 
 /// The buffer of the trace for each processor, in KiB: some thousand discards with their stacks.
@@ -13,6 +14,15 @@ const BUFFER_KIB: u32 = 1024;
 /// At most so many stacks of discards are taken in a second; then the kernel saves the trouble
 /// until the next.
 const STACKS_PER_S: u64 = 200;
+
+/// And of a sparing one.
+const FEW_STACKS_PER_S: u64 = 20;
+
+/// A sparing one leaves out deletions if reading takes so long in a second, in seconds,
+const SPARE_S: f64 = 0.004;
+
+/// for so long.
+const PAUSE_S: f64 = 5.0;
 
 /// A trace under way. Dropping it removes its instance of tracefs.
 #[derive(Debug)]
@@ -23,6 +33,9 @@ pub struct Tracer {
     stacks_per_s: u64,
     /// When the second began in which stacks are counted, and how many there were before it.
     second: (f64, u64),
+    /// Of a sparing one: the time on a processor that reading took in that second, and the moment
+    /// from which deletions are traced again.
+    spare: Option<(f64, Option<f64>)>,
 }
 
 impl Tracer {
@@ -31,14 +44,23 @@ impl Tracer {
     /// # Errors
     /// Without root, and where the kernel has no tracefs to offer: the facts that are missing then.
     pub fn begin(now_s: f64) -> Result<Tracer, Missing> {
-        Tracer::sparing(now_s, STACKS_PER_S)
+        Tracer::with(now_s, STACKS_PER_S, None)
     }
 
-    /// Begins to trace, with at most so many stacks of discards in a second.
+    /// Begins to trace, with few stacks of discards. While many events come it leaves out those of
+    /// deletions.
     ///
     /// # Errors
     /// As [`Tracer::begin`].
-    pub fn sparing(now_s: f64, stacks_per_s: u64) -> Result<Tracer, Missing> {
+    pub fn sparing(now_s: f64) -> Result<Tracer, Missing> {
+        Tracer::with(now_s, FEW_STACKS_PER_S, Some((0.0, None)))
+    }
+
+    fn with(
+        now_s: f64,
+        stacks_per_s: u64,
+        spare: Option<(f64, Option<f64>)>,
+    ) -> Result<Tracer, Missing> {
         let instance = instance().map_err(|error| Missing {
             what: "who sends discards, why, and how long each takes".to_owned(),
             why: error.to_string(),
@@ -49,11 +71,13 @@ impl Tracer {
             stacks_on: true,
             stacks_per_s,
             second: (now_s, 0),
+            spare,
         })
     }
 
     /// Reads the events that have come.
     pub fn read(&mut self, now_s: f64, disks: &Disks) {
+        let before_s = self.spare.map(|_| cpu_s());
         let trace = &mut self.trace;
         let _ = self.instance.read(&mut |line| trace.take(line, disks));
         if now_s - self.second.0 >= 1.0 {
@@ -64,6 +88,27 @@ impl Tracer {
         } else if self.stacks_on && self.trace.stacks - self.second.1 > self.stacks_per_s {
             let stopped = self.instance.trigger("block", EVENTS[0], "!stacktrace");
             self.stacks_on = stopped.is_err();
+        }
+        if let Some(before_s) = before_s {
+            self.save(now_s, cpu_s() - before_s);
+        }
+    }
+
+    /// Leaves out deletions while reading takes too long.
+    fn save(&mut self, now_s: f64, spent_s: f64) {
+        let Some((sum_s, resumes_s)) = &mut self.spare else {
+            return;
+        };
+        // A second has begun.
+        *sum_s = spent_s + if self.second.0 == now_s { 0.0 } else { *sum_s };
+        if resumes_s.is_some_and(|at_s| now_s >= at_s) {
+            enable_deletions(&self.instance);
+            *resumes_s = None;
+        } else if resumes_s.is_none() && *sum_s > SPARE_S {
+            for event in deletions::EVENTS {
+                let _ = self.instance.disable(event.system, event.name);
+            }
+            *resumes_s = Some(now_s + PAUSE_S);
         }
     }
 
@@ -89,11 +134,15 @@ fn instance() -> Result<Instance, TraceError> {
         instance.enable("block", event, FILTER)?;
     }
     instance.trigger("block", EVENTS[0], STACKS)?;
+    enable_deletions(&instance);
+    Ok(instance)
+}
+
+fn enable_deletions(instance: &Instance) {
     for event in deletions::EVENTS {
         // A kernel has those of its own file systems, and formats change.
         if instance.has(event.system, event.name) {
             let _ = instance.enable(event.system, event.name, event.filter);
         }
     }
-    Ok(instance)
 }

@@ -88,6 +88,14 @@ impl Instance {
         self.set(&format!("{place}/enable"), "1")
     }
 
+    /// Switches an event off.
+    ///
+    /// # Errors
+    /// When the kernel has no such event.
+    pub fn disable(&self, system: &str, event: &str) -> Result<(), TraceError> {
+        self.set(&format!("events/{system}/{event}/enable"), "0")
+    }
+
     /// Adds a trigger to an event, e.g. `stacktrace if nr_sector > 8`; one that begins with `!` is
     /// removed.
     ///

@@ -45,9 +45,6 @@ const BUDGET: (f64, f64) = (0.002, 0.004);
 /// The least time that a turn may take: or a slow machine would look at nothing.
 const LEAST: Duration = Duration::from_micros(60);
 
-/// Stacks of discards in a second.
-const STACKS_PER_S: u64 = 20;
-
 /// The length of a piece of the devices' work, and of the looks at threads.
 const WORK: Duration = Duration::from_secs(1);
 const LOOKS: Duration = Duration::from_secs(5);
@@ -84,7 +81,7 @@ impl Recorder {
         let (now, now_s) = (Instant::now(), monotonic_s());
         let disks = Disks::now(&sys);
         let mut missing = Vec::new();
-        let tracer = Tracer::sparing(now_s, STACKS_PER_S);
+        let tracer = Tracer::sparing(now_s);
         let tracer = tracer.map_err(|lack| missing.push(lack)).ok();
         let mut recorder = Recorder {
             tracer,
