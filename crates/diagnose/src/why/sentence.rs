@@ -103,6 +103,9 @@ fn deletion(trace: &Trace, disks: &Disks, sender: &Sender) -> Option<Deletion> {
     })
 }
 
+/// A victim's own discards are the culprit if they took this share of its wait in the drive.
+const OWN: f64 = 0.1;
+
 /// The answer.
 pub(super) fn sentence(why: &Why) -> String {
     let Some(victim) = why.victims.first() else {
@@ -173,7 +176,9 @@ pub(super) fn culprit<'a>(why: &'a Why, victim: &Victim) -> Option<&'a SenderWor
     let matters = |one: &&SenderWork| devices.is_empty() || devices.contains(&&one.device);
     let layers = |one: &&SenderWork| !matches!(one.reason, Reason::Loop | Reason::Layer);
     let there = || why.senders.iter().filter(matters);
-    let mut by_itself = there().filter(|one| one.pid == Some(victim.pid));
+    // A discard or two of its own elsewhere don't explain its waits.
+    let explains = |one: &&SenderWork| one.in_drive_s >= OWN * victim.discards_s;
+    let mut by_itself = there().filter(|one| one.pid == Some(victim.pid) && explains(one));
     let found = own.then(|| by_itself.next()).flatten();
     found
         .or_else(|| there().find(layers))

@@ -38,6 +38,9 @@ pub struct Sender {
     /// Whether the last one that it sent still waits for its stack.
     #[serde(skip)]
     unexplained: bool,
+    /// Whether its name is that of its process.
+    #[serde(skip)]
+    named: bool,
 }
 
 impl Sender {
@@ -87,6 +90,7 @@ impl Sender {
             longest_s: in_drive_s / discards.max(1) as f64,
             first_s: 0.0,
             unexplained: false,
+            named: true,
         }
     }
 }
@@ -108,6 +112,9 @@ pub struct Deleter {
     pub bytes: u64,
     /// When it freed the last of them, on the monotonic clock in seconds.
     pub last_s: f64,
+    /// Whether its name is that of its process.
+    #[serde(skip)]
+    named: bool,
 }
 
 /// A deletion is forgotten after so long by [`Trace::drain`], in seconds. btrfs' background
@@ -173,6 +180,21 @@ impl Trace {
             Line::Event(entry) => self.event(&entry, disks),
             Line::Lost(count) => self.lost += count,
             Line::Frame(_) | Line::Other => {}
+        }
+    }
+
+    /// Calls new senders and deleters by their processes' names. `of`: the name of a thread's
+    /// process, where that is another.
+    pub fn name(&mut self, of: &dyn Fn(u32) -> Option<String>) {
+        let senders = self.senders.iter_mut();
+        let senders = senders.map(|one| (one.pid, &mut one.comm, &mut one.named));
+        let deleters = self.deleters.iter_mut();
+        let deleters = deleters.map(|one| (one.pid, &mut one.comm, &mut one.named));
+        for (tid, comm, named) in senders.chain(deleters).filter(|one| !*one.2) {
+            *named = true;
+            if let Some(name) = of(tid) {
+                *comm = name;
+            }
         }
     }
 
@@ -346,6 +368,7 @@ impl Trace {
                 longest_s: 0.0,
                 first_s: entry.at_s,
                 unexplained: true,
+                named: false,
             });
             self.senders.len() - 1
         });
@@ -405,6 +428,7 @@ impl Trace {
             files: freed.files,
             bytes: freed.bytes,
             last_s: entry.at_s,
+            named: false,
         });
     }
 
@@ -492,7 +516,9 @@ CPU:1 [LOST 3 EVENTS]
         let disks = Disks::of([(LOOP0, "loop0")]);
         let mut trace = Trace::default();
         TEXT.lines().for_each(|line| trace.take(line, &disks));
+        trace.name(&|tid| (tid == 2000).then(|| "trimbench".to_owned()));
         trace.finish(10.1);
+        assert_eq!(trace.deleters[0].comm, "trimbench");
         assert_eq!(trace.lost, 3);
         let [sender] = trace.senders.as_slice() else {
             panic!("{:?}", trace.senders);

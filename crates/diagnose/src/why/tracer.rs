@@ -80,6 +80,7 @@ impl Tracer {
         let before_s = self.spare.map(|_| cpu_s());
         let trace = &mut self.trace;
         let _ = self.instance.read(&mut |line| trace.take(line, disks));
+        trace.name(&linux::tasks::name_of_process);
         if now_s - self.second.0 >= 1.0 {
             self.second = (now_s, self.trace.stacks);
             if !self.stacks_on {

@@ -101,6 +101,19 @@ pub fn processes() -> Vec<u32> {
     numbers("/proc")
 }
 
+/// The name of the process that a thread belongs to, where the thread is not its first: threads
+/// often have names of their own. `None` of first threads, and if it has ended.
+pub fn name_of_process(tid: u32) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    let pid: u32 = pid.trim().parse().ok()?;
+    let first = Thread { pid, tid: pid };
+    (pid != tid)
+        .then(|| first.stat())
+        .flatten()
+        .map(|stat| stat.comm)
+}
+
 /// The threads of a process; none if it has ended.
 pub fn threads(pid: u32) -> Vec<Thread> {
     let all = numbers(&format!("/proc/{pid}/task")).into_iter();

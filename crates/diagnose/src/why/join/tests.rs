@@ -222,3 +222,19 @@ fn a_report_conforms_to_its_schema() {
     let folded = crate::why::folded(&crate::why::stacks(&seen));
     assert_eq!(folded, "vim;fsync;jbd2_log_wait_commit 10000000\n");
 }
+
+#[test]
+fn a_discard_of_its_own_elsewhere_does_not_explain_a_long_wait() {
+    let mut seen = observation(Place::OwnDiscard, &["blkdev_issue_discard"], None);
+    let mut own = Sender::of_test(OTHER, Reason::ExtCall, 1, 0.0002);
+    own.pid = 7;
+    let commit = Sender::of_test(DISK, Reason::BtrfsCommit, 160, 8.0);
+    seen.trace = Trace::default();
+    seen.trace.senders = vec![own.clone(), commit];
+    let why = told(&seen);
+    assert!(why.sentence.contains("to sda"), "{}", why.sentence);
+    own.in_drive_s = 4.0;
+    seen.trace.senders[0] = own;
+    let why = told(&seen);
+    assert!(why.sentence.contains("to sdb"), "{}", why.sentence);
+}
