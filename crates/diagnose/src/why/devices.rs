@@ -23,17 +23,32 @@ const TIMES: f64 = 1.5;
 /// or such a share of a discard's own: one that comes at a random moment waits for half of it.
 const SHARE: f64 = 0.25;
 
+/// A stretch without discards is a comparison if at most so many times as many requests were in
+/// flight: those of a bulk of writeback wait for each other.
+const DEEPER: f64 = 2.0;
+
 /// Waits of reads and writes in some stretches.
 #[derive(Debug, Default, Clone, Copy)]
 struct Waits {
     operations: u64,
     ms: u64,
+    seconds: f64,
 }
 
 impl Waits {
-    fn add(&mut self, did: &Did) {
-        self.operations += did.work.reads + did.work.writes;
-        self.ms += did.work.read_ms + did.work.write_ms;
+    fn of<'a>(all: impl IntoIterator<Item = &'a Did>) -> Waits {
+        let mut waits = Waits::default();
+        for did in all {
+            waits.operations += did.work.reads + did.work.writes;
+            waits.ms += did.work.read_ms + did.work.write_ms;
+            waits.seconds += did.seconds;
+        }
+        waits
+    }
+
+    /// The mean number of requests in flight.
+    fn depth(self) -> f64 {
+        self.ms as f64 / 1e3 / self.seconds.max(1e-9)
     }
 
     fn mean_ms(self) -> Option<f64> {
@@ -48,18 +63,14 @@ fn mean(ms: u64, operations: u64) -> Option<f64> {
 /// Whether reads and writes of a device wait for its discards. `None`: there were none beside
 /// discards, so nothing says that they would not.
 pub(super) fn slows_others(all: &[Did], discards: &Spans) -> Option<bool> {
-    let (mut with, mut without) = (Waits::default(), Waits::default());
-    let (mut count, mut ms) = (0, 0);
-    for did in all {
-        count += did.work.discards;
-        ms += did.work.discard_ms;
-        let share = discards.covered(did.at_s - did.seconds, did.at_s) / did.seconds.max(1e-9);
-        if share >= WITH {
-            with.add(did);
-        } else if share <= WITHOUT {
-            without.add(did);
-        }
-    }
+    let share =
+        |did: &Did| discards.covered(did.at_s - did.seconds, did.at_s) / did.seconds.max(1e-9);
+    let with = Waits::of(all.iter().filter(|did| share(did) >= WITH));
+    let deepest = DEEPER * with.depth().max(1.0);
+    let alike = |did: &&Did| share(did) <= WITHOUT && Waits::of([*did]).depth() <= deepest;
+    let without = Waits::of(all.iter().filter(alike));
+    let count = all.iter().map(|did| did.work.discards).sum::<u64>();
+    let ms = all.iter().map(|did| did.work.discard_ms).sum();
     let beside = with.mean_ms()?;
     // Discards that are queued wait for each other: each takes its share of the time alone.
     let alone = discards.length_s() * 1e3 / count.max(1) as f64;
@@ -191,6 +202,10 @@ mod tests {
         // The same, with many discards queued at once, as XFS sends them.
         let mut all = slow.clone();
         all.extend((11..=20).map(|i| did(i, 4, 100, 4, 2000)));
+        assert_eq!(slows_others(&all, &spans(1.0, 2.0)), Some(true));
+        // A bulk of writes before the discards, each of which waits for the others.
+        let mut all: Vec<Did> = (1..=10).map(|i| did(i, 500, 50_000, 0, 0)).collect();
+        all.extend((11..=20).map(|i| did(i, 4, 100, 4, 100)));
         assert_eq!(slows_others(&all, &spans(1.0, 2.0)), Some(true));
         // None were read meanwhile.
         let mut all = slow;

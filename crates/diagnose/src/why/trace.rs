@@ -12,6 +12,14 @@ use storage::disks::Disks;
 use super::frames::{Reason, reason};
 use super::spans::Spans;
 
+/// The name of a thread in the text of an event, where the kernel keeps it no longer.
+const FORGOTTEN: &str = "<...>";
+
+/// The name of a thread that ended before its name was read.
+fn by_number(pid: u32) -> String {
+    format!("process {pid}")
+}
+
 /// A sender of discards to one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sender {
@@ -194,6 +202,8 @@ impl Trace {
             *named = true;
             if let Some(name) = of(tid) {
                 *comm = name;
+            } else if comm == FORGOTTEN {
+                *comm = by_number(tid);
             }
         }
     }
@@ -415,6 +425,9 @@ impl Trace {
         let known = all
             .find(|one| one.pid == entry.pid && one.device == freed.device && one.system == system);
         if let Some(one) = known {
+            if one.comm == by_number(one.pid) && entry.comm != FORGOTTEN {
+                one.comm = entry.comm.to_owned();
+            }
             one.files += freed.files;
             one.bytes += freed.bytes;
             one.last_s = entry.at_s;

@@ -53,5 +53,5 @@ fn the_commands_of_the_units_are_known() {
             commands += 1;
         }
     }
-    assert_eq!(commands, 2);
+    assert_eq!(commands, 3);
 }
