@@ -18,10 +18,12 @@ pub fn describe() -> Host {
 
 /// Major and minor version of the running kernel, e.g. (6, 12); (0, 0) when it is unknown.
 pub fn kernel_version() -> (u32, u32) {
-    version(&rustix::system::uname().release().to_string_lossy())
+    version_of(&rustix::system::uname().release().to_string_lossy())
 }
 
-fn version(release: &str) -> (u32, u32) {
+/// Major and minor version of a kernel's release, e.g. (6, 12) of `6.12.3-amd64`; 0 for each that it
+/// doesn't hold.
+pub fn version_of(release: &str) -> (u32, u32) {
     let mut parts = release
         .split(|c: char| !c.is_ascii_digit())
         .map(|part| part.parse().unwrap_or(0));
@@ -59,9 +61,9 @@ mod tests {
 
     #[test]
     fn reads_a_release() {
-        assert_eq!(version("6.18.44-fc-v657"), (6, 18));
-        assert_eq!(version("5.15"), (5, 15));
-        assert_eq!(version("odd"), (0, 0));
+        assert_eq!(version_of("6.18.44-fc-v657"), (6, 18));
+        assert_eq!(version_of("5.15"), (5, 15));
+        assert_eq!(version_of("odd"), (0, 0));
     }
 
     #[test]

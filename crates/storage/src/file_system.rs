@@ -240,6 +240,14 @@ impl FileSystem {
         self == FileSystem::Xfs && kernel < (6, 10)
     }
 
+    /// Whether the discard of a freed extent goes on to the end of the free space behind it, which was
+    /// discarded before. `journal`: it has one ([`FileSystem::has_journal`]). ext4 with a journal does
+    /// since Linux 6.8 (commit 68da4c44b994, "fix inconsistent between segment fstrim and full
+    /// fstrim"). Some stable kernels took that commit, too.
+    pub fn discards_again(self, kernel: (u32, u32), journal: bool) -> bool {
+        self == FileSystem::Ext && journal && kernel >= (6, 8)
+    }
+
     /// Whether `FITRIM` only queues what is free on a mount with `discard`, for the file
     /// system to send when it is idle (Linux 6.12, `f2fs_trim_fs`).
     pub fn queues_trims(self, setting: DiscardSetting) -> bool {

@@ -8,8 +8,9 @@ use super::sentence::culprit;
 use crate::inspect::{Asked, Now, Options, inspect};
 
 /// Findings of an inspection that make discards slow where they are.
-const FINDINGS: [&str; 7] = [
+const FINDINGS: [&str; 8] = [
     "btrfs-sync",
+    "ext4-rediscards",
     "fat-in-caller",
     "firmware-wedges",
     "raid5-splits",

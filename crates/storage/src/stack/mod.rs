@@ -53,6 +53,9 @@ pub struct Mounted {
     pub sends: DiscardSetting,
     /// When it sends them, in words.
     pub when: &'static str,
+    /// Whether it has a journal; only ext4 can be without.
+    #[serde(skip)]
+    pub journal: bool,
     /// Whether it is mounted read-only.
     pub read_only: bool,
     /// Discards that it has not sent yet, where it reports that.
@@ -188,6 +191,7 @@ fn mounted(
         options: mount.options(),
         sends,
         when: rules.when(sends, journal),
+        journal,
         read_only: mount.read_only(),
         pending: top.and_then(|top| Pending::of(sys, rules, &top.name)),
     }

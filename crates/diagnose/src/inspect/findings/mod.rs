@@ -100,10 +100,11 @@ impl Finding {
 }
 
 /// Every rule with its severity.
-pub const RULES: [(&str, Severity); 26] = [
+pub const RULES: [(&str, Severity); 27] = [
     ("btrfs-sync", Severity::Warning),
     ("claims-but-ignores", Severity::Critical),
     ("disabled-at-runtime", Severity::Warning),
+    ("ext4-rediscards", Severity::Warning),
     ("fat-in-caller", Severity::Warning),
     ("firmware-wedges", Severity::Critical),
     ("fs-not-issuing", Severity::Note),

@@ -171,6 +171,20 @@ fn btrfs_that_discards_within_commits() {
 }
 
 #[test]
+fn ext4_that_discards_free_space_again() {
+    let on = |release: &str, options: &str| {
+        let machine = nvme("ext4", options);
+        machine.write("proc/sys/kernel/osrelease", &format!("{release}\n"));
+        machine.write("sys/fs/ext4/nvme0n1/journal_task", "123\n");
+        machine
+    };
+    let found = finding(&on("6.18.44-amd64", "rw,discard"), "ext4-rediscards");
+    assert!(found.remedy.unwrap().contains("--by trim"));
+    assert_eq!(ids(&on("6.1.0", "rw,discard")), [""; 0]);
+    assert_eq!(ids(&on("6.18.44", "rw")), ["nothing-trims"]);
+}
+
+#[test]
 fn exfat_that_discards_in_the_caller() {
     finding(&nvme("exfat", "rw,discard"), "fat-in-caller");
     assert_eq!(ids(&nvme("exfat", "rw")), ["nothing-trims"]);
