@@ -2,12 +2,13 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufReader, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use units::names::shown;
 
 use super::Recorder;
@@ -18,6 +19,9 @@ pub const DIRECTORY: &str = "/run/trimbench";
 
 const SOCKET: &str = "recorder.socket";
 const LOCK: &str = "recorder.lock";
+
+/// The bits of a mode that let the group or all others write.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// Neither side waits longer for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,6 +35,11 @@ pub enum DeskError {
          5m`, or stop it first"
     )]
     Runs { pid: String, directory: String },
+    #[error(
+        "others may write in {directory}, and could have the recorder write elsewhere; name a \
+         --directory that is this user's alone"
+    )]
+    Shared { directory: String },
     #[error("{path} can't be used: {source}; run it as root, or name another --directory")]
     Use { path: String, source: io::Error },
     #[error(
@@ -60,7 +69,7 @@ impl Desk {
     /// Takes a directory, which is made if it isn't there.
     ///
     /// # Errors
-    /// When another recorder has it, or it can't be written.
+    /// When another recorder has it, when it is not this user's alone, or it can't be written.
     pub fn open(directory: &Path) -> Result<Desk, DeskError> {
         let used = |path: &Path, source| DeskError::Use {
             path: shown(path),
@@ -71,21 +80,33 @@ impl Desk {
             .mode(0o700)
             .create(directory)
             .map_err(|source| used(directory, source))?;
+        let found = fs::metadata(directory).map_err(|source| used(directory, source))?;
+        let own = found.uid() == rustix::process::geteuid().as_raw();
+        if !own || found.mode() & OTHERS_WRITE != 0 {
+            return Err(DeskError::Shared {
+                directory: shown(directory),
+            });
+        }
         let place = directory.join(LOCK);
         let lock = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&place);
         let mut lock = lock.map_err(|source| used(&place, source))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut pid = String::new();
-            let _ = lock.read_to_string(&mut pid);
-            return Err(DeskError::Runs {
-                pid: pid.trim().to_owned(),
-                directory: shown(directory),
-            });
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let mut pid = String::new();
+                let _ = lock.read_to_string(&mut pid);
+                return Err(DeskError::Runs {
+                    pid: pid.trim().to_owned(),
+                    directory: shown(directory),
+                });
+            }
+            Err(errno) => return Err(used(&place, errno.into())),
         }
         let written = lock
             .set_len(0)

@@ -14,7 +14,8 @@ use super::ring::Piece;
 /// The form that the first line names.
 pub const SCHEMA: &str = "trimbench.recording/1";
 
-/// A thread's look stands for at most this, in seconds; so earlier pieces don't matter.
+/// A look at a thread stands for at most so much time before it, in seconds. So pieces that begin
+/// later than this after the end don't matter.
 const MARGIN_S: f64 = 5.0;
 
 /// The first line.

@@ -1,3 +1,5 @@
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -185,6 +187,11 @@ fn a_second_recorder_is_refused_and_an_absent_one_named() {
     let own = format!("process {}", std::process::id());
     assert!(second.contains(&own), "{second}");
     drop(first);
+    let shared = folder.path().join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::set_permissions(&shared, Permissions::from_mode(0o777)).unwrap();
+    let refused = desk::Desk::open(&shared).unwrap_err().to_string();
+    assert!(refused.contains("this user's alone"), "{refused}");
     // A program that another test starts shares the lock until its exec.
     let until = Instant::now() + Duration::from_secs(10);
     while let Err(error) = desk::Desk::open(&place) {
