@@ -1,13 +1,16 @@
 //! The image stores of container engines, where space that isn't back soon does harm.
 //!
-//! The kubelet removes images until 5 % of the file system is free again (`imageGCHighThresholdPercent`
-//! 85, `imageGCLowThresholdPercent` 80, the defaults of Kubernetes 1.36). It evicts pods where less
-//! than 15 % is available (`imagefs.available`). Space that a second name keeps looks used to it.
+//! When 85 % of the file system is used, the kubelet removes images until 80 % is
+//! (`imageGCHighThresholdPercent`, `imageGCLowThresholdPercent`). It evicts pods where less than 15 % is
+//! available (`imagefs.available`); both are its documented defaults. Space that a second name keeps
+//! looks used to it.
 
 use std::path::{Path, PathBuf};
 
+use super::GuardError;
+
 /// The largest share of the file system that may wait there.
-pub(super) const MOST: f64 = 0.02;
+const MOST: f64 = 0.02;
 
 /// Names that are together in the root of a store, and in no other directory.
 const STORES: [(&str, &[&str]); 3] = [
@@ -23,9 +26,25 @@ const DEFAULTS: [&str; 3] = [
     "/var/lib/containers/storage",
 ];
 
+/// Refuses a directory of a store where more than [`MOST`] may wait.
+pub(super) fn refuse(directory: &Path, most: f64) -> Result<(), GuardError> {
+    // One that isn't there is refused later.
+    let path = directory
+        .canonicalize()
+        .unwrap_or_else(|_| directory.to_owned());
+    match found(&path) {
+        Some((engine, store)) if most > MOST => Err(GuardError::ImageStore {
+            path,
+            engine,
+            store,
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// The engine whose store a directory is, is in, or holds, and where that store is. Of stores below
 /// a directory, only those in the engines' default places are found.
-pub(super) fn found(directory: &Path) -> Option<(&'static str, PathBuf)> {
+fn found(directory: &Path) -> Option<(&'static str, PathBuf)> {
     let below = DEFAULTS.iter().map(Path::new);
     let below = below.filter(|store| store.starts_with(directory));
     directory.ancestors().chain(below).find_map(|root| {

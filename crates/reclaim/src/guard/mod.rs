@@ -89,18 +89,6 @@ const FULL: f64 = 0.01;
 /// The slowdown at which space is freed while more waits than is allowed.
 const HURRIED: f64 = 0.5;
 
-/// Refuses a container engine's image store where too much may wait.
-fn may_wait(place: &Place, most: f64) -> Result<(), GuardError> {
-    match image_store::found(place.path()) {
-        Some((engine, store)) if most > image_store::MOST => Err(GuardError::ImageStore {
-            path: place.path().to_owned(),
-            engine,
-            store,
-        }),
-        _ => Ok(()),
-    }
-}
-
 /// The options of a guard.
 #[derive(Debug, Clone)]
 pub struct GuardOptions {
@@ -203,11 +191,9 @@ impl<'a> Guard<'a> {
             let (goal, throttle) = (guard.options.goal, guard.options.throttle.clone());
             let hand_over = guard.options.hand_over;
             let hold = guard.options.hold;
-            let opened = Place::open(directory, &mut notes).and_then(|mut place| {
-                if let Err(error) = may_wait(&place, guard.options.most) {
-                    place.close();
-                    return Err(error);
-                }
+            let allowed = image_store::refuse(directory, guard.options.most);
+            let opened = allowed.and_then(|()| Place::open(directory, &mut notes));
+            let opened = opened.and_then(|mut place| {
                 if hold == Hold::Descriptor {
                     place.hold_descriptors();
                 }
