@@ -10,6 +10,7 @@ use std::sync::{PoisonError, RwLockReadGuard};
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, XattrFlags, fsetxattr, ioctl_ficlone, linkat, openat,
 };
+use rustix::io::Errno;
 
 use super::sweep::punch;
 use super::{OURS, Store};
@@ -39,7 +40,15 @@ impl Store {
         }
         let directory = to.parent().unwrap_or(Path::new("/"));
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let copy = File::from(openat(CWD, directory, flags, Mode::RUSR | Mode::WUSR)?);
+        let made = openat(CWD, directory, flags, Mode::RUSR | Mode::WUSR);
+        let copy = File::from(made.map_err(|errno| match errno {
+            Errno::OPNOTSUPP | Errno::ISDIR => io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the file system there makes no file without a name; choose a place on ext4, XFS, \
+                 btrfs or tmpfs",
+            ),
+            errno => errno.into(),
+        })?);
         self.copy_to(&copy)?;
         copy.sync_all()?;
         // Without it `lab up --store` needs --force.
