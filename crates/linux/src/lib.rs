@@ -10,12 +10,12 @@
 //! | [`mounts`] | which mount is this path on? |
 //! | [`mounted`] | which files are mounted by themselves, here or in a container? |
 //! | [`fstab`] | which file systems does a table list? |
+//! | [`crypttab`] | which encrypted devices are opened at the start, and may discards pass them? |
 //! | [`deleters`] | how many paced deleters work on the same drive? |
 //! | [`counters`] | a device's own counters, switched on for a while and off again whatever happens |
 //! | [`stats`] | what did a block device do since I last asked? |
 //! | [`space`] | how much may be written here? |
 //! | [`host`] | which machine is this? |
-//! | [`identify`] | which pages does a drive describe itself with? |
 //! | [`identify`] | which pages does a drive describe itself with? |
 //! | [`fanotify`] | which names appear on a file system, and which files are closed? |
 //! | [`files`] | open, create and examine files for measuring |
@@ -44,6 +44,7 @@ pub mod btrfs;
 pub mod cgroup;
 pub mod clock;
 pub mod counters;
+pub mod crypttab;
 pub mod deleters;
 pub mod dm;
 pub mod fanotify;

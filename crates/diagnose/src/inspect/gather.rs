@@ -12,7 +12,7 @@ use storage::drive::{Drive, Transport};
 use storage::stack::{LayerKind, Stack};
 use storage::{FileSystem, describe_device_in, describe_mount};
 
-use super::{Asked, InspectError, Inspection, Missing, Options, Policy, SCHEMA};
+use super::{Asked, CryptLine, InspectError, Inspection, Missing, Options, Policy, SCHEMA};
 
 /// The facts, without findings.
 pub(super) fn gather(
@@ -71,6 +71,7 @@ pub(super) fn gather(
         kernel: kernel.trim().to_owned(),
         virtual_machine: drives.iter().any(Drive::is_virtual) || is_virtual(sys),
         policy: Policy::of(sys, &mounts, options.now),
+        crypttab: crypttab(sys, &stacks),
         stacks,
         drives,
         proof: None,
@@ -265,4 +266,26 @@ fn drives(sys: &SysRoot, stacks: &[Stack], ask: bool) -> Vec<Drive> {
         }
     }
     drives
+}
+
+/// The lines of crypttab for the encrypted devices of the stacks, each once.
+fn crypttab(sys: &SysRoot, stacks: &[Stack]) -> Vec<CryptLine> {
+    let table = linux::crypttab::parse(&sys.text("/etc/crypttab").unwrap_or_default());
+    let mut found: Vec<CryptLine> = Vec::new();
+    let layers = stacks.iter().flat_map(|stack| &stack.layers);
+    for layer in layers.filter(|layer| layer.kind == LayerKind::Crypt) {
+        let entry = table
+            .iter()
+            .find(|entry| Some(&entry.name) == layer.label.as_ref());
+        let Some(entry) = entry else { continue };
+        if found.iter().all(|one| one.line != entry.line) {
+            found.push(CryptLine {
+                device: layer.name.clone(),
+                line: entry.line,
+                allows_discards: entry.allows_discards(),
+                with_discard: entry.with_discard(),
+            });
+        }
+    }
+    found
 }

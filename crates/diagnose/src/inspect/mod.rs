@@ -70,6 +70,8 @@ pub struct Inspection {
     pub drives: Vec<Drive>,
     /// The programs that trim beside the file systems.
     pub policy: Policy,
+    /// Lines of `/etc/crypttab` for encrypted devices of the stacks.
+    pub crypttab: Vec<CryptLine>,
     /// The result of a proof; `None` without one.
     pub proof: Option<Proof>,
     /// The discards of a deletion that was asked about; `None` if none was.
@@ -78,6 +80,20 @@ pub struct Inspection {
     pub findings: Vec<Finding>,
     /// Facts that could not be found out.
     pub missing: Vec<Missing>,
+}
+
+/// A line of `/etc/crypttab`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CryptLine {
+    /// The kernel's name of the opened device, e.g. `dm-0`.
+    pub device: String,
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// Whether it lets discards pass from the next start on.
+    pub allows_discards: bool,
+    /// The line with `discard` among its options.
+    #[serde(skip)]
+    pub with_discard: String,
 }
 
 /// Something that could not be found out.

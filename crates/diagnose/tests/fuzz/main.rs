@@ -33,6 +33,26 @@ fn parsers_do_not_panic() {
     }
 }
 
+/// cargo-fuzz has a target for each parser.
+#[test]
+fn each_parser_has_a_target_of_cargo_fuzz() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/fuzz_targets");
+    let files = std::fs::read_dir(folder).unwrap();
+    let name = |file: std::io::Result<std::fs::DirEntry>| {
+        let path = file.unwrap().path();
+        path.file_stem().unwrap().to_str().unwrap().to_owned()
+    };
+    let mut there: Vec<String> = files.map(name).collect();
+    let mut wanted: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+    there.sort();
+    wanted.sort_unstable();
+    assert_eq!(there, wanted);
+    let manifest = std::fs::read_to_string(format!("{folder}/../Cargo.toml")).unwrap();
+    for name in wanted {
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}");
+    }
+}
+
 /// An hour, shared by all parsers in rounds.
 fn soak() {
     let seed = SystemTime::now()

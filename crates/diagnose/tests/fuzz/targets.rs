@@ -24,6 +24,7 @@ const MOUNTINFO: &[u8] = b"22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda r
     41 22 0:40 / /o rw - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n";
 const FSTAB: &[u8] = b"# a comment\nUUID=0a-1b / ext4 defaults,discard 0 1\n\
     LABEL=x\\040y /b\\040c xfs noauto,x-systemd.automount 0 2\n/dev/sda2 none swap sw 0 0\n";
+const CRYPTTAB: &[u8] = b"# name device key options\nroot UUID=0a-1b none luks,discard\nswap /dev/sda2 /dev/urandom swap\n";
 const STAT: &[u8] = b"   50360     8712  4997338    14734    10992    13835  1409120     2952        7     5968    17987     4997       48   373056      267     1034       33\n";
 const TABLE: &[u8] = b"luks: 0 4096 crypt aes-xts-plain64 :64:logon:cryptsetup:0a 0 259:3 32768 1 allow_discards\n\
     vg-pool-tpool: 0 8192 thin-pool 253:1 253:0 128 0 1 no_discard_passdown\nvg-lv: 0 8192 linear 8:0 2048\n";
@@ -32,6 +33,11 @@ const TIMER: &[u8] = b"[Unit]\nConditionVirtualization=!container\n[Timer]\nOnCa
 const SERVICE: &[u8] = b"[Service]\nType=oneshot\nExecStart=/sbin/fstrim --listed-in /etc/fstab:/proc/self/mountinfo --verbose \\\n  --quiet-unsupported\n";
 const CRONTAB: &[u8] = b"SHELL=/bin/sh\n17 3 * * 0 root /sbin/fstrim -v / >>/var/log/trim 2>&1\n@weekly root trimbench fstrim --all\n";
 const LVM: &[u8] = b"devices {\n\t# issue_discards = 0\n\tissue_discards = 1\n}\n";
+const TRACE: &[u8] = b"            sync-2041    [001] .....  1736.055027: block_bio_queue: 7,0 DS 43040 + 32 [sync]\n\
+    \x20  a-b [1] c-22      [001] ..s..  1.5: block_rq_complete: 7,0 D () 1 + 2 [0]\n\
+    \x20          rustc-1649    [001] .....  1733.438833: <stack trace>\n => submit_bio_wait\nCPU:1 [LOST 23 EVENTS]\n";
+const TASK: &[u8] =
+    b"44 (a) b (c) D 2 0 0 0 -1 69238880 0 0 0 0 7 11 0 0 0 -20 1 0 34 0 0 18446744073709551615 0";
 const CALENDARS: &[&[u8]] = &[
     b"weekly",
     b"Mon *-*-* 00:00:00",
@@ -80,6 +86,17 @@ pub(crate) const TARGETS: &[Target] = &[
         },
     },
     Target {
+        name: "crypttab",
+        samples: &[CRYPTTAB, FSTAB],
+        parse: |input| {
+            for entry in linux::crypttab::parse(&String::from_utf8_lossy(input)) {
+                let line = entry.with_discard();
+                let again = linux::crypttab::parse(&line);
+                assert!(again.iter().all(|one| one.allows_discards()), "{line}");
+            }
+        },
+    },
+    Target {
         name: "stat",
         samples: &[STAT],
         parse: |input| {
@@ -87,6 +104,22 @@ pub(crate) const TARGETS: &[Target] = &[
                 let _ = counters.since(&linux::stats::Counters::default());
                 let _ = linux::stats::Counters::default().since(&counters);
             }
+        },
+    },
+    Target {
+        name: "trace",
+        samples: &[TRACE],
+        parse: |input| {
+            for line in String::from_utf8_lossy(input).lines() {
+                linux::tracefs::parse(line);
+            }
+        },
+    },
+    Target {
+        name: "task_stat",
+        samples: &[TASK],
+        parse: |input| {
+            let _ = linux::tasks::Stat::parse(input);
         },
     },
     Target {
@@ -142,7 +175,7 @@ pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "machine",
         samples: &[
-            MOUNTINFO, FSTAB, TABLE, TIMER, SERVICE, CRONTAB, LVM, STAT, LIMITS,
+            MOUNTINFO, FSTAB, CRYPTTAB, TABLE, TIMER, SERVICE, CRONTAB, LVM, STAT, LIMITS,
         ],
         parse: machine,
     },
@@ -163,6 +196,7 @@ fn machine(input: &[u8]) {
     let files = [
         "proc/self/mountinfo",
         "etc/fstab",
+        "etc/crypttab",
         "etc/crontab",
         "etc/cron.d/trim",
         "etc/lvm/lvm.conf",

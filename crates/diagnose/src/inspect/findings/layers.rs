@@ -3,15 +3,16 @@
 use storage::stack::{Effect, Layer, LayerKind, PARITY_PARAMETER, Stack};
 use units::bytes;
 
-use super::{Finding, queue};
+use super::super::Inspection;
+use super::{Finding, luks, queue};
 
 /// Above this a granularity leaves much free space untrimmed.
 const COARSE_BYTES: u64 = 256 << 10;
 
-pub(super) fn of(stack: &Stack) -> Vec<Finding> {
+pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
     let each = |layer| {
         [
-            luks(stack, layer),
+            luks::of(facts, stack, layer),
             parity(stack, layer),
             thin_pool(stack, layer),
             coarse(layer),
@@ -25,31 +26,12 @@ pub(super) fn of(stack: &Stack) -> Vec<Finding> {
     found
 }
 
-fn below_takes(stack: &Stack, layer: &Layer) -> bool {
+pub(super) fn below_takes(stack: &Stack, layer: &Layer) -> bool {
     layer
         .below
         .iter()
         .filter_map(|name| stack.layer(name))
         .any(Layer::takes)
-}
-
-fn luks(stack: &Stack, layer: &Layer) -> Option<Finding> {
-    let stops = layer.kind == LayerKind::Crypt && !layer.takes() && below_takes(stack, layer);
-    let label = layer.label.as_deref().unwrap_or(&layer.name);
-    stops.then(|| {
-        Finding::new(
-            "luks-blocks",
-            &layer.name,
-            format!("{label} passes no discards on"),
-        )
-        .evidence(queue(&layer.name, "discard_max_bytes"), 0)
-        .cost("nothing above it is ever trimmed; allowing discards shows which blocks are free")
-        .remedy(format!(
-            "cryptsetup refresh --allow-discards --persistent {} (LUKS1: discard in \
-                 /etc/crypttab)",
-            units::names::shown(label)
-        ))
-    })
 }
 
 fn parity(stack: &Stack, layer: &Layer) -> Option<Finding> {

@@ -5,6 +5,7 @@
 mod drives;
 mod file_systems;
 mod layers;
+mod luks;
 mod predicted;
 mod proven;
 mod trimmers;
@@ -100,7 +101,7 @@ impl Finding {
 }
 
 /// Every rule with its severity.
-pub const RULES: [(&str, Severity); 27] = [
+pub const RULES: [(&str, Severity); 28] = [
     ("btrfs-sync", Severity::Warning),
     ("claims-but-ignores", Severity::Critical),
     ("disabled-at-runtime", Severity::Warning),
@@ -111,6 +112,7 @@ pub const RULES: [(&str, Severity); 27] = [
     ("hdd-trimmed", Severity::Note),
     ("host-may-ignore", Severity::Note),
     ("luks-blocks", Severity::Warning),
+    ("luks-not-kept", Severity::Note),
     ("max-lowered", Severity::Note),
     ("nothing-trims", Severity::Warning),
     ("option-inert", Severity::Warning),
@@ -135,7 +137,7 @@ pub(super) fn find(facts: &Inspection, card: Option<&Card>) -> Vec<Finding> {
     let mut found = Vec::new();
     for stack in &facts.stacks {
         found.extend(file_systems::of(facts, stack));
-        found.extend(layers::of(stack));
+        found.extend(layers::of(facts, stack));
         found.extend(card.and_then(|card| predicted::of(facts, stack, card)));
     }
     for drive in &facts.drives {

@@ -149,6 +149,61 @@ fn luks_without_discards() {
 }
 
 #[test]
+fn luks_and_its_line_in_crypttab() {
+    let machine = on_dm(0, "rw,discard");
+    let place = dm(&machine, 0, "root", "CRYPT-LUKS2-1-root", 0, NVME);
+    let table = "# name device key options\nswap /dev/sda2 /dev/urandom swap,discard\n";
+    let root = |options: &str| {
+        let line = format!("{table}root UUID=0a-1b none {options}\n");
+        machine.write("etc/crypttab", &line);
+    };
+    root("luks");
+    let found = finding(&machine, "luks-blocks");
+    assert_eq!(
+        found.remedy.unwrap(),
+        "cryptsetup refresh --allow-discards root; sed -i '3c root UUID=0a-1b none luks,discard' \
+         /etc/crypttab"
+    );
+    assert_eq!(found.evidence[1].file, "/etc/crypttab:3");
+    root("luks,discard");
+    let remedy = finding(&machine, "luks-blocks").remedy.unwrap();
+    assert!(remedy.contains("update-initramfs"), "{remedy}");
+    // The kernel lets them pass.
+    set(&machine, &place, "queue/discard_max_bytes", "1073741824");
+    assert_eq!(ids(&machine), [""; 0]);
+    root("luks");
+    let found = finding(&machine, "luks-not-kept");
+    assert!(found.remedy.unwrap().starts_with("sed -i '3c root "));
+    assert_eq!(ids(&machine), ["luks-not-kept"]);
+    assert_eq!(inspected(&machine, None).crypttab[0].line, 3);
+    // A line of another device says nothing of this one.
+    machine.write("etc/crypttab", table);
+    assert_eq!(ids(&machine), [""; 0]);
+}
+
+/// The command that a finding prints does what it says.
+#[test]
+fn the_command_for_crypttab_changes_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("crypttab");
+    let text = "a UUID=1 none luks\nb UUID=2 /key\\040x luks,timeout=3\nc UUID=3\n";
+    std::fs::write(&file, text).unwrap();
+    let machine = on_dm(0, "rw,discard");
+    dm(&machine, 0, "b", "CRYPT-LUKS2-1-b", 0, NVME);
+    machine.write("etc/crypttab", text);
+    let remedy = finding(&machine, "luks-blocks").remedy.unwrap();
+    let command = remedy.split_once("; ").unwrap().1;
+    let command = command.replace("/etc/crypttab", file.to_str().unwrap());
+    let mut done = std::process::Command::new("sh");
+    done.args(["-c", &command]);
+    assert!(done.status().unwrap().success(), "{command}");
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        text.replace("timeout=3", "timeout=3,discard")
+    );
+}
+
+#[test]
 fn an_option_that_a_remount_did_not_take() {
     let machine = nvme("xfs", "rw");
     machine.write("etc/fstab", "/dev/nvme0n1 / xfs discard 0 0\n");
