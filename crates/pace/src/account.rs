@@ -19,6 +19,7 @@ use ssd::Time;
 use crate::feedback::Feedback;
 use crate::goal::Goal;
 use crate::meter::{Meter, Tick};
+use crate::quantity::Seconds;
 
 pub use goals::{GoalResult, Kept, Limit, Witness};
 pub use readers::{Measured, ReaderLoss, Worst};
@@ -113,7 +114,7 @@ impl Account {
         let begun = self.began.is_some();
         let pending = pending_before || self.pending > 0;
         self.readers.observe(now, &tick, begun, pending);
-        let quiet = !pending && tick.commands == 0 && tick.busy <= 0.0;
+        let quiet = !pending && tick.commands == 0 && tick.busy <= Seconds::ZERO;
         let look = Look::new(now, &tick, own);
         self.waits.observe(look, seen.canary, quiet, begun, idle);
     }
@@ -178,7 +179,7 @@ impl Account {
         self.twice_pending = self.twice_pending.saturating_sub(own - paid);
         self.own.bytes += own;
         self.others.bytes += tick.bytes - own;
-        self.own.seconds += tick.busy * share;
-        self.others.seconds += tick.busy * (1.0 - share);
+        self.own.seconds += (tick.busy * share).0;
+        self.others.seconds += (tick.busy * (1.0 - share)).0;
     }
 }

@@ -26,15 +26,20 @@ use crate::pacer::State;
 use crate::pause::{self, Pause};
 use crate::piece::Sizes;
 use crate::plan::plan;
+use crate::quantity::{Bytes, Seconds, Share};
 use crate::refusal::Refusal;
 use crate::second_discards::SecondDiscards;
 use crate::shape::{MOST_BESIDE, is_beside};
-use crate::terms::{Share, Terms};
+use crate::terms::{LossLimit, Terms};
 use crate::work::Work;
 
 /// What may be saved up, as a share of the window: a delayed look is caught up
 /// with, no more.
-const DEPTH: f64 = 0.01;
+const DEPTH: Share = Share(0.01);
+
+/// The shortest window, and the longest.
+const SHORTEST_WINDOW: Seconds = Seconds(1.0);
+const LONGEST_WINDOW: Seconds = Seconds(30.0);
 
 /// A pause that isn't worth a look.
 const SHORT: Duration = Duration::from_micros(20);
@@ -77,9 +82,7 @@ struct Looked {
 
 impl Adaptive {
     pub(crate) fn new(goal: Goal, work: &Work, card: Option<&Card>) -> Adaptive {
-        let most = card
-            .and_then(|card| plan(card, work, &goal).ok())
-            .map_or(u64::MAX, |plan| plan.piece);
+        let planned = card.and_then(|card| plan(card, work, &goal).ok());
         let phi = card.and_then(|c| c.figures().discard.as_ref().map(ssd::Discard::phi));
         let cost = card.map_or_else(Cost::default, |c| {
             Cost::of(c, work.smallest(), work.whole())
@@ -90,9 +93,13 @@ impl Adaptive {
             meter: Meter::default(),
             debt: Debt::new(work.mode),
             twice: SecondDiscards::new(work),
-            interference: Interference::new(phi),
-            budget: Budget::new(DEPTH),
-            sizes: Sizes::new(work, &goal, cost.is_known().then_some(most)),
+            interference: Interference::new(phi.map(Share)),
+            budget: Budget::new(DEPTH * SHORTEST_WINDOW),
+            sizes: Sizes::new(
+                work,
+                &goal,
+                planned.filter(|_| cost.is_known()).map(|p| p.piece),
+            ),
             cost,
             latency: Latency::new(goal.max_latency),
             deferred: DeferredRate::default(),
@@ -124,11 +131,11 @@ impl Adaptive {
             discarded_twice: self.twice.bytes(),
             answered: self.debt.is_answered(),
             piece: self.sizes.current(),
-            service_s: self.cost.predict(self.sizes.whole()),
-            phi: self.interference.phi(),
-            charged_s: Some(self.budget.charged()),
+            service_s: self.cost.predict(self.sizes.whole()).map(|time| time.0),
+            phi: self.interference.phi().0,
+            charged_s: Some(self.budget.charged().0),
             idle: self.state.idle,
-            rest_s: self.rest_s(),
+            rest_s: self.rest_of_smallest().0,
         }
     }
 
@@ -136,12 +143,12 @@ impl Adaptive {
         self.sizes.expect_extents(bytes);
     }
 
-    /// After the smallest discard that was seen.
-    fn rest_s(&self) -> f64 {
-        let (share, smallest) = (self.terms.goal_share(), self.cost.predict(1.0));
-        match share < 1.0 {
-            true => self.interference.phi() * smallest.unwrap_or(0.0) / share,
-            false => 0.0,
+    /// How long the smallest discard that was seen has to make do.
+    fn rest_of_smallest(&self) -> Seconds {
+        let (share, smallest) = (self.terms.goal_share(), self.cost.predict(Bytes(1.0)));
+        match share < Share(1.0) {
+            true => self.interference.phi() * smallest.unwrap_or_default() / share,
+            false => Seconds::ZERO,
         }
     }
 
@@ -152,16 +159,16 @@ impl Adaptive {
         if self.mode == DebtMode::Never && seen.left != Some(0) {
             return Advice::free(u64::MAX, u64::MAX, Why::Unpaced);
         }
-        let share = self.share(now, seen);
-        if share.share >= 1.0 && seen.left != Some(0) {
-            let why = share.why.unwrap_or(Why::Unpaced);
-            return Advice::free(u64::MAX, self.sizes.whole() as u64, why);
+        let limit = self.limit(now, seen);
+        if limit.share >= Share(1.0) && seen.left != Some(0) {
+            let why = limit.why.unwrap_or(Why::Unpaced);
+            return Advice::free(u64::MAX, self.sizes.whole().0 as u64, why);
         }
         let duty = if seen.settled {
             self.debt.settle(seen.left == Some(0));
             Duty::Paid
         } else {
-            let round_trip = Duration::from_secs_f64(self.trips.overhead());
+            let round_trip = self.trips.overhead().duration();
             self.debt.duty(now, seen.commits, round_trip)
         };
         match duty {
@@ -178,8 +185,8 @@ impl Adaptive {
         if self.mode == DebtMode::Deferred || !self.debt.is_answered() {
             let whole = self.sizes.whole();
             let terms = DeferredTerms {
-                share: share.share / self.interference.phi(),
-                per_byte: self.cost.predict(whole).map(|seconds| seconds / whole),
+                share: Share(limit.share / self.interference.phi()),
+                per_byte: self.cost.predict(whole).map(|time| time / whole),
                 at_least: self.terms.by_deadline(now, seen),
                 expected: self.mode == DebtMode::Deferred,
             };
@@ -187,7 +194,7 @@ impl Adaptive {
                 .deferred
                 .advise(now, seen.freed, &tick, terms, &self.sizes);
         }
-        self.next(now, seen, share)
+        self.next(now, seen, limit)
     }
 
     /// Takes in what happened.
@@ -215,9 +222,9 @@ impl Adaptive {
             false => OwnDiscards::of(&tick, paid + twice, self.sizes.whole(), &self.cost),
         };
 
-        let nothing = tick.busy <= 0.0 && tick.commands == 0 && new == 0;
-        let began = self.trips.since_landed(now).as_secs_f64() - tick.seconds;
-        let echoes = began + SHORT.as_secs_f64() < self.interference.echo().as_secs_f64();
+        let nothing = tick.busy <= Seconds::ZERO && tick.commands == 0 && new == 0;
+        let began = Seconds::from(self.trips.since_landed(now)) - tick.length;
+        let echoes = began + Seconds::from(SHORT) < Seconds::from(self.interference.echo());
         let quiet = !pending_before && nothing && self.state.quiet && !echoes;
         self.state.quiet = self.debt.bytes() == 0 || seen.settled;
         self.interference.observe(&tick, quiet, seen.canary);
@@ -234,15 +241,14 @@ impl Adaptive {
         let idle = self.interference.is_idle();
         if self.state.idle && !idle {
             // They are back: what was done meanwhile gave nothing to spend.
-            self.budget.at_most(0.0);
+            self.budget.at_most(Seconds::ZERO);
             self.interference.restart();
         }
         self.state.idle = idle;
-        let share = self.share(now, seen).share;
+        let share = self.limit(now, seen).share;
         self.budget.refill(now, share, self.depth(share));
         if !idle {
-            let loss = own.busy * self.interference.phi();
-            self.budget.charge(loss);
+            self.budget.charge(self.interference.phi() * own.busy);
         }
         tick
     }
@@ -259,7 +265,7 @@ impl Adaptive {
         };
         let freed = flight.freed + new;
         let commands = (flight.commands + tick.commands) as f64;
-        let due = (freed as f64 / self.sizes.whole()).round().max(1.0);
+        let due = (Bytes::from(freed) / self.sizes.whole()).round().max(1.0);
         let beside = self.sizes.beside();
         let more = (flight.bytes + tick.bytes).saturating_sub(freed);
         commands <= due || beside > 0.5 && is_beside(more, beside)
@@ -288,7 +294,7 @@ impl Adaptive {
         let (own, busy) = match flight.commands.saturating_sub(beside) {
             0 => (flight.commands, flight.busy),
             _ if beside == 0 => (flight.commands, flight.busy),
-            own => (own, (flight.busy - self.sizes.commit()).max(0.0)),
+            own => (own, (flight.busy - self.sizes.commit()).max(Seconds::ZERO)),
         };
         self.cost.learn(own, bytes, busy);
         self.trips.landed_now(now, &flight);
@@ -297,20 +303,21 @@ impl Adaptive {
     }
 
     /// Returns the share that may be lost: the goal's, or more.
-    fn share(&self, now: Time, seen: &Feedback<'_>) -> Share {
+    fn limit(&self, now: Time, seen: &Feedback<'_>) -> LossLimit {
         let rest = seen.left.and_then(|left| self.rest(left));
-        self.terms.share(now, seen, rest)
+        self.terms.limit(now, seen, rest)
     }
 
-    /// What the rest will cost the others, in seconds.
-    fn rest(&self, left: u64) -> Option<f64> {
-        let pieces = (left as f64 / self.sizes.current() as f64).ceil();
-        if let Some((commit, per_byte)) = self.sizes.line(&self.cost) {
-            let bytes = left as f64 * self.twice.times();
-            return Some(self.interference.phi() * (commit * pieces + per_byte * bytes));
+    /// Returns the time that the rest will cost the others.
+    fn rest(&self, left: u64) -> Option<Seconds> {
+        let left = Bytes::from(left);
+        let pieces = (left / Bytes::from(self.sizes.current())).ceil();
+        if let Some(line) = self.sizes.line(&self.cost) {
+            let bytes = left * self.twice.times();
+            return Some(self.interference.phi() * (line.fixed * pieces + line.per_byte * bytes));
         }
         let one = self.cost.predict(self.sizes.whole())?;
-        let extents = (left as f64 / self.sizes.whole()).ceil();
+        let extents = (left / self.sizes.whole()).ceil();
         Some(
             self.interference.phi()
                 * (one * extents * self.twice.times() + self.sizes.commit() * pieces),
@@ -318,16 +325,17 @@ impl Adaptive {
     }
 
     /// max(1 s, 2·S/g), for the discard that is the unit here.
-    fn window(&self, share: f64) -> f64 {
+    fn window(&self, share: Share) -> Seconds {
         // Of a size that is known: a guess would widen the window.
-        let one = self.cost.predict(self.sizes.known_command()).unwrap_or(0.0);
+        let one = self.cost.predict(self.sizes.known_command());
         let share_of_all = share * self.terms.deleters();
-        (2.0 * one * self.interference.phi() / share_of_all).clamp(1.0, 30.0)
+        (2.0 * (self.interference.phi() * one.unwrap_or_default()) / share_of_all)
+            .clamp(SHORTEST_WINDOW, LONGEST_WINDOW)
     }
 
     /// The most that is saved up: a piece, and for whoever asks late what was
     /// missed. Not before its size is known, and not where two would both catch up.
-    fn depth(&self, share: f64) -> f64 {
+    fn depth(&self, share: Share) -> Seconds {
         let need = self.need(self.sizes.current());
         let late = DEPTH * self.window(share);
         if self.sizes.is_probing(&self.cost) || self.terms.deleters() > 1.0 {
@@ -336,15 +344,16 @@ impl Adaptive {
         need + late
     }
 
-    /// What a piece of so many bytes costs the others at most, in seconds.
-    fn need(&self, piece: u64) -> f64 {
-        if let Some((commit, per_byte)) = self.sizes.line(&self.cost) {
-            return self.interference.phi()
-                * (commit + per_byte * self.twice.times() * piece as f64);
+    /// Returns the time that a piece of so many bytes costs the others at most.
+    fn need(&self, piece: u64) -> Seconds {
+        let piece = Bytes::from(piece);
+        if let Some(line) = self.sizes.line(&self.cost) {
+            return self.interference.phi() * line.at(piece * self.twice.times());
         }
-        let command = self.sizes.whole().min(piece as f64);
-        let one = self.cost.predict(command).unwrap_or(DEPTH);
-        let discards = (piece as f64 / command).max(1.0) * self.twice.times();
+        let command = self.sizes.whole().min(piece);
+        let one = self.cost.predict(command);
+        let one = one.unwrap_or(DEPTH * SHORTEST_WINDOW);
+        let discards = (piece / command).max(1.0) * self.twice.times();
         self.interference.phi() * (one * discards + self.sizes.commit())
     }
 
@@ -359,50 +368,45 @@ impl Adaptive {
     /// When to look for the acknowledgement: nearer and nearer to when it is
     /// expected, so that it is neither missed nor looked for all the time.
     fn poll(&self) -> Duration {
-        let whole = self.need(self.sizes.current()) / self.interference.phi().max(0.1);
+        let whole = self.need(self.sizes.current()) / self.interference.phi().max(Share(0.1));
         let (left, paid) = self.debt.share_left();
-        let around = if paid { 0.0 } else { self.trips.overhead() };
+        let around = if paid {
+            Seconds::ZERO
+        } else {
+            self.trips.overhead()
+        };
         // Beside others the pause that follows is longer than what is missed.
         let longest = if self.state.idle { 0.003 } else { 0.010 };
-        let soon = ((whole * left + around) / 4.0).clamp(0.0005, longest);
+        let soon = ((whole * left + around) / 4.0).clamp(Seconds(0.0005), Seconds(longest));
         // What has been silent for long won't come in the next moment.
-        let late = self.debt.silent(self.meter.now()).as_secs_f64() / 8.0;
-        Duration::from_secs_f64(soon.max(late.min(0.1)))
+        let late = Seconds::from(self.debt.silent(self.meter.now())) / 8.0;
+        soon.max(late.min(Seconds::from(LONGEST_WAIT))).duration()
     }
 
     /// The next piece, or how long until it may go.
-    fn next(&mut self, now: Time, seen: &Feedback<'_>, share: Share) -> Advice {
+    fn next(&mut self, now: Time, seen: &Feedback<'_>, limit: LossLimit) -> Advice {
         if self.flight.take().is_some() {
             // One that was allowed and not used is given again.
             self.budget.release();
         }
         let phi = self.interference.phi();
         let idle = self.interference.is_idle();
-        let window = self.window(share.share);
-        let one = self.need(self.sizes.known_command() as u64);
-        let pause = Pause::new(
-            share.share,
-            phi,
-            window,
-            one,
-            self.need(self.sizes.current()),
-        );
+        let share = limit.share;
+        let window = self.window(share);
+        let one = self.need(self.sizes.known_command().0 as u64);
+        let pause = Pause::new(share, phi, window, one, self.need(self.sizes.current()));
         let finishing = seen
             .left
             .and_then(|left| self.rest(left))
             .is_some_and(|rest| {
                 self.cost.largest() >= self.sizes.whole() / 2.0
-                    && self.budget.lost_in(window) + rest * 1.1 <= share.share * window
+                    && self.budget.lost_in(window) + rest * 1.1 <= share * window
             });
-        let hurry = if idle || finishing {
-            f64::INFINITY
-        } else {
-            share.share
-        };
+        let held = (!idle && !finishing).then_some(share);
         let piece = self.sizes.choose(
             &self.cost,
             phi,
-            hurry,
+            held,
             self.trips.overhead(),
             self.latency.scale(),
         );
@@ -414,7 +418,7 @@ impl Adaptive {
             }
             false => pause.before(need, &self.budget, finishing),
         };
-        let why = match share.why {
+        let why = match limit.why {
             Some(why) => why,
             None if idle => Why::Idle,
             None if self.latency.is_exceeded() || self.budget.tokens() < -2.0 * need => {
@@ -436,7 +440,7 @@ impl Adaptive {
         }
         self.sizes.sent(std::mem::take(&mut self.state.waited));
         self.interference.expect_own(self.sizes.is_by_commit());
-        self.budget.reserve(if idle { 0.0 } else { need });
+        self.budget.reserve(if idle { Seconds::ZERO } else { need });
         self.flight = Some(Flight {
             sent: now,
             ..Flight::default()

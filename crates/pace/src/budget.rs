@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use ssd::Time;
 
-/// Losses closer than this are added up, in seconds.
-const GRAIN: f64 = 0.001;
+use crate::quantity::{Seconds, Share};
 
-/// The longest memory of losses, in seconds.
-const MEMORY: f64 = 30.0;
+/// Losses closer than this are added up.
+const GRAIN: Seconds = Seconds(0.001);
+
+/// The longest memory of losses.
+const MEMORY: Seconds = Seconds(30.0);
 
 /// The time that others may lose: refilled at the goal's rate, spent by our discards.
 ///
@@ -18,57 +20,57 @@ const MEMORY: f64 = 30.0;
 /// ([`crate::Feedback::deleters`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Budget {
-    /// Seconds that may be lost now; below 0 if too many have been.
-    tokens: f64,
+    /// The time that may be lost now; below 0 if too much has been.
+    tokens: Seconds,
     /// Of what was spent, the part that discards have not used yet.
-    reserved: f64,
+    reserved: Seconds,
     now: Time,
-    /// What was charged in all, in seconds.
-    charged: f64,
-    /// What was lost when, in seconds.
-    lost: VecDeque<(Time, f64)>,
+    /// All that was charged.
+    charged: Seconds,
+    /// Each loss, and when it was.
+    lost: VecDeque<(Time, Seconds)>,
 }
 
 impl Budget {
-    pub(crate) fn new(tokens: f64) -> Budget {
+    pub(crate) fn new(tokens: Seconds) -> Budget {
         Budget {
             tokens,
             ..Budget::default()
         }
     }
 
-    /// Time passes: `share` of each second may be lost. At most `depth` seconds are kept,
-    /// so that what was saved is not spent on others at once. No more is owed than can be
+    /// Time passes: `share` of each second may be lost. At most `depth` is kept, so
+    /// that what was saved is not spent on others at once. No more is owed than can be
     /// given back while it is remembered.
-    pub(crate) fn refill(&mut self, now: Time, share: f64, depth: f64) {
-        let passed = now.since(self.now).as_secs_f64();
+    pub(crate) fn refill(&mut self, now: Time, share: Share, depth: Seconds) {
+        let passed = Seconds::from(now.since(self.now));
         self.now = self.now.max(now);
         let pending = -share * MEMORY;
-        self.tokens = (self.tokens.max(pending) + passed * share).min(depth);
+        self.tokens = (self.tokens.max(pending) + share * passed).min(depth);
         while let Some(&(then, _)) = self.lost.front()
-            && now.since(then).as_secs_f64() > MEMORY
+            && Seconds::from(now.since(then)) > MEMORY
         {
             self.lost.pop_front();
         }
     }
 
-    /// Our discards took so many seconds from others.
-    pub(crate) fn charge(&mut self, seconds: f64) {
-        if seconds <= 0.0 {
+    /// Our discards took so much from others.
+    pub(crate) fn charge(&mut self, loss: Seconds) {
+        if loss <= Seconds::ZERO {
             return;
         }
-        self.charged += seconds;
-        let foreseen = self.reserved.min(seconds);
+        self.charged += loss;
+        let foreseen = self.reserved.min(loss);
         self.reserved -= foreseen;
-        self.tokens -= seconds - foreseen;
+        self.tokens -= loss - foreseen;
         match self.lost.back_mut() {
-            Some((then, lost)) if self.now.since(*then).as_secs_f64() < GRAIN => *lost += seconds,
-            _ => self.lost.push_back((self.now, seconds)),
+            Some((then, lost)) if Seconds::from(self.now.since(*then)) < GRAIN => *lost += loss,
+            _ => self.lost.push_back((self.now, loss)),
         }
     }
 
     /// Spends what a piece will cost, before it does.
-    pub(crate) fn reserve(&mut self, need: f64) {
+    pub(crate) fn reserve(&mut self, need: Seconds) {
         self.tokens -= need;
         self.reserved += need;
     }
@@ -78,52 +80,54 @@ impl Budget {
         self.tokens += std::mem::take(&mut self.reserved);
     }
 
-    /// What has been saved is given up: the next starts from at most this.
-    pub(crate) fn at_most(&mut self, tokens: f64) {
+    /// Gives up what was saved: the next piece starts from at most this.
+    pub(crate) fn at_most(&mut self, tokens: Seconds) {
         self.tokens = self.tokens.min(tokens);
     }
 
-    /// What can be spent now.
-    pub(crate) fn tokens(&self) -> f64 {
+    /// Returns the time that can be spent now.
+    pub(crate) fn tokens(&self) -> Seconds {
         self.tokens
     }
 
-    /// Seconds lost in the last `window` seconds.
-    pub(crate) fn lost_in(&self, window: f64) -> f64 {
+    /// Returns the time lost within the last `window`.
+    pub(crate) fn lost_in(&self, window: Seconds) -> Seconds {
         self.within(window).map(|(_, lost)| lost).sum()
     }
 
-    /// The losses of the last `window` seconds, the oldest first.
-    fn within(&self, window: f64) -> impl Iterator<Item = (Time, f64)> {
-        let is_recent = move |then: Time| self.now.since(then).as_secs_f64() < window;
+    /// The losses within the last `window`, the oldest first.
+    fn within(&self, window: Seconds) -> impl Iterator<Item = (Time, Seconds)> {
+        let is_recent = move |then: Time| Seconds::from(self.now.since(then)) < window;
         self.lost
             .iter()
             .copied()
             .filter(move |&(then, _)| is_recent(then))
     }
 
-    /// Returns what was charged in all, in seconds.
-    pub(crate) fn charged(&self) -> f64 {
+    /// Returns what was charged in all.
+    pub(crate) fn charged(&self) -> Seconds {
         self.charged
     }
 
     /// How long until so much can be spent, at this share.
-    pub(crate) fn until(&self, need: f64, share: f64) -> Duration {
-        let short = (need - self.tokens).max(0.0);
-        Duration::from_secs_f64((short / share.max(1e-6)).min(3600.0))
+    pub(crate) fn until(&self, need: Seconds, share: Share) -> Duration {
+        let short = (need - self.tokens).max(Seconds::ZERO);
+        (short / share.max(Share(1e-6)))
+            .min(Seconds(3600.0))
+            .duration()
     }
 
-    /// How long until `need` more keeps the loss of the last `window` seconds within `most`
+    /// How long until `need` more keeps the loss within the last `window` at `most`
     /// (nothing, if that is negative).
-    pub(crate) fn until_window(&self, need: f64, window: f64, most: f64) -> Duration {
-        let mut over = self.lost_in(window) + need - most.max(0.0);
+    pub(crate) fn until_window(&self, need: Seconds, window: Seconds, most: Seconds) -> Duration {
+        let mut over = self.lost_in(window) + need - most.max(Seconds::ZERO);
         let mut wait = Duration::ZERO;
         for (then, lost) in self.within(window) {
-            if over <= 1e-9 {
+            if over <= Seconds(1e-9) {
                 break;
             }
             // If it alone is too much, it goes when nothing else is in the window.
-            wait = Duration::from_secs_f64(window).saturating_sub(self.now.since(then));
+            wait = window.duration().saturating_sub(self.now.since(then));
             over -= lost;
         }
         wait
@@ -140,33 +144,34 @@ mod tests {
 
     #[test]
     fn a_window_is_kept_free() {
-        let mut budget = Budget::new(0.0);
+        let mut budget = Budget::new(Seconds::ZERO);
         for i in 0..5 {
-            budget.refill(at(f64::from(i) * 0.1), 0.1, 1.0);
-            budget.charge(0.02);
+            budget.refill(at(f64::from(i) * 0.1), Share(0.1), Seconds(1.0));
+            budget.charge(Seconds(0.02));
         }
-        budget.refill(at(0.5), 0.1, 1.0);
-        assert!((budget.lost_in(1.0) - 0.1).abs() < 1e-9);
-        assert_eq!(budget.until_window(0.02, 1.0, 0.125), Duration::ZERO);
+        budget.refill(at(0.5), Share(0.1), Seconds(1.0));
+        assert!((budget.lost_in(Seconds(1.0)).0 - 0.1).abs() < 1e-9);
+        let wait = |need| budget.until_window(Seconds(need), Seconds(1.0), Seconds(0.125));
+        assert_eq!(wait(0.02), Duration::ZERO);
         // The first, of 0.0 s, must leave.
-        let wait = budget.until_window(0.03, 1.0, 0.125).as_secs_f64();
-        assert!((wait - 0.5).abs() < 1e-6, "{wait}");
-        let all = budget.until_window(9.0, 1.0, 0.125).as_secs_f64();
+        let one = wait(0.03).as_secs_f64();
+        assert!((one - 0.5).abs() < 1e-6, "{one}");
+        let all = wait(9.0).as_secs_f64();
         assert!((all - 0.9).abs() < 1e-6, "{all}");
     }
 
     #[test]
     fn what_is_not_used_comes_back_and_old_debts_are_forgotten() {
-        let mut budget = Budget::new(0.0);
-        budget.refill(at(0.1), 0.1, 1.0);
-        budget.reserve(0.5);
+        let mut budget = Budget::new(Seconds::ZERO);
+        budget.refill(at(0.1), Share(0.1), Seconds(1.0));
+        budget.reserve(Seconds(0.5));
         let before = budget.tokens();
-        budget.charge(0.2);
+        budget.charge(Seconds(0.2));
         budget.release();
-        assert!((budget.tokens() - before - 0.3).abs() < 1e-9);
+        assert!((budget.tokens() - before - Seconds(0.3)).0.abs() < 1e-9);
         // An hour's loss is not waited off for ten.
-        budget.charge(3600.0);
-        budget.refill(at(2.0), 0.1, 1.0);
-        assert!(budget.tokens() >= -3.0, "{}", budget.tokens());
+        budget.charge(Seconds(3600.0));
+        budget.refill(at(2.0), Share(0.1), Seconds(1.0));
+        assert!(budget.tokens() >= Seconds(-3.0), "{budget:?}");
     }
 }

@@ -7,38 +7,40 @@
 
 use ssd::Card;
 
-/// The finest that the kernel's statistics tell, in seconds.
-const RESOLUTION: f64 = 0.001;
+use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte};
+
+/// The finest that the kernel's statistics tell.
+const RESOLUTION: Seconds = Seconds(0.001);
 
 /// How much a measured time may be off by chance.
 const DOUBT: f64 = 0.10;
 
-/// The most that a byte can add to a discard's time, in seconds, whatever a small
-/// one takes: eight times what it adds on the slowest array known.
-const STEEPEST: f64 = 2e-3 / (1 << 20) as f64;
+/// The most that a byte can add to a discard's time, whatever a small one takes: eight times what
+/// it adds on the slowest array known.
+const STEEPEST: SecondsPerByte = SecondsPerByte(2e-3 / (1 << 20) as f64);
 
-/// What discards of about the same size cost.
+/// The cost of discards of about the same size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Point {
-    /// Their mean size in bytes.
-    bytes: f64,
-    /// Their mean time in seconds.
-    seconds: f64,
+    /// Their mean size.
+    size: Bytes,
+    /// Their mean time.
+    time: Seconds,
     /// The same when all sizes were last adjusted to each other.
-    agreed: f64,
+    agreed: Seconds,
     /// How many were seen.
     commands: f64,
 }
 
 impl Point {
     /// The most that the mean may be.
-    fn most(&self) -> f64 {
-        self.seconds * (1.0 + DOUBT / self.commands.max(1.0).sqrt())
+    fn most(&self) -> Seconds {
+        self.time * (1.0 + DOUBT / self.commands.max(1.0).sqrt())
             + RESOLUTION / self.commands.max(1.0)
     }
 }
 
-/// What discards cost.
+/// The costs of discards, by size.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cost {
     /// One for each power of 2, ordered by size.
@@ -46,13 +48,13 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// What a card says.
+    /// Returns the costs that a card gives.
     pub(crate) fn of(card: &Card, smallest: u64, whole: u64) -> Cost {
         let mut cost = Cost::default();
         if let Some(discard) = &card.figures().discard {
             for bytes in [smallest.max(1), whole.max(1)] {
-                let seconds = discard.service(bytes, 0, 1).as_secs_f64();
-                cost.learn(4, bytes.saturating_mul(4), seconds * 4.0);
+                let time = Seconds::from(discard.service(bytes, 0, 1));
+                cost.learn(4, bytes.saturating_mul(4), time * 4.0);
             }
         }
         cost
@@ -62,18 +64,18 @@ impl Cost {
         !self.points.is_empty()
     }
 
-    /// So many commands with so many bytes in all took so many seconds.
-    pub(crate) fn learn(&mut self, commands: u64, bytes: u64, seconds: f64) {
+    /// So many commands with so many bytes in all took so long.
+    pub(crate) fn learn(&mut self, commands: u64, bytes: u64, time: Seconds) {
         if commands == 0 || bytes == 0 {
             return;
         }
-        let (count, size) = (commands as f64, bytes as f64 / commands as f64);
-        let (class, took) = (size.log2().round().max(0.0) as u32, seconds / count);
+        let (count, size) = (commands as f64, Bytes::from(bytes) / commands as f64);
+        let (class, took) = (size.0.log2().round().max(0.0) as u32, time / count);
         match self.points.binary_search_by_key(&class, |p| p.0) {
             Err(place) => {
                 let point = Point {
-                    bytes: size,
-                    seconds: took,
+                    size,
+                    time: took,
                     agreed: took,
                     commands: count,
                 };
@@ -84,20 +86,20 @@ impl Cost {
                 // Short ones are known no finer than the statistics: more of them count.
                 let fine = (took * count / (4.0 * RESOLUTION)).clamp(0.12, 1.0);
                 let weight = (count / (point.commands + count)).max(0.25 * fine);
-                point.bytes += weight * (size - point.bytes);
-                point.seconds += weight * (took - point.seconds);
+                point.size += weight * (size - point.size);
+                point.time += weight * (took - point.time);
                 point.commands += count;
                 // What is known no better than the statistics agrees with anything.
-                if point.commands * point.seconds < 20.0 * RESOLUTION {
-                    point.agreed = point.seconds;
+                if point.commands * point.time < 20.0 * RESOLUTION {
+                    point.agreed = point.time;
                 }
-                let changed = point.seconds / point.agreed;
+                let changed = point.time / point.agreed;
                 // A drive that has become slower is so for every size.
                 if point.agreed > RESOLUTION / 2.0 && !(0.85..1.18).contains(&changed) {
-                    point.agreed = point.seconds;
+                    point.agreed = point.time;
                     for (other, point) in &mut self.points {
                         if *other != class {
-                            point.seconds *= changed;
+                            point.time *= changed;
                             point.agreed *= changed;
                         }
                     }
@@ -106,87 +108,90 @@ impl Cost {
         }
     }
 
-    /// The mean time of one discard of this size, in seconds; beyond the sizes
-    /// that were seen the most that it may be. `None` if none was seen.
-    pub(crate) fn predict(&self, bytes: f64) -> Option<f64> {
+    /// The mean time of one discard of this size; beyond the sizes that were seen the
+    /// most that it may be. `None` if none was seen.
+    pub(crate) fn predict(&self, size: Bytes) -> Option<Seconds> {
         let &(_, last) = self.points.last()?;
-        let above = self
-            .points
-            .iter()
-            .position(|(_, p)| p.bytes >= bytes / 1.01);
+        let above = self.points.iter().position(|(_, p)| p.size >= size / 1.01);
         let Some(above) = above else {
-            return Some(self.beyond(last, bytes));
+            return Some(self.beyond(last, size));
         };
         let upper = self.points[above].1;
         // Below the smallest that was seen it costs as much as that at most.
         let Some(lower) = above.checked_sub(1).map(|i| self.points[i].1) else {
-            return Some(upper.seconds);
+            return Some(upper.time);
         };
-        let share = ((bytes - lower.bytes) / (upper.bytes - lower.bytes)).clamp(0.0, 1.0);
-        Some(lower.seconds + share * (upper.seconds - lower.seconds))
+        let share = ((size - lower.size) / (upper.size - lower.size)).clamp(0.0, 1.0);
+        Some(lower.time + share * (upper.time - lower.time))
     }
 
     /// For a size beyond the largest seen: on the steepest line through what was
     /// seen, and never steeper than through nothing, nor than any drive.
-    fn beyond(&self, last: Point, bytes: f64) -> f64 {
-        let through_nothing = last.most() * bytes / last.bytes.max(1.0);
-        let through_nothing =
-            through_nothing.min(last.most() + STEEPEST * (bytes - last.bytes).max(0.0));
+    fn beyond(&self, last: Point, size: Bytes) -> Seconds {
+        let beyond = size - last.size;
+        let through_nothing = last.most() * size.0 / last.size.0.max(1.0);
+        let through_nothing = through_nothing.min(last.most() + STEEPEST * beyond.max(Bytes::ZERO));
         let first = self.points[0].1;
-        if last.bytes < first.bytes * 1.9 {
+        if last.size < first.size * 1.9 {
             return through_nothing;
         }
-        let slope = (last.most() - first.seconds).max(0.0) / (last.bytes - first.bytes);
-        through_nothing.min(last.most() + slope * (bytes - last.bytes))
+        let slope = (last.most() - first.time).max(Seconds::ZERO) / (last.size - first.size);
+        through_nothing.min(last.most() + slope * beyond)
     }
 
     /// The least that a discard of the largest size seen takes on average.
-    pub(crate) fn least_of_largest(&self) -> f64 {
-        self.points
-            .last()
-            .map_or(0.0, |(_, p)| p.seconds - RESOLUTION / p.commands.max(1.0))
+    pub(crate) fn least_of_largest(&self) -> Seconds {
+        self.points.last().map_or(Seconds::ZERO, |(_, p)| {
+            p.time - RESOLUTION / p.commands.max(1.0)
+        })
     }
 
     /// The same of the smallest size, once enough were seen to be sure.
-    pub(crate) fn least_of_smallest(&self) -> f64 {
+    pub(crate) fn least_of_smallest(&self) -> Seconds {
         self.points
             .first()
             .filter(|(_, p)| p.commands >= 20.0)
-            .map_or(0.0, |(_, p)| p.seconds - RESOLUTION / p.commands)
+            .map_or(Seconds::ZERO, |(_, p)| p.time - RESOLUTION / p.commands)
     }
 
-    /// The largest size that was seen, in bytes.
-    pub(crate) fn largest(&self) -> f64 {
-        self.points.last().map_or(0.0, |(_, p)| p.bytes)
+    /// The largest size that was seen.
+    pub(crate) fn largest(&self) -> Bytes {
+        self.points.last().map_or(Bytes::ZERO, |(_, p)| p.size)
     }
 
-    /// a (seconds) and b (seconds for each byte), where there are two sizes at
-    /// least four times apart: the line through all, each weighing as much as it
-    /// is sure. b is 0 where they tell no difference.
-    pub(crate) fn line(&self) -> Option<(f64, f64)> {
+    /// The line through all sizes, where two are at least four times apart: each weighs as
+    /// much as it is sure. b is 0 where they tell no difference.
+    pub(crate) fn line(&self) -> Option<Line> {
         let (first, last) = (self.points.first()?.1, self.points.last()?.1);
-        if last.bytes < first.bytes * 4.0 {
+        if last.size < first.size * 4.0 {
             return None;
         }
         let weighed = || {
             self.points.iter().map(|(_, p)| {
-                let doubt = p.most() - p.seconds;
-                (1.0 / (doubt * doubt).max(1e-18), p.bytes, p.seconds)
+                let doubt = (p.most() - p.time).0;
+                (1.0 / (doubt * doubt).max(1e-18), p.size, p.time)
             })
         };
         let all: f64 = weighed().map(|(w, ..)| w).sum();
-        let bytes = weighed().map(|(w, x, _)| w * x).sum::<f64>() / all;
-        let seconds = weighed().map(|(w, _, y)| w * y).sum::<f64>() / all;
-        let spread: f64 = weighed().map(|(w, x, _)| w * (x - bytes).powi(2)).sum();
+        let size = weighed().map(|(w, x, _)| w * x).sum::<Bytes>() / all;
+        let time = weighed().map(|(w, _, y)| w * y).sum::<Seconds>() / all;
+        let spread: f64 = weighed().map(|(w, x, _)| w * (x - size).0.powi(2)).sum();
         let b = weighed()
-            .map(|(w, x, y)| w * (x - bytes) * (y - seconds))
+            .map(|(w, x, y)| w * (x - size).0 * (y - time).0)
             .sum::<f64>()
             / spread;
         // A difference that chance can make is none.
         if b < 2.0 / spread.sqrt() {
-            return Some((seconds, 0.0));
+            return Some(Line {
+                fixed: time,
+                per_byte: SecondsPerByte::ZERO,
+            });
         }
-        Some(((seconds - b * bytes).max(0.0), b))
+        let per_byte = SecondsPerByte(b);
+        Some(Line {
+            fixed: (time - per_byte * size).max(Seconds::ZERO),
+            per_byte,
+        })
     }
 }
 
@@ -199,10 +204,10 @@ mod tests {
     #[test]
     fn one_size_bounds_the_others() {
         let mut cost = Cost::default();
-        assert_eq!(cost.predict(1.0), None);
-        cost.learn(4, 4 * MIB, 0.004);
-        assert_eq!(cost.predict(4096.0), Some(0.001));
-        let eight = cost.predict(8.0 * MIB as f64).unwrap();
+        assert_eq!(cost.predict(Bytes(1.0)), None);
+        cost.learn(4, 4 * MIB, Seconds(0.004));
+        assert_eq!(cost.predict(Bytes(4096.0)), Some(Seconds(0.001)));
+        let eight = cost.predict(Bytes::from(8 * MIB)).unwrap().0;
         assert!((0.008..0.012).contains(&eight), "{eight}");
     }
 
@@ -211,11 +216,12 @@ mod tests {
         let mut cost = Cost::default();
         let service = |mib: f64| 0.001 + 8e-6 * mib;
         for mib in [1_u64, 8, 64] {
-            cost.learn(100, 100 * mib * MIB, 100.0 * service(mib as f64));
+            cost.learn(100, 100 * mib * MIB, Seconds(100.0 * service(mib as f64)));
         }
-        let (a, b) = cost.line().unwrap();
-        assert!((a - 0.001).abs() < 1e-9 && (b * MIB as f64 - 8e-6).abs() < 1e-12);
-        let whole = cost.predict(128.0 * MIB as f64).unwrap();
+        let line = cost.line().unwrap();
+        assert!((line.fixed.0 - 0.001).abs() < 1e-9);
+        assert!((line.per_byte.0 * MIB as f64 - 8e-6).abs() < 1e-12);
+        let whole = cost.predict(Bytes::from(128 * MIB)).unwrap().0;
         assert!(
             (service(128.0)..service(128.0) * 1.4).contains(&whole),
             "{whole}"
@@ -225,12 +231,12 @@ mod tests {
     #[test]
     fn a_slower_drive_is_slower_for_every_size() {
         let mut cost = Cost::default();
-        cost.learn(4, 4 * MIB, 4.0 * 0.005);
-        cost.learn(4, 4 * 128 * MIB, 4.0 * 0.006);
+        cost.learn(4, 4 * MIB, 4.0 * Seconds(0.005));
+        cost.learn(4, 4 * 128 * MIB, 4.0 * Seconds(0.006));
         for _ in 0..60 {
-            cost.learn(1, 128 * MIB, 0.012);
+            cost.learn(1, 128 * MIB, Seconds(0.012));
         }
-        let small = cost.predict(MIB as f64).unwrap();
+        let small = cost.predict(Bytes::from(MIB)).unwrap().0;
         assert!((0.009..0.011).contains(&small), "{small}");
     }
 }

@@ -7,11 +7,12 @@ use ssd::Time;
 use crate::advice::{Advice, Why};
 use crate::meter::Tick;
 use crate::piece::Sizes;
+use crate::quantity::{Bytes, Seconds, SecondsPerByte, Share};
 use crate::simple::Rate;
 
 /// What a byte is assumed to cost until discards tell: a MiB in a millisecond,
 /// several times what drives of today need.
-const ASSUMED: f64 = 1e-3 / (1 << 20) as f64;
+const ASSUMED: SecondsPerByte = SecondsPerByte(1e-3 / (1 << 20) as f64);
 
 /// Bytes for each second at most, whatever nothing costs.
 const FASTEST: f64 = 64e9;
@@ -24,9 +25,9 @@ const CAME: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeferredTerms {
     /// The share of the time that discards may take.
-    pub(crate) share: f64,
-    /// What a card says that a byte costs, in seconds.
-    pub(crate) per_byte: Option<f64>,
+    pub(crate) share: Share,
+    /// The cost of a byte by a device card.
+    pub(crate) per_byte: Option<SecondsPerByte>,
     /// Bytes for each second that a deadline asks for, whatever they cost.
     pub(crate) at_least: f64,
     /// The discards will come; otherwise nothing is seen of them, and the rate doubles
@@ -39,8 +40,8 @@ pub(crate) struct DeferredTerms {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeferredRate {
     rate: Option<Rate>,
-    busy: f64,
-    bytes: f64,
+    busy: Seconds,
+    bytes: Bytes,
     /// Since when nothing has come, and when it was last asked.
     silent: Option<(Time, Time)>,
 }
@@ -56,14 +57,14 @@ impl DeferredRate {
         sizes: &Sizes,
     ) -> Advice {
         self.busy += tick.busy;
-        self.bytes += tick.bytes as f64;
-        if self.bytes > 64e9 {
+        self.bytes += Bytes::from(tick.bytes);
+        if self.bytes > Bytes(64e9) {
             (self.busy, self.bytes) = (self.busy / 2.0, self.bytes / 2.0);
         }
         // A few small discards of a journal tell nothing about a byte.
-        let seen = (self.bytes > 64e6).then(|| (self.busy + 0.001) / self.bytes);
-        let cost = seen.or(terms.per_byte).unwrap_or(ASSUMED).max(1e-15);
-        let mut bytes_per_s = terms.share / cost;
+        let seen = (self.bytes > Bytes(64e6)).then(|| (self.busy + Seconds(0.001)) / self.bytes);
+        let cost = seen.or(terms.per_byte).unwrap_or(ASSUMED);
+        let mut bytes_per_s = terms.share.0 / cost.0.max(1e-15);
         let (since, _) = self
             .silent
             .filter(|(_, asked)| now.since(*asked) < CAME)
@@ -75,7 +76,7 @@ impl DeferredRate {
         let is_late = terms.at_least > bytes_per_s;
         let bytes_per_s = bytes_per_s.max(terms.at_least).min(FASTEST);
         // Ten pieces a second, but no extent is cut for that.
-        let piece = ((bytes_per_s / 10.0) as u64).clamp(sizes.whole() as u64, u64::MAX >> 1);
+        let piece = ((bytes_per_s / 10.0) as u64).clamp(sizes.whole().0 as u64, u64::MAX >> 1);
         let rate = self
             .rate
             .get_or_insert_with(|| Rate::new(bytes_per_s, piece));
@@ -104,7 +105,7 @@ mod tests {
         let mut rate = |second: u64| {
             let now = Time::from_nanos(second * 1_000_000_000);
             let terms = DeferredTerms {
-                share: 0.1,
+                share: Share(0.1),
                 per_byte: None,
                 at_least: 0.0,
                 expected: false,

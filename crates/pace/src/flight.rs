@@ -6,6 +6,7 @@ use ssd::Time;
 
 use crate::meter::Tick;
 use crate::ownership::OwnDiscards;
+use crate::quantity::{Bytes, Seconds};
 
 /// How much the latest piece counts in the time around pieces.
 const WEIGHT: f64 = 0.3;
@@ -22,11 +23,11 @@ pub(crate) struct Flight {
     pub(crate) bytes: u64,
     /// Bytes that were discarded before.
     pub(crate) twice: u64,
-    /// Seconds in which the device was at them.
-    pub(crate) busy: f64,
-    /// Flushes meanwhile, and their seconds.
+    /// For how long the device was at them.
+    pub(crate) busy: Seconds,
+    /// Flushes meanwhile, and their time.
     pub(crate) flushes: u64,
-    pub(crate) flushing: f64,
+    pub(crate) flushing: Seconds,
     /// This process did not run for a part of the time, so that nothing is learned from it.
     pub(crate) absent: bool,
 }
@@ -43,23 +44,23 @@ impl Flight {
         self.flushing += tick.flushing;
     }
 
-    /// Returns the bytes and seconds of a usual command. Of what was discarded beyond what was
+    /// Returns the bytes and the time of a usual command. Of what was discarded beyond what was
     /// freed, it could be no smaller all the same.
-    pub(crate) fn command(&self) -> (f64, f64) {
+    pub(crate) fn command(&self) -> (Bytes, Seconds) {
         let commands = self.commands.max(1) as f64;
-        let bytes = self.bytes.min(self.freed);
-        (bytes as f64 / commands, self.busy / commands)
+        let bytes = Bytes::from(self.bytes.min(self.freed));
+        (bytes / commands, self.busy / commands)
     }
 }
 
 /// The times of the pieces that were acknowledged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RoundTrips {
-    /// From freeing to the acknowledgement, less the device's time; in seconds.
-    overhead: f64,
-    /// When the last piece was acknowledged, and how long its discards took, in seconds.
+    /// From freeing to the acknowledgement, less the device's time.
+    overhead: Seconds,
+    /// When the last piece was acknowledged, and how long its discards took.
     landed: Time,
-    discarding: f64,
+    discarding: Seconds,
 }
 
 impl RoundTrips {
@@ -68,19 +69,19 @@ impl RoundTrips {
         if flight.bytes == 0 {
             return;
         }
-        let took = now.since(flight.sent).as_secs_f64();
+        let took = Seconds::from(now.since(flight.sent));
         // Discards beside each other take no longer than the piece.
         (self.landed, self.discarding) = (now, flight.busy.min(took));
-        let over = (took - flight.busy).max(0.0);
-        self.overhead = if self.overhead > 0.0 {
+        let over = (took - flight.busy).max(Seconds::ZERO);
+        self.overhead = if self.overhead > Seconds::ZERO {
             self.overhead + WEIGHT * (over - self.overhead)
         } else {
             over
         };
     }
 
-    /// Returns the time around a piece in seconds: what freeing, commit and looking take.
-    pub(crate) fn overhead(&self) -> f64 {
+    /// Returns the time around a piece: what freeing, commit and looking take.
+    pub(crate) fn overhead(&self) -> Seconds {
         self.overhead
     }
 
@@ -89,8 +90,8 @@ impl RoundTrips {
         now.since(self.landed)
     }
 
-    /// Returns how long the last piece's discards took, in seconds.
-    pub(crate) fn discarding(&self) -> f64 {
+    /// Returns how long the last piece's discards took.
+    pub(crate) fn discarding(&self) -> Seconds {
         self.discarding
     }
 }

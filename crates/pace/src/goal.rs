@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::quantity::Share;
+
 /// What a window may lose beyond its goal, as a share of it.
-pub(crate) const TOLERANCE: f64 = 0.030;
+pub(crate) const TOLERANCE: Share = Share(0.030);
 
 /// What the others may be made to feel, and by when it must be done.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,10 +43,10 @@ impl Goal {
     }
 
     /// The share within its limits; what is no number is the default.
-    pub(crate) fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> Share {
         if self.slowdown.is_nan() {
-            return Goal::default().slowdown;
+            return Share(Goal::default().slowdown);
         }
-        self.slowdown.clamp(0.001, 1.0)
+        Share(self.slowdown.clamp(0.001, 1.0))
     }
 }

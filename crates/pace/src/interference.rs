@@ -9,38 +9,39 @@ use std::time::Duration;
 
 use crate::feedback::Canary;
 use crate::meter::{OthersTick, Reads, Tick};
+use crate::quantity::{Seconds, Share};
 use crate::usual_latency::UsualLatency;
 
-/// How long a quiet second is remembered, in quiet seconds.
-const QUIET_MEMORY: f64 = 0.4;
+/// How long a quiet second is remembered, in quiet time.
+const QUIET_MEMORY: Seconds = Seconds(0.4);
 
-/// How much of the discards' time is remembered at least, in seconds.
-const LOUD_MEMORY: f64 = 0.05;
+/// How much of the discards' time is remembered at least.
+const LOUD_MEMORY: Seconds = Seconds(0.05);
 
 /// And at most, where the others do too little to tell much.
-const LONG_MEMORY: f64 = 0.5;
+const LONG_MEMORY: Seconds = Seconds(0.5);
 
 /// So many operations, expected while the device was at discards, are enough to
 /// believe what they say.
 const ENOUGH: f64 = 150.0;
 
 /// Of quiet stretches with so many operations it is looked how much they differ;
-/// for so many seconds that is remembered.
+/// for so long that is remembered.
 const TELLING: f64 = 50.0;
-const SWING_MEMORY: f64 = 1.0;
+const SWING_MEMORY: Seconds = Seconds(1.0);
 
 /// Differences up to this share are usual. Beyond it less and less is believed of
 /// what the others' rate says, at twice the share above it nothing.
 const USUAL_SWING: f64 = 0.15;
 
-/// Of a discard no longer than the second figure (in seconds), the share by which
-/// its effect may be underrated.
+/// Of a discard no longer than the second figure, the share by which its effect may be
+/// underrated.
 const BLUR: f64 = 0.05;
-const BLUR_LENGTH: f64 = 0.002;
+const BLUR_LENGTH: Seconds = Seconds(0.002);
 
-/// How long an operation of others is remembered for `is_idle`, in seconds, and
-/// how many at most: after 0.23 quiet seconds without any, nobody is there any more.
-const LATELY: f64 = 0.1;
+/// How long an operation of others is remembered for `is_idle`, and how many at most: after
+/// 0.23 quiet seconds without any, nobody is there any more.
+const LATELY: Seconds = Seconds(0.1);
 const LATELY_MOST: f64 = 10.0;
 /// How many are assumed at the beginning: 0.05 s without any are enough, for the first pieces are
 /// small.
@@ -60,17 +61,17 @@ const OUR_TREE_WRITES: f64 = 512.0;
 /// must be even: each time a little further than the last, by the golden ratio.
 const FURTHER: f64 = 0.618;
 
-/// And it is looked for no longer than this, in seconds.
-const LONGEST_ECHO: f64 = 0.02;
+/// And it is looked for no longer than this.
+const LONGEST_ECHO: Seconds = Seconds(0.02);
 
 /// The least and the most that φ is taken for.
-const LEAST: f64 = 0.02;
-const MOST: f64 = 2.0;
+const LEAST: Share = Share(0.02);
+const MOST: Share = Share(2.0);
 
 /// How hard discards hit the others.
 #[derive(Debug, Clone)]
 pub(crate) struct Interference {
-    /// Beside no discards: seconds, operations and their waits.
+    /// Beside no discards: time, operations and their waits.
     quiet: Reads,
     /// Beside discards.
     loud: Loud,
@@ -79,7 +80,7 @@ pub(crate) struct Interference {
     /// The canary's usual latency.
     usual: UsualLatency,
     /// The time between two of the canary's reads.
-    period: f64,
+    period: Seconds,
     last_canary: Option<ssd::Time>,
     /// Of what comes next, so much is taken to be ours.
     our_reads: f64,
@@ -90,7 +91,7 @@ pub(crate) struct Interference {
     /// From 0 to 1: how much longer than one usual time of a read it is waited for
     /// what discards still do.
     turn: f64,
-    phi: f64,
+    phi: Share,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -99,8 +100,8 @@ struct Loud {
     /// What belongs to the discards that are under way: it counts once they are done,
     /// for only then is it known how long they took.
     since: Since,
-    busy: f64,
-    /// The sum of each discard's time, squared.
+    busy: Seconds,
+    /// The sum of each discard's time in seconds, squared.
     squares: f64,
     /// What the others would have done meanwhile.
     expected_ops: f64,
@@ -122,12 +123,8 @@ impl Loud {
         if enough || self.busy > LONG_MEMORY {
             let fade = (-tick.busy / LOUD_MEMORY).exp();
             self.sums.fade(fade);
-            for sum in [
-                &mut self.busy,
-                &mut self.squares,
-                &mut self.expected_ops,
-                &mut self.hits,
-            ] {
+            self.busy *= fade;
+            for sum in [&mut self.squares, &mut self.expected_ops, &mut self.hits] {
                 *sum *= fade;
             }
         }
@@ -135,31 +132,31 @@ impl Loud {
         self.sums.add(&since.sums);
         self.hits += since.hits;
         self.busy += tick.busy;
-        self.squares += tick.busy * tick.busy / tick.commands.max(1) as f64;
-        self.expected_ops += rate * tick.busy;
+        self.squares += tick.busy.0 * tick.busy.0 / tick.commands.max(1) as f64;
+        self.expected_ops += rate * tick.busy.0;
     }
 }
 
 impl Interference {
     /// A guess to start from: a card's, else 1.
-    pub(crate) fn new(phi: Option<f64>) -> Interference {
+    pub(crate) fn new(phi: Option<Share>) -> Interference {
         Interference {
             quiet: Reads::default(),
             loud: Loud::default(),
             swing: 0.0,
             usual: UsualLatency::default(),
-            period: 0.0,
+            period: Seconds::ZERO,
             last_canary: None,
             our_reads: 0.0,
             our_writes: 0.0,
             lately: FIRST_LATELY,
             known: false,
             turn: 0.0,
-            phi: phi.unwrap_or(1.0).clamp(LEAST, MOST),
+            phi: phi.unwrap_or(Share(1.0)).clamp(LEAST, MOST),
         }
     }
 
-    pub(crate) fn phi(&self) -> f64 {
+    pub(crate) fn phi(&self) -> Share {
         self.phi
     }
 
@@ -167,7 +164,7 @@ impl Interference {
     pub(crate) fn restart(&mut self) {
         self.quiet = Reads::default();
         self.loud = Loud::default();
-        self.phi = self.phi.max(1.0);
+        self.phi = self.phi.max(Share(1.0));
     }
 
     /// A piece goes out: some of the next reads and writes are ours. `trees`: its commit writes
@@ -197,26 +194,26 @@ impl Interference {
         if let Some(others) = tick.others {
             self.known = true;
             if quiet {
-                if others.ops > 20.0 && others.ops > 2.0 * self.quiet.per_s() * tick.seconds {
+                if others.ops > 20.0 && others.ops > 2.0 * self.quiet.per_s() * tick.length.0 {
                     // Others have come: what was known is of other times.
                     self.quiet = Reads::default();
                     self.loud = Loud::default();
                 }
-                self.watch_swing(tick.seconds, others.ops);
-                self.lately *= (-tick.seconds / LATELY).exp();
-                self.quiet.fade((-tick.seconds / QUIET_MEMORY).exp());
-                self.quiet.add(&Reads::of(tick.seconds, &others));
+                self.watch_swing(tick.length, others.ops);
+                self.lately *= (-tick.length / LATELY).exp();
+                self.quiet.fade((-tick.length / QUIET_MEMORY).exp());
+                self.quiet.add(&Reads::of(tick.length, &others));
             }
             self.lately = (self.lately + self.somebodys(&others)).min(LATELY_MOST);
         }
         let loud = &mut self.loud;
         loud.since.hits += hits;
-        if quiet || tick.seconds <= 0.0 {
+        if quiet || tick.length <= Seconds::ZERO {
             return;
         }
         let others = tick.others.unwrap_or_default();
-        loud.since.sums.add(&Reads::of(tick.seconds, &others));
-        if tick.busy > 0.0 {
+        loud.since.sums.add(&Reads::of(tick.length, &others));
+        if tick.busy > Seconds::ZERO {
             let rate = self.quiet.per_s();
             self.loud.end(tick, rate);
             self.conclude();
@@ -226,7 +223,7 @@ impl Interference {
     /// For how long after a discard's end the others' rate still tells of it.
     pub(crate) fn echo(&self) -> Duration {
         let usual = self.quiet.mean_wait();
-        Duration::from_secs_f64(((1.0 + self.turn) * usual).min(LONGEST_ECHO))
+        ((1.0 + self.turn) * usual).min(LONGEST_ECHO).duration()
     }
 
     /// A piece is acknowledged: what comes from now on isn't ours.
@@ -236,13 +233,13 @@ impl Interference {
     }
 
     /// How much a quiet stretch differs from those before it.
-    fn watch_swing(&mut self, seconds: f64, ops: f64) {
-        let expected = self.quiet.per_s() * seconds;
+    fn watch_swing(&mut self, length: Seconds, ops: f64) {
+        let expected = self.quiet.per_s() * length.0;
         if expected.max(ops) < TELLING || expected <= 0.0 {
             return;
         }
         let differs = ((ops - expected).abs() / expected - 1.0 / expected.sqrt()).clamp(0.0, 1.0);
-        let weight = 1.0 - (-seconds / SWING_MEMORY).exp();
+        let weight = 1.0 - (-length / SWING_MEMORY).exp();
         // Quickly up, slowly down.
         let weight = if differs > self.swing {
             (4.0 * weight).min(0.5)
@@ -257,8 +254,8 @@ impl Interference {
         let mut hits = 0.0;
         for read in canary {
             if let Some(last) = self.last_canary {
-                let gap = read.intended.since(last).as_secs_f64();
-                self.period = if self.period > 0.0 {
+                let gap = Seconds::from(read.intended.since(last));
+                self.period = if self.period > Seconds::ZERO {
                     self.period + 0.1 * (gap - self.period)
                 } else {
                     gap
@@ -281,15 +278,15 @@ impl Interference {
     ///
     /// By Little's law reads that wait longer are more at once, unless fewer begin:
     /// in a closed loop their number stays what it is.
-    fn openness(&self, added: f64) -> f64 {
+    fn openness(&self, added: Seconds) -> f64 {
         let (quiet, loud) = (&self.quiet, &self.loud.sums);
-        let usual = loud.seconds * quiet.wait / quiet.seconds;
-        ((loud.wait - usual) / added.max(1e-12)).clamp(0.0, 1.0)
+        let usual = loud.length * quiet.wait.0 / quiet.length.0;
+        ((loud.wait - usual) / added.max(Seconds(1e-12))).clamp(0.0, 1.0)
     }
 
     fn conclude(&mut self) {
         let loud = &self.loud;
-        if loud.busy <= 0.0 || self.is_idle() {
+        if loud.busy <= Seconds::ZERO || self.is_idle() {
             return;
         }
         let steady = 1.0 - ((self.swing - USUAL_SWING) / (2.0 * USUAL_SWING)).clamp(0.0, 1.0);
@@ -297,12 +294,12 @@ impl Interference {
         let rate = self.quiet.per_s();
         let mut seen = 0.0_f64;
         if rate > 0.0 {
-            let lost = loud.sums.seconds - loud.sums.ops / rate;
+            let lost = loud.sums.length - Seconds(loud.sums.ops / rate);
             seen = seen.max(lost / loud.busy);
             let usual = self.quiet.mean_wait();
-            let added = (loud.sums.wait - loud.sums.ops * usual).max(0.0);
+            let added = (loud.sums.wait - loud.sums.ops * usual).max(Seconds::ZERO);
             // An open loop: each discard delays rate·S reads by S/2 on average.
-            let open = (2.0 * added / (rate * loud.squares.max(1e-12))).sqrt();
+            let open = (2.0 * added.0 / (rate * loud.squares.max(1e-12))).sqrt();
             // A closed loop says the same by its rate; there this can be anything.
             if lost < 0.5 * open * loud.busy {
                 let share = self.openness(added);
@@ -314,10 +311,10 @@ impl Interference {
         seen = seen.max((certain * self.period / loud.busy).min(1.0));
         // Reads that are under way when a discard begins and ends blur the rates
         // by about themselves: much of a short discard, nothing of a long one.
-        let length = loud.squares / loud.busy;
-        seen *= 1.0 + BLUR * (BLUR_LENGTH / length.max(1e-9)).min(1.0);
+        let length = Seconds(loud.squares / loud.busy.0);
+        seen *= 1.0 + BLUR * (BLUR_LENGTH / length.max(Seconds(1e-9))).min(1.0);
         let believed = sure * seen + (1.0 - sure) * seen.max(1.0);
-        self.phi = believed.clamp(LEAST, MOST);
+        self.phi = Share(believed).clamp(LEAST, MOST);
     }
 }
 
@@ -330,8 +327,8 @@ mod tests {
     fn phi(turns: [f64; 2]) -> f64 {
         let mut interference = Interference::new(None);
         let tick = |ops: f64, busy: f64| Tick {
-            seconds: 0.05,
-            busy,
+            length: Seconds(0.05),
+            busy: Seconds(busy),
             commands: u64::from(busy > 0.0),
             others: Some(OthersTick {
                 ops,
@@ -345,14 +342,14 @@ mod tests {
         for _ in 0..4 {
             interference.observe(&tick(1000.0, 0.02), false, &[]);
         }
-        interference.phi()
+        interference.phi().0
     }
 
     /// Whether nobody is there after a piece of ours beside which so much was written.
     fn is_idle_after(writes: f64, trees: bool) -> bool {
         let mut interference = Interference::new(None);
         let tick = |seconds: f64, writes: f64| Tick {
-            seconds,
+            length: Seconds(seconds),
             others: Some(OthersTick {
                 writes,
                 ..OthersTick::default()

@@ -6,6 +6,7 @@ use crate::cost::Cost;
 use crate::feedback::Canary;
 use crate::interference::Interference;
 use crate::piece::Sizes;
+use crate::quantity::{Bytes, Seconds};
 use crate::refusal::Refusal;
 
 /// Of so many reads one may be over the limit.
@@ -21,8 +22,8 @@ pub(crate) struct Latency {
     scale: f64,
     /// Small discards that took longer than the limit, in a row.
     hopeless: u32,
-    /// The longest of these, in seconds.
-    longest: f64,
+    /// The longest of these.
+    longest: Seconds,
     refusal: Option<Refusal>,
     /// No latency is refused any more.
     committed: bool,
@@ -35,7 +36,7 @@ impl Latency {
             over: 0.0,
             scale: 1.0,
             hopeless: 0,
-            longest: 0.0,
+            longest: Seconds::ZERO,
             refusal: None,
             committed: false,
         }
@@ -76,34 +77,35 @@ impl Latency {
         self.refusal.as_ref().filter(|_| !self.committed)
     }
 
-    /// A piece was acknowledged whose discards had this size: bytes and seconds.
-    pub(crate) fn landed(&mut self, sizes: &Sizes, cost: &Cost, size: (f64, f64)) {
+    /// A piece was acknowledged whose discards had this size and took so long.
+    pub(crate) fn landed(&mut self, sizes: &Sizes, cost: &Cost, command: (Bytes, Seconds)) {
         if self.refusal.is_none() {
-            self.refusal = self.judge(sizes, cost, size);
+            self.refusal = self.judge(sizes, cost, command);
         }
     }
 
     /// Returns what can be held if even small discards take longer than the limit.
-    fn judge(&mut self, sizes: &Sizes, cost: &Cost, size: (f64, f64)) -> Option<Refusal> {
-        let limit = self.limit?;
-        let (bytes, seconds) = size;
+    fn judge(&mut self, sizes: &Sizes, cost: &Cost, command: (Bytes, Seconds)) -> Option<Refusal> {
+        let asked = self.limit?;
+        let limit = Seconds::from(asked);
+        let (size, time) = command;
         let least = cost.least_of_smallest();
-        if least > 0.98 * limit.as_secs_f64() {
-            return Some(Refusal::latency(limit, Duration::from_secs_f64(least)));
+        if least > 0.98 * limit {
+            return Some(Refusal::latency(asked, least.duration()));
         }
-        if seconds <= limit.as_secs_f64() {
-            (self.hopeless, self.longest) = (0, 0.0);
+        if time <= limit {
+            (self.hopeless, self.longest) = (0, Seconds::ZERO);
             return None;
         }
-        self.longest = self.longest.max(seconds);
+        self.longest = self.longest.max(time);
         // Far too slow at a small size, or too slow at the smallest.
-        let small = bytes <= (sizes.smallest() * 2) as f64
-            || seconds > 3.0 * limit.as_secs_f64() && bytes <= 70_000.0;
+        let small = size <= Bytes::from(sizes.smallest() * 2)
+            || time > 3.0 * limit && size <= Bytes(70_000.0);
         if !small {
             return None;
         }
         self.hopeless += 1;
-        let longest = Duration::from_secs_f64(self.longest);
-        (self.hopeless >= 2).then(|| Refusal::latency(limit, longest))
+        let longest = self.longest.duration();
+        (self.hopeless >= 2).then(|| Refusal::latency(asked, longest))
     }
 }

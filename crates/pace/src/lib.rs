@@ -64,6 +64,7 @@ mod pacer;
 mod pause;
 mod piece;
 mod plan;
+mod quantity;
 mod refusal;
 mod second_discards;
 mod shape;

@@ -3,21 +3,22 @@
 use ssd::Time;
 
 use crate::feedback::{Discards, Feedback, Flushes, Others};
+use crate::quantity::Seconds;
 
 /// What happened between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Tick {
-    /// How long it was, in seconds.
-    pub(crate) seconds: f64,
-    /// For how long the device was at discards, in seconds, whoever wanted them.
-    pub(crate) busy: f64,
+    /// How long it was.
+    pub(crate) length: Seconds,
+    /// For how long the device was at discards, whoever wanted them.
+    pub(crate) busy: Seconds,
     /// Discards completed.
     pub(crate) commands: u64,
     /// Bytes they discarded.
     pub(crate) bytes: u64,
-    /// Flushes completed, and the sum of their times in seconds, whoever wanted them.
+    /// Flushes completed, and the sum of their times, whoever wanted them.
     pub(crate) flushes: u64,
-    pub(crate) flushing: f64,
+    pub(crate) flushing: Seconds,
     /// What the others did, if it is known.
     pub(crate) others: Option<OthersTick>,
 }
@@ -27,8 +28,8 @@ pub(crate) struct Tick {
 pub(crate) struct OthersTick {
     /// Reads completed.
     pub(crate) ops: f64,
-    /// The sum of their times, in seconds.
-    pub(crate) wait: f64,
+    /// The sum of their times.
+    pub(crate) wait: Seconds,
     /// Writes completed, our own commits' among them.
     pub(crate) writes: f64,
 }
@@ -36,42 +37,42 @@ pub(crate) struct OthersTick {
 /// What the others' reads came to over some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reads {
-    /// The time, in seconds.
-    pub(crate) seconds: f64,
+    /// The time.
+    pub(crate) length: Seconds,
     /// Reads completed.
     pub(crate) ops: f64,
-    /// The sum of their times, in seconds.
-    pub(crate) wait: f64,
+    /// The sum of their times.
+    pub(crate) wait: Seconds,
 }
 
 impl Reads {
-    pub(crate) fn of(seconds: f64, others: &OthersTick) -> Reads {
+    pub(crate) fn of(length: Seconds, others: &OthersTick) -> Reads {
         Reads {
-            seconds,
+            length,
             ops: others.ops,
             wait: others.wait,
         }
     }
 
     pub(crate) fn add(&mut self, more: &Reads) {
-        self.seconds += more.seconds;
+        self.length += more.length;
         self.ops += more.ops;
         self.wait += more.wait;
     }
 
     /// Forgets all but this share.
     pub(crate) fn fade(&mut self, share: f64) {
-        self.seconds *= share;
+        self.length *= share;
         self.ops *= share;
         self.wait *= share;
     }
 
     pub(crate) fn per_s(&self) -> f64 {
-        self.ops / self.seconds.max(1e-9)
+        self.ops / self.length.0.max(1e-9)
     }
 
-    /// The mean time of a read, in seconds.
-    pub(crate) fn mean_wait(&self) -> f64 {
+    /// The mean time of a read.
+    pub(crate) fn mean_wait(&self) -> Seconds {
         self.wait / self.ops.max(1.0)
     }
 }
@@ -116,30 +117,30 @@ impl Meter {
         }
         let asked = freed_at.max(seen.sent_since).unwrap_or(Time::ZERO);
         let since = self.grew.max(asked);
-        let passed = now.since(since).as_secs_f64();
+        let passed = Seconds::from(now.since(since));
         let busy = match (discards.busy, seen.discards.busy) {
-            (Some(then), Some(now)) => now.saturating_sub(then).as_secs_f64().min(passed),
+            (Some(then), Some(now)) => Seconds::from(now.saturating_sub(then)).min(passed),
             _ if bytes > 0 => passed,
-            _ => 0.0,
+            _ => Seconds::ZERO,
         };
-        if busy > 0.0 {
+        if busy > Seconds::ZERO {
             self.grew = now;
         }
         let others = match (others, seen.others) {
             (Some(then), Some(now)) => Some(OthersTick {
                 ops: now.reads.ops.saturating_sub(then.reads.ops) as f64,
-                wait: now.reads.wait.saturating_sub(then.reads.wait).as_secs_f64(),
+                wait: now.reads.wait.saturating_sub(then.reads.wait).into(),
                 writes: now.writes.saturating_sub(then.writes) as f64,
             }),
             _ => None,
         };
         Tick {
-            seconds: now.since(then).as_secs_f64(),
+            length: now.since(then).into(),
             busy,
             commands,
             bytes,
             flushes: seen.flushes.commands.saturating_sub(flushes.commands),
-            flushing: seen.flushes.busy.saturating_sub(flushes.busy).as_secs_f64(),
+            flushing: seen.flushes.busy.saturating_sub(flushes.busy).into(),
             others,
         }
     }

@@ -7,6 +7,7 @@
 use crate::cost::Cost;
 use crate::goal::{Goal, TOLERANCE};
 use crate::plan::{PIECE_LOSS, cuts};
+use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte, Share};
 use crate::shape::{Shape, is_beside};
 use crate::work::{GROUP, Work};
 
@@ -32,8 +33,8 @@ const PROBED: f64 = 1.5;
 /// share of it.
 const COMMITS: f64 = 0.10;
 
-/// And these lose the others so much at most, in seconds.
-pub(crate) const COMMIT_LOSS: f64 = 0.041;
+/// And these lose the others so much at most.
+pub(crate) const COMMIT_LOSS: Seconds = Seconds(0.041);
 
 /// From this share of a group on pieces are made of whole ones: each commit then brings
 /// as many emptied groups as any other, and of pieces that are alike more fit into a window.
@@ -59,30 +60,30 @@ pub(crate) struct Sizes {
     /// A discard of it, in bytes.
     command: u64,
     smallest: u64,
-    /// The usual discard of an extent that isn't cut, in bytes.
-    whole: f64,
+    /// The usual discard of an extent that isn't cut.
+    whole: Bytes,
     /// The same as it was told.
-    told: f64,
-    /// The largest discard that is sent at all, in bytes.
-    longest: f64,
-    /// The largest discard that a card allows.
-    planned: f64,
+    told: Bytes,
+    /// The largest discard that is sent at all.
+    longest: Bytes,
+    /// The largest discard that a card allows, where there is one.
+    planned: Option<Bytes>,
     /// The largest piece that was acknowledged.
-    landed: f64,
+    landed: Bytes,
     /// Rises while the round trip, not the goal, holds pieces up: how many
     /// discards at least make a piece.
     eager: f64,
-    /// How long a commit's flushes take, in seconds.
-    flushing: f64,
+    /// How long a commit's flushes take.
+    flushing: Seconds,
     /// How many times each byte is discarded, on average.
     times: f64,
-    /// What one discard may take, in seconds.
-    max_latency: Option<f64>,
+    /// What one discard may take.
+    max_latency: Option<Seconds>,
     /// Whether a commit's discards are no extents': btrfs joins those that are
     /// neighbours, adds its trees', and sends those of emptied groups a commit later.
     by_commit: bool,
-    /// The seconds that the cheapest piece took, the first aside.
-    cheapest: f64,
+    /// What the cheapest piece took, the first aside.
+    cheapest: Seconds,
     shape: Shape,
 }
 
@@ -102,17 +103,17 @@ impl Sizes {
             current: first,
             command: first,
             smallest: work.smallest(),
-            whole: whole as f64,
-            told: whole as f64,
-            longest: work.unit.max(whole) as f64,
-            planned: planned.unwrap_or(u64::MAX).max(1) as f64,
-            landed: 0.0,
+            whole: Bytes::from(whole),
+            told: Bytes::from(whole),
+            longest: Bytes::from(work.unit.max(whole)),
+            planned: planned.map(|planned| Bytes::from(planned.max(1))),
+            landed: Bytes::ZERO,
             eager: 1.0,
-            flushing: 0.0,
+            flushing: Seconds::ZERO,
             times: 1.0,
-            max_latency: goal.max_latency.map(|l| l.as_secs_f64()),
+            max_latency: goal.max_latency.map(Seconds::from),
             by_commit: work.discards_twice,
-            cheapest: f64::INFINITY,
+            cheapest: Seconds::INFINITE,
             shape: Shape::default(),
         }
     }
@@ -120,7 +121,7 @@ impl Sizes {
     /// The next extents have so many bytes on average.
     pub(crate) fn expect_extents(&mut self, bytes: u64) {
         if self.shape.extent().is_none() {
-            let bytes = (bytes as f64).max(self.smallest as f64);
+            let bytes = Bytes::from(bytes.max(self.smallest));
             (self.whole, self.told) = (self.whole.min(bytes), self.told.min(bytes));
         }
     }
@@ -135,16 +136,16 @@ impl Sizes {
     }
 
     /// The same, but no larger than any that was acknowledged.
-    pub(crate) fn known_command(&self) -> f64 {
-        (self.command as f64).min(self.landed.max(1.0))
+    pub(crate) fn known_command(&self) -> Bytes {
+        Bytes::from(self.command).min(self.landed.max(Bytes(1.0)))
     }
 
     pub(crate) fn smallest(&self) -> u64 {
         self.smallest
     }
 
-    pub(crate) fn whole(&self) -> f64 {
-        self.whole.max(1.0)
+    pub(crate) fn whole(&self) -> Bytes {
+        self.whole.max(Bytes(1.0))
     }
 
     /// Whether a commit writes and discards blocks of the file system's trees.
@@ -153,7 +154,7 @@ impl Sizes {
     }
 
     pub(crate) fn is_probing(&self, cost: &Cost) -> bool {
-        !cost.is_known() || self.landed < self.current as f64 / 1.5
+        !cost.is_known() || self.landed < Bytes::from(self.current) / 1.5
     }
 
     /// A piece goes out, and whether it had to wait for the budget.
@@ -164,45 +165,52 @@ impl Sizes {
 
     /// A piece was acknowledged: so many bytes that were freed, and others beside them that
     /// were discarded `again`, which is as good as freed again, became so many discards, of
-    /// so many bytes in all, which took so many seconds.
-    pub(crate) fn landed(&mut self, freed: u64, again: u64, commands: u64, bytes: u64, busy: f64) {
-        let is_first = self.landed <= 0.0;
-        self.landed = self.landed.max(freed as f64);
+    /// so many bytes in all, which took so long.
+    pub(crate) fn landed(
+        &mut self,
+        freed: u64,
+        again: u64,
+        commands: u64,
+        bytes: u64,
+        busy: Seconds,
+    ) {
+        let is_first = self.landed <= Bytes::ZERO;
+        self.landed = self.landed.max(Bytes::from(freed));
         // What was changed before is committed with the first: more of the trees than later.
         if commands == 0 || is_first && self.by_commit {
             return;
         }
         self.cheapest = self.cheapest.min(busy);
-        let freed = freed + again;
+        let beside = bytes.saturating_sub(freed + again);
+        let (freed, commands) = (Bytes::from(freed + again), commands as f64);
         let more = match self.by_commit {
-            true => commands as f64,
-            false => commands as f64 - freed as f64 / self.whole,
+            true => commands,
+            false => commands - freed / self.whole,
         };
-        if is_beside(bytes.saturating_sub(freed), more) {
-            self.shape
-                .learn(freed as f64, commands as f64, busy, self.whole);
+        if is_beside(beside, more) {
+            self.shape.learn(freed, commands, busy, self.whole);
         }
         // Extents can be shorter than was thought; a rest that was cut off isn't one.
         let mean = self.shape.extent().unwrap_or(self.whole);
-        let no_shorter = bytes as f64 >= self.whole * 0.99 * commands as f64;
+        let no_shorter = Bytes::from(bytes) >= self.whole * 0.99 * commands;
         let are_shorter = mean < self.whole / 2.5;
         if self.by_commit && !are_shorter {
             // How many of them a discard joins is no matter.
             return;
         }
         if are_shorter || mean > self.whole * 2.5 {
-            self.whole = mean.clamp(self.smallest as f64, self.longest);
+            self.whole = mean.clamp(Bytes::from(self.smallest), self.longest);
         } else if self.shape.is_together(self.whole) {
             self.whole = self.landed.clamp(self.whole, self.longest);
-        } else if no_shorter && (freed as f64) > self.whole * 1.5 {
+        } else if no_shorter && freed > self.whole * 1.5 {
             self.whole = (self.whole * 1.1).min(self.told.max(self.whole));
         }
     }
 
-    /// While a piece was under way there were so many flushes of so many seconds in all.
+    /// While a piece was under way there were so many flushes, which took so long in all.
     /// What is more than a commit sends is somebody else's.
-    pub(crate) fn flushed(&mut self, flushes: u64, seconds: f64) {
-        let ours = (FLUSHES / flushes.max(1) as f64).min(1.0) * seconds;
+    pub(crate) fn flushed(&mut self, flushes: u64, flushing: Seconds) {
+        let ours = (FLUSHES / flushes.max(1) as f64).min(1.0) * flushing;
         self.flushing += FLUSHING_WEIGHT * (ours - self.flushing);
     }
 
@@ -217,70 +225,68 @@ impl Sizes {
         self.shape.beside()
     }
 
-    /// How many seconds these take with each commit.
-    pub(crate) fn commit(&self) -> f64 {
+    /// How long these take with each commit.
+    pub(crate) fn commit(&self) -> Seconds {
         self.shape.commit()
     }
 
-    /// The seconds that the device takes for a commit, and for each byte that is discarded,
-    /// where the commit is what is paced.
-    pub(crate) fn line(&self, cost: &Cost) -> Option<(f64, f64)> {
+    /// What the device takes for a commit, and for each byte that is discarded, where the
+    /// commit is what is paced.
+    pub(crate) fn line(&self, cost: &Cost) -> Option<Line> {
         if !self.by_commit || self.max_latency.is_some() {
             return None;
         }
         // No more than if none of the extents were joined.
         let most = cost.predict(self.whole)? / self.whole;
-        self.shape.line(most).filter(|&(_, slope)| slope > 0.0)
+        let line = self.shape.line(most)?;
+        (line.per_byte > SecondsPerByte::ZERO).then_some(line)
     }
 
-    /// The next piece in bytes, for a share of the time that may be lost
-    /// (infinite: nothing to hold), with so many seconds around each piece.
+    /// The next piece in bytes, for a share of the time that may be lost (`None`: nothing is
+    /// to be held), with so much time around each piece.
     pub(crate) fn choose(
         &mut self,
         cost: &Cost,
-        phi: f64,
-        share: f64,
-        overhead: f64,
+        phi: Share,
+        share: Option<Share>,
+        overhead: Seconds,
         scale: f64,
     ) -> u64 {
-        if self.landed <= 0.0 {
+        if self.landed <= Bytes::ZERO {
             return self.current;
         }
-        let margin = if self.planned < 1e18 {
+        let margin = if self.planned.is_some() {
             PLANNED_MARGIN
         } else {
             MARGIN
         };
         let limit = self
             .max_latency
-            .map_or(f64::INFINITY, |l| l * margin * scale);
+            .map_or(Seconds::INFINITE, |l| l * margin * scale);
         let (command, cut) = self.command_size(cost, phi, limit, margin);
         let mut piece = command;
         let line = self.line(cost);
         let (one, beside) = match line {
-            Some((commit, per_byte)) => (per_byte * command, commit),
+            Some(line) => (line.per_byte * command, line.fixed),
             None => (cost.predict(command).unwrap_or(PIECE_LOSS), self.commit()),
         };
-        let one = one.max(1e-7) * self.times;
+        let one = one.max(Seconds(1e-7)) * self.times;
         if !cut {
             // So long that what is around it doesn't make it late.
-            let room = phi / share.min(phi) - 1.5;
-            let long = if share.is_infinite() {
-                HURRIED * overhead
-            } else if room > 0.0 {
-                1.5 * overhead / room
-            } else {
-                f64::INFINITY
+            let long = match share.map(|share| phi / share.min(phi) - 1.5) {
+                None => HURRIED * overhead,
+                Some(room) if room > 0.0 => 1.5 * overhead / room,
+                Some(_) => Seconds::INFINITE,
             };
             let commits = ((beside + self.flushing) / (COMMITS * one)).ceil();
-            let loss = |most: f64| ((most / phi.max(0.05) - beside) / one).floor();
+            let loss = |most: Seconds| ((most / phi.max(Share(0.05)) - beside) / one).floor();
             // At least half of what is lost is for what is freed.
             let half = (beside / one).ceil();
             let mut most = loss(PIECE_LOSS)
                 .max(loss(COMMIT_LOSS).min(commits))
                 .max(half);
-            if line.is_some_and(|(_, per_byte)| self.holds_nothing(per_byte, phi, share)) {
-                most = most.max(commits.min((GROUP as f64 / command).ceil()));
+            if line.is_some_and(|line| self.holds_nothing(line.per_byte, phi, share)) {
+                most = most.max(commits.min((Bytes::from(GROUP) / command).ceil()));
             }
             piece = command
                 * (long / one)
@@ -290,76 +296,82 @@ impl Sizes {
                     .clamp(1.0, most.max(1.0));
         }
         // Larger than any before only as far as the worst case is bearable.
-        let known = self.landed.max(1.0);
+        let known = self.landed.max(Bytes(1.0));
         if line.is_some() {
             piece = piece.min(known * GROWTH);
-            if piece >= NEARLY_A_GROUP * GROUP as f64 {
-                piece = (piece / GROUP as f64).round() * GROUP as f64;
+            let group = Bytes::from(GROUP);
+            if piece >= NEARLY_A_GROUP * group {
+                piece = (piece / group).round() * group;
             }
         } else if piece > known {
-            let now =
-                cost.predict(known.min(self.whole)).unwrap_or(0.0) * (known / self.whole).max(1.0);
+            let now = cost.predict(known.min(self.whole)).unwrap_or_default()
+                * (known / self.whole).max(1.0);
             // A latency may be missed by a piece: that is far less than a
             // thousandth of the time.
             let latest = (PROBED * limit).max(now);
-            let bearable = (PIECE_LOSS / phi.max(0.5))
-                .max(2.4 * now + 0.002)
+            let bearable = (PIECE_LOSS / phi.max(Share(0.5)))
+                .max(2.4 * now + Seconds(0.002))
                 .min(latest);
-            let costs = |bytes: f64| {
+            let costs = |bytes: Bytes| {
                 let each = bytes.min(self.whole);
-                cost.predict(each).unwrap_or(f64::INFINITY) * (bytes / each)
+                cost.predict(each).unwrap_or(Seconds::INFINITE) * (bytes / each)
             };
             let mut most = piece.min(known * GROWTH);
             while most > known && costs(most) > bearable {
-                most /= 1.25;
+                most = most / 1.25;
             }
             piece = most.max(known);
         }
         let smallest = self.smallest.max(1);
-        self.current = (piece as u64).max(smallest);
-        self.command = (piece.min(command) as u64).max(smallest);
+        self.current = (piece.0 as u64).max(smallest);
+        self.command = (piece.min(command).0 as u64).max(smallest);
         self.current
     }
 
     /// Whether neither an interval bears the cheapest commit, nor a window of a second the
     /// one that empties a group: then no pace holds the goal at every moment, and the fewer
     /// commits there are the less is lost.
-    fn holds_nothing(&self, per_byte: f64, phi: f64, share: f64) -> bool {
-        let with_a_group = self.cheapest + per_byte * GROUP as f64;
-        phi * self.cheapest > COMMIT_LOSS && phi * with_a_group > share + TOLERANCE
+    fn holds_nothing(&self, per_byte: SecondsPerByte, phi: Share, share: Option<Share>) -> bool {
+        let with_a_group = self.cheapest + per_byte * Bytes::from(GROUP);
+        let window = Seconds(1.0);
+        let held = share.map_or(Seconds::INFINITE, |share| (share + TOLERANCE) * window);
+        phi * self.cheapest > COMMIT_LOSS && phi * with_a_group > held
     }
 
     /// The size of a discard, and whether that is less than a whole one.
-    fn command_size(&self, cost: &Cost, phi: f64, limit: f64, margin: f64) -> (f64, bool) {
+    fn command_size(&self, cost: &Cost, phi: Share, limit: Seconds, margin: f64) -> (Bytes, bool) {
         let whole = self.whole;
         let missed = self
             .max_latency
             .is_some_and(|l| cost.least_of_largest() > 0.98 * l);
         // Too much, and it isn't known yet what smaller ones cost.
-        let half = (self.landed.min(whole) / 2.0).max(self.smallest as f64);
-        let Some((a, b)) = cost.line() else {
+        let smallest = Bytes::from(self.smallest);
+        let half = (self.landed.min(whole) / 2.0).max(smallest);
+        let Some(line) = cost.line() else {
             return if missed { (half, true) } else { (whole, false) };
         };
-        let mut count = cuts(a, b, phi.max(0.5), whole) as f64;
-        let one = a + b * whole;
+        let mut count = cuts(line, phi.max(Share(0.5)), whole) as f64;
+        let one = line.at(whole);
         if one > limit {
             // Half of what the whole limit leaves, where the margin leaves less.
             let whole_limit = limit / margin * PLANNED_MARGIN;
-            let room = (limit - a).max(0.5 * (whole_limit - a)).max(0.0);
-            let largest = if b > 0.0 { room / b } else { 0.0 };
-            let needed = (whole / largest.max(self.smallest as f64)).ceil();
+            let room = (limit - line.fixed).max(0.5 * (whole_limit - line.fixed));
+            let largest = match line.per_byte > SecondsPerByte::ZERO {
+                true => room.max(Seconds::ZERO) / line.per_byte,
+                false => Bytes::ZERO,
+            };
+            let needed = (whole / largest.max(smallest)).ceil();
             // Cutting what is nearly all a gains nothing but more discards.
-            if a + b * whole / needed < 0.9 * one {
+            if line.at(whole / needed) < 0.9 * one {
                 count = count.max(needed);
             }
         }
         if count <= 1.0 && missed {
             return (half, true);
         }
-        count = count.max((whole / self.planned).ceil());
-        (
-            (whole / count).max(self.smallest as f64).min(whole),
-            count > 1.0,
-        )
+        if let Some(planned) = self.planned {
+            count = count.max((whole / planned).ceil());
+        }
+        ((whole / count).max(smallest).min(whole), count > 1.0)
     }
 }

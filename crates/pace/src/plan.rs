@@ -7,12 +7,13 @@ use ssd::{Card, Discard};
 use units::MIB;
 
 use crate::goal::Goal;
+use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte, Share};
 use crate::refusal::Refusal;
 use crate::work::Work;
 
-/// The largest loss by one piece, in seconds: three points of a second are what
-/// the window of a goal leaves, and one of them is kept for chance.
-pub(crate) const PIECE_LOSS: f64 = 0.020;
+/// The largest loss by one piece: three points of a second are what the window of a goal
+/// leaves, and one of them is kept for chance.
+pub(crate) const PIECE_LOSS: Seconds = Seconds(0.020);
 
 /// The share that cutting an extent may add to what it costs.
 pub(crate) const CUTTING: f64 = 0.08;
@@ -65,7 +66,7 @@ pub fn plan(card: &Card, work: &Work, goal: &Goal) -> Result<Plan, Refusal> {
         return Ok(Plan::unpaced(work));
     };
     let share = goal.share();
-    let law = Law::new(discard, card.figures().read.latency.as_secs_f64());
+    let law = Law::new(discard, Seconds(card.figures().read.latency.as_secs_f64()));
     let whole = work.whole().min(discard.max_bytes);
     let plain_discards = work.bytes.div_ceil(whole.max(1)).max(work.extents);
     let plain_time = law.all(plain_discards, work.bytes);
@@ -85,14 +86,14 @@ pub fn plan(card: &Card, work: &Work, goal: &Goal) -> Result<Plan, Refusal> {
     let drive = law.all(discards, work.bytes);
     let time = drive.max(lost / share);
     if let Some(asked) = goal.deadline
-        && time > asked.as_secs_f64()
+        && time > Seconds::from(asked)
     {
-        let needed = lost / asked.as_secs_f64().max(1e-9);
-        let possible = drive <= asked.as_secs_f64();
+        let needed = lost / Seconds::from(asked).max(Seconds(1e-9));
+        let possible = drive <= Seconds::from(asked);
         return Err(Refusal::Deadline {
             asked,
-            slowdown: share,
-            least: Duration::from_secs_f64(time.ceil().min(1e15)),
+            slowdown: share.0,
+            least: Seconds(time.0.ceil()).duration(),
             needed: if possible {
                 (needed * 100.0).ceil() / 100.0
             } else {
@@ -101,38 +102,38 @@ pub fn plan(card: &Card, work: &Work, goal: &Goal) -> Result<Plan, Refusal> {
         });
     }
     let held = law.phi * law.one(piece);
-    let duty = if time > 0.0 { lost / time } else { 0.0 };
+    let duty = if time > Seconds::ZERO {
+        lost / time
+    } else {
+        0.0
+    };
     Ok(Plan {
         piece,
         discards,
-        bytes_per_s: if time > 0.0 {
-            work.bytes as f64 / time
+        bytes_per_s: if time > Seconds::ZERO {
+            work.bytes as f64 / time.0
         } else {
             f64::INFINITY
         },
-        time: seconds(time),
+        time: time.duration(),
         plain: Plain {
-            time: seconds(plain_time),
-            lost: seconds(law.phi * plain_time),
+            time: plain_time.duration(),
+            lost: (law.phi * plain_time).duration(),
             discards: plain_discards,
         },
-        lost: seconds(lost),
-        worst_wait: seconds(held * law.worst),
-        p999_added: seconds(p999(held, duty)),
+        lost: lost.duration(),
+        worst_wait: (held * law.worst).duration(),
+        p999_added: p999(held, duty).duration(),
     })
 }
 
 /// t where D(1 − t/S) = 0.1 %.
-fn p999(held: f64, duty: f64) -> f64 {
+fn p999(held: Seconds, duty: f64) -> Seconds {
     if duty <= 0.001 {
-        0.0
+        Seconds::ZERO
     } else {
         held * (1.0 - 0.001 / duty)
     }
-}
-
-fn seconds(s: f64) -> Duration {
-    Duration::from_secs_f64(s.clamp(0.0, 1e15))
 }
 
 impl Plan {
@@ -155,90 +156,93 @@ impl Plan {
     }
 }
 
-/// S = a + b·L of a card, in seconds and bytes.
+/// What a card says of discards.
 struct Law {
-    a: f64,
-    b: f64,
-    phi: f64,
+    line: Line,
+    phi: Share,
     /// How much longer than the mean a discard can take, as a factor.
     worst: f64,
     /// What the drive needs for a read, which is also what draining it takes.
-    read: f64,
+    read: Seconds,
 }
 
 impl Law {
-    fn new(discard: &Discard, read: f64) -> Law {
+    fn new(discard: &Discard, read: Seconds) -> Law {
         let a = discard.a + discard.per_range;
         Law {
-            a: a.as_secs_f64(),
-            b: discard.b.as_nanos() / 1e9 / MIB as f64,
-            phi: discard.phi(),
+            line: Line {
+                fixed: Seconds(a.as_secs_f64()),
+                per_byte: SecondsPerByte(discard.b.as_nanos() / 1e9 / MIB as f64),
+            },
+            phi: Share(discard.phi()),
             worst: 1.0 + 2.0 * discard.jitter,
             read,
         }
     }
 
-    fn one(&self, bytes: u64) -> f64 {
-        self.a + self.b * bytes as f64
+    fn one(&self, bytes: u64) -> Seconds {
+        self.line.at(Bytes::from(bytes))
     }
 
-    fn all(&self, discards: u64, bytes: u64) -> f64 {
-        self.a * discards as f64 + self.b * bytes as f64
+    fn all(&self, discards: u64, bytes: u64) -> Seconds {
+        self.line.fixed * discards as f64 + self.line.per_byte * Bytes::from(bytes)
     }
 
     /// How long a discard of this size holds a read up at worst.
-    fn held(&self, bytes: u64) -> f64 {
-        if self.phi <= 0.0 {
-            return 0.0;
+    fn held(&self, bytes: u64) -> Seconds {
+        if self.phi <= Share::ZERO {
+            return Seconds::ZERO;
         }
         self.phi * self.one(bytes) * self.worst + self.read
     }
 
     /// The largest discard that holds nobody up for longer: (L_max − a)/b.
     fn largest_within(&self, asked: Duration, smallest: u64) -> Result<u64, Refusal> {
-        let limit = asked.as_secs_f64();
+        let limit = Seconds::from(asked);
         let least = self.held(smallest);
         if least > limit {
             // Rounded up to two digits, so that it is met when asked for.
-            let step = 10_f64.powf((least * 1e9).log10().floor() - 1.0);
-            let least_ns = ((least * 1e9 / step).ceil() * step).round();
+            let ns = least.0 * 1e9;
+            let step = 10_f64.powf(ns.log10().floor() - 1.0);
+            let least_ns = ((ns / step).ceil() * step).round();
             return Err(Refusal::Latency {
                 asked,
-                smallest: seconds(least),
+                smallest: least.duration(),
                 least: Duration::from_nanos(least_ns as u64),
             });
         }
-        let slope = self.phi * self.b * self.worst;
-        if slope <= 0.0 {
+        let slope = self.line.per_byte * self.phi.0 * self.worst;
+        if slope <= SecondsPerByte::ZERO {
             return Ok(u64::MAX);
         }
-        let bytes = smallest as f64 + (limit - least) / slope;
-        Ok(bytes as u64)
+        let bytes = Bytes::from(smallest) + (limit - least) / slope;
+        Ok(bytes.0 as u64)
     }
 
     /// Into how many pieces an extent is cut: as few as the latency allows, and
     /// as many as keep a piece's loss small where that costs little.
     fn cuts(&self, whole: u64, largest: u64) -> u64 {
         let must = whole.div_ceil(largest.max(1));
-        must.max(cuts(self.a, self.b, self.phi, whole as f64))
+        must.max(cuts(self.line, self.phi, Bytes::from(whole)))
     }
 }
 
 /// Into how many pieces an extent of so many bytes is cut so that each costs
 /// others little, where cutting costs little.
-pub(crate) fn cuts(a: f64, b: f64, phi: f64, whole: f64) -> u64 {
-    let one = a + b * whole;
+pub(crate) fn cuts(line: Line, phi: Share, whole: Bytes) -> u64 {
+    let one = line.at(whole);
+    let Line { fixed, per_byte } = line;
     if phi * one <= PIECE_LOSS {
         return 1;
     }
-    let room = PIECE_LOSS / phi - a;
-    let wanted = if room > 0.0 {
-        (b * whole / room).ceil()
+    let room = PIECE_LOSS / phi - fixed;
+    let wanted = if room > Seconds::ZERO {
+        (per_byte * whole / room).ceil()
     } else {
         f64::INFINITY
     };
-    let cheap = if a > 0.0 {
-        1.0 + (CUTTING * one / a).floor()
+    let cheap = if fixed > Seconds::ZERO {
+        1.0 + (CUTTING * one / fixed).floor()
     } else {
         f64::INFINITY
     };

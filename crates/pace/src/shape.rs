@@ -1,23 +1,25 @@
 //! What a piece becomes: how many discards, and how long those take that come with
 //! a commit.
 
+use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte};
+
 /// How many discards a piece becomes: so many for each byte, and some that come
 /// with the commit, of trees that it rewrites (btrfs).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Shape {
-    /// Pieces, their bytes, discards and seconds, and the products of these; the
-    /// latest count most.
+    /// Pieces, their bytes, discards and times, and the products of these in bytes and
+    /// seconds; the latest count most.
     pieces: f64,
-    bytes: f64,
+    bytes: Bytes,
     commands: f64,
-    busy: f64,
+    busy: Seconds,
     squares: f64,
     products: f64,
     command_squares: f64,
     busy_products: f64,
     beside: f64,
-    /// Seconds for each byte, when pieces last differed enough to tell.
-    slope: Option<f64>,
+    /// As it was when pieces last differed enough to tell.
+    slope: Option<SecondsPerByte>,
 }
 
 /// A block of a tree that a commit rewrites, and what may lie beside it, in bytes.
@@ -44,14 +46,14 @@ impl Shape {
         self.beside
     }
 
-    /// A piece: bytes freed, discards, their seconds; and how large an extent is
+    /// A piece: bytes freed, discards, their time; and how large an extent is
     /// thought to be.
-    pub(crate) fn learn(&mut self, freed: f64, commands: f64, busy: f64, whole: f64) {
+    pub(crate) fn learn(&mut self, freed: Bytes, commands: f64, busy: Seconds, whole: Bytes) {
+        self.bytes *= BEFORE;
+        self.busy *= BEFORE;
         for sum in [
             &mut self.pieces,
-            &mut self.bytes,
             &mut self.commands,
-            &mut self.busy,
             &mut self.squares,
             &mut self.products,
             &mut self.command_squares,
@@ -63,71 +65,74 @@ impl Shape {
         self.bytes += freed;
         self.commands += commands;
         self.busy += busy;
-        self.squares += freed * freed;
-        self.products += freed * commands;
+        self.squares += freed.0 * freed.0;
+        self.products += freed.0 * commands;
         self.command_squares += commands * commands;
-        self.busy_products += freed * busy;
-        let whole = self.extent().unwrap_or(f64::INFINITY).min(whole);
+        self.busy_products += freed.0 * busy.0;
+        let whole = self.extent().unwrap_or(Bytes::INFINITE).min(whole);
         let extents = (self.bytes / whole).max(self.pieces);
         let beside = (self.commands - extents) / self.pieces;
         // Now and then an extent is cut: that is no commit's.
         self.beside = (beside - 0.5).clamp(0.0, MOST_BESIDE);
         if let Some(spread) = self.spread() {
-            let both = self.busy_products - self.bytes * self.busy / self.pieces;
-            self.slope = Some((both / self.pieces / spread).max(0.0));
+            let both = self.busy_products - self.bytes.0 * self.busy.0 / self.pieces;
+            self.slope = Some(SecondsPerByte((both / self.pieces / spread).max(0.0)));
         }
     }
 
-    /// How many seconds a commit's own discards take.
+    /// How long a commit's own discards take.
     ///
     /// A small one takes no longer than a large one: that is the most, and is taken
     /// for true until pieces of several sizes tell what each takes by itself.
-    pub(crate) fn commit(&self) -> f64 {
+    pub(crate) fn commit(&self) -> Seconds {
         if self.beside <= 0.0 {
-            return 0.0;
+            return Seconds::ZERO;
         }
         let most = self.busy * self.beside / self.commands;
-        match (self.spread(), self.line(f64::INFINITY)) {
-            (Some(_), Some((commit, _))) => commit.min(most),
+        match (self.spread(), self.line(SecondsPerByte::INFINITE)) {
+            (Some(_), Some(line)) => line.fixed.min(most),
             _ => most,
         }
     }
 
-    /// How many seconds a piece takes whatever is freed, and how many for each byte, at most
-    /// so many. Until pieces have differed enough to tell, half of a piece's time, and all of
-    /// it, so that it is never less. `None`: none was seen.
-    pub(crate) fn line(&self, most: f64) -> Option<(f64, f64)> {
-        if self.bytes <= 0.0 {
+    /// What a piece takes whatever is freed, and for each byte, at most so much. Until pieces
+    /// have differed enough to tell, half of a piece's time, and all of it, so that it is never
+    /// less. `None`: none was seen.
+    pub(crate) fn line(&self, most: SecondsPerByte) -> Option<Line> {
+        if self.bytes <= Bytes::ZERO {
             return None;
         }
         let (mean, took) = (self.bytes / self.pieces, self.busy / self.pieces);
         let all = (took / mean).min(most);
         let (slope, least) = self
             .slope
-            .map_or((all, 0.5 * took), |slope| (slope.min(all), 0.0));
-        Some(((took - slope * mean).max(least), slope))
+            .map_or((all, 0.5 * took), |slope| (slope.min(all), Seconds::ZERO));
+        Some(Line {
+            fixed: (took - slope * mean).max(least),
+            per_byte: slope,
+        })
     }
 
     /// Whether pieces of several extents have no more discards than those of one:
     /// neighbours that go together are discarded together.
-    pub(crate) fn is_together(&self, whole: f64) -> bool {
-        let mean = self.bytes / self.pieces;
+    pub(crate) fn is_together(&self, whole: Bytes) -> bool {
+        let mean = (self.bytes / self.pieces).0;
         let both = self.products / self.pieces - mean * self.commands / self.pieces;
         self.spread()
-            .is_some_and(|spread| spread.sqrt() > whole / 4.0 && both * whole < 0.3 * spread)
+            .is_some_and(|spread| spread.sqrt() > whole.0 / 4.0 && both * whole.0 < 0.3 * spread)
     }
 
-    /// How much the pieces' sizes differ, if that is enough to tell anything.
+    /// How much the pieces' sizes differ (in bytes, squared), if that is enough to tell anything.
     fn spread(&self) -> Option<f64> {
-        let mean = self.bytes / self.pieces;
+        let mean = (self.bytes / self.pieces).0;
         let spread = self.squares / self.pieces - mean * mean;
         // Through two points there is always a line.
         (self.pieces >= 2.5 && spread >= 0.1 * mean * mean).then_some(spread)
     }
 
     /// Bytes for each discard, if pieces differ enough to tell.
-    pub(crate) fn extent(&self) -> Option<f64> {
-        let mean = self.bytes / self.pieces;
+    pub(crate) fn extent(&self) -> Option<Bytes> {
+        let mean = (self.bytes / self.pieces).0;
         let spread = self.spread()?;
         let both = self.products / self.pieces - mean * self.commands / self.pieces;
         // Less than one discard between the least and the most tells nothing.
@@ -140,7 +145,7 @@ impl Shape {
         if both * both < SURE * spread * scatter {
             return None;
         }
-        Some(spread / both)
+        Some(Bytes(spread / both))
     }
 }
 
@@ -148,13 +153,14 @@ impl Shape {
 mod tests {
     use super::*;
 
-    const MIB: f64 = 1048576.0;
+    const MIB: Bytes = Bytes(1048576.0);
+    const TIME: Seconds = Seconds(0.01);
 
     #[test]
     fn a_commits_own_discards_are_no_extents() {
         let mut shape = Shape::default();
         for (mib, commands) in [(1.0, 4.0), (8.0, 11.0), (16.0, 19.0), (16.0, 19.0)] {
-            shape.learn(mib * MIB, commands, 0.01 * commands, 128.0 * MIB);
+            shape.learn(mib * MIB, commands, TIME * commands, 128.0 * MIB);
         }
         let extent = shape.extent().unwrap() / MIB;
         assert!((extent - 1.0).abs() < 0.01, "{extent}");
@@ -165,7 +171,7 @@ mod tests {
     fn short_extents_are_no_commits() {
         let mut shape = Shape::default();
         for mib in [1.0, 8.0, 8.0] {
-            shape.learn(mib * MIB, mib * 16.0, 0.01, 128.0 * MIB);
+            shape.learn(mib * MIB, mib * 16.0, TIME, 128.0 * MIB);
         }
         assert!((shape.extent().unwrap() / MIB - 1.0 / 16.0).abs() < 0.001);
         assert_eq!(shape.beside, 0.0);
@@ -178,12 +184,12 @@ mod tests {
             (8.0, 14.0),
             (5.0, 20.0),
         ] {
-            chance.learn(mib * MIB, commands, 0.01, MIB);
+            chance.learn(mib * MIB, commands, TIME, MIB);
         }
         assert_eq!(chance.extent(), None);
         // One size alone tells nothing.
         let mut alone = Shape::default();
-        (0..9).for_each(|_| alone.learn(MIB, 1.0, 0.01, MIB));
+        (0..9).for_each(|_| alone.learn(MIB, 1.0, TIME, MIB));
         assert_eq!((alone.extent(), alone.beside), (None, 0.0));
     }
 }

@@ -7,12 +7,13 @@ use ssd::Time;
 use crate::advice::Why;
 use crate::feedback::Feedback;
 use crate::goal::Goal;
+use crate::quantity::{Seconds, Share};
 
 /// By how much faster it is freed than a deadline asks for.
 const HASTE: f64 = 1.05;
 
 /// The most that is taken where a latency must be held, because the pacer always has to look.
-const LATENCY_SHARE: f64 = 0.98;
+const LATENCY_SHARE: Share = Share(0.98);
 
 /// A goal, its deadline's start, and who divides it.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +27,8 @@ pub(crate) struct Terms {
 
 /// The share of the time that may be lost now, and why it is not the goal's.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Share {
-    pub(crate) share: f64,
+pub(crate) struct LossLimit {
+    pub(crate) share: Share,
     pub(crate) why: Option<Why>,
 }
 
@@ -52,57 +53,57 @@ impl Terms {
     }
 
     /// Returns the goal's share of the time, for all deleters together.
-    pub(crate) fn goal_share(&self) -> f64 {
+    pub(crate) fn goal_share(&self) -> Share {
         self.goal.share()
     }
 
     /// Returns the share that may be lost now: the goal's, or more for urgent space or a deadline.
-    /// `rest_s`: what the rest will cost, in seconds.
-    pub(crate) fn share(&self, now: Time, seen: &Feedback<'_>, rest_s: Option<f64>) -> Share {
+    /// `rest`: what the rest will cost.
+    pub(crate) fn limit(&self, now: Time, seen: &Feedback<'_>, rest: Option<Seconds>) -> LossLimit {
         let mut goal = self.goal.share() / self.deleters;
         if self.goal.max_latency.is_some() {
             // Whatever throughput may be lost, the latency is held.
             goal = goal.min(LATENCY_SHARE);
         }
-        let mut share = Share {
+        let mut limit = LossLimit {
             share: goal,
             why: None,
         };
         let urgency = seen.space.map_or(0.0, |space| space.urgency());
         if urgency > 0.0 {
-            share = Share {
-                share: goal + (1.0 - goal) * urgency,
+            limit = LossLimit {
+                share: goal + (Share(1.0) - goal) * urgency,
                 why: Some(Why::Urgent),
             };
         }
         if let (Some(_), Some(remains)) = (seen.left, self.remains(now)) {
-            let needed = rest_s.unwrap_or(0.0) * HASTE / remains;
-            if needed > share.share {
+            let needed = Share(rest.unwrap_or_default() * HASTE / remains);
+            if needed > limit.share {
                 let most = match self.goal.max_latency {
                     Some(_) => LATENCY_SHARE,
-                    None => 1.0,
+                    None => Share(1.0),
                 };
-                share = Share {
+                limit = LossLimit {
                     share: needed.min(most),
                     why: Some(Why::Deadline),
                 };
             }
         }
-        share
+        limit
     }
 
     /// Returns the bytes for each second that the deadline asks for; 0 without one.
     pub(crate) fn by_deadline(&self, now: Time, seen: &Feedback<'_>) -> f64 {
         match (seen.left, self.remains(now)) {
-            (Some(left), Some(remains)) => left as f64 * HASTE / remains,
+            (Some(left), Some(remains)) => left as f64 * HASTE / remains.0,
             _ => 0.0,
         }
     }
 
-    /// Returns how long it is until the deadline, in seconds.
-    fn remains(&self, now: Time) -> Option<f64> {
+    /// Returns how long it is until the deadline.
+    fn remains(&self, now: Time) -> Option<Seconds> {
         let passed = now.since(self.start?);
         let remains: Duration = self.goal.deadline?.saturating_sub(passed);
-        Some(remains.as_secs_f64().max(1e-3))
+        Some(Seconds::from(remains).max(Seconds(1e-3)))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::quantity::Seconds;
+
 /// How much one read counts.
 const WEIGHT: f64 = 0.05;
 
@@ -9,19 +11,18 @@ const WEIGHT: f64 = 0.05;
 const MOST: f64 = 3.0;
 
 /// A read is held up if it takes longer than this many times the usual latency and
-/// this many seconds more.
+/// this much more.
 const HELD: f64 = 2.0;
-const HELD_MORE: f64 = 100e-6;
+const HELD_MORE: Seconds = Seconds(100e-6);
 
-/// The usual latency of a canary's reads, in seconds, learned from reads that met no
-/// discard.
+/// The usual latency of a canary's reads, learned from reads that met no discard.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct UsualLatency(Option<f64>);
+pub(crate) struct UsualLatency(Option<Seconds>);
 
 impl UsualLatency {
     /// Takes in one read; `quiet`: it met no discard. Returns whether it was held up.
     pub(crate) fn observe(&mut self, latency: Duration, quiet: bool) -> bool {
-        let latency = latency.as_secs_f64();
+        let latency = Seconds::from(latency);
         let usual = *self.0.get_or_insert(latency);
         if quiet || latency < usual {
             let step = latency.min(usual * MOST) - usual;
@@ -37,6 +38,6 @@ impl UsualLatency {
 
     /// The usual latency; nothing before the first read.
     pub(crate) fn latency(&self) -> Duration {
-        Duration::from_secs_f64(self.0.unwrap_or(0.0))
+        self.0.unwrap_or_default().duration()
     }
 }

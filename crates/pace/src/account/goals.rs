@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::account::Observed;
 use crate::account::readers::{Measured, Windows, Worst};
 use crate::goal::{Goal, TOLERANCE};
+use crate::quantity::Share;
 
 /// So many of the canary's reads must have been heard for a latency to be told.
 const ENOUGH: u64 = 20;
@@ -101,19 +102,19 @@ pub(super) fn judge(
     all
 }
 
-fn slowdown(share: f64, observed: &Observed, windows: &Windows) -> GoalResult {
-    let result = GoalResult::of(Limit::Slowdown(share));
+fn slowdown(share: Share, observed: &Observed, windows: &Windows) -> GoalResult {
+    let result = GoalResult::of(Limit::Slowdown(share.0));
     if let Some(readers) = observed.readers.filter(|readers| !readers.open_loop) {
-        let beyond = |worst: &Worst| worst.value > share + TOLERANCE;
+        let beyond = |worst: &Worst| worst.value > (share + TOLERANCE).0;
         let losses = || windows.losses();
         return GoalResult {
             first_missed_s: losses().find(beyond).map(|window| window.at_s),
             worst: losses().max_by(|a, b| a.value.total_cmp(&b.value)),
-            ..result.measured(Witness::Readers, readers.lost, share)
+            ..result.measured(Witness::Readers, readers.lost, share.0)
         };
     }
     match observed.canary.map(|canary| canary.held_share) {
-        Some(Some(held)) => result.measured(Witness::Canary, held, share),
+        Some(Some(held)) => result.measured(Witness::Canary, held, share.0),
         Some(None) if observed.canary.is_some_and(|canary| canary.reads >= ENOUGH) => GoalResult {
             kept: Kept::NobodyElse,
             ..result

@@ -6,16 +6,17 @@ use std::collections::VecDeque;
 use ssd::Time;
 
 use crate::meter::{Reads, Tick};
+use crate::quantity::Seconds;
 
 /// So many reads must be expected for a loss to be told.
 const ENOUGH: f64 = 200.0;
 
-/// Quiet time is cut into stretches of this length, in seconds: how much neighbours differ
-/// says how sure a rate is.
-const STRETCH: f64 = 0.05;
+/// Quiet time is cut into stretches of this length: how much neighbours differ says how sure a
+/// rate is.
+const STRETCH: Seconds = Seconds(0.05);
 
-/// How long the rate of the pauses is remembered, in quiet seconds.
-const MEMORY: f64 = 0.5;
+/// How long the rate of the pauses is remembered, in quiet time.
+const MEMORY: Seconds = Seconds(0.5);
 
 /// What a loss may be off besides its chance: measured against independent readers
 /// (FIGURES.md).
@@ -28,12 +29,12 @@ const ALIKE: f64 = 1.5;
 const MOST_WINDOWS: usize = 4096;
 
 /// Discards are counted when they are done: how long looks wait to be known as beside one
-/// or not, in seconds, and how many at most.
-const UNDECIDED: f64 = 4.0;
+/// or not, and how many at most.
+const UNDECIDED: Seconds = Seconds(4.0);
 const MOST_UNDECIDED: usize = 20_000;
 
-/// For so long after a discard's end, in seconds, readers may still show its effect.
-const ECHO: f64 = 0.005;
+/// For so long after a discard's end readers may still show its effect.
+const ECHO: Seconds = Seconds(0.005);
 
 /// A figure and the interval in which it lies, in nineteen of twenty cases.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +84,7 @@ pub struct ReaderLoss {
 /// How much neighbouring stretches of quiet time differ.
 #[derive(Debug, Clone, Copy, Default)]
 struct Scatter {
-    seconds: f64,
+    length: Seconds,
     ops: f64,
     last: Option<f64>,
     pairs: f64,
@@ -93,18 +94,18 @@ struct Scatter {
 
 impl Scatter {
     fn add(&mut self, reads: &Reads) {
-        self.seconds += reads.seconds;
+        self.length += reads.length;
         self.ops += reads.ops;
-        if self.seconds < STRETCH {
+        if self.length < STRETCH {
             return;
         }
-        let rate = self.ops / self.seconds;
+        let rate = self.ops / self.length.0;
         if let Some(last) = self.last {
             self.pairs += 1.0;
             self.squares += (rate - last).powi(2) / 2.0;
             self.sum += rate;
         }
-        (self.seconds, self.ops, self.last) = (0.0, 0.0, Some(rate));
+        (self.length, self.ops, self.last) = (Seconds::ZERO, 0.0, Some(rate));
     }
 
     /// The deviation of a stretch, as a share of the mean; 1 if nobody knows.
@@ -119,7 +120,8 @@ impl Scatter {
 /// What was seen of them between two looks.
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    end: f64,
+    /// Since the clock's start.
+    end: Seconds,
     reads: Reads,
 }
 
@@ -135,7 +137,7 @@ pub(super) struct Readers {
     /// Looks since something is owed or discarded: beside a discard or not.
     undecided: VecDeque<Look>,
     /// Up to then looks are beside a discard that is done.
-    loud_until: f64,
+    loud_until: Seconds,
     lost: f64,
     windows: Windows,
 }
@@ -143,14 +145,14 @@ pub(super) struct Readers {
 impl Readers {
     /// Takes in a tick. `begun`: something was freed; `pending`: discards may be in service.
     pub(super) fn observe(&mut self, now: Time, tick: &Tick, begun: bool, pending: bool) {
-        let Some(others) = tick.others.filter(|_| tick.seconds > 0.0) else {
+        let Some(others) = tick.others.filter(|_| tick.length > Seconds::ZERO) else {
             return;
         };
         let look = Look {
-            end: now.as_secs_f64(),
-            reads: Reads::of(tick.seconds, &others),
+            end: Seconds(now.as_secs_f64()),
+            reads: Reads::of(tick.length, &others),
         };
-        let discarded = tick.busy > 0.0 || tick.commands > 0;
+        let discarded = tick.busy > Seconds::ZERO || tick.commands > 0;
         if !begun {
             // Beside others' discards it is no baseline.
             if !discarded {
@@ -159,7 +161,7 @@ impl Readers {
             }
             return;
         }
-        self.windows.begin(look.end - look.reads.seconds);
+        self.windows.begin(look.end - look.reads.length);
         self.undecided.push_back(look);
         if discarded {
             self.decide(look.end - tick.busy);
@@ -168,17 +170,17 @@ impl Readers {
         } else if look.end <= self.loud_until {
             self.all_beside();
         } else if !pending {
-            self.decide(f64::INFINITY);
+            self.decide(Seconds::INFINITE);
         } else {
             self.decide(look.end - UNDECIDED);
             if self.undecided.len() > MOST_UNDECIDED {
-                self.decide(f64::INFINITY);
+                self.decide(Seconds::INFINITE);
             }
         }
     }
 
     /// Looks that ended before then were in a pause.
-    fn decide(&mut self, before: f64) {
+    fn decide(&mut self, before: Seconds) {
         while self
             .undecided
             .front()
@@ -193,7 +195,7 @@ impl Readers {
 
     fn all_beside(&mut self) {
         for look in std::mem::take(&mut self.undecided) {
-            let lost = self.lately.per_s() * look.reads.seconds - look.reads.ops;
+            let lost = self.lately.per_s() * look.reads.length.0 - look.reads.ops;
             self.beside.add(&look.reads);
             self.lost += lost;
             self.windows.add(&look, lost);
@@ -201,7 +203,7 @@ impl Readers {
     }
 
     fn quiet(&mut self, look: &Look) {
-        self.lately.fade((-look.reads.seconds / MEMORY).exp());
+        self.lately.fade((-look.reads.length / MEMORY).exp());
         self.lately.add(&look.reads);
         self.scatter.add(&look.reads);
     }
@@ -217,7 +219,7 @@ impl Readers {
 
     pub(super) fn loss(&self) -> Option<ReaderLoss> {
         let mut all = self.clone();
-        all.decide(f64::INFINITY);
+        all.decide(Seconds::INFINITE);
         all.result()
     }
 
@@ -233,22 +235,22 @@ impl Readers {
         }
         let value = self.lost / expected;
         let doubt = self.doubt() + FLOOR;
-        let seconds = self.pauses.seconds + self.beside.seconds;
+        let during = ops / (self.pauses.length + self.beside.length).0;
         let both = self.before.ops >= ENOUGH && self.pauses.ops >= ENOUGH;
         let wait = (self.pauses.wait + self.beside.wait) / ops.max(1.0);
         Some(ReaderLoss {
             baseline_per_s: quiet.per_s(),
-            during_per_s: ops / seconds,
+            during_per_s: during,
             lost: Measured {
                 value: value.clamp(0.0, 1.0),
                 low: (value - doubt).clamp(0.0, 1.0),
                 high: (value + doubt).clamp(0.0, 1.0),
             },
             slower_pauses: both.then(|| 1.0 - self.pauses.per_s() / self.before.per_s()),
-            usual_wait_s: quiet.mean_wait(),
-            wait_s: wait,
+            usual_wait_s: quiet.mean_wait().0,
+            wait_s: wait.0,
             open_loop: is_open(
-                value.max(1.0 - ops / seconds / quiet.per_s()),
+                value.max(1.0 - during / quiet.per_s()),
                 quiet.mean_wait(),
                 wait,
             ),
@@ -258,12 +260,13 @@ impl Readers {
     /// How far the loss may be off by chance: two standard errors of what was expected and
     /// seen beside discards.
     fn doubt(&self) -> f64 {
-        let stretches = |rate: &Reads| (rate.seconds / STRETCH).max(1.0);
+        let stretches = |rate: &Reads| (rate.length / STRETCH).max(1.0);
         let quiet = Reads {
-            seconds: self.before.seconds + self.pauses.seconds,
+            length: self.before.length + self.pauses.length,
             ..Reads::default()
         };
-        let beside = self.beside.seconds / (self.beside.seconds + self.pauses.seconds).max(1e-9);
+        let during = self.beside.length + self.pauses.length;
+        let beside = self.beside.length / during.max(Seconds(1e-9));
         let chance = 1.0 / stretches(&self.beside) + 1.0 / stretches(&quiet);
         2.0 * ALIKE * self.scatter.deviation() * beside * chance.sqrt()
     }
@@ -272,41 +275,41 @@ impl Readers {
 /// By Little's law reads that wait longer are more at once, unless fewer begin. Readers whose
 /// rate fell by more than it may be off wait for each other, however long a few of them waited.
 /// `lost`: the larger of the share that is missing beside discards and in all.
-fn is_open(lost: f64, usual: f64, wait: f64) -> bool {
-    let longer = wait / usual.max(1e-9) - 1.0;
+fn is_open(lost: f64, usual: Seconds, wait: Seconds) -> bool {
+    let longer = wait / usual.max(Seconds(1e-9)) - 1.0;
     lost < FLOOR && longer > 0.1 && lost < 0.3 * longer / (1.0 + longer)
 }
 
 /// What was read and lost in each second; in a long deletion in each two, four, and so on.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
-    length: f64,
-    began: Option<f64>,
+    length: Seconds,
+    began: Option<Seconds>,
     /// Reads, and those that are missing.
     all: Vec<(f64, f64)>,
-    end: f64,
+    end: Seconds,
 }
 
 impl Default for Windows {
     fn default() -> Windows {
         Windows {
-            length: 1.0,
+            length: Seconds(1.0),
             began: None,
             all: Vec::new(),
-            end: 0.0,
+            end: Seconds::ZERO,
         }
     }
 }
 
 impl Windows {
-    fn begin(&mut self, at: f64) {
+    fn begin(&mut self, at: Seconds) {
         self.began.get_or_insert(at);
     }
 
     fn add(&mut self, look: &Look, lost: f64) {
         let end = look.end - self.began.unwrap_or(look.end);
         self.end = self.end.max(end);
-        let mut from = (end - look.reads.seconds).max(0.0);
+        let mut from = (end - look.reads.length).max(Seconds::ZERO);
         while from < end {
             let at = (from / self.length) as usize;
             if at >= MOST_WINDOWS {
@@ -317,11 +320,11 @@ impl Windows {
             if self.all.len() <= at {
                 self.all.resize(at + 1, (0.0, 0.0));
             }
-            let part = (to - from) / look.reads.seconds;
+            let part = (to - from) / look.reads.length;
             self.all[at].0 += look.reads.ops * part;
             self.all[at].1 += lost * part;
             // However close the next window's begin is.
-            from = to.max(from + 1e-9);
+            from = to.max(from + Seconds(1e-9));
         }
     }
 
@@ -336,8 +339,8 @@ impl Windows {
         let whole = (self.end / self.length) as usize;
         let windows = self.all.iter().take(whole).enumerate();
         windows.map(move |(at, (ops, lost))| Worst {
-            at_s: at as f64 * self.length,
-            length_s: self.length,
+            at_s: at as f64 * self.length.0,
+            length_s: self.length.0,
             value: (lost / (ops + lost).max(1.0)).clamp(0.0, 1.0),
         })
     }
@@ -350,8 +353,9 @@ mod tests {
     #[test]
     fn readers_that_lost_reads_are_no_open_loop() {
         // Measured: fio at depth 8, and a few reads that waited 1.4 s.
-        assert!(!is_open(0.10, 90.8e-6, 166e-6));
-        assert!(is_open(0.01, 90.8e-6, 166e-6));
-        assert!(!is_open(0.01, 90.8e-6, 95e-6));
+        let us = |us: f64| Seconds(us * 1e-6);
+        assert!(!is_open(0.10, us(90.8), us(166.0)));
+        assert!(is_open(0.01, us(90.8), us(166.0)));
+        assert!(!is_open(0.01, us(90.8), us(95.0)));
     }
 }

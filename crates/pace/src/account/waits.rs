@@ -8,6 +8,7 @@ use ssd::Time;
 use crate::account::readers::Measured;
 use crate::feedback::Canary;
 use crate::meter::Tick;
+use crate::quantity::Seconds;
 use crate::usual_latency::UsualLatency;
 
 /// How long looks are remembered, and how many at most: longer than any read takes.
@@ -20,8 +21,8 @@ const SLOWEST: usize = 1024;
 /// Discards explain a read's wait if they took at least this share of it.
 const EXPLAINS: f64 = 0.5;
 
-/// A discard may be counted so long after its end, in seconds.
-const LATE: f64 = 0.002;
+/// A discard may be counted so long after its end.
+const LATE: Seconds = Seconds(0.002);
 
 /// So many reads must have been heard for a share of them to be told.
 const ENOUGH: u64 = 20;
@@ -106,23 +107,24 @@ pub struct CanaryWaits {
     pub held_share: Option<Measured>,
 }
 
-/// One look at the device.
+/// One look at the device: from when to when, since the clock's start, and what was in service for
+/// how long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
-    from: f64,
-    to: f64,
-    own: f64,
-    others: f64,
-    flushes: f64,
+    from: Seconds,
+    to: Seconds,
+    own: Seconds,
+    others: Seconds,
+    flushes: Seconds,
 }
 
 impl Look {
     pub(super) fn new(now: Time, tick: &Tick, own: f64) -> Look {
-        let to = now.as_secs_f64();
+        let to = Seconds(now.as_secs_f64());
         // What is counted now began before this look did, if it took longer.
         let busy = tick.busy.max(tick.flushing);
         Look {
-            from: to - tick.seconds.max(busy) - LATE,
+            from: to - tick.length.max(busy) - LATE,
             to,
             own: tick.busy * own,
             others: tick.busy * (1.0 - own),
@@ -173,9 +175,9 @@ impl Waits {
         begun: bool,
         idle: bool,
     ) {
-        let now = Time::from_secs_f64(look.to);
+        let now = Time::from_secs_f64(look.to.0);
         self.looks.push_back(look);
-        let old = look.to - MEMORY.as_secs_f64();
+        let old = look.to - Seconds::from(MEMORY);
         while self.looks.len() > MOST_LOOKS || self.looks.front().is_some_and(|l| l.to < old) {
             self.looks.pop_front();
         }
@@ -235,25 +237,25 @@ impl Waits {
 
     /// What was in service while a read waited, for most of the time that it waited longer.
     fn beside(&self, read: &Canary) -> Beside {
-        let from = read.intended.as_secs_f64();
-        let to = from + read.latency.as_secs_f64();
-        let least = EXPLAINS * self.usual.added(read.latency).as_secs_f64();
+        let from = Seconds(read.intended.as_secs_f64());
+        let to = from + Seconds::from(read.latency);
+        let least = EXPLAINS * Seconds::from(self.usual.added(read.latency));
         let looks = self.looks.iter().rev();
         let near = looks
             .take_while(|look| look.to >= from)
             .filter(|look| look.from <= to);
-        let (mut own, mut others, mut flushes) = (0.0, 0.0, 0.0);
+        let [mut own, mut others, mut flushes] = [Seconds::ZERO; 3];
         for look in near {
             own += look.own;
             others += look.others;
             flushes += look.flushes;
         }
         match () {
-            () if own + others > 0.0 && own + others >= least => match own >= others {
+            () if own + others > Seconds::ZERO && own + others >= least => match own >= others {
                 true => Beside::OurDiscards,
                 false => Beside::OthersDiscards,
             },
-            () if flushes > 0.0 && own + others + flushes >= least => Beside::Flushes,
+            () if flushes > Seconds::ZERO && own + others + flushes >= least => Beside::Flushes,
             () => Beside::Nothing,
         }
     }
