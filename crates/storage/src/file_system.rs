@@ -299,6 +299,24 @@ impl FileSystem {
         }
     }
 
+    /// Whether its extents' addresses are its own, which its chunk tree maps to those of its
+    /// devices. FIEMAP gives a file system's own addresses.
+    pub fn maps_addresses(self) -> bool {
+        match self {
+            FileSystem::Btrfs => true,
+            FileSystem::Ext
+            | FileSystem::Ext3
+            | FileSystem::Xfs
+            | FileSystem::F2fs
+            | FileSystem::Fat
+            | FileSystem::Ntfs
+            | FileSystem::Plain
+            | FileSystem::Memory
+            | FileSystem::Overlay
+            | FileSystem::Other => false,
+        }
+    }
+
     /// Whether each of its subvolumes is a mount of the whole file system.
     pub fn has_subvolumes(self) -> bool {
         self == FileSystem::Btrfs

@@ -282,7 +282,7 @@ impl Addresses {
         let of_its_own = found
             .mount
             .as_ref()
-            .is_some_and(|mount| FileSystem::mounted(mount) == FileSystem::Btrfs);
+            .is_some_and(|mount| FileSystem::mounted(mount).maps_addresses());
         // Several devices share the addresses of one file system: those are unknown.
         let tops = found.devices.iter().filter(|device| device.level == 0);
         let device = found.target.source.clone().filter(|_| tops.count() == 1);

@@ -220,7 +220,7 @@ fn place(path: &Path, mount: &Mount, found: &Description) -> Place {
         [one] => Ok(Path::new("/dev").join(one)),
         _ => Err("the file system is on several devices".to_owned()),
     };
-    if FileSystem::mounted(mount) != FileSystem::Btrfs {
+    if !FileSystem::mounted(mount).maps_addresses() {
         return Place {
             device,
             address: Box::new(Some),
