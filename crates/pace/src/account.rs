@@ -1,10 +1,11 @@
 //! Measures what a deletion costs others, whatever paces it.
 //!
-//! A pacer charges each discard with the most that it may cost, so its own sum is a
-//! price and no measurement. An [`Account`] takes in the same [`Feedback`]. It compares
-//! the drive's readers with themselves (before the deletion, in its pauses, beside its
-//! discards), and the canary's slow reads with the discards that were in service at that
-//! moment. A figure that nobody measured is `None`.
+//! A pacer charges each discard with the most that it may cost, so its own sum is a price and no
+//! measurement. An [`Account`] takes in the same [`Feedback`].
+//!
+//! It compares the drive's readers with themselves: before the deletion, in its pauses, and beside
+//! its discards. It compares the canary's slow reads with the discards in service at that moment. A
+//! figure that nobody measured is `None`.
 
 mod goals;
 mod readers;
@@ -28,14 +29,14 @@ pub use waits::{Beside, CanaryWaits, LateReads};
 use readers::Readers;
 use waits::{Look, Waits};
 
-/// Free space that lies beside a freed extent and is discarded with it: ext4 goes on to the
-/// next block in use of a block group, so at most so many bytes for each discard.
+/// The most free space beside a freed extent that is discarded with it, in bytes for each discard.
+/// ext4 extends a discard to the next block in use of a block group.
 const NEIGHBOURS: u64 = 128 << 20;
 
-/// Our own discards are taken to have this size at least, in bytes.
+/// The least size of our own discards that the account assumes, in bytes.
 const SHORT: u64 = 4 << 20;
 
-/// What a commit discards of its own blocks, at most, in bytes.
+/// The most that a commit discards of its own blocks, in bytes.
 const TREES: u64 = 1 << 20;
 
 /// Measures what a deletion costs others.
@@ -57,7 +58,7 @@ pub struct Account {
     others: Discarded,
 }
 
-/// What was discarded on somebody's behalf.
+/// The discards of one origin: ours, or those of others.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Discarded {
     /// Bytes.
@@ -66,24 +67,24 @@ pub struct Discarded {
     pub seconds: f64,
 }
 
-/// What a deletion cost others, as far as it was measured.
+/// The cost of a deletion for others, as far as it was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observed {
     /// From the first byte freed to the last look, in seconds; 0 if nothing was freed.
     pub seconds: f64,
-    /// What the drive's readers lost. `None`: there were too few reads to tell.
+    /// The loss of the drive's readers. `None`: there were too few reads.
     pub readers: Option<ReaderLoss>,
-    /// What the canary's reads waited. `None`: there were none.
+    /// The waits of the canary's reads. `None`: there were none.
     pub canary: Option<CanaryWaits>,
-    /// What was discarded of our own, as far as it can be told apart.
+    /// Our own discards, as far as they can be distinguished.
     pub own: Discarded,
-    /// What others discarded meanwhile, as far as it can be told apart.
+    /// Discards of others meanwhile, as far as they can be distinguished.
     pub others: Discarded,
 }
 
 impl Account {
-    /// An account of a deletion. `goal`: what it is held to; `twice`: whether the file
-    /// system may discard everything twice.
+    /// Creates an account of a deletion. `goal`: the goal that it is judged by. `twice`: whether
+    /// the file system may discard everything twice.
     pub fn new(goal: Option<&Goal>, twice: bool) -> Account {
         Account {
             meter: Meter::default(),
@@ -100,7 +101,7 @@ impl Account {
         }
     }
 
-    /// Takes in one look. `idle`: the pacer takes nobody to be there.
+    /// Takes in one look. `idle`: the pacer assumes that nobody else uses the drive.
     pub fn take_in(&mut self, seen: &Feedback<'_>, idle: bool) {
         let tick = self.meter.tick(seen, None);
         let now = self.meter.now();
@@ -119,7 +120,7 @@ impl Account {
         self.waits.observe(look, seen.canary, quiet, begun, idle);
     }
 
-    /// What was measured so far. Reads of the canary that just completed count, too.
+    /// Returns the measurements so far. Reads of the canary that just completed count, too.
     pub fn observed(&self) -> Observed {
         let now = self.meter.now();
         let seconds = self.began.map_or(0.0, |at| now.since(at).as_secs_f64());
@@ -132,13 +133,13 @@ impl Account {
         }
     }
 
-    /// The drive's readers, before anything was freed: reads so far. Whoever frees waits
-    /// a little longer for a baseline where there are some.
+    /// Returns the reads of the drive's readers before anything was freed. If there are some, the
+    /// caller waits a little longer for a baseline.
     pub fn reads_before(&self) -> f64 {
         self.readers.before_ops()
     }
 
-    /// How the parts of a goal were kept. `elapsed`: how long the whole took.
+    /// Returns how each part of a goal was kept. `elapsed`: how long the whole took.
     pub fn judge(&self, goal: &Goal, elapsed: Duration) -> Vec<GoalResult> {
         goals::judge(goal, &self.observed(), self.readers.windows(), elapsed)
     }
@@ -156,8 +157,8 @@ impl Account {
         }
     }
 
-    /// The share of a tick's discards that is taken to be ours: what we owe pays for it,
-    /// with the free space beside it.
+    /// Returns the share of a tick's discards that counts as ours, 0 to 1: at most our pending
+    /// bytes, and the free space beside them.
     fn own_share(&self, tick: &Tick) -> f64 {
         if tick.bytes == 0 || self.freed == 0 {
             return if self.pending > 0 { 1.0 } else { 0.0 };

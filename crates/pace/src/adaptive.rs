@@ -1,10 +1,11 @@
 //! The default: as fast as the goal allows, and no faster.
 //!
-//! One piece at a time: the next is freed when the device has acknowledged the
-//! last and the others have got back the time that it took. What a piece costs
-//! is charged as it was, so a wrong guess lengthens one pause and no more. The
-//! first is small, and each is at most so large that it stays within the goal
-//! even if the device's time grows with its size, which is the worst there is.
+//! It frees one piece at a time. The next piece follows when the device has acknowledged the last
+//! and the others have got back the time that it took. Each piece is charged with its measured
+//! cost, so a wrong estimate lengthens one pause and no more.
+//!
+//! The first piece is small. Each further piece stays within the goal even in the worst case: a
+//! time that grows with the size.
 
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ use crate::shape::{MOST_BESIDE, is_beside};
 use crate::terms::{LossLimit, Terms};
 use crate::work::Work;
 
-/// What may be saved up, as a share of the window: a delayed look is caught up
-/// with, no more.
+/// The most that the budget saves, as a share of the window: just enough to catch up after a
+/// delayed look.
 const DEPTH: Share = Share(0.01);
 
 /// The shortest window, and the longest.
@@ -69,7 +70,7 @@ pub(crate) struct Adaptive {
     state: Looked,
 }
 
-/// What the last look found.
+/// The results of the last look.
 #[derive(Debug, Clone, Copy)]
 struct Looked {
     /// There were neither discards nor debt.
@@ -253,11 +254,11 @@ impl Adaptive {
         tick
     }
 
-    /// Whether all discards of a tick are taken to be our own, whatever was owed.
+    /// Returns whether all discards of a tick count as our own, whatever the debt.
     ///
-    /// File systems discard more than was freed (ext4 on to the next used block),
-    /// and their own trees' blocks with a commit: no more commands than own must
-    /// be, or small ones, are nobody else's.
+    /// File systems discard more than was freed: ext4 up to the next used block, others the blocks
+    /// of their own trees with a commit. So discards count as ours if they are no more than
+    /// expected, or if the surplus is small.
     fn all_are_own(&self, tick: &Tick, new: u64) -> bool {
         let Some(flight) = self.flight else {
             let late = (self.late + tick.commands) as f64;
@@ -302,7 +303,7 @@ impl Adaptive {
             .landed(&self.sizes, &self.cost, flight.command());
     }
 
-    /// Returns the share that may be lost: the goal's, or more.
+    /// Returns the share that may be lost, and the reason where it is more than the goal's.
     fn limit(&self, now: Time, seen: &Feedback<'_>) -> LossLimit {
         let rest = seen.left.and_then(|left| self.rest(left));
         self.terms.limit(now, seen, rest)
@@ -365,8 +366,8 @@ impl Adaptive {
         }
     }
 
-    /// When to look for the acknowledgement: nearer and nearer to when it is
-    /// expected, so that it is neither missed nor looked for all the time.
+    /// Returns when to look for the acknowledgement. The looks get closer as it is expected, so
+    /// that they neither miss it nor repeat all the time.
     fn poll(&self) -> Duration {
         let whole = self.need(self.sizes.current()) / self.interference.phi().max(Share(0.1));
         let (left, paid) = self.debt.share_left();

@@ -1,9 +1,9 @@
-//! What a controller answers.
+//! The answer of a controller.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What may be done now.
+/// The next step that the caller may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advice {
     /// So many bytes may be freed now; 0: none. If an extent's boundary lies
@@ -22,20 +22,20 @@ pub struct Advice {
     pub why: Why,
 }
 
-/// Why it is so.
+/// The reason for an advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// It tries a piece to see what that costs.
+    /// It tries a piece to measure its cost.
     Probing,
     /// It goes as fast as the goal allows.
     Holding,
-    /// Others felt more than they should.
+    /// Discards slowed others down more than the goal allows.
     BackingOff,
-    /// What was freed isn't discarded yet.
+    /// Freed space isn't discarded yet.
     Debt,
     /// Nobody else uses the device.
     Idle,
-    /// What is left fits into what may be lost within one window.
+    /// The rest fits into the loss that one window allows.
     Finishing,
     /// Free space runs low: the goal is lifted.
     Urgent,
@@ -68,7 +68,8 @@ impl fmt::Display for Why {
 }
 
 impl Advice {
-    /// So many bytes, in pieces of at most so many; then ask again at once.
+    /// Returns the advice to free `allow` bytes in pieces of at most `piece` bytes, then to ask
+    /// again at once.
     pub(crate) fn free(allow: u64, piece: u64, why: Why) -> Advice {
         Advice {
             allow,
@@ -79,7 +80,7 @@ impl Advice {
         }
     }
 
-    /// Nothing for so long.
+    /// Returns the advice to free nothing and to ask again after this time.
     pub(crate) fn wait(ask_again: Duration, piece: u64, why: Why) -> Advice {
         Advice {
             allow: 0,
@@ -90,7 +91,7 @@ impl Advice {
         }
     }
 
-    /// A commit.
+    /// Returns the advice to force a commit.
     pub(crate) fn commit(piece: u64) -> Advice {
         Advice {
             commit: true,

@@ -39,9 +39,9 @@ impl Budget {
         }
     }
 
-    /// Time passes: `share` of each second may be lost. At most `depth` is kept, so
-    /// that what was saved is not spent on others at once. No more is owed than can be
-    /// given back while it is remembered.
+    /// Adds the time that others may lose since the last refill: `share` of each second. At most
+    /// `depth` is kept, so that savings are not spent on others at once. The deficit is at most
+    /// what [`MEMORY`] can give back.
     pub(crate) fn refill(&mut self, now: Time, share: Share, depth: Seconds) {
         let passed = Seconds::from(now.since(self.now));
         self.now = self.now.max(now);
@@ -54,7 +54,7 @@ impl Budget {
         }
     }
 
-    /// Our discards took so much from others.
+    /// Charges a loss: the time that our discards took from others.
     pub(crate) fn charge(&mut self, loss: Seconds) {
         if loss <= Seconds::ZERO {
             return;
@@ -75,7 +75,8 @@ impl Budget {
         self.reserved += need;
     }
 
-    /// The piece is done: what it didn't use comes back.
+    /// Ends a reservation when the piece is done, and returns the part that it didn't use to the
+    /// budget.
     pub(crate) fn release(&mut self) {
         self.tokens += std::mem::take(&mut self.reserved);
     }
@@ -95,7 +96,7 @@ impl Budget {
         self.within(window).map(|(_, lost)| lost).sum()
     }
 
-    /// The losses within the last `window`, the oldest first.
+    /// Returns the losses within the last `window`, the oldest first.
     fn within(&self, window: Seconds) -> impl Iterator<Item = (Time, Seconds)> {
         let is_recent = move |then: Time| Seconds::from(self.now.since(then)) < window;
         self.lost
@@ -109,7 +110,7 @@ impl Budget {
         self.charged
     }
 
-    /// How long until so much can be spent, at this share.
+    /// Returns how long it takes until `need` can be spent, at this share; at most an hour.
     pub(crate) fn until(&self, need: Seconds, share: Share) -> Duration {
         let short = (need - self.tokens).max(Seconds::ZERO);
         (short / share.max(Share(1e-6)))
@@ -117,8 +118,8 @@ impl Budget {
             .duration()
     }
 
-    /// How long until `need` more keeps the loss within the last `window` at `most`
-    /// (nothing, if that is negative).
+    /// Returns how long it takes until `need` more keeps the loss within the last `window` at
+    /// `most`. A negative `most` counts as 0.
     pub(crate) fn until_window(&self, need: Seconds, window: Seconds, most: Seconds) -> Duration {
         let mut over = self.lost_in(window) + need - most.max(Seconds::ZERO);
         let mut wait = Duration::ZERO;

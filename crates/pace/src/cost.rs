@@ -1,15 +1,14 @@
-//! What a discard of a size costs, learned from those that were paid.
+//! The cost of a discard by its size, learned from acknowledged discards.
 //!
-//! S = a + b·L, so S grows with the size and S/L falls: what one size costs
-//! bounds what any other does. Two sizes tell a and b apart; in the long run all
-//! pieces are alike, so each size's figures are kept beside each other instead of
-//! one fit that would forget all but the last.
+//! S = a + b·L, so S grows with the size and S/L falls: the cost of one size bounds that of any
+//! other. Two sizes are enough to separate a and b. In the long run all pieces are alike, and one
+//! fit would forget all sizes but the last. So the figures of each size are kept beside each other.
 
 use ssd::Card;
 
 use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte};
 
-/// The finest that the kernel's statistics tell.
+/// The resolution of the kernel's statistics.
 const RESOLUTION: Seconds = Seconds(0.001);
 
 /// How much a measured time may be off by chance.
@@ -33,7 +32,7 @@ struct Point {
 }
 
 impl Point {
-    /// The most that the mean may be.
+    /// Returns the most that the mean may be.
     fn most(&self) -> Seconds {
         self.time * (1.0 + DOUBT / self.commands.max(1.0).sqrt())
             + RESOLUTION / self.commands.max(1.0)
@@ -64,7 +63,7 @@ impl Cost {
         !self.points.is_empty()
     }
 
-    /// So many commands with so many bytes in all took so long.
+    /// Learns from `commands` discards of `bytes` in all that took `time` in all.
     pub(crate) fn learn(&mut self, commands: u64, bytes: u64, time: Seconds) {
         if commands == 0 || bytes == 0 {
             return;
@@ -108,8 +107,8 @@ impl Cost {
         }
     }
 
-    /// The mean time of one discard of this size; beyond the sizes that were seen the
-    /// most that it may be. `None` if none was seen.
+    /// Returns the mean time of one discard of this size. Above the sizes seen, it is the most that
+    /// it may be; below them, that of the smallest seen. `None` if none was seen.
     pub(crate) fn predict(&self, size: Bytes) -> Option<Seconds> {
         let &(_, last) = self.points.last()?;
         let above = self.points.iter().position(|(_, p)| p.size >= size / 1.01);
@@ -139,14 +138,14 @@ impl Cost {
         through_nothing.min(last.most() + slope * beyond)
     }
 
-    /// The least that a discard of the largest size seen takes on average.
+    /// Returns the least that a discard of the largest size seen takes on average.
     pub(crate) fn least_of_largest(&self) -> Seconds {
         self.points.last().map_or(Seconds::ZERO, |(_, p)| {
             p.time - RESOLUTION / p.commands.max(1.0)
         })
     }
 
-    /// The same of the smallest size, once enough were seen to be sure.
+    /// Returns the same of the smallest size, once enough were seen to be sure; until then 0.
     pub(crate) fn least_of_smallest(&self) -> Seconds {
         self.points
             .first()
@@ -154,7 +153,7 @@ impl Cost {
             .map_or(Seconds::ZERO, |(_, p)| p.time - RESOLUTION / p.commands)
     }
 
-    /// The largest size that was seen.
+    /// Returns the largest size that was seen.
     pub(crate) fn largest(&self) -> Bytes {
         self.points.last().map_or(Bytes::ZERO, |(_, p)| p.size)
     }

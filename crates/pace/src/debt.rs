@@ -1,10 +1,12 @@
-//! What was freed and is still to be discarded.
+//! Freed space that is still to be discarded.
 //!
-//! `fsync` doesn't tell when discards are done: ext4 and XFS return before their
-//! kernel threads issue them. What can be seen is the debt: bytes freed less
-//! bytes discarded. It must be neither trusted too little (others discard too,
-//! and may not pay for us more than we owe) nor too much (shared extents, short
-//! ranges and layers that swallow discards never pay).
+//! `fsync` returns before discards are done: ext4 and XFS return before their kernel threads issue
+//! them. A program can observe only the debt: bytes freed less bytes discarded.
+//!
+//! - The debt must not trust each discard: others discard too, and their surplus doesn't pay for
+//!   us.
+//! - The debt must not wait for ever: shared extents, short ranges and layers that swallow discards
+//!   never pay.
 
 use std::time::Duration;
 
@@ -33,22 +35,22 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(15);
 
-/// The longest extent that can be free in part and isn't discarded before the rest is:
-/// twice what one of btrfs can be (256 MiB, preallocated), for two can lie together.
+/// The longest extent that can be free in part and isn't discarded before the rest is, in bytes. It
+/// is twice the longest of btrfs (256 MiB, preallocated), for two can lie together.
 const LONGEST_HELD: f64 = (512 << 20) as f64;
 
-/// What was freed and is still to be discarded.
+/// Freed space that is still to be discarded.
 ///
-/// Of what is freed, a share is expected to be discarded, at first all of it.
-/// When nothing was paid for a while, even after two forced commits, the rest is
-/// written off, and the share learns from it. After two in a row without any
-/// payment nothing is expected any more, until discards come.
+/// The debt expects that a share of what is freed will be discarded, at first all of it. When
+/// nothing was paid for a while, even after two forced commits, it writes off the rest. The share
+/// learns from that. After two write-offs in a row without any payment, it expects nothing until
+/// discards come.
 #[derive(Debug, Clone)]
 pub struct Debt {
     mode: DebtMode,
     /// Bytes, fractions of them included.
     pending: f64,
-    /// The most that was owed since it was last paid, and what was freed for it.
+    /// The highest debt since it was last paid, in bytes, and the bytes freed for it.
     peak: f64,
     raw: f64,
     freed: u64,
@@ -63,26 +65,26 @@ pub struct Debt {
     unanswered: u32,
     /// The last payment, new debt, or forced commit.
     changed: Time,
-    /// Forced commits told so far, and when the waiting began.
+    /// Forced commits reported so far, and their number when the waiting began.
     commits: u64,
     commits_before: u64,
     patience: Duration,
     begun: bool,
 }
 
-/// What to do about a debt.
+/// The next step about a debt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duty {
-    /// Nothing is owed.
+    /// No discard is pending.
     Paid,
-    /// Wait.
+    /// Wait for more discards.
     Wait,
     /// Force a commit.
     Commit,
 }
 
 impl Debt {
-    /// Nothing owed.
+    /// Creates an empty debt.
     pub fn new(mode: DebtMode) -> Debt {
         Debt {
             mode,
@@ -104,22 +106,22 @@ impl Debt {
         }
     }
 
-    /// Bytes that are still expected to be discarded.
+    /// Returns the bytes that are still expected to be discarded.
     pub fn bytes(&self) -> u64 {
         self.pending.round() as u64
     }
 
-    /// Bytes whose discards were given up: shared, swallowed, reused at once.
+    /// Returns the bytes whose discards were given up: shared, swallowed, reused at once.
     pub fn written_off(&self) -> u64 {
         self.given_up.round() as u64
     }
 
-    /// Whether discards are sent at all, as far as can be told.
+    /// Returns whether the file system sends discards at all, as far as the debt can observe.
     pub fn is_answered(&self) -> bool {
         self.mode != DebtMode::Never && self.unanswered < 2
     }
 
-    /// The share of the last debt that is still owed, and whether any was paid.
+    /// Returns the share of the last debt that is still pending, and whether any was paid.
     pub(crate) fn share_left(&self) -> (f64, bool) {
         let left = if self.peak > 0.0 {
             self.pending / self.peak
@@ -129,7 +131,7 @@ impl Debt {
         (left, self.pending < self.peak)
     }
 
-    /// How long nothing has come of it.
+    /// Returns how long no payment, new debt or forced commit has come.
     pub(crate) fn silent(&self, now: Time) -> Duration {
         now.since(self.changed)
     }
@@ -175,7 +177,7 @@ impl Debt {
         self.round();
     }
 
-    /// Journals and file systems round: a little isn't waited for.
+    /// Clears a debt that is a rounding error: journals and file systems round.
     fn round(&mut self) {
         if self.pending <= self.raw * ROUNDING {
             self.pending = 0.0;
@@ -205,9 +207,11 @@ impl Debt {
         paid as u64
     }
 
-    /// What to do, `commits` having been forced so far. It waits for as long as
-    /// a round trip can take, at least 2 s, then asks for a commit, twice; then
-    /// it writes off.
+    /// Returns the next step, after `commits` forced commits.
+    ///
+    /// It waits until the debt was silent for eight round trips, but at least 2 s and at most 15 s.
+    /// Then it asks for a commit, and waits again. After two commits without payment it writes off
+    /// the rest. It does so, too, if the caller forces no commit for as long again.
     pub fn duty(&mut self, now: Time, commits: u64, round_trip: Duration) -> Duty {
         if commits > self.commits {
             self.commits = commits;
@@ -229,13 +233,14 @@ impl Debt {
         Duty::Paid
     }
 
-    /// Nobody looked until now: the time until then counts as no silence.
+    /// Excuses the time until now: nobody looked, so that it counts as no silence.
     pub(crate) fn excuse(&mut self, now: Time) {
         self.changed = self.changed.max(now);
     }
 
-    /// The discards that were due have come, all of them: what is owed waits for more to
-    /// be freed, unless it is too much for that, or nothing is left.
+    /// Ends the wait after all discards that were due have come. A debt that is left waits for more
+    /// to be freed. It is written off if it is above [`LONGEST_HELD`], or if nothing is left to
+    /// free.
     pub(crate) fn settle(&mut self, nothing_left: bool) {
         if self.pending > LONGEST_HELD || self.pending > 0.0 && nothing_left {
             self.write_off();

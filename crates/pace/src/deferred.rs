@@ -10,11 +10,11 @@ use crate::piece::Sizes;
 use crate::quantity::{Bytes, Seconds, SecondsPerByte, Share};
 use crate::simple::Rate;
 
-/// What a byte is assumed to cost until discards tell: a MiB in a millisecond,
-/// several times what drives of today need.
+/// The assumed cost of a byte until discards show it: a MiB in a millisecond, several times what
+/// drives of today need.
 const ASSUMED: SecondsPerByte = SecondsPerByte(1e-3 / (1 << 20) as f64);
 
-/// Bytes for each second at most, whatever nothing costs.
+/// The most bytes to free in a second, even where discards cost nothing.
 const FASTEST: f64 = 64e9;
 
 /// It is asked all the time while nothing comes. Where it wasn't for so long, discards
@@ -47,7 +47,7 @@ pub(crate) struct DeferredRate {
 }
 
 impl DeferredRate {
-    /// How much may go now.
+    /// Returns how much may be freed now.
     pub(crate) fn advise(
         &mut self,
         now: Time,

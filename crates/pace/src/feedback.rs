@@ -1,14 +1,14 @@
-//! What a controller is told.
+//! The input of a controller.
 
 use std::time::Duration;
 
 use ssd::Time;
 
-/// What whoever frees sees at one moment. Counters count from any start and only
-/// rise; one that falls is taken to have begun anew.
+/// The observations of the caller at one moment. Counters count from any start and only rise. If
+/// one falls, its change counts as 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Feedback<'a> {
-    /// When this was read. A time before one that was told counts as that one.
+    /// When this was read. A time before an earlier feedback's counts as that one.
     pub now: Time,
     /// Bytes that we have freed so far.
     pub freed: u64,
@@ -18,23 +18,23 @@ pub struct Feedback<'a> {
     /// Bytes still to be freed; `None` if nobody knows. `Some(0)` when the last
     /// was freed: then only the debt is waited for.
     pub left: Option<u64>,
-    /// Commits that were forced because an [`Advice`](crate::Advice) said so.
+    /// Commits that were forced because an [`Advice`](crate::Advice) asked for them.
     pub commits: u64,
-    /// Whether the call that sends the discards of all that was freed has returned, and
-    /// they are done: what is owed then isn't waited for. On btrfs an extent is discarded
-    /// when the last of it is free, which can be pieces later.
+    /// Whether the call that sends the discards of all that was freed has returned, and they are
+    /// done. Then the pacer doesn't wait for pending bytes. On btrfs an extent is discarded when
+    /// the last of it is free, which can be pieces later.
     pub settled: bool,
-    /// What the device has discarded, whoever asked for it.
+    /// The device's discards, whoever asked for them.
     pub discards: Discards,
     /// When the commit began that sends the discards of what was freed last: none of them was in
     /// service before. `None`: they may be in service since the call that freed.
     pub sent_since: Option<Time>,
-    /// What it has flushed, whoever asked for it; nothing if nobody knows.
+    /// The device's flushes, whoever asked for them; all 0 if nobody knows.
     pub flushes: Flushes,
     /// The canary's reads that completed since the last feedback.
     pub canary: &'a [Canary],
-    /// What the others do on the device. `None` if nobody knows; then every
-    /// discard counts as hurting for all of its time.
+    /// The I/O of others on the device. `None` if nobody knows. Then every discard counts as
+    /// slowing others down for all of its time.
     pub others: Option<Others>,
     /// How full the file system is; `None` if nobody knows.
     pub space: Option<Space>,
@@ -45,24 +45,24 @@ pub struct Feedback<'a> {
     pub absent: bool,
 }
 
-/// What a device has discarded: `/sys/block/X/stat` (of the partition, if there
-/// is one), fields 12, 14 and 15. Of several leaf devices the sums, so scaled
-/// that a freed byte is a discarded byte (two mirrors: half of it).
+/// A device's discards: fields 12, 14 and 15 of `/sys/block/X/stat` (of the partition, if there is
+/// one). For several leaf devices the sums, scaled so that a freed byte is a discarded byte (two
+/// mirrors: half of the sum).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Discards {
     /// Commands completed.
     pub commands: u64,
     /// Bytes they discarded.
     pub bytes: u64,
-    /// The sum of their times from issue to completion, as fine as it is known
-    /// (the kernel's is in milliseconds). `None` where the statistics are off:
-    /// then the time until the debt was paid is taken.
+    /// The sum of their times from issue to completion, as fine as it is known (the kernel's is in
+    /// milliseconds). `None` where the statistics are off. If bytes were discarded, the pacer then
+    /// assumes that the device discarded all the time since the discards before, or since the
+    /// freeing call.
     pub busy: Option<Duration>,
 }
 
-/// A device's flushes: fields 16 and 17 of its statistics (of the drive, for a
-/// partition has none). A commit sends one or two, and a drive may let nothing else go
-/// on meanwhile.
+/// A device's flushes: fields 16 and 17 of its statistics (of the drive, for a partition has none).
+/// A commit sends one or two, and a drive may serve nothing else meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flushes {
     /// Flushes completed.
@@ -76,16 +76,16 @@ pub struct Flushes {
 pub struct Canary {
     /// When it was meant to start.
     pub intended: Time,
-    /// From then to its completion.
+    /// The time from then to its completion.
     pub latency: Duration,
 }
 
-/// What others do on the device: fields 1, 4 and 5 of its statistics (of the drive, for who
-/// uses another partition of it is held up, too).
+/// The I/O of others on the device: fields 1, 4 and 5 of its statistics. They are those of the
+/// drive, because discards slow down the users of its other partitions, too.
 ///
-/// The reads tell what discards do to them. Writes are the commits of our own
-/// deletion too, and nothing tells them apart: they only say that somebody is
-/// there, if they are more than a commit makes.
+/// The reads show the effect of discards. The writes include the commits of our own deletion, which
+/// nothing distinguishes. They only show that another process is there, if they are more than a
+/// commit makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Others {
     /// Their reads, without the canary's.
@@ -113,8 +113,8 @@ pub struct Space {
 }
 
 impl Space {
-    /// How urgent space is, 0 to 1: from 5 % free (at most 16 GiB) down to 1 %
-    /// (at most 1 GiB).
+    /// Returns how urgent space is, 0 to 1: from 5 % free (at most 16 GiB) down to 1 % (at most 1
+    /// GiB).
     pub(crate) fn urgency(&self) -> f64 {
         let begins = (self.size / 20).min(16 << 30) as f64;
         let full = (self.size / 100).min(1 << 30) as f64;

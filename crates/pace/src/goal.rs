@@ -1,29 +1,29 @@
-//! What the others may be made to feel.
+//! The goal: how much a deletion may slow others down.
 
 use std::time::Duration;
 
 use crate::quantity::Share;
 
-/// What a window may lose beyond its goal, as a share of it.
+/// The loss of a window that may exceed its goal, as a share of the window.
 pub(crate) const TOLERANCE: Share = Share(0.030);
 
-/// What the others may be made to feel, and by when it must be done.
+/// The limits of a deletion: how much it may slow others down, and its deadline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
-    /// The share of the foreground's throughput that it may cost, over any
-    /// window of max(1 s, 2·S/`slowdown`), above 0 to 1. 1 paces nothing. An
-    /// open loop loses none: there it is the share of the time in which an I/O
-    /// finds the device held.
+    /// The share of the foreground's throughput that it may cost, above 0 to 1; 1 paces nothing. It
+    /// holds over any window of max(1 s, 2·S/`slowdown`), at most 30 s. An open loop loses no
+    /// throughput. There it is the share of the time in which an I/O finds the device busy with
+    /// discards.
     pub slowdown: f64,
     /// The 99.9th percentile of the latency added to an open-loop reader.
     pub max_latency: Option<Duration>,
-    /// It must be done so long after the start. Where that is too soon for
-    /// `slowdown`, the deadline wins, and the advice says so.
+    /// The deletion must be done so long after the start. Where that is too soon for `slowdown`,
+    /// the deadline wins, and the advice reports it.
     pub deadline: Option<Duration>,
 }
 
 impl Default for Goal {
-    /// A slowdown of 10 %, and nothing else.
+    /// Returns a slowdown of 10 %, and nothing else.
     fn default() -> Goal {
         Goal {
             slowdown: 0.10,
@@ -34,7 +34,8 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// This slowdown (a share, held between 0.1 % and 1), and nothing else.
+    /// Returns a goal of this slowdown (a share, limited to 0.1 % to 100 % when it is used), and
+    /// nothing else.
     pub fn slowdown(share: f64) -> Goal {
         Goal {
             slowdown: share,
@@ -42,7 +43,7 @@ impl Goal {
         }
     }
 
-    /// The share within its limits; what is no number is the default.
+    /// Returns the share within its limits. NaN counts as the default.
     pub(crate) fn share(&self) -> Share {
         if self.slowdown.is_nan() {
             return Share(Goal::default().slowdown);

@@ -1,9 +1,8 @@
-//! The share of a discard's time that really holds the others up: φ.
+//! φ: the share of a discard's time in which it really slows others down.
 //!
-//! Until something is known it counts as 1. The others' own rate tells most: a
-//! closed loop does less beside discards than in the pauses between them, and an
-//! open loop waits more. A canary is a witness that can only raise it: it is too
-//! sparse to clear anybody by itself as quickly.
+//! Until something is known it counts as 1. The others' own rate shows most: a closed loop does
+//! less beside discards than in the pauses between them, and an open loop waits more. A canary can
+//! only raise φ, because it reads too seldom to lower it as quickly.
 
 use std::time::Duration;
 
@@ -21,17 +20,17 @@ const LOUD_MEMORY: Seconds = Seconds(0.05);
 /// And at most, where the others do too little to tell much.
 const LONG_MEMORY: Seconds = Seconds(0.5);
 
-/// So many operations, expected while the device was at discards, are enough to
-/// believe what they say.
+/// The expected operations, while the device was at discards, from which the others' rate is
+/// trusted fully.
 const ENOUGH: f64 = 150.0;
 
-/// Of quiet stretches with so many operations it is looked how much they differ;
-/// for so long that is remembered.
+/// The operations in a quiet stretch from which its difference to those before it is measured, and
+/// how long such a difference is remembered.
 const TELLING: f64 = 50.0;
 const SWING_MEMORY: Seconds = Seconds(1.0);
 
-/// Differences up to this share are usual. Beyond it less and less is believed of
-/// what the others' rate says, at twice the share above it nothing.
+/// Differences up to this share are usual. Beyond it the others' rate is trusted less and less, at
+/// three times the share not at all.
 const USUAL_SWING: f64 = 0.15;
 
 /// Of a discard no longer than the second figure, the share by which its effect may be
@@ -47,7 +46,7 @@ const LATELY_MOST: f64 = 10.0;
 /// small.
 const FIRST_LATELY: f64 = 1.6;
 
-/// What freeing a piece and committing that reads and writes at most, until the piece is
+/// The most reads and writes that we cause by freeing a piece and committing it, until the piece is
 /// acknowledged: metadata and the journal.
 const OUR_READS: f64 = 8.0;
 const OUR_WRITES: f64 = 64.0;
@@ -55,20 +54,22 @@ const OUR_WRITES: f64 = 64.0;
 /// the first commit also what was changed before.
 const OUR_TREE_WRITES: f64 = 512.0;
 
-/// What held reads up still shows for one to two of their usual times: those that
-/// begin when it is over end one such time later, all together. Where they are
-/// counted up to between one such end and the next is a matter of chance that
-/// must be even: each time a little further than the last, by the golden ratio.
+/// The step by which the end of an echo varies, as a share of a read's usual time: the golden
+/// ratio.
+///
+/// After a discard, the others' rate still shows it for one to two usual times of a read. Reads
+/// that begin at its end complete one such time later, all together. The count may end anywhere
+/// between two such ends. Each echo ends a step further than the last, so that this chance is even.
 const FURTHER: f64 = 0.618;
 
-/// And it is looked for no longer than this.
+/// The longest echo that is counted.
 const LONGEST_ECHO: Seconds = Seconds(0.02);
 
-/// The least and the most that φ is taken for.
+/// The least and the most that φ can be.
 const LEAST: Share = Share(0.02);
 const MOST: Share = Share(2.0);
 
-/// How hard discards hit the others.
+/// The interference of discards with other I/O.
 #[derive(Debug, Clone)]
 pub(crate) struct Interference {
     /// Beside no discards: time, operations and their waits.
@@ -82,14 +83,13 @@ pub(crate) struct Interference {
     /// The time between two of the canary's reads.
     period: Seconds,
     last_canary: Option<ssd::Time>,
-    /// Of what comes next, so much is taken to be ours.
+    /// The operations to come that count as ours.
     our_reads: f64,
     our_writes: f64,
     /// Operations lately, forgotten only in quiet time.
     lately: f64,
     known: bool,
-    /// From 0 to 1: how much longer than one usual time of a read it is waited for
-    /// what discards still do.
+    /// From 0 to 1: how much longer than one usual time of a read the echo is.
     turn: f64,
     phi: Share,
 }
@@ -97,15 +97,15 @@ pub(crate) struct Interference {
 #[derive(Debug, Clone, Copy, Default)]
 struct Loud {
     sums: Reads,
-    /// What belongs to the discards that are under way: it counts once they are done,
-    /// for only then is it known how long they took.
+    /// The sums beside the discards that are under way. They count once these are done, because
+    /// only then is it known how long they took.
     since: Since,
     busy: Seconds,
     /// The sum of each discard's time in seconds, squared.
     squares: f64,
-    /// What the others would have done meanwhile.
+    /// The operations that the others would have done meanwhile.
     expected_ops: f64,
-    /// Canary reads that were held up.
+    /// Canary reads that waited much longer than usual.
     hits: f64,
 }
 
@@ -116,7 +116,7 @@ struct Since {
 }
 
 impl Loud {
-    /// Discards are done, beside others who usually do so much each second.
+    /// Takes in that discards are done, beside others whose usual rate is `rate` operations/s.
     fn end(&mut self, tick: &Tick, rate: f64) {
         // Twice what it must remember: a slow forgetting, but of something.
         let enough = self.busy > LOUD_MEMORY && self.expected_ops > 2.0 * ENOUGH;
@@ -138,7 +138,7 @@ impl Loud {
 }
 
 impl Interference {
-    /// A guess to start from: a card's, else 1.
+    /// Creates an estimate that starts from φ of a card, else 1.
     pub(crate) fn new(phi: Option<Share>) -> Interference {
         Interference {
             quiet: Reads::default(),
@@ -160,21 +160,21 @@ impl Interference {
         self.phi
     }
 
-    /// The others are back: what was known is of other times.
+    /// Forgets what was known, because the others are back and may do other things than before.
     pub(crate) fn restart(&mut self) {
         self.quiet = Reads::default();
         self.loud = Loud::default();
         self.phi = self.phi.max(Share(1.0));
     }
 
-    /// A piece goes out: some of the next reads and writes are ours. `trees`: its commit writes
-    /// the file system's trees.
+    /// Expects I/O of our own: a piece is sent, and some of the next reads and writes are ours.
+    /// `trees`: its commit writes the file system's trees.
     pub(crate) fn expect_own(&mut self, trees: bool) {
         let writes = if trees { OUR_TREE_WRITES } else { OUR_WRITES };
         (self.our_reads, self.our_writes) = (OUR_READS, writes);
     }
 
-    /// Operations that aren't ours.
+    /// Returns the number of operations that aren't ours.
     fn somebodys(&mut self, others: &OthersTick) -> f64 {
         let reads = others.ops.min(self.our_reads);
         let writes = others.writes.min(self.our_writes);
@@ -183,12 +183,12 @@ impl Interference {
         others.ops - reads + others.writes - writes
     }
 
-    /// Whether nobody else uses the device, as far as it is known.
+    /// Returns whether nobody else uses the device, as far as it is known.
     pub(crate) fn is_idle(&self) -> bool {
         self.known && self.lately < 1.0
     }
 
-    /// What happened; `quiet`: without any discards or debt.
+    /// Takes in one tick. `quiet`: there were neither discards nor debt.
     pub(crate) fn observe(&mut self, tick: &Tick, quiet: bool, canary: &[Canary]) {
         let hits = self.observe_canary(canary, quiet);
         if let Some(others) = tick.others {
@@ -220,19 +220,19 @@ impl Interference {
         }
     }
 
-    /// For how long after a discard's end the others' rate still tells of it.
+    /// Returns how long after a discard's end the others' rate still shows it.
     pub(crate) fn echo(&self) -> Duration {
         let usual = self.quiet.mean_wait();
         ((1.0 + self.turn) * usual).min(LONGEST_ECHO).duration()
     }
 
-    /// A piece is acknowledged: what comes from now on isn't ours.
+    /// Takes in that a piece is acknowledged: operations from now on aren't ours.
     pub(crate) fn landed(&mut self) {
         (self.our_reads, self.our_writes) = (0.0, 0.0);
         self.turn = (self.turn + FURTHER).fract();
     }
 
-    /// How much a quiet stretch differs from those before it.
+    /// Measures how much a quiet stretch differs from those before it.
     fn watch_swing(&mut self, length: Seconds, ops: f64) {
         let expected = self.quiet.per_s() * length.0;
         if expected.max(ops) < TELLING || expected <= 0.0 {
@@ -249,7 +249,7 @@ impl Interference {
         self.swing += weight * (differs - self.swing);
     }
 
-    /// How many of the canary's reads were held up.
+    /// Takes in the canary's reads, and returns how many waited much longer than usual.
     fn observe_canary(&mut self, canary: &[Canary], quiet: bool) -> f64 {
         let mut hits = 0.0;
         for read in canary {
@@ -269,15 +269,16 @@ impl Interference {
         hits
     }
 
-    /// How much longer than usual a canary's read took.
+    /// Returns how much longer than usual a canary's read took.
     pub(crate) fn added(&self, read: &Canary) -> Duration {
         self.usual.added(read.latency)
     }
 
-    /// From 0, where each read waits for one before it, to 1, where none does.
+    /// Returns how open the others' loop is: from 0, where each read waits for one before it, to 1,
+    /// where none does.
     ///
-    /// By Little's law reads that wait longer are more at once, unless fewer begin:
-    /// in a closed loop their number stays what it is.
+    /// By Little's law reads that wait longer are more at once, unless fewer begin: in a closed
+    /// loop their number stays what it is.
     fn openness(&self, added: Seconds) -> f64 {
         let (quiet, loud) = (&self.quiet, &self.loud.sums);
         let usual = loud.length * quiet.wait.0 / quiet.length.0;

@@ -9,16 +9,16 @@ use crate::piece::Sizes;
 use crate::quantity::{Bytes, Seconds};
 use crate::refusal::Refusal;
 
-/// Of so many reads one may be over the limit.
+/// The number of reads of which one may be over the limit.
 const ONE_IN: f64 = 1000.0;
 
-/// Holds the latency goal beyond what the statistics promise.
+/// Keeps the latency goal where the statistics promise too much.
 #[derive(Debug, Clone)]
 pub(crate) struct Latency {
     limit: Option<Duration>,
     /// Reads over the limit, forgotten within a thousand reads.
     over: f64,
-    /// What the size of a discard is reduced to, 0 to 1.
+    /// The factor on the planned time of a discard, 0.02 to 1.
     scale: f64,
     /// Small discards that took longer than the limit, in a row.
     hopeless: u32,
@@ -42,7 +42,7 @@ impl Latency {
         }
     }
 
-    /// What the planned time of a discard is multiplied by.
+    /// Returns the factor on the planned time of a discard, 0.02 to 1.
     pub(crate) fn scale(&self) -> f64 {
         self.scale
     }
@@ -51,7 +51,7 @@ impl Latency {
         self.scale < 0.7
     }
 
-    /// The canary's reads; what is slow beside no discards isn't ours.
+    /// Takes in the canary's reads. Reads that are slow beside no discards don't count.
     pub(crate) fn observe(&mut self, canary: &[Canary], interference: &Interference, loud: bool) {
         let Some(limit) = self.limit else { return };
         for read in canary {
@@ -67,7 +67,7 @@ impl Latency {
         }
     }
 
-    /// From now on no latency is refused.
+    /// Refuses no latency from now on.
     pub(crate) fn commit_to_goal(&mut self) {
         self.committed = true;
     }
@@ -77,7 +77,7 @@ impl Latency {
         self.refusal.as_ref().filter(|_| !self.committed)
     }
 
-    /// A piece was acknowledged whose discards had this size and took so long.
+    /// Takes in an acknowledged piece: the size and the time of one of its discards.
     pub(crate) fn landed(&mut self, sizes: &Sizes, cost: &Cost, command: (Bytes, Seconds)) {
         if self.refusal.is_none() {
             self.refusal = self.judge(sizes, cost, command);

@@ -1,29 +1,31 @@
-//! How much may be freed now?
+//! Decides how much may be freed now.
 //!
-//! Freeing space makes a file system send discards, and a drive that works at
-//! one for S = a + b·L does nothing else meanwhile. Freeing B bytes in n pieces
-//! costs the others n(a+δ) + b·B whatever one does: pacing spreads that cost as
-//! thinly as is asked, and must not add to it. A deleter that sleeps a fixed
-//! time between pieces doesn't know when they have been discarded, nor what that
-//! cost anybody. This crate decides from what the device has acknowledged:
+//! Freeing space makes a file system send discards. A drive that works at one for S = a + b·L does
+//! nothing else meanwhile. Freeing B bytes in n pieces costs the others n(a+δ) + b·B in any order.
+//! Pacing spreads that cost as thinly as the goal asks, and must not add to it.
 //!
-//! - [`plan`]: from a device card, piece, rate, time and what it will cost
-//!   others, before anything is freed; or a [`Refusal`] that says what can be had;
-//! - [`Pacer`]: the same question, again and again, from [`Feedback`]; with
-//!   `burst`, `fixed` and `rate` to compare with `adaptive`;
-//! - [`Account`]: what a deletion cost others, measured beside every policy, and whether
-//!   its goals were kept;
-//! - [`Debt`]: what was freed and is still to be discarded, and what never will.
+//! A deleter that sleeps a fixed time between pieces doesn't know when they have been discarded,
+//! nor what that cost others. This crate decides from what the device has acknowledged:
 //!
-//! Whoever frees keeps to three rules. An allowance that reaches beyond an
-//! extent's boundary is used up to the last boundary within, for a cut extent
-//! costs one more discard. After freeing (and the commit that makes the file
-//! system send the discards) it asks again at once. And what it reports of the
-//! others is without its own canary: where nobody else does anything, the goal
-//! has nobody to protect, and only a latency is still held.
+//! - [`plan`]: piece, rate, time and the cost for others, from a device card, before anything is
+//!   freed; or a [`Refusal`] with a goal that can be met;
+//! - [`Pacer`]: the same decision at each moment, from [`Feedback`], with `burst`, `fixed` and
+//!   `rate` to compare with `adaptive`;
+//! - [`Account`]: the cost of a deletion for others, measured beside every policy, and whether its
+//!   goals were kept;
+//! - [`Debt`]: freed space that is still to be discarded, or never will be.
 //!
-//! It is pure: no system call, no clock, no thread. Whoever frees (a program
-//! with the kernel, a simulation with `ssd`'s model) does so in a loop:
+//! The caller, who frees, keeps to three rules:
+//!
+//! - An allowance that reaches beyond an extent's boundary is used up to the last boundary within,
+//!   because a cut extent costs one more discard.
+//! - After freeing, and the commit that makes the file system send the discards, it asks again at
+//!   once.
+//! - Its report of the others leaves out its own canary. Where nobody else does anything, the goal
+//!   has nobody to protect. Only a latency still limits the discards.
+//!
+//! The crate is pure: no system call, no clock, no thread. The caller is a program with the kernel,
+//! or a simulation with `ssd`'s model, and frees in a loop:
 //!
 //! ```no_run
 //! # use pace::{Feedback, Goal, Pacer, Policy, Why, Work};

@@ -1,29 +1,29 @@
-//! From counters to what happened since the last look.
+//! Turns counters into what happened since the last look.
 
 use ssd::Time;
 
 use crate::feedback::{Discards, Feedback, Flushes, Others};
 use crate::quantity::Seconds;
 
-/// What happened between two looks.
+/// The events between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Tick {
     /// How long it was.
     pub(crate) length: Seconds,
-    /// For how long the device was at discards, whoever wanted them.
+    /// For how long the device was at discards, whoever asked for them.
     pub(crate) busy: Seconds,
     /// Discards completed.
     pub(crate) commands: u64,
     /// Bytes they discarded.
     pub(crate) bytes: u64,
-    /// Flushes completed, and the sum of their times, whoever wanted them.
+    /// Flushes completed, and the sum of their times, whoever asked for them.
     pub(crate) flushes: u64,
     pub(crate) flushing: Seconds,
-    /// What the others did, if it is known.
+    /// The others' I/O, if it is known.
     pub(crate) others: Option<OthersTick>,
 }
 
-/// What the others did between two looks.
+/// The others' I/O between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct OthersTick {
     /// Reads completed.
@@ -34,7 +34,7 @@ pub(crate) struct OthersTick {
     pub(crate) writes: f64,
 }
 
-/// What the others' reads came to over some time.
+/// The others' reads over some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reads {
     /// The time.
@@ -71,7 +71,7 @@ impl Reads {
         self.ops / self.length.0.max(1e-9)
     }
 
-    /// The mean time of a read.
+    /// Returns the mean time of a read.
     pub(crate) fn mean_wait(&self) -> Seconds {
         self.wait / self.ops.max(1.0)
     }
@@ -86,16 +86,16 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// The latest time that was told.
+    /// Returns the latest time of any feedback so far; 0 before the first.
     pub(crate) fn now(&self) -> Time {
         self.last.map_or(Time::ZERO, |(now, ..)| now)
     }
 
-    /// What happened since the last look. `freed_at`: when we freed last.
+    /// Returns the events since the last look. `freed_at`: when we freed last.
     ///
-    /// With several discards in flight the sum of their times is more than the
-    /// time that they took: it can't be more than has passed since it last grew,
-    /// and not since before they were asked for, if we asked for them.
+    /// With several discards in flight, the sum of their times is more than the time that they
+    /// took. So the time at discards is limited to what has passed since that sum last grew. If we
+    /// asked for the discards, it is also limited to what has passed since then.
     pub(crate) fn tick(&mut self, seen: &Feedback<'_>, freed_at: Option<Time>) -> Tick {
         let now = seen.now.max(self.now());
         let last = self

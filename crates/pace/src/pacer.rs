@@ -1,4 +1,4 @@
-//! The controllers behind one door.
+//! The controllers behind one interface.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub enum Policy {
     Adaptive(Goal),
 }
 
-/// Says how much may be freed now.
+/// Decides how much may be freed now.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     inner: Inner,
@@ -62,7 +62,7 @@ enum Way {
     Rate(Rate),
 }
 
-/// What a controller knows, for progress and summary.
+/// The state of a controller, for progress and summary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct State {
     /// Bytes freed and still to be discarded.
@@ -71,21 +71,21 @@ pub struct State {
     pub written_off: u64,
     /// Bytes that were freed and have been discarded a second time ([`Work::discards_twice`]).
     pub discarded_twice: u64,
-    /// Whether discards come at all, as far as can be told.
+    /// Whether discards come at all, as far as the pacer can observe.
     pub answered: bool,
     /// The present piece in bytes; 0 where there is none.
     pub piece: u64,
     /// The time of a whole discard, in seconds, as learned so far.
     pub service_s: Option<f64>,
-    /// The share of a discard's time that holds the others up, as learned.
+    /// The share of a discard's time that slows others down, as learned.
     pub phi: f64,
-    /// What the discards so far were charged with, in seconds: the most that others may have
-    /// lost by them. `None` where nothing is charged. An [`Account`](crate::Account) measures.
+    /// The time that others may have lost by the discards so far, at most, in seconds. `None` where
+    /// nothing is charged. An [`Account`](crate::Account) measures.
     pub charged_s: Option<f64>,
-    /// Whether nobody else is taken to use the device.
+    /// Whether the pacer assumes that nobody else uses the device.
     pub idle: bool,
-    /// How long one small discard has to make do, for the goal to hold, in seconds;
-    /// 0 where nothing is to be held or known.
+    /// The time in which only one small discard may run for the goal to be kept, in seconds: φ·S
+    /// divided by the goal's share. 0 where nothing is limited or known.
     pub rest_s: f64,
 }
 
@@ -93,8 +93,8 @@ pub struct State {
 const POLL: Duration = Duration::from_millis(20);
 
 impl Pacer {
-    /// A controller; with a device card `adaptive` starts from what it says,
-    /// without one it learns.
+    /// Creates a controller. With a device card `adaptive` starts from the card's figures, without
+    /// one it learns.
     ///
     /// # Errors
     /// If the card says that the goal can't be met.
@@ -123,15 +123,15 @@ impl Pacer {
         })
     }
 
-    /// What is freed next lies in extents of so many bytes on average: shorter ones
-    /// than [`Work`] promises are believed, until the discards themselves tell.
+    /// Sets the mean size of the extents that are freed next, in bytes. The pacer uses sizes below
+    /// that of [`Work`] until the discards themselves show it.
     pub fn expect_extents(&mut self, bytes: u64) {
         if let Inner::Adaptive(adaptive) = &mut self.inner {
             adaptive.expect_extents(bytes);
         }
     }
 
-    /// What may be done now. It depends on nothing but what it was told so far.
+    /// Returns the next step. It depends on nothing but the feedback so far.
     pub fn advise(&mut self, seen: &Feedback<'_>) -> Advice {
         let mode = self.mode;
         match &mut self.inner {
@@ -161,8 +161,8 @@ impl Pacer {
         }
     }
 
-    /// Why nothing may be freed any more: the first pieces have shown that the
-    /// goal can't be met. A card shows it beforehand.
+    /// Returns why nothing may be freed any more: the first pieces have shown that the goal can't
+    /// be met. A card shows it beforehand.
     pub fn refusal(&self) -> Option<&Refusal> {
         match &self.inner {
             Inner::Adaptive(adaptive) => adaptive.refusal(),
@@ -178,7 +178,7 @@ impl Pacer {
         }
     }
 
-    /// What it knows.
+    /// Returns the state of the controller.
     pub fn state(&self) -> State {
         match &self.inner {
             Inner::Adaptive(adaptive) => adaptive.state(),

@@ -1,8 +1,8 @@
-//! How large the next piece is.
+//! Chooses the size of the next piece.
 //!
-//! Each discard costs a whatever its size, so extents are not cut needlessly. A
-//! piece has several extents where one is over so soon that committing it and
-//! hearing of it would take longer than the pause that the goal asks for.
+//! Each discard costs a whatever its size, so extents are not cut needlessly. A piece has several
+//! extents where one is over too soon. Then the commit and its acknowledgement would take longer
+//! than the pause that the goal asks for.
 
 use crate::cost::Cost;
 use crate::goal::{Goal, TOLERANCE};
@@ -29,15 +29,14 @@ const EAGER: f64 = 1.3;
 /// By how much a piece larger than any before may be over that at worst.
 const PROBED: f64 = 1.5;
 
-/// What commits add to a piece's own discards is worth larger pieces beyond this
-/// share of it.
+/// The share of a piece's own discards that its commit may add. Beyond it, larger pieces pay off.
 const COMMITS: f64 = 0.10;
 
-/// And these lose the others so much at most.
+/// The most that these larger pieces lose the others.
 pub(crate) const COMMIT_LOSS: Seconds = Seconds(0.041);
 
-/// From this share of a group on pieces are made of whole ones: each commit then brings
-/// as many emptied groups as any other, and of pieces that are alike more fit into a window.
+/// From this share of a group on, a piece is a whole number of groups. Then each commit empties as
+/// many groups as any other. Pieces that are alike fit better into a window.
 const NEARLY_A_GROUP: f64 = 0.7;
 
 /// A commit's block in the journal has a flush before it and one behind it.
@@ -62,7 +61,7 @@ pub(crate) struct Sizes {
     smallest: u64,
     /// The usual discard of an extent that isn't cut.
     whole: Bytes,
-    /// The same as it was told.
+    /// The same as the caller announced it.
     told: Bytes,
     /// The largest discard that is sent at all.
     longest: Bytes,
@@ -70,26 +69,26 @@ pub(crate) struct Sizes {
     planned: Option<Bytes>,
     /// The largest piece that was acknowledged.
     landed: Bytes,
-    /// Rises while the round trip, not the goal, holds pieces up: how many
-    /// discards at least make a piece.
+    /// The least number of discards in a piece. It rises while the round trip, not the goal, keeps
+    /// pieces waiting.
     eager: f64,
     /// How long a commit's flushes take.
     flushing: Seconds,
     /// How many times each byte is discarded, on average.
     times: f64,
-    /// What one discard may take.
+    /// The goal's latency, if it has one: the most that a discard may take.
     max_latency: Option<Seconds>,
     /// Whether a commit's discards are no extents': btrfs joins those that are
     /// neighbours, adds its trees', and sends those of emptied groups a commit later.
     by_commit: bool,
-    /// What the cheapest piece took, the first aside.
+    /// The time of the discards of the cheapest piece. On btrfs the first piece doesn't count.
     cheapest: Seconds,
     shape: Shape,
 }
 
 impl Sizes {
-    /// Where a card tells what sizes cost, `planned` is the discard's size; the
-    /// first piece is a quarter of it, for cards can be wrong.
+    /// Creates the sizes. `planned` is the discard's size where a card gives the cost of sizes. The
+    /// first piece is a quarter of it, because cards can be wrong.
     pub(crate) fn new(work: &Work, goal: &Goal, planned: Option<u64>) -> Sizes {
         let whole = work.whole();
         let first = match (planned, goal.max_latency) {
@@ -118,7 +117,7 @@ impl Sizes {
         }
     }
 
-    /// The next extents have so many bytes on average.
+    /// Takes in that the next extents have `bytes` bytes on average.
     pub(crate) fn expect_extents(&mut self, bytes: u64) {
         if self.shape.extent().is_none() {
             let bytes = Bytes::from(bytes.max(self.smallest));
@@ -130,12 +129,12 @@ impl Sizes {
         self.current
     }
 
-    /// Bytes in each discard of the present piece.
+    /// Returns the bytes in each discard of the present piece.
     pub(crate) fn command(&self) -> u64 {
         self.command.max(1)
     }
 
-    /// The same, but no larger than any that was acknowledged.
+    /// Returns the same, but no more than the largest piece that was acknowledged.
     pub(crate) fn known_command(&self) -> Bytes {
         Bytes::from(self.command).min(self.landed.max(Bytes(1.0)))
     }
@@ -157,15 +156,15 @@ impl Sizes {
         !cost.is_known() || self.landed < Bytes::from(self.current) / 1.5
     }
 
-    /// A piece goes out, and whether it had to wait for the budget.
+    /// Takes in that a piece was sent. `waited`: it had to wait for the budget.
     pub(crate) fn sent(&mut self, waited: bool) {
         let change = if waited { 1.0 / EAGER } else { EAGER };
         self.eager = (self.eager * change).clamp(1.0, 64.0);
     }
 
-    /// A piece was acknowledged: so many bytes that were freed, and others beside them that
-    /// were discarded `again`, which is as good as freed again, became so many discards, of
-    /// so many bytes in all, which took so long.
+    /// Takes in an acknowledged piece of `freed` bytes, which became `commands` discards of `bytes`
+    /// in all. The device took `busy` for them. `again`: bytes beside the piece that were discarded
+    /// a second time, which count as freed.
     pub(crate) fn landed(
         &mut self,
         freed: u64,
@@ -207,31 +206,31 @@ impl Sizes {
         }
     }
 
-    /// While a piece was under way there were so many flushes, which took so long in all.
-    /// What is more than a commit sends is somebody else's.
+    /// Takes in the flushes that were done while a piece was under way, and the time of all. Those
+    /// beyond the [`FLUSHES`] of a commit count as another process's.
     pub(crate) fn flushed(&mut self, flushes: u64, flushing: Seconds) {
         let ours = (FLUSHES / flushes.max(1) as f64).min(1.0) * flushing;
         self.flushing += FLUSHING_WEIGHT * (ours - self.flushing);
     }
 
-    /// Each byte is discarded so many times, on average.
+    /// Takes in how many times each byte is discarded, on average.
     pub(crate) fn discarded(&mut self, times: f64) {
         self.times = times;
     }
 
-    /// How many discards come with each commit, whatever is freed: those of the
-    /// file system's own trees.
+    /// Returns how many discards come with each commit, however much is freed: those of the file
+    /// system's own trees.
     pub(crate) fn beside(&self) -> f64 {
         self.shape.beside()
     }
 
-    /// How long these take with each commit.
+    /// Returns how long these take with each commit.
     pub(crate) fn commit(&self) -> Seconds {
         self.shape.commit()
     }
 
-    /// What the device takes for a commit, and for each byte that is discarded, where the
-    /// commit is what is paced.
+    /// Returns the device's time for a commit, and for each byte that is discarded. `None` where
+    /// the commit isn't what is paced.
     pub(crate) fn line(&self, cost: &Cost) -> Option<Line> {
         if !self.by_commit || self.max_latency.is_some() {
             return None;
@@ -242,8 +241,8 @@ impl Sizes {
         (line.per_byte > SecondsPerByte::ZERO).then_some(line)
     }
 
-    /// The next piece in bytes, for a share of the time that may be lost (`None`: nothing is
-    /// to be held), with so much time around each piece.
+    /// Returns the size of the next piece, in bytes. `share`: the share of the time that may be
+    /// lost, `None` without a limit. `overhead`: the time around each piece.
     pub(crate) fn choose(
         &mut self,
         cost: &Cost,
@@ -328,9 +327,9 @@ impl Sizes {
         self.current
     }
 
-    /// Whether neither an interval bears the cheapest commit, nor a window of a second the
-    /// one that empties a group: then no pace holds the goal at every moment, and the fewer
-    /// commits there are the less is lost.
+    /// Returns whether no pace keeps the goal at every moment. Then the cheapest commit costs more
+    /// than an interval may lose. One that empties a group costs more than a window of a second may
+    /// lose. The fewer commits there are, the less is lost.
     fn holds_nothing(&self, per_byte: SecondsPerByte, phi: Share, share: Option<Share>) -> bool {
         let with_a_group = self.cheapest + per_byte * Bytes::from(GROUP);
         let window = Seconds(1.0);
@@ -338,7 +337,7 @@ impl Sizes {
         phi * self.cheapest > COMMIT_LOSS && phi * with_a_group > held
     }
 
-    /// The size of a discard, and whether that is less than a whole one.
+    /// Returns the size of a discard, and whether it is less than a whole one.
     fn command_size(&self, cost: &Cost, phi: Share, limit: Seconds, margin: f64) -> (Bytes, bool) {
         let whole = self.whole;
         let missed = self

@@ -1,5 +1,5 @@
-//! From a device card: piece, rate, time and what it will cost others, before
-//! anything is freed.
+//! Computes from a device card, before anything is freed: piece, rate, time and the cost for
+//! others.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte, Share};
 use crate::refusal::Refusal;
 use crate::work::Work;
 
-/// The largest loss by one piece: three points of a second are what the window of a goal
-/// leaves, and one of them is kept for chance.
+/// The largest loss by one piece. The window of a goal leaves 3 % of a second, and a third of that
+/// is kept for chance.
 pub(crate) const PIECE_LOSS: Seconds = Seconds(0.020);
 
 /// The share that cutting an extent may add to what it costs.
 pub(crate) const CUTTING: f64 = 0.08;
 
-/// What will be done and what it will cost.
+/// The plan of a deletion, and its cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// Bytes in each piece.
@@ -29,21 +29,19 @@ pub struct Plan {
     pub bytes_per_s: f64,
     /// How long it takes.
     pub time: Duration,
-    /// How long plain deletion takes on an otherwise idle drive, and how much of
-    /// the others' time it costs.
+    /// The time of plain deletion on an otherwise idle drive, and its cost for others.
     pub plain: Plain,
     /// The others' time that is lost in all: φ·(n·a + b·B).
     pub lost: Duration,
-    /// The longest that a read can be held up, by one discard: φ·S with its
-    /// jitter.
+    /// The longest that one discard can keep a read waiting: φ·S with its jitter.
     pub worst_wait: Duration,
-    /// The 99.9th percentile of what is added to an open-loop reader's latency,
-    /// while it lasts: t where D(1 − t/S) = 0.1 %, for D the share of the time in
-    /// which the device holds the others up and S for how long.
+    /// The 99.9th percentile of what is added to an open-loop reader's latency, while it lasts: t
+    /// where D(1 − t/S) = 0.1 %. D is the share of the time in which a discard keeps reads waiting,
+    /// and S the length of such a wait.
     pub p999_added: Duration,
 }
 
-/// What plain deletion costs.
+/// The cost of plain deletion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plain {
     /// How long it takes the drive.
@@ -54,13 +52,13 @@ pub struct Plain {
     pub discards: u64,
 }
 
-/// What will be done to free this at this goal, and what it will cost.
+/// Returns the plan to free this work at this goal, and its cost.
 ///
-/// Time and losses are those of the drive; what the file system needs to free
-/// and to commit comes on top.
+/// Time and losses are those of the drive. The file system's time to free and to commit comes on
+/// top.
 ///
 /// # Errors
-/// If the goal can't be met, with what can be.
+/// A [`Refusal`] if the goal can't be met, with a goal that can be.
 pub fn plan(card: &Card, work: &Work, goal: &Goal) -> Result<Plan, Refusal> {
     let Some(discard) = &card.figures().discard else {
         return Ok(Plan::unpaced(work));
@@ -127,7 +125,7 @@ pub fn plan(card: &Card, work: &Work, goal: &Goal) -> Result<Plan, Refusal> {
     })
 }
 
-/// t where D(1 − t/S) = 0.1 %.
+/// Returns t where D(1 − t/S) = 0.1 %.
 fn p999(held: Seconds, duty: f64) -> Seconds {
     if duty <= 0.001 {
         Seconds::ZERO
@@ -137,7 +135,7 @@ fn p999(held: Seconds, duty: f64) -> Seconds {
 }
 
 impl Plan {
-    /// Nothing is discarded: nobody is held up.
+    /// Returns the plan where nothing is discarded: no read waits for it.
     fn unpaced(work: &Work) -> Plan {
         Plan {
             piece: work.bytes.max(1),
@@ -156,13 +154,13 @@ impl Plan {
     }
 }
 
-/// What a card says of discards.
+/// The cost of discards by a card.
 struct Law {
     line: Line,
     phi: Share,
     /// How much longer than the mean a discard can take, as a factor.
     worst: f64,
-    /// What the drive needs for a read, which is also what draining it takes.
+    /// The drive's time for a read, which is also its time to drain one.
     read: Seconds,
 }
 
@@ -188,7 +186,7 @@ impl Law {
         self.line.fixed * discards as f64 + self.line.per_byte * Bytes::from(bytes)
     }
 
-    /// How long a discard of this size holds a read up at worst.
+    /// Returns how long a discard of this size keeps a read waiting, at worst.
     fn held(&self, bytes: u64) -> Seconds {
         if self.phi <= Share::ZERO {
             return Seconds::ZERO;
@@ -196,7 +194,8 @@ impl Law {
         self.phi * self.one(bytes) * self.worst + self.read
     }
 
-    /// The largest discard that holds nobody up for longer: (L_max − a)/b.
+    /// Returns the largest discard that keeps no read waiting longer than `asked`, in bytes. Such a
+    /// wait is φ·(a + b·L) times the jitter's factor, plus the time of a read.
     fn largest_within(&self, asked: Duration, smallest: u64) -> Result<u64, Refusal> {
         let limit = Seconds::from(asked);
         let least = self.held(smallest);
@@ -219,16 +218,16 @@ impl Law {
         Ok(bytes.0 as u64)
     }
 
-    /// Into how many pieces an extent is cut: as few as the latency allows, and
-    /// as many as keep a piece's loss small where that costs little.
+    /// Returns into how many pieces an extent is cut. The latency needs that many at least. More
+    /// keep a piece's loss small, where that costs little.
     fn cuts(&self, whole: u64, largest: u64) -> u64 {
         let must = whole.div_ceil(largest.max(1));
         must.max(cuts(self.line, self.phi, Bytes::from(whole)))
     }
 }
 
-/// Into how many pieces an extent of so many bytes is cut so that each costs
-/// others little, where cutting costs little.
+/// Returns into how many pieces an extent of `whole` bytes is cut so that each costs others little,
+/// where cutting costs little.
 pub(crate) fn cuts(line: Line, phi: Share, whole: Bytes) -> u64 {
     let one = line.at(whole);
     let Line { fixed, per_byte } = line;

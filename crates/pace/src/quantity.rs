@@ -1,7 +1,7 @@
 //! Seconds, bytes and shares, which the compiler tells apart.
 //!
-//! They hold floating-point numbers, because they are means and estimates. What is counted is a
-//! `u64`, and what is waited for is a [`Duration`].
+//! They hold floating-point numbers, because they are means and estimates. A count is a `u64`, and
+//! the time of a pause is a [`Duration`].
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -123,7 +123,7 @@ quantity! {
 }
 
 quantity! {
-    /// A share: of the time that others may lose, or of a discard's time that holds them up.
+    /// A share: of the time that others may lose, or of a discard's time that slows them down.
     Share
 }
 
@@ -134,7 +134,7 @@ impl From<Duration> for Seconds {
 }
 
 impl Seconds {
-    /// As a duration: from 0 to 30 million years.
+    /// Returns a duration: from 0 to 30 million years.
     pub(crate) fn duration(self) -> Duration {
         Duration::from_secs_f64(self.0.clamp(0.0, 1e15))
     }
@@ -191,7 +191,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// S = a + b·L.
+    /// Returns S = a + b·L.
     pub(crate) fn at(&self, bytes: Bytes) -> Seconds {
         self.fixed + self.per_byte * bytes
     }

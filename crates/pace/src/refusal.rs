@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-/// Why a goal is refused, and what can be had instead.
+/// The reason why a goal is refused, and a goal that can be met instead.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// The smallest discard holds the others up for longer.
+    /// The smallest discard keeps other I/O waiting for longer.
     #[error(
         "a latency of {} can't be held: the smallest discards make a read wait up to {} longer; \
          --max-latency {} can be met",
         show(*.asked), show(*.smallest), units::duration_exact(*.least)
     )]
     Latency {
-        /// What was asked.
+        /// The latency that was asked for.
         asked: Duration,
         /// How long the smallest discards make a read wait.
         smallest: Duration,
@@ -26,7 +26,7 @@ pub enum Refusal {
         units::duration_exact(*.least), or_slowdown(*.needed)
     )]
     Deadline {
-        /// What was asked.
+        /// The deadline that was asked for.
         asked: Duration,
         /// The slowdown that was asked.
         slowdown: f64,
@@ -38,10 +38,10 @@ pub enum Refusal {
     },
 }
 
-/// The latency that is offered, as a multiple of the longest wait that was seen. Another try may see
-/// a longer one: a commit may send two discards for one. On simulated drives the longest wait of ten
-/// deletions was up to 2.2 times that of the try before them, and an offer of 2.5 times was once
-/// refused by the next try.
+/// The latency that is offered, as a multiple of the longest wait that was seen. Another try may
+/// see a longer one: a commit may send two discards for one. Ten deletions on simulated drives had
+/// waits of up to 2.2 times the longest of the try before. An offer of 2.5 times was once refused
+/// by the next try.
 const MARGIN: f64 = 3.5;
 
 /// A try passes if the latency is this many times its longest wait. The offer of one try must pass
@@ -49,8 +49,8 @@ const MARGIN: f64 = 3.5;
 const TRY_MARGIN: f64 = 1.5;
 
 impl Refusal {
-    /// Of a latency: `smallest` is the longest that the smallest discards made a read wait.
-    /// What can be met is that with a margin, in two digits, rounded up.
+    /// Returns the refusal of a latency. `smallest` is the longest that the smallest discards made
+    /// a read wait. The latency that can be met is that with a margin, in two digits, rounded up.
     pub fn latency(asked: Duration, smallest: Duration) -> Refusal {
         Refusal::Latency {
             asked,
@@ -59,21 +59,21 @@ impl Refusal {
         }
     }
 
-    /// The same after a try whose longest wait was `smallest`: `None` if the latency is at least 1.5
-    /// times as long.
+    /// Returns the same after a try whose longest wait was `smallest`. `None` if the latency is at
+    /// least 1.5 times as long.
     pub fn of_latency(asked: Duration, smallest: Duration) -> Option<Refusal> {
         (asked < smallest.mul_f64(TRY_MARGIN)).then(|| Refusal::latency(asked, smallest))
     }
 }
 
-/// So many seconds in two digits, rounded up; whole microseconds at least.
+/// Returns so many seconds in two digits, rounded up; whole microseconds at least.
 fn two_digits(seconds: f64) -> Duration {
     let us = (seconds * 1e6).max(1.0);
     let step = 10_f64.powf((us.log10().floor() - 1.0).max(0.0));
     Duration::from_micros(((us / step - 1e-9).ceil() * step) as u64)
 }
 
-/// The other way out, if there is one.
+/// Returns the other way out, if there is one.
 fn or_slowdown(needed: f64) -> String {
     if needed > 1.0 {
         return String::new();

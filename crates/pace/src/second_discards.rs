@@ -3,7 +3,7 @@
 
 use crate::work::{GROUP, SMALLEST_GROUP, Work};
 
-/// What was freed, and what of it was discarded a second time.
+/// The bytes freed, and those of them discarded a second time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SecondDiscards {
     /// So many bytes are assumed to come a second time before any did; `None` where none can.
@@ -41,12 +41,12 @@ impl SecondDiscards {
         twice
     }
 
-    /// So many bytes are freed by now.
+    /// Takes in how many bytes were freed so far.
     pub(crate) fn freed(&mut self, freed: u64) {
         self.freed = freed;
     }
 
-    /// A piece of so many bytes was acknowledged.
+    /// Takes in that a piece of so many bytes was acknowledged.
     pub(crate) fn landed(&mut self, bytes: u64) {
         self.last = bytes;
     }

@@ -1,5 +1,4 @@
-//! What a piece becomes: how many discards, and how long those take that come with
-//! a commit.
+//! The shape of a piece: how many discards it becomes, and how long those of its commit take.
 
 use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte};
 
@@ -18,15 +17,15 @@ pub(crate) struct Shape {
     command_squares: f64,
     busy_products: f64,
     beside: f64,
-    /// As it was when pieces last differed enough to tell.
+    /// The time for each byte when pieces last differed enough to show it.
     slope: Option<SecondsPerByte>,
 }
 
 /// A block of a tree that a commit rewrites, and what may lie beside it, in bytes.
 const TREES: f64 = 256.0 * 1024.0;
 
-/// Whether so many bytes beyond what was freed can be those of so many discards of
-/// a commit, not of somebody else.
+/// Returns whether so many bytes beyond what was freed can be those of so many discards of a
+/// commit, not of another process.
 pub(crate) fn is_beside(bytes: u64, discards: f64) -> bool {
     bytes as f64 <= TREES * discards.max(1.0)
 }
@@ -37,17 +36,17 @@ const BEFORE: f64 = 0.9;
 /// How well sizes must explain the discards (the square of the correlation).
 const SURE: f64 = 0.8;
 
-/// The most discards that a commit is taken to have of its own.
+/// The most discards of its own that a commit is assumed to have.
 pub(crate) const MOST_BESIDE: f64 = 32.0;
 
 impl Shape {
-    /// How many discards come with each commit.
+    /// Returns how many discards come with each commit.
     pub(crate) fn beside(&self) -> f64 {
         self.beside
     }
 
-    /// A piece: bytes freed, discards, their time; and how large an extent is
-    /// thought to be.
+    /// Takes in a piece: bytes freed, discards, their time. `whole`: the size of an extent, as
+    /// assumed so far.
     pub(crate) fn learn(&mut self, freed: Bytes, commands: f64, busy: Seconds, whole: Bytes) {
         self.bytes *= BEFORE;
         self.busy *= BEFORE;
@@ -80,10 +79,10 @@ impl Shape {
         }
     }
 
-    /// How long a commit's own discards take.
+    /// Returns how long a commit's own discards take.
     ///
-    /// A small one takes no longer than a large one: that is the most, and is taken
-    /// for true until pieces of several sizes tell what each takes by itself.
+    /// At most they take their share of all discards, because a small one takes no longer than a
+    /// large one. That is the result until pieces of several sizes show the time of each.
     pub(crate) fn commit(&self) -> Seconds {
         if self.beside <= 0.0 {
             return Seconds::ZERO;
@@ -95,9 +94,11 @@ impl Shape {
         }
     }
 
-    /// What a piece takes whatever is freed, and for each byte, at most so much. Until pieces
-    /// have differed enough to tell, half of a piece's time, and all of it, so that it is never
-    /// less. `None`: none was seen.
+    /// Returns the fixed time of a piece, and the time for each byte freed, which is at most
+    /// `most`. `None`: no piece was seen.
+    ///
+    /// Until pieces have differed enough, the line never gives too little. Then the fixed time is
+    /// at least half of a piece's, and the bytes take all of it.
     pub(crate) fn line(&self, most: SecondsPerByte) -> Option<Line> {
         if self.bytes <= Bytes::ZERO {
             return None;
@@ -113,8 +114,8 @@ impl Shape {
         })
     }
 
-    /// Whether pieces of several extents have no more discards than those of one:
-    /// neighbours that go together are discarded together.
+    /// Returns whether pieces of several extents have no more discards than those of one:
+    /// neighbours that are freed together are discarded together.
     pub(crate) fn is_together(&self, whole: Bytes) -> bool {
         let mean = (self.bytes / self.pieces).0;
         let both = self.products / self.pieces - mean * self.commands / self.pieces;
@@ -122,7 +123,7 @@ impl Shape {
             .is_some_and(|spread| spread.sqrt() > whole.0 / 4.0 && both * whole.0 < 0.3 * spread)
     }
 
-    /// How much the pieces' sizes differ (in bytes, squared), if that is enough to tell anything.
+    /// Returns how much the pieces' sizes differ (in bytes, squared), if they differ enough.
     fn spread(&self) -> Option<f64> {
         let mean = (self.bytes / self.pieces).0;
         let spread = self.squares / self.pieces - mean * mean;
@@ -130,7 +131,7 @@ impl Shape {
         (self.pieces >= 2.5 && spread >= 0.1 * mean * mean).then_some(spread)
     }
 
-    /// Bytes for each discard, if pieces differ enough to tell.
+    /// Returns the bytes for each discard, if pieces differ enough.
     pub(crate) fn extent(&self) -> Option<Bytes> {
         let mean = (self.bytes / self.pieces).0;
         let spread = self.spread()?;

@@ -10,8 +10,8 @@ const WEIGHT: f64 = 0.05;
 /// A read of so many times the usual latency counts as no more than that.
 const MOST: f64 = 3.0;
 
-/// A read is held up if it takes longer than this many times the usual latency and
-/// this much more.
+/// A read counts as slow if it takes longer than this many times the usual latency and this much
+/// more.
 const HELD: f64 = 2.0;
 const HELD_MORE: Seconds = Seconds(100e-6);
 
@@ -20,7 +20,7 @@ const HELD_MORE: Seconds = Seconds(100e-6);
 pub(crate) struct UsualLatency(Option<Seconds>);
 
 impl UsualLatency {
-    /// Takes in one read; `quiet`: it met no discard. Returns whether it was held up.
+    /// Takes in one read; `quiet`: it met no discard. Returns whether it was slow.
     pub(crate) fn observe(&mut self, latency: Duration, quiet: bool) -> bool {
         let latency = Seconds::from(latency);
         let usual = *self.0.get_or_insert(latency);
@@ -31,12 +31,12 @@ impl UsualLatency {
         latency > usual * HELD + HELD_MORE
     }
 
-    /// How much longer than usual a read took.
+    /// Returns how much longer than usual a read took.
     pub(crate) fn added(&self, latency: Duration) -> Duration {
         latency.saturating_sub(self.latency())
     }
 
-    /// The usual latency; nothing before the first read.
+    /// Returns the usual latency; 0 before the first read.
     pub(crate) fn latency(&self) -> Duration {
         self.0.unwrap_or_default().duration()
     }

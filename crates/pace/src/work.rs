@@ -1,14 +1,14 @@
-//! What is to be freed.
+//! The work: the space that is to be freed.
 
 use crate::debt::DebtMode;
 
-/// What btrfs keeps data in, as a rule: a block group of so many bytes.
+/// The size of a block group in which btrfs keeps data, as a rule, in bytes.
 pub const GROUP: u64 = 1 << 30;
 
-/// The smallest one: fewer bytes aren't one that is discarded a second time.
+/// The size of the smallest one, in bytes. A second discard is never shorter.
 pub const SMALLEST_GROUP: u64 = 8 << 20;
 
-/// What is to be freed, as far as it is known beforehand.
+/// The space that is to be freed, as far as it is known beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
     /// How many bytes.
@@ -31,8 +31,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// So many bytes in so many extents (at least 1), on a file system that
-    /// sends discards of at most 4 GiB when it commits.
+    /// Creates the work of `bytes` bytes in `extents` extents (at least 1). The file system sends
+    /// discards of at most 4 GiB when it commits.
     pub fn new(bytes: u64, extents: u64) -> Work {
         Work {
             bytes,
@@ -44,13 +44,13 @@ impl Work {
         }
     }
 
-    /// The bytes of a usual discard if nobody cuts the extents: at least 1.
+    /// Returns the bytes of a usual discard if nobody cuts the extents: at least 1.
     pub(crate) fn whole(&self) -> u64 {
         let mean = self.bytes.div_ceil(self.extents.max(1));
         mean.min(self.unit).max(self.smallest())
     }
 
-    /// The smallest piece.
+    /// Returns the bytes of the smallest piece.
     pub(crate) fn smallest(&self) -> u64 {
         self.granularity.max(1)
     }

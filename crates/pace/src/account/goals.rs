@@ -7,7 +7,7 @@ use crate::account::readers::{Measured, Windows, Worst};
 use crate::goal::{Goal, TOLERANCE};
 use crate::quantity::Share;
 
-/// So many of the canary's reads must have been heard for a latency to be told.
+/// The fewest canary reads from which a latency is judged.
 const ENOUGH: u64 = 20;
 
 /// One part of a goal.
@@ -54,7 +54,7 @@ pub struct GoalResult {
     pub limit: Limit,
     /// Whether it was kept.
     pub kept: Kept,
-    /// What it came to: a share or seconds. `None` where it wasn't measured.
+    /// The measured value: a share, or seconds. `None` if it wasn't measured.
     pub measured: Option<Measured>,
     /// Whose I/O it was measured on.
     pub witness: Option<Witness>,
@@ -123,7 +123,8 @@ fn slowdown(share: Share, observed: &Observed, windows: &Windows) -> GoalResult 
     }
 }
 
-/// By waits beside our own discards: what else made reads wait isn't ours to hold.
+/// Judges a latency by the waits beside our own discards. The goal does not cover waits with
+/// another cause.
 fn latency(limit: Duration, observed: &Observed) -> GoalResult {
     let result = GoalResult::of(Limit::MaxLatency(limit));
     let Some(canary) = observed.canary.filter(|canary| canary.reads >= ENOUGH) else {

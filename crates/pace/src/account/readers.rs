@@ -1,5 +1,5 @@
-//! What the drive's readers lost, by their own rate: beside each discard against the
-//! pauses just before it. A load that changes by itself so counts as no loss.
+//! Measures the loss of the drive's readers by their own rate: beside each discard, against the
+//! pauses just before it. A load that changes by itself then counts as no loss.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use ssd::Time;
 use crate::meter::{Reads, Tick};
 use crate::quantity::Seconds;
 
-/// So many reads must be expected for a loss to be told.
+/// The fewest expected reads from which a loss is reported.
 const ENOUGH: f64 = 200.0;
 
 /// Quiet time is cut into stretches of this length: how much neighbours differ says how sure a
@@ -18,7 +18,7 @@ const STRETCH: Seconds = Seconds(0.05);
 /// How long the rate of the pauses is remembered, in quiet time.
 const MEMORY: Seconds = Seconds(0.5);
 
-/// What a loss may be off besides its chance: measured against independent readers
+/// The error of a loss besides its chance, as a share: measured against independent readers
 /// (FIGURES.md).
 const FLOOR: f64 = 0.05;
 
@@ -58,7 +58,7 @@ pub struct Worst {
     pub value: f64,
 }
 
-/// What the drive's readers lost, our canary not among them.
+/// The loss of the drive's readers, our canary not among them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReaderLoss {
     /// Reads each second beside no discards, from the first byte freed on; before it, where
@@ -117,7 +117,7 @@ impl Scatter {
     }
 }
 
-/// What was seen of them between two looks.
+/// The reads between two looks.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     /// Since the clock's start.
@@ -125,7 +125,7 @@ struct Look {
     reads: Reads,
 }
 
-/// What the readers do.
+/// The drive's readers: their reads and losses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readers {
     before: Reads,
@@ -134,7 +134,7 @@ pub(super) struct Readers {
     /// The pauses of late.
     lately: Reads,
     scatter: Scatter,
-    /// Looks since something is owed or discarded: beside a discard or not.
+    /// Looks since discards are pending or in service: not yet known to be beside a discard or not.
     undecided: VecDeque<Look>,
     /// Up to then looks are beside a discard that is done.
     loud_until: Seconds,
@@ -212,7 +212,7 @@ impl Readers {
         self.before.ops
     }
 
-    /// What they lost in each second.
+    /// Returns the reads and losses of each window.
     pub(super) fn windows(&self) -> &Windows {
         &self.windows
     }
@@ -280,7 +280,7 @@ fn is_open(lost: f64, usual: Seconds, wait: Seconds) -> bool {
     lost < FLOOR && longer > 0.1 && lost < 0.3 * longer / (1.0 + longer)
 }
 
-/// What was read and lost in each second; in a long deletion in each two, four, and so on.
+/// The reads and losses of each second. In a long deletion the windows are 2 s, 4 s, and so on.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
     length: Seconds,

@@ -1,4 +1,4 @@
-//! What the canary's reads waited, and what was in service meanwhile.
+//! Measures the waits of the canary's reads, and finds the cause in service meanwhile.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,10 +24,10 @@ const EXPLAINS: f64 = 0.5;
 /// A discard may be counted so long after its end.
 const LATE: Seconds = Seconds(0.002);
 
-/// So many reads must have been heard for a share of them to be told.
+/// The fewest reads from which a share of them is reported.
 const ENOUGH: u64 = 20;
 
-/// What was in service while a read waited.
+/// The commands in service while a read waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
     /// Our discards.
@@ -77,7 +77,7 @@ pub(super) struct Slow {
     pub(super) beside: Beside,
 }
 
-/// What the canary's reads waited, from the first byte freed to the end.
+/// The waits of the canary's reads, from the first byte freed to the end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CanaryWaits {
     /// Reads.
@@ -95,15 +95,16 @@ pub struct CanaryWaits {
     pub max_own: Duration,
     /// When the slowest of those was meant to start, in seconds after the first byte was freed.
     pub worst_own_s: Option<f64>,
-    /// Reads held up, by what was in service.
+    /// Reads that waited much longer than usual, by what was in service.
     pub held: LateReads,
     /// Reads that waited longer than the goal's latency, by what was in service; `None`
     /// without such a goal.
     pub over: Option<LateReads>,
-    /// When the first of these beside our own discards was meant to start, in seconds.
+    /// When the first of these beside our own discards was meant to start, in seconds after the
+    /// first byte was freed.
     pub first_over_s: Option<f64>,
-    /// The share of reads that found our discards in service, while somebody else used the
-    /// drive. `None`: too few reads.
+    /// The share of reads that our discards kept waiting, while another process used the drive.
+    /// `None`: too few reads.
     pub held_share: Option<Measured>,
 }
 
@@ -142,7 +143,7 @@ pub(super) struct Waits {
     pending: Vec<(Canary, bool)>,
     began: Option<Time>,
     reads: u64,
-    /// Reads while somebody else was there, and those of them beside our discards.
+    /// Reads while another process used the drive, and those of them beside our discards.
     watched: (u64, u64),
     held: LateReads,
     over: LateReads,
@@ -235,7 +236,7 @@ impl Waits {
         (read.intended.as_secs_f64() - began).max(0.0)
     }
 
-    /// What was in service while a read waited, for most of the time that it waited longer.
+    /// Returns the commands in service for at least half of the time that a read waited longer.
     fn beside(&self, read: &Canary) -> Beside {
         let from = Seconds(read.intended.as_secs_f64());
         let to = from + Seconds::from(read.latency);
@@ -260,7 +261,7 @@ impl Waits {
         }
     }
 
-    /// What was heard so far.
+    /// Returns the waits so far; `None` without any read.
     pub(super) fn result(&self) -> Option<CanaryWaits> {
         let mut all = self.clone();
         for (read, idle) in std::mem::take(&mut all.pending) {

@@ -1,20 +1,20 @@
-//! What the readers say of a deletion, who know nothing of the pacer.
+//! Judges a deletion by its readers, which know nothing of the pacer.
 
 use std::time::Duration;
 
 use ssd::Time;
 use testkit::harness::Outcome;
 
-/// What was lost, window by window.
+/// The loss of the readers, window by window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judged {
     /// The most that any window lost, as a share of it.
     pub(crate) worst_window: f64,
-    /// As a share of the time from the start to the last discard's end.
+    /// The mean loss, as a share of the time from the start to the last discard's end.
     pub(crate) mean: f64,
-    /// In seconds.
+    /// The time lost in all, in seconds.
     pub(crate) lost: f64,
-    /// In seconds.
+    /// The time from the start to the last discard's end, in seconds.
     pub(crate) time: f64,
     /// Intervals of max(100 ms, 3·S) in which less than half was read.
     pub(crate) low: usize,

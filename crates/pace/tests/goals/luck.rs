@@ -1,5 +1,5 @@
-//! What the world does beside a deletion: others who delete, readers who come
-//! and go, drives that change.
+//! Tests the world beside a deletion: others that delete, readers that start and stop, drives that
+//! change.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ fn two_who_delete_hold_one_goal() {
     }
 }
 
-/// What a database discards of its own is not charged to the deletion beside it.
+/// A database's own discards are not charged to the deletion beside it.
 #[test]
 fn a_database_that_drops_log_files_does_not_slow_a_deletion() {
     for label in ["T500", "root disk", "870 EVO"] {
@@ -193,8 +193,8 @@ fn a_drive_that_becomes_slower() {
     }
 }
 
-/// Who reads or writes a log a hundred times a second is somebody, however large the pauses
-/// between two pieces are beside that.
+/// A process that reads or writes a log a hundred times a second counts as other I/O. It does so,
+/// too, if the pauses between two pieces are long.
 #[test]
 fn few_operations_are_somebodys() {
     for label in ["T500", "870 EVO", "root disk"] {
@@ -402,8 +402,8 @@ fn what_is_discarded_twice_is_paced_twice() {
     }
 }
 
-/// A Vertex 2 takes 50 ms for each block of a tree: no pace holds an interval beside these,
-/// nor a second beside an emptied group, so that each commit more is only lost.
+/// A Vertex 2 takes 50 ms for each block of a tree. No pace keeps the goal in an interval beside
+/// these, nor in a second beside an emptied group. So each further commit is only a loss.
 #[test]
 fn where_nothing_holds_whole_groups_are_freed() {
     for goal in [0.10, 0.30] {
@@ -449,7 +449,7 @@ fn commits_that_cost_more_than_what_they_free_end_all_the_same() {
     assert!(judged.lost < 3.5 * plain.lost, "{judged:?}");
 }
 
-/// What a survey promises are the fewest extents that a file can lie in.
+/// A survey promises the fewest extents that a file can lie in.
 #[test]
 fn announced_short_extents_keep_the_goal() {
     let case = cases()
@@ -500,8 +500,8 @@ fn nobody_would_see_it_swing() {
     }
 }
 
-/// A drive that runs flushes alone is held up by them twice with each commit: this
-/// one for longer than by a discard of 128 MiB.
+/// A drive that runs flushes alone keeps reads waiting for two of them with each commit. On this
+/// one they take longer than a discard of 128 MiB.
 #[test]
 fn commits_whose_flushes_are_felt_are_few() {
     let all = cases().into_iter().chain(slow_cases());

@@ -47,9 +47,8 @@ impl Case {
         }
     }
 
-    /// A drive that is so much slower that its reads, too, take milliseconds, and
-    /// of which less is freed: as on a simulated drive that a small machine can
-    /// keep up with.
+    /// Returns this case on a drive so slow that its reads, too, take milliseconds, with readers at
+    /// depth 8. A small machine can keep up with such a drive when it simulates one.
     fn slowed(mut self, changes: &[&str]) -> Case {
         let slow = ["read.latency=2400us", "read.parallelism=32"];
         for change in changes.iter().chain(&slow) {
@@ -94,7 +93,7 @@ impl Case {
         (outcome, log)
     }
 
-    /// What plain deletion comes to.
+    /// Returns the loss of plain deletion.
     pub(crate) fn plain(&self) -> Judged {
         let (outcome, _) = self.run(Policy::Burst, false, 4.0);
         judge(&outcome, START, self.baseline(), 1.0, 0.0)
@@ -171,7 +170,7 @@ fn goals_are_held_where_reads_are_slow_as_well() {
     }
 }
 
-/// What the goal's table says of one run.
+/// Prints one row of the goal's table.
 fn show(label: &str, goal: f64, judged: &Judged, plain: &Judged, log: &DeleterLog) {
     println!(
         "{label:10} goal {:2.0} %: worst window {:4.1} %, mean {:4.1} %, lost/plain {:.3}, \

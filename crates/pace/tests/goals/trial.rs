@@ -1,6 +1,5 @@
-//! A deletion in virtual time: a file of some extents, a file system that
-//! commits and then sends a discard for each extent or part of one, and a pacer
-//! that decides.
+//! A deletion in virtual time: a file of some extents, a file system, and a pacer that decides. The
+//! file system commits, and then sends a discard for each extent or part of one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,10 +11,10 @@ use pace::{Canary, Discards, Feedback, Flushes, Others, Pacer, State, Why, Work}
 use ssd::{Time, profiles};
 use testkit::harness::{DiscardSource, Next, Seen};
 
-/// What freeing a piece and committing that takes before the first discard.
+/// The time to free a piece and to commit that, before the first discard.
 pub(crate) const COMMIT: Duration = Duration::from_millis(2);
 
-/// What became of a deletion.
+/// The result of a deletion.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleterLog {
     pub(crate) done: Option<Time>,
@@ -24,19 +23,19 @@ pub(crate) struct DeleterLog {
     pub(crate) refused: bool,
 }
 
-/// What of the world a deleter doesn't see, and how long its commits take.
+/// The part of the world that a deleter sees, and how its commits behave.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sight {
-    /// What the others do.
+    /// Whether it sees the others' I/O.
     pub(crate) others: bool,
-    /// The canary.
+    /// Whether it sees the canary's reads.
     pub(crate) canary: bool,
-    /// How long discards took.
+    /// Whether it sees how long discards took.
     pub(crate) busy: bool,
-    /// How much is left.
+    /// Whether it sees how much is left.
     pub(crate) left: bool,
-    /// How much later than it was told to it asks, on average: whoever sleeps wakes
-    /// when a processor is free. In seconds.
+    /// How much later than advised it asks, on average, in seconds: a process that sleeps wakes
+    /// when a processor is free.
     pub(crate) late: f64,
     pub(crate) commit: Duration,
     /// How many flushes each commit brings, before its discards.
@@ -78,7 +77,7 @@ impl Default for Sight {
 pub(crate) struct Deleter {
     pacer: Pacer,
     start: Time,
-    /// What is left of each extent; freed from the last one's end.
+    /// The rest of each extent; freed from the last one's end.
     extents: Vec<Range<u64>>,
     largest: u64,
     /// Freed of the group that is freed now, and the emptied ones that are still to be

@@ -1,4 +1,4 @@
-//! What every controller keeps to, whatever it is told.
+//! Tests the rules that every controller keeps to, whatever feedback it gets.
 
 #![allow(clippy::unwrap_used)]
 

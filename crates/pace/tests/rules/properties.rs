@@ -1,4 +1,4 @@
-//! Whatever is told.
+//! Properties that hold for any feedback.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ proptest! {
         }
     }
 
-    /// The same feedback, the same advice; and nothing that is told breaks it.
+    /// The same feedback gives the same advice, and no feedback breaks the pacer.
     #[test]
     fn deterministic_whatever_is_told(goal in goals(), told in prop::collection::vec(
         (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), prop::option::of(any::<u32>()), any::<u8>()), 1..60)) {
