@@ -134,6 +134,16 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
         &["the same file"],
     );
     refused(
+        fs.path(),
+        &["--role", both, "--json", both],
+        &["the same file"],
+    );
+    refused(
+        fs.path(),
+        &["--role", "-", "--json", "-"],
+        &["standard output"],
+    );
+    refused(
         Path::new("/no/such"),
         none,
         &["/no/such", "give a block device"],
@@ -389,7 +399,9 @@ fn a_better_limit_is_set_for_good() {
         fs::write(limit(&device), (4 << 20).to_string()).unwrap();
         let etc = TempDir::new().unwrap();
         let mut arguments = for_good("192M", ["--limits", "128M"], etc.path());
+        let role = etc.path().join("settings.yml");
         arguments.extend(["--policies".into(), "online".into()]);
+        arguments.extend(["--role".into(), role.to_str().unwrap().to_owned()]);
         let command = lab.in_here(tune(&lab.mount(), &arguments));
         let (_, text) = advised(command, &["within-noise", "too-few-runs"])?;
         assert!(
@@ -402,6 +414,14 @@ fn a_better_limit_is_set_for_good() {
         assert!(
             rules.contains("ATTR{queue/discard_max_bytes}=\"134217728\""),
             "{rules}"
+        );
+        let role = fs::read_to_string(role).unwrap();
+        for part in ["trimbench_discard_max_bytes: 134217728\n", "ID_SERIAL"] {
+            assert!(role.contains(part), "{part:?} missing in:\n{role}");
+        }
+        assert!(
+            !role.contains("nodiscard") && !role.contains("timer"),
+            "{role}"
         );
         Ok(())
     });

@@ -69,6 +69,28 @@ pub fn keep_limit(
     }))
 }
 
+/// The udev rules that set a limit at every start, and the file below `etc` where they belong.
+/// `None` where the drives start with that limit.
+pub fn limit_rules(target: &Target, limit_bytes: u64, etc: &Path) -> Option<(PathBuf, String)> {
+    let drives = identities(&target.drives);
+    let lines: Vec<String> = drives
+        .iter()
+        .map(|drive| rule::line(drive, limit_bytes))
+        .collect();
+    (limit_bytes < target.range.most_bytes()).then(|| (rule_path(etc), lines.join("\n")))
+}
+
+/// The drives by their model and serial numbers, as udev knows them (`ID_SERIAL`). `Err`: the
+/// kernel's name of one for which it knows none.
+pub fn serials(target: &Target) -> Vec<Result<String, String>> {
+    let drives = identities(&target.drives).into_iter();
+    let serial = drives.map(|drive| match drive {
+        Identity::Serial(serial) => Ok(serial),
+        Identity::Name(name) => Err(name),
+    });
+    serial.collect()
+}
+
 /// The rule's file below the directory of settings: after udev's own rules (60), which tell what a
 /// device is.
 fn rule_path(etc: &Path) -> PathBuf {

@@ -112,6 +112,9 @@ pub struct TuneArgs {
     /// Write a picture of it to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Write what is advised to FILE as variables of the Ansible role (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub role: Option<PathBuf>,
     /// Keep each run's record in DIR
     #[arg(long, value_name = "DIR")]
     pub records: Option<PathBuf>,

@@ -5,7 +5,9 @@ mod intentions;
 mod json;
 mod picture;
 mod progress;
+mod role;
 mod set;
+mod sinks;
 mod step;
 mod svg;
 mod table;
@@ -23,9 +25,10 @@ use bench::plan::Place;
 use crate::commands::tune::args::TuneArgs;
 use crate::console::{self, Stream};
 use crate::exit::{Error, Exit};
-use crate::output::{self, Sink};
+use crate::output;
 use crate::{confirm, run_progress, signals};
 use progress::Progress;
+use sinks::Sinks;
 
 /// Carries out the command.
 pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
@@ -35,11 +38,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if let Some(file) = &args.free_all {
         return step::free_all(file);
     }
-    let json_to_stdout = args.json.as_ref().is_some_and(|p| p.as_os_str() == "-");
-    let people = if json_to_stdout {
-        Stream::Err
-    } else {
-        Stream::Out
+    let people = match sinks::takes_standard_output(args) {
+        true => Stream::Err,
+        false => Stream::Out,
     };
     let target = Target::find(&args.path)?;
     if !args.dry_run {
@@ -54,19 +55,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if args.dry_run {
         return Ok(Exit::Done);
     }
-    let mut json = match &args.json {
-        Some(_) if json_to_stdout => Some(Sink::standard()),
-        Some(path) => Some(Sink::file(path)?),
-        None => None,
-    };
-    let svg = args.svg.as_deref().map(Sink::file).transpose()?;
-    if let (Some(json), Some(path)) = (&json, &args.svg)
-        && json.is(path)
-    {
-        return Err(Error::Usage(
-            "--json and --svg name the same file: give each its own".into(),
-        ));
-    }
+    let sinks = Sinks::open(args)?;
     if let Some(directory) = &args.records {
         output::make_directory(directory)?;
     }
@@ -132,16 +121,20 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     let kept = kept.map_err(|e| Error::Setting(e.to_string()));
     // What was measured is kept first, and what was set is told, whatever else goes wrong.
     let mut ended = untimed;
-    if let Some(json) = &mut json {
-        let applied = matches!(kept, Ok(Some(_)));
-        let text = json::of(&target, &trials, &found, &advice, applied);
-        let written = json.write(|to| to.write_all(text.as_bytes()));
-        ended = set::first_of(ended, written);
-    }
-    if let Some(mut svg) = svg {
-        let text = svg::of(&target, &trials, &found.points, &goal);
-        let drawn = svg.write(|to| to.write_all(text.as_bytes()));
-        ended = set::first_of(ended, drawn);
+    let applied = matches!(kept, Ok(Some(_)));
+    let texts = [
+        (
+            sinks.json,
+            json::of(&target, &trials, &found, &advice, applied),
+        ),
+        (sinks.svg, svg::of(&target, &trials, &found.points, &goal)),
+        (sinks.role, role::of(&target, &advice, &args.etc)),
+    ];
+    for (sink, text) in texts {
+        if let Some(mut sink) = sink {
+            let written = sink.write(|to| to.write_all(text.as_bytes()));
+            ended = set::first_of(ended, written);
+        }
     }
     let kept = match kept {
         Ok(kept) => kept,

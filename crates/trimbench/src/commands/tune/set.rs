@@ -42,8 +42,9 @@ pub(super) fn told(
         Some(_) if commands.is_empty() => format!("\nAll is as it was. {needs}"),
         Some(_) => format!("\nSet:\n{commands}{needs}"),
         None => format!(
-            "\nAll is as it was. To set it (or the same command with --apply{}):\n{commands}{timer}",
+            "\nAll is as it was. To set it (or the same command with --apply{}):\n{commands}{timer}{}",
             if timer.is_empty() { "" } else { " --persist" },
+            rules(target, &trial, &args.etc),
         ),
     }
 }
@@ -89,6 +90,18 @@ fn commands(target: &Target, trial: &Trial, etc: &Path) -> String {
         text += &format!("  mount -o remount,{option} {}\n", word(&at));
     }
     text
+}
+
+/// The udev rules for the next starts, where the limit is to change.
+fn rules(target: &Target, trial: &Trial, etc: &Path) -> String {
+    let changed = trial.limit_bytes != target.range.now_bytes;
+    let rules = persist::limit_rules(target, trial.limit_bytes, etc).filter(|_| changed);
+    rules.map_or_else(String::new, |(path, lines)| {
+        format!(
+            "For the next starts (--persist writes it), in {}:\n{lines}\n",
+            shown(&path)
+        )
+    })
 }
 
 /// The commands that install and start the timer which a trial's way needs, unless that was

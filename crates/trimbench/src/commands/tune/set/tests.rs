@@ -5,6 +5,7 @@ use record::DiscardSetting;
 
 use super::*;
 use crate::cli::{Cli, Command};
+use crate::commands::tune::role;
 
 /// A file system without discard, on a drive that this machine hasn't.
 fn target(drive: &str, now_bytes: u64, hw_bytes: u64) -> Target {
@@ -31,6 +32,43 @@ fn args(more: &[&str]) -> Box<TuneArgs> {
         Command::Tune(args) => args,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn the_advice_is_printed_as_commands_a_rule_and_a_role() {
+    let trial = Trial {
+        policy: Policy::PacedFstrim,
+        limit_bytes: 8 << 20,
+    };
+    let advice = Advice {
+        finding: Finding::PacedFstrim,
+        set: Some(trial),
+        text: String::new(),
+        costs: Vec::new(),
+    };
+    let mut target = target("nosuch0", 1 << 30, 1 << 30);
+    target.setting = DiscardSetting::On;
+    let text = told(&target, &advice, None, &args(&[]));
+    let rule = "in /etc/udev/rules.d/61-trimbench-discard.rules:\nACTION==\"add|change\", \
+                SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", KERNEL==\"nosuch0\", \
+                ATTR{queue/discard_max_bytes}=\"8388608\"\n";
+    assert!(text.ends_with(rule), "{text}");
+    let role = role::of(&target, &advice, Path::new("/etc"));
+    for line in [
+        "# udev knows no serial number of nosuch0: give its ID_SERIAL, or a pattern.",
+        "trimbench_discard_max_bytes: 8388608",
+        "trimbench_drives: []",
+        "trimbench_nodiscard: [\"/data\"]",
+        "trimbench_timer: true",
+    ] {
+        assert!(role.lines().any(|one| one == line), "{line}:\n{role}");
+    }
+    let nothing = Advice {
+        set: None,
+        ..advice
+    };
+    let role = role::of(&target, &nothing, Path::new("/etc"));
+    assert!(role.contains("Nothing has to be set"), "{role}");
 }
 
 #[test]
