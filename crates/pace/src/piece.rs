@@ -20,9 +20,6 @@ const FIRST_CAREFUL: u64 = 64 << 10;
 /// By how much a piece may be larger than any seen before.
 const GROWTH: f64 = 8.0;
 
-/// Where nothing is to be held, the time around a piece is this much shorter.
-const HURRIED: f64 = 15.0;
-
 /// How fast pieces grow that never wait for the budget.
 const EAGER: f64 = 1.3;
 
@@ -273,9 +270,8 @@ impl Sizes {
         if !cut {
             // So long that what is around it doesn't make it late.
             let long = match share.map(|share| phi / share.min(phi) - 1.5) {
-                None => HURRIED * overhead,
                 Some(room) if room > 0.0 => 1.5 * overhead / room,
-                Some(_) => Seconds::INFINITE,
+                _ => Seconds::INFINITE,
             };
             let commits = ((beside + self.flushing) / (COMMITS * one)).ceil();
             let loss = |most: Seconds| ((most / phi.max(Share(0.05)) - beside) / one).floor();
