@@ -1,5 +1,4 @@
-//! What a record means: [`judge()`] makes a [`Verdict`] of one, [`compare`] a
-//! comparison of several.
+//! Judges records: [`judge()`] makes a [`Verdict`] of one, [`compare`] a comparison of several.
 //!
 //! It makes no system call and has no clock: a record can be judged again
 //! years later, and gives the same verdict.

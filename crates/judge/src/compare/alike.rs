@@ -47,8 +47,8 @@ impl Unit {
     }
 }
 
-/// `value` in the largest of these units that leaves `most` at 1 or more; a tenth of a
-/// second is still told in seconds.
+/// Returns `value` in the largest of these units that leaves `most` at 1 or more. Seconds are used
+/// from a tenth of a second on.
 fn scaled(value: f64, most: f64, sizes: &[(f64, &str)]) -> String {
     let reach = |&&(size, unit): &&(f64, &str)| match unit {
         "s" => most >= 0.0995 * size,

@@ -22,9 +22,9 @@ pub struct Comparison {
     pub summaries: Vec<String>,
     /// The figures: of each actor, then those that a run has once.
     pub figures: Vec<Compared>,
-    /// What differs in the set-up.
+    /// The differences between the set-ups.
     pub set_up: Vec<SetUpDifference>,
-    /// What must be known to read the figures, in words.
+    /// Notes that a reader of the figures needs, in words.
     pub notes: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct Compared {
     pub figure: Figure,
     /// Whose: the actor's name in the reference; `None` for what a run has once.
     pub actor: Option<String>,
-    /// What the actor's operations do.
+    /// The operation of the actor.
     pub op: Option<String>,
     /// Its unit.
     pub unit: Unit,
@@ -74,7 +74,7 @@ pub struct Compared {
 /// A figure in one group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// The mean over its runs; `None` where none tells.
+    /// The mean over its runs; `None` if no run has the figure.
     pub value: Option<f64>,
     /// Of each run.
     pub runs: Vec<Option<f64>>,
@@ -105,11 +105,11 @@ pub struct Change {
     pub within: Option<f64>,
     /// Of `cannot-tell`: why.
     pub why: Option<Doubt>,
-    /// What the interval was made from.
+    /// The data behind the interval.
     pub basis: Basis,
 }
 
-/// What a difference means.
+/// The meaning of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeFinding {
@@ -121,7 +121,7 @@ pub enum ChangeFinding {
     CannotTell,
 }
 
-/// Why a difference can't be told.
+/// The reason why a difference can't be distinguished from chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doubt {
@@ -138,7 +138,7 @@ pub enum Doubt {
     TooFew,
 }
 
-/// What an interval was made from.
+/// The data behind an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
@@ -146,7 +146,7 @@ pub enum Basis {
     Intervals,
     /// The repeats of both groups, and the intervals within them.
     Repeats,
-    /// The repeats of one group, taken for the single run's scatter as well.
+    /// The repeats of one group; the single run is assumed to scatter as they do.
     RepeatsOfOne,
     /// Counted, not sampled: it has no scatter within a run.
     Counted,
@@ -157,7 +157,7 @@ pub enum Basis {
 /// Something in which the set-ups differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SetUpDifference {
-    /// What it is, in words.
+    /// Its name, in words.
     pub name: String,
     /// Where it stands in a record's head, e.g. `/host/kernel`.
     pub path: String,

@@ -4,10 +4,11 @@
 //! more figures, and a value with its sign: a share of the reference's value, or
 //! an absolute change in the figure's unit.
 //!
-//! Who qualifies kernels or firmware with it wants no alarm that the next run
-//! takes back: so a change *trips* a condition if it meets it and differs from
-//! nothing at 95 %. Who wants no worsening to slip through asks strictly: then a
-//! change is in the way that *can't be ruled out*, since the interval reaches as far.
+//! A user who qualifies kernels or firmware wants no alarm that the next run takes back. So a
+//! change *trips* a condition if it meets it and differs from 0 at 95 %.
+//!
+//! A user who wants to let no worsening through asks strictly. Then a change also trips a condition
+//! if it *can't be ruled out*, because the interval reaches as far.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,11 +21,11 @@ use units::UnitError;
 /// One condition, e.g. `lost>+10%`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangeCondition {
-    /// What it looks at.
+    /// The figure that it compares.
     pub figure: Figure,
-    /// How.
+    /// The comparison.
     pub sign: Sign,
-    /// With which change.
+    /// The change that the figure is compared with.
     pub value: ChangeValue,
 }
 
@@ -59,12 +60,12 @@ pub enum ChangeConditionError {
     Value {
         /// The whole condition.
         condition: String,
-        /// What is wrong with it.
+        /// The reason why it can't be read.
         why: UnitError,
     },
 }
 
-/// What a comparison says to a condition.
+/// The result of a condition on a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// It holds: for this figure, and this change of it.
@@ -76,12 +77,13 @@ pub enum Outcome {
     },
     /// It doesn't.
     Fails,
-    /// No change of this figure could be told, so that it doesn't hold means nothing.
+    /// No change of this figure has an interval. Then it means nothing that the condition doesn't
+    /// hold.
     Unknown,
 }
 
-/// Parses a condition: a figure, a comparison (`>`, `>=`, `<`, `<=`), and a change with
-/// its sign: a share (`+10%`) or a value with its unit (`+2ms`, `-1G`, `+0.05` of a share).
+/// Parses a condition: a figure, a comparison (`>`, `>=`, `<`, `<=`), and a change with its sign.
+/// The change is a share (`+10%`), or a value with its unit (`+2ms`, `-1G`; `+0.05` of a share).
 ///
 /// # Errors
 /// If a part is missing or unknown; the message names what is allowed.
@@ -129,7 +131,7 @@ fn absolute(unit: Unit, size: &str) -> Result<f64, UnitError> {
     }
 }
 
-/// A number as it is: digits and a point.
+/// Returns a number without a unit: digits and a point.
 fn plain(number: &str, text: &str) -> Result<f64, UnitError> {
     let number = number.trim();
     let digits = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -142,8 +144,8 @@ fn plain(number: &str, text: &str) -> Result<f64, UnitError> {
 }
 
 impl ChangeCondition {
-    /// What a comparison says to it. `strict`: it holds as well where the noise is
-    /// too large to rule it out.
+    /// Returns the result on a comparison. `strict`: it holds as well where the noise is too large
+    /// to rule it out.
     pub fn of(&self, comparison: &Comparison, strict: bool) -> Outcome {
         let ours = |compared: &&Compared| compared.figure == self.figure;
         let mut known = false;
@@ -179,7 +181,7 @@ impl ChangeCondition {
         }
     }
 
-    /// Whether an absolute change meets it. A change from 0 is more than any share of it.
+    /// Returns whether an absolute change meets it. A change from 0 is more than any share of it.
     fn meets(&self, absolute: f64, reference: Option<f64>) -> bool {
         match self.value {
             ChangeValue::Absolute(value) => self.sign.holds(absolute, value),

@@ -19,7 +19,7 @@ const CLOSE: f64 = 0.1;
 /// One run tells little with fewer independent intervals than this.
 const ENOUGH: f64 = 8.0;
 
-/// Wider than by this power of e no interval is told.
+/// No interval reaches further than this power of e.
 const WIDEST: f64 = 20.0;
 
 /// One group's figure.
@@ -33,7 +33,7 @@ pub(super) struct Sided<'a> {
     within: f64,
 }
 
-/// A group's figure, as it is told.
+/// Returns a group's figure as the comparison shows it.
 pub(super) fn side(runs: &[Option<Estimate>]) -> Side {
     let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
     Side {
@@ -47,7 +47,7 @@ pub(super) fn side(runs: &[Option<Estimate>]) -> Side {
 }
 
 impl<'a> Sided<'a> {
-    /// `None` if no run tells the figure.
+    /// Returns the figure of a group; `None` if no run has it.
     pub(super) fn of(runs: &'a [Option<Estimate>]) -> Option<Sided<'a>> {
         let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
         let n = estimates.len() as f64;

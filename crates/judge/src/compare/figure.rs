@@ -62,7 +62,7 @@ pub enum Percentile {
     P999,
 }
 
-/// What a figure is counted in.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Operations per second.
@@ -104,7 +104,7 @@ impl Percentile {
     /// All of them.
     pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
 
-    /// As a share of 1.
+    /// Returns it as a share of 1.
     pub fn quantile(self) -> f64 {
         match self {
             Percentile::P50 => 0.5,
@@ -119,7 +119,7 @@ impl Stretch {
     pub const ALL: [Stretch; 3] = [Stretch::Baseline, Stretch::Delete, Stretch::Recovery];
 }
 
-/// Figures that each actor has, in the order in which they are told.
+/// The figures that each actor has, in the order in which the comparison lists them.
 const OF_ACTORS: [Figure; 17] = {
     use Percentile::{P50, P99, P999};
     use Stretch::{Baseline, Delete, Recovery};

@@ -44,7 +44,7 @@ use replicate::Estimate;
 /// A run to compare.
 #[derive(Debug, Clone)]
 pub struct Run<'a> {
-    /// What to call it.
+    /// Its name in the comparison.
     pub name: String,
     /// The record.
     pub record: &'a RunRecord,
@@ -55,13 +55,13 @@ pub struct Run<'a> {
 /// Repeats of a run, or a single one.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// What to call it.
+    /// Its name in the comparison.
     pub name: String,
     /// Its runs.
     pub runs: Vec<Run<'a>>,
 }
 
-/// How the groups differ from the first of them.
+/// Returns how the groups differ from the first of them.
 pub fn compare(groups: &[Group<'_>]) -> Comparison {
     let sampled: Vec<Vec<Sampled<'_>>> = groups
         .iter()

@@ -231,9 +231,9 @@ fn lost(samples: &ActorSamples<'_>, stall: Option<Stall>, interval_s: f64) -> Op
     Some(both.and(ends.unwrap_or(Spread::NONE)))
 }
 
-/// Spread of the deletion's rate. Intervals without discards, those with that were low,
-/// and those with that weren't scatter each around their own mean: how many there are of
-/// which isn't chance, unless noise alone may decide which are low.
+/// Returns the spread of the deletion's rate. Intervals form four groups: with and without
+/// discards, low and not. Each scatters around its own mean. The sizes of the groups aren't chance,
+/// unless noise alone may decide which intervals are low.
 fn delete_rate(value: f64, samples: &ActorSamples<'_>, run: &Sampled<'_>) -> Option<Spread> {
     let base = mean(&samples.baseline).unwrap_or(0.0);
     let all_s: f64 = samples.delete.iter().map(|c| c.1).sum();

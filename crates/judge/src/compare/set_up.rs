@@ -1,4 +1,4 @@
-//! What differs in the set-up: the heads, key by key.
+//! The differences between the set-ups: the heads, key by key.
 //!
 //! Every key of a head is looked at, so that one which is added later is
 //! compared, too; those that are known have a name in words.
@@ -61,7 +61,7 @@ const NAMES: [(&str, &str); 31] = [
     ("/warnings", "warnings"),
 ];
 
-/// What differs between groups, or within one.
+/// Returns the differences between groups, and those within one.
 pub(super) fn differences(
     heads: &[Vec<&Head>],
     verdicts: &[Vec<&Verdict>],
@@ -102,7 +102,7 @@ pub(super) fn differences(
     found
 }
 
-/// The values that a group's runs have, each once, in their order.
+/// Returns the values that a group's runs have, each once, in their order.
 fn values(runs: &[BTreeMap<String, String>], path: &str) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     for run in runs {
@@ -143,8 +143,8 @@ fn device(i: usize) -> String {
     format!("/devices/{i}/name")
 }
 
-/// What an actor goes by: its name, or where runs call it otherwise its operation,
-/// if that tells it from its run's others.
+/// Returns the key of an actor. It is the actor's name. Where runs name the actor differently, it
+/// is the operation, if no other actor of a run has the same one.
 fn actor_key(actor: &ActorInfo, all: &[&Head]) -> String {
     let named = |head: &&Head| head.actors.iter().any(|a| a.name == actor.name);
     let only = |head: &&Head| head.actors.iter().filter(|a| a.op == actor.op).count() == 1;
@@ -241,7 +241,7 @@ fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// What a key is in words.
+/// Returns the name of a key in words.
 fn name(path: &str, groups: &[Vec<BTreeMap<String, String>>]) -> String {
     let known = NAMES.iter().find(|(pattern, _)| matches(pattern, path));
     let parts: Vec<&str> = path.split('/').skip(1).collect();

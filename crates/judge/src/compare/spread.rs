@@ -49,23 +49,22 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of a figure that doesn't scatter.
+    /// The spread of a figure that doesn't scatter.
     pub(super) const NONE: Spread = Spread {
         variance: 0.0,
         degrees: f64::INFINITY,
         independent: f64::INFINITY,
     };
 
-    /// Of a mean of intervals in order of time; `None` of fewer than two.
+    /// Returns the spread of a mean of intervals in order of time; `None` of fewer than two.
     pub(super) fn of_mean(values: &[f64]) -> Option<Spread> {
         let values = joined(values, values.len());
         let model = Model::of(&values, &values)?;
         Some(model.spread(&values, model.of_mean))
     }
 
-    /// Of a median of intervals in order of time; `None` of fewer than two. How much
-    /// neighbours resemble each other is told by `more` intervals of that kind, if those
-    /// are more.
+    /// Returns the spread of a median of intervals in order of time; `None` of fewer than two. The
+    /// resemblance of neighbours comes from `more` intervals of that kind, if those are more.
     pub(super) fn of_median(values: &[f64], more: &[f64]) -> Option<Spread> {
         let own = without_outliers(joined(values, values.len()));
         let more = without_outliers(joined(more, values.len()));
@@ -73,14 +72,15 @@ impl Spread {
         Some(model.spread(&own, model.of_median))
     }
 
-    /// Of one more interval like these, `more` as for a median; `None` of fewer than two.
+    /// Returns the spread of one more interval like these, with `more` as for a median; `None` of
+    /// fewer than two.
     pub(super) fn of_another(values: &[f64], more: &[f64]) -> Option<Spread> {
         let model = Model::of(values, more)?;
         Some(model.spread(values, 1.0))
     }
 
-    /// Of what begins and ends somewhere within an interval, in seconds: the variance of
-    /// the difference of two uniform deviates.
+    /// Returns the spread of a length in seconds that begins and ends somewhere within an interval:
+    /// the variance of the difference of two uniform deviates.
     pub(super) fn of_ends(interval_s: f64) -> Spread {
         Spread {
             variance: interval_s * interval_s / 6.0,
@@ -88,7 +88,7 @@ impl Spread {
         }
     }
 
-    /// Of a multiple of the figure.
+    /// Returns the spread of a multiple of the figure.
     pub(super) fn times(self, factor: f64) -> Spread {
         Spread {
             variance: self.variance * factor * factor,
@@ -96,7 +96,7 @@ impl Spread {
         }
     }
 
-    /// Of the sum of two figures that are independent.
+    /// Returns the spread of the sum of two figures that are independent.
     pub(super) fn and(self, other: Spread) -> Spread {
         let variance = self.variance + other.variance;
         // Welch and Satterthwaite. Nothing is added by what doesn't scatter.
@@ -114,7 +114,7 @@ impl Spread {
     }
 }
 
-/// What AR(1) noise makes of so many intervals.
+/// A model of so many intervals with AR(1) noise.
 #[derive(Debug, Clone, Copy)]
 struct Model {
     /// Expected variance among the intervals, as a share of the process's own.

@@ -6,7 +6,7 @@ use super::figure::Figure;
 /// Fewer repeats than these tell little of how runs scatter.
 const FEW: usize = 3;
 
-/// One sentence for each group but the first.
+/// Returns one sentence for each group but the first.
 pub(super) fn sentences(groups: &[GroupSummary], figures: &[Compared]) -> Vec<String> {
     let Some((reference, others)) = groups.split_first() else {
         return Vec::new();
@@ -16,7 +16,8 @@ pub(super) fn sentences(groups: &[GroupSummary], figures: &[Compared]) -> Vec<St
         .collect()
 }
 
-/// What matters most: lost time, stall and TRIM rate, as far as they were measured.
+/// Returns a sentence with the main figures: lost time, stall, baseline rate and TRIM rate, as far
+/// as they were measured.
 fn sentence(
     reference: &GroupSummary,
     group: &GroupSummary,
@@ -80,7 +81,7 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
     })
 }
 
-/// What must be known to read the figures.
+/// Returns the notes that a reader of the figures needs.
 pub(super) fn notes(groups: &[GroupSummary], figures: &[Compared]) -> Vec<String> {
     let mut notes = Vec::new();
     let single: Vec<&str> = groups

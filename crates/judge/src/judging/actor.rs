@@ -21,11 +21,11 @@ use record::{PhaseName, RunRecord};
 /// One actor's part of a verdict.
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
-    /// What goes into the verdict.
+    /// The actor's part of the verdict.
     pub(super) foreground: Foreground,
-    /// What this actor found.
+    /// The finding of this actor.
     pub(super) finding: Finding,
-    /// Why.
+    /// The reasons for it.
     pub(super) reasons: Vec<Reason>,
     /// How much slower it was while discarding: 1 − mean rate ÷ the baseline's. (Means, because
     /// the median of twenty scattered values scatters a quarter more.)
@@ -44,14 +44,14 @@ pub(super) struct Judged {
     pub(super) index: usize,
 }
 
-/// What is the same for every actor of a part.
+/// The input that all actors of a part share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting<'a> {
     pub(super) record: &'a RunRecord,
     pub(super) discards: &'a Discards,
     pub(super) window: &'a Window,
     pub(super) reference: &'a Reference,
-    /// Another part's baseline phase, for want of an own one.
+    /// The baseline phase of another part, if this part has none.
     pub(super) borrowed: Option<&'a Range<usize>>,
     pub(super) options: &'a JudgeOptions,
 }
@@ -93,7 +93,7 @@ pub(super) fn judge(setting: Setting<'_>, index: usize) -> Judged {
     judged
 }
 
-/// What an actor is judged by.
+/// The data that an actor is judged by.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) baseline: Option<Baseline>,
@@ -102,7 +102,7 @@ pub(super) struct Seen {
     pub(super) laid: Option<Laid>,
 }
 
-/// Its rates against its baseline, and what is low among them.
+/// The actor's rates against its baseline, and the low ones among them.
 #[derive(Debug, Clone)]
 pub(super) struct Laid {
     pub(super) grid: Grid,
@@ -118,7 +118,7 @@ pub(super) struct Laid {
 }
 
 impl Seen {
-    /// As [`judge`] takes it.
+    /// Collects the data as [`judge`] uses it.
     pub(super) fn of(setting: Setting<'_>, index: usize) -> Seen {
         let Setting {
             record,

@@ -1,4 +1,4 @@
-//! What the foreground did when nobody disturbed it.
+//! The baseline: the foreground's rate when nothing disturbed it.
 
 use std::ops::Range;
 
@@ -17,11 +17,11 @@ pub(super) const STEADY: f64 = 0.1;
 /// Shortest and longest stretch that is taken from a record without phases, in seconds.
 const STRETCH_S: (f64, f64) = (5.0, 10.0);
 
-/// Nor is it ever of fewer intervals than this, however long they are (`iostat 10`): one
-/// alone may be that in which the foreground began, and nothing shows that it is steady.
+/// The least number of intervals in such a stretch, however long they are (`iostat 10`). In a
+/// single one the foreground may have begun, and one alone can't show that it is steady.
 const LEAST_INTERVALS: usize = 2;
 
-/// Fewer cells than this between discards don't tell an actor's rate.
+/// The least number of cells between discards that show an actor's rate.
 const LEAST_CELLS: usize = 5;
 
 /// One actor's baseline.
@@ -35,22 +35,24 @@ pub(super) struct Baseline {
     pub(super) rate: f64,
     /// How many intervals make a cell; `None` if the actor is too sparse for cells.
     pub(super) merge: Option<usize>,
-    /// How far it drifts, as a share of its mean: over its length; or from the middle of the
-    /// stretches without discards to that of those with, where they lie among each other.
+    /// The drift, as a share of its mean: over its length. Where stretches with and without
+    /// discards alternate, it is the drift from the middle of the latter to that of the former.
     pub(super) drift: f64,
 }
 
 impl Baseline {
-    /// Whether it drifts by no more than 10 %.
+    /// Returns whether it drifts by no more than 10 %.
     pub(super) fn steady(&self) -> bool {
         self.drift <= STEADY
     }
 
-    /// An actor's baseline: what a continuous deleter's `reference` tells; else
-    /// its phase; else the longest steady 5–10 s before
-    /// the first significant discard; else the longest steady 5–10 s at the
-    /// record's end, after the last one; else none. `borrowed` is another
-    /// part's baseline phase, for a control that has none of its own.
+    /// Returns an actor's baseline, from the first of these that gives one:
+    ///
+    /// - for a continuous deleter, only the stretches without discards that `reference` names;
+    /// - its baseline phase, without the discards of others;
+    /// - `borrowed`, the baseline phase of another part, for a control that has none of its own;
+    /// - the longest steady 5–10 s before the first discard in service;
+    /// - the longest steady 5–10 s at the record's end, after the last one.
     pub(super) fn of(
         record: &RunRecord,
         actor: &ActorColumns,
@@ -108,7 +110,7 @@ impl Rates<'_> {
             .collect()
     }
 
-    /// The longest steady stretch of 5–10 s that ends before `end`.
+    /// Returns the longest steady stretch of 5–10 s that ends before `end`.
     fn steady_suffix(&self, begin: usize, end: usize) -> Option<Range<usize>> {
         const ROUNDING_S: f64 = 1e-3;
         let mut length = 0.0;
@@ -128,9 +130,9 @@ impl Rates<'_> {
         best
     }
 
-    /// The stretches of a continuous deleter's work without discards. An actor
-    /// whose cells would be too long to lie between its discards is judged by
-    /// the age of its oldest operation, as all sparse ones are.
+    /// Returns the baseline of a continuous deleter: the stretches of its work without discards. An
+    /// actor's cells may be too long to lie between discards. Then it is judged by the age of its
+    /// oldest operation, as all sparse actors are.
     fn without_discards(&self, work: &Range<usize>, discards: &Discards) -> Option<Baseline> {
         let from = BaselineFrom::WithoutDiscards;
         let free = reference::free(discards, work, 1);
@@ -188,7 +190,7 @@ impl Rates<'_> {
         Some(Grid::new(self.record, self.actor, discards, all, merge))
     }
 
-    /// The mean of the intervals' rates; `None` if nothing was done.
+    /// Returns the mean of the intervals' rates; `None` if nothing was done.
     fn mean_rate(&self, spans: &Spans) -> Option<f64> {
         mean(&self.rates(spans.intervals())).filter(|&rate| rate > 0.0)
     }

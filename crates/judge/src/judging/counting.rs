@@ -1,16 +1,15 @@
-//! Which discards count: one rule for the judge, and for a run that waits for them.
+//! Selects the discards that count: one rule for the judge, and for a run that waits for them.
 
 use std::ops::Range;
 
 use record::{DeviceInfo, DeviceKind, DiscardSetting, Head, RunRecord};
 
-/// Below this growth of the free space an event freed nothing, in bytes: logs,
-/// journals and metadata of others make as much of a difference.
+/// An event that freed less space than this freed nothing, in bytes: logs, journals and metadata of
+/// others make as much of a difference.
 pub const LEAST_FREED: u64 = 1 << 20;
 
-/// Discards below this share of what they are compared with are next to
-/// nothing: those of a deletion beside what it freed, and those of the leaves
-/// beside what a level above them saw.
+/// Discards below this share of their reference are next to nothing. The reference of a deletion's
+/// discards is what it freed. That of the leaves' is what a level above them saw.
 pub const MEANINGFUL: f64 = 0.01;
 
 /// An interval discards significantly from this share of all bytes discarded:
@@ -51,8 +50,8 @@ impl Counted {
         }
     }
 
-    /// A figure of all of them together, scaled so that a freed byte is a discarded byte:
-    /// mirrors discard each. `of` tells the figure of one device.
+    /// Returns a figure of all of them together, scaled so that a freed byte is a discarded byte:
+    /// mirrors discard each. `of` returns the figure of one device.
     pub fn sum(&self, of: impl Fn(usize) -> u64) -> f64 {
         let both = self.devices.iter().zip(&self.copies);
         both.fold(0.0, |sum, (&i, copies)| sum + of(i) as f64 / copies)
@@ -123,9 +122,9 @@ pub fn upper(record: &RunRecord, counted: &Counted, range: Range<usize>) -> Opti
 /// A third three times is one.
 const ROUNDING: f64 = 1e-6;
 
-/// Which devices count, by what each has discarded, in bytes: the leaves; but
-/// where those saw next to nothing of what some level above saw (a loop device
-/// over a file system that doesn't discard), the deepest level that did.
+/// Returns the devices that count, by the bytes that each has discarded: the leaves, as a rule. The
+/// leaves may have seen next to nothing of what a level above saw. A loop device over a file system
+/// that doesn't discard is an example. Then the deepest level that did see it counts.
 pub fn counted(devices: &[DeviceInfo], discard_bytes: &[u64]) -> Counted {
     let sum = |counted: &Counted| counted.sum(|i| discard_bytes.get(i).copied().unwrap_or(0));
     let leaves = Counted::of(devices, |device| device.leaf, false);

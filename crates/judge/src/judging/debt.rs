@@ -16,7 +16,8 @@ pub(super) struct Debt {
     pub(super) drain_s: Option<f64>,
 }
 
-/// What was freed in the window, where the record tells: by the deletion, else by the intervals.
+/// Returns the bytes freed in the window: by the deletion, else by the intervals. `None` if the
+/// record has neither.
 pub(super) fn freed(
     record: &RunRecord,
     window: &Window,
@@ -34,7 +35,7 @@ pub(super) fn freed(
         .filter(|&b| b > 0)
 }
 
-/// The debt over the window's delete phase.
+/// Returns the debt over the window's delete phase.
 pub(super) fn debt(
     record: &RunRecord,
     window: &Window,

@@ -1,4 +1,4 @@
-//! What the devices discarded, and when the foreground could feel it.
+//! The discards of the devices, and the intervals in which they could slow the foreground down.
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ pub(super) const TRICKLE_BYTES: u64 = 16 << 20;
 /// 0.1 % of them, this share of what a typical interval has is significant, too.
 const SIGNIFICANT_OF_TYPICAL: f64 = 0.1;
 
-/// Discards of few bytes are felt where they occupy this share of their interval, and take this
-/// share of the time that one of the significant takes.
+/// Discards of few bytes can slow the foreground down, too. They do so if they occupy this share of
+/// their interval, and take this share of the time that one of the significant takes.
 const AS_SLOW: f64 = 0.5;
 
 /// Discards of the judged part, interval by interval.
@@ -31,10 +31,9 @@ pub(super) struct Discards {
     pub(super) wait_ms: Vec<u64>,
     /// Whether the interval discards significantly.
     pub(super) significant: Vec<bool>,
-    /// Whether a discard that the foreground could feel was in service: one completed in
-    /// the interval, or in a later one after a wait that spans this one whole.
-    /// At short intervals a slow drive completes a discard in every tenth only;
-    /// all ten belong to it.
+    /// Whether a discard that could slow the foreground down was in service. It completed in the
+    /// interval, or in a later one after a wait that spans this one whole. At short intervals a
+    /// slow drive completes a discard only in every tenth. All ten belong to it.
     pub(super) covered: Vec<bool>,
     /// All bytes.
     pub(super) total_bytes: u64,
@@ -48,7 +47,7 @@ pub(super) struct Discards {
     pub(super) others: Others,
 }
 
-/// What the devices that count discarded in each interval, whoever sent it.
+/// The discards that the counted devices completed in each interval, whoever sent them.
 pub(super) struct Seen {
     /// Bytes.
     pub(super) bytes: Vec<u64>,
@@ -59,7 +58,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// What these devices did.
+    /// Returns the discards of these devices.
     pub(super) fn of(record: &RunRecord, counted: &Counted) -> Seen {
         let columns = &record.intervals.devices;
         let all = 0..record.intervals.len();
@@ -78,9 +77,9 @@ impl Seen {
 }
 
 impl Discards {
-    /// The discards of the window's delete phase. `freed` is what the deletion
-    /// freed, where the record tells; `continuous` if it went on all the time, or if
-    /// it isn't known well enough when all of it was discarded (an event's).
+    /// Returns the discards of the window's delete phase. `freed`: the bytes that the deletion
+    /// freed, where the record has them. `continuous`: it went on all the time, or the record
+    /// doesn't show well enough when all of it was discarded (an event's).
     pub(super) fn of(
         record: &RunRecord,
         window: &Window,
@@ -136,9 +135,9 @@ impl Discards {
         it
     }
 
-    /// The intervals whose discards the foreground could feel: the significant ones, and those
-    /// with few bytes whose discards took as long. A drive may take as long for 16 KiB as for
-    /// 100 MiB, and btrfs sends the small ones first.
+    /// Returns the intervals whose discards could slow the foreground down: the significant ones,
+    /// and those with few bytes whose discards took as long. A drive may take as long for 16 KiB as
+    /// for 100 MiB, and btrfs sends the small ones first.
     fn felt(&self, record: &RunRecord) -> Vec<bool> {
         let wait_ms = |i: usize| {
             (self.commands[i] > 0).then(|| self.wait_ms[i] as f64 / f64::from(self.commands[i]))
@@ -155,9 +154,9 @@ impl Discards {
             .collect()
     }
 
-    /// Once all that was freed has been discarded, whatever follows is somebody
-    /// else's: a log that is rotated, a big writer's truncations. Not where there
-    /// is far more than was freed; then that isn't known well enough.
+    /// Drops the discards after all that was freed has been discarded. They belong to another
+    /// process: a log that is rotated, a big writer's truncations. Where there is far more than was
+    /// freed, it drops none, because that figure isn't known well enough.
     fn forget_later(&mut self, freed: Option<u64>) {
         let Some(freed) = freed.filter(|&f| f > 0) else {
             return;
@@ -179,19 +178,19 @@ impl Discards {
         self.wait_ms[after..].fill(0);
     }
 
-    /// Whether there were significant discards.
+    /// Returns whether there were significant discards.
     pub(super) fn any(&self) -> bool {
         self.significant.contains(&true)
     }
 
-    /// The first and the last significant interval.
+    /// Returns the first and the last significant interval.
     pub(super) fn span(&self) -> Option<(usize, usize)> {
         let first = self.significant.iter().position(|&s| s)?;
         let last = self.significant.iter().rposition(|&s| s)?;
         Some((first, last))
     }
 
-    /// The TRIM rate in bytes per second, and whether it is only a lower bound:
+    /// Returns the TRIM rate in bytes per second, and whether it is only a lower bound. The rate is
     /// the median of [`full_rates`](Self::full_rates), or a bound where there are none.
     pub(super) fn rate(&self, record: &RunRecord) -> Option<(f64, bool)> {
         let (first, last) = self.span()?;
@@ -201,15 +200,17 @@ impl Discards {
         }
     }
 
-    /// What the TRIM rate is the median of, in bytes per second, in order of time.
+    /// Returns the rates that the TRIM rate is the median of, in bytes per second, in order of
+    /// time.
     ///
-    /// Intervals whose both neighbours discard significantly,
-    /// so that no partly used interval counts, nor a pause between two deletions.
-    /// Intervals are merged first until
-    /// they complete 64 discards, or 16, 4 or 1 if too few would be left: the
-    /// median of 11s and 12s is one of them, and up to 9 % off; and where one takes
-    /// longer than an interval, most intervals complete none. With fewer
-    /// than three such intervals: none.
+    /// They are those of intervals with discards in service all the time, between two that discard
+    /// significantly. So no partly used interval counts, nor a pause between two deletions, nor one
+    /// in which trimbench was away.
+    ///
+    /// Intervals are merged first until they complete 64 discards, or 16, 4 or 1 if too few would
+    /// be left. With fewer, the rate is coarse: the median of 11s and 12s is one of them, and up to
+    /// 9 % off. Where a discard takes longer than an interval, most intervals complete none. `None`
+    /// if fewer than three remain.
     pub(super) fn full_rates(&self, record: &RunRecord) -> Option<Vec<f64>> {
         let (first, last) = self.span()?;
         let spread = record.head.devices_spread_over();
@@ -254,9 +255,9 @@ impl Discards {
         None
     }
 
-    /// The TRIM rate was no less than this, in bytes per second: what an interval
-    /// completed was begun as long before it as it waited, and all of them had
-    /// no more time than they were in service.
+    /// Returns a lower bound of the TRIM rate, in bytes per second: the highest of these. The
+    /// discards of an interval began no earlier before it than their mean wait. All discards
+    /// together had no more time than they were in service.
     fn slowest_rate(&self, record: &RunRecord, span: Range<usize>) -> f64 {
         let of_interval = span.map(|i| {
             let commands = f64::from(self.commands[i]).max(1.0);
@@ -268,12 +269,12 @@ impl Discards {
         of_interval.fold(of_all, f64::max)
     }
 
-    /// The sum of their waits, in seconds; 0 where the record has none.
+    /// Returns the sum of their waits, in seconds; 0 where the record has none.
     pub(super) fn waits_s(&self) -> f64 {
         self.wait_ms.iter().map(|&ms| ms as f64 / 1e3).sum()
     }
 
-    /// Time with significant discards in service, in seconds, as far as trimbench was there.
+    /// Returns the time with discards in service, in seconds, as far as trimbench was there.
     pub(super) fn active_s(&self, record: &RunRecord) -> f64 {
         let both = self.covered.iter().zip(&record.intervals.seconds);
         let there = |i: &usize| !record.intervals.absent.contains_key(i);
@@ -283,7 +284,7 @@ impl Discards {
         covered.fold(0.0, |sum, (_, (_, &s))| sum + f64::from(s))
     }
 
-    /// Bytes that were discarded while trimbench was away for a part of the interval.
+    /// Returns the bytes that were discarded while trimbench was away for a part of the interval.
     pub(super) fn away_bytes(&self, record: &RunRecord) -> u64 {
         let absent = record.intervals.absent.keys();
         absent.filter_map(|&i| self.bytes.get(i)).sum()
@@ -313,8 +314,8 @@ pub(super) fn threshold(bytes: &[u64], total_bytes: u64, continuous: bool) -> u6
         .clamp(1, most)
 }
 
-/// The intervals whose discards are felt, and those before them that a discard which completed in
-/// one of them spans whole by its wait.
+/// Returns the intervals in `felt`, and those before them that a discard which completed in one of
+/// them spans whole by its wait.
 pub(super) fn in_service(
     record: &RunRecord,
     felt: &[bool],
@@ -335,12 +336,12 @@ pub(super) fn in_service(
     covered
 }
 
-/// Whether trimbench itself was away in one of these intervals.
+/// Returns whether trimbench itself was away in one of these intervals.
 fn is_absent(record: &RunRecord, intervals: Range<usize>) -> bool {
     record.intervals.absent.range(intervals).next().is_some()
 }
 
-/// Intervals that are taken together for the TRIM rate.
+/// Intervals that are merged for the TRIM rate.
 struct Cell {
     /// Bytes per second.
     rate: f64,

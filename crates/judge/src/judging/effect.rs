@@ -1,4 +1,4 @@
-//! What discards did to one actor: its stalls, its dips, its loss, and the finding.
+//! The effect of discards on one actor: its stalls, its dips, its loss, and the finding.
 //!
 //! Each is set against the [`Yardstick`]: what stretches without discards show by themselves.
 
@@ -22,20 +22,20 @@ use record::{ActorInfo, RunRecord};
 const SLOWDOWN: f64 = 0.1;
 /// …for at least so many seconds while discards are processed.
 const SLOWDOWN_S: f64 = 1.0;
-/// One cell tells a slowdown only if it is no longer than this, in seconds: what else happened in
-/// it isn't the discards' doing.
+/// A single cell shows a slowdown only if it is no longer than this, in seconds. In a longer one,
+/// something else may have slowed the foreground down.
 const ALONE_S: f64 = 1.0;
 /// A stall lasts at least this long, and two cells.
 const STALL_S: f64 = 0.2;
-/// The two edges of a stall lie within cells, so that its length is known as well as their rates
-/// are: it may fall short of the least by so many times a cell's scatter, and by half a cell.
+/// The two edges of a stall lie within cells, so its length is known only as well as their rates.
+/// It may fall short of the least by so many times a cell's scatter, but by half a cell at most.
 const EDGES: (f64, f64) = (3.0, 0.5);
-/// Operations expected while discarding, below which nothing can be told.
+/// The least operations expected while discarding, from which there is a finding.
 const EXPECTED_OPS: f64 = 20.0;
 /// Most dips that are listed.
 const MAX_DIPS: usize = 1000;
 
-/// All that is known about one actor when it is judged.
+/// The data about one actor when it is judged.
 pub(super) struct View<'a> {
     pub(super) record: &'a RunRecord,
     pub(super) window: &'a Window,
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
         view
     }
 
-    /// The mean rate of the baseline's cells.
+    /// Returns the mean rate of the baseline's cells.
     fn usual(&self) -> f64 {
         let grid = &self.laid.grid;
         let rates: Vec<f64> = grid
@@ -176,7 +176,8 @@ impl<'a> View<'a> {
         judged.foreground.dips = listed.take(MAX_DIPS).collect();
     }
 
-    /// What is known of discards in a low run that the deletion's don't explain.
+    /// Returns the kind of discards in a low run that the deletion's don't explain; `None` if there
+    /// were none.
     fn discards_in(&self, piece: &Piece) -> Option<DipDiscards> {
         let Laid { grid, lows, .. } = self.laid;
         let range = self.intervals(&runs::with_edges(grid, lows, &piece.cells));
@@ -189,7 +190,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What discards cost that can't be the deletion's.
+    /// Adds the stalls that discards caused which can't be the deletion's.
     pub(super) fn stalls_by_others(&self, judged: &mut Judged) {
         let Laid { grid, lows, .. } = self.laid;
         let pieces: Vec<&Piece> = self.laid.by_others.iter().collect();
@@ -297,7 +298,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether it was slower, whatever that proves.
+    /// Returns whether it was slower, whatever that proves.
     fn suffers(&self, judged: &Judged) -> bool {
         let open = self.info(judged).loop_kind.is_open();
         let slower = judged.loss.is_some_and(|loss| loss >= SLOWDOWN);
@@ -308,7 +309,7 @@ impl<'a> View<'a> {
         &self.record.head.actors[judged.index]
     }
 
-    /// The finding, or why there is none.
+    /// Returns the finding, or why there is none.
     fn found(&self, judged: &Judged) -> Result<Finding, Reason> {
         if judged.foreground.stall.is_some() {
             return Ok(Finding::Stall);
@@ -346,8 +347,10 @@ impl<'a> View<'a> {
         self.slowed(loss, yardstick, active_s)
     }
 
-    /// Whether the discards were over too soon for a stall, and either the foreground was below
-    /// half of its rate meanwhile, or had it stood still, that could not have been seen.
+    /// Returns whether the discards were over too soon for a finding.
+    ///
+    /// Either the low cells beside them lost more than noise does, but the discards took too short
+    /// for a stall. Or the discards' waits are so short that even a standstill would not show.
     fn too_short_to_stall(&self, active_s: f64) -> bool {
         let Laid { grid, lows, .. } = self.laid;
         let cost = runs::cost(grid, lows, &self.stalls());
@@ -360,7 +363,7 @@ impl<'a> View<'a> {
         waits_s > 0.0 && waits_s < self.least_s().min(SLOWDOWN * active_s)
     }
 
-    /// The finding of an actor that did not stall.
+    /// Returns the finding of an actor that did not stall.
     fn slowed(&self, loss: f64, yardstick: Yardstick, active_s: f64) -> Result<Finding, Reason> {
         let steady = self.baseline.steady();
         let drifted = if steady { 0.0 } else { self.baseline.drift };
@@ -388,8 +391,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether at least half of the loss is there in the delete phase's cells
-    /// without discards, too: then something else slows the foreground.
+    /// Returns whether at least half of the loss is there in the delete phase's cells without
+    /// discards, too. Then something else slows the foreground.
     fn slow_without_discards(&self, loss: f64) -> bool {
         let grid = &self.laid.grid;
         let delete = self.window.delete.as_ref();
@@ -411,7 +414,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The indices of those that are so.
+/// Returns the indices of those that are true.
 fn cells_of(so: &[bool]) -> impl Iterator<Item = usize> {
     so.iter().enumerate().filter_map(|(i, &so)| so.then_some(i))
 }

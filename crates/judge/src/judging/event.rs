@@ -1,4 +1,4 @@
-//! A deletion of somebody else's that the run only watched (`run --event`).
+//! A deletion by another process that the run only watched (`run --event`).
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use record::{DeletionLine, RunRecord};
 /// Longest command in a sentence, in characters.
 const LONGEST: usize = 60;
 
-/// What a person marks in place of a command's begin and end.
+/// The name of an event whose begin and end a person marks, instead of a command.
 const MANUAL: &str = "manual";
 
 /// The event that a record's run watched.
@@ -32,7 +32,7 @@ impl Event {
         })
     }
 
-    /// As `--event` names it: the command, or `manual`.
+    /// Returns it as `--event` names it: the command, or `manual`.
     pub(super) fn asked(&self) -> String {
         self.command.clone().unwrap_or_else(|| MANUAL.to_owned())
     }

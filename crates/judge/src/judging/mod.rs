@@ -55,7 +55,7 @@ use reference::Reference;
 pub use stats::drift;
 use window::Window;
 
-/// What the user may set about judging.
+/// The options of judging that the user may set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JudgeOptions {
     /// An interval is low below this share of the baseline, 0 to 1.
@@ -71,12 +71,12 @@ impl Default for JudgeOptions {
 /// The control "lost about as much" at this share of what the deletion lost.
 const AS_MUCH: f64 = 0.5;
 
-/// What a record means.
+/// Returns the verdict of a record.
 pub fn judge(record: &RunRecord, options: &JudgeOptions) -> Verdict {
     with_its_part(record, options).0
 }
 
-/// The verdict, and the deletion's own part that it rests on.
+/// Returns the verdict, and the deletion's own part that it rests on.
 fn with_its_part(
     record: &RunRecord,
     options: &JudgeOptions,
@@ -273,7 +273,7 @@ fn in_what_time(slower: Slower) -> String {
     )
 }
 
-/// The verdict of a record without the deletion itself: all that can be said.
+/// Returns the verdict of a record that lacks the deletion.
 fn nothing(record: &RunRecord) -> Verdict {
     let why = window::cut_short(record);
     let mut reasons = vec![Reason::NoDeletion];
@@ -301,7 +301,7 @@ fn nothing(record: &RunRecord) -> Verdict {
     verdict
 }
 
-/// What the verdict says to each condition that the run was given.
+/// Returns the result of each condition that the run was given.
 fn conditions(record: &RunRecord, verdict: &Verdict) -> Vec<Checked> {
     let given = record.head.run.iter().flat_map(|run| &run.fail_on);
     given

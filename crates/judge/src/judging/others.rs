@@ -1,9 +1,13 @@
 //! Discards that can't be this deletion's.
 //!
-//! Statistics don't tell who sent a discard. But a deletion sends none where the mount sends
-//! none, none before its first call, none below a loop device or a volume that did not come
-//! through that, and no more than its file system discards for what was freed. What is beyond
-//! is others'. Of discards within these limits the first count as the deletion's.
+//! Statistics don't show who sent a discard. But the discards of a deletion have limits:
+//!
+//! - none where the mount sends none;
+//! - none before its first call;
+//! - below a loop device or a volume, none that did not come through that;
+//! - no more than its file system discards for what was freed.
+//!
+//! Discards beyond the limits belong to others. Of those within, the first count as the deletion's.
 
 use std::ops::Range;
 
@@ -35,7 +39,7 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// None, in so many intervals.
+    /// Returns no discards of others, in so many intervals.
     pub(super) fn none(intervals: usize) -> Others {
         Others {
             covered: vec![false; intervals],
@@ -44,12 +48,12 @@ impl Others {
         }
     }
 
-    /// Whether there are more than a few.
+    /// Returns whether there are more than a few.
     pub(super) fn any(&self) -> bool {
         self.total_bytes > 0
     }
 
-    /// What the verdict tells of them; `None` of none.
+    /// Returns their figures for the verdict; `None` if there are none.
     pub(super) fn figures(&self, record: &RunRecord) -> Option<OthersDiscards> {
         Some(OthersDiscards {
             bytes: self.total_bytes,
@@ -59,7 +63,7 @@ impl Others {
         })
     }
 
-    /// A sentence for the user where there were any.
+    /// Returns a sentence for the user where there were any.
     pub(super) fn warning(&self, record: &RunRecord) -> Option<String> {
         let figures = self.figures(record)?;
         Some(format!(
@@ -71,13 +75,14 @@ impl Others {
         ))
     }
 
-    /// Time with their discards in service, in seconds.
+    /// Returns the time with their discards in service, in seconds.
     pub(super) fn active_s(&self, record: &RunRecord) -> f64 {
         let all = 0..self.covered.len();
         Spans::filtered(all, |i| self.covered[i]).seconds(record)
     }
 
-    /// The intervals of a phase without them; `None` where less than half is left.
+    /// Returns the intervals of a phase without them; `None` where less than half of its time is
+    /// left.
     pub(super) fn spare(&self, phase: &Range<usize>, record: &RunRecord) -> Option<Spans> {
         let free = Spans::filtered(phase.clone(), |i| !self.covered[i]);
         let whole = Spans::from(phase.clone());
@@ -85,7 +90,7 @@ impl Others {
     }
 }
 
-/// What a part's own discards can be.
+/// The limits of a part's own discards.
 struct Limits {
     /// Whether the deletion can have sent any.
     sends: bool,
@@ -97,11 +102,12 @@ struct Limits {
     through: f64,
 }
 
-/// The bytes of each interval that count as the part's own, and what is others'.
+/// Splits the discards: the bytes of each interval that count as the part's own, and those of
+/// others.
 ///
-/// Others are looked for where the deletion's discards are counted and, where that lies below a
-/// loop device or a volume, at that, too: somebody may discard there what is free already, which
-/// never reaches the drive.
+/// It looks for others at the devices whose discards count. Where those lie below a loop device or
+/// a volume, it looks at that, too. There another process may discard space that is free already,
+/// and such discards never reach the drive.
 pub(super) fn split(
     record: &RunRecord,
     window: &Window,
@@ -200,7 +206,8 @@ impl Shares {
         it
     }
 
-    /// What is others', where it is more than a few.
+    /// Returns the discards of others, if they are more than a trickle. They must be
+    /// [`TRICKLE_BYTES`] and 1 % of what was freed.
     fn others(
         &self,
         record: &RunRecord,
@@ -258,7 +265,7 @@ impl Limits {
         }
     }
 
-    /// Why what is beyond the limits can't be the deletion's.
+    /// Returns why discards beyond the limits can't be the deletion's.
     fn beyond(&self) -> NotTheDeletions {
         match self.through < self.most {
             true => NotTheDeletions::FromElsewhere,
@@ -270,7 +277,8 @@ impl Limits {
 /// Devices below discard at most this multiple of what those above did.
 const THROUGH: f64 = 1.02;
 
-/// Whether nothing of the deletion discards by itself, as an fstrim or an outside program may.
+/// Returns whether nothing of the deletion discards by itself, as an fstrim or an outside program
+/// may.
 fn leaves_discards_to_the_mount(record: &RunRecord) -> bool {
     let Some(method) = record.head.scenario.pointer("/deletion/method") else {
         // Only a run says how it deletes; one without a deletion sends none at all.
@@ -290,7 +298,7 @@ fn leaves_discards_to_the_mount(record: &RunRecord) -> bool {
     key.is_some_and(|key| known.contains(&key))
 }
 
-/// Whether an actor frees space, as far as can be told from what it does.
+/// Returns whether an actor frees space, as far as its operation shows.
 fn frees(actor: &ActorInfo) -> bool {
     !matches!(actor.op.as_str(), "read" | "write" | "nop") || actor.engine == "fio"
 }

@@ -38,16 +38,16 @@ const BLIND: [Reason; 4] = [
     Reason::ForegroundErrors,
 ];
 
-/// What one part showed.
+/// The results of one part.
 #[derive(Debug, Clone)]
 pub(super) struct PartJudged {
-    /// What it found.
+    /// The finding.
     pub(super) finding: Finding,
-    /// Why, without repeats.
+    /// The reasons for it, without repeats.
     pub(super) reasons: Vec<Reason>,
     /// Its actors, fastest baseline first.
     pub(super) actors: Vec<Judged>,
-    /// What its delete phase was compared with.
+    /// The reference of its delete phase.
     pub(super) reference: Reference,
     /// Whether far more was written beside its discards than without them.
     pub(super) more_writes: bool,
@@ -55,31 +55,31 @@ pub(super) struct PartJudged {
     pub(super) discards: Discards,
     /// Figures of the discards.
     pub(super) discard: Discard,
-    /// What was deleted.
+    /// The deletion.
     pub(super) deletion: Option<Deletion>,
     /// The event that was watched in place of a deletion of the run's own.
     pub(super) event: Option<Watched>,
     /// Where too little was deleted: how much to try, in bytes.
     pub(super) try_bytes: Option<u64>,
-    /// What the discards cost.
+    /// The cost of the discards.
     pub(super) fit: Option<Fit>,
-    /// How long discards were waited for after the last deletion call, in
-    /// seconds, where the scenario tells.
+    /// The time limit of the wait for discards after the last deletion call, in seconds. `None`
+    /// where the scenario has none.
     pub(super) drain_limit_s: Option<f64>,
 }
 
-/// What the deletion's own part lends to its control.
+/// The data of the deletion's own part that its control uses.
 #[derive(Debug, Clone)]
 pub(super) struct FromControl {
     /// Its baseline phase, for want of an own one.
     pub(super) baseline: Option<Range<usize>>,
     /// The bytes against which the discards of a part that freed nothing are few or many.
     pub(super) bytes: Option<u64>,
-    /// What it was compared with.
+    /// The reference of the deletion's delete phase.
     pub(super) reference: Reference,
 }
 
-/// Judges one part; a control with what its main part lends it.
+/// Judges one part. `from_control`: for a control, the data of its main part.
 pub(super) fn judge(
     record: &RunRecord,
     window: &Window,
@@ -370,7 +370,8 @@ impl Case<'_> {
         (took_s > 0.0).then(|| (bytes as u64).checked_next_power_of_two())?
     }
 
-    /// What a discard cost: over the stall of the fastest stalled closed loop, else over all.
+    /// Returns the cost of a discard: over the stall of the fastest stalled closed loop, else over
+    /// all.
     fn fit(&self) -> Option<Fit> {
         if !self.discards.any() {
             return None;

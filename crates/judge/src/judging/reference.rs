@@ -1,16 +1,17 @@
-//! What the delete phase of a part is compared with.
+//! The reference: the stretches that a part's delete phase is compared with.
 //!
-//! A single deletion is compared with what came before it. A *continuous*
-//! deleter (an LSM tree's compaction, a spill) creates files and drops them all
-//! the time. Its writes slow the foreground, too, and the baseline phase has none
-//! of them: compared with that, TRIM would be blamed for the writes. So while it
-//! works, the stretches with significant discards are compared with those
-//! without, one interval (and one of the actor's cells) around discards left out.
-//! What follows its last call is not part of them, since it writes no more.
+//! A single deletion is compared with the time before it. A *continuous* deleter (an LSM tree's
+//! compaction, a spill) creates files and drops them all the time. Its writes slow the foreground,
+//! too, and the baseline phase has none of them. Compared with that, TRIM would be blamed for the
+//! writes.
 //!
-//! Where hardly any stretch is free of discards, there is only the baseline phase.
-//! What was lost against that is an upper bound: discards and writes together.
-//! It can clear TRIM, but can't convict it without a control that had the writes.
+//! So while it works, the stretches with significant discards are compared with those without. One
+//! interval, and one of the actor's cells, around discards are left out. The time after its last
+//! call is left out, too, since it writes no more.
+//!
+//! Where hardly any stretch is free of discards, there is only the baseline phase. The loss against
+//! that is an upper bound: discards and writes together. It can clear TRIM. It can convict TRIM
+//! only with a control that had the writes.
 //!
 //! The comparison is fair if the deleter writes alike with discards and without.
 //! Where the devices wrote far more beside discards (a compaction that writes at
@@ -28,10 +29,10 @@ pub(super) const LEAST_FREE_S: f64 = 3.0;
 /// Nor if they are less than this share of the time that the deleter works.
 const LEAST_FREE: f64 = 0.1;
 
-/// What a delete phase is compared with.
+/// The reference of a delete phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reference {
-    /// What came before it, or after it.
+    /// The time before it, or after it.
     Outside,
     /// Its own stretches without discards, while its deleter works: these intervals.
     Within(Range<usize>),
@@ -40,7 +41,7 @@ pub(super) enum Reference {
 }
 
 impl Reference {
-    /// What a part is compared with.
+    /// Returns the reference of a part.
     pub(super) fn of(
         record: &RunRecord,
         window: &Window,
@@ -61,7 +62,7 @@ impl Reference {
         Reference::Within(work)
     }
 
-    /// The same of a control, which has no discards: what its main part is compared with.
+    /// Returns the reference of a control, which has no discards, by that of its main part.
     pub(super) fn of_control(
         &self,
         record: &RunRecord,
@@ -77,14 +78,14 @@ impl Reference {
     }
 }
 
-/// Beside discards the devices may write so many times as much as without.
+/// The devices may write so many times as much beside discards as without.
 const MORE_WRITES: f64 = 2.0;
 /// Fewer bytes per second than these slow nobody.
 const FEW_WRITES: f64 = 4.0 * 1024.0 * 1024.0;
 
 impl Reference {
-    /// Whether far more was written beside the discards than without them, so
-    /// that what was slower may have been slowed by writes.
+    /// Returns whether far more was written beside the discards than without them, so that the
+    /// writes may have caused a loss.
     pub(super) fn more_writes(&self, record: &RunRecord, discards: &Discards) -> bool {
         let Reference::Within(work) = self else {
             return false;
@@ -104,8 +105,8 @@ impl Reference {
     }
 }
 
-/// The intervals of `work` without a discard in service in them, nor in the
-/// `guard` intervals before and after them.
+/// Returns the intervals of `work` without a discard in service in them, nor in the `guard`
+/// intervals before and after them.
 pub(super) fn free(discards: &Discards, work: &Range<usize>, guard: usize) -> Spans {
     let covered = &discards.covered;
     let mut near = vec![false; covered.len()];

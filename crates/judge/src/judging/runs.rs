@@ -1,19 +1,18 @@
 //! Runs of low cells: which are stalls, which are dips, and what they cost.
 //!
-//! A run that overlaps significant discards (± 1 cell) is a stall. But a hang
-//! with another cause may begin or end next to a few discards, and must not be
-//! charged to them; while a slow drive, one discard of which takes many cells,
-//! must be. So each cell is asked whether a discard was *in service* in it or
-//! in a neighbour ("explained"), and
+//! A run that overlaps significant discards (± 1 cell) is a stall. But a hang with another cause
+//! may begin or end next to a few discards, and must not be charged to them. A slow drive takes
+//! many cells for one discard, and all of them must be charged to it. So a cell counts as
+//! *explained* if a discard was in service in it or in a neighbour.
 //!
-//! - where a run goes on for more than max(3 cells, 0.5 s) without any, it is cut there;
-//! - its pieces with discards are stalls if most of the run is explained; or if
-//!   the run began with discards, most cells with discards in service were low
-//!   in this record, and these are at most half as high as the rest of the run:
-//!   then discards do that here, and something weaker happened to follow (a big
-//!   writer that starts with the deletion takes as much with discards as without);
-//! - and if the discards' waits add up to half of the piece at least, where
-//!   the record has waits: 40 ms of discards don't explain 0.3 s beside a processor hog.
+//! - Where a run goes on for more than max(3 cells, 0.5 s) unexplained, it is cut there.
+//! - Its pieces with discards are stalls if most of the run is explained.
+//! - They are stalls, too, if the run began with discards and these are deeper. Most cells with
+//!   discards in service must be low in this record. The explained cells of the run must be at most
+//!   half as high as its rest. Then discards do that here, and something weaker happened to follow.
+//!   (A big writer that starts with the deletion takes as much with discards as without.)
+//! - If the record has waits, those of the discards must add up to half of the piece at least. 40
+//!   ms of discards don't explain 0.3 s beside a processor hog.
 //!
 //! A run without a piece that meets these is a dip.
 
@@ -23,7 +22,7 @@ use super::grid::Grid;
 use super::low::Lows;
 use super::stats::median;
 
-/// Cuts are made where nothing explains a run for longer than this.
+/// A run is cut where nothing explains it for longer than this.
 const UNEXPLAINED_CELLS: f64 = 3.0;
 /// The same in seconds; the longer of both counts.
 const UNEXPLAINED_S: f64 = 0.5;
@@ -31,8 +30,8 @@ const UNEXPLAINED_S: f64 = 0.5;
 const DEEPER: f64 = 0.5;
 /// Where less than this share is left, twice as much is no difference.
 const SOME: f64 = 0.05;
-/// Discards must have waited for this share of a piece to be its cause. On a
-/// drive that they hold up they wait for nearly all of it (0.95 and more in every log of 2024).
+/// Discards must have waited for this share of a piece to be its cause. On a drive that they block
+/// they wait for nearly all of it (0.95 and more in every log of 2024).
 const WORKED: f64 = 0.5;
 
 /// A run of low cells, or a piece of one.
@@ -44,7 +43,7 @@ pub(super) struct Piece {
     pub(super) stall: bool,
 }
 
-/// What a set of pieces cost.
+/// The cost of a set of pieces.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Cost {
     /// Stalled seconds: over the pieces and their edges, min(1, (1−r)/(1−depth)) × length.
@@ -57,7 +56,7 @@ pub(super) struct Cost {
     pub(super) lost_s: f64,
 }
 
-/// All low runs within `range` of the grid, cut and told apart.
+/// Returns all low runs within `range` of the grid, cut, and marked as stalls or dips.
 pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece> {
     let explained: Vec<bool> = (0..grid.len())
         .map(|i| {
@@ -112,8 +111,8 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
     found
 }
 
-/// The waits of the discards that completed in a piece or at its edges, as a
-/// share of its length. Above 1 when several wait at a time.
+/// Returns the waits of the discards that completed in a piece or at its edges, as a share of its
+/// length. It is above 1 when several wait at a time.
 fn waits(grid: &Grid, lows: &Lows, piece: &Piece) -> f64 {
     let sum = |of: &dyn Fn(usize) -> f64, cells: Range<usize>| cells.map(of).sum::<f64>();
     let wait_s = sum(&|i| grid.wait_s(i), with_edges(grid, lows, &piece.cells));
@@ -121,7 +120,7 @@ fn waits(grid: &Grid, lows: &Lows, piece: &Piece) -> f64 {
     wait_s / length_s
 }
 
-/// Maximal runs of low cells that follow each other without a gap.
+/// Returns the maximal runs of low cells that follow each other without a gap.
 fn runs(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for i in range.filter(|&i| lows.low[i]) {
@@ -164,8 +163,8 @@ fn cut(grid: &Grid, run: &Range<usize>, explained: &[bool], gap_s: f64) -> Vec<P
     found
 }
 
-/// The *full* cells of these pieces: those between the first and the last of each,
-/// which may have been hit only partly; a piece of one or two has its lowest for one.
+/// Returns the *full* cells of these pieces: those between the first and the last of each, which
+/// may have been hit only partly. A piece of one or two cells has its lowest as the full one.
 pub(super) fn full_cells(lows: &Lows, pieces: &[&Piece]) -> Vec<usize> {
     let full = pieces.iter().flat_map(|piece| {
         let cells = piece.cells.clone();
@@ -178,7 +177,7 @@ pub(super) fn full_cells(lows: &Lows, pieces: &[&Piece]) -> Vec<usize> {
     full.collect()
 }
 
-/// The part of cell `i` that is stalled, 0 to 1, and the share of it that is lost.
+/// Returns the part of cell `i` that is stalled, 0 to 1, and the share of it that is lost.
 pub(super) fn stalled(lows: &Lows, i: usize, depth: f64) -> (f64, f64) {
     let missing = (1.0 - lows.share(i)).max(0.0);
     let stalled = if lows.low[i] && missing >= 1.0 - depth {
@@ -189,7 +188,7 @@ pub(super) fn stalled(lows: &Lows, i: usize, depth: f64) -> (f64, f64) {
     (stalled, missing)
 }
 
-/// What these pieces cost together; `None` of none.
+/// Returns the cost of these pieces together; `None` of none.
 pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> {
     let full = full_cells(lows, pieces).into_iter();
     let depth = median(full.map(|i| lows.share(i)))?;
@@ -215,8 +214,8 @@ pub(super) fn cost(grid: &Grid, lows: &Lows, pieces: &[&Piece]) -> Option<Cost> 
     Some(cost)
 }
 
-/// A piece with the cells at its two edges, unless those are low themselves
-/// (then they belong to another piece).
+/// Returns a piece with the cells at its two edges, unless those are low themselves (then they
+/// belong to another piece).
 pub(super) fn with_edges(grid: &Grid, lows: &Lows, cells: &Range<usize>) -> Range<usize> {
     let mut all = cells.clone();
     if grid.adjoins(all.start) && !lows.low[all.start - 1] {

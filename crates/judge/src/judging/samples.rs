@@ -1,5 +1,5 @@
-//! What a verdict's figures were made of, interval by interval: so that a
-//! comparison can tell how far each of them could have come out otherwise.
+//! The samples behind a verdict's figures, interval by interval. A comparison computes from them
+//! how far each figure could have come out otherwise.
 
 use hdrhistogram::Histogram;
 
@@ -10,13 +10,13 @@ use super::{JudgeOptions, with_its_part};
 use crate::verdict::{Foreground, Verdict};
 use record::{Latency, RunRecord};
 
-/// A verdict with what it was made of.
+/// A verdict with its samples.
 #[derive(Debug, Clone)]
 pub(crate) struct Sampled<'a> {
     pub(crate) verdict: Verdict,
     /// One per actor of the verdict, in its order.
     pub(crate) actors: Vec<ActorSamples<'a>>,
-    /// What the TRIM rate is the median of; empty where it is a bound.
+    /// The rates that the TRIM rate is the median of; empty where it is a bound.
     pub(crate) trim: Vec<f64>,
     /// Of each interval with discards: the sum of their waits in ms, and their number.
     pub(crate) waits: Vec<(f64, f64)>,
@@ -26,7 +26,7 @@ pub(crate) struct Sampled<'a> {
     pub(crate) low: f64,
 }
 
-/// What one actor's figures were made of, in order of time.
+/// The samples behind one actor's figures, in order of time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ActorSamples<'a> {
     /// Rates of the baseline's cells.
@@ -54,7 +54,7 @@ pub(crate) struct PhaseSamples<'a> {
     pub(crate) intervals: Vec<IntervalLatency>,
 }
 
-/// Response times in one interval, in microseconds; NaN where they aren't told.
+/// Response times in one interval, in microseconds; NaN where the record has none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IntervalLatency {
     pub(crate) ops: f64,
@@ -63,7 +63,7 @@ pub(crate) struct IntervalLatency {
     pub(crate) max_us: f64,
 }
 
-/// Judges a record, and keeps what the verdict was made of.
+/// Judges a record, and keeps the samples behind the verdict.
 pub(crate) fn sample<'a>(record: &'a RunRecord, options: &JudgeOptions) -> Sampled<'a> {
     let (verdict, part) = with_its_part(record, options);
     let interval_s = record.head.interval_ms / 1e3;

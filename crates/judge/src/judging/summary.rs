@@ -424,8 +424,8 @@ fn compared(part: &PartJudged, actor: &Judged) -> &'static str {
     }
 }
 
-/// The longest operation, where people wait for single ones (an fsync, a save)
-/// rather than for a rate.
+/// Returns the longest operation, where people wait for single ones (an fsync, a save) rather than
+/// for a rate.
 fn longest(actor: &Judged, us: Option<f64>) -> String {
     let single = class(&actor.foreground.op) == Class::Other;
     match us.filter(|_| single) {
@@ -434,10 +434,11 @@ fn longest(actor: &Judged, us: Option<f64>) -> String {
     }
 }
 
-/// A reader of which nothing can be told counts as unharmed above this share of its rate.
+/// A reader without a finding counts as unharmed from this share of its baseline's rate on.
 const UNHARMED: f64 = 0.9;
 
-/// What the others saw: who or how many suffered, too, and that readers didn't.
+/// Returns the clause about the other actors: which or how many suffered, too. `unharmed_too`: it
+/// also reports that no reader suffered.
 fn others(part: &PartJudged, worst: &Judged, unharmed_too: bool) -> String {
     let suffers = |a: &&Judged| matches!(a.finding, Finding::Stall | Finding::Slowdown);
     let others = || part.actors.iter().filter(|a| a.index != worst.index);
@@ -471,7 +472,7 @@ enum Class {
     Other,
 }
 
-/// What kind of operation this is.
+/// Returns the kind of an operation.
 fn class(op: &str) -> Class {
     match op {
         "read" => Class::Read,
@@ -480,7 +481,7 @@ fn class(op: &str) -> Class {
     }
 }
 
-/// `reads`; with several actors also which: `reads (canary)`.
+/// Returns `reads`; with several actors also which: `reads (canary)`.
 fn operations(part: &PartJudged, actor: &Judged) -> String {
     let plural = match actor.foreground.op.as_str() {
         "" => "operations".to_owned(),

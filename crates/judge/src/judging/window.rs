@@ -91,7 +91,7 @@ impl Window {
         (!work.is_empty()).then_some(work)
     }
 
-    /// What was deleted in this part; several deletions count as one.
+    /// Returns the deletion of this part; several deletions count as one.
     pub(super) fn deletion(&self, record: &RunRecord) -> Option<DeletionLine> {
         let mut of_part = record.deletions.iter().filter(|d| d.part == self.part);
         let first = *of_part.next()?;
@@ -112,7 +112,7 @@ impl Window {
     }
 }
 
-/// Why a run ended before it was over; one that was killed couldn't say so.
+/// Returns why a run ended before it was over. One that was killed could write no reason.
 pub(super) fn cut_short(record: &RunRecord) -> Option<Reason> {
     match record.end.as_ref().map(|end| end.reason) {
         Some(EndReason::Completed) => None,

@@ -9,8 +9,8 @@
 //! - more than Student's prediction interval of one more window allows, with as many
 //!   degrees of freedom as windows fit side by side.
 //!
-//! The bursts of a continuous deleter lie all along: their windows are as long as one
-//! burst, and the mean of as many of them scatters less than one, by the root of their number.
+//! The bursts of a continuous deleter alternate with its other work. So their windows are as long
+//! as one burst. The mean of as many windows scatters less than one, by the root of their number.
 //!
 //! A stall counts if it lost more than twice as much in low cells as the worst window.
 
@@ -18,11 +18,11 @@ use super::grid::Grid;
 use super::low::Lows;
 use crate::compare::student_95;
 
-/// So many undisturbed cells are looked at, at most: over an hour at 100 ms.
+/// The most undisturbed cells that are used: over an hour at 100 ms.
 const MOST_CELLS: usize = 50_000;
 
-/// At least so many windows lie side by side, or they are made shorter: short ones scatter more,
-/// so what is told is told all the same.
+/// The least number of windows side by side. Windows are made shorter for that. Short ones scatter
+/// more, so that a finding is as safe as with long ones.
 const SIDE_BY_SIDE: usize = 3;
 /// Of so many windows one may be worse.
 const ONE_IN: usize = 40;
@@ -31,7 +31,7 @@ const LOSS_MARGIN: f64 = 4.0 / 3.0;
 /// A stall has lost so many times what the worst window did.
 const STALL_MARGIN: f64 = 2.0;
 
-/// What stretches without discards show.
+/// The loss in stretches without discards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Yardstick {
     /// Loss, as a share of the baseline, that such a stretch reaches by itself, 0 to 1.
@@ -45,9 +45,9 @@ pub(super) struct Yardstick {
 }
 
 impl Yardstick {
-    /// Of these undisturbed cells, in order, for discards that take `count` cells, in
-    /// `bursts` that lie all along; `usual` is the baseline's mean rate. `None` where
-    /// they are too few.
+    /// Computes it from these undisturbed cells, in order. The discards take `count` cells, in
+    /// `bursts` that alternate with other work. `usual` is the baseline's mean rate. `None` where
+    /// the cells are too few.
     pub(super) fn of(
         grid: &Grid,
         lows: &Lows,
@@ -83,8 +83,8 @@ impl Yardstick {
         })
     }
 
-    /// Whether a stall that lost so many seconds, while discards took `active_s`, is
-    /// more than a stretch without discards shows.
+    /// Returns whether a stall that lost so many seconds, while discards took `active_s`, is more
+    /// than a stretch without discards shows.
     pub(super) fn is_exceeded(&self, lost_s: f64, active_s: f64) -> bool {
         lost_s > STALL_MARGIN * self.low_lost * active_s
     }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Finding, Foreground, Reason, Verdict};
 use units::UnitError;
 
-/// What a condition looks at.
+/// The figure that a condition tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// Stalled time over all stalls, in seconds.
@@ -50,17 +50,17 @@ pub enum Comparison {
 /// One condition, e.g. `stall>1s` or `stall(wal)>200ms`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// What it looks at.
+    /// The figure that it tests.
     pub figure: Figure,
     /// The actor that it looks at; `None` for any.
     pub actor: Option<String>,
-    /// How.
+    /// The comparison.
     pub comparison: Comparison,
-    /// With what: seconds, or for a depth a share from 0 to 1.
+    /// The value that the figure is compared with: seconds, or for a depth a share from 0 to 1.
     pub value: f64,
 }
 
-/// What a verdict says to one condition.
+/// The result of one condition on a verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
     /// The condition as it was given, e.g. `stall(wal)>200ms`.
@@ -119,7 +119,7 @@ pub enum ConditionError {
     Value {
         /// The whole condition.
         condition: String,
-        /// What is wrong with its value.
+        /// The reason why its value can't be read.
         why: UnitError,
     },
 }
@@ -142,9 +142,12 @@ const COMPARISONS: [(&str, Comparison); 4] = [
     ("<", Comparison::Below),
 ];
 
-/// Parses a condition: a figure (`stall`, `longest`, `depth`, `p99`, `p999`,
-/// `max`, `lost`), an actor's name in brackets unless any actor is meant, a comparison (`>`, `>=`, `<`, `<=`) and a duration with its
-/// unit, or for `depth` a share (`10%` or `0.1`).
+/// Parses a condition:
+///
+/// - a figure (`stall`, `longest`, `depth`, `p99`, `p999`, `max`, `lost`);
+/// - an actor's name in brackets, unless any actor is meant;
+/// - a comparison (`>`, `>=`, `<`, `<=`);
+/// - a duration with its unit, or for `depth` a share (`10%` or `0.1`).
 ///
 /// # Errors
 /// If a part is missing or unknown; the message names what is allowed.
@@ -182,7 +185,8 @@ pub fn parse(text: &str) -> Result<Condition, ConditionError> {
     })
 }
 
-/// What is compared, how, and with what; `None` without a comparison.
+/// Splits a condition into its figure's text, the comparison, and the value's text; `None` without
+/// a comparison.
 pub(crate) fn split(text: &str) -> Option<(&str, Comparison, &str)> {
     let (name, rest) = text.split_at(text.find(['<', '>'])?);
     let (sign, comparison) = COMPARISONS
@@ -192,7 +196,7 @@ pub(crate) fn split(text: &str) -> Option<(&str, Comparison, &str)> {
 }
 
 impl Comparison {
-    /// Whether it holds of a figure and a value.
+    /// Returns whether it holds of a figure and a value.
     pub(crate) fn holds(self, figure: f64, value: f64) -> bool {
         match self {
             Comparison::Above => figure > value,

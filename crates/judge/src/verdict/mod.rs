@@ -1,4 +1,4 @@
-//! The verdict, `trimbench.verdict/1`: what a record means.
+//! The verdict, `trimbench.verdict/1`: the meaning of a record.
 
 pub mod condition;
 pub mod presence;
@@ -18,7 +18,7 @@ pub const VERDICT_SCHEMA: &str = "trimbench.verdict/1";
 /// The JSON Schema (2020-12) that every verdict conforms to.
 pub const VERDICT_JSON_SCHEMA: &str = include_str!("../../schema/verdict-1.json");
 
-/// What a run's record means. What can't be told is `None`, never guessed.
+/// The meaning of a run's record. A figure that the record doesn't show is `None`, never guessed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Always [`VERDICT_SCHEMA`].
@@ -29,27 +29,27 @@ pub struct Verdict {
     pub reasons: Vec<Reason>,
     /// One sentence a person can quote.
     pub summary: String,
-    /// What became of each `--fail-on`, in the order given.
+    /// The result of each `--fail-on`, in the order given.
     #[serde(default)]
     pub conditions: Vec<condition::Checked>,
     /// Which run this is the verdict of.
     #[serde(default)]
     pub run: provenance::Run,
-    /// What the run was made on.
+    /// The target of the run.
     #[serde(default)]
     pub target: provenance::Target,
-    /// What the foreground saw, ordered by baseline rate, fastest first.
+    /// The figures of each foreground actor, ordered by baseline rate, fastest first.
     pub foreground: Vec<Foreground>,
-    /// What the devices did.
+    /// The figures of the devices.
     pub discard: Discard,
-    /// What was deleted; `None` where the record doesn't tell.
+    /// The deletion; `None` where the record has none.
     pub deletion: Option<Deletion>,
     /// Where too little was deleted to tell: how many bytes would do, at the rate measured.
     #[serde(default)]
     pub try_bytes: Option<u64>,
-    /// What the discards cost, as far as it can be told.
+    /// The cost of the discards, as far as the record shows it.
     pub fit: Option<Fit>,
-    /// The same of the control run, where there was one.
+    /// The figures of the control run, where there was one.
     pub control: Option<Control>,
     /// Of a simulated drive whose time is stretched: how much, and whether the
     /// figures here are those of the drive that it stands for.
@@ -65,7 +65,7 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-/// What a run found.
+/// The finding of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
@@ -75,11 +75,11 @@ pub enum Finding {
     Slowdown,
     /// Neither, and a loss of 10 % would have been seen.
     None,
-    /// It can't be told.
+    /// The record shows neither these nor their absence.
     Inconclusive,
 }
 
-/// Why a finding is what it is.
+/// The reason of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -101,7 +101,7 @@ pub enum Reason {
     NoSteadyBaseline,
     /// Too few operations, or too short, to see a loss of 10 %.
     TooFewOperations,
-    /// The foreground scatters so much without discards that a loss of 10 % can't be told from it.
+    /// The foreground scatters so much without discards that it would hide a loss of 10 %.
     TooNoisy,
     /// The discards were over too soon for a stall or a slowdown, though the foreground was
     /// slower meanwhile, or too soon for it to show.
@@ -114,11 +114,11 @@ pub enum Reason {
     Interrupted,
     /// The run failed before it was over.
     Failed,
-    /// A deleter that creates and drops files all the time left hardly a
-    /// stretch without discards, and no control tells what its writes did.
+    /// A deleter that creates and drops files all the time left hardly a stretch without discards.
+    /// No control shows the effect of its writes.
     DiscardsAllTheTime,
-    /// The devices wrote far more beside discards than without, so the slower
-    /// foreground may be the writes' doing, and no control tells.
+    /// The devices wrote far more beside discards than without, so the writes may have slowed the
+    /// foreground down. No control shows it.
     MoreWritesWithDiscards,
     /// trimbench itself did not run while most of the discards were processed.
     Absent,
@@ -126,22 +126,22 @@ pub enum Reason {
     ForegroundErrors,
 }
 
-/// What one actor saw.
+/// The figures of one actor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Foreground {
     /// The actor's name.
     pub actor: String,
-    /// What its operations do.
+    /// Its operation.
     pub op: String,
-    /// Closed or open loop: says what latency is counted from.
+    /// Closed or open loop. It decides from when latency is counted.
     #[serde(flatten)]
     pub loop_kind: LoopKind,
     /// Where the baseline was taken.
     pub baseline_from: Option<BaselineFrom>,
     /// Before the deletion, or wherever else `baseline_from` says; response times.
     pub baseline: Figures,
-    /// Before the deletion, where that isn't the baseline: what the writes of a
-    /// deleter that creates and drops files all the time cost shows beside it.
+    /// Before the deletion, where that isn't the baseline. Beside the baseline it shows the cost of
+    /// the writes of a deleter that creates and drops files all the time.
     #[serde(default)]
     pub undisturbed: Option<Figures>,
     /// During it.
@@ -155,15 +155,15 @@ pub struct Foreground {
     /// Time lost while discards were in service, in seconds, also where it was too
     /// little for a stall: the sum of 1 − share of the baseline over their intervals.
     pub lost_s: Option<f64>,
-    /// The smallest loss, as a share of the baseline, that would have been told from how the
-    /// foreground scatters by itself; at least the 10 % that make a slowdown.
+    /// The smallest loss, as a share of the baseline, that stands out from the foreground's own
+    /// scatter. It is at least the 10 % that make a slowdown.
     #[serde(default)]
     pub detectable: Option<f64>,
     /// The stall, where there was one.
     pub stall: Option<Stall>,
     /// Low stretches that this deletion's discards don't explain.
     pub dips: Vec<Dip>,
-    /// What discards that can't be this deletion's cost, where they stalled it.
+    /// The stall by discards that can't be this deletion's, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_by_others: Option<Stall>,
     /// How long its threads waited for a processor, where that was looked at.
@@ -209,9 +209,9 @@ pub enum BaselineFrom {
     BeforeFirstDiscard,
     /// The steady seconds after the last.
     Recovery,
-    /// The stretches of the deletion itself without discards: what a deleter that
-    /// creates and drops files all the time is compared with. Their percentiles
-    /// are those of their intervals, weighed by operations; p99.9 can't be told.
+    /// The stretches of the deletion itself without discards. A deleter that creates and drops
+    /// files all the time is compared with them. Their percentiles are those of their intervals,
+    /// weighed by operations; p99.9 is `None`.
     WithoutDiscards,
 }
 
@@ -228,8 +228,8 @@ pub struct Stall {
     pub lost_s: f64,
     /// Longest latency, in microseconds.
     pub worst_latency_us: Option<f64>,
-    /// Where waits tell the stall rather than a rate (open loops, and actors with few
-    /// operations): an operation that waits for longer than this is stalled, in microseconds.
+    /// The wait from which an operation counts as stalled, in microseconds. It is present where
+    /// waits show the stall rather than a rate: in open loops, and for actors with few operations.
     #[serde(default)]
     pub limit_us: Option<f64>,
 }
@@ -243,12 +243,12 @@ pub struct Dip {
     pub seconds: f64,
     /// Median share of the baseline that was left, 0 to 1.
     pub depth: f64,
-    /// What is known of discards in it; `None`: there were none, so that it isn't TRIM's doing.
+    /// Discards in it. `None`: there were none, so TRIM isn't the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discards: Option<DipDiscards>,
 }
 
-/// What is known of discards in a low stretch that this deletion's discards don't explain.
+/// Discards in a low stretch that this deletion's discards don't explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DipDiscards {
@@ -296,7 +296,7 @@ impl NotTheDeletions {
         NotTheDeletions::FromElsewhere,
     ];
 
-    /// In words, of a deletion: `the mount sends none`.
+    /// Returns it in words, of a deletion: `the mount sends none`.
     pub fn in_words(self) -> &'static str {
         match self {
             NotTheDeletions::MountSendsNone => "the mount sends none",
@@ -316,14 +316,14 @@ pub struct UnfinishedFigures {
     pub oldest_us: f64,
 }
 
-/// What the devices did.
+/// The figures of the devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Discard {
     /// Bytes discarded by the deletion.
     pub bytes: Option<u64>,
     /// Discard commands.
     pub commands: Option<u64>,
-    /// Time with significant discards, in seconds.
+    /// Time with discards in service that could slow the foreground down, in seconds.
     pub active_s: Option<f64>,
     /// TRIM rate: median over the intervals whose both neighbours discard too.
     pub bytes_per_s: Option<f64>,
@@ -341,7 +341,7 @@ pub struct Discard {
     pub drain_s: Option<f64>,
 }
 
-/// What was deleted.
+/// The deletion.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deletion {
     /// Bytes freed.
@@ -350,12 +350,12 @@ pub struct Deletion {
     pub files: u64,
     /// From the first call to the last one's return, in seconds.
     pub seconds: f64,
-    /// The event that was watched in place of a deletion of the run's own: its
-    /// command, or `manual`. `bytes` is what the free space grew by then.
+    /// The event that was watched in place of a deletion of the run's own: its command, or
+    /// `manual`. Then `bytes` is the growth of the free space by its end.
     #[serde(default)]
     pub event: Option<String>,
-    /// Growth of the file system's free space, in bytes; told of outside programs
-    /// and events. The writes and deletions of others are in it.
+    /// Growth of the file system's free space, in bytes; known for outside programs and events. The
+    /// writes and deletions of others are in it.
     #[serde(default)]
     pub space_freed_bytes: Option<u64>,
     /// Exit code of the outside program or the event's command; of several runs
@@ -367,7 +367,7 @@ pub struct Deletion {
     pub signal: Option<i32>,
 }
 
-/// What the discards cost: S = a + b·L for a discard of L MiB.
+/// The cost of the discards: S = a + b·L for a discard of L MiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     /// Fixed cost of a discard, in microseconds.
@@ -403,7 +403,7 @@ pub struct Fit {
     pub blocked_95: Option<[f64; 2]>,
 }
 
-/// What the control run showed.
+/// The figures of the control run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Control {
     /// How discards were kept away, in words: `nodiscard` or `second name`.
@@ -412,6 +412,6 @@ pub struct Control {
     pub verdict: Finding,
     /// Bytes discarded all the same.
     pub discard_bytes: Option<u64>,
-    /// What the foreground saw in it.
+    /// The figures of each foreground actor in it.
     pub foreground: Vec<Foreground>,
 }

@@ -17,7 +17,7 @@ pub struct Run {
     pub arguments: Option<Vec<String>>,
 }
 
-/// What the run was made on, from the path down to the drives.
+/// The target of a run, from the path down to the drives.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     /// The directory or device that was named.
@@ -49,7 +49,7 @@ pub struct Target {
 pub struct Layer {
     /// Kernel name, e.g. `dm-0`.
     pub name: String,
-    /// What it is.
+    /// The kind of device.
     pub kind: DeviceKind,
     /// Steps below the path's own device, which has 0.
     pub level: u32,
@@ -77,7 +77,7 @@ pub struct Drive {
 }
 
 impl Run {
-    /// The run that a record is of.
+    /// Returns the run that a record is of.
     pub fn of(head: &Head) -> Run {
         let run = head.run.as_ref();
         Run {
@@ -90,7 +90,7 @@ impl Run {
 }
 
 impl Target {
-    /// What the run of a record was made on.
+    /// Returns the target of a record's run.
     pub fn of(head: &Head) -> Target {
         let target = &head.target;
         let mounted = target.mount.is_some();

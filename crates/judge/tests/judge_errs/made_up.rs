@@ -13,7 +13,7 @@ const LENGTH_S: f64 = 60.0;
 /// Discards per second while there are some; each waits as long as it takes.
 const DISCARDS_PER_S: f64 = 500.0;
 
-/// What makes the rate scatter.
+/// The noise that makes the rate scatter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Noise {
     /// Each interval resembles the one before it by this much (0: white).
@@ -32,7 +32,7 @@ pub(crate) struct Log {
     pub(crate) sd: f64,
     /// Length of an interval, in seconds.
     pub(crate) interval_s: f64,
-    /// What discards leave of the rate; 1 if they do nothing.
+    /// The share of the rate that discards leave; 1 if they do nothing.
     pub(crate) left: f64,
     /// When discards are in service, in seconds.
     pub(crate) discards: (f64, f64),
@@ -80,7 +80,7 @@ impl Log {
         record
     }
 
-    /// What the noise makes of each interval's rate.
+    /// Returns the factor of noise on each interval's rate.
     fn factors(&self, count: usize, random: &mut Rng) -> Vec<f64> {
         let sigma = self.sd.mul_add(self.sd, 1.0).ln().sqrt();
         let log_normal = |x: f64| (sigma * x - sigma * sigma / 2.0).exp();

@@ -1,4 +1,4 @@
-//! Signs, identity, and what can't be told.
+//! Signs, identity, and differences that can't be distinguished from noise.
 
 use proptest::prelude::*;
 

@@ -26,7 +26,7 @@ pub(super) struct Made {
     pub(super) left: f64,
     pub(super) kernel: &'static str,
     pub(super) discards: bool,
-    /// Whether phases and the deletion are told; an imported log has none.
+    /// Whether the record has phases and the deletion; an imported log has none.
     pub(super) phases: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a verdict may claim: only what was measured, with how sure it is.
+//! The claims of a verdict: only what was measured, with how sure it is.
 
 use super::build::{Actor, level, reader};
 use super::faults::{BASE, run};

@@ -27,7 +27,7 @@ fn bursts(every_s: f64, length_s: f64) -> Vec<Range<f64>> {
         .collect()
 }
 
-/// What reads do during these, as a share of what they do beside writes alone.
+/// The reads during these times, as a share of the reads beside writes alone.
 fn during(times: &[Range<f64>], share: f64) -> Vec<Level> {
     let rate = share * BESIDE_WRITES;
     times.iter().map(|t| level(t.clone(), rate)).collect()
@@ -349,8 +349,8 @@ fn small_compactions_beside_a_huge_one_count() {
     );
 }
 
-/// A file that is dropped before it was written back frees no blocks that anybody
-/// counts, so less is said to be freed than is discarded. All bursts count.
+/// A file that is dropped before it was written back frees no blocks that anybody counts. So the
+/// record has fewer bytes freed than discarded. All bursts count.
 #[test]
 fn discards_beyond_what_was_counted_are_its_own() {
     let times = bursts(5.0, 1.0);

@@ -1,4 +1,4 @@
-//! Deletions of somebody else's, which the run only watched.
+//! Deletions by another process, which the run only watched.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What only looks like a TRIM stall must not be called one; what is one must.
+//! Faults that only look like a TRIM stall must not be called one; real stalls must.
 
 use std::ops::Range;
 
@@ -521,8 +521,8 @@ fn noise_is_told_from_a_loss() {
     }
 }
 
-/// The sampling thread itself was held up for the stall: one long interval,
-/// and after it all those it had missed, which last no time.
+/// The sampling thread itself had to wait during the stall: one long interval, and after it all
+/// those it had missed, which last no time.
 #[test]
 fn a_late_sampling_thread() {
     let it = run(0.01, 6.0..6.8, vec![level(6.0..6.8, 600.0)]);
@@ -563,8 +563,8 @@ fn a_hog_that_happens_to_hit_the_discards() {
     not_a_stall(&it.verdict());
 }
 
-/// As measured: the deletion is discarded at once; then a big writer fills the
-/// drive's queue, in which a few small discards of others wait like everything else.
+/// As measured: the deletion is discarded at once. Then a big writer fills the drive's queue. A few
+/// small discards of other processes wait in it like everything else.
 #[test]
 fn a_big_writer_and_other_peoples_discards() {
     let mut it = run(0.1, 5.01..5.04, vec![level(5.4..7.4, 0.015 * BASE)]);

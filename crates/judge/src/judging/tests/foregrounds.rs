@@ -1,5 +1,5 @@
-//! Several actors at a time: fast readers beside savers and syncers with a few
-//! operations a second, and which of them a stall is told of.
+//! Several actors at a time: fast readers beside savers and syncers with a few operations a second.
+//! The verdict must name the actor that stalled.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ fn open(name: &str, op: &'static str, per_s: f64, hangs: &[Range<f64>]) -> Actor
     it
 }
 
-/// 8 GiB freed at 5 s, discarded during these; the reader feels nothing.
+/// 8 GiB freed at 5 s, discarded during these; the reader is not slowed down.
 fn beside_a_reader(discards: Range<f64>, actors: Vec<Actor>) -> Build {
     let mut it = run(0.1, discards, vec![]);
     it.actors.extend(actors);
@@ -241,7 +241,7 @@ fn fifteen_series_and_two_that_suffer() {
     );
 }
 
-/// One that does too little to be told doesn't take back what others tell.
+/// An actor with too few operations for a finding leaves the findings of the others as they are.
 #[test]
 fn a_sparse_actor_does_not_hide_the_others() {
     let rare = actor("rare", "append-fsync", 0.5, &[]);

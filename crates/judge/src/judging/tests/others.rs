@@ -1,4 +1,5 @@
-//! Discards that can't be the deletion's: whatever they do isn't its doing, and is told.
+//! Discards that can't be the deletion's: the verdict reports their effect, and not as the
+//! deletion's.
 
 use super::build::{Build, Device, drive, level, reader};
 use super::faults::{BASE, run};
@@ -131,7 +132,7 @@ fn more_than_was_freed_is_not_all_the_deletions() {
     assert_eq!((verdict.verdict, verdict.others), (Finding::Stall, None));
 }
 
-/// Somebody truncates files on the drive below a loop device.
+/// Another process truncates files on the drive below a loop device.
 #[test]
 fn what_did_not_come_through_a_loop_device_is_others() {
     let mut it = stalled();

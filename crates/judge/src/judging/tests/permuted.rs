@@ -1,5 +1,5 @@
-//! What doesn't matter changes nothing: when it began, idle time before it,
-//! the length of the intervals, the order of devices and actors, and names.
+//! The verdict depends neither on when the record began, nor on idle time before it. Nor does it
+//! depend on the length of the intervals, the order of devices and actors, or names.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What a verdict says, in words and reasons.
+//! The words and reasons of a verdict.
 
 use super::build::level;
 use super::faults::{BASE, run};
