@@ -1,4 +1,4 @@
-//! What is advised, as variables of the Ansible role in `deploy/ansible`.
+//! Writes the advice as variables of the Ansible role in `deploy/ansible`.
 
 use std::path::Path;
 
