@@ -78,7 +78,7 @@ pub struct CompareArgs {
     pub as_drive: bool,
 }
 
-/// What a comparison can be shown as.
+/// A format that shows a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompareFormat {
     /// Tables

@@ -89,7 +89,7 @@ pub struct Members {
     pub parts: Vec<String>,
 }
 
-/// What to do with iostat's first report.
+/// The handling of iostat's first report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FirstReport {
     /// It is of an interval
