@@ -52,8 +52,7 @@ pub fn fstab_change(target: &Target, online: bool, etc: &Path) -> Option<FstabCh
 /// The mount point at which a remount changes the file system's own options: a bind mount
 /// has only its own. The target's mount point where none can be seen from here.
 pub fn remount_point(target: &Target, etc: &Path) -> PathBuf {
-    let own = own_place(&target.mount, &text(etc));
-    own.unwrap_or_else(|| target.mount.mount_point.clone())
+    own_place(&target.mount, &text(etc)).unwrap_or_else(|| target.mount.mount_point.clone())
 }
 
 /// The content of fstab; empty where there is none.
@@ -120,8 +119,8 @@ fn fstab_line(fstab: &str, mount_point: &Path, option: &str) -> Option<FstabLine
 /// system have no effect on such a line.
 fn is_bind(fstab: &str, mount_point: &Path) -> bool {
     let options = line_of(fstab, mount_point).and_then(options_of);
-    let mut options = options.unwrap_or_default().split(',');
-    options.any(|option| option == "bind" || option == "rbind")
+    let is_one = |option| option == "bind" || option == "rbind";
+    options.unwrap_or_default().split(',').any(is_one)
 }
 
 /// The line of a mount point: the last one, should there be several.

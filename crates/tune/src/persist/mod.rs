@@ -18,7 +18,7 @@ use crate::error::TuneError;
 use crate::target::Target;
 use crate::trial::Trial;
 pub use fstab::{FstabChange, FstabLine, fstab_change, remount_point};
-use rule::Identity;
+pub use rule::Identity;
 pub use timer::{TIMER, Timer};
 
 /// The change to the rule that sets the limit.
@@ -46,10 +46,9 @@ pub fn keep_limit(
     etc: &Path,
 ) -> Result<Option<Rule>, TuneError> {
     let now = target.range.now_bytes;
-    let changed = kept.map(|trial| trial.limit_bytes);
+    let changed = kept.map(|t| t.limit_bytes).filter(|&bytes| bytes != now);
     let alike = target.limits_bytes.iter().all(|&bytes| bytes == now);
-    let kept = changed.filter(|&bytes| bytes != now);
-    let Some(limit_bytes) = kept.or(alike.then_some(now)) else {
+    let Some(limit_bytes) = changed.or(alike.then_some(now)) else {
         return Ok(None);
     };
     let path = rule_path(etc);
@@ -69,26 +68,11 @@ pub fn keep_limit(
     }))
 }
 
-/// The udev rules that set a limit at every start, and the file below `etc` where they belong.
-/// `None` where the drives start with that limit.
+/// The file below `etc` that sets a limit at every start, and its text. `None` where the drives
+/// start with that limit.
 pub fn limit_rules(target: &Target, limit_bytes: u64, etc: &Path) -> Option<(PathBuf, String)> {
-    let drives = identities(&target.drives);
-    let lines: Vec<String> = drives
-        .iter()
-        .map(|drive| rule::line(drive, limit_bytes))
-        .collect();
-    (limit_bytes < target.range.most_bytes()).then(|| (rule_path(etc), lines.join("\n")))
-}
-
-/// The drives by their model and serial numbers, as udev knows them (`ID_SERIAL`). `Err`: the
-/// kernel's name of one for which it knows none.
-pub fn serials(target: &Target) -> Vec<Result<String, String>> {
-    let drives = identities(&target.drives).into_iter();
-    let serial = drives.map(|drive| match drive {
-        Identity::Serial(serial) => Ok(serial),
-        Identity::Name(name) => Err(name),
-    });
-    serial.collect()
+    let rules = rule::rules(None, &identities(&target.drives), limit_bytes)?;
+    (limit_bytes < target.range.most_bytes()).then(|| (rule_path(etc), rules))
 }
 
 /// The rule's file below the directory of settings: after udev's own rules (60), which tell what a
@@ -98,7 +82,7 @@ fn rule_path(etc: &Path) -> PathBuf {
 }
 
 /// How the drives are recognised at the next start.
-fn identities(drives: &[String]) -> Vec<Identity> {
+pub fn identities(drives: &[String]) -> Vec<Identity> {
     let identity = |drive: &String| {
         let number = fs::read_to_string(format!("/sys/class/block/{drive}/dev"));
         let data = number

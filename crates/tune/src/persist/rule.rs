@@ -2,7 +2,7 @@
 
 /// How a drive is recognised at the next start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Identity {
+pub enum Identity {
     /// By its model and serial number, as udev knows it (`ID_SERIAL`).
     Serial(String),
     /// By its kernel name alone, which another drive may get.
@@ -39,20 +39,13 @@ pub(super) fn rules(
 ) -> Option<String> {
     let keys: Vec<String> = drives.iter().map(key).collect();
     let mut text = of_others(there_is.unwrap_or_default(), &keys)?;
-    for drive in drives {
-        text += &line(drive, limit_bytes);
-        text.push('\n');
+    for key in &keys {
+        text += &format!(
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {key}, \
+             ATTR{{queue/discard_max_bytes}}=\"{limit_bytes}\"\n"
+        );
     }
     Some(text)
-}
-
-/// The rule that sets one drive's limit.
-pub(super) fn line(drive: &Identity, limit_bytes: u64) -> String {
-    format!(
-        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {}, \
-         ATTR{{queue/discard_max_bytes}}=\"{limit_bytes}\"",
-        key(drive)
-    )
 }
 
 /// The file of rules there is, without what it says of these drives: they start as they should

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::tune::persist;
+use ::tune::persist::{self, Identity};
 use ::tune::{Advice, Policy, Target, Trial};
 use serde_json::json;
 use units::names::shown;
@@ -34,17 +34,17 @@ fn variables(target: &Target, trial: &Trial, etc: &Path) -> Vec<String> {
     let limit = trial.limit_bytes;
     let changed = limit != target.range.now_bytes;
     if changed && persist::limit_rules(target, limit, etc).is_some() {
-        let (known, unknown): (Vec<_>, Vec<_>) = persist::serials(target)
-            .into_iter()
-            .partition(Result::is_ok);
-        let known: Vec<String> = known.into_iter().flatten().collect();
-        for name in unknown.into_iter().filter_map(Result::err) {
-            lines.push(format!(
-                "# udev knows no serial number of {name}: give its ID_SERIAL, or a pattern."
-            ));
+        let mut serials = Vec::new();
+        for drive in persist::identities(&target.drives) {
+            match drive {
+                Identity::Serial(serial) => serials.push(serial),
+                Identity::Name(name) => lines.push(format!(
+                    "# udev knows no serial number of {name}: give its ID_SERIAL, or a pattern."
+                )),
+            }
         }
         lines.push(format!("trimbench_discard_max_bytes: {limit}"));
-        lines.push(format!("trimbench_drives: {}", json!(known)));
+        lines.push(format!("trimbench_drives: {}", json!(serials)));
     }
     if trial.policy.is_online() != target.is_online() {
         let at = persist::remount_point(target, etc);

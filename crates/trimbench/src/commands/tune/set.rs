@@ -96,11 +96,9 @@ fn commands(target: &Target, trial: &Trial, etc: &Path) -> String {
 fn rules(target: &Target, trial: &Trial, etc: &Path) -> String {
     let changed = trial.limit_bytes != target.range.now_bytes;
     let rules = persist::limit_rules(target, trial.limit_bytes, etc).filter(|_| changed);
-    rules.map_or_else(String::new, |(path, lines)| {
-        format!(
-            "For the next starts (--persist writes it), in {}:\n{lines}\n",
-            shown(&path)
-        )
+    rules.map_or_else(String::new, |(path, text)| {
+        let path = shown(&path);
+        format!("For the next starts (--persist writes it), {path}:\n{text}")
     })
 }
 

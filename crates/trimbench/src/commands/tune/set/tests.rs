@@ -49,7 +49,9 @@ fn the_advice_is_printed_as_commands_a_rule_and_a_role() {
     let mut target = target("nosuch0", 1 << 30, 1 << 30);
     target.setting = DiscardSetting::On;
     let text = told(&target, &advice, None, &args(&[]));
-    let rule = "in /etc/udev/rules.d/61-trimbench-discard.rules:\nACTION==\"add|change\", \
+    let rule = "(--persist writes it), /etc/udev/rules.d/61-trimbench-discard.rules:\n\
+                # Written by trimbench tune: the largest discard that suits a drive, in bytes.\n\
+                ACTION==\"add|change\", \
                 SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", KERNEL==\"nosuch0\", \
                 ATTR{queue/discard_max_bytes}=\"8388608\"\n";
     assert!(text.ends_with(rule), "{text}");
