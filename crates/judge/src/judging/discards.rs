@@ -154,9 +154,9 @@ impl Discards {
             .collect()
     }
 
-    /// Drops the discards after all that was freed has been discarded. They belong to another
-    /// process: a log that is rotated, a big writer's truncations. Where there is far more than was
-    /// freed, it drops none, because that figure isn't known well enough.
+    /// Drops the discards after all that was freed has been discarded. They count as another
+    /// process's: a log that is rotated, a big writer's truncations. Where there is far more than
+    /// was freed, it drops none, because that figure isn't known well enough.
     fn forget_later(&mut self, freed: Option<u64>) {
         let Some(freed) = freed.filter(|&f| f > 0) else {
             return;

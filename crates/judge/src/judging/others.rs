@@ -206,8 +206,8 @@ impl Shares {
         it
     }
 
-    /// Returns the discards of others, if they are more than a trickle. They must be
-    /// [`TRICKLE_BYTES`] and 1 % of what was freed.
+    /// Returns the discards of others, if they are more than a trickle: at least [`TRICKLE_BYTES`],
+    /// and 1 % of what was freed.
     fn others(
         &self,
         record: &RunRecord,

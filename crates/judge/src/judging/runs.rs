@@ -10,9 +10,10 @@
 //! - They are stalls, too, if the run began with discards and these are deeper. Most cells with
 //!   discards in service must be low in this record. The explained cells of the run must be at most
 //!   half as high as its rest. Then discards do that here, and something weaker happened to follow.
-//!   (A big writer that starts with the deletion takes as much with discards as without.)
-//! - If the record has waits, those of the discards must add up to half of the piece at least. 40
-//!   ms of discards don't explain 0.3 s beside a processor hog.
+//!   A big writer that starts with the deletion fails this: it takes as much with discards as
+//!   without.
+//! - If the record has waits, those of the discards must add up to half of the piece at least.
+//!   Discards of 40 ms don't explain 0.3 s beside a processor hog.
 //!
 //! A run without a piece that meets these is a dip.
 
