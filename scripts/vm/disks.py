@@ -14,6 +14,8 @@ class Disk:
     devices: tuple
     #: Whether the host punches what the guest discards.
     unmap: bool = True
+    #: The most operations a second, of any kind: each discard costs one, so small ones cost more.
+    operations: int = 0
     #: Its size, which tells it from the others in the guest.
     size: int = 0
 
@@ -21,11 +23,22 @@ class Disk:
         """QEMU's arguments."""
         discard = "unmap" if self.unmap else "ignore"
         node = f"node-{self.name}"
-        words = ["-blockdev", f"driver=raw,node-name={node},discard={discard},file.driver=file,"
-                 f"file.filename={image},file.discard={discard}"]
+        file = f"driver=file,filename={image},discard={discard}"
+        raw = f"driver=raw,discard={discard},{_inside(file)}"
+        words = []
+        if self.operations:
+            group = f"group-{self.name}"
+            words = ["-object", f"throttle-group,id={group},x-iops-total={self.operations}"]
+            raw = f"driver=throttle,throttle-group={group},discard={discard},{_inside(raw)}"
+        words += ["-blockdev", f"node-name={node},{raw}"]
         for device in self.devices:
             words += ["-device", device.replace("%", node)]
         return words
+
+
+def _inside(node):
+    """The options of a node as those of the node above it."""
+    return ",".join(f"file.{option}" for option in node.split(","))
 
 
 _KINDS = [
@@ -52,6 +65,7 @@ _KINDS = [
     Disk("virtio", ("virtio-blk-pci,drive=%,serial=virtio,discard=on",)),
     Disk("virtio-off", ("virtio-blk-pci,drive=%,serial=virtiooff,discard=off",), unmap=False),
     Disk("usb", ("qemu-xhci,id=xhci", "usb-storage,bus=xhci.0,drive=%,serial=usb")),
+    Disk("slow", ("scsi-hd,bus=bus.0,drive=%,serial=slow,rotation_rate=1",), operations=150),
     Disk("uas", ("usb-uas,id=uas,bus=xhci.0", "scsi-hd,bus=uas.0,drive=%,serial=uas")),
 ]
 DISKS = [dataclasses.replace(disk, size=(2048 + index) * MIB) for index, disk in enumerate(_KINDS)]
