@@ -2,6 +2,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`api_server`] | the part of Kubernetes' API server that keeps Leases |
 //! | [`gate`] | which tests can run here, and which must run alone |
 //! | [`harness`] | readers and discards beside a simulated drive, in virtual time |
 //! | [`loop_fs`] | file systems on loop devices, removed when a test is over |
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
+pub mod api_server;
 pub mod gate;
 pub mod harness;
 pub mod loop_device;

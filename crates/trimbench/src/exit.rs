@@ -88,6 +88,9 @@ pub(crate) enum Error {
     /// A device that can't be discarded.
     #[error(transparent)]
     Device(#[from] reclaim::device::DeviceError),
+    /// A lease that can't be had.
+    #[error(transparent)]
+    Lease(#[from] lease::LeaseError),
     /// A simulated drive.
     #[error(transparent)]
     Lab(#[from] ::lab::LabError),
@@ -158,6 +161,7 @@ impl Error {
             Error::Bench(error) if !error.is_usage() => Exit::Failed,
             Error::Lab(error) if !error.is_usage() => Exit::Failed,
             Error::Guard(error) if !error.is_usage() => Exit::Failed,
+            Error::Lease(lease::LeaseError::Refused(_)) => Exit::Failed,
             Error::Device(error) if !error.is_usage() => Exit::Failed,
             Error::Suite(error) if !error.is_usage() => Exit::Failed,
             Error::OutputWrite { .. }
@@ -173,6 +177,7 @@ impl Error {
             Error::Bench(_)
             | Error::Lab(_)
             | Error::Guard(_)
+            | Error::Lease(_)
             | Error::Device(_)
             | Error::Suite(_)
             | Error::Scenario(_)

@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 
 use crate::common::gate::{LOOP_EXT4, Need, beside, lacks};
@@ -309,38 +308,6 @@ fn the_second_is_refused_and_the_exit_code_says_how_many_failed() {
     let nowhere = trimmed(Path::new("/proc/nowhere"), &[&busy]);
     let said = &nowhere.succeeds().stderr;
     assert!(said.contains("can't be kept"), "{}", nowhere.text());
-}
-
-#[test]
-fn who_shares_storage_waits_for_the_lease() {
-    if needs("fstrim") {
-        return;
-    }
-    let _turn = beside();
-    let made = LoopFs::new(Fs::Ext4, "nodiscard", 256, On::Tmpfs);
-    let states = tempfile::tempdir().unwrap();
-    let lease = states.path().join("lease");
-    let at = [
-        made.path().to_str().unwrap(),
-        "--lease",
-        lease.to_str().unwrap(),
-    ];
-    let held = fs::File::create(&lease).unwrap();
-    flock(&held, FlockOperation::LockExclusive).unwrap();
-    let mut stopped = start(fstrim(states.path(), &at));
-    let mut waiting = start(fstrim(states.path(), &at));
-    for running in [&mut stopped, &mut waiting] {
-        running.until_said("waits for", 1);
-    }
-    stopped.signal(Signal::TERM);
-    assert_eq!(stopped.wait().code(), Some(143));
-    assert!(!waiting.is_over(), "the lease is held");
-    drop(held);
-    waiting.wait().succeeds();
-    let dry = trimmed(states.path(), &[&at[..], &["--dry-run"]].concat());
-    dry.succeeds();
-    let nowhere = trimmed(states.path(), &[at[0], "--lease", "/nonexistent/lease"]);
-    nowhere.fails_with(2, &["--lease /nonexistent/lease"]);
 }
 
 #[test]

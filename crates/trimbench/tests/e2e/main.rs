@@ -22,6 +22,7 @@ mod fit;
 mod foreground;
 mod fstrim;
 mod fstrim_drive;
+mod fstrim_lease;
 mod fstrim_resume;
 mod guard;
 mod guard_hand_over;

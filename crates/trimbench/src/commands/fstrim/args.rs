@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
+use lease::Place;
 
 use crate::goal::{GOALS, GoalArgs};
 
@@ -86,10 +87,10 @@ pub struct FstrimArgs {
     /// Go on where an interrupted trim of the same file system, or the same part of it, stopped
     #[arg(long)]
     pub resume: bool,
-    /// Wait for this lock first, a file on storage that several machines share: they trim one after
-    /// the other
-    #[arg(long, value_name = "FILE")]
-    pub lease: Option<PathBuf>,
+    /// Wait for this lease first, and hold it: machines that share storage trim one after the other. A
+    /// file on that storage is locked; k8s, k8s:NAME or k8s:NAMESPACE/NAME is a Lease of Kubernetes
+    #[arg(long, value_name = "FILE|k8s")]
+    pub lease: Option<Place>,
     /// Say what would be trimmed, and stop
     #[arg(short = 'n', long)]
     pub dry_run: bool,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lease::Place;
 use units::names::shown;
 
 use super::unit_files::{MARK, NAME, service, timer};
@@ -117,8 +118,16 @@ fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
     if let Some(types) = &args.types {
         add("types", types.clone());
     }
-    if let Some(lease) = &args.lease {
-        add("lease", absolute(lease)?);
+    match &args.lease {
+        Some(Place::File(file)) => add("lease", absolute(file)?),
+        Some(Place::Kubernetes { .. }) => {
+            return Err(Error::Usage(
+                "--lease k8s needs a pod's service account, which a timer of systemd does not have; \
+                 use deploy/kubernetes/fstrim.yaml, or give --lease FILE"
+                    .to_owned(),
+            ));
+        }
+        None => {}
     }
     if args.offset > 0 {
         add("offset", args.offset.to_string());

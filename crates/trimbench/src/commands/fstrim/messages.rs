@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pace::Refusal;
@@ -10,12 +9,13 @@ use reclaim::throttle::Summary;
 use reclaim::trim::{Selected, TrimProgress, Trimmed};
 use units::names::{quoted, shown};
 
+use super::halt::Halt;
 use crate::commands::fstrim::args::FstrimArgs;
 use crate::console::Stream;
 use crate::status_line::Live;
 use crate::{goal, interference};
 
-/// Reports, and stops when the user presses Ctrl-C.
+/// Reports, and stops when the user presses Ctrl-C or the lease is lost.
 pub(super) struct Told {
     quiet: bool,
     path: PathBuf,
@@ -42,13 +42,13 @@ impl Told {
         self.live.end();
     }
 
-    pub(super) fn tick(&mut self, progress: &TrimProgress, stop: &AtomicBool) -> ControlFlow<()> {
+    pub(super) fn tick(&mut self, progress: &TrimProgress, halt: &Halt) -> ControlFlow<()> {
         if !self.quiet {
             let path = &self.path;
             self.live
                 .show(|elapsed| format!("{}: {}", shown(path), line(progress, elapsed)));
         }
-        match stop.load(Ordering::Relaxed) {
+        match halt.is_due() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

@@ -1,15 +1,13 @@
 //! `trimbench fstrim`.
 
 pub(crate) mod args;
+mod halt;
 mod install;
 mod json;
-mod lease;
 mod messages;
 mod unit_files;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::mounts::Mount;
 use pace::Policy;
@@ -27,7 +25,7 @@ use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::Json;
 use crate::{interference, signals};
-use lease::Lease;
+use halt::Halt;
 use messages::Told;
 
 /// A piece of what is trimmed at a given rate: so many a second.
@@ -68,32 +66,27 @@ pub(crate) fn run(args: &FstrimArgs) -> Result<Exit, Error> {
         told.note("no file system that is listed can be trimmed");
     }
     let mut sums = Sums::default();
-    let lease = args.lease.as_deref().filter(|_| !args.dry_run);
-    let _lease = match lease.map(|path| {
-        Lease::taken(path, &stop, || {
-            told.note(&format!(
-                "waits for {}, which another holds",
-                names::shown(path)
-            ));
-        })
-    }) {
-        Some(Ok(None)) => return Ok(Exit::Interrupted),
-        Some(taken) => taken?,
-        None => None,
+    let place = args.lease.as_ref().filter(|_| !args.dry_run);
+    let Some(halt) = Halt::with(stop, place, &mut |text| told.note(text))? else {
+        return Ok(Exit::Interrupted);
     };
     for one in &selected {
-        if stop.load(Ordering::Relaxed) {
-            sums.interrupted = true;
-        }
+        sums.interrupted |= halt.is_due();
         // It is long since it was listed, where many are trimmed.
         if sums.interrupted || many && is_gone(&one.path) {
             continue;
         }
-        let came = trim(one, args, card.as_ref(), &stop, &mut told);
+        let came = trim(one, args, card.as_ref(), &halt, &mut told);
         sums.add(&came, args, many);
         sums.all.push(json::file_system(one, &came, args));
     }
-    let exit = sums.exit(many);
+    let exit = match halt.lost().filter(|_| sums.interrupted) {
+        Some(why) => {
+            told.failed(&format!("{why}; go on with --resume once it can be had"));
+            Exit::Failed
+        }
+        None => sums.exit(many),
+    };
     if let Some(file) = file {
         file.write(&json::of(sums.all, &policy(args), exit))?;
     }
@@ -177,11 +170,11 @@ fn trim(
     one: &Selected,
     args: &FstrimArgs,
     card: Option<&Card>,
-    stop: &Arc<AtomicBool>,
+    halt: &Halt,
     told: &mut Told,
 ) -> Came {
     told.begin(&one.path);
-    let outcome = trimmed(one, args, card, stop, told);
+    let outcome = trimmed(one, args, card, halt, told);
     told.end();
     match outcome {
         Ok(None) => Came::Looked,
@@ -227,7 +220,7 @@ fn trimmed(
     one: &Selected,
     args: &FstrimArgs,
     card: Option<&Card>,
-    stop: &Arc<AtomicBool>,
+    halt: &Halt,
     told: &mut Told,
 ) -> Result<Option<Trimmed>, TrimError> {
     let asked = Asked {
@@ -259,6 +252,6 @@ fn trimmed(
             names::shown(&one.path)
         ));
     }
-    trim.run(&mut |progress| told.tick(progress, stop))
+    trim.run(&mut |progress| told.tick(progress, halt))
         .map(Some)
 }
