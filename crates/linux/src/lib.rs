@@ -23,6 +23,7 @@
 //! | [`limit`] | how large a discard may be, for a while, and back again whatever happens |
 //! | [`loop_device`] | a file as a block device |
 //! | [`btrfs`] | commit, and clean up at once |
+//! | [`async_discard`] | how many discards may btrfs's own trimmer send, for a while? |
 //! | [`block`] | discard or zero a part of a block device |
 //! | [`dm`] | which targets make up a device of the device mapper? |
 //! | [`trim`] | discard a file system's free space, window by window |
@@ -39,6 +40,7 @@
 
 mod sysroot;
 
+pub mod async_discard;
 pub mod block;
 pub mod btrfs;
 pub mod cgroup;

@@ -74,6 +74,7 @@ mod simple;
 mod terms;
 mod usual_latency;
 mod work;
+mod worth;
 
 pub use account::{
     Account, Beside, CanaryWaits, Discarded, GoalResult, Kept, LateReads, Limit, Measured,
@@ -87,3 +88,4 @@ pub use pacer::{Pacer, Policy, State};
 pub use plan::{Plain, Plan, plan};
 pub use refusal::Refusal;
 pub use work::{GROUP, SMALLEST_GROUP, Work};
+pub use worth::Worth;

@@ -57,6 +57,14 @@ pub struct Figures {
     pub cancelled_bytes: u64,
     /// Share of the bytes removed that the drive never heard of and that were not used again.
     pub untold_bytes: u64,
+    /// Bytes that were free and that the drive took for data, on average over the run.
+    pub debt_mean_bytes: u64,
+    /// How long a removed byte was so, on average, in seconds: until a discard or until it was
+    /// used again (Little's law).
+    pub debt_age_s: Option<f64>,
+    /// How much longer than the median the foreground's I/O took, all together, in seconds: where
+    /// most of it meets no discard, what discards cost it.
+    pub waited_s: Option<f64>,
     /// Most bytes that were free and could not be allocated.
     pub held_max_bytes: u64,
     /// Allocations that waited for a discard.
@@ -84,7 +92,15 @@ impl Outcome {
         events: u64,
     ) -> Outcome {
         let verdict = judge::judge(&record, &JudgeOptions::default());
-        let figures = figures(setup, &record, &verdict, tally, flash);
+        let mut figures = figures(setup, &record, &verdict, tally, flash);
+        if !free.is_empty() {
+            let sum: f64 = free.iter().map(|row| row.debt_bytes as f64).sum();
+            let mean = sum / free.len() as f64;
+            let seconds = free.last().map_or(0.0, |row| row.at_s);
+            figures.debt_mean_bytes = mean as u64;
+            figures.debt_age_s =
+                (figures.removed_bytes > 0).then(|| mean * seconds / figures.removed_bytes as f64);
+        }
         Outcome {
             record,
             verdict,
@@ -126,6 +142,10 @@ fn figures(
             h.phase == PhaseName::Delete && actor.map(|a| a.name.as_str()) == name
         })
         .map(|h| &h.histogram);
+    let waited_s = waits.map(|waits| {
+        let longer = (waits.mean() - waits.value_at_quantile(0.5) as f64).max(0.0);
+        longer * waits.len() as f64 / 1e9
+    });
     let ms = |nanos: u64| nanos as f64 / 1e6;
     let quantile = |q| waits.map(|h| ms(h.value_at_quantile(q)));
     let known = tally.discarded_bytes + tally.cancelled;
@@ -146,6 +166,9 @@ fn figures(
         discarded_bytes: tally.discarded_bytes,
         cancelled_bytes: tally.cancelled,
         untold_bytes: tally.removed_bytes.saturating_sub(known),
+        debt_mean_bytes: 0,
+        debt_age_s: None,
+        waited_s,
         held_max_bytes: tally.held_max,
         allocations_held: tally.waits,
         allocations_waited_s: tally.waited.as_secs_f64(),

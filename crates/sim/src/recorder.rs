@@ -35,7 +35,7 @@ pub(crate) struct Recorder {
 }
 
 /// The volume's free space at the end of a row.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FreeSpace {
     /// Seconds since the start.
     pub at_s: f64,
@@ -43,6 +43,8 @@ pub struct FreeSpace {
     pub known_bytes: u64,
     /// Bytes that are free and can't be allocated yet.
     pub held_bytes: u64,
+    /// Bytes that are free and that the drive takes for data.
+    pub debt_bytes: u64,
 }
 
 impl Recorder {
@@ -186,8 +188,7 @@ impl Recorder {
         now: Time,
         actors: &mut [Actor],
         stack: &Stack,
-        known_bytes: u64,
-        held_bytes: u64,
+        free: FreeSpace,
     ) {
         let seconds = (now - self.row).as_secs_f64();
         if seconds <= 0.0 {
@@ -218,11 +219,7 @@ impl Recorder {
             cpu_wait: Vec::new(),
         };
         self.push(Line::Interval(interval));
-        self.free.push(FreeSpace {
-            at_s: now.as_secs_f64(),
-            known_bytes,
-            held_bytes,
-        });
+        self.free.push(free);
         self.counters = counters;
         self.row = now;
     }
@@ -244,9 +241,12 @@ impl Recorder {
             .copied()
             .unwrap_or(0.0);
         if (now - self.row).as_secs_f64() > 0.5 * f64::from(whole) {
-            let last = self.free.last().copied();
-            let (known, held) = last.map_or((0, 0), |f| (f.known_bytes, f.held_bytes));
-            self.interval(now, actors, stack, known, held);
+            let last = self.free.last().copied().unwrap_or_default();
+            let free = FreeSpace {
+                at_s: now.as_secs_f64(),
+                ..last
+            };
+            self.interval(now, actors, stack, free);
         }
         for (at, actor) in actors.iter_mut().enumerate() {
             self.end_phase(at, actor);

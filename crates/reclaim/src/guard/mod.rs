@@ -19,6 +19,8 @@
 //! | `inbox`, `socket`, `allowance` | what programs hand over, and the requests that they make |
 //! | [`watch`] | what a guard would catch |
 //! | [`TrimGuard`] | the other way: trims of what was freed, on a mount without `discard` |
+//! | [`BtrfsGuard`] | on btrfs, the rate of the kernel's own trims |
+//! | [`Trims`] | either of these two |
 //! | [`clear`] | what an ended guard left |
 //!
 //! The second names are the only state. A name is the inode number of its file, so that a file gets
@@ -26,6 +28,7 @@
 //! and one without is freed at the next start.
 
 mod allowance;
+mod by_btrfs;
 mod by_trim;
 mod control;
 mod dry_run;
@@ -42,6 +45,7 @@ mod scan;
 mod socket;
 mod status;
 mod stop;
+mod trims;
 mod watching;
 
 use std::collections::HashMap;
@@ -56,6 +60,7 @@ use crate::reclaimer::PacedReclaimer;
 use crate::throttle::{Summary, ThrottleOptions};
 use pace::Work;
 
+pub use by_btrfs::BtrfsGuard;
 pub use by_trim::{Hours, TrimGuard, TrimLeft, TrimOptions, TrimReport, Way, choose};
 pub use control::{Order, Request, order};
 pub use dry_run::{Deleted, Watched, watch};
@@ -65,6 +70,7 @@ pub use keep::Hold;
 pub use names::SecondNames;
 pub use status::{Freed, Reported, Status, Totals, status};
 pub use stop::{Cleared, clear};
+pub use trims::Trims;
 
 use finder::Finder;
 use free::{Freeing, Outcome};

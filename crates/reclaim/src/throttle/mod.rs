@@ -84,6 +84,7 @@ pub use stack::Stack;
 pub use summary::Summary;
 
 pub(crate) use canary::{nameless, nameless_filled};
+pub(crate) use counters::DeviceCounters;
 pub(crate) use observation::EarlyObservation;
 
 use crate::error::ReclaimError;

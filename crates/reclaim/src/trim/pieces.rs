@@ -17,7 +17,7 @@ use super::cost::Costs;
 use super::outcome::TrimError;
 use super::survey::{Asked, Survey, explained};
 use super::tally::{Count, Tally};
-use super::windows::Window;
+use super::windows::{Window, WindowResult};
 use crate::throttle::{Purpose, Setup, Summary, Throttle, ThrottleOptions};
 use crate::warning::Warning;
 use crate::watch::Watch;
@@ -86,14 +86,14 @@ impl Pieces {
         Ok(bytes)
     }
 
-    /// Trims a range in which so many bytes are free. Returns the bytes that were trimmed, or the
+    /// Trims a range in which so many bytes are free. Returns what the devices saw of it, or the
     /// kernel's error.
     pub(crate) fn trim(
         &mut self,
         range: std::ops::Range<u64>,
         holds: u64,
         watch: &mut dyn Watch,
-    ) -> Result<io::Result<u64>, TrimError> {
+    ) -> Result<io::Result<WindowResult>, TrimError> {
         let length = range.end - range.start;
         let window = Window {
             start: range.start,
@@ -124,7 +124,7 @@ impl Pieces {
         }
         let came = count.came;
         self.costs.learn(came.discards, came.bytes, came.busy);
-        Ok(Ok(count.trimmed))
+        Ok(Ok(came))
     }
 
     /// Ends it at once.

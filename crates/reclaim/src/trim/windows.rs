@@ -93,11 +93,11 @@ pub(super) struct Window {
 
 /// What came of a window.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct WindowResult {
-    pub(super) bytes: u64,
-    pub(super) discards: u64,
+pub(crate) struct WindowResult {
+    pub(crate) bytes: u64,
+    pub(crate) discards: u64,
     /// Seconds in which the device was busy with it.
-    pub(super) busy: f64,
+    pub(crate) busy: f64,
 }
 
 /// The windows of one file system, one after the other.

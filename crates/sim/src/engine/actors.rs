@@ -172,9 +172,9 @@ impl Run<'_> {
                 Arrival::Closed { depth, .. } => {
                     (0..depth).for_each(|_| self.again(number, Time::ZERO));
                 }
-                Arrival::Poisson { .. } | Arrival::Every(_) => {
-                    self.next_arrival(number, Time::ZERO);
-                }
+                // The canary waits for an order.
+                Arrival::Every(_) => {}
+                Arrival::Poisson { .. } => self.next_arrival(number, Time::ZERO),
             }
         }
     }
@@ -202,8 +202,21 @@ impl Run<'_> {
         self.plan(now + gap, Act::Issue(number));
     }
 
+    /// Lets the canary read from now on, or no longer.
+    pub(super) fn set_canary(&mut self, reads: bool) {
+        let Some(number) = self.canary else { return };
+        let did = std::mem::replace(&mut self.canary_reads, reads);
+        if reads && !did && !std::mem::replace(&mut self.canary_is_planned, true) {
+            self.next_arrival(number, self.now);
+        }
+    }
+
     pub(super) fn issue(&mut self, number: u16) -> Result<(), SimError> {
         let now = self.now;
+        if Some(number) == self.canary && !self.canary_reads {
+            self.canary_is_planned = false;
+            return Ok(());
+        }
         self.next_arrival(number, now);
         let actor = &mut self.actors[number as usize];
         let io = match actor.does {

@@ -10,7 +10,7 @@ use ssd::{Refused, Rng, Time};
 
 use crate::outcome::Outcome;
 use crate::policy::{Nature, Policy};
-use crate::recorder::Recorder;
+use crate::recorder::{FreeSpace, Recorder};
 use crate::setup::Setup;
 use crate::stack::{Done, Limits, Owner, Stack};
 use crate::volume::{NoSpace, Volume};
@@ -86,6 +86,9 @@ struct Run<'s> {
     actors: Vec<Actor>,
     /// The number of the canary, if there is one.
     canary: Option<u16>,
+    /// Whether it reads, and whether its next read is planned.
+    canary_reads: bool,
+    canary_is_planned: bool,
     seen: SeenSoFar,
     commits: Commits,
     job: Job,
@@ -182,6 +185,8 @@ impl<'s> Run<'s> {
             nature,
             actors,
             canary: canary.map(|at| at as u16),
+            canary_reads: false,
+            canary_is_planned: false,
             seen: SeenSoFar::default(),
             commits: Commits::default(),
             job: Job::new(workload),
@@ -257,14 +262,15 @@ impl<'s> Run<'s> {
     }
 
     fn tick(&mut self) -> Result<(), SimError> {
-        let known_free = self.volume.bytes().saturating_sub(self.stack.mapped());
-        self.recorder.interval(
-            self.now,
-            &mut self.actors,
-            &self.stack,
-            known_free,
-            self.held,
-        );
+        let mapped = self.stack.mapped();
+        let free = FreeSpace {
+            at_s: self.now.as_secs_f64(),
+            known_bytes: self.volume.bytes().saturating_sub(mapped),
+            held_bytes: self.held,
+            debt_bytes: mapped.saturating_sub(self.volume.live_bytes()),
+        };
+        self.recorder
+            .interval(self.now, &mut self.actors, &self.stack, free);
         let next = self.now + self.setup.interval;
         self.plan(next, Act::Tick);
         Ok(())

@@ -61,6 +61,7 @@ impl Run<'_> {
             Order::Throttle(depth) => self.stack.throttle(self.now, depth)?,
             Order::WakeAt(at) => self.plan(at.max(self.now), Act::Wake),
             Order::Free(ranges) => self.free(ranges)?,
+            Order::Canary(reads) => self.set_canary(reads),
             Order::Commit => {
                 self.commits.ordered = true;
                 self.begin_commit()?;

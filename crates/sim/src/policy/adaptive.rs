@@ -52,7 +52,8 @@ impl Adaptive {
         };
         self.victims = ranges;
         self.left = bytes;
-        self.paced = Paced::new(self.goal, &work);
+        self.paced = Paced::new(self.goal, &work, desk);
+        desk.order(Order::Canary(true));
         self.ask(desk);
     }
 
@@ -99,6 +100,12 @@ impl Adaptive {
         if self.is_committing {
             return;
         }
+        if let Some(pause) = paced.warms_up(desk) {
+            if !std::mem::replace(&mut self.is_awake, true) {
+                desk.order(Order::WakeAt(desk.now + pause));
+            }
+            return;
+        }
         let advice = paced.ask(desk, self.left);
         match advice.why {
             Why::Done | Why::Refused => self.done(desk),
@@ -124,6 +131,7 @@ impl Adaptive {
 
     fn done(&mut self, desk: &mut Desk<'_>) {
         self.paced = None;
+        desk.order(Order::Canary(false));
         if self.left > 0 {
             let rest = std::mem::take(&mut self.victims);
             self.left = 0;

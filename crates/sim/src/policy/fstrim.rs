@@ -74,7 +74,8 @@ impl Fstrim {
                 unit: self.group.min(desk.limits.max_bytes),
                 ..Work::new(self.left, self.groups.len() as u64)
             };
-            self.paced = Paced::new(goal, &work);
+            self.paced = Paced::new(goal, &work, desk);
+            desk.order(Order::Canary(self.paced.is_some()));
         }
         self.step(desk);
     }
@@ -102,9 +103,17 @@ impl Fstrim {
         }
         let mut allow = u64::MAX;
         if let Some(paced) = &mut self.paced {
+            if let Some(pause) = paced.warms_up(desk) {
+                self.wakes = Wakes::ForPacer;
+                desk.order(Order::WakeAt(desk.now + pause));
+                return;
+            }
             let advice = paced.ask(desk, self.left);
             match advice.why {
-                Why::Done | Why::Refused => self.paced = None,
+                Why::Done | Why::Refused => {
+                    self.paced = None;
+                    desk.order(Order::Canary(false));
+                }
                 _ if advice.commit => {
                     desk.order(Order::Commit);
                     return;

@@ -12,6 +12,7 @@ use super::ext4::{Ext4Online, GROUP};
 use super::f2fs::F2fs;
 use super::ffs::{Coalesce, FFS_BLOCK, PerBlock, Queued};
 use super::fstrim::Fstrim;
+use super::guard::Guard;
 use super::none::None as NoDiscards;
 use super::xfs::XfsOnline;
 use crate::keys::{Key, blocks, duration, number, share, show_duration, size, span, truth};
@@ -41,6 +42,8 @@ pub enum PolicyKind {
     F2fs,
     /// `fstrim` from time to time.
     Fstrim,
+    /// `trimbench guard --by trim`.
+    Guard,
     /// `trimbench rm` over ext4 with `discard`.
     Adaptive,
 }
@@ -62,13 +65,15 @@ pub struct Parameters {
     pub(crate) piece: u64,
     pub(crate) every: Duration,
     pub(crate) paced: bool,
+    pub(crate) max_age: Duration,
+    pub(crate) min_run: Option<u64>,
     pub(crate) slowdown: f64,
     pub(crate) max_latency: Duration,
 }
 
 impl PolicyKind {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [PolicyKind; 11] = [
+    pub const ALL: [PolicyKind; 12] = [
         PolicyKind::None,
         PolicyKind::PerBlock,
         PolicyKind::Coalesce,
@@ -79,6 +84,7 @@ impl PolicyKind {
         PolicyKind::BtrfsAsync,
         PolicyKind::F2fs,
         PolicyKind::Fstrim,
+        PolicyKind::Guard,
         PolicyKind::Adaptive,
     ];
 
@@ -95,6 +101,7 @@ impl PolicyKind {
             PolicyKind::BtrfsAsync => "btrfs-async",
             PolicyKind::F2fs => "f2fs",
             PolicyKind::Fstrim => "fstrim",
+            PolicyKind::Guard => "guard",
             PolicyKind::Adaptive => "adaptive",
         }
     }
@@ -114,6 +121,7 @@ impl PolicyKind {
             PolicyKind::BtrfsAsync => "btrfs -o discard=async: after 120 s, 64 MiB each, limited",
             PolicyKind::F2fs => "f2fs -o discard: eight in a round, while nobody else works",
             PolicyKind::Fstrim => "no online discards, and fstrim from time to time",
+            PolicyKind::Guard => "trimbench guard --by trim: what was freed, as pace allows",
             PolicyKind::Adaptive => "trimbench rm: pieces as pace allows, on ext4 -o discard",
         }
     }
@@ -139,9 +147,11 @@ impl PolicyKind {
     pub(crate) fn setting(self) -> DiscardSetting {
         match self {
             PolicyKind::None => DiscardSetting::Off,
-            PolicyKind::BtrfsAsync | PolicyKind::F2fs | PolicyKind::Queued | PolicyKind::Fstrim => {
-                DiscardSetting::Async
-            }
+            PolicyKind::BtrfsAsync
+            | PolicyKind::F2fs
+            | PolicyKind::Queued
+            | PolicyKind::Fstrim
+            | PolicyKind::Guard => DiscardSetting::Async,
             _ => DiscardSetting::On,
         }
     }
@@ -159,6 +169,7 @@ impl PolicyKind {
             PolicyKind::BtrfsAsync => &["delay", "iops-limit", "kbps-limit", "piece"],
             PolicyKind::F2fs => &["at-least"],
             PolicyKind::Fstrim => &["every", "piece", "paced", "slowdown", "max-latency"],
+            PolicyKind::Guard => &["max-age", "min-run", "piece", "slowdown", "max-latency"],
             PolicyKind::Adaptive => &["piece", "slowdown", "max-latency"],
         }
     }
@@ -191,6 +202,8 @@ impl PolicyKind {
             piece,
             every: Duration::from_secs(60),
             paced: false,
+            max_age: Duration::from_secs(3600),
+            min_run: None,
             slowdown: Goal::default().slowdown,
             max_latency: Duration::ZERO,
         }
@@ -233,6 +246,7 @@ impl PolicyKind {
                 let goal = p.paced.then_some(goal);
                 Box::new(Fstrim::new(p.every, p.piece, goal, volume))
             }
+            PolicyKind::Guard => Box::new(Guard::new(goal, p.piece, p.max_age, p.min_run)),
             PolicyKind::Adaptive => Box::new(Adaptive::new(goal, p.piece, limits)),
         }
     }
@@ -355,6 +369,23 @@ pub(crate) const PARAMETERS: &[Key<Parameters>] = &[
         "whether fstrim is paced as trimbench fstrim",
         truth,
         shown
+    ),
+    key!(
+        "max-age",
+        max_age,
+        "guard trims faster what was freed longer ago",
+        span,
+        show_duration
+    ),
+    key!(
+        "min-run",
+        min_run,
+        "shorter runs wait up to half of max-age; auto: by what trims cost",
+        |t| match t {
+            "auto" => Ok(None),
+            _ => size(t).map(Some),
+        },
+        |run: Option<u64>| run.map_or("auto".to_owned(), units::bytes_exact)
     ),
     key!(
         "slowdown",

@@ -15,6 +15,7 @@ mod ext4;
 mod f2fs;
 mod ffs;
 mod fstrim;
+mod guard;
 mod kind;
 mod none;
 mod outbox;
@@ -44,6 +45,8 @@ pub enum Order {
     Free(Vec<Range<u64>>),
     /// Commit now what was freed.
     Commit,
+    /// From now on the canary reads, or no longer.
+    Canary(bool),
 }
 
 /// A policy's view of the run, and the place for its orders.
@@ -100,7 +103,7 @@ pub struct Nature {
     pub deleter_waits: bool,
     /// The commit isn't done until its discards are: whoever syncs waits, too.
     pub commit_waits: bool,
-    /// The period of the canary's reads that it looks at.
+    /// The period of the canary's reads, while it asks for them by [`Order::Canary`].
     pub canary: Option<Duration>,
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use pace::{Advice, Discards, Feedback, Flushes, Goal, Io, Others, Pacer, Space, Work};
 
+use ssd::Time;
+
 use super::Desk;
 
 /// A pacer and the canary's reads for it.
@@ -13,21 +15,46 @@ pub(super) struct Paced {
     /// Bytes freed (or discarded) so far, by its advice.
     pub(super) freed: u64,
     canary: Vec<pace::Canary>,
+    /// When it began, and the reads before that.
+    began: Time,
+    reads_before: u64,
+    is_warm: bool,
 }
+
+/// The foreground is observed for so long before anything is freed, and for the longer time if it
+/// reads, as `reclaim` does.
+const WARM_UP: Duration = Duration::from_millis(50);
+const BASELINE: Duration = Duration::from_millis(300);
+const FOREGROUND_READS: u64 = 10;
 
 /// The period of the canary's reads, as `reclaim`'s.
 pub(super) const CANARY: Duration = Duration::from_millis(2);
 
 impl Paced {
     /// A pacer for work that can't be refused any more; `None` if the goal is none.
-    pub(super) fn new(goal: Goal, work: &Work) -> Option<Paced> {
+    pub(super) fn new(goal: Goal, work: &Work, desk: &Desk<'_>) -> Option<Paced> {
         let mut pacer = Pacer::new(pace::Policy::Adaptive(goal), work, None).ok()?;
         pacer.commit_to_goal();
         Some(Paced {
             pacer,
             freed: 0,
             canary: Vec::new(),
+            began: desk.now,
+            reads_before: desk.seen.reads.ops,
+            is_warm: false,
         })
+    }
+
+    /// How much longer the foreground is only observed; `None`: it was.
+    pub(super) fn warms_up(&mut self, desk: &Desk<'_>) -> Option<Duration> {
+        let elapsed = desk.now - self.began;
+        let is_alone = desk.seen.reads.ops - self.reads_before < FOREGROUND_READS;
+        self.is_warm |= elapsed >= BASELINE || elapsed >= WARM_UP && is_alone;
+        let until = match elapsed < WARM_UP {
+            true => WARM_UP,
+            false => BASELINE,
+        };
+        (!self.is_warm).then(|| until - elapsed)
     }
 
     /// Keeps what the canary read, for the next question.

@@ -162,6 +162,11 @@ impl Volume {
         self.live.iter().map(|range| in_bytes(&range))
     }
 
+    /// Bytes that files use.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live.covered() * BLOCK
+    }
+
     /// Bytes that may be allocated.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.free.covered() * BLOCK

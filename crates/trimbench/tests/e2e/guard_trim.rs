@@ -202,6 +202,45 @@ fn on_xfs_a_restart_owes_only_what_is_uncertain() {
     );
 }
 
+/// Small holes wait for `--min-run`, and a long run doesn't wait with them.
+#[test]
+fn on_ext4_short_runs_wait_for_more() {
+    let Some(fs) = ground(Fs::Ext4, "nodiscard", 512) else {
+        return;
+    };
+    let here = fs.path();
+    let mut running = trims(&fs, &["--min-run", "1M", "--most", "90%"]);
+    fs::create_dir(here.join("small")).unwrap();
+    let small = |i: usize| here.join(format!("small/{i}"));
+    (0..400).for_each(|i| fs::write(small(i), [7; 9000]).unwrap());
+    written(&here.join("long"), 80);
+    // The guard has to see them in use.
+    must("sync", &["-f", &here.to_string_lossy()]);
+    nothing_is_forgotten(&fs);
+    // Every second one, so that no two touch.
+    (0..400)
+        .step_by(2)
+        .for_each(|i| fs::remove_file(small(i)).unwrap());
+    fs::remove_file(here.join("long")).unwrap();
+    must("sync", &["-f", &here.to_string_lossy()]);
+    running.until("the long run is trimmed, and the holes wait", || {
+        let trim = &status(here)["trim"];
+        let bytes = |name: &str| trim[name].as_u64().unwrap();
+        (200 * 8192..8 * MIB as u64).contains(&bytes("debt_bytes"))
+            && bytes("short_bytes") >= 200 * 8192
+            && bytes("min_run_bytes") == MIB as u64
+    });
+    let held = untrimmed(&fs);
+    assert!((200 * 8192..8 * MIB as u64).contains(&held), "{held}");
+    let shown = guarded(here, &["status", "."]).succeeds().stdout.clone();
+    assert!(
+        shown.contains("in runs below 1.0 MiB wait for more"),
+        "{shown}"
+    );
+    nothing_is_forgotten(&fs);
+    ended(running);
+}
+
 #[test]
 fn a_mount_with_discard_is_remounted_only_if_asked_and_given_back() {
     let Some(fs) = ext4("discard", 512) else {

@@ -25,6 +25,7 @@ mod fstrim_drive;
 mod fstrim_lease;
 mod fstrim_resume;
 mod guard;
+mod guard_btrfs;
 mod guard_hand_over;
 mod guard_hostile;
 mod guard_place;

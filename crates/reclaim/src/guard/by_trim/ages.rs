@@ -28,23 +28,29 @@ pub struct TrimReport {
     pub trimmed_bytes: u64,
     /// Trims of a range (`FITRIM`) since the start.
     pub windows: u64,
+    /// Runs of fewer bytes wait for more, up to half of the greatest age: by their trims' cost.
+    #[serde(default)]
+    pub min_run_bytes: u64,
+    /// Bytes of the debt in such short runs.
+    #[serde(default)]
+    pub short_bytes: u64,
 }
 
 /// The ages of trimmed bytes: eight classes for each doubling of the milliseconds.
 #[derive(Debug, Default)]
-pub(super) struct Ages {
+pub(in crate::guard) struct Ages {
     bytes: BTreeMap<u32, u64>,
 }
 
 impl Ages {
     /// So many bytes were trimmed at this age, in milliseconds.
-    pub(super) fn add(&mut self, bytes: u64, age_ms: u64) {
+    pub(in crate::guard) fn add(&mut self, bytes: u64, age_ms: u64) {
         let class = ((age_ms.max(1) as f64).log2() * CLASSES).round() as u32;
         *self.bytes.entry(class).or_default() += bytes;
     }
 
     /// The age that this share of the bytes had at most, in seconds.
-    pub(super) fn at_most(&self, share: f64) -> Option<f64> {
+    pub(in crate::guard) fn at_most(&self, share: f64) -> Option<f64> {
         let all: u64 = self.bytes.values().sum();
         let mut sum = 0;
         self.bytes.iter().find_map(|(&class, bytes)| {

@@ -5,9 +5,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use extents::Extents;
+
 use super::debt::UNKNOWN;
+use super::due::Due;
 use super::pick::{in_order, window};
-use super::{Due, Tell, TrimGuard, now};
+use super::{Tell, TrimGuard, now};
 use crate::ReclaimError;
 use crate::guard::control;
 use crate::throttle::Summary;
@@ -74,10 +77,16 @@ impl TrimGuard<'_> {
             stop,
             looked: Instant::now(),
         };
+        let ripe = self.ripe_of(due);
+        let (bytes, extents) = ripe
+            .of(&self.debt)
+            .fold((0, 0), |(bytes, extents), (owed, _)| {
+                (bytes + owed.bytes(), extents + 1)
+            });
         let begun = Pieces::begin(
             self.place.path(),
-            self.debt.bytes(),
-            self.debt.len() as u64,
+            bytes,
+            extents,
             due.policy,
             self.card,
             &self.options.throttle,
@@ -100,20 +109,17 @@ impl TrimGuard<'_> {
         watch: &mut Interruption<'_>,
         tell: Tell<'_>,
     ) -> Result<(), TrimError> {
-        let age = now().saturating_sub(due.before);
         loop {
-            let before = match due.fixed {
-                true => due.before,
-                false => now().saturating_sub(age),
-            };
-            let queue = in_order(&self.debt, before);
+            let queue = in_order(&self.debt, self.ripe_of(due));
             if queue.is_empty() {
                 return Ok(());
             }
+            let mut left: Extents = queue.iter().map(|owed| owed.range.clone()).collect();
             for piece in queue {
-                while let Some(owed) = self.debt.first_within(piece.range.clone()) {
-                    let allowed = pieces.grant(self.debt.bytes(), watch)?;
-                    let range = window(&self.debt, &owed, allowed, self.looker.cuts);
+                while let Some(first) = left.within(piece.range.clone()).next() {
+                    let allowed = pieces.grant(left.covered(), watch)?;
+                    let range = window(self.debt.free(), &left, first, allowed, self.looker.cuts);
+                    left.remove(range.clone());
                     self.trim_one(pieces, range, watch)?;
                     if Instant::now() >= self.clock.look_at {
                         break;
@@ -129,7 +135,7 @@ impl TrimGuard<'_> {
             // Another pace is due.
             let over = self.is_over();
             let ends = self.options.between.is_some_and(|hours| !hours.is_now());
-            if !due.fixed && (over != due.hurried || ends && !over) {
+            if due.before.is_none() && (over != due.hurried || ends && !over) {
                 return Ok(());
             }
         }
@@ -143,7 +149,10 @@ impl TrimGuard<'_> {
     ) -> Result<(), TrimError> {
         let holds = self.debt.free().overlap(range.clone());
         match pieces.trim(range.clone(), holds, watch)? {
-            Ok(_) => {}
+            Ok(came) => {
+                let busy = Duration::from_secs_f64(came.busy.max(0.0));
+                self.worth.learn(came.discards, came.bytes, busy);
+            }
             // The file system shrank: nothing is there any more.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {}
             // The machine slept, and the kernel may have ended the call early: it stays owed.

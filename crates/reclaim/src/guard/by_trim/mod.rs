@@ -9,6 +9,7 @@
 //! | `start` | which mounts can be guarded, and the switch to `nodiscard` |
 //! | `debt` | what is free and not certainly trimmed: pure |
 //! | `look` | the kernel's list of free extents, and the sign that it was incomplete |
+//! | `due` | which debt is due, and how fast it is trimmed |
 //! | `pick` | the order of trims, and their windows: pure |
 //! | `note` | the debt on the disk |
 //! | `batch` | one throttled series of trims |
@@ -18,6 +19,7 @@
 mod ages;
 mod batch;
 mod debt;
+mod due;
 mod hours;
 mod look;
 mod note;
@@ -29,33 +31,29 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pace::{Goal, Policy};
+use pace::{Goal, Policy, Worth};
 use ssd::Card;
 use storage::remount::DiscardGuard;
 
+pub(super) use ages::Ages;
 pub use ages::TrimReport;
 pub use hours::Hours;
+pub(super) use start::kernels_own;
 pub use start::{Way, choose};
 
 use super::place::Place;
 use super::status::Reported;
-use super::{Event, HURRIED, TICK, Tell};
+use super::{Event, TICK, Tell};
 use crate::throttle::{Summary, ThrottleOptions};
-use ages::Ages;
 use debt::{Debt, Moment};
+use due::Due;
 use look::{Hidden, Looker};
 use note::Notes;
+use pick::runs;
 
 /// The pause between two looks, at least; and in times of the last look's length.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_SHARE: u32 = 20;
-
-/// Space that is used again so soon isn't trimmed.
-const REUSED_WITHIN: Duration = Duration::from_secs(2);
-
-/// Less debt than this waits longer, so that a few freed blocks cost no series of trims.
-const SMALL: u64 = 64 << 20;
-const SMALL_WAITS: Duration = Duration::from_secs(30);
 
 /// Where the looks may have missed something, all is trimmed again after so long, as a weekly
 /// fstrim does. So it is as soon as this share of the file system may have been used unseen.
@@ -80,6 +78,9 @@ pub struct TrimOptions {
     pub most: f64,
     /// Debt that is older is trimmed faster.
     pub max_age: Duration,
+    /// Runs of fewer bytes wait up to half of `max_age`; `None`: as long as their trims would cost
+    /// more than they save ([`Worth`]).
+    pub min_run: Option<u64>,
     /// The hours in which it trims; `None`: always.
     pub between: Option<Hours>,
     /// Switch a mount to `nodiscard`, and back at the end.
@@ -100,6 +101,7 @@ pub struct TrimGuard<'a> {
     debt: Debt,
     hidden: Hidden,
     ages: Ages,
+    worth: Worth,
     notes: Notes,
     /// The canary's file, one for all series: a new one would free its blocks each time.
     _canary: Option<std::sync::Arc<File>>,
@@ -112,29 +114,6 @@ pub struct TrimGuard<'a> {
     /// Something changed since the last note.
     unnoted: bool,
     told: Told,
-}
-
-/// A series of trims.
-#[derive(Debug, Clone, Copy)]
-struct Due {
-    policy: Policy,
-    /// Debt since before this is trimmed.
-    before: Moment,
-    /// Whether that moment stays, or moves on with the time.
-    fixed: bool,
-    /// Faster than the goal allows.
-    hurried: bool,
-}
-
-impl Due {
-    fn up_to(before: Moment, policy: Policy) -> Due {
-        Due {
-            policy,
-            before,
-            fixed: true,
-            hurried: false,
-        }
-    }
 }
 
 /// When something was done last, or is due.
@@ -265,55 +244,13 @@ impl TrimGuard<'_> {
         self.unnoted = true;
     }
 
-    fn is_over(&self) -> bool {
-        let age = self.debt.oldest().map_or(0, |at| now().saturating_sub(at));
-        u128::from(age) > self.options.max_age.as_millis()
-            || self.debt.known_bytes() as f64 > self.looker.size as f64 * self.options.most
-    }
-
-    /// Returns the debt that is due now, and how it is trimmed.
-    fn due(&self) -> Option<Due> {
-        if self.debt.bytes() == 0 {
-            return None;
-        }
-        if self.place.orders.drain {
-            return Some(Due::up_to(self.drained_up_to, Policy::Burst));
-        }
-        let hurried = self.is_over();
-        if !hurried && self.options.between.is_some_and(|hours| !hours.is_now()) {
-            return None;
-        }
-        let before = now().saturating_sub(REUSED_WITHIN.as_millis() as Moment);
-        let ripe = self.debt.iter().filter(|owed| owed.since <= before);
-        let bytes: u64 = ripe.map(|owed| owed.bytes()).sum();
-        let age = self.debt.oldest().map_or(0, |at| now().saturating_sub(at));
-        let waited = u128::from(age) >= SMALL_WAITS.min(self.options.max_age / 2).as_millis();
-        if bytes == 0 || bytes < SMALL && !waited && self.debt.unknown_bytes() == 0 {
-            return None;
-        }
-        let goal = self.options.goal;
-        let goal = match hurried {
-            true => Goal {
-                slowdown: goal.slowdown.max(HURRIED),
-                max_latency: None,
-                deadline: goal.deadline,
-            },
-            false => goal,
-        };
-        Some(Due {
-            policy: Policy::Adaptive(goal),
-            before,
-            fixed: false,
-            hurried,
-        })
-    }
-
     /// Before the end: trims all debt, within the goal.
     fn trim_all(&mut self, stop: &AtomicBool, tell: Tell<'_>) {
         self.look(tell);
         self.renew();
-        let due = Due::up_to(now(), Policy::Adaptive(self.options.goal));
-        while self.debt.has_since(due.before) && !stop.load(Ordering::Relaxed) {
+        let now = now();
+        let due = Due::up_to(now, Policy::Adaptive(self.options.goal));
+        while self.debt.has_since(now) && !stop.load(Ordering::Relaxed) {
             if !self.series(&due, stop, tell) {
                 return;
             }
@@ -363,6 +300,8 @@ impl TrimGuard<'_> {
         }
         self.clock.reported = Some(Instant::now());
         let age = |at: Moment| now().saturating_sub(at) / 1000;
+        let min_run_bytes = self.least_run();
+        let short = runs(&self.debt, min_run_bytes).filter(|(_, short)| *short);
         let report = TrimReport {
             debt_bytes: self.debt.known_bytes(),
             unknown_bytes: self.debt.unknown_bytes(),
@@ -373,6 +312,8 @@ impl TrimGuard<'_> {
             age_p99_s: self.ages.at_most(0.99),
             trimmed_bytes: self.trimmed,
             windows: self.windows,
+            min_run_bytes,
+            short_bytes: short.map(|(owed, _)| owed.bytes()).sum(),
         };
         let goal = self.options.goal;
         self.place.report_as(Reported {

@@ -1,12 +1,17 @@
 //! The order of trims, and their windows: pure.
 //!
 //! The oldest debt comes first; of one age the longest extent. A window begins at it. It goes on
-//! over its neighbours as long as half of the free bytes in it are pending. So many small extents
-//! need one call, and not one each. On ext4 a block group goes whole if half of
-//! its free bytes are pending: ext4 then remembers it as trimmed.
+//! over its neighbours as long as half of the free bytes in it are ripe, and half of the extents:
+//! each is a discard. So many small extents need one call, and not one each. On ext4 a block group
+//! goes whole if half of it is ripe: ext4 then remembers it as trimmed.
+//!
+//! A run that is too short to be worth a trim waits longer than others ([`pace::Worth`]). Until
+//! then it may be used again, or more is freed beside it.
 
 use std::cmp::Reverse;
 use std::ops::Range;
+
+use extents::Extents;
 
 use super::debt::{Debt, Moment, Owed, UNKNOWN};
 
@@ -37,10 +42,67 @@ impl Cuts {
     }
 }
 
-/// Returns all debt since before a moment, in the order of its trims. A known age comes first.
-pub(crate) fn in_order(debt: &Debt, before: Moment) -> Vec<Owed> {
-    let ripe = |owed: &Owed| owed.since <= before;
-    let mut all: Vec<Owed> = debt.iter().filter(ripe).collect();
+/// The debt that is to be trimmed now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ripe {
+    /// Since this moment or before.
+    pub(crate) before: Moment,
+    /// A run of fewer bytes is short.
+    pub(crate) least: u64,
+    /// A short run is ripe only since this moment or before.
+    pub(crate) short_before: Moment,
+}
+
+impl Ripe {
+    /// All debt since a moment or before, however short its runs.
+    pub(crate) fn all(before: Moment) -> Ripe {
+        Ripe {
+            before,
+            least: 0,
+            short_before: before,
+        }
+    }
+
+    /// The ripe debt, ascending, and whether its run is short.
+    pub(crate) fn of(self, debt: &Debt) -> impl Iterator<Item = (Owed, bool)> + '_ {
+        runs(debt, self.least).filter(move |(owed, short)| {
+            owed.since
+                <= if *short {
+                    self.short_before
+                } else {
+                    self.before
+                }
+        })
+    }
+}
+
+/// All debt, ascending, and whether its run has fewer bytes than `least`. Pending extents that touch
+/// are one run, whatever their ages.
+pub(crate) fn runs(debt: &Debt, least: u64) -> impl Iterator<Item = (Owed, bool)> + '_ {
+    let mut run = 0..0;
+    debt.iter().map(move |owed| {
+        if owed.range.start >= run.end {
+            run = owed.range.start..end_of_run(debt, owed.range.end);
+        }
+        let short = run.end - run.start < least;
+        (owed, short)
+    })
+}
+
+/// Where the pending extents end that touch one that ends here.
+fn end_of_run(debt: &Debt, mut end: u64) -> u64 {
+    for next in debt.within(end..u64::MAX) {
+        if next.range.start > end {
+            break;
+        }
+        end = next.range.end;
+    }
+    end
+}
+
+/// Returns the ripe debt in the order of its trims: a known age comes first.
+pub(crate) fn in_order(debt: &Debt, ripe: Ripe) -> Vec<Owed> {
+    let mut all: Vec<Owed> = ripe.of(debt).map(|(owed, _)| owed).collect();
     all.sort_by_key(|owed| {
         let unknown = owed.since == UNKNOWN;
         (unknown, owed.since, Reverse(owed.bytes()), owed.range.start)
@@ -48,24 +110,26 @@ pub(crate) fn in_order(debt: &Debt, before: Moment) -> Vec<Owed> {
     all
 }
 
-/// Returns the window that begins with a pending extent and holds at most so many free bytes, but
-/// for the least that can be cut.
-pub(crate) fn window(debt: &Debt, first: &Owed, at_most: u64, cuts: Cuts) -> Range<u64> {
-    let group = cuts.around(first.range.start);
-    let free = |range: &Range<u64>| debt.free().overlap(range.clone());
-    let owed = |range: &Range<u64>| debt.within(range.clone()).map(|o| o.bytes()).sum::<u64>();
-    if matches!(cuts, Cuts::Groups { .. }) && !group.is_empty() {
-        let held = free(&group);
-        if held <= at_most && owed(&group) * 2 >= held {
-            return group;
-        }
+/// Returns the window that begins with a ripe extent and holds at most so many free bytes, but for
+/// the least that can be cut.
+pub(crate) fn window(
+    free: &Extents,
+    ripe: &Extents,
+    first: Range<u64>,
+    at_most: u64,
+    cuts: Cuts,
+) -> Range<u64> {
+    let group = cuts.around(first.start);
+    let goes_whole = matches!(cuts, Cuts::Groups { .. }) && !group.is_empty();
+    if goes_whole && mostly_ripe(free, ripe, &group).is_some_and(|held| held <= at_most) {
+        return group;
     }
-    let start = first.range.start;
-    let end = first.range.end.min(group.end);
+    let start = first.start;
+    let end = first.end.min(group.end);
     let is_cut = matches!(cuts, Cuts::Within { whole: false, .. });
     if end - start > at_most && !is_cut {
         // What touches the window goes to its end.
-        let extent = debt.free().within(group).find(|e| e.contains(&start));
+        let extent = free.within(group).find(|e| e.contains(&start));
         return extent.map_or(start..end, |extent| start..extent.end);
     }
     if end - start > at_most {
@@ -74,12 +138,9 @@ pub(crate) fn window(debt: &Debt, first: &Owed, at_most: u64, cuts: Cuts) -> Ran
         return start..cut.min(end);
     }
     let mut window = start..end;
-    let mut sum = end - start;
-    for next in debt.within(end..group.end) {
-        let wider = start..next.range.end;
-        sum += next.bytes();
-        let held = free(&wider);
-        if held > at_most || sum * 2 < held {
+    for next in ripe.within(end..group.end) {
+        let wider = start..next.end;
+        if mostly_ripe(free, ripe, &wider).is_none_or(|held| held > at_most) {
             break;
         }
         window = wider;
@@ -87,10 +148,21 @@ pub(crate) fn window(debt: &Debt, first: &Owed, at_most: u64, cuts: Cuts) -> Ran
     window
 }
 
+/// The free bytes of a range, if half of them are ripe, and half of its extents.
+fn mostly_ripe(free: &Extents, ripe: &Extents, range: &Range<u64>) -> Option<u64> {
+    let (mut held, mut paid, mut extents, mut touched) = (0, 0, 0, 0);
+    for extent in free.within(range.clone()) {
+        held += extent.end - extent.start;
+        extents += 1;
+        let part = ripe.overlap(extent);
+        paid += part;
+        touched += u64::from(part > 0);
+    }
+    (paid * 2 >= held && touched * 2 >= extents).then_some(held)
+}
+
 #[cfg(test)]
 mod tests {
-    use extents::Extents;
-
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -112,6 +184,13 @@ mod tests {
         Debt::noted(set, owed)
     }
 
+    /// The window at the first debt from some MiB on, where all debt is ripe.
+    fn at(debt: &Debt, from: u64, at_most: u64, cuts: Cuts) -> Range<u64> {
+        let ripe: Extents = debt.iter().map(|owed| owed.range).collect();
+        let first = debt.first_within(mib(from..100)).unwrap();
+        window(debt.free(), &ripe, first.range, at_most, cuts)
+    }
+
     #[test]
     fn the_oldest_and_of_them_the_longest_is_first_and_unknown_age_last() {
         let debt = debt(
@@ -124,7 +203,7 @@ mod tests {
                 (20..40, 9),
             ],
         );
-        let order: Vec<u64> = in_order(&debt, 8)
+        let order: Vec<u64> = in_order(&debt, Ripe::all(8))
             .iter()
             .map(|owed| owed.range.start / MIB)
             .collect();
@@ -147,24 +226,22 @@ mod tests {
                 (60..80, 3),
             ],
         );
-        let first = |start: u64| debt.first_within(mib(start..100)).unwrap();
-        assert_eq!(window(&debt, &first(0), 8 * MIB, cuts), mib(0..8));
-        assert_eq!(window(&debt, &first(0), 21 * MIB, cuts), mib(0..22));
+        assert_eq!(at(&debt, 0, 8 * MIB, cuts), mib(0..8));
+        assert_eq!(at(&debt, 0, 21 * MIB, cuts), mib(0..22));
         // Up to 40 there would be 15 trimmed for 1 that is owed.
-        assert_eq!(window(&debt, &first(21), 100 * MIB, cuts), mib(21..24));
-        assert_eq!(window(&debt, &first(60), 100 * MIB, cuts), mib(60..64));
-        assert_eq!(window(&debt, &first(60), 1, cuts).end, 60 * MIB + GRAIN);
+        assert_eq!(at(&debt, 21, 100 * MIB, cuts), mib(21..24));
+        assert_eq!(at(&debt, 60, 100 * MIB, cuts), mib(60..64));
+        assert_eq!(at(&debt, 60, 1, cuts).end, 60 * MIB + GRAIN);
     }
 
     #[test]
     fn where_the_kernel_trims_extents_whole_none_is_cut() {
         let debt = debt(&[0..20, 30..40], &[(2..8, 1)]);
-        let first = debt.first_within(mib(0..100)).unwrap();
         let (group, whole) = (64 * MIB, true);
         let cuts = Cuts::Within { group, whole };
-        assert_eq!(window(&debt, &first, MIB, cuts), mib(2..20));
+        assert_eq!(at(&debt, 0, MIB, cuts), mib(2..20));
         let cuts = Cuts::Groups { group, first: 0 };
-        assert_eq!(window(&debt, &first, MIB, cuts), mib(2..20));
+        assert_eq!(at(&debt, 0, MIB, cuts), mib(2..20));
     }
 
     #[test]
@@ -174,10 +251,41 @@ mod tests {
             first: 0,
         };
         let debt = debt(&[0..20, 32..60], &[(4..16, 1), (40..41, 1)]);
-        let first = |start: u64| debt.first_within(mib(start..100)).unwrap();
-        assert_eq!(window(&debt, &first(0), 32 * MIB, cuts), mib(0..32));
-        assert_eq!(window(&debt, &first(0), 16 * MIB, cuts), mib(4..16));
-        assert_eq!(window(&debt, &first(40), 32 * MIB, cuts), mib(40..41));
+        assert_eq!(at(&debt, 0, 32 * MIB, cuts), mib(0..32));
+        assert_eq!(at(&debt, 0, 16 * MIB, cuts), mib(4..16));
+        assert_eq!(at(&debt, 40, 32 * MIB, cuts), mib(40..41));
+    }
+
+    #[test]
+    fn a_short_run_is_ripe_later_and_touching_extents_are_one_run() {
+        let debt = debt(
+            std::slice::from_ref(&(0..100)),
+            &[(0..1, 5), (2..3, 1), (4..6, 5), (6..8, 9), (8..10, 4)],
+        );
+        let found = |before, short_before| -> Vec<u64> {
+            let ripe = Ripe {
+                before,
+                least: 5 * MIB,
+                short_before,
+            };
+            let found = ripe.of(&debt).map(|(owed, _)| owed.range.start / MIB);
+            found.collect()
+        };
+        assert_eq!(found(5, 0), [4, 8]);
+        assert_eq!(found(9, 1), [2, 4, 6, 8]);
+        let short: Vec<bool> = runs(&debt, 5 * MIB).map(|(_, short)| short).collect();
+        assert_eq!(short, [true, true, false, false, false]);
+        assert!(runs(&debt, 0).all(|(_, short)| !short));
+    }
+
+    #[test]
+    fn a_group_of_many_other_extents_goes_in_parts() {
+        let cuts = Cuts::Groups {
+            group: 64 * MIB,
+            first: 0,
+        };
+        let debt = debt(&[0..20, 30..31, 32..33, 34..35], &[(0..20, 1)]);
+        assert_eq!(at(&debt, 0, 64 * MIB, cuts), mib(0..20));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use linux::SysRoot;
 use linux::mounts::Mount;
+use pace::Worth;
 use record::DiscardSetting;
 use ssd::Card;
 use storage::FileSystem;
@@ -39,6 +40,7 @@ struct Candidate {
     layout: Layout,
     device: Option<String>,
     kind: String,
+    uuid: Option<String>,
 }
 
 fn candidate(path: &Path) -> Result<Candidate, GuardError> {
@@ -70,14 +72,54 @@ fn candidate(path: &Path) -> Result<Candidate, GuardError> {
         layout: trimmed.layout,
         device: tops().next().map(|top| top.name.clone()),
         kind: found.target.fs.clone().unwrap_or_default(),
+        uuid: trimmed.uuid,
         mount,
     })
 }
 
+/// Why guard doesn't trim a btrfs that is mounted otherwise.
+const BTRFS_OTHERWISE: &str = "on btrfs, guard sets the rate of the kernel's own trimmer, which runs only \
+                               with discard=async";
+
+fn canonical(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Whether a path is where a whole file system is mounted.
 fn is_mount(path: &Path, mount: &Mount) -> bool {
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    mount.mount_point == path && mount.root == Path::new("/")
+    mount.mount_point == canonical(path) && mount.root == Path::new("/")
+}
+
+/// For a btrfs whose kernel trims by itself, its UUID as far as it can be read; `None` for another
+/// file system.
+///
+/// # Errors
+/// If it is a btrfs that can't be guarded so.
+pub(in crate::guard) fn kernels_own(path: &Path) -> Result<Option<Option<String>>, GuardError> {
+    let found = candidate(path)?;
+    if found.fs != FileSystem::Btrfs {
+        return Ok(None);
+    }
+    let refuse = |why: String| GuardError::NotTrimmed {
+        path: path.to_owned(),
+        why,
+    };
+    let at = &found.mount.mount_point;
+    if *at != canonical(path) {
+        let at = units::names::quoted(at);
+        return Err(refuse(format!(
+            "it isn't where a btrfs is mounted; name {at}"
+        )));
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(refuse("changing the limits of btrfs takes root".to_owned()));
+    }
+    if found.setting != DiscardSetting::Async {
+        let how = "mount -o remount,discard=async";
+        let at = units::names::quoted(at);
+        return Err(refuse(format!("{BTRFS_OTHERWISE}: {how} {at}")));
+    }
+    Ok(Some(found.uuid))
 }
 
 /// Chooses a way for a directory, and says why, to be read after "because".
@@ -91,6 +133,15 @@ pub fn choose(path: &Path) -> (Way, String) {
         Err(error) => return (Way::Link, error.to_string()),
     };
     let (kind, setting) = (&found.kind, found.setting);
+    if found.fs == FileSystem::Btrfs && found.mount.mount_point == canonical(path) {
+        return match setting {
+            DiscardSetting::Async => (
+                Way::Trim,
+                "btrfs trims by itself (discard=async), at a rate that guard sets".to_owned(),
+            ),
+            _ => (Way::Link, BTRFS_OTHERWISE.to_owned()),
+        };
+    }
     if !is_mount(path, &found.mount) {
         let at = units::names::quoted(&found.mount.mount_point);
         return (
@@ -187,6 +238,7 @@ impl<'a> TrimGuard<'a> {
             debt: Debt::default(),
             hidden: Hidden::default(),
             ages: Ages::default(),
+            worth: Worth::default(),
             notes: Notes::default(),
             _canary: canary,
             remounted,
@@ -254,10 +306,6 @@ impl<'a> TrimGuard<'a> {
 
 fn unlisted(unseen: Unseen) -> String {
     match unseen {
-        Unseen::Kind(kind) if FileSystem::of(&kind) == FileSystem::Btrfs => format!(
-            "{kind} has a pace of its own: mount it with discard=async, and set iops_limit and \
-             kbps_limit in /sys/fs/btrfs; or use trimbench fstrim"
-        ),
         Unseen::Kind(kind) => format!(
             "the free extents of {kind} can't be listed; use trimbench fstrim, or --by link"
         ),

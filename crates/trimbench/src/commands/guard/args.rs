@@ -133,6 +133,10 @@ pub struct StartArgs {
     /// Trim faster what was freed longer ago than this
     #[arg(long, help_heading = TRIMS, value_name = "TIME", value_parser = positive_duration, default_value = "1h")]
     pub max_age: Duration,
+    /// Leave shorter runs of free space for later, up to half of --max-age; 0: none
+    /// [default: those whose trim takes longer than writing them would]
+    #[arg(long, help_heading = TRIMS, value_name = "SIZE", value_parser = size_or_none)]
+    pub min_run: Option<u64>,
     /// Trim only in these hours of the day, e.g. 01:00-06:00, unless too much waits or for too long
     #[arg(long, help_heading = TRIMS, value_name = "HOURS", value_parser = hours)]
     pub between: Option<Hours>,
@@ -214,6 +218,10 @@ pub struct StopArgs {
 
 fn hours(text: &str) -> Result<Hours, String> {
     text.parse()
+}
+
+fn size_or_none(text: &str) -> Result<u64, String> {
+    units::parse_size(text).map_err(|error| error.to_string())
 }
 
 fn size(text: &str) -> Result<u64, String> {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use reclaim::guard::{
-    Event, Guard, GuardError, GuardOptions, Hold, Left, TrimGuard, TrimLeft, TrimOptions, Way,
-    choose,
+    Event, Guard, GuardError, GuardOptions, Hold, Left, TrimLeft, TrimOptions, Trims, Way, choose,
 };
 use reclaim::throttle::ThrottleOptions;
 use ssd::Card;
@@ -44,6 +43,7 @@ fn trim_options(args: &StartArgs) -> TrimOptions {
         goal: args.goal.goal(),
         most: args.most.unwrap_or(MOST_BY_TRIM),
         max_age: args.max_age,
+        min_run: args.min_run,
         between: args.between,
         remount: args.remount,
         hand_over: args.hand_over,
@@ -95,7 +95,7 @@ pub(super) fn start(args: &StartArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Er
 /// The guards of all directories that were named.
 struct Guards<'a> {
     by_link: Option<Guard<'a>>,
-    by_trim: Vec<TrimGuard<'a>>,
+    by_trim: Vec<Trims<'a>>,
 }
 
 impl<'a> Guards<'a> {
@@ -111,7 +111,7 @@ impl<'a> Guards<'a> {
                 linked.push(directory.clone());
                 continue;
             }
-            let (guard, notes) = TrimGuard::start(directory, trim_options(args), card)?;
+            let (guard, notes) = Trims::start(directory, trim_options(args), card)?;
             notes.iter().for_each(|note| say(note));
             say(&messages::trims(directory));
             by_trim.push(guard);

@@ -75,6 +75,16 @@ pub(super) fn registry(status: &Status) -> Registry {
             trim.unseen_bytes as f64,
         );
         gauge(
+            "min_run_bytes",
+            "Shorter free runs wait for more",
+            trim.min_run_bytes as f64,
+        );
+        gauge(
+            "short_bytes",
+            "Bytes of the debt in such short runs",
+            trim.short_bytes as f64,
+        );
+        gauge(
             "debt_oldest_seconds",
             "How long the oldest debt has waited",
             trim.oldest_s.unwrap_or(0) as f64,

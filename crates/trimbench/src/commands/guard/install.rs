@@ -1,7 +1,9 @@
 //! Writes a service of systemd that guards.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use linux::mounts::Mount;
+use storage::FileSystem;
 use units::names::shown;
 
 use crate::commands::guard::args::{ByWay, HoldBy, StartArgs};
@@ -78,8 +80,17 @@ fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
         .map(|directory| Ok(in_unit(&absolute(directory)?)))
         .collect();
     let paths = paths?.join(" ");
+    let is_btrfs = |path: &PathBuf| {
+        Mount::of(path).is_ok_and(|mount| FileSystem::mounted(&mount) == FileSystem::Btrfs)
+    };
+    // The rate of the kernel's own trims is set there.
+    let limits = match args.directories.iter().any(is_btrfs) {
+        true => " -/sys/fs/btrfs",
+        false => "",
+    };
     let lines = |line: &str| match line {
-        "RequiresMountsFor=" | "ReadWritePaths=" => format!("{line}{paths}\n"),
+        "RequiresMountsFor=" => format!("{line}{paths}\n"),
+        "ReadWritePaths=" => format!("{line}{paths}{limits}\n"),
         line => format!("{line}\n"),
     };
     let service: String = SERVICE.lines().map(lines).collect();
@@ -103,6 +114,9 @@ fn command(args: &StartArgs, own: &Path) -> Result<Vec<String>, Error> {
     add("max-age", units::duration_exact(args.max_age));
     if let Some(most) = args.most {
         add("most", units::percent_exact(most));
+    }
+    if let Some(bytes) = args.min_run {
+        add("min-run", bytes.to_string());
     }
     if let Some(hours) = args.between {
         add("between", hours.to_string());

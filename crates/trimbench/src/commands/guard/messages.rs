@@ -201,6 +201,13 @@ fn trim_status(trim: &TrimReport, reported: &Reported) -> String {
             units::bytes(trim.unseen_bytes)
         );
     }
+    if trim.short_bytes > 0 {
+        text += &format!(
+            "  short     {} of the debt in runs below {} wait for more\n",
+            units::bytes(trim.short_bytes),
+            units::bytes(trim.min_run_bytes)
+        );
+    }
     text += &format!("  trimmed   {}", units::bytes(trim.trimmed_bytes));
     if let (Some(p50), Some(p99)) = (trim.age_p50_s, trim.age_p99_s) {
         text += &format!(

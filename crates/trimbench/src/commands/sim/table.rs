@@ -54,6 +54,10 @@ pub(super) fn single(setup: &Setup, outcome: &Outcome) -> String {
     line("cancelled by reuse", bytes(f.cancelled_bytes));
     line("never discarded", bytes(f.untold_bytes));
     line(
+        "free and taken for data, on average",
+        format!("{}, for {}", bytes(f.debt_mean_bytes), time(f.debt_age_s)),
+    );
+    line(
         "free but held for discards, at most",
         bytes(f.held_max_bytes),
     );
@@ -124,6 +128,11 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
         "untold".to_owned(),
         "held".to_owned(),
     ]];
+    // What goes on and on has no end to compare, and what waits is what differs.
+    let goes_on = setups.iter().any(|setup| setup.workload.is_continuous());
+    if goes_on {
+        rows[0].extend(["waited", "debt", "age"].map(str::to_owned));
+    }
     if with_flash {
         rows[0].extend(["WA".to_owned(), "wear".to_owned()]);
     }
@@ -143,6 +152,13 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
             bytes(f.untold_bytes),
             bytes(f.held_max_bytes),
         ];
+        if goes_on {
+            row.extend([
+                time(f.waited_s),
+                bytes(f.debt_mean_bytes),
+                time(f.debt_age_s),
+            ]);
+        }
         if with_flash {
             row.push(ratio(f.write_amplification));
             row.push(f.most_erasures.map_or("–".to_owned(), |n| n.to_string()));

@@ -1,0 +1,425 @@
+//! On btrfs, steers the kernel's own trimmer.
+//!
+//! `discard=async` already knows what was freed, leaves it alone for 120 s, and discards pieces of
+//! at most 64 MiB. It does so at a fixed rate, whatever that costs. `FITRIM` would be coarser: btrfs
+//! trims a chunk from its beginning only, all free extents of it again, trimmed or not. So the guard
+//! trims nothing: it sets how many discards a second the kernel may send, by what they take.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use linux::SysRoot;
+use linux::async_discard::{AsyncDiscard, MOST_PER_S, Waiting};
+use linux::trim::{Range, fitrim};
+
+use super::by_trim::{Ages, TrimLeft, TrimOptions, TrimReport};
+use super::error::GuardError;
+use super::place::Place;
+use super::status::Reported;
+use super::{HURRIED, TICK, Tell};
+use crate::throttle::{DeviceCounters, Stack};
+
+/// The pause between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The rate before any discard was seen: the kernel's own before Linux 6.3.
+const FIRST_PER_S: u32 = 10;
+
+/// How many discards an average is over, about.
+const MEMORY: f64 = 32.0;
+
+/// Whether the goal is met is judged over so long.
+const JUDGED: Duration = Duration::from_secs(10);
+
+/// How much more than its share the discards may take before the goal counts as missed.
+const TOLERANCE: f64 = 1.1;
+
+/// How many discards a second may be sent, by what they take.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Rate {
+    /// The mean time of a discard, in seconds, once one was seen.
+    mean_s: Option<f64>,
+}
+
+impl Rate {
+    /// So many discards kept the devices busy for so many seconds.
+    fn learn(&mut self, commands: u64, seconds: f64) {
+        if commands > 0 {
+            let (count, took) = (commands as f64, seconds / commands as f64);
+            let weight = count / (count + MEMORY);
+            let mean = self
+                .mean_s
+                .map_or(took, |mean| mean + weight * (took - mean));
+            self.mean_s = Some(mean);
+        }
+    }
+
+    /// As many as take this share of the time, at least one.
+    fn per_second(self, share: f64) -> u32 {
+        match self.mean_s {
+            None => FIRST_PER_S,
+            Some(mean) if mean * f64::from(MOST_PER_S) <= share => MOST_PER_S,
+            Some(mean) => ((share / mean) as u32).clamp(1, MOST_PER_S),
+        }
+    }
+}
+
+/// How old debt is, taken as if the oldest went first.
+#[derive(Debug, Default)]
+struct Line {
+    /// All bytes that had been freed by then, ascending, and when that was seen.
+    freed: VecDeque<(u64, Instant)>,
+    settled: Option<u64>,
+}
+
+impl Line {
+    /// So many bytes wait, and so many have left. Returns those that have left since, with their ages.
+    fn saw(&mut self, waiting: u64, settled: u64, now: Instant) -> Vec<(u64, Duration)> {
+        let all = waiting + settled;
+        if self.freed.back().is_none_or(|&(last, _)| last < all) {
+            self.freed.push_back((all, now));
+        }
+        let mut from = self.settled.unwrap_or(settled);
+        self.settled = Some(settled);
+        let mut gone = Vec::new();
+        while let Some(&(up_to, since)) = self.freed.front()
+            && from < settled
+        {
+            let part = up_to.min(settled).saturating_sub(from);
+            if part > 0 {
+                gone.push((part, now - since));
+                from += part;
+            }
+            if up_to > settled {
+                break;
+            }
+            self.freed.pop_front();
+        }
+        gone
+    }
+
+    /// How long the oldest has waited.
+    fn oldest(&self, now: Instant) -> Option<Duration> {
+        let settled = self.settled?;
+        let waits = self.freed.iter().find(|&&(up_to, _)| up_to > settled);
+        waits.map(|&(_, since)| now - since)
+    }
+}
+
+/// A running guard of one btrfs.
+#[derive(Debug)]
+pub struct BtrfsGuard {
+    place: Place,
+    options: TrimOptions,
+    trimmer: AsyncDiscard,
+    counters: DeviceCounters,
+    rate: Rate,
+    line: Line,
+    ages: Ages,
+    size: u64,
+    /// Of the devices' discards at the start, at the last look and when the goal was last judged.
+    seen: (u64, Duration),
+    judged: (u64, Duration, Instant),
+    first: u64,
+    discarded: u64,
+    looked: Instant,
+    waiting: Waiting,
+}
+
+impl BtrfsGuard {
+    /// Takes charge of a btrfs that is mounted with `discard=async`.
+    ///
+    /// # Errors
+    /// If its limit can't be changed, its devices' discards aren't counted, or another guard works
+    /// there.
+    pub(super) fn start(
+        path: &Path,
+        uuid: Option<&str>,
+        options: TrimOptions,
+    ) -> Result<(BtrfsGuard, Vec<String>), GuardError> {
+        let refuse = |why: String| GuardError::NotTrimmed {
+            path: path.to_owned(),
+            why,
+        };
+        let without = [
+            (options.between.is_some(), "--between"),
+            (options.min_run.is_some(), "--min-run"),
+            (options.goal.max_latency.is_some(), "--max-latency"),
+        ];
+        if let Some((_, option)) = without.iter().find(|(given, _)| *given) {
+            return Err(refuse(format!(
+                "btrfs trims by itself, and guard only sets its rate: leave out {option}"
+            )));
+        }
+        let failed = |action| {
+            move |source| GuardError::Io {
+                action,
+                path: path.to_owned(),
+                source,
+            }
+        };
+        let directory = File::open(path).map_err(failed("open the directory"))?;
+        let uuid = uuid.ok_or_else(|| refuse("its UUID can't be read".to_owned()))?;
+        let stack = Stack::at(std::os::fd::AsFd::as_fd(&directory));
+        let stack = stack.map_err(|error| refuse(error.to_string()))?;
+        if stack.sources.is_empty() {
+            return Err(refuse("its devices count no discards".to_owned()));
+        }
+        let sys = SysRoot::host();
+        let counters = DeviceCounters::open(&sys, &stack.sources);
+        let counters = counters.map_err(|error| refuse(error.to_string()))?;
+        let size = rustix::fs::fstatvfs(&directory)
+            .map_err(|errno| failed("tell the size of")(errno.into()))?;
+        let mut notes = Vec::new();
+        let mut place = Place::open(path, &mut notes)?;
+        let trimmer = match AsyncDiscard::take(&sys, uuid) {
+            Ok(trimmer) => trimmer,
+            Err(error) => {
+                place.close();
+                return Err(failed("change /sys/fs/btrfs/…/discard/iops_limit of")(
+                    error,
+                ));
+            }
+        };
+        if options.hand_over
+            && let Err(error) = place.open_inbox(options.goal, &options.throttle)
+        {
+            place.close();
+            return Err(error);
+        }
+        // Freeing costs nothing here.
+        place.forget_live();
+        place.forget_orphans();
+        notes.push(format!(
+            "{}: btrfs trims by itself (discard=async); guard sets its iops_limit, which was {}, until it ends",
+            units::names::quoted(path),
+            trimmer.before()
+        ));
+        let (discarded, _) = trimmer.settled_bytes();
+        let now = Instant::now();
+        let guard = BtrfsGuard {
+            place,
+            options,
+            waiting: trimmer.waiting(),
+            trimmer,
+            counters,
+            rate: Rate::default(),
+            line: Line::default(),
+            ages: Ages::default(),
+            size: size.f_blocks.saturating_mul(size.f_frsize),
+            seen: (0, Duration::ZERO),
+            judged: (0, Duration::ZERO, now),
+            first: discarded,
+            discarded,
+            looked: now,
+        };
+        Ok((guard, notes))
+    }
+
+    /// Guards until `stop` is set or an order ends it.
+    pub fn run(mut self, stop: &AtomicBool, tell: Tell<'_>) -> TrimLeft {
+        let ended = AtomicBool::new(false);
+        let service = self.place.service();
+        std::thread::scope(|threads| {
+            if let Some(service) = &service {
+                threads.spawn(|| service.run(&ended));
+            }
+            self.steer(tell);
+            while !stop.load(Ordering::Relaxed) && !self.place.orders.stop {
+                self.place.take_orders(&mut self.options.goal, tell);
+                self.place.take_in(false, tell);
+                if self.place.orders.drain {
+                    self.drain(tell);
+                }
+                if self.looked.elapsed() >= LOOK_EVERY {
+                    self.look(tell);
+                    self.steer(tell);
+                    self.report();
+                }
+                std::thread::sleep(TICK);
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        let directory = self.place.path().to_owned();
+        if let Err(error) = self.trimmer.restore() {
+            let path = units::names::quoted(&directory);
+            let why = crate::words::of_io(&error);
+            let text = format!("{path}: the iops_limit of btrfs can't be put back: {why}");
+            self.place.tell_once(tell, text);
+        }
+        self.place.finish_orders();
+        self.place.close();
+        // What waits is the kernel's to trim.
+        TrimLeft {
+            directory,
+            debt_bytes: 0,
+            not_restored: None,
+        }
+    }
+
+    /// Takes in what the kernel has done since the last look.
+    fn look(&mut self, tell: Tell<'_>) {
+        self.looked = Instant::now();
+        if let Err(error) = self.counters.read() {
+            self.place.tell_once(tell, error.to_string());
+            return;
+        }
+        let discards = self.counters.discards();
+        let busy = discards.busy.unwrap_or_default();
+        let took = busy.saturating_sub(self.seen.1);
+        self.rate.learn(
+            discards.commands - self.seen.0.min(discards.commands),
+            took.as_secs_f64(),
+        );
+        self.seen = (discards.commands, busy);
+        self.waiting = self.trimmer.waiting();
+        let (discarded, saved) = self.trimmer.settled_bytes();
+        self.discarded = discarded;
+        for (bytes, age) in self
+            .line
+            .saw(self.waiting.bytes, discarded + saved, self.looked)
+        {
+            self.ages.add(bytes, age.as_millis() as u64);
+        }
+        self.judge();
+    }
+
+    /// The share of the devices' time that discards may take.
+    fn share(&self) -> f64 {
+        self.options.goal.slowdown / f64::from(1 + self.counters.deleters_beside())
+    }
+
+    /// Counts whether the goal was met.
+    fn judge(&mut self) {
+        let (commands, busy, since) = self.judged;
+        let length = since.elapsed();
+        if length < JUDGED {
+            return;
+        }
+        if self.seen.0 > commands {
+            let share = self.seen.1.saturating_sub(busy).as_secs_f64() / length.as_secs_f64();
+            match share <= self.share() * TOLERANCE {
+                true => self.place.freed.goal_met += 1,
+                false => self.place.freed.goal_missed += 1,
+            }
+        }
+        self.judged = (self.seen.0, self.seen.1, Instant::now());
+    }
+
+    /// Sets the rate for what waits now.
+    fn steer(&mut self, tell: Tell<'_>) {
+        let oldest = self.line.oldest(Instant::now()).unwrap_or_default();
+        let hurried = oldest > self.options.max_age
+            || self.waiting.bytes as f64 > self.size as f64 * self.options.most;
+        if hurried {
+            let why = format!(
+                "more than {} of the file system, or debt older than {}, waits to be trimmed",
+                units::percent(self.options.most),
+                units::duration_exact(self.options.max_age)
+            );
+            self.place.note_hurry_because(&why, tell);
+        }
+        let share = match hurried {
+            true => self.share().max(HURRIED),
+            false => self.share(),
+        };
+        if let Err(error) = self.trimmer.set(self.rate.per_second(share)) {
+            let path = units::names::quoted(self.place.path());
+            let why = crate::words::of_io(&error);
+            let text = format!("{path}: the iops_limit of btrfs can't be set: {why}");
+            self.place.tell_once(tell, text);
+        }
+    }
+
+    /// Trims all free space at once.
+    fn drain(&mut self, tell: Tell<'_>) {
+        let directory = File::open(self.place.path());
+        let all = Range {
+            start: 0,
+            length: u64::MAX,
+            minimum: 0,
+        };
+        if let Err(error) = directory.and_then(|directory| fitrim(&directory, all)) {
+            let path = units::names::quoted(self.place.path());
+            let why = crate::words::of_io(&error);
+            self.place
+                .tell_once(tell, format!("{path}: can't be trimmed: {why}"));
+        }
+        // The goal doesn't hold for these, nor are they the trimmer's.
+        if self.counters.read().is_ok() {
+            let discards = self.counters.discards();
+            self.seen = (discards.commands, discards.busy.unwrap_or_default());
+            self.judged = (self.seen.0, self.seen.1, Instant::now());
+        }
+        self.waiting = self.trimmer.waiting();
+        self.report();
+        self.place.drained();
+    }
+
+    /// Writes how it stands, for `status`.
+    fn report(&mut self) {
+        let goal = self.options.goal;
+        let oldest = self.line.oldest(Instant::now());
+        self.place.report_as(Reported {
+            pid: std::process::id(),
+            min_bytes: 0,
+            slowdown: goal.slowdown,
+            max_latency_ms: None,
+            most: self.options.most,
+            found_by: None,
+            freed: self.place.freed,
+            held: None,
+            trim: Some(TrimReport {
+                debt_bytes: self.waiting.bytes,
+                extents: self.waiting.extents,
+                oldest_s: oldest.map(|age| age.as_secs()),
+                age_p50_s: self.ages.at_most(0.5),
+                age_p99_s: self.ages.at_most(0.99),
+                trimmed_bytes: self.discarded.saturating_sub(self.first),
+                windows: self.seen.0,
+                ..TrimReport::default()
+            }),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_discards_as_take_their_share() {
+        let mut rate = Rate::default();
+        assert_eq!(rate.per_second(0.1), FIRST_PER_S);
+        rate.learn(0, 1.0);
+        assert_eq!(rate.mean_s, None);
+        rate.learn(10, 0.1);
+        assert_eq!((rate.per_second(0.1), rate.per_second(0.5)), (10, 50));
+        // A slow drive gets one a second at least, and a fast one as many as the kernel sends.
+        rate.learn(1_000_000, 1_000_000.0);
+        assert_eq!(rate.per_second(0.1), 1);
+        rate.learn(1_000_000_000, 0.0);
+        assert_eq!(rate.per_second(0.1), MOST_PER_S);
+    }
+
+    #[test]
+    fn what_was_freed_first_is_taken_to_go_first() {
+        let mut line = Line::default();
+        let start = Instant::now();
+        let at = |s| start + Duration::from_secs(s);
+        assert_eq!(line.saw(0, 50, at(0)), []);
+        assert_eq!(line.oldest(at(0)), None);
+        assert_eq!(line.saw(100, 50, at(1)), []);
+        assert_eq!(line.saw(180, 50, at(2)), []);
+        assert_eq!(line.oldest(at(5)), Some(Duration::from_secs(4)));
+        let gone = line.saw(60, 170, at(7));
+        let seconds = Duration::from_secs;
+        assert_eq!(gone, [(100, seconds(6)), (20, seconds(5))]);
+        assert_eq!(line.oldest(at(7)), Some(seconds(5)));
+        assert_eq!(line.saw(0, 230, at(9)), [(60, seconds(7))]);
+        assert_eq!(line.oldest(at(9)), None);
+    }
+}

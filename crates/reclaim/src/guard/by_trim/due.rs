@@ -1,0 +1,125 @@
+//! Which debt is due now, and how fast it is trimmed.
+
+use std::time::Duration;
+
+use pace::{Goal, Policy};
+
+use super::debt::{Moment, Owed};
+use super::pick::Ripe;
+use super::{TrimGuard, now};
+use crate::guard::HURRIED;
+
+/// Space that is used again so soon isn't trimmed.
+const REUSED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Less debt than this waits longer, so that a few freed blocks cost no series of trims.
+const SMALL: u64 = 64 << 20;
+const SMALL_WAITS: Duration = Duration::from_secs(30);
+
+/// A run that is too short to be worth a trim waits for this share of [`TrimOptions::max_age`]. All
+/// that have waited for almost as long go with it, in one series.
+const SHORT_WAITS: f64 = 0.5;
+const SHORT_GOES: f64 = 0.375;
+
+/// A series of trims.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Due {
+    pub(super) policy: Policy,
+    /// All debt since before this is trimmed; `None`: what is ripe, which moves on with the time.
+    pub(super) before: Option<Moment>,
+    /// Faster than the goal allows.
+    pub(super) hurried: bool,
+}
+
+impl Due {
+    pub(super) fn up_to(before: Moment, policy: Policy) -> Due {
+        Due {
+            policy,
+            before: Some(before),
+            hurried: false,
+        }
+    }
+}
+
+impl TrimGuard<'_> {
+    pub(super) fn is_over(&self) -> bool {
+        let age = self.debt.oldest().map_or(0, |at| now().saturating_sub(at));
+        u128::from(age) > self.options.max_age.as_millis()
+            || self.debt.known_bytes() as f64 > self.looker.size as f64 * self.options.most
+    }
+
+    /// Returns the debt that is due now, and how it is trimmed.
+    pub(super) fn due(&self) -> Option<Due> {
+        if self.debt.bytes() == 0 {
+            return None;
+        }
+        if self.place.orders.drain {
+            return Some(Due::up_to(self.drained_up_to, Policy::Burst));
+        }
+        let hurried = self.is_over();
+        if !hurried && self.options.between.is_some_and(|hours| !hours.is_now()) {
+            return None;
+        }
+        if !self.is_worth_a_series(hurried) {
+            return None;
+        }
+        let goal = self.options.goal;
+        let goal = match hurried {
+            true => Goal {
+                slowdown: goal.slowdown.max(HURRIED),
+                max_latency: None,
+                deadline: goal.deadline,
+            },
+            false => goal,
+        };
+        Some(Due {
+            policy: Policy::Adaptive(goal),
+            before: None,
+            hurried,
+        })
+    }
+
+    /// Runs of fewer bytes are short.
+    pub(super) fn least_run(&self) -> u64 {
+        let measured = || self.worth.least_run();
+        self.options.min_run.unwrap_or_else(measured)
+    }
+
+    /// Returns the debt that a series trims now.
+    pub(super) fn ripe_of(&self, due: &Due) -> Ripe {
+        match due.before {
+            Some(before) => Ripe::all(before),
+            None => self.ripe(due.hurried),
+        }
+    }
+
+    fn ripe(&self, hurried: bool) -> Ripe {
+        let now = now();
+        let before = now.saturating_sub(REUSED_WITHIN.as_millis() as Moment);
+        if hurried {
+            return Ripe::all(before);
+        }
+        let short = self.options.max_age.mul_f64(SHORT_GOES);
+        Ripe {
+            before,
+            least: self.least_run(),
+            short_before: now.saturating_sub(short.as_millis() as Moment).min(before),
+        }
+    }
+
+    /// Whether enough is ripe, or has waited for long enough.
+    fn is_worth_a_series(&self, hurried: bool) -> bool {
+        let (now, max_age) = (now(), self.options.max_age);
+        let waited = |owed: &Owed, at_least: Duration| {
+            u128::from(now.saturating_sub(owed.since)) >= at_least.as_millis()
+        };
+        let mut bytes = 0;
+        self.ripe(hurried).of(&self.debt).any(|(owed, short)| {
+            if short {
+                return waited(&owed, max_age.mul_f64(SHORT_WAITS));
+            }
+            bytes += owed.bytes();
+            bytes >= SMALL || waited(&owed, SMALL_WAITS.min(max_age / 2))
+        })
+    }
+}
