@@ -30,8 +30,9 @@ impl Worth {
         self.cost.learn(commands, bytes, Seconds::from(busy));
     }
 
-    /// Returns the shortest run whose trim takes no longer than writing it, in bytes, whole blocks: at
-    /// most 64 MiB, and 0 while no cost is known or where every block is worth one.
+    /// Returns the shortest run whose trim takes no longer than writing it, in bytes. It is a whole
+    /// number of blocks, at most 64 MiB. It is 0 while no cost is known, or where every block is
+    /// worth a trim.
     pub fn least_run(&self) -> u64 {
         let mut run = ALWAYS;
         // A longer run costs no less, so this falls to the longest that is just worth it.
