@@ -130,12 +130,13 @@ fn compare_runs_every_policy_the_same_on_any_number_of_threads() {
         "queued",
         "btrfs-async",
         "adaptive",
+        "guard",
         "mine",
     ] {
         assert!(shown.contains(policy), "{policy} in {shown}");
     }
     assert!(shown.contains("Pareto front"), "{shown}");
-    assert_eq!(figures["runs"].as_array().unwrap().len(), 12);
+    assert_eq!(figures["runs"].as_array().unwrap().len(), 13);
     assert_eq!(compare("2"), (shown, figures));
     let two = sim(&[
         "compare",
