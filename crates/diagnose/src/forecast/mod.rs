@@ -14,7 +14,8 @@ use storage::stack::Stack;
 pub use deletion::{DeletionError, if_deleted};
 pub use free::if_trimmed;
 
-/// Linux cuts discards at this, whatever the device takes.
+/// Linux makes requests of at most this for a discard, and then cuts each at the device's limit: of
+/// `UINT_MAX` bytes, in whole units of the granularity (`bio_discard_limit` in block/blk-lib.c).
 const LINUX_MOST: u64 = (1 << 32) - 4096;
 
 /// A forecast.
@@ -53,8 +54,10 @@ impl Cost {
 struct Cuts {
     /// No discard crosses a multiple of this.
     group: Option<u64>,
-    /// None is larger.
-    largest: u64,
+    /// Linux and the file system make no larger request, in bytes.
+    request: u64,
+    /// A request is cut at this, the device's limit in bytes.
+    limit: u64,
 }
 
 impl Cuts {
@@ -69,12 +72,22 @@ impl Cuts {
             .filter(|&max| max > 0);
         Cuts {
             group: rules.and_then(|rules| rules.bitmap_group_bytes(4096)),
-            largest: limits
-                .chain(by_fs)
-                .chain([LINUX_MOST])
-                .min()
-                .unwrap_or(LINUX_MOST),
+            request: by_fs.unwrap_or(LINUX_MOST).min(LINUX_MOST),
+            limit: limits.min().unwrap_or(LINUX_MOST),
         }
+    }
+
+    /// The end of the discard that begins at `at`, for a request that began at `request`, both in
+    /// bytes; and whether the request ends there.
+    fn end(self, at: u64, request: u64, range_end: u64) -> (u64, bool) {
+        let group = self
+            .group
+            .map_or(u64::MAX, |group| (request / group + 1) * group);
+        let last = range_end
+            .min(group)
+            .min(request.saturating_add(self.request.max(1)));
+        let end = last.min(at.saturating_add(self.limit.max(1)));
+        (end, end == last)
     }
 }
 
@@ -91,14 +104,9 @@ fn count(
     };
     let mut add = |range: Range<u64>| {
         let mut at = range.start;
+        let mut request = at;
         while at < range.end {
-            let group = cuts
-                .group
-                .map_or(u64::MAX, |group| (at / group + 1) * group);
-            let end = range
-                .end
-                .min(group)
-                .min(at.saturating_add(cuts.largest.max(1)));
+            let (end, is_last) = cuts.end(at, request, range.end);
             let bytes = end - at;
             found.bytes += bytes;
             found.commands += 1;
@@ -111,6 +119,9 @@ fn count(
                 cost.longest_wait_s = cost.longest_wait_s.max(wait.as_secs_f64());
             }
             at = end;
+            if is_last {
+                request = end;
+            }
         }
     };
     let mut pending: Option<Range<u64>> = None;
@@ -153,8 +164,25 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn counted(ranges: &[Range<u64>], group: Option<u64>, largest: u64) -> (u64, u64, u64) {
-        let found = count(ranges.iter().cloned(), Cuts { group, largest }, None);
+        let cuts = Cuts {
+            group,
+            request: LINUX_MOST,
+            limit: largest,
+        };
+        let found = count(ranges.iter().cloned(), cuts, None);
         (found.commands, found.bytes, found.largest_bytes)
+    }
+
+    #[test]
+    fn each_request_is_cut_at_the_limit_of_the_device() {
+        // ATA takes 65,535 sectors for each of 64 ranges: two of them and a rest of each request.
+        let limit = 65_535 * 64 * 512;
+        let free = [0..16 << 30];
+        let (commands, bytes, largest) = counted(&free, None, limit);
+        assert_eq!((bytes, largest), (16 << 30, limit));
+        assert_eq!(commands, 4 * 3 + 1);
+        assert_eq!(counted(&free, None, 4 << 30).0, 5);
+        assert_eq!(counted(&free, None, 1 << 30).0, 17);
     }
 
     #[test]
@@ -174,7 +202,8 @@ mod tests {
         let card = ssd::profiles::by_name("samsung-870-evo-2tb").unwrap();
         let cuts = Cuts {
             group: Some(128 * MIB),
-            largest: LINUX_MOST,
+            request: LINUX_MOST,
+            limit: LINUX_MOST,
         };
         let found = count(std::iter::once(0..1u64 << 40), cuts, Some(card));
         let cost = found.time.unwrap();
