@@ -14,8 +14,8 @@ use storage::stack::Stack;
 pub use deletion::{DeletionError, if_deleted};
 pub use free::if_trimmed;
 
-/// Linux makes requests of at most this for a discard, and then cuts each at the device's limit: of
-/// `UINT_MAX` bytes, in whole units of the granularity (`bio_discard_limit` in block/blk-lib.c).
+/// Linux makes requests of at most this for a discard, and then cuts each at the device's limit.
+/// It is `UINT_MAX` bytes in whole blocks (`bio_discard_limit` in block/blk-lib.c).
 const LINUX_MOST: u64 = (1 << 32) - 4096;
 
 /// A forecast.
