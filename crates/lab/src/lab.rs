@@ -162,7 +162,8 @@ impl Lab {
     }
 
     /// Copies a drive's data as they are at this moment into a new file, which `store` and `keep` of
-    /// a [`Spec`] open. Its writes and discards wait meanwhile. The copy includes the contents of a volatile cache.
+    /// a [`Spec`] open. The drive goes on meanwhile: a write waits for the copy of 256 KiB at most.
+    /// The copy includes the contents of a volatile cache.
     ///
     /// # Errors
     /// If there is no such drive, if the file exists or can't be written, and if the drive was

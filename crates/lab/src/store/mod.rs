@@ -14,13 +14,14 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use extents::Extents;
 use rustix::fs::{FlockOperation, MemfdFlags, SeekFrom, XattrFlags};
 use rustix::fs::{flock, fsetxattr, getxattr, memfd_create, seek};
 use rustix::io::Errno;
 
+mod copy;
 mod pattern;
 mod snapshot;
 mod space;
@@ -30,6 +31,7 @@ mod tests;
 mod undo;
 
 use crate::crash::Log;
+use copy::Copy;
 use pattern::pattern;
 use undo::{BLOCK, Undo};
 
@@ -41,8 +43,10 @@ pub(crate) const NAME: &str = "trimbench-lab";
 pub(crate) struct Store {
     file: File,
     size: u64,
-    /// Held for reading by whoever changes the data, and for writing by a snapshot.
+    /// Held for reading by whoever changes the data, and for writing where a snapshot begins.
     changes: RwLock<()>,
+    /// Snapshots under way.
+    copies: Mutex<Vec<Arc<Copy>>>,
     /// Most bytes that may be allocated; `None`: as many as there are, which
     /// no write needs to be counted for.
     limit: Option<u64>,
@@ -109,6 +113,7 @@ impl Store {
             file,
             size,
             changes: RwLock::default(),
+            copies: Mutex::default(),
             limit: (limit < size).then_some(limit),
             allocated: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -207,6 +212,7 @@ impl Store {
         let range = at..at + data.len() as u64;
         let _change = self.change();
         self.make_room(&range)?;
+        self.preserve(&range);
         // Held until the data are there, so that nobody keeps half of them.
         let _undo = match &self.undo {
             Some(undo) => Some(self.keep_earlier(undo, &range)?),
@@ -279,7 +285,9 @@ impl Store {
         let _change = self.change();
         let mut undo = lock(undo);
         for (block, data) in undo.cut() {
-            self.uncover(&(block..block + data.len() as u64));
+            let range = block..block + data.len() as u64;
+            self.preserve(&range);
+            self.uncover(&range);
             self.file.write_all_at(&data, block)?;
         }
         self.count()?;

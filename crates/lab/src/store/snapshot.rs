@@ -2,35 +2,51 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{PoisonError, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLockReadGuard};
 
+use extents::Extents;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, XattrFlags, fsetxattr, ioctl_ficlone, linkat, openat,
 };
 use rustix::io::Errno;
 
+use super::copy::Copy;
 use super::sweep::punch;
-use super::{OURS, Store};
+use super::{OURS, Store, lock};
 
-/// How much is copied at once.
-const PIECE: usize = 1 << 20;
+/// A snapshot that has begun: the moment is set, and the data need not be copied yet.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    copy: Arc<Copy>,
+    /// Ranges that were discarded and not punched out at that moment.
+    freed: Extents,
+}
 
 impl Store {
-    /// Held while the data are changed. A snapshot waits for it, and it for a snapshot.
+    /// Held while the data are changed. The beginning of a snapshot waits for it.
     pub(super) fn change(&self) -> RwLockReadGuard<'_, ()> {
         self.changes.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Copies the data into a new file, which a store can be opened from. Writes and discards wait
-    /// meanwhile, so that all of it is of one moment. A store in a file whose file system can share
-    /// blocks is copied at once. The file appears when it is whole.
+    /// Before the file changes in a range: snapshots under way copy it first.
+    pub(super) fn preserve(&self, range: &Range<u64>) {
+        // Not under the lock: copying takes time.
+        let copies = lock(&self.copies).clone();
+        for copy in copies {
+            copy.preserve(&self.file, range);
+        }
+    }
+
+    /// Copies the data into a new file, which a store can be opened from. All of it is of the
+    /// moment at which this begins; the data may change meanwhile. A store in a file whose file
+    /// system can share blocks is copied at once. The file appears when it is whole.
     ///
     /// # Errors
     /// If there is such a file, if it can't be made or written, and if the drive was mapped
-    /// beforehand: then it holds a pattern that takes no space here and would there.
+    /// beforehand. Such a drive holds a pattern that takes no space here, and would take it there.
     pub(crate) fn snapshot(&self, to: &Path) -> io::Result<()> {
         if to.symlink_metadata().is_ok() {
             return Err(io::Error::new(
@@ -41,7 +57,7 @@ impl Store {
         let directory = to.parent().unwrap_or(Path::new("/"));
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let made = openat(CWD, directory, flags, Mode::RUSR | Mode::WUSR);
-        let copy = File::from(made.map_err(|errno| match errno {
+        let file = File::from(made.map_err(|errno| match errno {
             Errno::OPNOTSUPP | Errno::ISDIR => io::Error::new(
                 io::ErrorKind::Unsupported,
                 "the file system there makes no file without a name; choose a place on ext4, XFS, \
@@ -49,17 +65,26 @@ impl Store {
             ),
             errno => errno.into(),
         })?);
-        self.copy_to(&copy)?;
-        copy.sync_all()?;
+        let begun = self.begin_snapshot(file)?;
+        let copied = self.finish_snapshot(begun)?;
+        let file = copied.file();
+        file.sync_all()?;
         // Without it `lab up --store` needs --force.
-        let _ = fsetxattr(&copy, OURS, b"1", XattrFlags::empty());
-        let unnamed = format!("/proc/self/fd/{}", copy.as_raw_fd());
+        let _ = fsetxattr(file, OURS, b"1", XattrFlags::empty());
+        let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
         Ok(linkat(CWD, unnamed, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
     }
 
-    fn copy_to(&self, copy: &File) -> io::Result<()> {
+    /// Sets a snapshot's moment. Until [`Store::finish_snapshot`] every change copies first what
+    /// it overwrites.
+    pub(crate) fn begin_snapshot(&self, to: File) -> io::Result<Begun> {
+        to.set_len(self.size)?;
+        // Sharing blocks writes out the file first: the less is left then, the shorter others wait.
+        let _ = self.file.sync_data();
         let still = self.changes.write();
         let _still = still.unwrap_or_else(PoisonError::into_inner);
+        let shared = ioctl_ficlone(&to, &self.file).is_ok();
+        // The sweeper punches out what is freed, and looks at both under this lock.
         let over = self.lock();
         if !over.patterned.is_empty() {
             return Err(io::Error::new(
@@ -68,24 +93,26 @@ impl Store {
                  that could be copied",
             ));
         }
-        let freed = over.freed.clone();
-        drop(over);
-        copy.set_len(self.size)?;
-        if ioctl_ficlone(copy, &self.file).is_err() {
-            let mut buffer = vec![0; PIECE];
-            for range in self.data()? {
-                let mut at = range.start;
-                while at < range.end {
-                    let len = (range.end - at).min(PIECE as u64) as usize;
-                    self.file.read_exact_at(&mut buffer[..len], at)?;
-                    copy.write_all_at(&buffer[..len], at)?;
-                    at += len as u64;
-                }
-            }
+        let copy = Arc::new(Copy::new(to, self.size));
+        if shared {
+            copy.is_whole();
         }
+        lock(&self.copies).push(Arc::clone(&copy));
+        Ok(Begun {
+            copy,
+            freed: over.freed.clone(),
+        })
+    }
+
+    /// Copies what of a snapshot isn't copied yet.
+    pub(crate) fn finish_snapshot(&self, begun: Begun) -> io::Result<Arc<Copy>> {
+        let Begun { copy, freed } = begun;
+        let done = copy.finish(&self.file);
+        lock(&self.copies).retain(|other| !Arc::ptr_eq(other, &copy));
+        done?;
         for range in freed.iter() {
-            punch(copy, &range)?;
+            punch(copy.file(), &range)?;
         }
-        Ok(())
+        Ok(copy)
     }
 }

@@ -30,8 +30,7 @@ impl Store {
             let piece = first.start..first.end.min(first.start + PIECE);
             over.punching = Some(piece.clone());
             drop(over);
-            let done =
-                punch(&self.file, &piece).is_ok() || self.overwrite_with_zeros(&piece).is_ok();
+            let done = self.give_back(&piece);
             over = self.lock();
             over.punching = None;
             self.punched.notify_all();
@@ -53,8 +52,7 @@ impl Store {
     pub(crate) fn finish(&self) {
         let mut over = self.lock();
         while let Some(first) = over.freed.first() {
-            let done =
-                punch(&self.file, &first).is_ok() || self.overwrite_with_zeros(&first).is_ok();
+            let done = self.give_back(&first);
             over.freed.remove(first);
             if !done {
                 return;
@@ -66,6 +64,12 @@ impl Store {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.work.notify_all();
+    }
+
+    /// Punches out a range, which a snapshot may have to copy first; whether it reads as zeros now.
+    fn give_back(&self, range: &Range<u64>) -> bool {
+        self.preserve(range);
+        punch(&self.file, range).is_ok() || self.overwrite_with_zeros(range).is_ok()
     }
 
     fn overwrite_with_zeros(&self, range: &Range<u64>) -> io::Result<()> {
