@@ -69,6 +69,8 @@ impl Lineup {
                 EngineChoice::Auto | EngineChoice::IoUring => load::Engine::IoUring,
                 EngineChoice::Libaio => load::Engine::Libaio,
                 EngineChoice::Sync => load::Engine::Sync,
+                EngineChoice::Mmap => load::Engine::Mmap,
+                EngineChoice::MmapSync => load::Engine::MmapSync,
                 EngineChoice::Null => load::Engine::Null,
             },
         };
@@ -167,12 +169,15 @@ fn work(plan: &Plan, actor: &Actor) -> Result<load::Work, BenchError> {
                 Pattern::Sequential => PatternKind::Sequential,
             },
             block_bytes: *block_bytes,
-            engine: match plan.engine {
-                Engine::Auto => EngineChoice::Auto,
-                Engine::IoUring => EngineChoice::IoUring,
-                Engine::Libaio => EngineChoice::Libaio,
-                Engine::Sync => EngineChoice::Sync,
-                Engine::Null => EngineChoice::Null,
+            engine: match (plan.engine, op) {
+                (Engine::Auto, _) => EngineChoice::Auto,
+                (Engine::IoUring, _) => EngineChoice::IoUring,
+                (Engine::Libaio, _) => EngineChoice::Libaio,
+                (Engine::Sync, _) => EngineChoice::Sync,
+                (Engine::Mmap | Engine::MmapSync, Op::Read | Op::Nop) => EngineChoice::Auto,
+                (Engine::Mmap, _) => EngineChoice::Mmap,
+                (Engine::MmapSync, _) => EngineChoice::MmapSync,
+                (Engine::Null, _) => EngineChoice::Null,
             },
             target: None,
             direct: *direct,
@@ -212,7 +217,7 @@ fn canary(plan: &Plan, rate_per_s: f64) -> ActorSpec {
             block_bytes: CANARY_BYTES,
             // It really reads, whatever the foreground does.
             engine: match plan.engine {
-                Engine::Auto | Engine::Null => EngineChoice::Auto,
+                Engine::Auto | Engine::Null | Engine::Mmap | Engine::MmapSync => EngineChoice::Auto,
                 Engine::IoUring => EngineChoice::IoUring,
                 Engine::Libaio => EngineChoice::Libaio,
                 Engine::Sync => EngineChoice::Sync,
@@ -235,6 +240,8 @@ fn exactly(engine: load::Engine) -> EngineChoice {
         load::Engine::IoUring => EngineChoice::IoUring,
         load::Engine::Libaio => EngineChoice::Libaio,
         load::Engine::Sync => EngineChoice::Sync,
+        load::Engine::Mmap => EngineChoice::Mmap,
+        load::Engine::MmapSync => EngineChoice::MmapSync,
         load::Engine::Null => EngineChoice::Null,
     }
 }

@@ -18,6 +18,10 @@
 //! as their default profiles do. The library only wraps the four calls, so trimbench makes them itself.
 //! It reads completions from the ring that the kernel maps into user space, without a system call.
 //!
+//! **A signal handler for mapped files.** A store to a mapped file that is cut off or unreadable raises
+//! `SIGBUS`. The engine mmap makes no system call per block that could return an error, so a
+//! handler counts the fault and lets the store go to a spare page.
+//!
 //! **A thread for each actor.** Submitting can block (a frozen file system, a full queue). A blocked
 //! deleter must delay neither the readers nor the sampler, which has to see the block.
 //!
@@ -39,6 +43,7 @@ pub mod clock;
 pub mod deleter;
 mod error;
 pub mod fill;
+mod mapped;
 pub mod meter;
 pub mod pattern;
 pub mod ring;

@@ -3,6 +3,7 @@
 use ::judge::Verdict;
 use ::judge::verdict::{
     Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, OthersDiscards,
+    WriteFigures, Writes,
 };
 
 use crate::words::Tone;
@@ -31,6 +32,9 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     if let Some(others) = &verdict.others {
         self::others(&mut facts, others);
     }
+    if let Some(writes) = &verdict.writes {
+        self::writes(&mut facts, writes);
+    }
     if let Some(fit) = &verdict.fit {
         cost(&mut facts, fit);
     }
@@ -38,6 +42,30 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
         self::control(&mut facts, control);
     }
     facts
+}
+
+fn writes(facts: &mut Vec<Fact>, writes: &Writes) {
+    let figures = |figures: WriteFigures| {
+        let rate = format!("{}/s", units::bytes(figures.bytes_per_s as u64));
+        match figures.lumpiness {
+            Some(lumpiness) => format!("{rate} at a lumpiness of {lumpiness:.2}"),
+            None => rate,
+        }
+    };
+    let phases = [
+        (writes.baseline, "before"),
+        (writes.delete, "beside the deletion"),
+    ];
+    let phases = phases.into_iter();
+    let parts: Vec<String> = phases
+        .filter_map(|(part, when)| Some(format!("{} {when}", figures(part?))))
+        .collect();
+    let text = format!(
+        "{} (standard deviation over mean, of intervals of {})",
+        parts.join(", "),
+        units::seconds(writes.interval_ms / 1e3)
+    );
+    fact(facts, "writes", Tone::Plain, &text);
 }
 
 fn deletion(facts: &mut Vec<Fact>, deletion: &Deletion) {

@@ -289,6 +289,11 @@ fn reason(reason: Reason, target: &Target) -> String {
             control run (--control) has them without the discards; or let the deleter write \
             more evenly."
             .to_owned(),
+        Reason::Writeback => "Only writes into the page cache were slow. The kernel lets them run \
+            at the memory's speed until too much is dirty, then slows them down, with discards or \
+            without. A control run (--control) has the writes without the discards; or add a \
+            reader, or write past the cache."
+            .to_owned(),
         Reason::ForegroundErrors => "The foreground had errors, so its rate isn't the device's. \
             See the kernel's log (dmesg), and don't trust the figures before they are gone."
             .to_owned(),
@@ -393,6 +398,7 @@ mod tests {
             Reason::Failed,
             Reason::DiscardsAllTheTime,
             Reason::MoreWritesWithDiscards,
+            Reason::Writeback,
             Reason::Absent,
             Reason::ForegroundErrors,
         ];

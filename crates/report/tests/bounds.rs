@@ -310,6 +310,7 @@ prop_compose! {
             target: Default::default(),
             warnings,
 others: None,
+            writes: None,
             absences: vec![],
 }
     }

@@ -120,8 +120,20 @@ pub enum Engine {
     Libaio,
     /// A thread per operation in flight.
     Sync,
+    /// Writers overwrite a mapped file, and the kernel writes it back. Readers use the best.
+    Mmap,
+    /// The same, and each thread of a writer calls `msync` after 32 blocks.
+    #[serde(rename = "mmap-sync")]
+    MmapSync,
     /// io_uring without I/O: measures the client itself.
     Null,
+}
+
+impl Engine {
+    /// Whether writers overwrite a mapped file.
+    pub fn maps(self) -> bool {
+        matches!(self, Engine::Mmap | Engine::MmapSync)
+    }
 }
 
 /// How long the phases last.

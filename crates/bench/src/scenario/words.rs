@@ -169,6 +169,16 @@ pub static ENGINES: &[Word<Engine>] = &[
         "blocking calls, a thread per operation in flight",
     ),
     word(
+        "mmap",
+        Engine::Mmap,
+        "writers overwrite a mapped file, and the kernel writes the pages back",
+    ),
+    word(
+        "mmap-sync",
+        Engine::MmapSync,
+        "the same, and each thread calls msync after 32 blocks",
+    ),
+    word(
         "null",
         Engine::Null,
         "io_uring no-ops: measures trimbench itself",

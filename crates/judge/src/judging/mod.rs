@@ -13,7 +13,8 @@
 //!    the `low` cells, and their `runs`: stalls and dips.
 //! 4. `yardstick`: how slow it gets without discards; `effect`, `actor` and `part`: the
 //!    finding; `barrier`: whether discards serve others beside them; `debt`: what was freed and not yet discarded.
-//! 5. The control, where there was one; a dip that it shows, too, isn't TRIM's.
+//! 5. `writes`: how evenly the devices wrote, and whether that may be all.
+//! 6. The control, where there was one; a dip that it shows, too, isn't TRIM's.
 //!
 //! It needs a few numbers per interval and actor beside the record, so that
 //! eight hours at 100 ms stay far below 100 MB.
@@ -39,6 +40,7 @@ mod spans;
 pub(crate) mod stats;
 mod summary;
 mod window;
+mod writes;
 mod yardstick;
 
 #[cfg(test)]
@@ -54,6 +56,7 @@ use record::{DiscardSetting, EventKind, Part, RunRecord, Slower};
 use reference::Reference;
 pub use stats::drift;
 use window::Window;
+pub use writes::lumpiness;
 
 /// The options of judging that the user may set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -105,6 +108,9 @@ fn with_its_part(
             Some(Reason::DiscardsAllTheTime)
         }
         Finding::Slowdown if main.more_writes => Some(Reason::MoreWritesWithDiscards),
+        Finding::Stall | Finding::Slowdown if writes::only_into_the_cache(record, &main.actors) => {
+            Some(Reason::Writeback)
+        }
         _ => None,
     };
     if let Some(why) = unproven {
@@ -160,6 +166,7 @@ fn with_its_part(
         control,
         slower: slower(record),
         others: main.discards.others.figures(record),
+        writes: writes::of(record, &window),
         absences: presence::absences(record),
         warnings,
     };
@@ -294,6 +301,7 @@ fn nothing(record: &RunRecord) -> Verdict {
         control: None,
         slower: slower(record),
         others: None,
+        writes: None,
         absences: presence::absences(record),
         warnings: warnings(record, None),
     };

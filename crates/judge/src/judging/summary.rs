@@ -342,6 +342,9 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
         Reason::MoreWritesWithDiscards => {
             "the devices wrote far more in the seconds with discards than in those without"
         }
+        Reason::Writeback => {
+            "only writes into the page cache were slow, and the kernel's writeback slows them, too"
+        }
         Reason::Absent => "trimbench itself did not run while most of the discards were processed",
         Reason::ForegroundErrors => return None,
     };

@@ -58,6 +58,9 @@ pub struct Verdict {
     /// Discards on the target's devices that can't be this deletion's, where there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OthersDiscards>,
+    /// How evenly the devices wrote, if they wrote more than journals and metadata.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Writes>,
     /// Spans in which trimbench itself did not run; all figures leave them out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absences: Vec<Absence>,
@@ -120,6 +123,9 @@ pub enum Reason {
     /// The devices wrote far more beside discards than without, so the writes may have slowed the
     /// foreground down. No control shows it.
     MoreWritesWithDiscards,
+    /// Only actors that write into the page cache were slow, and the kernel's writeback slows them
+    /// down by itself. No control shows it.
+    Writeback,
     /// trimbench itself did not run while most of the discards were processed.
     Absent,
     /// The foreground had errors.
@@ -272,6 +278,27 @@ pub struct OthersDiscards {
     pub active_s: f64,
     /// Why most of them can't be this deletion's.
     pub why: NotTheDeletions,
+}
+
+/// The devices' writes before and beside a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Writes {
+    /// Length of the intervals that the figures compare, in milliseconds.
+    pub interval_ms: f64,
+    /// In the baseline phase.
+    pub baseline: Option<WriteFigures>,
+    /// In the delete phase.
+    pub delete: Option<WriteFigures>,
+}
+
+/// The devices' writes over one phase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WriteFigures {
+    /// Bytes written per second.
+    pub bytes_per_s: f64,
+    /// Standard deviation of the bytes written in each interval, divided by their mean: 0 is even.
+    /// `None` of fewer than five intervals, or where nothing was written.
+    pub lumpiness: Option<f64>,
 }
 
 /// Why discards can't be a deletion's.

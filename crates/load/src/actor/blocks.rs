@@ -55,6 +55,10 @@ pub enum EngineChoice {
     Libaio,
     /// One thread per operation in flight.
     Sync,
+    /// One thread per operation in flight, which overwrites a mapped file. Only with [`Op::Write`].
+    Mmap,
+    /// The same, and each thread forces the pages to the drive by `msync` after 32 blocks.
+    MmapSync,
     /// io_uring's own no-operation: our overhead alone. Only with [`Op::Nop`].
     Null,
 }
@@ -68,17 +72,23 @@ pub enum Engine {
     Libaio,
     /// One thread per operation in flight.
     Sync,
+    /// One thread per operation in flight, which overwrites a mapped file.
+    Mmap,
+    /// The same, with `msync` after 32 blocks of a thread.
+    MmapSync,
     /// io_uring's no-operation.
     Null,
 }
 
 impl Engine {
-    /// The word for it in a record: `io_uring`, `libaio`, `sync` or `null`.
+    /// The word for it in a record: `io_uring`, `libaio`, `sync`, `mmap`, `mmap-sync` or `null`.
     pub fn as_str(self) -> &'static str {
         match self {
             Engine::IoUring => "io_uring",
             Engine::Libaio => "libaio",
             Engine::Sync => "sync",
+            Engine::Mmap => "mmap",
+            Engine::MmapSync => "mmap-sync",
             Engine::Null => "null",
         }
     }
@@ -124,11 +134,23 @@ impl Blocks {
                 EngineChoice::Libaio => {
                     Err("libaio has no no-operation: choose the engine null or sync".into())
                 }
+                EngineChoice::Mmap | EngineChoice::MmapSync => {
+                    Err("mmap has no no-operation: choose the engine null or sync".into())
+                }
                 _ => Ok(()),
             };
         }
         if self.engine == EngineChoice::Null {
             return Err("the engine null does nothing: give it the operation nop".into());
+        }
+        let mapped = matches!(self.engine, EngineChoice::Mmap | EngineChoice::MmapSync);
+        if mapped && self.op != Op::Write {
+            return Err("the engine mmap only overwrites: give it the operation write".into());
+        }
+        if mapped && self.direct {
+            return Err(
+                "the engine mmap goes through the page cache, so it can't be direct".into(),
+            );
         }
         let block = self.block_bytes;
         if !(1..=MAX_BLOCK).contains(&block) {

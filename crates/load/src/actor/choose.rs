@@ -17,7 +17,7 @@ impl Blocks {
         let (engine, (), note) = first_that(self, |engine| match engine {
             Engine::IoUring | Engine::Null => Uring::new(1).map(drop),
             Engine::Libaio => Libaio::new(1).map(drop),
-            Engine::Sync => Ok(()),
+            Engine::Sync | Engine::Mmap | Engine::MmapSync => Ok(()),
         })?;
         Ok((engine, note.into_iter().collect()))
     }
@@ -59,6 +59,8 @@ fn in_question(blocks: &Blocks) -> (Engine, &'static [Engine]) {
     match (blocks.engine, blocks.op, blocks.direct) {
         (EngineChoice::Sync, ..) => (Engine::Sync, &[]),
         (EngineChoice::Libaio, ..) => (Engine::Libaio, &[]),
+        (EngineChoice::Mmap, ..) => (Engine::Mmap, &[]),
+        (EngineChoice::MmapSync, ..) => (Engine::MmapSync, &[]),
         (EngineChoice::Null, ..) | (EngineChoice::IoUring, Op::Nop, _) => (Engine::Null, &[]),
         (EngineChoice::IoUring, ..) => (Engine::IoUring, &[]),
         (EngineChoice::Auto, Op::Nop, _) => (Engine::Null, &[Engine::Sync]),

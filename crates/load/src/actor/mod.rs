@@ -14,6 +14,7 @@ mod choose;
 mod lanes;
 mod libaio;
 mod mix;
+mod mmap;
 mod queue;
 mod series;
 mod shared;
@@ -184,6 +185,7 @@ fn start_blocks(
     let shared = sharing(spec, clock, engine);
     let notes = match engine {
         Engine::Sync => sync::start(spec, blocks, &shared)?,
+        Engine::Mmap | Engine::MmapSync => mmap::start(spec, blocks, engine, &shared)?,
         Engine::IoUring | Engine::Null => queue::start::<Uring>(spec, blocks, &shared)?,
         Engine::Libaio => queue::start::<Libaio>(spec, blocks, &shared)?,
     };
@@ -194,7 +196,7 @@ fn start_blocks(
 fn sharing(spec: &ActorSpec, clock: Clock, engine: Engine) -> Arc<Shared> {
     let depth = spec.arrival.depth();
     let (lanes, slots) = match engine {
-        Engine::Sync => (depth, 1),
+        Engine::Sync | Engine::Mmap | Engine::MmapSync => (depth, 1),
         Engine::IoUring | Engine::Libaio | Engine::Null => (1, depth),
     };
     Arc::new(Shared::new(clock, spec.meters(lanes, slots)))

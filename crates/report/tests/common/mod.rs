@@ -371,6 +371,7 @@ impl Run {
             target: Default::default(),
             warnings: Vec::new(),
             others: None,
+            writes: None,
             absences: vec![],
         }
     }

@@ -134,6 +134,48 @@ fn engine_libaio_is_had() {
 }
 
 #[test]
+fn engine_mmap_dirties_pages_that_reach_the_drive() {
+    for engine in ["mmap", "mmap-sync"] {
+        let writer = "name=pages,op=write,depth=2";
+        let Some(measured) = loaded(&["--engine", engine, "--actor", writer]) else {
+            return;
+        };
+        all_worked(&measured);
+        let engines = [0, 1].map(|i| measured.actor(i)["engine"].clone());
+        assert_ne!(engines[0], engine, "the reader maps nothing");
+        assert_eq!(engines[1], engine);
+        assert_eq!(measured.actor(1)["direct"], false);
+    }
+}
+
+#[test]
+fn mapped_writes_beside_a_deletion_have_a_lumpiness_and_are_no_stall() {
+    let _turn = beside();
+    if lacks(LOOP_EXT4) {
+        return;
+    }
+    let fs = LoopFs::new(Fs::Ext4, "discard", 2 * SMALL, On::Tmpfs);
+    let arguments = ["--engine", "mmap-sync", "--op", "write", "--canary", "0"];
+    let arguments = [&arguments[..], &["--baseline", "1s"]].concat();
+    let measured = measure(fs.path(), &arguments).succeeds();
+    let writes = &measured.verdict["writes"];
+    for phase in ["baseline", "delete"] {
+        assert!(number(&writes[phase]["bytes_per_s"]) > 0.0, "{writes}");
+    }
+    assert!(number(&writes["baseline"]["lumpiness"]) >= 0.0, "{writes}");
+    assert!(measured.done.text().contains("at a lumpiness of"));
+    let verdict = measured.verdict["verdict"].as_str().unwrap();
+    assert!(["none", "inconclusive"].contains(&verdict), "{verdict}");
+}
+
+#[test]
+fn the_engine_mmap_without_a_writer_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let refused = measure(place.path(), &["--engine", "mmap"]);
+    refused.done.fails_with(2, &["--engine mmap", "--op write"]);
+}
+
+#[test]
 fn what_an_actor_cannot_be_is_told() {
     let place = tempfile::tempdir().unwrap();
     let files = Files::new();

@@ -16,3 +16,4 @@ mod presence;
 mod recorded;
 mod rows;
 mod said;
+mod writes;

@@ -12,6 +12,7 @@ use crate::meter::IoFailure;
 use crate::pattern::PatternKind;
 
 mod blocked;
+mod mapped;
 mod ops;
 mod task;
 

@@ -1,7 +1,7 @@
 //! The foreground's actors: what they need of the place, and which options do nothing for them.
 
 use bench::Survey;
-use bench::plan::{Actor, Arrival, Engine, Work};
+use bench::plan::{Actor, Arrival, Engine, Op, Work};
 use bench::scenario::Scenario;
 use units::MIB;
 use units::names;
@@ -33,6 +33,34 @@ fn shrink(actor: &mut Actor, most: u64) {
         Work::Task { size_bytes, .. } => {
             *size_bytes = (*size_bytes).min((most / u64::from(depth)).max(MIB));
         }
+    }
+}
+
+/// Sends writers through the page cache where they overwrite a mapped file, and refuses a
+/// foreground without one.
+pub(super) fn map_writers(engine: Engine, actors: &mut [Actor]) -> Result<(), Error> {
+    if !engine.maps() {
+        return Ok(());
+    }
+    let mut mapped = false;
+    for actor in actors {
+        if let Work::Blocks {
+            op: Op::Write,
+            direct,
+            ..
+        } = &mut actor.work
+        {
+            *direct = false;
+            mapped = true;
+        }
+    }
+    match mapped {
+        true => Ok(()),
+        false => Err(Error::Usage(
+            "--engine mmap is for writers, and the foreground has none: add --op write, or \
+             --actor write"
+                .to_owned(),
+        )),
     }
 }
 

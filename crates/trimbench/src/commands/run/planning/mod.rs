@@ -35,7 +35,8 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
     let general = &scenario.general;
     let canary_per_s = Some(general.canary_per_s.unwrap_or(100.0)).filter(|&rate| rate > 0.0);
     let engine = general.engine.unwrap_or(Engine::Auto);
-    let actors = actors::of(scenario, survey);
+    let mut actors = actors::of(scenario, survey);
+    actors::map_writers(engine, &mut actors)?;
     actors::refuse_ignored(args, &actors, canary_per_s.is_some())?;
     actors::check_direct(&actors, engine, canary_per_s.is_some(), survey)?;
     actors::check_batches(&actors)?;

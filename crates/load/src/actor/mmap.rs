@@ -1,0 +1,148 @@
+//! The engine mmap: `depth` threads that overwrite blocks of a file mapped shared.
+//!
+//! An operation is a copy into the page cache, without a system call. The kernel writes the dirty
+//! pages to the drive when it likes, or a thread makes it do so: with [`Engine::MmapSync`] by
+//! `msync` after each [`SYNC_EVERY`] of its blocks. An operation's time contains its page faults,
+//! the wait that the kernel imposes on who dirties too fast, and the `msync`, if it makes one.
+
+use std::io;
+use std::sync::Arc;
+
+use super::blocks::{Blocks, Engine};
+use super::lanes;
+use super::shared::{Failures, Shared};
+use super::spec::ActorSpec;
+use crate::clock::Nanos;
+use crate::error::LoadError;
+use crate::mapped::{Mapped, faults_of_this_thread, page_bytes};
+use crate::meter::IoFailure;
+use crate::pattern::{Pattern, scramble};
+
+/// Blocks that a thread overwrites between two calls of `msync`: the batch of the writeback job of
+/// 2008 (`iodepth_batch=32`).
+const SYNC_EVERY: u32 = 32;
+
+/// Maps the file and starts the threads.
+pub(super) fn start(
+    spec: &ActorSpec,
+    blocks: &Blocks,
+    engine: Engine,
+    shared: &Arc<Shared>,
+) -> Result<Vec<String>, LoadError> {
+    let region = blocks.target.as_ref();
+    let region = region.ok_or_else(|| spec.wrong("there is no file to map"))?;
+    if !region.start.is_multiple_of(page_bytes() as u64) {
+        let page = page_bytes();
+        let what = format!("the region begins at no multiple of the page size, {page} bytes");
+        return Err(spec.wrong(what));
+    }
+    let mapped = Mapped::new(region.file.clone(), region.start, region.len);
+    let mapped = Arc::new(mapped.map_err(|source| LoadError::System {
+        what: "map the file that the engine mmap writes",
+        source,
+    })?);
+    let sync_every = match engine {
+        Engine::MmapSync => Some(SYNC_EVERY),
+        _ => None,
+    };
+    let worker = |lane: u32| {
+        let seed = scramble(spec.seed).wrapping_add(u64::from(lane));
+        let pattern = blocks
+            .offsets(seed)
+            .ok_or_else(|| spec.wrong("no block fits the region"))?;
+        let mut data = vec![0; blocks.bytes_per_op() as usize];
+        fastrand::Rng::with_seed(seed).fill(&mut data);
+        let share = f64::from(lane) / f64::from(spec.arrival.depth());
+        Ok(Worker {
+            shared: shared.clone(),
+            lane: lane as usize,
+            mapped: mapped.clone(),
+            begin: region.start,
+            data,
+            pattern: pattern.starting_at(share),
+            stamp: seed,
+            sync_every,
+            unsynced: 0,
+            failures: Failures::default(),
+        })
+    };
+    let workers = (0..spec.arrival.depth()).map(worker);
+    lanes::start(
+        spec,
+        shared,
+        workers.collect::<Result<Vec<_>, LoadError>>()?,
+    )?;
+    Ok(Vec::new())
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    lane: usize,
+    mapped: Arc<Mapped>,
+    /// Where the mapping begins in the file, in bytes.
+    begin: u64,
+    data: Vec<u8>,
+    pattern: Pattern,
+    /// Written into each page, so that no two written are alike.
+    stamp: u64,
+    sync_every: Option<u32>,
+    unsynced: u32,
+    failures: Failures,
+}
+
+impl Worker {
+    /// Overwrites the next block.
+    fn overwrite(&mut self) -> io::Result<()> {
+        for page in self.data.chunks_mut(page_bytes()) {
+            self.stamp = self.stamp.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let len = page.len().min(8);
+            page[..len].copy_from_slice(&self.stamp.to_ne_bytes()[..len]);
+        }
+        // The mapping holds the region whole, so the difference fits.
+        let at = (self.pattern.next_offset() - self.begin) as usize;
+        let faults = faults_of_this_thread();
+        self.mapped.store(at, &self.data);
+        if faults_of_this_thread() != faults {
+            self.mapped.repair(at, self.data.len())?;
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        self.unsynced += 1;
+        if self.sync_every.is_some_and(|every| self.unsynced >= every) {
+            self.unsynced = 0;
+            self.mapped.sync()?;
+        }
+        Ok(())
+    }
+}
+
+impl lanes::Worker for Worker {
+    fn operate(&mut self, intended: Option<Nanos>) {
+        let shared = self.shared.clone();
+        let meter = &shared.meters[0];
+        let lane = &meter.lanes()[self.lane];
+        let issued = shared.clock.now();
+        let intended = intended.unwrap_or(issued);
+        lane.slots[0].begin(intended, issued);
+        let outcome = self.overwrite();
+        let now = shared.clock.now();
+        lane.slots[0].end();
+        if let Err(error) = outcome {
+            self.failures.bad();
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            meter.fail(lane, IoFailure::Os(errno), now);
+            return;
+        }
+        self.failures.good();
+        if intended < meter.left_out_before() {
+            return;
+        }
+        lane.response.add(now.since(intended).0, 1);
+        if let Some(service) = &lane.service {
+            service.add(now.since(issued).0, 1);
+        }
+    }
+
+    fn failures(&self) -> &Failures {
+        &self.failures
+    }
+}
