@@ -33,25 +33,26 @@ impl Amounts {
         amount.extents = amount.extents.saturating_add(bytes.div_ceil(UNIT));
     }
 
-    /// What is to be freed where a device is.
+    /// Returns the amount to be freed on the file system of `device`.
     pub(super) fn of(&self, device: u64) -> Amount {
         let system = self.systems.known(device);
         self.all.get(&system).copied().unwrap_or_default()
     }
 
-    /// Whether one file may hold so many bytes where a device is, as far as anybody has looked.
+    /// Returns whether one file may hold `bytes` on the file system of `device`: also where none
+    /// was surveyed.
     pub(super) fn may_hold(&self, device: u64, bytes: u64) -> bool {
         let largest = self.largest.get(&self.systems.known(device));
         largest.is_none_or(|&largest| largest >= bytes)
     }
 
-    /// Whether a file was found that holds so many bytes where a device is.
+    /// Returns whether a surveyed file on the file system of `device` holds `bytes`.
     pub(super) fn holds(&self, device: u64, bytes: u64) -> bool {
         let largest = self.largest.get(&self.systems.known(device));
         largest.is_some_and(|&largest| largest >= bytes)
     }
 
-    /// For each file system.
+    /// Returns the amount of each file system.
     pub(super) fn each(&self) -> impl Iterator<Item = &Amount> {
         self.all.values()
     }

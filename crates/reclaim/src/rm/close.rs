@@ -1,4 +1,4 @@
-//! The end: trashes that are empty go.
+//! Removes empty trashes at the end.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use crate::rm::trash::Trash;
 use crate::rm::trash::rests::Rests;
 use crate::watch::Progress;
 
-/// For how long others have to make do with a small discard, by the device number of a directory.
+/// The pause after each small discard at the end, by the device number of a directory.
 pub(super) type Rested = HashMap<u64, Duration>;
 
-/// Removes trashes that are empty; which ones stay. One that somebody else has
-/// removed does not.
+/// Removes the trashes that are empty. Returns the paths of those that stay; one that another
+/// process has removed is not among them.
 pub(super) fn close(
     trashes: impl IntoIterator<Item = Trash>,
     outcome: &Outcome,

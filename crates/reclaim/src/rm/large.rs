@@ -1,16 +1,21 @@
-//! A large file, where it can be emptied without touching any other.
+//! Finds out whether a large file can be emptied without touching any other.
 //!
-//! A file is emptied before its name goes: then a crash leaves the rest to be
-//! freed gently, and not all at once. But what is emptied must be what was named,
-//! and have no other name. Where others can change names, a link count of one says
-//! nothing: between the opening and the count they may have taken away the
-//! name by which it was opened, and a name elsewhere is what was counted. So the
-//! file is first renamed into the trash, where nobody else can, and then
-//! counted; which also shows that its name may go, for a file that has to stay
-//! must not lose its content. Where there is no trash, its name goes first unless
-//! both are certain and nobody else can open it by that name, for it would be found cut
-//! short; and a count of none says that nobody needs it any more. A bind mount of the
-//! file alone needs it without a name, and without having it open: mounts are looked at, too.
+//! A file is emptied before its name is removed: then a crash leaves the rest to be freed gently,
+//! and not all at once. But the file that is emptied must be the one that was named, and have no
+//! other name.
+//!
+//! Where other users can change names, a link count of one proves nothing. Between the opening and
+//! the count they may have removed the name by which the file was opened, and the count shows
+//! another name. So the file is first renamed into the trash, where only this user can change
+//! names, and then counted. The rename also proves that the name may be removed: a file that has to
+//! stay must keep its content.
+//!
+//! Where there is no trash, the name is removed first: other users could otherwise open the file by
+//! it and find it cut short. A link count of zero then proves that no name is left. The file is
+//! emptied under its name only where [`is_safe`] holds.
+//!
+//! A bind mount of the file alone needs neither a name nor an open file. So mounts are looked at as
+//! well.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
@@ -27,23 +32,26 @@ use rustix::io::Errno;
 use crate::rm::trash::{FILE, rename_new};
 use crate::rm::tree::At;
 
-/// Somebody may mount a file while others are removed: who mounts what is looked at again after
-/// so long. It costs some microseconds for each process of the machine.
+/// How long the list of files mounted by themselves is used before it is read again: a process may
+/// mount a file while others are removed. Reading it costs some microseconds for each process of
+/// the machine.
 const MOUNTS_HOLD: Duration = Duration::from_secs(1);
 
-/// The files of the file system that was looked at last which are mounted by themselves.
+/// The files that are mounted by themselves, of the file system that was looked at last.
 #[derive(Debug, Default)]
 pub(super) struct Mounted(Option<(u64, Instant, MountedFiles)>);
 
 impl Mounted {
-    /// Whether a file is, looked at now; `None` where it can't be told.
+    /// Returns whether `file` is mounted by itself, as of now; `None` where that can't be found
+    /// out.
     pub(super) fn has_now(&mut self, file: &File) -> Option<bool> {
         self.0 = None;
         let stat = rustix::fs::fstat(file).ok()?;
         self.has(file.as_fd(), &stat)
     }
 
-    /// Whether a file is, of the file system of `on`; `None` where it can't be told.
+    /// Returns whether the file of `stat`, on the file system of `on`, is mounted by itself. `None`
+    /// where that can't be found out.
     pub(super) fn has(&mut self, on: BorrowedFd<'_>, stat: &Stat) -> Option<bool> {
         let is_known = |(device, when, _): &(u64, Instant, MountedFiles)| {
             *device == stat.st_dev && when.elapsed() < MOUNTS_HOLD
@@ -60,17 +68,18 @@ impl Mounted {
 pub(super) struct Place<'a> {
     pub(super) at: BorrowedFd<'a>,
     pub(super) name: CString,
-    /// Its name goes before its content.
+    /// The name is removed before the content.
     pub(super) unlink_first: bool,
-    /// Where it was, if it was moved.
+    /// The directory and name that it had before it was renamed into the trash.
     was: Option<(BorrowedFd<'a>, CString)>,
 }
 
 /// Whether a file can be emptied.
 pub(super) enum Large {
-    /// Nobody else has it: open for writing.
+    /// No other process has it; it is open for writing.
     Alone(File),
-    /// Only its name goes. Why, where that deserves saying, after its name.
+    /// Only its name is removed. The text says why, for a message that begins with the name; `None`
+    /// where no message is needed.
     Shared(Option<Cow<'static, str>>),
 }
 
@@ -107,9 +116,11 @@ pub(super) fn place<'a>(
     }
 }
 
-/// Whether a file may be emptied under its name: nobody else can change what that
-/// name is, nor reach it, to open it while it shrinks or to give it another name; and it will
-/// be possible to remove it. What must stay must stay whole.
+/// Returns whether a file may be emptied under its name.
+///
+/// Other users must not be able to change the name, or to reach it: they could open the file while
+/// it shrinks, or give it another name. And this user must be able to remove the name afterwards,
+/// because a file that has to stay must keep its content.
 fn is_safe(at: At<'_>) -> bool {
     let may = Access::WRITE_OK | Access::EXEC_OK;
     let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
@@ -121,7 +132,7 @@ fn is_safe(at: At<'_>) -> bool {
 }
 
 impl Place<'_> {
-    /// Opens it, and looks whether anybody else has it.
+    /// Opens the file, and finds out whether another process or mount has it.
     pub(super) fn open(&self, mounted: &mut Mounted) -> Large {
         let opened = match self.try_open() {
             // Its owner may remove a file that nobody may write to, and nobody needs its mode.
@@ -199,7 +210,7 @@ impl Place<'_> {
         rustix::fs::openat2(self.at, &*self.name, flags, Mode::empty(), resolve).map(File::from)
     }
 
-    /// Gives it its name back if it stays.
+    /// Renames the file back to its old name, because it stays.
     pub(super) fn put_back(&self) {
         if let Some((at, name)) = &self.was {
             let _ = rename_new(self.at, &self.name, *at, name);

@@ -1,8 +1,8 @@
-//! A file system that can't be written to any more.
+//! Explains errors of a file system that can't be written to any more.
 //!
-//! Where a disk fails, ext4 aborts its journal, so that whoever waits for a commit
-//! hears of an input/output error, and then makes itself read-only. What of both is
-//! met depends on the moment; a person wants to know about both, and what to do.
+//! When a disk fails, ext4 aborts its journal and then becomes read-only. A process that waits for
+//! a commit gets an input/output error. A deletion meets one or both, and its message should name
+//! both and the next step.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -17,14 +17,14 @@ use crate::rm::trash;
 use crate::words::of;
 use units::names::quoted;
 
-/// After an input/output error, so long it is looked whether the file system
-/// becomes read-only: one follows the other at once, but not in one step.
+/// How long to wait, after an input/output error, for the file system to become read-only. That
+/// follows at once, but not in the same step.
 const FOLLOWS: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The same error as one who asked for `argument` wants to hear it: whether the file
-/// system of `on`, to which something was written before, has become read-only, and
-/// no name that is only known inside of a trash.
+/// Returns the error as the user who asked for `argument` needs it. It says if the file system of
+/// `on`, to which something was written before, has become read-only. It names no path inside a
+/// trash.
 pub(super) fn explained(error: ReclaimError, on: BorrowedFd<'_>, argument: &Path) -> ReclaimError {
     let errno = match &error {
         ReclaimError::Io { source, .. } | ReclaimError::Free { source, .. } => {

@@ -41,74 +41,74 @@ use units::names::quoted;
 pub use resume::{Where, resume};
 pub use talk::{Problem, Question, Talk};
 
-/// What the root directory is spared from.
+/// How the root directory and other devices are protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreserveRoot {
-    /// Nothing.
+    /// They aren't protected.
     No,
-    /// It isn't removed recursively.
+    /// `/` isn't removed recursively.
     Yes,
-    /// Nor is an argument that is on another device than its parent.
+    /// As `Yes`, and an argument on another device than its parent isn't removed either.
     All,
 }
 
-/// When it is asked before something is removed.
+/// When the user is asked before something is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
     /// Never.
     Never,
-    /// Before what may not be written to.
+    /// Before a name to which this user may not write.
     Protected,
-    /// Before everything.
+    /// Before every name.
     Always,
 }
 
-/// What is to be removed, and how.
+/// The options of a removal, as those of rm.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Directories and all that is in them.
+    /// Remove directories and all that is in them.
     pub recursive: bool,
-    /// Arguments that aren't there are no failure.
+    /// An argument that doesn't exist is no failure.
     pub force: bool,
-    /// Empty directories.
+    /// Remove empty directories.
     pub empty_directories: bool,
     /// Stop where another file system, or any other mount, begins.
     pub one_file_system: bool,
-    /// What `/` is spared from.
+    /// How `/` is protected.
     pub preserve_root: PreserveRoot,
     /// When to ask.
     pub asking: Asking,
-    /// Take names away before their space is freed.
+    /// Rename into a trash before space is freed.
     pub trash: bool,
 }
 
-/// What came of it.
+/// The result of a removal.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// Names removed.
     pub names: u64,
-    /// Names that stay, and each was told.
+    /// Names that stay although they should be removed. Each was reported through [`Talk::failed`].
     pub failures: u64,
-    /// What the deletion came to, for each file system that was paced.
+    /// The summary of each file system that was paced.
     pub summary: Vec<Summary>,
     /// Why it ended before all was done.
     pub stopped: Option<Stopped>,
-    /// Trashes in which something is left: what is to be resumed.
+    /// Trashes in which something is left to resume.
     pub left: Vec<PathBuf>,
 }
 
-/// An end before all was done.
+/// Why a removal ended before all was done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stopped {
-    /// Somebody asked for it.
+    /// The user or the caller stopped it.
     pub interrupted: bool,
-    /// The goal can't be met: what can be.
+    /// The goal that the drive can't meet, and the one that it can.
     pub refused: Option<pace::Refusal>,
-    /// Why, in words.
+    /// The reason in words, for the user.
     pub why: String,
 }
 
-/// What will be done with an argument.
+/// The plan for one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intention {
     /// The argument.
@@ -128,10 +128,11 @@ pub struct Intention {
 /// Why something stays in its place.
 const ASKED_ABOUT: &str = "it holds what is asked about";
 
-/// Looks only: what would be done.
+/// Returns the plan for each argument, and the number of arguments that can't be removed. It
+/// changes nothing.
 ///
 /// # Errors
-/// If somebody stops it.
+/// [`ReclaimError::Interrupted`] if `talk` stops it.
 pub fn intend(
     paths: &[PathBuf],
     options: &Options,
@@ -219,7 +220,7 @@ impl Stopped {
     }
 }
 
-/// Those arguments that may be removed; the others are told.
+/// Returns the arguments that may be removed, and reports the others.
 fn look(
     paths: &[PathBuf],
     options: &Options,
@@ -441,8 +442,8 @@ fn run(
     Ok(())
 }
 
-/// Says which arguments, if any, are where they were and known to no resume; of the one that it
-/// ended at, if that is removed in place, it was said.
+/// Notes which arguments are still in their old places, where no resume looks for them. If the
+/// removal ended at one that is removed in place, that one was noted already.
 fn untouched(rest: &[Removal], parents: &Parents, talk: &mut dyn Talk) {
     let ended_in_place = matches!(rest, [first, ..] if matches!(first.method, Method::InPlace(_)));
     let stays = |removal: &&Removal| {

@@ -1,12 +1,13 @@
-//! The bytes of a file that are really on the disk.
+//! Finds out how many bytes of a file are really on the disk.
 //!
-//! `st_blocks` also counts what has a place in memory alone: data that wait to be
-//! written, and what XFS reserves for a file that grows. No discard ever comes
-//! for those. They are written, or given back, within minutes, so of small files only those
-//! that changed lately are asked where their extents are; and not all of these, for the kernel
-//! writes files in the order in which they changed. Nor does any discard come, yet, for a
-//! file that somebody has open: `/proc` tells about those, and a lease about the files that are
-//! asked anyway.
+//! `st_blocks` also counts blocks that exist in memory alone: data not yet written, and space that
+//! XFS reserves for a file that grows. No discard ever comes for those. They are written or given
+//! back within minutes. So of the small files only those that changed lately are asked where their
+//! extents are. Even of these only some are asked, because the kernel writes files in the order in
+//! which they changed.
+//!
+//! Nor does a discard come while another process has the file open. `/proc` shows open files, and a
+//! lease shows it for the files that are asked anyway.
 //!
 //! A wrong guess costs time and no data: the reclaimer waits for discards that don't come.
 
@@ -22,9 +23,9 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
 use super::arguments::held;
 use super::remover::LARGE;
 
-/// XFS gives back what it reserved after 300 s (`speculative_prealloc_lifetime`);
-/// data are written after some 35 s (`dirty_expire_centisecs`, and a round of the
-/// writer).
+/// How long after a change a small file may differ from the disk. XFS gives back what it reserved
+/// after 300 s (`speculative_prealloc_lifetime`). The kernel writes data after some 35 s
+/// (`dirty_expire_centisecs`, and one round of its writer).
 const LATELY: Duration = Duration::from_secs(330);
 
 /// Files that changed within so many seconds of each other count as written together.
@@ -50,7 +51,7 @@ pub(super) enum ExpectedDiscards {
 }
 
 impl ExpectedDiscards {
-    /// Bytes for which discards come when this name goes.
+    /// Returns the bytes for which discards come when this name is removed.
     pub(super) fn now(self) -> u64 {
         match self {
             ExpectedDiscards::Now(bytes) => bytes,
@@ -59,7 +60,7 @@ impl ExpectedDiscards {
     }
 }
 
-/// Knows what files hold on the disk, and asks as little as it can for that.
+/// Finds out how many bytes files hold on the disk, with as few looks as possible.
 #[derive(Debug, Default)]
 pub(super) struct OnDisk {
     open: Option<(Instant, OpenFiles)>,
@@ -67,7 +68,7 @@ pub(super) struct OnDisk {
 }
 
 impl OnDisk {
-    /// What a file holds that is named in an open directory.
+    /// Returns the discards to expect of the file `name` in the open directory `at`.
     pub(super) fn of(&mut self, at: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> ExpectedDiscards {
         let bytes = held(stat);
         if bytes == 0 {

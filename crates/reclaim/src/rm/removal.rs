@@ -33,7 +33,7 @@ pub(super) struct Removal {
     pub(super) method: Method,
 }
 
-/// As if nothing had been asked for.
+/// Renames every argument that is in a trash back to its old name.
 pub(super) fn put_all_back(all: &[Removal], trashes: &HashMap<usize, Trash>) {
     for removal in all {
         if let (Method::Trash(number), Some(trash)) =
@@ -45,7 +45,7 @@ pub(super) fn put_all_back(all: &[Removal], trashes: &HashMap<usize, Trash>) {
 }
 
 impl Argument {
-    /// Whether somebody is asked about it, whatever is in it.
+    /// Returns whether the user is asked about this name, whatever is in it.
     pub(super) fn asks(&self, asking: Asking, parents: &Parents) -> bool {
         match asking {
             Asking::Never => false,
@@ -56,19 +56,19 @@ impl Argument {
 }
 
 impl Removal {
-    /// Whether it is a file that goes whole, out of the same directory.
+    /// Returns whether both are files to be unlinked whole from the same directory.
     pub(super) fn goes_with(&self, other: &Removal) -> bool {
         let file = matches!(self.method, Method::Unlink) && !self.argument.is_directory();
         file && self.argument.parent == other.argument.parent
     }
 
-    /// Whether somebody is asked about it, or about something in it.
+    /// Returns whether the user is asked about this name, or about one in it.
     pub(super) fn asks(&self, asking: Asking, parents: &Parents) -> bool {
         let within = matches!(&self.method, Method::InPlace(Some(why)) if why == ASKED_ABOUT);
         within || self.argument.asks(asking, parents)
     }
 
-    /// Whether something has its name still.
+    /// Returns whether the name still exists.
     pub(super) fn is_there(&self, parents: &Parents) -> bool {
         let parent = parents.get(self.argument.parent).fd.as_fd();
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -154,8 +154,9 @@ pub(super) fn take(
     Ok(())
 }
 
-/// Gives what isn't what was looked at its name back, or keeps it where no resume takes
-/// it for the argument, and tells so. Returns how many failures that is: 0 or 1.
+/// Gives an entry that was swapped for the argument its old name back. If that fails, keeps the
+/// entry where no resume removes it as the argument, and reports it. Returns the number of
+/// failures: 0 or 1.
 pub(super) fn give_back(
     trash: &Trash,
     number: u32,

@@ -1,4 +1,4 @@
-//! Goes on with what was interrupted.
+//! Resumes interrupted removals.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use crate::rm::{Outcome, Talk};
 /// Where to look for trashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Where {
-    /// In this directory; or the trash itself.
+    /// In this directory, which may also be the trash itself.
     Directory(PathBuf),
     /// Wherever this user has left one.
     All,
 }
 
-/// Goes on with all trashes there that nobody works on. Returns what came of
-/// it, and how many there were.
+/// Resumes all trashes there that no process works on. Returns the result, and the number of
+/// trashes.
 ///
 /// # Errors
-/// If the directory can't be read.
+/// [`ReclaimError::Io`] if the directory can't be read.
 pub fn resume(
     place: &Where,
     reclaimers: &mut dyn Reclaimers,
@@ -99,7 +99,7 @@ pub fn resume(
     Ok((outcome, count))
 }
 
-/// What became of one that was looked for.
+/// The result of looking for one trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Added {
     Held,

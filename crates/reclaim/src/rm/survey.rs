@@ -63,13 +63,13 @@ pub(super) struct Surveyed<'a> {
     /// The open directory that it is in.
     pub(super) parent: BorrowedFd<'a>,
     pub(super) name: &'a CStr,
-    /// What the user called it.
+    /// The path that the user gave.
     pub(super) path: &'a Path,
     /// Stop where another file system, or any other mount, begins.
     pub(super) one_file_system: bool,
 }
 
-/// What reclaimers were told of the work ahead of them.
+/// The work that was announced to the reclaimers.
 struct Announced<'a> {
     reclaimers: &'a mut dyn Reclaimers,
     /// The directory that the tree is in, which stays, and its device.
@@ -96,10 +96,10 @@ impl Announced<'_> {
     }
 }
 
-/// Whether one would be asked about anything in a tree.
+/// Returns whether the user would be asked about any name in a tree.
 ///
 /// # Errors
-/// If somebody stops it.
+/// [`ReclaimError::Interrupted`] if `watch` ends it.
 pub(super) fn would_ask(
     argument: &Argument,
     parent: BorrowedFd<'_>,
@@ -130,13 +130,14 @@ struct Survey<'a> {
     amounts: &'a mut Amounts,
     announced: Option<Announced<'a>>,
     watch: &'a mut dyn Watch,
-    /// Look for names that one would be asked about, and stop at the first.
+    /// Look for names about which the user would be asked, and stop at the first. `None`: don't
+    /// look.
     protected: Option<bool>,
     names: u64,
     beat: Beat,
 }
 
-/// Whether one may write to a name, as rm asks it.
+/// Returns whether this user may not write to a name, by the same test as rm's.
 pub(super) fn is_protected(directory: BorrowedFd<'_>, name: &CStr) -> bool {
     // A link has no permissions of its own, and nothing here follows one.
     let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;

@@ -1,4 +1,4 @@
-//! What is told while names are removed, and what is asked.
+//! The caller's side of a removal: reports, notes and questions.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub enum Problem {
     ParentsDevice,
     /// It is on another device than the argument (`--one-file-system`).
     OtherDevice,
-    /// In words.
+    /// A reason in words.
     Words(String),
 }
 
@@ -51,25 +51,25 @@ impl Problem {
     }
 }
 
-/// What is asked about.
+/// A question for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// Whether to go into a directory.
+    /// Whether to enter a directory.
     Descend,
-    /// Whether to remove something, called so: `regular file`.
+    /// Whether to remove something, with its kind in words, e.g. `regular file`.
     Remove(&'static str),
     /// Whether to try to remove a directory that can't be looked into.
     Attempt,
 }
 
-/// Who is told, is asked, and can stop it.
+/// Receives the reports of a removal, answers its questions, and can stop it.
 pub trait Talk: Watch {
-    /// It is gone.
+    /// Reports that a name was removed.
     fn removed(&mut self, path: &Path, directory: bool);
-    /// It stays.
+    /// Reports that a name stays, and why.
     fn failed(&mut self, path: &Path, problem: &Problem);
-    /// What else deserves saying: a sentence.
+    /// Notes anything else that the user should know, in a sentence.
     fn note(&mut self, text: &str);
-    /// Whether to do it.
+    /// Returns whether to do it. `protected`: this user may not write to `path`.
     fn ask(&mut self, path: &Path, what: Question, protected: bool) -> bool;
 }

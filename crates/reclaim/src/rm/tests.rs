@@ -63,7 +63,7 @@ impl Reclaimer for Counted {
     }
 }
 
-/// Somebody who wants it to end after so many ticks, and says so only once.
+/// Stops the removal after so many ticks, and only once.
 struct Enough {
     after: u32,
 }
@@ -88,7 +88,7 @@ impl Talk for Enough {
     }
 }
 
-/// Somebody who says yes, and at the second question wants it to end.
+/// Answers yes to every question, and stops the removal at the tick after the second.
 #[derive(Default)]
 struct YesAndEnough {
     asked: u32,
@@ -113,7 +113,7 @@ impl Talk for YesAndEnough {
     }
 }
 
-/// Somebody who only listens, and says no.
+/// Records failures and questions, and answers no to every question.
 #[derive(Default)]
 struct Told {
     failed: Vec<String>,

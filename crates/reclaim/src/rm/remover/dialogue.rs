@@ -1,4 +1,4 @@
-//! What the user hears of a removal and is asked about it.
+//! Reports a removal to the user, and asks the user's questions.
 
 use std::ffi::CStr;
 use std::ops::ControlFlow;

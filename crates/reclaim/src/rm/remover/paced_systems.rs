@@ -48,12 +48,12 @@ struct Opened {
     argument: PathBuf,
 }
 
-/// What is being removed.
+/// The argument that is being removed.
 #[derive(Default)]
 pub(super) struct Current {
     /// The user's argument.
     pub(super) argument: PathBuf,
-    /// The directory that it lies in, and whether that is a trash: proof that its file
+    /// The directory that it lies in, and whether that is a trash: a trash proves that the file
     /// system could be written to.
     pub(super) home: Option<(OwnedFd, bool)>,
 }
@@ -133,9 +133,10 @@ impl<'a> PacedSystems<'a> {
         Ok(())
     }
 
-    /// A directory on the same file system that can be kept open. Not one that is
-    /// about to be removed, if there is another: while it is open the kernel keeps
-    /// all that it was in, and each removal above looks through all of those.
+    /// Returns a directory on the same file system that can be kept open.
+    ///
+    /// A directory that is about to be removed is chosen only if there is no other. While it is
+    /// open, the kernel keeps all that was in it, and each removal above looks through all of that.
     fn place_on(&mut self, at: At<'_>, current: &Current) -> Result<OwnedFd, ReclaimError> {
         let home = current.home.as_ref().map(|(home, _)| home.as_fd());
         let systems = self.amounts.systems();

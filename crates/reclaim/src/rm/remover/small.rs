@@ -1,8 +1,8 @@
-//! Files that go whole: small ones, and larger ones where they fit into a piece.
+//! Removes files whole: small ones, and larger ones where they fit into a piece.
 //!
-//! A deletion of many of them is as fast as its cheapest step. So a small file costs the
-//! `stat` that tells what it holds and the `unlink`, and nothing else: the reclaimer
-//! grants pieces that many files share, and commits once for each.
+//! A deletion of many of them is as fast as its cheapest step. So a small file costs one `stat` for
+//! its size and one `unlink`. The reclaimer grants pieces that many files share, and commits once
+//! for each piece.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;

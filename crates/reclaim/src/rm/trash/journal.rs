@@ -1,6 +1,8 @@
-//! What is in a trash and what it was called: JSON Lines, a head and an entry
-//! for each argument. It is whole and on the disk before anything is renamed, and
-//! never changes. Whether an entry is done shows in the trash: it is there or not.
+//! The journal of a trash: the entries, and the names that they had.
+//!
+//! It consists of JSON Lines, a head and one entry for each argument. It is whole and on the disk
+//! before anything is renamed, and it never changes. Whether an entry is done shows in the trash:
+//! the entry is there or not.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -27,7 +29,7 @@ struct Head {
 /// Something that was renamed into the trash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// What it is called there: this number in six digits.
+    /// The number that is its name in the trash, in six digits.
     pub(crate) number: u32,
     /// The name that it had in the trash's parent.
     pub(crate) name: Bytes,

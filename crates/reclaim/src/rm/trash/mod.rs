@@ -1,16 +1,15 @@
-//! Where names go before their space does.
+//! The trash: names are renamed into it before their space is freed.
 //!
-//! A directory `.trimbench-trash-*` beside what is removed: same parent,
-//! so that a rename is enough, and for this user alone. It holds
+//! It is a directory `.trimbench-trash-*` in the same parent as the removed names, so that a rename
+//! is enough. Only this user can reach it. It holds
 //!
-//! - `owner`, locked while somebody works on it (see [`linux::owner`]);
-//! - `journal`: what the names in it were called ([`journal`]), on disk before
-//!   the first rename;
-//! - `000001`, `000002` …: what the arguments named;
-//! - `file`: a large file from a directory in which others can change names,
-//!   while it is emptied;
-//! - `kept-000001` …: what was swapped for an argument before it was taken, where it
-//!   couldn't have its name back. It is nobody's to remove, and no journal names it.
+//! - `owner`, locked while a process works on it (see [`linux::owner`]);
+//! - `journal`: the names that the entries had ([`journal`]), on disk before the first rename;
+//! - `000001`, `000002` …: the names that the arguments gave;
+//! - `file`: a large file from a directory in which other users can change names, while it is
+//!   emptied;
+//! - `kept-000001` …: a name that another process put in the place of an argument before the
+//!   rename, and that couldn't have its name back. No journal lists it, and no resume removes it.
 
 pub(crate) mod journal;
 pub(crate) mod remember;
@@ -48,21 +47,20 @@ pub(crate) struct Trash {
     parent: Rc<OwnedFd>,
     held: Held,
     path: PathBuf,
-    /// What was taken, or was about to be.
+    /// The arguments that were renamed into it, or were about to be.
     pub(crate) entries: Vec<Entry>,
     link: Option<remember::Link>,
 }
 
-/// Why a trash can't be had, or not be worked on.
+/// The reason why a trash can't be made or worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unusable(pub String);
 
 impl Trash {
-    /// Makes a trash in a directory, and writes down, to the disk, what will be
-    /// renamed into it.
+    /// Makes a trash in a directory, and writes to the disk which names will be renamed into it.
     ///
     /// # Errors
-    /// Where nothing can be made there: then nothing is left of the attempt.
+    /// If nothing can be made there. Then nothing is left of the attempt.
     pub(crate) fn create(
         parent: &Rc<OwnedFd>,
         parent_path: &Path,
@@ -92,18 +90,19 @@ impl Trash {
         }
     }
 
-    /// Waits until the owner file is on the disk: after a power failure, too, it
-    /// must say whose this is, or nothing here is ever gone on with.
+    /// Waits until the owner file is on the disk. Without it nobody could resume this trash after a
+    /// power failure.
     fn keep_owner(&self) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let owner = rustix::fs::openat(self.directory(), OWNER, flags, Mode::empty())?;
         rustix::fs::fsync(owner)
     }
 
-    /// Goes on with a trash that somebody has left.
+    /// Opens a trash that an earlier process left, to resume it. Returns `None` where it no longer
+    /// exists.
     ///
     /// # Errors
-    /// Where it is in use or not certainly ours; `None` where it is gone.
+    /// If another process works on it, or if it isn't certainly this user's.
     pub(crate) fn find(
         parent: &Rc<OwnedFd>,
         parent_path: &Path,
@@ -152,7 +151,7 @@ impl Trash {
     /// Renames a name of the parent into the trash.
     ///
     /// # Errors
-    /// What the rename says.
+    /// The error of the rename.
     pub(crate) fn take(&self, number: u32, from: &std::ffi::CStr) -> Result<(), Errno> {
         rename_new(
             self.parent.as_fd(),
@@ -162,9 +161,10 @@ impl Trash {
         )
     }
 
-    /// Waits until what was taken is on the disk under its new name, where nothing else makes
-    /// sure that this comes before what is freed then: without a journal a power failure could
-    /// show the old name, and nothing behind it.
+    /// Waits until the renames into the trash are on the disk.
+    ///
+    /// XFS and btrfs write them in order with the frees that follow, so nothing is done there.
+    /// Elsewhere a power failure could otherwise show the old name with no content behind it.
     pub(crate) fn settle(&self) {
         let orders = rustix::fs::fstatfs(self.directory())
             .is_ok_and(|found| [XFS, BTRFS].contains(&(found.f_type as u64)));
@@ -180,10 +180,10 @@ impl Trash {
         }
     }
 
-    /// Gives an entry its old name back, unless somebody else has taken that.
+    /// Gives an entry its old name back, unless another process has made one of that name.
     ///
     /// # Errors
-    /// What the rename says.
+    /// The error of the rename.
     pub(crate) fn put_back(&self, number: u32, to: &std::ffi::CStr) -> Result<(), Errno> {
         rename_new(
             self.directory(),
@@ -193,11 +193,10 @@ impl Trash {
         )
     }
 
-    /// Keeps what is under an entry's name from ever being removed as that entry.
-    /// Returns where it is now.
+    /// Renames an entry so that no resume removes it as that entry. Returns its new path.
     ///
     /// # Errors
-    /// What the rename says.
+    /// The error of the rename.
     pub(crate) fn keep(&self, number: u32) -> Result<PathBuf, Errno> {
         let kept = format!("{KEPT}{number:06}");
         let (at, name) = (self.directory(), Trash::name(number));
@@ -205,14 +204,14 @@ impl Trash {
         Ok(self.path.join(kept))
     }
 
-    /// Whether an entry is a directory if, and only if, that was looked at.
+    /// Returns whether an entry's being a directory is as it was when the argument was looked at.
     pub(crate) fn is_as_seen(&self, number: u32, directory: bool) -> bool {
         let name = Trash::name(number);
         rustix::fs::statat(self.directory(), &*name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| is_directory(&stat) == directory)
     }
 
-    /// Whether a name is in here.
+    /// Returns whether the trash contains this name.
     pub(crate) fn has(&self, name: &std::ffi::CStr) -> bool {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         rustix::fs::statat(self.directory(), name, flags).is_ok()
@@ -224,11 +223,11 @@ impl Trash {
         rustix::fs::statat(&*self.parent, entry.name.as_bytes(), flags).is_ok()
     }
 
-    /// Removes journal, owner file and directory if nothing else is in it.
-    /// Returns whether there is nothing to go on with.
+    /// Removes the journal, the owner file and the directory if nothing else is in it. Returns
+    /// whether nothing is left to resume.
     ///
-    /// Each frees a block, for whose discard a slow drive can take as long as for a
-    /// large one: they go one by one, with a rest after each.
+    /// Each of them frees a block, whose discard can take a slow drive as long as a large one. So
+    /// they are removed one by one, with a pause after each.
     pub(crate) fn close(mut self, rests: &mut Rests<'_>) -> bool {
         if !self.is_gone()
             && let Some(to_be_removed) = self.others()
@@ -258,12 +257,13 @@ impl Trash {
         gone
     }
 
-    /// Whether somebody else has removed it.
+    /// Returns whether another process has removed the trash.
     fn is_gone(&self) -> bool {
         rustix::fs::fstat(self.directory()).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    /// Whether what else is in it, if anything, is still to be removed.
+    /// Returns whether anything in it, apart from its own files, is still to be removed; `None`
+    /// where there is nothing else.
     fn others(&self) -> Option<bool> {
         let Ok(names) = rustix::fs::Dir::read_from(self.directory()) else {
             return Some(true);
@@ -291,7 +291,8 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// Whether a path leads into a trash: whoever asked for a deletion knows other names.
+/// Returns whether a path leads into a trash. A user who asked for a deletion doesn't know such
+/// names.
 pub(crate) fn is_within(path: &Path) -> bool {
     let is_trash = |name: &str| linux::owner::is_named(name, PREFIX);
     path.iter().any(|part| part.to_str().is_some_and(is_trash))

@@ -1,11 +1,12 @@
-//! Where trashes lie that aren't empty yet, so that all can be resumed at once.
+//! Notes where trashes lie that aren't empty yet, so that all can be resumed at once.
 //!
-//! A symbolic link for each, in a directory of this user's: `$XDG_STATE_HOME`
-//! (or `~/.local/state`) `/trimbench/trash`; root's in `/var/lib` where that is another's
-//! (`sudo` may leave `HOME` as it was). Its name ends with the identity of the directory and
-//! its file system: where another is there now, as another is mounted or the directory was
-//! renamed, what lay there isn't gone. Where there is no place for it, the trash is found by
-//! its directory alone.
+//! Each note is a symbolic link in a directory of this user: `$XDG_STATE_HOME` (or
+//! `~/.local/state`) `/trimbench/trash`. Root's is in `/var/lib` where that directory is another
+//! user's, because `sudo` may leave `HOME` as it was.
+//!
+//! The link's name ends with the identity of the directory and its file system. If another
+//! directory is there now, because of a mount or a rename, the trash isn't taken to be gone. Where
+//! no note can be made, the trash is found by its directory alone.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-/// Between the trash's name and what its directory is known by.
+/// Separates the trash's name from the identity of its directory.
 const ON: &str = "@";
 
 /// Ends the name of a note that is being written.
@@ -178,9 +179,9 @@ fn open(place: &Path) -> Option<OwnedFd> {
     ours.then_some(notes)
 }
 
-/// What a directory is known by, whatever device and name it has: its inode, and its file
-/// system's UUID, or its number where that isn't told. The number tells subvolumes of one
-/// btrfs apart, too.
+/// Returns the identity of a directory, which doesn't change with its device or name: its inode and
+/// its file system's UUID. Where there is no UUID, and on btrfs, it has the file system's number,
+/// which also differs between the subvolumes of one btrfs.
 fn identity(directory: BorrowedFd<'_>) -> Option<String> {
     let kind = rustix::fs::fstatfs(directory).ok()?.f_type as u64;
     let inode = match kind {

@@ -11,13 +11,13 @@ use crate::watch::{Progress, Watch};
 const FELT: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Between two looks at whether somebody has had enough.
+/// The time between two calls of the watch.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long others have to make do with each of the last, small discards.
+/// The pauses after each of the last, small discards, in which the foreground gets the drive.
 pub(crate) struct Rests<'a> {
     each: Duration,
-    /// Somebody has had enough.
+    /// The watch has ended the deletion.
     stopped: bool,
     progress: Progress,
     watch: &'a mut dyn Watch,
@@ -39,8 +39,8 @@ impl<'a> Rests<'a> {
         self.each = each.min(LONGEST);
     }
 
-    /// Commits what was changed in a directory, and waits, unless that is next to
-    /// nothing. Whoever stops it waits no more: all that is left is small.
+    /// Commits the changes of a directory and pauses, unless the pause is too short to matter.
+    /// After the watch has ended the deletion there is no pause: all that is left is small.
     pub(super) fn after(&mut self, directory: impl AsFd) {
         if self.stopped || self.each < FELT {
             return;

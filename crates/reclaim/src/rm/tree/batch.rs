@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
 
-/// What a name is, as far as the directory tells it.
+/// The kind of a name, as far as the directory shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A regular file.
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
     Directory,
     /// A symbolic link, device, FIFO or socket: nothing that holds space.
     Other,
-    /// The file system doesn't say.
+    /// The file system doesn't show it.
     Unknown,
 }
 
@@ -36,7 +36,7 @@ impl From<FileType> for Kind {
 pub(crate) struct Entry<'a> {
     /// The name: any bytes but NUL and a slash.
     pub(crate) name: &'a CStr,
-    /// What it is.
+    /// Its kind.
     pub(crate) kind: Kind,
 }
 
@@ -94,8 +94,8 @@ impl Batch {
     /// Puts what certainly is no directory first, in the order of inodes; the rest follows as
     /// the directory has it.
     ///
-    /// Files were made in that order, as a rule, and so lie beside each other on the disk: what
-    /// is freed together is then discarded together, and inodes are read once.
+    /// Files were usually made in that order, and so lie beside each other on the disk. Then space
+    /// that is freed together is also discarded together, and each block of inodes is read once.
     pub(super) fn files_first(&mut self) {
         self.places.sort_by_key(|place| match place.kind {
             Kind::File | Kind::Other => (false, place.inode),

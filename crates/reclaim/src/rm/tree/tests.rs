@@ -12,7 +12,7 @@ use crate::ReclaimError;
 /// Removes a few names each time a directory is read, as if the others couldn't be found.
 struct Finds {
     each_time: u64,
-    /// Somebody makes another name whenever the directory is about to be left.
+    /// Another process makes a name whenever the directory is about to be left.
     refilled: bool,
     /// Since the directory was last left.
     found: u64,

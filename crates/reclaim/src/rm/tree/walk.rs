@@ -13,8 +13,8 @@ use crate::ReclaimError;
 
 /// Directories that are open at a time.
 pub(crate) const MOST_OPEN: usize = 48;
-/// A directory in which something was left is looked at so often from the start: each time
-/// some names went, but who is making others there goes on for ever.
+/// How often a directory in which something was left is read from the start. Each time some names
+/// were removed, but another process that makes names there could keep the walk busy forever.
 const MOST_ROUNDS: u32 = 32;
 /// Names are read into so much; one call brings some 8,000 of them.
 const BUFFER: usize = 256 << 10;
@@ -64,7 +64,7 @@ impl<'a> At<'a> {
     /// Looks at an open directory.
     ///
     /// # Errors
-    /// What `fstat` says.
+    /// The error of `fstat`.
     pub(crate) fn of(fd: BorrowedFd<'a>) -> Result<At<'a>, Errno> {
         let stat = rustix::fs::fstat(fd)?;
         Ok(At {
@@ -75,29 +75,28 @@ impl<'a> At<'a> {
     }
 }
 
-/// Whether nobody else can make, rename or remove names there. The group's bits
-/// are the mask of an access control list, so one that lets others write shows.
+/// Returns whether no other user can make, rename or remove names there. The group's bits are the
+/// mask of an access control list, so a list that lets others write shows in them.
 fn is_private(stat: &rustix::fs::Stat) -> bool {
     stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
 }
 
-/// What is done on the way. Failures with single names are the visitor's to
-/// tell; an error ends the walk.
+/// The actions of a walk. The visitor reports failures with single names; an error ends the walk.
 pub(crate) trait Visit {
     /// A directory, opened, before anything in it.
     fn enter(&mut self, at: At<'_>, trail: &Trail) -> Result<Enter, ReclaimError>;
-    /// A name in it that isn't a directory, or that nobody could tell about.
-    /// `Ok(false)`: it stays, and so do the directories it is in.
+    /// Visits a name that isn't a directory, or whose kind is unknown. `Ok(false)`: it stays, and
+    /// so do the directories above it.
     fn name(&mut self, at: At<'_>, entry: Entry<'_>, trail: &Trail) -> Result<bool, ReclaimError>;
-    /// All in a directory was visited and nothing stays as far as is known.
-    /// `name` is its name in `parent`.
+    /// Leaves a directory, called `name` in `parent`, after all in it was visited. As far as is
+    /// known nothing in it stays.
     fn leave(
         &mut self,
         parent: BorrowedFd<'_>,
         name: &CStr,
         trail: &Trail,
     ) -> Result<Left, ReclaimError>;
-    /// A directory can't be walked, and stays unless `Ok(true)`.
+    /// A directory can't be walked. It stays unless this returns `Ok(true)`.
     fn failed(
         &mut self,
         parent: Option<BorrowedFd<'_>>,
@@ -112,9 +111,9 @@ pub(crate) trait Visit {
 /// How a directory was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// It is gone, or was only looked at.
+    /// It was removed, or was only looked at.
     Done,
-    /// Something is in it yet that wasn't seen: look again.
+    /// It contains a name that wasn't visited: read it once more.
     NotEmpty,
     /// It stays.
     Stays,
@@ -136,7 +135,8 @@ struct Level {
     trail: usize,
     /// Something in it stays.
     stays: bool,
-    /// What was removed in all when it was last looked at from the start, and how often it was.
+    /// The visitor's count of removed names when it was last read from the start, and how often it
+    /// was.
     removed: u64,
     rounds: u32,
 }
@@ -144,7 +144,7 @@ struct Level {
 /// Walks a directory tree, the deepest first. Returns whether nothing stays.
 ///
 /// # Errors
-/// What the visitor ends it with.
+/// The error with which the visitor ends it.
 pub(crate) fn walk(
     root: &Root<'_>,
     trail: &mut Trail,
@@ -408,8 +408,8 @@ impl Level {
 
 /// Opens a directory by its name in another, and nothing but a directory.
 ///
-/// Reading it changes no access time where this user may ask for that: thousands of changed inodes
-/// would otherwise be written by the first commit (btrfs: 800 blocks for 1,400 directories).
+/// Reading it changes no access time where this user may ask for that. Otherwise the first commit
+/// would write thousands of changed inodes (btrfs: 800 blocks for 1,400 directories).
 fn open(parent: BorrowedFd<'_>, name: &CStr, same_mount: bool) -> Result<OwnedFd, Errno> {
     match open_with(parent, name, same_mount, OFlags::NOATIME) {
         // Only a directory's owner may ask.
