@@ -1,4 +1,4 @@
-//! A file's allocated parts, asked of the file system as they are needed.
+//! A file's allocated parts, read from the file system as they are needed.
 
 use std::fs::File;
 
@@ -6,26 +6,26 @@ use linux::files::{FileError, FileExtent, extents_within};
 
 use super::pieces::{Cutting, Piece, Tail};
 
-/// Of the file, so much is looked at in one go: a file in the smallest
-/// fragments has two million extents in it.
+/// The bytes of the file that one look covers: a file in the smallest fragments has two million
+/// extents in them.
 const WINDOW: u64 = 8 << 30;
 
-/// Windows that are all hole grow up to this.
+/// The longest look in bytes. A look that finds only a hole is followed by one twice as long.
 const WIDEST: u64 = 1 << 40;
 
-/// What is still to be freed of a file, from its tail.
+/// The parts of a file that are still to be freed, taken from its tail.
 #[derive(Debug)]
 pub(super) struct Remains {
     tail: Tail,
-    /// All from here on is known.
+    /// All from this offset on is in `tail`.
     floor: u64,
     window: u64,
     cutting: Cutting,
 }
 
 impl Remains {
-    /// Of a file of that length, with so many bytes allocated. What is allocated beyond
-    /// it comes first.
+    /// Reads the tail of a file of `length` bytes, of which `allocated` are allocated. Parts
+    /// allocated beyond the end come first.
     pub(super) fn of(
         file: &File,
         length: u64,
@@ -60,8 +60,8 @@ impl Remains {
         Ok(remains)
     }
 
-    /// The next truncation, of at most so many bytes that cost something.
-    /// Without `may_cut`, only of whole extents, and `None` if the next is larger.
+    /// Returns the next truncation, which costs at most `most` bytes. Without `may_cut` it frees
+    /// whole extents only, and is `None` if the next extent is larger.
     pub(super) fn next(
         &mut self,
         file: &File,
@@ -72,18 +72,19 @@ impl Remains {
         Ok(self.tail.take(most, may_cut, &self.cutting))
     }
 
-    /// Whether nothing is left.
+    /// Returns whether nothing is left.
     pub(super) fn is_empty(&mut self, file: &File) -> Result<bool, FileError> {
         self.look(file, 1)?;
         Ok(self.tail.bytes() == 0)
     }
 
-    /// Where what is known ends, but for what no discard comes for.
+    /// Returns where the last known part ends for which discards come; 0 without one.
     pub(super) fn end(&self) -> u64 {
         self.tail.end()
     }
 
-    /// The mean of what is known to be left: what a discard will usually have.
+    /// Returns the mean size in bytes of the known parts for which discards come: the usual size of
+    /// a discard.
     pub(super) fn usual_extent(&self) -> Option<u64> {
         self.tail.usual_part()
     }

@@ -1,4 +1,4 @@
-//! What frees space: paced, or at once.
+//! Reclaimers free space: paced, or at once.
 //!
 //! Discards follow freed space, and when they come depends on the file system:
 //!

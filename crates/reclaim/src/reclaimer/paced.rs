@@ -39,7 +39,7 @@ const LONGEST_SHARED: Duration = Duration::from_millis(250);
 /// the other.
 const CLEANING_MS: [u64; 4] = [25, 75, 100, 100];
 
-/// What came of one file.
+/// The result of emptying one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Emptied {
     /// Bytes that were allocated and are free now.
@@ -145,7 +145,7 @@ impl PacedReclaimer {
         })
     }
 
-    /// What deserves saying about the file system and its devices, in sentences.
+    /// Returns the warnings for the user about the file system and its devices.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -156,17 +156,17 @@ impl PacedReclaimer {
         self.throttle.is_paced()
     }
 
-    /// What the pacer knows.
+    /// Returns the pacer's state.
     pub fn state(&self) -> State {
         self.throttle.state()
     }
 
-    /// Empties a file that nobody needs any more: from its tail, in pieces by
-    /// allocated blocks. It must be open for writing. The caller unlinks it then.
+    /// Empties a file that no process needs any more: from its tail, in pieces by allocated blocks.
+    /// It must be open for writing. The caller unlinks it afterwards.
     ///
     /// # Errors
-    /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`],
-    /// [`ReclaimError::Free`] with what the kernel said.
+    /// [`ReclaimError::Interrupted`], [`ReclaimError::Refused`], or [`ReclaimError::Free`] with the
+    /// kernel's error.
     pub fn empty(&mut self, file: &File, watch: &mut dyn Watch) -> Result<Emptied, ReclaimError> {
         let failed = |source: io::Error| free_failed(file, source);
         let metadata = file.metadata().map_err(failed)?;
@@ -197,8 +197,11 @@ impl PacedReclaimer {
         Ok(done)
     }
 
-    /// What is to be freed of a file. What was allocated beyond its end (`fallocate -n`) is
-    /// only freed by a truncation to no more than its length: so it is made as long as that.
+    /// Returns the parts of a file that are to be freed.
+    ///
+    /// Space allocated beyond the file's end (`fallocate -n`) comes free with any truncation to the
+    /// file's length or less, all at once. So the file is first made long enough to contain it.
+    /// Where it can't be, this waits for the pacer and frees that space in one piece.
     fn remains(
         &mut self,
         file: &Arc<File>,
@@ -401,9 +404,11 @@ impl PacedReclaimer {
         }
     }
 
-    /// Waits until something may be freed. `least`: bytes that are certainly left.
-    /// What was freed before is committed first: nobody else would for seconds, and its
-    /// debt is waited for.
+    /// Waits until the pacer allows something to be freed, and returns its advice. At least `least`
+    /// bytes are left to free.
+    ///
+    /// It first commits all that was freed before: otherwise the file system would wait seconds
+    /// with its commit, and the pacer waits for those discards.
     fn grant(&mut self, least: u64, watch: &mut dyn Watch) -> Result<Advice, ReclaimError> {
         self.piece.left = 0;
         self.commit(watch)?;

@@ -1,13 +1,13 @@
-//! Where a file is cut: pure.
+//! Decides where a file is cut: pure.
 //!
-//! From the tail, by what is allocated: a hole costs nothing and belongs to the
-//! piece before it. An extent's boundary is preferred wherever one fits, for a
-//! cut extent costs one discard more.
+//! A file is cut from its tail, by its allocated parts: a hole costs nothing and belongs to the
+//! piece before it. A cut falls on an extent's boundary wherever one fits, because a cut extent
+//! costs one discard more.
 
 use linux::files::FileExtent;
 use storage::FileSystem;
 
-/// By default, so much more than allowed may be freed where that saves a cut.
+/// By default a piece may exceed what is allowed by this share where that saves a cut.
 const REST: f64 = 0.125;
 
 /// How a file system wants its files cut.
@@ -15,18 +15,18 @@ const REST: f64 = 0.125;
 pub(super) struct Cutting {
     /// Cuts are at multiples of this, the file system's block: above 0.
     pub(super) block: u64,
-    /// The file system discards no range across multiples of so many bytes of
-    /// its own (ext4's block groups); 0: none.
+    /// The file system discards no range across multiples of this many bytes of its own (ext4's
+    /// block groups). 0: there is no such limit.
     pub(super) group: u64,
-    /// Part of an extent isn't freed before all of it is (btrfs): at most so
-    /// many bytes each, twice as many where they are preallocated
-    /// (`__btrfs_prealloc_file_range`); 0: any part of an extent is freed at once.
+    /// btrfs frees no part of an extent before all of it is free. Then this is the longest extent
+    /// in bytes; preallocated ones are up to twice as long (`__btrfs_prealloc_file_range`). 0: any
+    /// part of an extent is freed at once.
     pub(super) indivisible: u64,
     /// No discard comes for what was preallocated and never written to: XFS
     /// (`xfs_bmap_del_extent_real`, Linux 6.12).
     pub(super) skips_unwritten: bool,
-    /// A rest of an extent no longer than this share of what was allowed goes
-    /// with the part before it, for it would cost a discard of its own.
+    /// The largest rest of an extent, as a share of what is allowed, that is freed with the part
+    /// before it. By itself it would cost a discard of its own.
     pub(super) rest: f64,
 }
 
@@ -56,7 +56,8 @@ struct Part {
 pub(super) struct Tail {
     parts: Vec<Part>,
     bytes: u64,
-    /// Kept, for there can be millions of parts, and each piece asks.
+    /// The mean size of the parts that aren't exempt. It is kept, because there can be millions of
+    /// parts, and each piece asks for it.
     usual: Option<u64>,
 }
 
@@ -67,18 +68,18 @@ pub(super) struct Piece {
     pub(super) length: u64,
     /// Bytes that it frees.
     pub(super) frees: u64,
-    /// Of them, those for which no discard comes.
+    /// Of these bytes, those for which no discard comes.
     pub(super) exempt: u64,
-    /// Of what is allowed it takes so many bytes: those for which discards come, or as
-    /// many as so many discards usually have, if that is more.
+    /// The share of what is allowed that it uses, in bytes: those for which discards come. Where a
+    /// discard is shorter than usual, it counts as a usual one.
     pub(super) weight: u64,
     /// Whether it cuts an extent.
     pub(super) cuts: bool,
 }
 
 impl Tail {
-    /// Adds what lies right before, from `floor` on: what an extent has before
-    /// that is left for later, and so is all above what was taken before.
+    /// Adds the extents of the stretch from `floor` to the first known part. The part of an extent
+    /// before `floor` is left for a later call.
     pub(super) fn prepend(&mut self, extents: &[FileExtent], floor: u64, cutting: &Cutting) {
         let ceiling = self.parts.first().map_or(u64::MAX, |part| part.start);
         let mut before: Vec<Part> = Vec::with_capacity(extents.len());
@@ -129,35 +130,37 @@ impl Tail {
         self.usual = bytes.checked_div(count);
     }
 
-    /// The mean size of those for which discards come, when some were last added;
-    /// `None`: there were none.
+    /// Returns the mean size in bytes of the parts for which discards come, as of the last
+    /// [`prepend`](Self::prepend). `None`: there were none.
     pub(super) fn usual_part(&self) -> Option<u64> {
         self.usual
     }
 
-    /// Where the last of those ends for which discards come; 0 where there is none.
+    /// Returns where the last part ends for which discards come; 0 without one.
     pub(super) fn end(&self) -> u64 {
         let last = self.parts.iter().rfind(|part| !part.exempt);
         last.map_or(0, |part| part.start + part.length)
     }
 
-    /// Allocated bytes known and not taken.
+    /// Returns the allocated bytes that are known and not yet taken.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The next truncation: whole parts up to `most` bytes, or, if it may, that
-    /// much of one. Exempt ones are free. `None` when nothing is left, or
-    /// nothing that fits.
+    /// Returns the next truncation: whole parts up to `most` bytes or, with `may_cut`, a part of
+    /// one that is longer. Exempt parts cost nothing. `None` when nothing is left, or nothing that
+    /// fits.
     pub(super) fn take(&mut self, most: u64, may_cut: bool, cutting: &Cutting) -> Option<Piece> {
         let piece = self.next(most, may_cut, cutting);
         self.bytes -= piece.map_or(0, |piece| piece.frees);
         piece
     }
 
-    /// Where each discard takes its time, one that is short holds others up as long as
-    /// one that is long: it weighs as much as a usual one. A commit of btrfs has more
-    /// discards than those of the file, its trees' own: there only bytes count.
+    /// Returns the least weight of a part in bytes.
+    ///
+    /// Where each discard takes a fixed time, a short one keeps other I/O waiting as long as a long
+    /// one, so it weighs as much as a usual one. A commit of btrfs also discards blocks of its
+    /// trees, so there only bytes count.
     fn least_weight(&self, cutting: &Cutting) -> u64 {
         match cutting.indivisible {
             0 => self.usual.unwrap_or(0),

@@ -22,9 +22,9 @@ use crate::{ReclaimError, Warning, Watch};
 pub struct PacedReclaimers<'a> {
     /// How it is paced.
     pub policy: Policy,
-    /// What is known about the drive.
+    /// A card of the drive, if there is one.
     pub card: Option<&'a Card>,
-    /// What can be chosen.
+    /// The options of the throttle.
     pub options: ThrottleOptions,
     /// By device.
     known: HashMap<u64, Known>,
@@ -32,7 +32,7 @@ pub struct PacedReclaimers<'a> {
     early: HashMap<u64, EarlyObservation>,
 }
 
-/// What was found out about a device.
+/// The facts about the file system of one device.
 #[derive(Debug)]
 struct Known {
     /// Why nothing is paced there, if so.

@@ -60,7 +60,7 @@ fn empty(fs: &LoopFs, file: &File) -> (Emptied, Summary, Vec<String>) {
     (emptied, summary, warnings)
 }
 
-/// All came back as discards before it said that it was finished.
+/// All that was freed was discarded before the reclaimer finished.
 fn is_paid(what: &str, emptied: &Emptied, summary: &Summary) {
     assert!(
         summary.answered && summary.written_off == 0,
@@ -134,7 +134,8 @@ fn btrfs_sync_and_async() {
     );
 }
 
-/// What is wrong: a thread of the kernel's removes block groups when it has its turn, which on a
+/// Frees and checks on btrfs with `discard=sync`; an error says which check failed. A kernel thread
+/// removes empty block groups when it gets its turn, which may be too late on a busy machine.
 /// busy machine may be too late.
 fn btrfs_sync() -> Result<(), String> {
     let check =
