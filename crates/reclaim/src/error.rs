@@ -1,5 +1,7 @@
-//! What stops a deletion. What fails with one name only is no error of this
-//! kind: it is told, and the rest goes on, as rm does.
+//! The errors that end a deletion.
+//!
+//! A failure with a single name doesn't end it: the name is reported as a
+//! [`Problem`](crate::Problem), and the rest is removed, as rm does.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,16 +13,16 @@ use units::names::quoted;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ReclaimError {
-    /// Somebody asked for it. The trash and its journal stay.
+    /// The user or the caller stopped the deletion. The trash and its journal stay.
     #[error("interrupted")]
     Interrupted,
-    /// The goal can't be met.
+    /// The drive can't meet the goal.
     #[error(transparent)]
     Refused(#[from] pace::Refusal),
     /// A file could not be emptied. Its name stays.
     #[error("cannot free {}: {}", quoted(path), of_io(source))]
     Free { path: PathBuf, source: io::Error },
-    /// The file system has become read-only meanwhile. The trash and its journal stay.
+    /// The file system became read-only during the deletion. The trash and its journal stay.
     #[error(
         "cannot remove {path}: {said}: the file system has become so meanwhile, as it does when its disk fails; look at dmesg, check it (fsck), and mount it again"
     )]
@@ -28,7 +30,7 @@ pub enum ReclaimError {
     /// A device or file system can't be examined.
     #[error(transparent)]
     Target(#[from] storage::TargetError),
-    /// A directory that was to be resumed in can't be read.
+    /// A system call failed; `action` names the step.
     #[error("cannot {action} {}: {}", quoted(path), of_io(source))]
     Io {
         action: &'static str,

@@ -1,15 +1,14 @@
-//! Deletes as fast as the device allows without hurting anybody, and survives
-//! every crash.
+//! Deletes as fast as the device allows without slowing down the foreground, and survives every
+//! crash.
 //!
-//! `rm` frees all at once, and the discards that follow hold everybody up. Here
-//! names vanish at once, by a rename into a trash directory beside them, and
-//! their space is freed behind that, in pieces, as a controller of `pace`
-//! allows. Whatever happens in between, the trash and its journal stay, and
-//! a resume goes on.
+//! `rm` frees all space at once, and the discards that follow keep every reader and writer waiting.
+//! Here a rename into a trash directory beside them removes the names at once. Their space is then
+//! freed in pieces, as a controller of `pace` allows. Whatever ends the deletion, the trash and its
+//! journal stay, and a resume continues it.
 //!
-//! It must be safe for root over trees that others can write. So nothing here
-//! resolves a path twice, and nothing follows a symbolic link: a directory is
-//! opened once, and all below it is named relative to open directories.
+//! It must be safe for root over trees in which other users can write. So nothing here resolves a
+//! path twice, and nothing follows a symbolic link. Each directory is opened once, and all names
+//! below it are relative to open directories.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! How somebody looks on, and stops it.
+//! Progress for the caller, who can stop a deletion.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use crate::ReclaimError;
 
-/// How far a deletion is.
+/// The progress of a deletion.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Progress {
     /// Bytes to be freed in all, by allocated blocks; 0 where it isn't known.
@@ -14,25 +14,25 @@ pub struct Progress {
     pub freed_bytes: u64,
     /// Names removed so far.
     pub names: u64,
-    /// Bytes freed and still to be discarded.
+    /// Bytes freed whose discards are pending.
     pub debt_bytes: u64,
-    /// What others wait longer than before, as the controller sees it.
+    /// The controller's estimate of how much longer other I/O waits than before.
     pub added_latency: Option<Duration>,
-    /// Reclaimer space ran low, so that what others may feel was lifted.
+    /// The file system ran low on free space, so that the goal was lifted.
     pub urgent: bool,
 }
 
-/// Is told how far it is, and says whether to go on.
+/// Receives the progress of a deletion, and decides whether it continues.
 pub trait Watch {
     /// Called at least ten times a second. `Break` ends the deletion with
     /// [`ReclaimError::Interrupted`](crate::ReclaimError::Interrupted).
     fn tick(&mut self, progress: &Progress) -> ControlFlow<()>;
 }
 
-/// Tells how far it is.
+/// Passes the progress on to `watch`.
 ///
 /// # Errors
-/// If it is to end.
+/// [`ReclaimError::Interrupted`] if `watch` ends the deletion.
 pub(crate) fn tick(watch: &mut dyn Watch, progress: &Progress) -> Result<(), ReclaimError> {
     match watch.tick(progress) {
         ControlFlow::Continue(()) => Ok(()),
@@ -40,20 +40,21 @@ pub(crate) fn tick(watch: &mut dyn Watch, progress: &Progress) -> Result<(), Rec
     }
 }
 
-/// Tells it whenever it is time, however long a step takes and however short.
+/// Calls a [`Watch`] at regular times, however long or short the caller's steps are.
 #[derive(Debug, Default)]
 pub(crate) struct Beat {
     last: Option<Instant>,
 }
 
-/// Twice as often as [`Watch::tick`] promises: a step takes time, too.
+/// The time between two calls. It is half of what [`Watch::tick`] promises, because a step takes
+/// time as well.
 const EVERY: Duration = Duration::from_millis(50);
 
 impl Beat {
-    /// To be called before each step.
+    /// Calls `watch` if it is time. The caller calls this before each step.
     ///
     /// # Errors
-    /// If it is to end.
+    /// [`ReclaimError::Interrupted`] if `watch` ends the deletion.
     pub(crate) fn tick(
         &mut self,
         watch: &mut dyn Watch,
@@ -67,7 +68,7 @@ impl Beat {
     }
 }
 
-/// Looks at nothing and never stops it.
+/// Ignores the progress and never stops a deletion.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 

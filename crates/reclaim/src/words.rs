@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-/// What the system says, without its number.
+/// Returns the system's message for an error, without its number.
 pub fn of_io(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
@@ -13,7 +13,7 @@ pub fn of_io(error: &io::Error) -> String {
     }
 }
 
-/// What the system says of an error number.
+/// Returns the system's message for an error number.
 pub fn of(errno: Errno) -> String {
     of_io(&errno.into())
 }
