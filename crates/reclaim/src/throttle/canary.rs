@@ -1,5 +1,6 @@
-//! A few dozen small direct reads each second on the same file system: what
-//! others feel who wait for no answer before they ask again.
+//! The canary: a few dozen small direct reads each second on the same file system.
+//!
+//! It measures the wait of a foreground that doesn't wait for an answer before it reads on.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +26,7 @@ use super::counters::CanaryIo;
 use super::options::ThrottleOptions;
 use super::waits::Waits;
 
-/// Reads each second: few enough to cost nobody anything.
+/// Reads each second. They are few enough to slow down no other I/O.
 const RATE: f64 = 40.0;
 
 /// Reads in flight at most; later ones wait, and their wait counts.
@@ -33,16 +34,16 @@ const DEPTH: u32 = 8;
 
 const BLOCK: u32 = 4096;
 
-/// Small: writing it is a burden, too, and it waits behind discards wherever it
-/// lies.
+/// The bytes of its file. It is small: writing it is a load of its own, and a read waits behind
+/// discards wherever it lies.
 const BYTES: u64 = 1 << 20;
 
-/// Reads that spent this share of their time waiting for a processor, and so long at least, tell
-/// nothing of the drive.
+/// Reads that waited for a processor for this share of their time, and for at least this long, show
+/// nothing about the drive.
 const OWN: f64 = 0.5;
 const OWN_AT_LEAST: Duration = Duration::from_millis(1);
 
-/// How long its last reads are waited for.
+/// How long to wait for its last reads at the end.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Why there is no canary.
@@ -78,7 +79,8 @@ struct Cpu {
 }
 
 impl Cpu {
-    /// With several threads of an engine without a queue nobody knows which of them read.
+    /// Watches the canary's own thread. With several threads of an engine without a queue it
+    /// watches none, because any of them may have read.
     fn of(actor: &Actor) -> Cpu {
         let queue = match actor.threads(0)[..] {
             [one] if actor.engine() != Engine::Sync => RunQueue::of_thread(one).ok(),
@@ -247,8 +249,8 @@ fn spread(histogram: &Histogram<u64>, last: Option<Time>, now: Time, reads: &mut
     }
 }
 
-/// A file of random bytes without a name, open for direct reads; it goes when
-/// it is closed.
+/// A file of random bytes without a name, open for direct reads. Its space comes free when it is
+/// closed.
 pub(super) fn make(on: BorrowedFd<'_>) -> Result<File, CanaryError> {
     nameless_filled(on).map_err(CanaryError::File)
 }

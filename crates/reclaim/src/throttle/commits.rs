@@ -94,10 +94,10 @@ impl Throttle {
         self.sync(watch)
     }
 
-    /// Makes the file system send the discards of what was freed since the last commit: by a
-    /// commit of its journal or of the whole file system, or by nothing where they are sent
-    /// within the call that frees. XFS frees unlinked files in the background, so there the commit
-    /// is repeated until the debt is paid.
+    /// Makes the file system send the discards of all that was freed since the last commit. It
+    /// commits the journal or the whole file system, or does nothing where the call that frees also
+    /// sends them. XFS frees unlinked files in the background, so there it repeats the commit until
+    /// the debt is paid.
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`] if `watch` ends it, or [`ReclaimError::Io`] if the commit

@@ -13,10 +13,11 @@ use storage::counter::Source;
 /// The statistics of all devices whose counters count, added up since the beginning.
 #[derive(Debug)]
 pub(crate) struct DeviceCounters {
-    /// The devices whose discards count: discards of a drive's other partitions pay no debt.
+    /// The devices whose discards count: discards of a drive's other partitions are not part of the
+    /// debt.
     counters: Vec<Leaf>,
-    /// The whole drives, each once, with all namespaces of an NVMe drive: others are held up
-    /// in all of a drive's partitions and namespaces, and flushes are counted for the drive
+    /// The whole drives, each once, with all namespaces of an NVMe drive. Discards slow down I/O in
+    /// all of a drive's partitions and namespaces, and the kernel counts flushes for the drive
     /// alone.
     drives: Vec<(DeviceStats, Counters)>,
     /// Other paced deleters, which divide the goal with this one.
@@ -30,11 +31,11 @@ pub(crate) struct DeviceCounters {
 struct Leaf {
     stats: DeviceStats,
     before: Counters,
-    /// How often it and its like see a byte that was freed once.
+    /// The bytes that devices of its level discard for each byte freed.
     copies: f64,
 }
 
-/// What the devices discarded, so scaled that a freed byte is a discarded byte.
+/// The devices' discards, scaled so that a freed byte counts as one discarded byte.
 #[derive(Debug, Clone, Copy, Default)]
 struct Discarded {
     commands: f64,
@@ -51,7 +52,7 @@ struct Sums {
     flush_ms: u64,
 }
 
-/// What the own canary did, which is not the foreground's.
+/// The canary's own I/O, which is not the foreground's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CanaryIo {
     pub(super) ops: u64,
@@ -95,13 +96,13 @@ impl DeviceCounters {
         })
     }
 
-    /// Reads what happened since the last time.
+    /// Reads the counters, and adds the change since the last time.
     pub(crate) fn read(&mut self) -> Result<(), StatsError> {
         self.read_within(Duration::MAX)
     }
 
-    /// The same, of a time in which each device was busy with discards for at
-    /// most so long: their waits add up to more where several are in flight.
+    /// As [`read`](Self::read), for a time in which each device was busy with discards for at most
+    /// `busy`. Where several are in flight, their waits add up to more.
     pub(super) fn read_within(&mut self, busy: Duration) -> Result<(), StatsError> {
         let busy_ms = u64::try_from(busy.as_millis().saturating_add(1)).unwrap_or(u64::MAX);
         let (all, discards, sums) = (self.counters.len(), &mut self.discards, &mut self.sums);
@@ -166,7 +167,8 @@ impl DeviceCounters {
         self.deleters.beside()
     }
 
-    /// Writes and discards that are in flight now; `None` where nobody tells.
+    /// Returns the writes and discards that are in flight now; `None` where the kernel doesn't show
+    /// them.
     pub(super) fn writes_in_flight(&self) -> Option<u64> {
         let root = SysRoot::host();
         let counters = self.counters.iter();
@@ -200,8 +202,10 @@ impl DeviceCounters {
     }
 }
 
-/// Reads each device. One that is gone, as a mirror's leg that was unplugged, is not read any
-/// more; the last may not go.
+/// Reads each device. It drops one that no longer exists, e.g. an unplugged leg of a mirror.
+///
+/// # Errors
+/// If no device is left, or if the error is another one.
 fn each<T>(
     devices: &mut Vec<T>,
     mut read: impl FnMut(&mut T) -> Result<(), StatsError>,

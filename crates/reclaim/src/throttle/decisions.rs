@@ -1,8 +1,8 @@
-//! What the pacer decided and why, kept short enough for a file.
+//! The pacer's decisions and their reasons, few enough for a file.
 
 use pace::{Advice, Discards, Flushes, Others, State, Why};
 
-/// The most that are kept; then every other is forgotten.
+/// The most decisions that are kept. Beyond it, every other one is dropped.
 const MOST: usize = 2048;
 
 /// One decision: so much may be freed.
@@ -14,19 +14,19 @@ pub struct Decision {
     pub why: Why,
     /// Bytes that may be freed; `u64::MAX`: all.
     pub allow: u64,
-    /// How long the pacer had it wait before, in seconds, since the decision before.
+    /// How long the pacer made the deletion wait since the decision before, in seconds.
     pub waited_s: f64,
-    /// What a whole discard takes, as learned, in seconds; `None` if nothing is known.
+    /// The learned time of a discard of full length, in seconds; `None` if none was measured.
     pub service_s: Option<f64>,
     /// The share of a discard's time that is charged.
     pub phi: f64,
     /// Bytes freed so far.
     pub freed: u64,
-    /// What the devices have discarded so far, whoever asked.
+    /// The devices' discards so far, from any process.
     pub discards: Discards,
-    /// What they have flushed so far, whoever asked.
+    /// The devices' flushes so far, from any process.
     pub flushes: Flushes,
-    /// Reads and writes of others so far; `None` where nobody tells.
+    /// The foreground's reads and writes so far; `None` where nothing shows them.
     pub others: Option<Others>,
 }
 
@@ -51,7 +51,7 @@ impl Default for Decisions {
     }
 }
 
-/// What was seen when a decision was made.
+/// The measurements on which a decision was based.
 pub(super) struct Snapshot {
     pub(super) at_s: f64,
     pub(super) freed: u64,

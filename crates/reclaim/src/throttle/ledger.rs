@@ -1,4 +1,4 @@
-//! What was freed so far, and whether its discards were waited for.
+//! Keeps account of the bytes freed so far, and of those whose discards were waited for.
 
 /// Bytes of one deletion.
 #[derive(Debug, Clone, Copy, Default)]

@@ -115,8 +115,8 @@ const LONGEST_LAST: Duration = Duration::from_secs(4);
 const SETTLE: Duration = Duration::from_micros(500);
 const SILENT: Duration = Duration::from_millis(50);
 
-/// The same at the end, while nothing is in flight: ext4 sends its discards from a worker that the
-/// commit wakes, XFS from the end of the log's I/O (Linux 6.18).
+/// As [`SILENT`], at the end and while nothing is in flight. ext4 sends its discards from a worker
+/// that the commit wakes, XFS from the end of the log's I/O (Linux 6.18).
 const SILENT_LAST: Duration = Duration::from_millis(20);
 
 /// How long a discard may take, in seconds, before any was measured.
@@ -346,9 +346,8 @@ impl Throttle {
         }
     }
 
-    /// Waits until no more discards come, where the devices counted more than was freed:
-    /// discards of free space beside it, or of another process, may have come before the last of
-    /// its own.
+    /// Waits until no more discards come, where the devices counted more than was freed. Discards
+    /// of other free space, or of another process, may have come before this deletion's last one.
     pub(crate) fn last_discards(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
         let began = Instant::now();
         let mut before = self.monitor.counters.discards();

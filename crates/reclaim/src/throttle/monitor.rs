@@ -1,4 +1,4 @@
-//! What the devices, the canary and the foreground did since the last look.
+//! Observes the devices, the canary and the foreground.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct Monitor {
     others: Option<Others>,
 }
 
-/// What one look found.
+/// The measurements since the last look.
 #[derive(Debug)]
 pub(super) struct Look<'a> {
     pub(super) discards: Discards,

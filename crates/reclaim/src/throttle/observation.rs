@@ -1,4 +1,4 @@
-//! What is observed before anything is freed: devices, canary and foreground.
+//! Observes the devices, the canary and the foreground before anything is freed.
 //!
 //! It takes some 0.1 s to make a canary and to observe a foreground. A deletion of a tree can
 //! start that while it still surveys the tree ([`EarlyObservation`]). The survey itself reads

@@ -29,12 +29,12 @@ pub enum Purpose {
     Trim,
 }
 
-/// What a throttle drives, and how.
+/// Everything that a throttle needs to start.
 #[derive(Debug)]
 pub struct Setup<'a> {
     /// Any directory of the file system.
     pub on: BorrowedFd<'a>,
-    /// What its storage stack does with discards. Where it sends none, nothing is paced.
+    /// The storage stack. Where it sends no discards, nothing is paced.
     pub stack: &'a Stack,
     /// Why something is discarded.
     pub purpose: Purpose,
@@ -42,7 +42,7 @@ pub struct Setup<'a> {
     pub work: &'a Work,
     /// How it is paced.
     pub policy: Policy,
-    /// What is known about the drive.
+    /// A card of the drive, if there is one.
     pub card: Option<&'a Card>,
     /// The canary.
     pub options: &'a ThrottleOptions,

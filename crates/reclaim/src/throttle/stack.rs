@@ -1,4 +1,4 @@
-//! What a storage stack does with freed space, and where its discards are counted.
+//! Describes how a storage stack discards freed space, and which devices count the discards.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::warning::Warning;
 /// The longest discard in bytes: bio.bi_size has 32 bits (Linux, include/linux/blk_types.h).
 const LARGEST: u64 = 4 << 30;
 
-/// What a deleter must know of a file system and the devices below it.
+/// The properties of a file system and of the devices below it that a deleter needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stack {
     /// Whether and when discards come.
@@ -198,7 +198,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
 
-    /// A machine with these files, and what is told of its mount.
+    /// Describes a mount on a machine with these files.
     fn stack(mount: &str, files: &[(&str, &str)]) -> Stack {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -213,7 +213,7 @@ mod tests {
         described(root.path(), mount)
     }
 
-    /// What is told of a mount there.
+    /// Describes a mount on the machine below `root`.
     fn described(root: &Path, mount: &str) -> Stack {
         let sys = SysRoot::at(root);
         let mount = mounts::parse(mount.as_bytes()).remove(0);

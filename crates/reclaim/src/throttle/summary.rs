@@ -1,4 +1,4 @@
-//! What a throttled deletion came to.
+//! The summary of a throttled deletion.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use record::absence::Absent;
 
 use super::decisions::Decisions;
 
-/// What a deletion came to.
+/// The result of a throttled deletion, as measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// The time from the start until the debt was paid or written off.
@@ -35,7 +35,7 @@ pub struct Summary {
     /// The pause after each small discard with which the goal holds; 0 where no commit sends
     /// its discard.
     pub rest: Duration,
-    /// What the foreground lost and the canary waited, as measured; `None` where nothing is
+    /// The foreground's loss and the canary's waits, as measured; `None` where nothing is
     /// discarded.
     pub observed: Option<Observed>,
     /// Whether each part of the goal was met; empty without a goal.

@@ -1,9 +1,8 @@
-//! Discards of devices whose counters are off. They are done when reads take no longer than
-//! usual.
+//! Recognises discards of devices whose counters are off.
 //!
-//! How many there were, and of how many bytes, nobody knows. What was freed counts as
-//! discarded once some reads in a row are as quick as before, and the time until then as
-//! that of its discards.
+//! The discards are done when reads take no longer than usual. Their number and size stay unknown.
+//! Freed bytes count as discarded once some reads in a row are as quick as before. The time until
+//! then counts as the time of their discards.
 
 use std::fs::File;
 use std::io;
@@ -19,18 +18,18 @@ use super::counters::CanaryIo;
 
 const BLOCK: usize = 4096;
 
-/// So many reads in a row must be quick.
+/// The number of consecutive reads that must be quick.
 const QUICK: u32 = 3;
 
 /// Discards are sent within this time of the call that makes them come.
 const SENT: Duration = Duration::from_millis(2);
 
-/// A read is held up if it takes so many times the usual, and so much more.
+/// A read is slow if it takes more than this many times the usual, and [`HELD_MORE`] more.
 const HELD: u32 = 3;
 const HELD_MORE: Duration = Duration::from_micros(200);
 
-/// How often it is asked what the whole machine reads and writes: the kernel adds up all
-/// processors' counters for it.
+/// The time between two looks at the reads and writes of the whole machine. The kernel adds up all
+/// processors' counters for each look.
 const TRAFFIC_EVERY: Duration = Duration::from_millis(10);
 
 /// Reads to learn what is usual.
@@ -54,10 +53,10 @@ pub(super) struct Uncounted {
 }
 
 impl Uncounted {
-    /// By reads of this file, which is open for direct reads.
+    /// Starts with reads of this file, which is open for direct reads, to learn their usual time.
     ///
     /// # Errors
-    /// If it can't be read.
+    /// If the file can't be read.
     pub(super) fn new(file: Arc<File>) -> io::Result<Uncounted> {
         let vmstat = Vmstat::open(&SysRoot::host()).ok();
         let before = vmstat.as_ref().and_then(Vmstat::read).unwrap_or_default();
@@ -83,18 +82,18 @@ impl Uncounted {
         Ok(uncounted)
     }
 
-    /// A call has returned that frees or commits: its discards begin.
+    /// Notes that a call has returned that frees or commits: its discards begin.
     pub(super) fn called(&mut self) {
         self.called = Instant::now();
         self.quick = 0;
     }
 
-    /// What was discarded when it was last asked.
+    /// Returns the discards as of the last call of [`discards`](Self::discards).
     pub(super) fn last(&self) -> Discards {
         self.discards
     }
 
-    /// What is discarded, if so many bytes are freed for which discards come.
+    /// Returns the discards so far, if `freed` bytes were freed for which discards come.
     pub(super) fn discards(&mut self, freed: u64) -> Discards {
         while self.discards.bytes < freed {
             let Ok(wait) = self.read() else { break };
@@ -114,8 +113,9 @@ impl Uncounted {
         self.discards
     }
 
-    /// Whether somebody else uses a disk, whichever: as writes, for reads of other disks
-    /// would tell that discards on this one hurt nobody.
+    /// Returns the I/O of other processes on any disk, or `None` where the kernel doesn't show it.
+    /// It counts reads as writes: reads of another disk would otherwise suggest that discards on
+    /// this one slow down no reader.
     pub(super) fn others(&mut self, canary: CanaryIo) -> Option<Others> {
         let vmstat = self.vmstat.as_ref()?;
         if self.asked.is_none_or(|at| at.elapsed() >= TRAFFIC_EVERY) {

@@ -27,7 +27,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// From now on something is freed.
+    /// Notes that from now on something is freed.
     pub(super) fn begin(&mut self) {
         self.begun = true;
     }
@@ -56,7 +56,7 @@ impl Waits {
         medians.min().unwrap_or(0)
     }
 
-    /// What the slowest of late waited beyond the usual.
+    /// Returns how much longer than usual the slowest recent read took.
     pub(super) fn added_lately(&self) -> Duration {
         let most = self.lately[0].max(self.lately[1]);
         Duration::from_nanos(most.saturating_sub(self.usual()))

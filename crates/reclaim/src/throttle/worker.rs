@@ -1,8 +1,8 @@
-//! Calls that can block for long, beside somebody who must be told meanwhile.
+//! Makes calls that can block for long, while the caller reports progress.
 //!
-//! A truncation on a file system that discards within it, or a commit, takes as
-//! long as the device likes. It runs on a thread of its own, so that whoever
-//! waits hears of it and can stop.
+//! A truncation on a file system that discards within the call, or a commit, takes as long as the
+//! device likes. It runs on a thread of its own, so that the caller can report progress and be
+//! stopped meanwhile.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
