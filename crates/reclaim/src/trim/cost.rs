@@ -1,14 +1,14 @@
-//! What discards cost here, by their size: pure.
+//! Learns the cost of discards here by their size: pure.
 
 /// Sizes from 4 KiB up, each class twice the one before.
 const CLASSES: usize = 22;
 const SMALLEST: u64 = 4096;
 
-/// A discard takes at most so many times what a smaller one takes: each has a part
-/// that doesn't grow.
+/// A discard takes at most this many times as long as one of the next known smaller class, because
+/// each has a part that doesn't grow.
 const STEEPEST: u64 = 4;
 
-/// How much a new figure counts.
+/// The weight of a new figure in the mean.
 const WEIGHT: f64 = 0.3;
 
 /// Mean seconds of a discard for each class of sizes.
@@ -21,7 +21,7 @@ fn class(bytes: f64) -> usize {
 }
 
 impl Costs {
-    /// So many discards of so many bytes together took so long, in seconds.
+    /// Learns from `discards` discards of `bytes` bytes together that took `seconds`.
     pub(super) fn learn(&mut self, discards: u64, bytes: u64, seconds: f64) {
         if discards == 0 {
             return;
@@ -31,9 +31,9 @@ impl Costs {
         *mean = Some(mean.map_or(one, |known| known + WEIGHT * (one - known)));
     }
 
-    /// How long so many discards of so many bytes together take, in seconds. What
-    /// is known of larger ones bounds it; else what is known of smaller ones, for it
-    /// grows no faster than the size.
+    /// Returns how long `discards` discards of `bytes` bytes together take, in seconds. A known
+    /// larger class bounds it; without one, a known smaller class does, because the time grows no
+    /// faster than the size. `None` if no class is known.
     pub(super) fn predict(&self, discards: u64, bytes: u64) -> Option<f64> {
         if discards == 0 {
             return Some(0.0);

@@ -1,4 +1,4 @@
-//! What is free on a file system, looked at before it is trimmed.
+//! Finds out how much is free on a file system before it is trimmed.
 
 use std::fs::File;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use storage::layout::Layout;
 
 use super::windows::{Forecast, NextFree};
 
-/// What the kernel tells: of ext4's groups, of XFS's free extents.
+/// The kernel's account of free space: ext4's block groups, or XFS's free extents.
 #[derive(Debug, Default)]
 pub(super) struct KernelForecast {
     groups: Option<Groups>,
@@ -17,7 +17,7 @@ pub(super) struct KernelForecast {
 }
 
 impl KernelForecast {
-    /// Of the file system of a directory, and of the device it lies on.
+    /// Opens the account of the file system of `directory`, which lies on `device`.
     pub(super) fn at(layout: &Layout, directory: &File, device: Option<&str>) -> KernelForecast {
         let (groups, free) = match layout {
             Layout::Groups { .. } => {
@@ -30,7 +30,8 @@ impl KernelForecast {
         KernelForecast { groups, free }
     }
 
-    /// Reads on to a group for at most so long; whether it is there, or nothing is told.
+    /// Reads on to `group` for at most `at_most`. Returns whether it got there, or the kernel has
+    /// no list of groups.
     pub(super) fn skip_to(&mut self, group: u64, at_most: Duration) -> bool {
         let skip = |groups: &mut Groups| groups.skip_to(group, at_most);
         self.groups.as_mut().is_none_or(skip)

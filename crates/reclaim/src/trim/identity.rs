@@ -1,11 +1,11 @@
-//! What a device is known by, the same after a reboot.
+//! Finds an identity of a device that is the same after a reboot.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use linux::SysRoot;
 
-/// Where the kernel tells it, the surest first.
+/// The files in which the kernel shows an identity, the most certain first.
 const PLACES: [&str; 8] = [
     "dm/uuid",
     "md/uuid",
@@ -17,7 +17,7 @@ const PLACES: [&str; 8] = [
     "device/cid",
 ];
 
-/// By its kernel name. A device that tells nothing of itself is known by that.
+/// Returns the identity of a device by its kernel name. One without any is identified by that name.
 pub(super) fn identity(sys: &SysRoot, device: &str) -> String {
     let own = sys.path("/sys/class/block").join(device.replace('/', "!"));
     let own = fs::canonicalize(&own).unwrap_or(own);

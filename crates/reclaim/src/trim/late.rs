@@ -1,4 +1,4 @@
-//! Over a file of another file system: how long to wait for the discards of its holes.
+//! Waits for the discards of holes in a file, where the file system lies on a loop device.
 
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,19 @@ use super::outcome::TrimError;
 use crate::throttle::Throttle;
 use crate::watch::Watch;
 
-/// A discard that follows a commit comes sooner than this.
+/// The longest wait for a discard after a commit.
 const LATE: Duration = Duration::from_millis(100);
 
-/// And once so many commits have shown how soon, sooner than four times that, or than
-/// this.
+/// After this many commits the wait is at most four times the longest that they took, and at least
+/// [`SOON`].
 const SHOWN: u32 = 3;
 const SOON: Duration = Duration::from_millis(5);
 
-/// How often it is looked whether a device has done what it was sent.
+/// The time between two looks at whether a device is idle.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// Waits until a device has done what it was sent by who didn't wait for it: only then is
-/// it a hole that a commit discards. Others may write there all the time: no longer than
-/// for [`LATE`].
+/// Waits until a device has done all that was sent to it: only then does a commit discard the hole.
+/// Another process may write there all the time, so this waits no longer than [`LATE`].
 pub(super) fn done_by(
     device: &str,
     throttle: &mut Throttle,
@@ -41,8 +40,8 @@ pub(super) fn done_by(
     Ok(())
 }
 
-/// How long after a commit discards come: from a thread of the kernel's, where the file
-/// system below a loop device has a journal.
+/// Learns how long after a commit discards come. A kernel thread sends them where the file system
+/// below a loop device has a journal.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lateness {
     commits: u32,
@@ -57,8 +56,8 @@ impl Lateness {
         (self.longest * 4).clamp(SOON, LATE)
     }
 
-    /// Waits until so many bytes are discarded, or none have been for long: of what is
-    /// trimmed a part can have been a hole before.
+    /// Waits until `bytes` bytes are discarded, or none have been for long. A part of the trimmed
+    /// space may have been a hole before, for which no discard comes.
     pub(super) fn wait(
         &mut self,
         throttle: &mut Throttle,

@@ -1,23 +1,23 @@
-//! Tells a device of what is free on a mounted file system, in windows as a pacer
-//! allows.
+//! Trims the free space of a mounted file system, in windows as a pacer allows.
 //!
-//! One call over all, as fstrim(8) makes it, can't be paced, watched or stopped.
-//! A window is one piece of the pacer's: what it came to is known when the call
-//! returns, from the devices' statistics, for XFS says how long the window was.
-//! What a window will hold is told beforehand by ext4 and XFS; elsewhere windows
-//! learn from one another. Of what XFS told beforehand the devices may see nothing, as
-//! below a thin volume: that is trimmed all the same, and no discard is waited for.
+//! One call over all, as fstrim(8) makes it, can't be paced, watched or stopped. A window is one
+//! piece of the pacer's. Its result is read from the devices' statistics when the call returns,
+//! because XFS only reports the window's length.
+//!
+//! ext4 and XFS show beforehand how much a window will hold. Elsewhere windows learn from one
+//! another. Below a thin volume the devices may see nothing of the space that XFS showed: it is
+//! trimmed all the same, and no discard is waited for.
 //!
 //! | file system | windows |
 //! |---|---|
-//! | ext2, ext3, ext4 | whole block groups, which it remembers as trimmed; parts of one that is so fragmented that it would hurt |
+//! | ext2, ext3, ext4 | whole block groups, which ext4 remembers as trimmed; parts of a group that is too fragmented to be trimmed at once |
 //! | XFS | free extents, and parts of one, within allocation groups |
-//! | btrfs | whole chunks of its logical address space, for a chunk that a range doesn't begin with is passed over; what belongs to no chunk goes in one call, before the others |
+//! | btrfs | whole chunks of its logical address space, because the kernel skips a chunk that doesn't begin in the range; first, in one call, the space that belongs to no chunk |
 //! | FAT, exFAT, NTFS, f2fs without `discard` | anywhere |
-//! | f2fs with `discard`, which only queues what it is to trim; others | one call |
+//! | f2fs with `discard`, which only queues what it is to trim; other file systems | one call |
 //!
-//! ext4 knows of one `minimum` for all its groups, that of the last call: a group that
-//! was trimmed with a larger one counts as trimmed from our second window on.
+//! ext4 keeps one `minimum` for all its groups, the last call's. So a group that was trimmed with a
+//! larger one counts as trimmed from our second window on.
 
 mod cost;
 mod forecast;
@@ -59,11 +59,11 @@ use remaining::{Ended, Remaining};
 use tally::Tally;
 use windows::{Limit, Window};
 
-/// After so long the pacer is asked again, however much it allowed.
+/// The pacer is asked at least this often, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
-/// One window may keep the device busy for so long, and for no more than this
-/// share of what a goal allows for each second.
+/// The longest time in seconds for which one window may keep the device busy. It is also at most
+/// [`BUSY_SHARE`] of the time that a goal allows in each second.
 const BUSY: f64 = 0.020;
 const BUSY_SHARE: f64 = 0.2;
 const LEAST_BUSY: f64 = 0.002;
@@ -72,12 +72,13 @@ const LEAST_BUSY: f64 = 0.002;
 /// trimmed.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// A call in which the machine slept for so long was cut short: ext4 and XFS return early,
-/// and without an error, when it is to be suspended (Linux 6.12 `ext4_trim_interrupted`,
-/// `xfs_trim_should_stop`). So they do for a freeze without sleep, which doesn't show.
+/// If the machine slept for this long during a call, the call was cut short. ext4 and XFS return
+/// early and without an error when the machine is to be suspended (Linux 6.12
+/// `ext4_trim_interrupted`, `xfs_trim_should_stop`). They also return early for a freeze without
+/// sleep, which trimbench can't detect.
 const SLEPT: Duration = Duration::from_millis(10);
 
-/// Called at least ten times a second; `Break` stops it.
+/// Receives the progress at least ten times a second; `Break` stops the trim.
 pub type Tick<'a> = dyn FnMut(&TrimProgress) -> ControlFlow<()> + 'a;
 
 /// Trims one file system.
@@ -98,12 +99,13 @@ pub struct Trim {
 }
 
 impl Trim {
-    /// Makes a trim of what was surveyed; with `resume` from where it was interrupted.
+    /// Makes a trim of what was surveyed. With `resume` it continues an interrupted one.
     ///
     /// # Errors
-    /// [`TrimError::Unsupported`] where nothing can be trimmed, [`TrimError::Busy`] if another
-    /// process trims the file system now, [`TrimError::Reclaim`] if a card says that the goal
-    /// can't be met, or [`TrimError::State`] if the state of an interrupted trim can't be read.
+    /// - [`TrimError::Unsupported`] where nothing can be trimmed;
+    /// - [`TrimError::Busy`] if another process trims the file system now;
+    /// - [`TrimError::Reclaim`] if a card says that the goal can't be met;
+    /// - [`TrimError::State`] if the note of an interrupted trim can't be read.
     pub fn new(
         survey: Survey,
         policy: Policy,
@@ -156,10 +158,10 @@ impl Trim {
         self.remaining.looked()
     }
 
-    /// Trims. Interrupted, it says how far it came.
+    /// Trims. If it is interrupted, the result says where it stopped.
     ///
     /// # Errors
-    /// What the kernel said; how far it came is noted.
+    /// [`TrimError`] with the kernel's error. How far the trim came is noted before that.
     pub fn run(mut self, tick: &mut Tick<'_>) -> Result<Trimmed, TrimError> {
         let begun = self.remaining.looked();
         let outcome = self.all(tick, begun);

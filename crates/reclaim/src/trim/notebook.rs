@@ -6,16 +6,16 @@ use super::TrimError;
 use super::state::{Cursor, Left, State, StateError, Turn};
 use crate::Warning;
 
-/// How often it is noted: often at first, then ever less.
+/// How often the position is noted: often at first, then ever less often.
 const FIRST_NOTE: Duration = Duration::from_millis(200);
 const NOTE_EVERY: Duration = Duration::from_secs(5);
 
 /// The note of one trim.
 #[derive(Debug)]
 pub(super) struct Notebook {
-    /// `None` where nothing can be noted.
+    /// The note's file; `None` where nothing can be noted.
     cursor: Option<Cursor>,
-    /// Held to the end.
+    /// The lock on the file system's trim, kept to the end.
     _turn: Option<Turn>,
     /// Whether the last note was written.
     noted: bool,

@@ -1,4 +1,4 @@
-//! How far a trim is, what came of it, and why there is none.
+//! The progress, the result and the errors of a trim.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum TrimError {
     NotPermitted { path: PathBuf },
     #[error("{path}: it is read-only; remount it for writing", path = names::shown(path))]
     ReadOnly { path: PathBuf },
-    /// By another process: two would write over each other how far they came.
+    /// Another process trims it. Two of them would overwrite each other's notes.
     #[error("{path}: it is being trimmed already; wait until that is done, or stop it", path = names::shown(path))]
     Busy { path: PathBuf },
     #[error(transparent)]
@@ -39,39 +39,38 @@ pub enum TrimError {
     Reclaim(#[from] ReclaimError),
 }
 
-/// How far it is.
+/// The progress of a trim.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TrimProgress {
-    /// Bytes of the file system that were looked at, and in all.
+    /// Bytes of the file system that were looked at so far, those of an interrupted trim included.
     pub looked_bytes: u64,
-    /// All that are to be looked at.
+    /// Bytes to be looked at in all.
     pub total_bytes: u64,
-    /// Of them, in this run.
+    /// Bytes that this run looked at.
     pub looked_now_bytes: u64,
     /// Bytes trimmed by this run.
     pub trimmed_bytes: u64,
     /// Windows so far.
     pub windows: u64,
-    /// Bytes trimmed and not seen to be discarded.
+    /// Bytes trimmed whose discards are pending.
     pub debt_bytes: u64,
-    /// What others wait longer than before, as the controller sees it.
+    /// The controller's estimate of how much longer other I/O waits than before.
     pub added_latency: Option<Duration>,
 }
 
-/// What came of it.
+/// The result of a trim.
 #[derive(Debug)]
 pub struct Trimmed {
-    /// Bytes that were free and are trimmed, those of a run that it went on with
-    /// included.
+    /// Bytes of free space that were trimmed, those of the interrupted run included.
     pub bytes: u64,
-    /// How it went.
+    /// The last progress.
     pub progress: TrimProgress,
-    /// What the trim came to.
+    /// The throttle's summary.
     pub summary: Summary,
-    /// Where it stopped, in bytes, if it was interrupted.
+    /// The position in bytes where it was interrupted; `None` if it was not.
     pub stopped: Option<u64>,
-    /// Whether how far it came is written down.
+    /// Whether that position is noted, so that the trim can be resumed.
     pub noted: bool,
-    /// It is done; why how far it had come is written down still.
+    /// The reason why the note stays although the trim is done.
     pub kept: Option<StateError>,
 }

@@ -22,7 +22,7 @@ use crate::throttle::{Purpose, Setup, Summary, Throttle, ThrottleOptions};
 use crate::warning::Warning;
 use crate::watch::Watch;
 
-/// A range is cut no shorter than this, however slow the device is.
+/// The shortest part into which a range is cut, in bytes, however slow the device is.
 const LEAST: u64 = 1 << 20;
 
 /// Trims ranges of one file system.
@@ -73,7 +73,7 @@ impl Pieces {
         Ok((pieces, warnings))
     }
 
-    /// Waits until something may be trimmed, of so many bytes that are left, and returns how much.
+    /// Waits until a part of the `left` bytes may be trimmed, and returns how much.
     pub(crate) fn grant(&mut self, left: u64, watch: &mut dyn Watch) -> Result<u64, TrimError> {
         let mut bytes = self.throttle.grant(left, watch)?.allow;
         // An extent whose cost isn't known may take any time: the pacer starts with little.
@@ -86,8 +86,8 @@ impl Pieces {
         Ok(bytes)
     }
 
-    /// Trims a range in which so many bytes are free. Returns what the devices saw of it, or the
-    /// kernel's error.
+    /// Trims a range in which so many bytes are free. Returns what the devices' counters show of
+    /// it, or the kernel's error.
     pub(crate) fn trim(
         &mut self,
         range: std::ops::Range<u64>,
@@ -127,13 +127,13 @@ impl Pieces {
         Ok(Ok(came))
     }
 
-    /// Ends it at once.
+    /// Stops the throttle at once.
     pub(crate) fn end(self) -> Summary {
         self.throttle.end()
     }
 }
 
-/// Trims one window by one call, and counts what came of it. The inner error is the kernel's.
+/// Trims one window with one call, and counts its discards. The inner error is the kernel's.
 pub(super) fn window_of(
     directory: &Arc<File>,
     throttle: &mut Throttle,
@@ -161,7 +161,7 @@ pub(super) fn window_of(
     Ok(Ok(count))
 }
 
-/// Why a file system isn't trimmed, in words.
+/// Returns the reason why a file system isn't trimmed, in words.
 pub(crate) fn refused(path: &Path, error: io::Error) -> TrimError {
     explained(path, error)
 }

@@ -1,4 +1,4 @@
-//! What is still to be trimmed, window by window.
+//! The parts of a file system that are still to be trimmed.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use super::forecast::KernelForecast;
 use super::survey::Survey;
 use super::windows::{Limit, Window, WindowResult, Windows};
 
-/// The range for what belongs to no chunk, which goes with any: where no chunk is, unless
-/// an old mkfs put one there, and the shortest that btrfs takes, a sector of its own, at
-/// most a page of the largest kind.
+/// A short range at the beginning. btrfs trims the space that belongs to no chunk with any range.
+/// This range lies where no chunk is, unless an old mkfs put one there. It is the shortest that
+/// btrfs accepts: a sector, which is at most a page of the largest kind.
 const NO_CHUNK: Window = Window {
     start: 0,
     length: 64 << 10,
@@ -23,12 +23,12 @@ const NO_CHUNK: Window = Window {
 pub(super) struct Remaining {
     windows: Windows,
     forecast: KernelForecast,
-    /// Bytes to be looked at in all, and bytes that can be free.
+    /// Bytes to be looked at in all; `free`: those of them that can be free.
     all: u64,
     free: u64,
-    /// What belongs to no chunk of a btrfs is still to be trimmed.
+    /// The space of a btrfs that belongs to no chunk is still to be trimmed.
     unallocated: bool,
-    /// A window that was cut short.
+    /// A window whose call was cut short.
     cut_short: Option<Window>,
 }
 
@@ -79,8 +79,8 @@ impl Remaining {
         self.windows.position()
     }
 
-    /// Returns whether nothing is left. What belongs to no chunk is trimmed even where no chunk
-    /// is asked for: a deletion may have emptied and removed some.
+    /// Returns whether nothing is left. On btrfs the space that belongs to no chunk is trimmed even
+    /// where no chunk is asked for: a deletion may have emptied and removed some.
     pub(super) fn is_done(&self) -> bool {
         !self.unallocated && self.windows.is_done()
     }
@@ -116,7 +116,7 @@ impl Remaining {
         (window, start)
     }
 
-    /// A window was trimmed.
+    /// Passes a window that was trimmed.
     pub(super) fn landed(
         &mut self,
         window: &Window,
@@ -134,7 +134,7 @@ impl Remaining {
         }
     }
 
-    /// The kernel says that the file system ends here.
+    /// Ends the windows, because the kernel reports that the file system ends here.
     pub(super) fn end(&mut self) {
         self.windows.end();
     }

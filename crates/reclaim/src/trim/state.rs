@@ -1,10 +1,10 @@
-//! How far it came: a small file that survives kills and reboots.
+//! Keeps the position of a trim in a small file that survives kills and reboots.
 //!
-//! One for each file system, by its UUID and by the device it lies on: a copy of
-//! a file system has the same UUID. A part of it that was asked for has one of its
-//! own, so that trimming it doesn't end what was interrupted. It is written aside and
-//! renamed, so that there is always a whole one, and what can't be what we wrote isn't
-//! believed: then a trim begins anew, and replaces it.
+//! There is one file for each file system, by its UUID and its device, because a copy of a file
+//! system has the same UUID. A part that was asked for has a file of its own, so that trimming it
+//! doesn't end the interrupted trim. The file is written aside and renamed, so that there is always
+//! a whole one. A file that trimbench can't have written is ignored: then the trim starts over and
+//! replaces it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
@@ -17,39 +17,40 @@ use units::names;
 
 const FORMAT: &str = "trimbench.fstrim/1";
 
-/// None of ours is longer.
+/// The longest file in bytes that trimbench writes.
 const LONGEST: u64 = 16 << 10;
 
-/// Which file system and what of it: only the same is gone on with.
+/// The file system and the part of it that is trimmed. Only a trim of the same is resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Of {
     /// The file system's UUID.
     pub(super) uuid: String,
-    /// What its device is known by, the same after a reboot.
+    /// The identity of its device, the same after a reboot.
     pub(super) device: String,
     /// Its type.
     pub(super) fs: String,
     /// Its size in bytes.
     pub(super) size_bytes: u64,
-    /// What was asked to be trimmed.
+    /// The first byte of the part that was asked for; then its length and the shortest extent to
+    /// trim, in bytes.
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) minimum: u64,
 }
 
-/// How far it came.
+/// The position of an interrupted trim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
     format: String,
     pub(super) of: Of,
-    /// All before this byte is trimmed.
+    /// All before this byte was trimmed.
     pub(super) position: u64,
     /// Bytes trimmed so far.
     pub(super) trimmed_bytes: u64,
 }
 
-/// Why what is noted can't be read, written or removed.
+/// The reason why a note can't be read, written or removed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum StateError {
@@ -61,18 +62,18 @@ pub enum StateError {
     },
 }
 
-/// What was left of last time.
+/// The note that the last trim left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Left {
     Nothing,
     Here(State),
-    /// Of another size of the file system or another part of it, or none that can be
-    /// believed, why: what of this is trimmed can't be told.
+    /// A note for another size or part of the file system, or one that trimbench can't have
+    /// written; with the reason. It doesn't show what is trimmed now.
     Outdated(String),
 }
 
-/// Held while a file system is trimmed: whoever comes second is told so. The kernel
-/// lets go of it however the process ends.
+/// The lock on a file system while it is trimmed. A second trim is refused. The kernel releases the
+/// lock however the process ends.
 #[derive(Debug)]
 pub(super) struct Turn {
     file: File,
@@ -87,18 +88,18 @@ impl Drop for Turn {
     }
 }
 
-/// The file of one file system, or of a part of it.
+/// The note of one file system, or of a part of it.
 #[derive(Debug)]
 pub(super) struct Cursor {
     directory: PathBuf,
     path: PathBuf,
-    /// The file system's, whatever part of it is trimmed.
+    /// The lock file of the whole file system, whichever part is trimmed.
     lock: PathBuf,
     of: Of,
 }
 
 impl Cursor {
-    /// In that directory.
+    /// Makes the paths of the note and the lock in `directory`.
     pub(super) fn of(directory: &Path, of: Of) -> Cursor {
         let uuid: String = of
             .uuid
@@ -123,7 +124,7 @@ impl Cursor {
         &self.path
     }
 
-    /// Takes the turn to trim; `None` if somebody else has it.
+    /// Takes the lock; `None` if another process has it.
     pub(super) fn turn(&self) -> io::Result<Option<Turn>> {
         DirBuilder::new()
             .recursive(true)
@@ -152,7 +153,7 @@ impl Cursor {
         }
     }
 
-    /// What was left of last time.
+    /// Reads the note that the last trim left.
     pub(super) fn read(&self) -> Result<Left, StateError> {
         let not_ours = |why: &str| -> Result<Left, StateError> {
             Ok(Left::Outdated(format!(
@@ -217,7 +218,7 @@ impl Cursor {
         Ok(Left::Here(state))
     }
 
-    /// So far it came. Whole on the disk when this returns.
+    /// Writes the position. The whole note is on the disk when this returns.
     pub(super) fn write(&self, position: u64, trimmed_bytes: u64) -> Result<(), StateError> {
         let state = State {
             format: FORMAT.to_owned(),
@@ -240,7 +241,7 @@ impl Cursor {
         linux::files::replace(&self.path, text, 0o600)
     }
 
-    /// It is done.
+    /// Removes the note, because the trim is done.
     pub(super) fn remove(&self) -> Result<(), StateError> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

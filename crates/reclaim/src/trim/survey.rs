@@ -1,4 +1,4 @@
-//! What is to be trimmed, looked at before anything is done.
+//! Surveys a file system before it is trimmed.
 
 use std::fs::File;
 use std::io;
@@ -20,14 +20,14 @@ use super::windows::Windows;
 use crate::Warning;
 use crate::throttle::Stack;
 
-/// Which part of a file system, in bytes.
+/// A part of a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     /// The first byte.
     pub offset: u64,
-    /// How many; `u64::MAX`: to the end.
+    /// The length; `u64::MAX`: to the end.
     pub length: u64,
-    /// Reclaimer extents shorter than this are left alone.
+    /// Free extents shorter than this are left alone.
     pub minimum: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct Survey {
     pub(super) directory: File,
     pub(super) fs: Trimmed,
     pub(super) asked: Asked,
-    /// Bytes that are free, as the file system says.
+    /// Bytes that are free, by the file system's own count.
     pub(super) free: u64,
     /// Bytes of a block.
     pub(super) block: u64,
@@ -60,7 +60,7 @@ pub struct Survey {
     pub(super) stack: Stack,
     states: Option<PathBuf>,
     over_file: bool,
-    /// Whether a device that it lies on does.
+    /// Whether a device on which it lies takes discards.
     takes_discards: bool,
     /// How many bytes all devices discard for each byte freed.
     copies: f64,
@@ -69,8 +69,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Looks at the file system of a directory. `states`: where it is noted how
-    /// far a trim came.
+    /// Surveys the file system of a directory. `states` is the directory of notes on interrupted
+    /// trims.
     ///
     /// # Errors
     /// If it is no directory, or can't be examined.
@@ -118,7 +118,8 @@ impl Survey {
         })
     }
 
-    /// Whether the kernel would trim it, asked for nothing: only who may trim may ask.
+    /// Asks the kernel to trim nothing, to find out whether it would trim. Only a process that may
+    /// trim may ask.
     pub(super) fn probe(&self) -> Result<(), TrimError> {
         // A range without length: refused, but last, for what is missing is told first.
         let nothing = Range {
@@ -134,7 +135,7 @@ impl Survey {
         }
     }
 
-    /// What it would do, in a sentence. The kernel isn't asked.
+    /// Returns what a trim would do, in a sentence. It doesn't ask the kernel.
     ///
     /// # Errors
     /// [`TrimError::Unsupported`] where nothing can be trimmed, as far as the devices tell.
@@ -162,7 +163,7 @@ impl Survey {
         ))
     }
 
-    /// What is mounted there, e.g. `/dev/sda2`.
+    /// Returns the source of the mount, e.g. `/dev/sda2`.
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
     }
@@ -206,17 +207,18 @@ impl Survey {
         self.stack.mode == DebtMode::Commit
     }
 
-    /// Whether it says how much it trimmed: XFS says how long the range was.
+    /// Returns whether the file system reports how much it trimmed: XFS reports the range's length
+    /// instead.
     pub(super) fn is_exact(&self) -> bool {
         FileSystem::of(&self.kind).reports_trimmed_bytes()
     }
 
-    /// Whether its discards are first holes in a file of another file system.
+    /// Returns whether its discards first become holes in a file of another file system.
     pub(super) fn is_over_file(&self) -> bool {
         self.over_file && self.is_counted()
     }
 
-    /// All that can be discarded.
+    /// Returns the most that can be discarded.
     pub(super) fn work(&self, policy: &Policy) -> Work {
         let bytes = self.free.min(self.windows().all()).max(1);
         let mut work = self.stack.shape(&Work::new(bytes, 1));
@@ -270,7 +272,7 @@ fn unsupported(path: &Path) -> TrimError {
     TrimError::Unsupported { path, why }
 }
 
-/// What the kernel said, and what to do.
+/// Returns the kernel's error with the next step for the user.
 pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
     if is_unsupported(&error) {
         return unsupported(path);
@@ -287,8 +289,8 @@ pub(super) fn explained(path: &Path, error: io::Error) -> TrimError {
     }
 }
 
-/// Where it is noted how far trims came: where systemd says
-/// (`StateDirectory=`), for root in `/var/lib/trimbench/fstrim`, else in
+/// Returns the directory of notes on interrupted trims. It is the one that systemd names
+/// (`StateDirectory=`), for root `/var/lib/trimbench/fstrim`, otherwise
 /// `$XDG_STATE_HOME/trimbench/fstrim`.
 pub fn state_directory() -> Option<PathBuf> {
     let absolute = |name: &str| {

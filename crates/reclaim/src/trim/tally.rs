@@ -17,7 +17,7 @@ use crate::watch::Watch;
 /// The kernel counts a discard a moment after the call that waited for it returns.
 const COUNTED: Duration = Duration::from_millis(1);
 
-/// Counts what a window came to.
+/// Counts the discards of each window.
 #[derive(Debug)]
 pub(super) struct Tally {
     /// Whether the file system reports how much it trimmed.
@@ -32,7 +32,7 @@ pub(super) struct Tally {
     late: Lateness,
 }
 
-/// What a window came to.
+/// The result of a window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Count {
     /// The window, with what is known of its free extents by now.

@@ -1,10 +1,9 @@
-//! Into which windows a file system is cut: pure.
+//! Divides a file system into windows: pure.
 //!
-//! How much a window holds is known of ext4, whose groups are looked at before, and
-//! of XFS, which tells its free extents. Elsewhere the windows learn from one
-//! another how long one may be for each byte that is allowed: one that cost more than
-//! it may makes the next shorter, one that cost less makes it at most twice as
-//! long. None is longer than eight times what is allowed.
+//! ext4's groups and XFS's list of free extents show beforehand how much a window holds. Elsewhere
+//! the windows learn from one another how long one may be for each byte that is allowed. A window
+//! that cost too much makes the next shorter; one that cost less makes it at most twice as long.
+//! None is longer than eight times what is allowed.
 
 use std::ops::Range;
 
@@ -16,87 +15,88 @@ use super::cost::Costs;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Windows are cut at multiples of this, where the file system doesn't say more.
+/// Windows are cut at multiples of this, unless the file system has larger units.
 const GRAIN: u64 = MIB;
 
-/// The longest window where nothing is paced: so that it can be stopped.
+/// The longest window in bytes where nothing is paced, so that the trim can be stopped.
 const LONGEST: u64 = 4 * GIB;
 
-/// A window is at most and at least so many times as long as what is allowed.
+/// The longest and the shortest window, in bytes for each byte that is allowed.
 const BOLD: f64 = 8.0;
 const TIMID: f64 = 1.0 / 4096.0;
 
-/// A group is cut into at most so many parts, and only where it costs so many
-/// times what it may: each cut trims the rest of an extent twice, and a group
-/// that was trimmed in parts isn't remembered as trimmed.
+/// A group is cut into at most this many parts, and only if it costs more than [`DEAR`] times what
+/// is allowed. Each cut trims the rest of an extent twice, and ext4 doesn't remember a group that
+/// was trimmed in parts.
 const PARTS: u64 = 32;
 const DEAR: f64 = 2.0;
 
-/// A group of fewer extents isn't cut: an extent goes whole.
+/// A group of at most this many extents isn't cut, because an extent is trimmed whole.
 const FEW: u64 = 8;
 
-/// Of what is allowed, so much more may be trimmed where that saves a cut.
+/// A window may exceed what is allowed by one part in this many where that saves a cut.
 const REST: u64 = 8;
 
-/// What is free on a thin volume or a sparse file may be nothing below already. Where
-/// the devices saw nothing of a window, the next may hold twice as many times what is
-/// allowed, and as many extents whose cost isn't known: up to so many bytes, as a group
-/// of ext4's, which is never less, and so many times and extents.
+/// The limits for windows of which the devices see nothing.
+///
+/// Free space of a thin volume or a sparse file may be nothing below already. After such a window
+/// the next may hold twice as many times what is allowed, and as many extents whose cost isn't
+/// known. It never exceeds this many bytes, as a group of ext4 does, nor [`MOST_UNSEEN`] times or
+/// extents.
 const UNSEEN: u64 = 128 * MIB;
 const MOST_UNSEEN: u64 = 128;
 
-/// A cut that is nearer than this to the window's beginning needn't be at a
-/// multiple of the grain.
+/// A cut for less than [`GRAIN`] lies at a multiple of this instead.
 const FINE: u64 = 64 << 10;
 
-/// What a file system tells of its free space before it is trimmed.
+/// The free space that a file system shows before it is trimmed.
 pub(super) trait Forecast {
-    /// What a block group holds; `None`: it isn't told.
+    /// Returns the contents of a block group; `None` where they aren't known.
     fn group(&mut self, group: u64) -> Option<Ahead>;
 
-    /// The first free extent that ends behind a position.
+    /// Returns the first free extent that ends behind a position.
     fn behind(&mut self, position: u64) -> NextFree;
 }
 
-/// The answer.
+/// The next free extent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NextFree {
-    /// This.
+    /// It lies here.
     Extent(Range<u64>),
     /// There is none.
     Nothing,
-    /// It isn't told.
+    /// The file system doesn't show it.
     Unknown,
 }
 
-/// What the next window may hold.
+/// The most that the next window may hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limit {
-    /// Bytes.
+    /// Bytes to be trimmed.
     pub(super) bytes: u64,
-    /// Seconds in which the device is busy with it.
+    /// Seconds for which it may keep the device busy.
     pub(super) seconds: f64,
 }
 
-/// One call's range, in bytes.
+/// The range of one call, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) start: u64,
     /// `u64::MAX`: to the end.
     pub(super) length: u64,
-    /// How long it is for progress: what is known to be there.
+    /// The bytes that it counts for in the progress: those that are known to exist.
     pub(super) spans: u64,
-    /// Bytes of the free extents in it that are no shorter than the minimum; `None` where
-    /// that isn't told beforehand.
+    /// Bytes of the free extents in it that are no shorter than the minimum; `None` where they
+    /// aren't known beforehand.
     pub(super) holds: Option<u64>,
 }
 
-/// What came of a window.
+/// The devices' counts for a window.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WindowResult {
     pub(crate) bytes: u64,
     pub(crate) discards: u64,
-    /// Seconds in which the device was busy with it.
+    /// Seconds for which the device was busy with it.
     pub(crate) busy: f64,
 }
 
@@ -104,22 +104,23 @@ pub(crate) struct WindowResult {
 #[derive(Debug)]
 pub(super) struct Windows {
     layout: Layout,
-    /// What was asked for; its end is `u64::MAX` where it is the file system's.
+    /// The range that was asked for; its end is `u64::MAX` where it is the file system's.
     asked: Range<u64>,
     /// The file system's end, as far as it is known.
     end: u64,
     position: u64,
-    /// Shorter free extents are left alone, and no part may be one.
+    /// Free extents shorter than this are left alone, and no part of one may be shorter.
     minimum: u64,
-    /// Of shorter ones nothing is discarded.
+    /// The devices discard nothing shorter than this.
     granularity: u64,
     /// Bytes of a block of the file system.
     block: u64,
-    /// How long the next may be for each byte that is allowed, where nothing is told.
+    /// The length of the next window for each byte that is allowed, where its contents aren't
+    /// known.
     bold: f64,
-    /// Of the group that `position` is in, the parts it is cut into.
+    /// The number of parts into which the group at `position` is cut.
     parts: u64,
-    /// How many times what is allowed the next may hold: 1 once something was seen.
+    /// How many times what is allowed the next may hold: 1 once the devices saw something.
     unseen: u64,
     /// Whether a free extent that a window touches is discarded whole, so that none is cut.
     whole: bool,
@@ -146,7 +147,7 @@ impl Windows {
         windows
     }
 
-    /// Reclaimer extents shorter than this are left alone.
+    /// Free extents shorter than this are left alone.
     pub(super) fn at_least(self, minimum: u64) -> Windows {
         Windows { minimum, ..self }
     }
@@ -170,23 +171,23 @@ impl Windows {
         Windows { block, ..self }
     }
 
-    /// Where the next begins.
+    /// Returns where the next window begins.
     pub(super) fn position(&self) -> u64 {
         self.position.min(self.asked.end)
     }
 
-    /// Goes on from there.
+    /// Continues from a position.
     pub(super) fn seek(&mut self, position: u64) {
         self.position = position.max(self.asked.start);
         self.skip_holes();
     }
 
-    /// Nothing is left.
+    /// Returns whether nothing is left.
     pub(super) fn is_done(&self) -> bool {
         self.position >= self.end
     }
 
-    /// The group that the next begins in, where there are groups.
+    /// Returns the group in which the next window begins, where there are groups.
     pub(super) fn number(&self) -> Option<u64> {
         match self.layout {
             Layout::Groups { group, first, .. } => {
@@ -196,7 +197,7 @@ impl Windows {
         }
     }
 
-    /// The group that comes next, if its contents can be looked at before.
+    /// Returns the group that comes next, if its contents are known beforehand.
     pub(super) fn group(&self) -> Option<u64> {
         match self.layout {
             Layout::Groups { group, first, .. } => {
@@ -207,12 +208,12 @@ impl Windows {
         }
     }
 
-    /// Bytes that are still to be looked at.
+    /// Returns the bytes that are still to be looked at.
     pub(super) fn left(&self) -> u64 {
         self.within(self.position..self.end)
     }
 
-    /// Bytes to be looked at in all.
+    /// Returns the bytes to be looked at in all.
     pub(super) fn all(&self) -> u64 {
         self.within(self.asked.start..self.end)
     }
@@ -230,7 +231,7 @@ impl Windows {
         }
     }
 
-    /// The next window.
+    /// Returns the next window.
     pub(super) fn next(&mut self, limit: Limit, told: &mut dyn Forecast) -> Window {
         let (end, holds) = match self.layout.clone() {
             Layout::Whole => (u64::MAX, None),
@@ -257,18 +258,18 @@ impl Windows {
         }
     }
 
-    /// Where the kernel is told to begin with a window: of XFS behind the headers that
-    /// begin each group.
+    /// Returns where the kernel's range for a window begins.
     ///
-    /// Of a whole group XFS takes the free extents by length, and of those that are
-    /// equally long it leaves most alone (seen with Linux 6.18: of ten of 128 MiB it
-    /// trimmed one); of a part it takes them in order, and none is left.
+    /// On XFS it begins behind the headers of a group. In a range over a whole group XFS takes the
+    /// free extents by length, and leaves most of those that are equally long alone. Linux 6.18
+    /// trimmed one of ten of 128 MiB. In a range over a part of a group XFS takes the extents in
+    /// order, and leaves none.
     ///
-    /// A chunk of btrfs goes from its beginning or not at all. Where that lies before
-    /// the offset that was asked for, more is trimmed than was asked for, and told.
+    /// On btrfs a chunk is trimmed from its beginning or not at all. If the chunk begins before the
+    /// offset that was asked for, more is trimmed than was asked for, and trimbench reports it.
     ///
-    /// Elsewhere at a block: the kernel rounds down the beginning and the length, each
-    /// by itself, so that the last block of a range that begins within one is left out.
+    /// Elsewhere it begins at a block. The kernel rounds down the beginning and the length
+    /// separately, so the last block of a range that begins within a block would be left out.
     pub(super) fn begins(&self, window: &Window) -> u64 {
         match &self.layout {
             Layout::Allocation { group } if window.start.is_multiple_of(*group) => {
@@ -282,7 +283,8 @@ impl Windows {
         }
     }
 
-    /// Whole groups as long as they fit, or a part of one that is too dear.
+    /// Returns the end of the next window: of as many whole groups as fit, or of a part of one that
+    /// costs too much.
     fn groups(
         &mut self,
         limit: Limit,
@@ -332,7 +334,7 @@ impl Windows {
         end_of(last)
     }
 
-    /// Into how many parts a group is cut.
+    /// Returns the number of parts into which a group is cut.
     fn parts_of(&self, found: &Ahead, block: u64, limit: Limit) -> u64 {
         let seconds = self.seconds(found, block, limit);
         if seconds <= DEAR * limit.seconds || found.extents <= FEW {
@@ -342,7 +344,8 @@ impl Windows {
         (parts as u64).next_power_of_two()
     }
 
-    /// What a group takes; unknown is as much as may be.
+    /// Returns the seconds that a group takes. If that is unknown, a group of few extents takes
+    /// what is allowed, and a larger one takes forever.
     fn seconds(&self, found: &Ahead, block: u64, limit: Limit) -> f64 {
         let known = self.costs.predict(found.extents, found.blocks * block);
         known.unwrap_or(match found.extents {
@@ -359,8 +362,8 @@ impl Windows {
         (begins + (which + 1) * part).min(begins + group)
     }
 
-    /// As long as is told or, where nothing is, as the last ones teach; and not across
-    /// a boundary. Where it ends, and what it holds.
+    /// Returns the end of the next window, within a boundary, and the bytes that it holds. It
+    /// depends on the free extents or, where they aren't known, on the last windows.
     fn pieces(&self, limit: Limit, told: &mut dyn Forecast) -> (u64, Option<u64>) {
         let boundary = match &self.layout {
             Layout::Allocation { group } => (self.position / group + 1) * group,
@@ -388,7 +391,7 @@ impl Windows {
         (end.max(self.position + 1).min(boundary), None)
     }
 
-    /// What is free up to there; `None` where it isn't told.
+    /// Returns the bytes that are free up to `end`; `None` where that isn't known.
     fn held(&self, end: u64, told: &mut dyn Forecast) -> Option<u64> {
         let end = end.min(self.asked.end);
         let (mut bytes, mut at) = (0, self.position);
@@ -407,8 +410,8 @@ impl Windows {
         Some(bytes)
     }
 
-    /// As many free extents as are allowed, or a part of one that is longer: where they
-    /// end, and their bytes. `None` where it isn't told what is free.
+    /// Returns the end and the bytes of as many free extents as are allowed, or of a part of one
+    /// that is longer. `None` where the free extents aren't known.
     fn foreseen(&self, limit: Limit, boundary: u64, told: &mut dyn Forecast) -> Option<(u64, u64)> {
         let boundary = boundary.min(self.asked.end);
         let unseen = limit.bytes.saturating_mul(self.unseen).min(UNSEEN);
@@ -449,7 +452,7 @@ impl Windows {
         }
     }
 
-    /// Where to cut an extent of which so much is allowed.
+    /// Returns where to cut an extent of which `most` bytes are allowed.
     fn cut(&self, extent: Range<u64>, most: u64) -> u64 {
         if self.whole {
             return extent.end;
@@ -471,13 +474,13 @@ impl Windows {
         ((limit.bytes as f64 * self.bold) as u64).clamp(self.grain(), LONGEST)
     }
 
-    /// Whole blocks: those of exFAT can have 32 MiB, and the kernel takes no range that
-    /// is shorter.
+    /// Returns the unit of a cut, a whole number of blocks. Blocks of exFAT can have 32 MiB, and
+    /// the kernel accepts no shorter range.
     fn grain(&self) -> u64 {
         self.block.next_power_of_two().clamp(GRAIN, LONGEST)
     }
 
-    /// A window is trimmed.
+    /// Learns from a window that was trimmed, and passes it.
     pub(super) fn landed(&mut self, window: &Window, came: WindowResult, limit: Limit) {
         self.costs.learn(came.discards, came.bytes, came.busy);
         self.unseen = match window.holds {
@@ -497,7 +500,7 @@ impl Windows {
         self.pass(window);
     }
 
-    /// A window is trimmed that teaches nothing.
+    /// Passes a window that was trimmed without learning from it.
     pub(super) fn pass(&mut self, window: &Window) {
         self.position = match window.length {
             u64::MAX => u64::MAX,
@@ -506,7 +509,7 @@ impl Windows {
         self.skip_holes();
     }
 
-    /// There is nothing between chunks.
+    /// Moves to the next chunk, because nothing is between chunks.
     fn skip_holes(&mut self) {
         if let Layout::Chunks(chunks) = &self.layout {
             let next = chunks.iter().find(|chunk| chunk.end > self.position);
@@ -514,7 +517,7 @@ impl Windows {
         }
     }
 
-    /// There is nothing more: the file system ends here.
+    /// Ends the windows, because the file system ends here.
     pub(super) fn end(&mut self) {
         self.position = u64::MAX;
     }
