@@ -10,6 +10,7 @@ mod commands;
 mod confirm;
 mod console;
 mod exit;
+mod filled;
 mod goal;
 mod input;
 mod interference;

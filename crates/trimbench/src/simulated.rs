@@ -110,7 +110,7 @@ pub(crate) fn refuse_full(paths: &[PathBuf]) -> Result<(), Error> {
 }
 
 /// The drives of the laboratory that paths are on. Only root sees drives.
-fn drives_of(lab: &Lab, paths: &[PathBuf]) -> Vec<Info> {
+pub(crate) fn drives_of(lab: &Lab, paths: &[PathBuf]) -> Vec<Info> {
     let device = |path: &Path| path.symlink_metadata().map(|found| found.dev()).ok();
     let theirs: Vec<u64> = paths.iter().filter_map(|path| device(path)).collect();
     let mut drives = lab.list().unwrap_or_default();

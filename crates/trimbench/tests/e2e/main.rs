@@ -42,6 +42,7 @@ mod lab;
 mod lab_commits;
 mod lab_crash;
 mod lab_drive;
+mod lab_full;
 mod lab_gone;
 mod lab_run;
 mod lab_time;

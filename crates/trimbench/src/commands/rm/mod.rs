@@ -24,6 +24,7 @@ use units::names::{quoted, shown};
 use crate::commands::rm::args::{Interactive, Preserve, RmArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
+use crate::filled::Watched;
 use crate::output::Json;
 use crate::{goal, interference, signals};
 use messages::Told;
@@ -55,7 +56,9 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
     }
     let file = args.json.as_deref().map(Json::open).transpose()?;
     let places = args.paths.iter().chain(&args.resume).cloned();
-    crate::simulated::refuse_full(&places.collect::<Vec<_>>())?;
+    let places: Vec<_> = places.collect();
+    crate::simulated::refuse_full(&places)?;
+    let stores = Watched::under(&places);
     let mut reclaimers = PacedReclaimers::new(policy, card.as_ref(), throttle_options(args));
     // The JSON has standard output to itself.
     let verbose = match file.as_ref().is_some_and(Json::is_standard) {
@@ -97,6 +100,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         None => reclaim::remove(&args.paths, &options, &mut reclaimers, &mut told),
     };
     told.end();
+    stores.report("rm");
     let exit = end(&outcome, args);
     if let Some(file) = file {
         file.write(&json::of(&outcome, args, &policy, exit))?;
