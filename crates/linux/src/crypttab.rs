@@ -49,6 +49,9 @@ fn parse_line(number: usize, line: &str) -> Option<Entry> {
     let device = fields.next()?;
     let key = fields.next().unwrap_or("none");
     let options = fields.next().filter(|options| !options.starts_with('#'));
+    let is_option = |option: &&str| {
+        !option.is_empty() && !option.starts_with('#') && !matches!(*option, "none" | "-")
+    };
     Some(Entry {
         line: number,
         name: name.to_owned(),
@@ -57,7 +60,7 @@ fn parse_line(number: usize, line: &str) -> Option<Entry> {
         options: options
             .into_iter()
             .flat_map(|options| options.split(','))
-            .filter(|option| !option.is_empty() && *option != "none" && *option != "-")
+            .filter(is_option)
             .map(str::to_owned)
             .collect(),
     })
@@ -93,7 +96,13 @@ mod tests {
 
     #[test]
     fn the_line_with_discard_is_read_back() {
-        for text in ["a b", "a b - -", "a b c none", "a b c luks,,timeout=3"] {
+        for text in [
+            "a b",
+            "a b - -",
+            "a b c none",
+            "a b c luks,,timeout=3",
+            "a b c ,#",
+        ] {
             let line = parse(text)[0].with_discard();
             assert!(parse(&line)[0].allows_discards(), "{line}");
         }

@@ -12,7 +12,7 @@ use ssd::Card;
 use storage::stack::Stack;
 use units::names::shown;
 
-use super::{Cuts, Forecast, count};
+use super::{Cuts, Forecast, count, joined};
 
 /// Why a deletion can't be forecast.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,7 @@ pub fn if_deleted(
     }
     ranges.sort_by_key(|range| range.start);
     let setting = fs.map(|fs| fs.sends).unwrap_or_default();
-    Ok(count(ranges, Cuts::of(stack, setting), card))
+    Ok(count(joined(ranges), Cuts::of(stack, setting), card))
 }
 
 fn metadata(path: &Path) -> Result<Metadata, DeletionError> {

@@ -1,18 +1,19 @@
 //! The discards of a trim, from the free extents.
 
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use linux::trim::FreeSpace;
+use linux::trim::{FreeSpace, Unused};
 use record::DiscardSetting;
 use ssd::Card;
 use storage::stack::Stack;
 
-use super::{Cuts, Forecast, count};
+use super::{Cuts, Forecast, count, joined};
 
-/// Forecasts a trim of all free space of a mount, at most: ext4 remembers groups that it trimmed
-/// before and skips them. `None` where the file system doesn't report its free extents.
+/// Forecasts a trim of all free space of a mount, at most: ext4 and btrfs remember what they
+/// trimmed before and skip it. `None` where the file system doesn't report its free extents.
 pub fn if_trimmed(
     path: &Path,
     within: Range<u64>,
@@ -21,18 +22,39 @@ pub fn if_trimmed(
     card: Option<&Card>,
 ) -> Option<Forecast> {
     let directory = File::open(path).ok()?;
-    let mut free = FreeSpace::open(&directory)?;
-    let mut ranges = Vec::new();
+    let cuts = Cuts::of(stack, DiscardSetting::On);
+    let asked = |extent: Range<u64>| {
+        let cut = extent.start.max(within.start)..extent.end.min(within.end);
+        (cut.end.saturating_sub(cut.start) >= minimum.max(1)).then_some(cut)
+    };
+    if let Some(free) = FreeSpace::open(&directory) {
+        let extents = extents(free, &within).ok()?.into_iter();
+        return Some(count(joined(extents.filter_map(asked)), cuts, card));
+    }
+    // What a btrfs has free within a block group it discards by itself, and what none uses in any
+    // case, whatever range was asked for (`btrfs_trim_fs` in fs/btrfs/extent-tree.c).
+    let unused = Unused::of(&directory)?;
+    let copies = |(extent, copies): (Range<u64>, u16)| {
+        asked(extent)
+            .into_iter()
+            .flat_map(move |extent| std::iter::repeat_n(extent, copies.into()))
+    };
+    let outside = unused.outside.into_iter();
+    let outside = outside.filter(|range| range.end - range.start >= minimum);
+    let extents = unused.within.into_iter().flat_map(copies).chain(outside);
+    Some(count(extents, cuts, card))
+}
+
+/// The free extents that touch a range, ascending.
+fn extents(mut free: FreeSpace, within: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    let mut found = Vec::new();
     let mut at = within.start;
-    while let Some(extent) = free.behind(at).ok()? {
+    while let Some(extent) = free.behind(at)? {
         if extent.start >= within.end {
             break;
         }
         at = extent.end;
-        let cut = extent.start.max(within.start)..extent.end.min(within.end);
-        if cut.end.saturating_sub(cut.start) >= minimum.max(1) {
-            ranges.push(cut);
-        }
+        found.push(extent);
     }
-    Some(count(ranges, Cuts::of(stack, DiscardSetting::On), card))
+    Ok(found)
 }

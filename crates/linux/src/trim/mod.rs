@@ -4,6 +4,8 @@
 mod chunks;
 mod free;
 mod groups;
+mod search;
+mod unused;
 
 use std::fs::File;
 use std::io;
@@ -12,6 +14,7 @@ use std::os::fd::{AsFd, AsRawFd};
 pub use chunks::{Chunk, chunks, placed_chunks};
 pub use free::FreeSpace;
 pub use groups::{Ahead, Groups};
+pub use unused::Unused;
 
 /// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.
 const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;

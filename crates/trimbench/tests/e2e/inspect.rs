@@ -214,6 +214,30 @@ fn a_file_system_on_a_loop_device() {
 }
 
 #[test]
+fn a_trim_of_btrfs_is_forecast() {
+    let fs = LoopFs::new(Fs::Btrfs, "nodiscard", SMALL, On::Disk);
+    let kept = fs.path().join("kept");
+    std::fs::write(&kept, vec![7; 8 << 20]).unwrap();
+    std::fs::write(fs.path().join("old"), vec![7; 32 << 20]).unwrap();
+    std::fs::remove_file(fs.path().join("old")).unwrap();
+    rustix::fs::syncfs(std::fs::File::open(fs.path()).unwrap()).unwrap();
+    let mut trim = trimbench();
+    trim.args(["fstrim", "--dry-run"]).arg(fs.path());
+    let text = run(trim).succeeds().stdout.clone();
+    let (_, forecast) = text.split_once("at most ").expect(&text);
+    let mut words = forecast.split_whitespace();
+    let size: f64 = words.next().unwrap().parse().expect(&text);
+    // All but the file, and what mkfs wrote.
+    let mib = match words.next().unwrap() {
+        "GiB:" => size * 1024.0,
+        _ => size,
+    };
+    let space = rustix::fs::statvfs(fs.path()).unwrap();
+    let whole = (space.f_blocks * space.f_frsize >> 20) as f64;
+    assert!(mib > 0.7 * whole && mib < 1.1 * whole, "{text}");
+}
+
+#[test]
 fn a_deletion_is_forecast_and_not_done() {
     let fs = LoopFs::new(Fs::Ext4, "discard", SMALL, On::Disk);
     let file = fs.path().join("old");

@@ -1,0 +1,162 @@
+//! The free space of a btrfs on one device: within its chunks, and outside them.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use super::chunks::{Chunk, Device, layout};
+use super::search::{Item, Key, search};
+
+/// `BTRFS_DEV_TREE_OBJECTID`, `BTRFS_FREE_SPACE_TREE_OBJECTID`.
+const DEVICE_TREE: u64 = 4;
+const FREE_SPACE_TREE: u64 = 10;
+
+/// `BTRFS_DEV_EXTENT_KEY`, `BTRFS_FREE_SPACE_EXTENT_KEY`, `BTRFS_FREE_SPACE_BITMAP_KEY`.
+const DEVICE_EXTENT: u32 = 204;
+const FREE_EXTENT: u32 = 199;
+const FREE_BITMAP: u32 = 200;
+
+/// `BTRFS_DEVICE_RANGE_RESERVED`: no chunk lies before it.
+const RESERVED: u64 = 1 << 20;
+
+/// The free space of a btrfs on one device, as of its last commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unused {
+    /// Free extents within chunks, in logical bytes, and how many copies each has on the device.
+    pub within: Vec<(Range<u64>, u16)>,
+    /// Free space outside chunks, in bytes of the device.
+    pub outside: Vec<Range<u64>>,
+}
+
+impl Unused {
+    /// Of the file system of a directory; `None` where it can't be known: not btrfs, not root, more
+    /// than one device, or no tree of free space (`space_cache=v1`).
+    pub fn of(directory: &File) -> Option<Unused> {
+        let (devices, chunks) = layout(directory).ok()?;
+        let [device] = devices[..] else {
+            return None;
+        };
+        Some(Unused {
+            within: within(directory, &chunks, device.block_bytes).ok()?,
+            outside: outside(directory, device).ok()?,
+        })
+    }
+}
+
+const FIRST: Key = Key {
+    object: 0,
+    kind: 0,
+    offset: 0,
+};
+
+fn within(
+    directory: &File,
+    chunks: &[Chunk],
+    block_bytes: u64,
+) -> io::Result<Vec<(Range<u64>, u16)>> {
+    let mut free = Vec::new();
+    search(directory, FREE_SPACE_TREE, FIRST, |item| {
+        extents(&item, block_bytes, &mut free);
+    })?;
+    free.sort_by_key(|range: &Range<u64>| range.start);
+    let copies = |range: &Range<u64>| {
+        let behind = chunks.partition_point(|chunk| chunk.logical.start <= range.start);
+        chunks[..behind].last().map_or(1, |chunk| chunk.stripes)
+    };
+    Ok(free
+        .into_iter()
+        .map(|range| (range.clone(), copies(&range)))
+        .collect())
+}
+
+/// The free extents of an item: one, or those that a bitmap has set.
+fn extents(item: &Item<'_>, block_bytes: u64, free: &mut Vec<Range<u64>>) {
+    let start = item.key.object;
+    match item.key.kind {
+        FREE_EXTENT => free.push(start..start.saturating_add(item.key.offset)),
+        FREE_BITMAP => {
+            let blocks = item.bytes.len() as u64 * 8;
+            let is_free = |block: u64| item.bytes[block as usize / 8] >> (block % 8) & 1 == 1;
+            let at = |block: u64| start.saturating_add(block.saturating_mul(block_bytes));
+            let mut block = 0;
+            while block < blocks {
+                let first = block;
+                while block < blocks && is_free(block) {
+                    block += 1;
+                }
+                if block > first {
+                    free.push(at(first)..at(block));
+                }
+                block += 1;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn outside(directory: &File, device: Device) -> io::Result<Vec<Range<u64>>> {
+    let mut used = Vec::new();
+    search(directory, DEVICE_TREE, FIRST, |item| {
+        // `struct btrfs_dev_extent`: its length is the last field.
+        if item.key.kind == DEVICE_EXTENT
+            && item.key.object == device.id
+            && let Some(length) = item.long(24)
+        {
+            used.push(item.key.offset..item.key.offset.saturating_add(length));
+        }
+    })?;
+    Ok(between(&used, device.bytes))
+}
+
+/// The gaps between ascending ranges, up to an end.
+fn between(used: &[Range<u64>], end: u64) -> Vec<Range<u64>> {
+    let mut at = RESERVED;
+    let mut found = Vec::new();
+    for range in used.iter().cloned().chain(std::iter::once(end..end)) {
+        if range.start > at {
+            found.push(at..range.start);
+        }
+        at = at.max(range.end);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_an_extent_or_a_bitmap() {
+        let mut free = Vec::new();
+        let mut add = |kind, offset, bytes: &[u8]| {
+            let object = 1 << 20;
+            let key = Key {
+                object,
+                kind,
+                offset,
+            };
+            extents(&Item { key, bytes }, 4096, &mut free);
+        };
+        add(FREE_EXTENT, 65536, &[]);
+        // Blocks 1, 2 and 7 to 9.
+        add(FREE_BITMAP, 16 * 4096, &[0b1000_0110, 0b0000_0011]);
+        add(198, 5, &[]);
+        let at = |block: u64| (1 << 20) + block * 4096;
+        assert_eq!(free, [at(0)..at(16), at(1)..at(3), at(7)..at(10)]);
+    }
+
+    #[test]
+    fn what_no_chunk_uses_is_between_them() {
+        const MIB: u64 = 1 << 20;
+        let used = [MIB..9 * MIB, 9 * MIB..12 * MIB, 20 * MIB..30 * MIB];
+        let hole = 12 * MIB..20 * MIB;
+        assert_eq!(between(&used, 40 * MIB), [hole.clone(), 30 * MIB..40 * MIB]);
+        assert_eq!(between(&used, 30 * MIB), [hole]);
+        assert!(between(&[], MIB).is_empty());
+    }
+
+    #[test]
+    fn other_file_systems_have_none() {
+        assert_eq!(Unused::of(&File::open("/proc").unwrap()), None);
+    }
+}
