@@ -13,8 +13,9 @@ use crate::row;
 use crate::table;
 
 const DRIVE: &str = "--profile emc-xtremio-10tb --size 10T";
-/// What this machine takes for a command itself is told as so many times longer, so each
-/// command's drive is no faster than needed: all of it takes seven minutes.
+/// Each command's drive runs faster by its own factor, and no faster than needed. The time that
+/// this machine itself takes for a command counts as this many times longer. The whole comparison
+/// takes seven minutes.
 const MKFS_FASTER: f64 = 2.0;
 const RM_FASTER: f64 = 4.0;
 const FSTRIM_FASTER: f64 = 4.0;
@@ -23,7 +24,7 @@ const FILES: u32 = 64;
 const PLAIN: [&str; 4] = ["-q", "-F", "-E", "nodiscard"];
 const OPTIONS: &str = "noinit_itable";
 
-/// All of 2015, beside it.
+/// Compares all figures of 2015 with the simulated drive's.
 pub fn compare() -> Fallible<()> {
     let mut rows = vec![row![
         "",

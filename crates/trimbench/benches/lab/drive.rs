@@ -11,18 +11,18 @@ use record::RunRecord;
 use serde_json::Value;
 use ssd::Card;
 
-/// What can fail, and why in words.
+/// The result of a step that can fail, with the reason in words.
 pub type Fallible<T> = Result<T, Box<dyn Error>>;
 
 const NAME: &str = "bench";
 
-/// What it has done of one kind since it was made.
+/// The drive's commands of one kind since it was made.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Done {
     /// Commands.
     pub commands: u64,
-    /// Seconds in them, in real time; of discards, which come one by one, all
-    /// that the drive was busy with them.
+    /// The time for them in seconds of real time. Discards come one by one, so theirs is the time
+    /// for which the drive was busy with them.
     pub busy_s: f64,
 }
 
@@ -95,7 +95,7 @@ impl Drive {
         ended(command.args(["lab", "set", NAME]).args(changes)).map(|_| ())
     }
 
-    /// What it has done of a kind of commands.
+    /// Returns the drive's commands of a kind since it was made.
     pub fn done(&self, kind: &str) -> Fallible<Done> {
         let mut command = self.program();
         let text = ended(command.args(["lab", "stats", NAME, "--json"]))?;
@@ -128,7 +128,7 @@ impl Drive {
         }
     }
 
-    /// Mounts what somebody made on it.
+    /// Mounts the file system that the caller made on it.
     pub fn mount(&self, options: &str) -> Fallible<()> {
         fs::create_dir_all(&self.mount)?;
         let mut command = Command::new("mount");
@@ -136,7 +136,7 @@ impl Drive {
         ended(command.arg(&self.mount)).map(|_| ())
     }
 
-    /// Takes that away again.
+    /// Unmounts that file system, and removes the directory.
     pub fn unmount(&self) -> Fallible<()> {
         ended(Command::new("umount").arg(&self.mount))?;
         Ok(fs::remove_dir(&self.mount)?)

@@ -13,8 +13,9 @@ const MIB: f64 = (1_u64 << 20) as f64;
 /// 24 discards of the largest size: of a few, btrfs makes fewer and larger ones.
 const LADDER: &str = "--space 3G --sizes 1M,16M,128M --name fitted";
 
-/// A profile, how many times slower so that it and not this machine is measured (what a
-/// busy one adds to a discard of 128 MiB is some 10 ms), and whether a and b can be told there.
+/// A profile, how many times slower it runs, and whether the fit can find a and b there. It runs
+/// slower so that the drive is measured and not this machine: a busy one adds some 10 ms to a
+/// discard of 128 MiB.
 const PROFILES: [(&str, &str, bool); 6] = [
     ("samsung-870-evo-2tb", "50", true),
     ("crucial-t500-2tb", "50", true),
@@ -62,7 +63,7 @@ pub fn ladders() -> Fallible<()> {
     Ok(())
 }
 
-/// What a ladder found.
+/// The results of a ladder.
 struct Fitted {
     card: Card,
     /// The ladder's ends.
@@ -221,7 +222,8 @@ impl Fitted {
     }
 }
 
-/// What a card takes in place of what isn't told is in brackets.
+/// Formats a figure of a card, in brackets if the fit couldn't find it and the card has a default
+/// in its place.
 fn shown(value: f64, told: bool) -> String {
     if told {
         format!("{value:.2}")

@@ -1,9 +1,10 @@
-//! Simulated drives beside the drives they stand for: figures that were measured
-//! on these, and the same done on `trimbench lab`.
+//! Compares simulated drives of `trimbench lab` with the drives that they stand for: figures
+//! measured on these, and the same steps on the simulated ones.
 //!
-//! Run by `make lab`, or `cargo bench -p trimbench --bench lab -- queue files commits array fit`
-//! for some of it. Needs root, a quarter of an hour, and a machine that does nothing else:
-//! what the host adds to a command of a drive in compressed time is told as so many times longer.
+//! `make lab` runs all of it, and `cargo bench -p trimbench --bench lab -- queue files commits
+//! array fit` runs the parts that it names. It needs root, a quarter of an hour, and a machine that
+//! does nothing else. In compressed time, the time that the host adds to a command counts as many
+//! times longer.
 
 #![allow(unreachable_pub)] // seen by this program alone
 
@@ -18,10 +19,10 @@ use std::process::ExitCode;
 
 use drive::Fallible;
 
-/// What compares a thing, and prints it.
+/// A comparison, which prints its result.
 type Compare = fn() -> Fallible<()>;
 
-/// What there is to compare, in the order in which it is done.
+/// The comparisons and their names, in the order in which they run.
 const ALL: [(&str, Compare); 5] = [
     ("queue", queue::depths),
     ("files", queue::file_systems),
