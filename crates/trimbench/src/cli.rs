@@ -37,7 +37,7 @@ const STYLES: Styles = Styles::styled()
 #[derive(Debug, Parser)]
 #[command(name = "trimbench", version, styles = STYLES, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -45,12 +45,12 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Delete data while a foreground runs, and tell whether it stalls
+    /// Delete data while a foreground runs, and report whether it stalls
     ///
-    /// Makes a file to delete and a file to read, reads until the rate is steady, then deletes,
-    /// and watches what the readers and the drive do until all that was freed has been discarded.
-    /// With --scenario the foreground and the deletion are those of a production case.
-    /// Removes what it made, also when it is interrupted.
+    /// Makes a file to delete and a file to read, and reads until the rate is steady. Then it
+    /// deletes, and watches the readers and the drive until all that was freed has been discarded.
+    /// With --scenario the foreground and the deletion are those of a production case. Removes what
+    /// it made, also when it is interrupted.
     Run(Box<RunArgs>),
     /// List the scenarios: production cases that `run --scenario` repeats
     ///
@@ -59,53 +59,53 @@ pub enum Command {
     Scenarios(ScenariosArgs),
     /// Show records of runs: as text, tables, pictures or a page of HTML
     ///
-    /// Everything comes from the record alone, so one of years ago or of another machine will do. A
-    /// record of a run that was killed is shown as far as it goes.
+    /// The record alone is enough, so it may be years old or come from another machine. A record of
+    /// a run that was killed is shown as far as it goes.
     Report(ReportArgs),
     /// Compare runs, or groups of repeats: what differs, by how much, and how surely
     ///
-    /// Each figure is told with its 95 % confidence interval, from the scatter of the intervals
-    /// within runs and, where runs were repeated, of the runs. What differs in the set-up (drive,
-    /// kernel, mount options, scenario) is told beside it.
+    /// Prints each figure with its 95 % confidence interval. This comes from the scatter of the
+    /// intervals within runs and, where runs were repeated, of the runs. Differences in the set-up
+    /// (drive, kernel, mount options, scenario) are printed beside it.
     Compare(CompareArgs),
-    /// Make a record of what iostat and fio wrote, and show its verdict
+    /// Make a record from logs of iostat and fio, and show its verdict
     ///
-    /// Finds the deletion by itself: by the first discards that matter. What had to be guessed and
-    /// what was left out, with its line, is said among the verdict's warnings.
+    /// Finds the deletion by itself: by the first discards that matter. The verdict's warnings list
+    /// what it guessed, and each line that it left out.
     Import(ImportArgs),
-    /// Tell what this drive's discards cost, and write it down as a device card
+    /// Find out what this drive's discards cost, and write it down as a device card
     ///
-    /// From records, or by a short ladder of deletions: of files in a directory, or of a raw device
-    /// with --destroy-data. What can't be told is said, and why. The card is a file for
-    /// `trimbench lab up --profile FILE`: a drive that behaves as this one did.
+    /// Uses records, or a short ladder of deletions: of files in a directory, or of a raw device
+    /// with --destroy-data. If a figure can't be found, it prints the reason. `trimbench lab up
+    /// --profile FILE` takes the card, and makes a drive that behaves as this one did.
     Fit(FitArgs),
-    /// Remove files and directories without stalling anybody
+    /// Remove files and directories without stalling other I/O
     ///
-    /// Takes rm's options and slowrm's. Names vanish at once; the space behind them is freed in
-    /// pieces, as fast as the goal allows, and it ends when all has been discarded. Where no
-    /// discards are sent, nothing is paced.
+    /// Takes rm's options and slowrm's. The names vanish at once. The space behind them is freed in
+    /// pieces, as fast as the goal allows, and the command ends when all has been discarded. Where
+    /// no discards are sent, nothing is paced.
     Rm(Box<RmArgs>),
-    /// Trim mounted file systems without stalling anybody
+    /// Trim mounted file systems without stalling other I/O
     ///
-    /// Takes fstrim's options. Tells the drive of what is free, window by window, as fast as the
-    /// goal allows; can be watched, stopped and gone on with.
+    /// Takes fstrim's options. Trims window by window, as fast as the goal allows. You can watch
+    /// it, stop it and resume it.
     Fstrim(Box<FstrimArgs>),
-    /// Free what programs delete, without stalling anybody
+    /// Free what programs delete, without stalling other I/O
     ///
     /// Keeps a second name of each large file below a directory, so that a program that deletes the
-    /// file frees nothing. Then guard frees it in pieces, as fast as the goal allows. Or trims what is
-    /// freed on a file system that is mounted without discard, at the same pace.
+    /// file frees nothing. Then guard frees it in pieces, as fast as the goal allows. On a file
+    /// system that is mounted without discard it can instead trim what is freed, at the same pace.
     Guard(Box<GuardArgs>),
-    /// Discard a block device without stalling anybody
+    /// Discard a block device without stalling other I/O
     ///
     /// Takes blkdiscard's options. All data in the range are lost. Discards step by step, as fast as
     /// the goal allows, and prints where it stopped if it is interrupted.
     Blkdiscard(Box<BlkdiscardArgs>),
     /// Find out by experiment which discard settings suit a drive
     ///
-    /// Tries values of discard_max_bytes and ways of discarding in short runs, tells what others
-    /// lose and how long the freeing takes, and what it advises at which cost. Needs root. Puts back
-    /// what it changes, unless it is to --apply what it advises.
+    /// Tries values of discard_max_bytes and ways of discarding in short runs. Prints how much they
+    /// slow down other I/O, how long the freeing takes, and the settings that it advises, with
+    /// their cost. Needs root. Puts back what it changes, unless --apply sets what it advises.
     Tune(Box<TuneArgs>),
     /// Compare file systems and mount options on a drive, step by step
     ///
@@ -122,9 +122,9 @@ pub enum Command {
     /// Try ways of discarding on a drive's model, in virtual time
     ///
     /// Hours pass in seconds, and no drive is touched. A run gives a record for `report` and
-    /// `compare`, and figures: what the foreground lost, what the drive was told.
+    /// `compare`, and figures: the foreground's loss, and the commands that the drive got.
     Sim(Box<SimArgs>),
-    /// Check that TRIM destroys no data, and tell what happened to those it did
+    /// Check that TRIM destroys no data, and report what happened to damaged data
     ///
     /// Writes blocks that say what they are, overwrites, cuts, removes and discards them, and reads
     /// them back past the page cache. Reports where and how data were damaged, which discard was
@@ -132,9 +132,9 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Show what devices do now, who sends discards, and who is blocked
     ///
-    /// A live view of reads, writes, discards and flushes, with the share of time that each device
-    /// spends in discards. Lines where standard output is no terminal. Can record a run for
-    /// `report`, and give figures to Prometheus.
+    /// Shows a live view of reads, writes, discards and flushes, with the share of time that each
+    /// device spends in discards. Prints lines where standard output is no terminal. Can record a
+    /// run for `report`, and export figures to Prometheus.
     Watch(Box<WatchArgs>),
     /// Show what a program waits for, and whether TRIM is to blame
     ///
@@ -142,7 +142,7 @@ pub enum Command {
     /// Names the sender of the discards, the deletion behind them and what would help; or what else
     /// the program waited for.
     Why(Box<WhyArgs>),
-    /// Make drives that behave like given ones, as loop devices, to try anything out on
+    /// Make loop devices that behave like given drives, to try anything out on
     ///
     /// Needs root, /dev/fuse and loop devices.
     Lab(LabArgs),

@@ -8,13 +8,13 @@ use clap::Args;
 use pace::{Goal, Refusal};
 use units::{bytes_exact, duration_exact, names, percent_exact};
 
-/// Heading of what may be felt.
+/// The heading of the options for the goal.
 pub(crate) const GOALS: &str = "What others may feel";
 
-/// What others may feel.
+/// The limits on the slow-down of other I/O.
 #[derive(Debug, Args)]
 pub struct GoalArgs {
-    /// How much of their throughput others may lose
+    /// How much of its throughput other I/O may lose
     #[arg(
         long,
         help_heading = GOALS,
@@ -23,14 +23,15 @@ pub struct GoalArgs {
         help = slowdown_help()
     )]
     pub slowdown: Option<f64>,
-    /// How much longer others may wait: the 99.9th percentile of what is added to a read
+    /// How much longer other I/O may wait: the 99.9th percentile of the wait that is added to a
+    /// read
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
     pub max_latency: Option<Duration>,
-    /// By when it must be done; where that is too soon for --slowdown, it wins (with --profile it is
-    /// refused before anything is begun)
+    /// Until when it must be done. Where that is too soon for --slowdown, the deadline wins (with
+    /// --profile trimbench refuses before it begins)
     #[arg(long, help_heading = GOALS, value_name = "TIME", value_parser = positive_duration)]
     pub deadline: Option<Duration>,
-    /// What is known of the drive: a name that `trimbench lab profiles` lists, or a device card that
+    /// The drive's card: a name that `trimbench lab profiles` lists, or a device card that
     /// `trimbench fit` wrote
     #[arg(long, help_heading = GOALS, value_name = "PROFILE|FILE")]
     pub profile: Option<String>,
@@ -72,12 +73,13 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
 }
 
 impl GoalArgs {
-    /// Those that were given, each as a word that is read as the same.
+    /// Returns the options that were given, each as a word that parses to the same value.
     pub(crate) fn given(&self) -> Vec<String> {
         self.given_but(None)
     }
 
-    /// The same; of one that was refused, what can be met instead.
+    /// As [`given`](Self::given). If the goal was refused, it has the value that can be met
+    /// instead.
     pub(crate) fn given_but(&self, refused: Option<Refusal>) -> Vec<String> {
         let (mut max_latency, mut deadline) = (self.max_latency, self.deadline);
         match refused {

@@ -121,9 +121,9 @@ pub(crate) fn drives_of(lab: &Lab, paths: &[PathBuf]) -> Vec<Info> {
     drives
 }
 
-/// The cgroup of a drive's foreground, if one of these paths is on a drive of the
-/// laboratory and threads can go there by themselves. Who deletes beside the
-/// foreground and wants to feel what it feels reads there.
+/// Returns the cgroup of a drive's foreground, if one of these paths is on a drive of the
+/// laboratory and this process may move threads there. A deletion reads from that cgroup to measure
+/// the wait of the foreground.
 pub(crate) fn group_beside(paths: &[PathBuf]) -> Option<PathBuf> {
     let lab = here();
     // Only root can put threads there.
@@ -132,7 +132,7 @@ pub(crate) fn group_beside(paths: &[PathBuf]) -> Option<PathBuf> {
     group.takes_threads().then(|| group.dir().to_owned())
 }
 
-/// The same for a drive of the laboratory itself.
+/// As [`group_beside`], for a drive of the laboratory itself.
 pub(crate) fn group_of_device(device: &Path) -> Option<PathBuf> {
     let lab = here();
     let info = lab.of_device(device).ok().flatten()?;

@@ -39,7 +39,8 @@ pub struct BlkdiscardArgs {
     /// Discard at most so much in one call
     #[arg(short = 'p', long, value_name = "SIZE", value_parser = size)]
     pub step: Option<u64>,
-    /// Destroy file systems and other known data on it; what is mounted or held is refused still
+    /// Destroy file systems and other known data on it; a device that is mounted or in use is still
+    /// refused
     #[arg(short, long)]
     pub force: bool,
     /// Yes, the data in the range may be destroyed
@@ -50,13 +51,13 @@ pub struct BlkdiscardArgs {
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
 
-    /// Say what would be discarded, and stop; with --profile also how long it takes
+    /// Print what would be discarded, and stop; with --profile also how long it takes
     #[arg(short = 'n', long, conflicts_with = "destroy_data")]
     pub dry_run: bool,
-    /// Say how much was discarded, as blkdiscard does
+    /// Print how much was discarded, as blkdiscard does
     #[arg(short, long)]
     pub verbose: bool,
-    /// Say nothing but what failed
+    /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 }

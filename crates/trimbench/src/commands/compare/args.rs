@@ -34,8 +34,8 @@ held.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CompareArgs {
-    /// Records that `run --output` or `import --output` wrote, each for itself; the first is what
-    /// the others are compared with
+    /// Records that `run --output` or `import --output` wrote, each by itself; the others are
+    /// compared with the first
     #[arg(
         value_name = "RUN",
         required_unless_present = "group",
@@ -43,10 +43,10 @@ pub struct CompareArgs {
     )]
     pub runs: Vec<PathBuf>,
 
-    /// Compare groups of repeated runs. What follows NAME= is a file or a pattern (with *, ? or **)
-    /// that is expanded here, since a shell doesn't after a =; quote it. Further FILEs and patterns
-    /// belong to the same group until the next NAME=. A file whose own name has a = is given with
-    /// its directory, as in ./a=b. The first group is what the others are compared with
+    /// Compare groups of repeated runs. NAME= is followed by a file or a pattern (with *, ? or **).
+    /// trimbench expands the pattern, since a shell doesn't after a =; quote it. Further FILEs and
+    /// patterns belong to the same group until the next NAME=. Give a file whose own name has a =
+    /// with its directory, as in ./a=b. The other groups are compared with the first
     #[arg(long, value_name = "NAME=FILE", num_args = 1..)]
     pub group: Vec<String>,
 
@@ -67,8 +67,8 @@ pub struct CompareArgs {
     #[arg(long, requires = "fail_on")]
     pub strict: bool,
 
-    /// An interval counts as stalled below this share of the baseline [default: what each run was
-    /// told, or 50%]
+    /// An interval counts as stalled below this share of the baseline [default: each run's own
+    /// setting, or 50%]
     #[arg(long, value_name = "SHARE", value_parser = low)]
     pub low: Option<f64>,
 

@@ -32,7 +32,7 @@ pub struct FitArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// What the card calls the drive [default: from its model]
+    /// The drive's name in the card [default: from its model]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
@@ -80,7 +80,7 @@ pub struct FitArgs {
     )]
     pub overwrite_signature: Vec<String>,
 
-    /// Say what the ladder would do and stop
+    /// Print what the ladder would do, and stop
     #[arg(long, help_heading = "Ladder")]
     pub dry_run: bool,
 }

@@ -1,15 +1,21 @@
 //! The rungs of a ladder, each a run of its own.
 //!
-//! A rung frees a file in extents of a size, so that one discard of that size is in
-//! flight, and nobody disturbs it. ext4 and btrfs wait for each discard, so all is freed
-//! and committed at once: of a commit for each, the flush kept the discards waiting
-//! (b came out half too large on drives whose flush takes a millisecond). XFS would
-//! send all at once, so each extent is committed. And not even a read now and then:
-//! on a SATA drive reads wait for the commit's flush, and the discard that follows
-//! would wait for them. An end that isn't sure is tried again: other work of the machine
-//! only ever makes discards look slower, and the more of them there are, the less it counts.
-//! The last run deletes as fast as it can beside readers: what
-//! they lose tells φ and the kind of queue.
+//! A rung frees a file in extents of one size, so that one discard of that size is in flight and
+//! nothing disturbs it.
+//!
+//! - ext4 and btrfs wait for each discard, so the file is freed and committed at once. With a
+//!   commit for each extent the flush kept the discards waiting: b came out half too large on
+//!   drives whose flush takes a millisecond.
+//! - XFS would send all discards at once, so each extent is committed.
+//!
+//! There isn't even a read now and then. On a SATA drive reads wait for the commit's flush, and the
+//! discard that follows would wait for them.
+//!
+//! If a figure at either end of the ladder isn't certain, the rung is repeated. Other work of the
+//! machine only ever makes discards look slower, and the more discards there are, the less it
+//! counts.
+//!
+//! The last run deletes as fast as it can beside readers: their loss shows φ and the kind of queue.
 
 use std::time::Duration;
 

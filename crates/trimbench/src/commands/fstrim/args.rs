@@ -1,4 +1,4 @@
-//! The options of `trimbench fstrim`: fstrim's, and what may be felt.
+//! The options of `trimbench fstrim`: fstrim's, and the goal for other I/O.
 
 use std::path::PathBuf;
 
@@ -51,10 +51,11 @@ pub struct FstrimArgs {
     /// Trim all that is mounted, writable, and on devices that take discards
     #[arg(short, long)]
     pub all: bool,
-    /// Of these, trim what /etc/fstab lists, and the root file system
+    /// Of these, trim those that /etc/fstab lists, and the root file system
     #[arg(short = 'A', long)]
     pub fstab: bool,
-    /// The same of the first of these files (with colons between them) that lists any
+    /// Trim the file systems that the first non-empty one of these files lists (separate them with
+    /// colons)
     #[arg(short = 'I', long, value_name = "FILES")]
     pub listed_in: Option<String>,
     /// Only file systems of these types; `no` before the list or a type excludes
@@ -74,7 +75,7 @@ pub struct FstrimArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
-    /// Trim so much each second, whatever the drive does
+    /// Trim this much each second, whatever the drive does
     #[arg(
         long,
         help_heading = GOALS,
@@ -84,35 +85,36 @@ pub struct FstrimArgs {
     )]
     pub rate: Option<u64>,
 
-    /// Go on where an interrupted trim of the same file system, or the same part of it, stopped
+    /// Resume an interrupted trim of the same file system, or of the same part of it
     #[arg(long)]
     pub resume: bool,
-    /// Wait for this lease first, and hold it: machines that share storage trim one after the other. A
-    /// file on that storage is locked; k8s, k8s:NAME or k8s:NAMESPACE/NAME is a Lease of Kubernetes
+    /// Wait for this lease first, and keep it to the end: machines that share storage trim one
+    /// after the other. A file on that storage is locked; k8s, k8s:NAME or k8s:NAMESPACE/NAME is a
+    /// Lease of Kubernetes
     #[arg(long, value_name = "FILE|k8s")]
     pub lease: Option<Place>,
-    /// Say what would be trimmed, and stop
+    /// Print what would be trimmed, and stop
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Write what it came to as JSON: what was trimmed, what others lost, whether the goal was met;
-    /// to standard output for `-`
+    /// Write the result as JSON: the bytes trimmed, the loss of other I/O, and whether the goal was
+    /// met; to standard output for `-`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "install_timer"])]
     pub json: Option<PathBuf>,
-    /// Say how much was trimmed, as fstrim does
+    /// Print how much was trimmed, as fstrim does
     #[arg(short, long)]
     pub verbose: bool,
-    /// Say nothing but what failed
+    /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// What can't be trimmed is no failure, and nothing is said of it
+    /// Treat a file system that can't be trimmed as no failure, and print nothing about it
     #[arg(long)]
     pub quiet_unsupported: bool,
 
     /// Write a service and a timer of systemd that do this every week
     #[arg(long, help_heading = "Every week", conflicts_with = "resume")]
     pub install_timer: bool,
-    /// Replace a timer that is there with other options, and run trimbench from where it is: a
-    /// build folder, or a place that others can write to
+    /// Replace an existing timer that has other options, and run trimbench from where it is: a
+    /// build folder, or a place to which other users can write
     #[arg(long, help_heading = "Every week", requires = "install_timer")]
     pub force: bool,
     /// Where to write them

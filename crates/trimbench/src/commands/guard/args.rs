@@ -60,7 +60,7 @@ pub enum GuardCommand {
     Status(StatusArgs),
     /// Change the goal of a running guard
     Set(SetArgs),
-    /// Free what waits at once, and wait for it; the guard goes on
+    /// Free at once all that waits, and wait until that is done; the guard continues
     Drain(PlaceArgs),
     /// End a guard, and remove the second names of files in use
     Stop(StopArgs),
@@ -86,7 +86,8 @@ pub enum ByWay {
 pub enum HoldBy {
     /// By a second name, which survives a crash, and which programs see in the link count
     Link,
-    /// By an open descriptor, which nobody sees; when guard ends, the kernel frees all that waits at once
+    /// By an open descriptor, which no program sees; when guard ends, the kernel frees all that
+    /// waits at once
     Fd,
 }
 
@@ -101,7 +102,7 @@ pub struct StartArgs {
     #[arg(long, value_name = "WAY")]
     pub by: Option<ByWay>,
 
-    /// Guard files that take at least so much space
+    /// Guard files that take at least this much space
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256M")]
     pub min_size: u64,
     /// Also guard files that don't belong to the owner of DIR; root only
@@ -121,16 +122,16 @@ pub struct StartArgs {
     /// How to keep a file that is deleted until it is freed
     #[arg(long, value_name = "HOW", default_value = "link")]
     pub hold: HoldBy,
-    /// Let programs hand over what is to be freed: by renaming it into DIR/.trimbench/in, or by a
+    /// Let programs hand over files to be freed: by renaming them into DIR/.trimbench/in, or by a
     /// line of JSON on the socket DIR/.trimbench/socket
     #[arg(long)]
     pub hand_over: bool,
-    /// Keep the second names of files in use at the end, for a restart: what is deleted meanwhile
-    /// is freed only when a guard runs again
+    /// Keep the second names of files in use at the end, for a restart: files deleted meanwhile are
+    /// freed only when a guard runs again
     #[arg(long)]
     pub keep_names: bool,
 
-    /// Trim faster what was freed longer ago than this
+    /// Trim space faster that was freed longer ago than this
     #[arg(long, help_heading = TRIMS, value_name = "TIME", value_parser = positive_duration, default_value = "1h")]
     pub max_age: Duration,
     /// Leave shorter runs of free space for later, up to half of --max-age; 0: none
@@ -148,20 +149,20 @@ pub struct StartArgs {
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
 
-    /// Only watch what programs delete, for --for, and say what guard would have caught
+    /// Only watch what programs delete, for --for, and print what guard would have caught
     #[arg(short = 'n', long, requires = "watch_for")]
     pub dry_run: bool,
     /// How long to watch with --dry-run
     #[arg(long = "for", value_name = "TIME", value_parser = positive_duration, requires = "dry_run")]
     pub watch_for: Option<Duration>,
-    /// Say nothing but what failed
+    /// Print errors only
     #[arg(short, long)]
     pub quiet: bool,
 
     /// Write a service of systemd that does this, and stop
     #[arg(long, help_heading = SERVICE, conflicts_with = "dry_run")]
     pub install: bool,
-    /// Replace a service that is there with other options, and run trimbench from where it is
+    /// Replace an existing service that has other options, and run trimbench from where it is
     #[arg(long, help_heading = SERVICE, requires = "install")]
     pub force: bool,
     /// Where to write it
@@ -197,10 +198,10 @@ pub struct SetArgs {
     /// The guarded directory
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// How much of their throughput others may lose
+    /// How much of its throughput other I/O may lose
     #[arg(long, value_name = "SHARE", value_parser = share, required_unless_present = "max_latency")]
     pub slowdown: Option<f64>,
-    /// How much longer others may wait
+    /// How much longer other I/O may wait
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     pub max_latency: Option<Duration>,
 }
@@ -211,7 +212,8 @@ pub struct StopArgs {
     /// The guarded directory
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// First free what waits, within the goal, so that nothing is left. Works without a guard, too
+    /// First free all that waits, within the goal, so that nothing is left. Works without a guard
+    /// as well
     #[arg(long)]
     pub remove: bool,
 }

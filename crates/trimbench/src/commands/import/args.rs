@@ -29,7 +29,7 @@ made them (NAME_iops.1.log, NAME_clat_hist.1.log, …).";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportArgs {
-    /// Files, or folders with them, that were recorded beside each other; - for standard input
+    /// Files, or folders with them, that were recorded at the same time; - for standard input
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 
@@ -46,8 +46,8 @@ pub struct ImportArgs {
     #[arg(long, value_name = "TIME", value_parser = at)]
     pub at: Option<At>,
 
-    /// What a device is made of, e.g. md0=nvme0n1,nvme1n1; may be repeated [default: those whose
-    /// reads add up to its own]
+    /// The devices that a device consists of, e.g. md0=nvme0n1,nvme1n1; may be repeated [default:
+    /// those whose reads add up to its own]
     #[arg(long, value_name = "DEV=DEV,DEV", value_parser = members)]
     pub members: Vec<Members>,
 
@@ -56,13 +56,13 @@ pub struct ImportArgs {
     #[arg(long, value_name = "DEV")]
     pub device: Vec<String>,
 
-    /// Length of iostat's intervals, where it printed no times (-t), or of the record's, of fio's
-    /// logs alone [default: as the logs tell]
+    /// The length of iostat's intervals where it printed no times (-t), or, with fio's logs alone,
+    /// of the record's [default: as in the logs]
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     pub interval: Option<Duration>,
 
-    /// What to do with iostat's first report, which is of the time since the machine started
-    /// unless iostat had -y [default: look which it is]
+    /// How to treat iostat's first report. It covers the time since the machine started, unless
+    /// iostat had -y [default: recognised by its figures]
     #[arg(long, value_name = "WHAT")]
     pub first_report: Option<FirstReport>,
 
@@ -74,13 +74,13 @@ pub struct ImportArgs {
 /// A moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum At {
-    /// So long after the record's begin.
+    /// This long after the record's begin.
     After(Duration),
     /// Seconds since 1970.
     Unix(f64),
 }
 
-/// A device that is made of others.
+/// A device that consists of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Members {
     /// The whole.

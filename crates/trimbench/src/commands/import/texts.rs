@@ -76,7 +76,7 @@ pub(crate) enum ImportError {
 pub(super) struct Text {
     /// Its name in messages.
     pub(super) name: String,
-    /// What it is.
+    /// Its kind.
     pub(super) kind: Kind,
     /// All of it.
     pub(super) read: Box<dyn Read>,

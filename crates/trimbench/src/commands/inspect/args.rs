@@ -46,13 +46,13 @@ pub struct InspectArgs {
     /// file system; with --profile also how long they keep the drive. Deletes nothing
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["all", "sysroot", "path"])]
     pub if_deleted: Vec<PathBuf>,
-    /// Print every figure, also all that the drives say of themselves
+    /// Print every figure, also all that the drives report of themselves
     #[arg(short, long)]
     pub verbose: bool,
-    /// Write it as JSON, too (`-`: to standard output, instead of the text)
+    /// Write it as JSON as well (`-`: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Exit with code 3 if a finding is at least as grave
+    /// Exit with code 3 if a finding is at least this grave
     #[arg(long, value_name = "SEVERITY", value_enum)]
     pub fail_on: Option<FailOn>,
     /// The drive's card, to predict stalls: a name that `trimbench lab profiles` lists, or a device
@@ -77,7 +77,7 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// The same of a finding.
+    /// Returns the severity of a finding that corresponds to it.
     pub(crate) fn severity(self) -> Severity {
         match self {
             FailOn::Note => Severity::Note,

@@ -92,17 +92,17 @@ Without words it lists the faults that are in force.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LabArgs {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: LabCommand,
 }
 
-/// What can be done in the laboratory.
+/// The commands of the laboratory.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
     /// Make a drive: a loop device that behaves like a profile
     ///
-    /// Prints the device to standard output, and what can be done with it to standard error.
+    /// Prints the device to standard output, and the next steps to standard error.
     Up(Box<UpArgs>),
     /// List the drives
     List {
@@ -120,15 +120,15 @@ pub enum LabCommand {
         #[arg(value_name = "KEY=VALUE", required = true)]
         changes: Vec<String>,
     },
-    /// Let things go wrong, e.g. read error rate 1%
+    /// Make a drive fail on purpose, e.g. read error rate 1%
     #[command(after_help = FAULTS)]
     Fault {
         /// Which drive; several with commas, e.g. those of one power supply
         name: String,
-        /// What goes wrong
+        /// The fault
         #[arg(value_name = "WORD", conflicts_with = "clear")]
         words: Vec<String>,
-        /// Take back every fault, end a hang, and give power (what was spoilt stays so)
+        /// Take back every fault, end a hang, and switch the power on (damaged data stay so)
         #[arg(long)]
         clear: bool,
     },
@@ -140,11 +140,11 @@ pub enum LabCommand {
         #[arg(value_name = "COMMAND", required = true, last = true)]
         command: Vec<OsString>,
     },
-    /// Mark the point that a workload has come to, in the drive's log (up --log)
+    /// Mark a point that a workload has reached, in the drive's log (up --log)
     Mark {
         /// Which drive
         name: String,
-        /// What is to be there from now on, e.g. the number of a transaction
+        /// The state that has been reached, e.g. the number of a transaction
         text: String,
     },
     /// Copy a drive's data as they are now into a new file, for `up --store FILE --keep`
@@ -166,7 +166,7 @@ pub enum LabCommand {
         /// Every drive, whatever is left of it
         #[arg(long, conflicts_with = "names")]
         all: bool,
-        /// Also if it is in use: whoever uses it gets I/O errors
+        /// Also if it is in use: its users get I/O errors
         #[arg(long)]
         force: bool,
     },
@@ -189,7 +189,7 @@ pub enum LabCommand {
 pub struct StatsArgs {
     /// Which drive
     pub name: String,
-    /// Look again and again, each second or as often as said, with the commands per second since
+    /// Print them each second or each TIME, with the commands per second since the last time
     #[arg(
         long,
         value_name = "TIME",
@@ -199,13 +199,13 @@ pub struct StatsArgs {
         value_parser = positive_duration
     )]
     pub watch: Option<Duration>,
-    /// The latencies as histograms, too
+    /// Print the latencies as histograms as well
     #[arg(long, conflicts_with = "json")]
     pub histograms: bool,
     /// All of it as JSON; with --watch, a line each time
     #[arg(long)]
     pub json: bool,
-    /// Count from 0 again afterwards
+    /// Count from 0 afterwards
     #[arg(long)]
     pub reset: bool,
 }
@@ -215,16 +215,16 @@ pub struct StatsArgs {
 pub struct CrashArgs {
     /// The log that `lab up --log` wrote
     pub log: PathBuf,
-    /// Most states that are checked, spread evenly over all
+    /// Most states to check, spread evenly over all
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub limit: usize,
     /// Only power cuts after this mark
     #[arg(long, value_name = "MARK")]
     pub from: Option<String>,
-    /// Seed of what is drawn by chance
+    /// Seed of the random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Also tear writes: the drive writes so many bytes whole, 512 or 4096
+    /// Also tear writes: the drive writes units of this many bytes whole, 512 or 4096
     #[arg(long, value_name = "BYTES", value_parser = sector)]
     pub torn: Option<u32>,
     /// A command that takes longer has failed
@@ -233,7 +233,7 @@ pub struct CrashArgs {
     /// A directory with room for the drive's data, twice
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     pub scratch: PathBuf,
-    /// The result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// The command and its arguments
@@ -263,12 +263,12 @@ pub enum FsArg {
 /// Arguments of `trimbench lab profiles`.
 #[derive(Debug, Args)]
 pub struct ProfilesArgs {
-    /// What to do instead of listing them.
+    /// The command to run instead of listing them.
     #[command(subcommand)]
     pub command: Option<ProfilesCommand>,
 }
 
-/// What can be done with profiles.
+/// The commands for profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfilesCommand {
     /// Print a profile's file, with the source of each figure
@@ -282,10 +282,10 @@ pub enum ProfilesCommand {
 /// Arguments of `trimbench lab up`.
 #[derive(Debug, Args)]
 pub struct UpArgs {
-    /// What to call the drive
+    /// The drive's new name
     pub name: String,
-    /// What drive it behaves like: a name that `trimbench lab profiles` lists, or a part of one; or
-    /// a file of your own (its name has a slash or ends in .toml)
+    /// The drive that it behaves like: a name that `trimbench lab profiles` lists, or a part of
+    /// one. Or a file of your own (its name has a slash or ends in .toml)
     #[arg(long, value_name = "PROFILE|FILE")]
     pub profile: String,
     /// Its size; memory or disk space is taken only for what is written
@@ -295,11 +295,11 @@ pub struct UpArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Stretch its time: how many times slower than the profile it is. Needed where the drive is
-    /// faster than this machine; what is measured on it is to be divided by N
+    /// faster than this machine; divide measured times by N
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     pub slower: f64,
-    /// Compress its time: how many times faster than the profile it is, so that an experiment that
-    /// takes hours there is over in minutes; what is measured is to be multiplied by N
+    /// Compress its time: how many times faster than the profile it is. An experiment that takes
+    /// hours there is over in minutes; multiply measured times by N
     #[arg(long, value_name = "N", conflicts_with = "slower")]
     pub faster: Option<f64>,
     /// All of it counts as written, as on a drive that was filled once; it reads as a pattern and
@@ -312,7 +312,7 @@ pub struct UpArgs {
     /// Keep the data in this file instead of in memory; it is emptied first, unless --keep
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
-    /// Take the data that --store holds, of a drive that was there before
+    /// Use the data that --store holds, of an earlier drive
     #[arg(long, requires = "store")]
     pub keep: bool,
     /// Empty --store also if it holds something that isn't a drive's data
@@ -324,14 +324,14 @@ pub struct UpArgs {
     /// Let the kernel look for partitions on it, as losetup's option does
     #[arg(long)]
     pub partscan: bool,
-    /// Write every write, discard and flush into this new file, for `lab crash`
+    /// Log every write, discard and flush in this new file, for `lab crash`
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Most that the log takes; then writes fail
+    /// Largest size of the log; then writes fail
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, requires = "log")]
     pub log_limit: u64,
-    /// Most data it keeps; writes beyond fail. In memory no more than is free and promised to no
-    /// other drive [default: half of that; in a file, what fits]
+    /// Most data that it keeps; writes beyond fail. In memory at most what is free and not promised
+    /// to another drive [default: half of that; in a file, what fits]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub store_limit: Option<u64>,
     /// Make a file system on it (without discards, so a drive that is --premapped stays so)

@@ -10,7 +10,7 @@ use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::signals;
 
-/// So many failed states are printed with what the command said.
+/// The most failed states that are printed with the command's output.
 const SHOWN: usize = 5;
 
 /// Checks every state, and reports those on which the command failed.

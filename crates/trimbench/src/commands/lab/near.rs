@@ -2,8 +2,9 @@
 
 use ::lab::{AtDepth, Info};
 
-/// Short lines: the share of the card's rate that reads reach at each depth, what the way to the
-/// drive adds, and the slow-down that is enough where that is less. Empty if nothing was measured.
+/// Returns short lines about the way to the drive: the share of the card's rate that reads reach at
+/// each depth, and the latency that the way adds. Where the share is low they also name a slow-down
+/// that is enough. Empty if nothing was measured.
 pub(crate) fn near(info: &Info) -> Vec<String> {
     let Some(trip) = info.trip.as_ref() else {
         return Vec::new();

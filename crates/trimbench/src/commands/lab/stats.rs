@@ -164,7 +164,7 @@ fn facts(info: &Info, stats: &Stats) -> String {
     text
 }
 
-/// What has to be known to understand the figures.
+/// Returns the notes that a reader needs to understand the figures.
 fn notes(info: &Info, stats: &Stats) -> String {
     let mut text = String::new();
     let read = stats.kinds.iter().find(|kind| kind.kind == Kind::Read);

@@ -88,7 +88,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     Ok(spec)
 }
 
-/// What the drive can't keep, before somebody finds out by writing it.
+/// Returns a warning if the drive can't keep as much data as its size; otherwise `None`.
 fn room(lab: &Lab, info: &Info) -> Option<String> {
     let spec = &info.spec;
     let most = units::bytes(lab.room(spec)?);
@@ -102,7 +102,7 @@ fn room(lab: &Lab, info: &Info) -> Option<String> {
     ))
 }
 
-/// What there is now, and what can be done with it.
+/// Returns the drive's device and mounts, and the next steps.
 fn next(lab: &Lab, info: &Info) -> String {
     let name = &info.spec.name;
     let run = match (info.mounts.first(), &info.device) {

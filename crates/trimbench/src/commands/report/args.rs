@@ -32,21 +32,21 @@ pub struct ReportArgs {
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<PathBuf>,
 
-    /// What to make of them
+    /// The form of the output
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     pub format: Format,
 
-    /// Write to FILE instead of to standard output (-). A directory (one that is there, or a name
+    /// Write to FILE instead of to standard output (-). A directory (an existing one, or a name
     /// that ends in a slash) gets a file for each RUN, as several RUNs need for html and hlog
     #[arg(long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
 
-    /// Write each chart as SVG into DIR, too
+    /// Write each chart as SVG into DIR as well
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
 
-    /// An interval counts as stalled below this share of the baseline [default: what the run was
-    /// told, or 50%]
+    /// An interval counts as stalled below this share of the baseline [default: the run's own
+    /// setting, or 50%]
     #[arg(long, value_name = "SHARE", value_parser = low)]
     pub low: Option<f64>,
 

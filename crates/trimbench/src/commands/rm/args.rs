@@ -1,4 +1,4 @@
-//! The options of `trimbench rm`: rm's, slowrm's, and what may be felt.
+//! The options of `trimbench rm`: rm's, slowrm's, and the goal for other I/O.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,7 +32,7 @@ you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129 (SIGHUP).";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, version)]
 pub struct RmArgs {
-    /// What to remove
+    /// Files and directories to remove
     #[arg(
         value_name = "PATH",
         required_unless_present_any = ["resume", "force"],
@@ -44,7 +44,7 @@ pub struct RmArgs {
     /// Remove directories and all that is in them
     #[arg(short, long, short_alias = 'R')]
     pub recursive: bool,
-    /// Ignore what isn't there, and never ask
+    /// Ignore names that don't exist, and never ask
     #[arg(short, long, overrides_with_all = ["each", "once", "interactive"])]
     pub force: bool,
     /// Ask before each removal
@@ -69,7 +69,7 @@ pub struct RmArgs {
     /// Remove empty directories
     #[arg(short, long)]
     pub dir: bool,
-    /// Stay on the file system of each argument, and out of all that is mounted in it
+    /// Stay on the file system of each argument, and out of everything mounted in it
     #[arg(short = 'x', long)]
     pub one_file_system: bool,
     /// Don't remove / (the default); with `all`, nor an argument on another device than its parent
@@ -86,15 +86,15 @@ pub struct RmArgs {
     /// Treat / as any other directory
     #[arg(long, overrides_with = "preserve_root")]
     pub no_preserve_root: bool,
-    /// Say what was removed
+    /// Print each name that was removed
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub verbose: bool,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "its own say it")]
     pub goal: GoalArgs,
-    /// Free so much at once and then sleep, whatever the drive does, as slowrm; a plain number is in
-    /// MiB. Where no discards are sent all goes at once
+    /// Free this much at once and then sleep, whatever the drive does, as slowrm; a plain number is
+    /// in MiB. Where no discards are sent, all is freed at once
     #[arg(
         short,
         long,
@@ -123,10 +123,10 @@ pub struct RmArgs {
     )]
     pub skip_fsync: bool,
 
-    /// Remove in place: what is interrupted is half-deleted in sight, and can't be resumed
+    /// Remove in place: an interrupted removal is half-deleted in sight, and can't be resumed
     #[arg(long)]
     pub no_trash: bool,
-    /// Go on with what was interrupted in DIR [default: the current directory]
+    /// Resume interrupted removals in DIR [default: the current directory]
     #[arg(
         long,
         value_name = "DIR",
@@ -135,17 +135,17 @@ pub struct RmArgs {
         conflicts_with_all = ["paths", "dry_run", "no_trash", "each", "once", "interactive"]
     )]
     pub resume: Option<PathBuf>,
-    /// With --resume: wherever this user has left something
+    /// With --resume: wherever this user has left any
     #[arg(long, requires = "resume")]
     pub all: bool,
-    /// Say what would be done, and stop
+    /// Print what would be done, and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Write what it came to as JSON: what was freed, what others lost, whether the goal was met;
-    /// to standard output for `-`
+    /// Write the result as JSON: the bytes freed, the loss of other I/O, and whether the goal was
+    /// met; to standard output for `-`
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub json: Option<PathBuf>,
-    /// Say nothing but what failed
+    /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 }
@@ -163,13 +163,13 @@ pub enum Interactive {
     Always,
 }
 
-/// What root is spared from.
+/// The values of `--preserve-root`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preserve {
     /// The root directory isn't removed.
     #[value(hide = true)]
     Root,
-    /// Nor what is on another device than its parent.
+    /// As that, and an argument on another device than its parent isn't removed either.
     All,
 }
 

@@ -1,7 +1,7 @@
 //! Options of `trimbench run`.
 //!
-//! What a scenario can say has no default here: an option that wasn't given must
-//! not override it. Its default is in `bench::scenario`; a test compares it with the help.
+//! An option that a scenario can also set has no default here, so that it overrides the scenario
+//! only if it is given. Its default is in `bench::scenario`; a test compares it with the help.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,41 +61,41 @@ pub struct RunArgs {
     #[arg(default_value = ".", conflicts_with = "device")]
     pub path: PathBuf,
 
-    /// Which production case.
+    /// The production case.
     #[command(flatten)]
     pub scenario: ScenarioArgs,
-    /// What is deleted.
+    /// The deletion.
     #[command(flatten)]
     pub deletion: DeletionArgs,
-    /// What suffers.
+    /// The foreground.
     #[command(flatten)]
     pub foreground: ForegroundArgs,
-    /// How long.
+    /// The lengths of the phases.
     #[command(flatten)]
     pub phases: PhaseArgs,
-    /// Where the kernel doesn't count.
+    /// Devices whose counters are off.
     #[command(flatten)]
     pub counters: CounterArgs,
-    /// On a raw device.
+    /// A raw device.
     #[command(flatten)]
     pub device: DeviceArgs,
-    /// What is written.
+    /// The output.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Which production case.
+/// The production case.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Scenario")]
 pub struct ScenarioArgs {
     /// Repeat a production case: one that `trimbench scenarios` lists, or a file of your own (its
-    /// name has a slash or ends in .toml). Every option given beside it overrides it; a switch is
-    /// turned off with e.g. --control=false
+    /// name has a slash or ends in .toml). Every other option overrides it; turn a switch off with
+    /// e.g. --control=false
     #[arg(long, value_name = "NAME|FILE")]
     pub scenario: Option<String>,
 }
 
-/// What is deleted, and how.
+/// The data to delete, and the way of deleting.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Deletion")]
 pub struct DeletionArgs {
@@ -126,8 +126,8 @@ pub struct DeletionArgs {
     #[arg(long, value_name = "CMD")]
     pub delete_with: Option<String>,
 
-    /// Delete nothing of the test's, but run this command and measure what its discards do to the
-    /// foreground, e.g. 'fstrim /data' or 'sh -c "rm -r /data/old/*"' (no shell runs it by itself);
+    /// Delete no files of the test, but run this command and measure what its discards do to the
+    /// foreground. E.g. 'fstrim /data' or 'sh -c "rm -r /data/old/*"' (no shell runs it by itself).
     /// PATH is on the file system that it frees. 'manual': you mark the begin and the end of the
     /// event with Enter or SIGUSR1
     #[arg(long, value_name = "CMD", conflicts_with_all = ["device", "delete_with"])]
@@ -137,7 +137,7 @@ pub struct DeletionArgs {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["device", "baseline"], value_parser = positive_duration)]
     pub event_at: Option<Duration>,
 
-    /// --event: it is over when the command has ended and no discards have come for so long
+    /// --event: it is over when the command has ended and no discards have come for this long
     /// [default: 2s]
     #[arg(long, value_name = "TIME", conflicts_with = "device", value_parser = positive_duration)]
     pub event_quiet: Option<Duration>,
@@ -188,11 +188,11 @@ pub struct DeletionArgs {
     #[arg(long, help_heading = DETAILS, value_name = "TIME", conflicts_with = "device", value_parser = positive_duration)]
     pub run_for: Option<Duration>,
 
-    /// Don't force a commit after the deletion; discards come when the file system likes
+    /// Don't force a commit after the deletion; then the file system decides when discards come
     #[arg(long, conflicts_with = "device", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub no_sync: Option<bool>,
 
-    /// Run first without discards, to tell whether other causes make the same dip
+    /// Run first without discards, to find out whether other causes make the same dip
     #[arg(long, conflicts_with = "device", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub control: Option<bool>,
 
@@ -202,12 +202,12 @@ pub struct DeletionArgs {
     pub remount: Option<bool>,
 }
 
-/// The I/O somebody cares about.
+/// The I/O that must not stall.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Foreground: its first actor")]
 pub struct ForegroundArgs {
-    /// What the foreground does. Of a scenario, the options of this group change the first actor
-    /// [default: read]
+    /// The foreground's operation. With a scenario, the options of this group change the first
+    /// actor [default: read]
     #[arg(long, value_name = "OP", value_parser = word(OPS.as_slice()))]
     pub op: Option<ActorOp>,
 
@@ -244,16 +244,16 @@ pub struct ForegroundArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub buffered: Option<bool>,
 
-    /// Another actor beside the foreground: OP[,KEY=VALUE…] with the keys name, pattern,
-    /// block-size, reads, depth, batch, rate, arrival, buffered and size (of the file of its own of
-    /// append and tasks), e.g. 'save', 'append-fsync,rate=100,block-size=16k' or
-    /// 'mixed,reads=70%,depth=4'; may be repeated. With the name of a scenario's actor it replaces
-    /// that one, e.g. 'name=wal,op=append-fdatasync'
+    /// Another actor beside the foreground: OP[,KEY=VALUE…]; may be repeated. The keys are name,
+    /// pattern, block-size, reads, depth, batch, rate, arrival, buffered and size (of the own file
+    /// of append and tasks). E.g. 'save', 'append-fsync,rate=100,block-size=16k' or
+    /// 'mixed,reads=70%,depth=4'. With the name of a scenario's actor it replaces that one, e.g.
+    /// 'name=wal,op=append-fdatasync'
     #[arg(long, help_heading = WHOLE, value_name = "SPEC", value_parser = str::parse::<scenario::Actor>)]
     pub actor: Vec<scenario::Actor>,
 
-    /// A fio job file as the foreground (in place of the reader, unless --op asks for one): fio
-    /// runs it on files of the test's, and its series join the record
+    /// A fio job file as the foreground, in place of the reader unless --op asks for one. fio runs
+    /// it on files of the test, and its series join the record
     #[arg(long, help_heading = WHOLE, value_name = "FILE", conflicts_with = "device")]
     pub fio: Option<PathBuf>,
 
@@ -270,8 +270,8 @@ pub struct ForegroundArgs {
     #[arg(long, help_heading = WHOLE, conflicts_with = "device")]
     pub keep: bool,
 
-    /// Use the foreground's file that an earlier --keep left behind, if it is large enough
-    /// (otherwise a new one is written, and that is said)
+    /// Use the foreground's file that an earlier --keep left behind, if it is large enough;
+    /// otherwise write a new one, and print that
     #[arg(long, help_heading = WHOLE, conflicts_with = "device")]
     pub reuse: bool,
 
@@ -297,7 +297,7 @@ pub struct PhaseArgs {
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     pub baseline: Option<Duration>,
 
-    /// Time to go on after the discards are done [default: 10s]
+    /// Time to continue after the discards are done [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub recovery: Option<Duration>,
 
@@ -314,16 +314,16 @@ pub struct PhaseArgs {
     pub low: Option<f64>,
 }
 
-/// What to do where the kernel doesn't count discards.
+/// The handling of devices whose discards the kernel doesn't count.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Devices whose counters are switched off")]
 pub struct CounterArgs {
-    /// Switch their counters on (queue/iostats) for the run, and off again whatever ends it (root
+    /// Switch their counters on (queue/iostats) for the run, and off again however it ends (root
     /// only)
     #[arg(long, conflicts_with = "blind")]
     pub enable_counters: bool,
 
-    /// Run although nobody will know whether discards came
+    /// Run although it stays unknown whether discards came
     #[arg(long)]
     pub blind: bool,
 }
@@ -351,7 +351,7 @@ pub struct DeviceArgs {
     pub overwrite_signature: Vec<String>,
 }
 
-/// What is printed and written.
+/// The figures that are printed and written.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
@@ -371,15 +371,16 @@ pub struct OutputArgs {
     pub fail_on: Vec<Condition>,
 
     /// On a slowed drive of `trimbench lab` (up --slower): give all times and rates as those of the
-    /// drive it stands for. The record stays as measured; `report --as-drive` converts it, too
+    /// drive it stands for. The record stays as measured; `report --as-drive` can convert it as
+    /// well
     #[arg(long)]
     pub as_drive: bool,
 
-    /// Say what would be done and stop
+    /// Print what would be done, and stop
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Print only the verdict's sentence, and what became of each --fail-on
+    /// Print only the verdict's sentence, and the result of each --fail-on
     #[arg(long, short)]
     pub quiet: bool,
 }

@@ -5,12 +5,12 @@ use clap::{Args, Subcommand};
 /// Arguments of `trimbench scenarios`.
 #[derive(Debug, Args)]
 pub struct ScenariosArgs {
-    /// What to do instead of listing them.
+    /// The command to run instead of listing them.
     #[command(subcommand)]
     pub command: Option<ScenariosCommand>,
 }
 
-/// What can be done with scenarios.
+/// The commands for scenarios.
 #[derive(Debug, Subcommand)]
 pub enum ScenariosCommand {
     /// Print a scenario's file

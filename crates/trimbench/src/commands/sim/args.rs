@@ -36,9 +36,9 @@ pub enum SimCommand {
     Compare(CompareArgs),
     /// Run every combination of a grid's values, and write a line of JSON for each
     ///
-    /// A sweep that was stopped goes on where it was. A shard is a part of it, for another
-    /// machine. --shard names it, or the environment does: SLURM_ARRAY_TASK_ID and
-    /// SLURM_ARRAY_TASK_COUNT, or JOB_COMPLETION_INDEX with --shards.
+    /// A stopped sweep continues where it was. A shard is a part of it, for another machine.
+    /// --shard names it, or the environment does: SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT,
+    /// or JOB_COMPLETION_INDEX with --shards.
     Sweep(SweepArgs),
     /// Put the files of all shards of a sweep together
     Merge(MergeArgs),
@@ -57,7 +57,7 @@ pub struct Common {
     #[arg(long, value_name = "NAME", default_value = "drop-file")]
     pub workload: String,
 
-    /// Change a setting, or a parameter of the policy; can be given again
+    /// Change a setting, or a parameter of the policy; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
@@ -77,8 +77,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", default_value = "ext4-online")]
     pub policy: String,
 
-    /// Repeat a recorded run: its drive as fitted, its deletion as its discards show it, its
-    /// readers. Without --policy as ext4 discards
+    /// Repeat a recorded run: its drive as fitted, its deletion as its discards show it, and its
+    /// readers. Without --policy discards are sent as ext4 sends them
     #[arg(long, value_name = "RUN")]
     pub like: Option<PathBuf>,
 
@@ -126,7 +126,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
 
-    /// Of so many parts, run the one that the environment names
+    /// Of this many parts, run the one that the environment names
     #[arg(long, value_name = "N", conflicts_with = "shard", value_parser = jobs)]
     pub shards: Option<usize>,
 

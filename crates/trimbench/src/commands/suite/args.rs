@@ -40,7 +40,7 @@ pub struct SuiteArgs {
     /// A block device, with --destroy-data
     #[arg(value_name = "DEVICE", conflicts_with_all = ["on_file", "lab"])]
     pub device: Option<PathBuf>,
-    /// Run on a file of this size, as a loop device; it goes with the suite
+    /// Run on a file of this size, as a loop device; it is removed with the suite
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "lab")]
     pub on_file: Option<u64>,
     /// The directory of --on-file's file
@@ -88,7 +88,7 @@ pub struct SuiteArgs {
     /// Files that are written at once [default: 8]
     #[arg(long, help_heading = "What is done", value_name = "N", value_parser = value_parser!(u32).range(1..=256))]
     pub writers: Option<u32>,
-    /// Say what would be done, how long it would take and how much it would write, and stop
+    /// Print what would be done, how long it would take and how much it would write, and stop
     #[arg(long, help_heading = "What is done")]
     pub dry_run: bool,
 
@@ -146,7 +146,7 @@ pub enum SuiteCommand {
         #[command(flatten)]
         shown: ShownArgs,
     },
-    /// Show how two suites differ, and how sure that is
+    /// Show how two suites differ, and how certain that is
     Compare {
         /// The file of the first suite
         first: PathBuf,

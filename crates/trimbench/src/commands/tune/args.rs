@@ -28,9 +28,9 @@ only --apply leaves what it advises.
 Exit codes: 0 done, 1 failed, 2 usage, interrupted 130 (SIGINT),
 143 (SIGTERM), 129 (SIGHUP).";
 
-/// Heading of what is tried.
+/// The heading of the options for trials.
 const TRIED: &str = "What is tried";
-/// Heading of what is set.
+/// The heading of the options for settings.
 const SET: &str = "What is set";
 
 /// Arguments of `trimbench tune`.
@@ -53,7 +53,7 @@ pub struct TuneArgs {
         value_parser = positive_duration
     )]
     pub time: Duration,
-    /// Runs of each; they take turns
+    /// Runs of each setting; they take turns
     #[arg(
         long,
         help_heading = TRIED,
@@ -80,7 +80,7 @@ pub struct TuneArgs {
         default_value = "online,rm,fstrim"
     )]
     pub policies: Vec<PolicyArg>,
-    /// How much of their throughput others may lose to what is paced
+    /// How much of its throughput other I/O may lose to paced discards
     #[arg(
         long,
         help_heading = TRIED,
@@ -89,30 +89,31 @@ pub struct TuneArgs {
         value_parser = share
     )]
     pub slowdown: f64,
-    /// Say what would be tried, and stop
+    /// Print what would be tried, and stop
     #[arg(long, help_heading = TRIED)]
     pub dry_run: bool,
     /// Don't ask before it begins; without a terminal nothing is asked
     #[arg(short, long, help_heading = TRIED)]
     pub yes: bool,
 
-    /// Set what is advised
+    /// Apply the advised settings
     #[arg(long, help_heading = SET)]
     pub apply: bool,
-    /// And for the next starts too: a udev rule, a timer; of fstab it shows the line to change
+    /// Apply them at the next starts as well: a udev rule, a timer; of fstab it prints the line to
+    /// change
     #[arg(long, help_heading = SET, requires = "apply")]
     pub persist: bool,
     /// Where the settings are
     #[arg(long, help_heading = SET, value_name = "DIR", default_value = "/etc", requires = "persist")]
     pub etc: PathBuf,
 
-    /// Write what was found to FILE as JSON (- for standard output)
+    /// Write the results to FILE as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write a picture of it to FILE as SVG
+    /// Write a picture of the results to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Write what is advised to FILE as variables of the Ansible role (- for standard output)
+    /// Write the advice to FILE as variables of the Ansible role (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub role: Option<PathBuf>,
     /// Keep each run's record in DIR

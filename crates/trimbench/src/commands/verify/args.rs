@@ -40,7 +40,7 @@ pub struct VerifyArgs {
     /// Bytes to test [default: 1G, and at most a quarter of what may be written]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<u64>,
-    /// Write and read at most so many bytes in a second [default: no limit]
+    /// Write and read at most this many bytes in a second [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub rate: Option<u64>,
     /// Threads, each with four files or regions
@@ -49,17 +49,17 @@ pub struct VerifyArgs {
     /// Don't trim the file system (FITRIM) beside it
     #[arg(long)]
     pub no_fstrim: bool,
-    /// Unmount and mount the file system at the end, and read all data again
+    /// Unmount and mount the file system at the end, and read all data once more
     #[arg(long, conflicts_with = "destroy_data")]
     pub remount: bool,
-    /// Remember in FILE what was forced to the medium. If the file is there, check that first, and
-    /// go on for the rest of --duration. It is removed with the data at the end
+    /// Note in FILE what was forced to the medium. If the file exists, check its data first, and
+    /// continue for the rest of --duration. It is removed with the data at the end
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Only check the data of --state, change nothing, and end
     #[arg(long, requires = "state")]
     pub check: bool,
-    /// Write the result as JSON, too (`-`: to standard output, instead of the text)
+    /// Write the result as JSON as well (`-`: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Yes, all data on the device may be destroyed

@@ -69,10 +69,10 @@ pub struct WhyArgs {
     /// Stop after this time (default: 30s, and with a COMMAND or --pid at its end)
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
     pub duration: Option<Duration>,
-    /// Look at each thread so many times a second, 1 to 1000; with many threads less often
+    /// Look at each thread this many times a second, 1 to 1000; with many threads less often
     #[arg(long, value_name = "NUMBER", default_value_t = 50.0, value_parser = rate)]
     pub rate: f64,
-    /// Write the report as JSON, too (`-`: to standard output, instead of the text)
+    /// Write the report as JSON as well (`-`: to standard output, instead of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the stacks of all waits in the folded format of flame graph tools
