@@ -2,29 +2,29 @@
 
 use std::fmt;
 
-/// A reason why a deletion or a trim holds less than was asked for. Shown as a sentence without a
-/// full stop.
+/// A reason why a deletion or a trim does less than was asked for. It displays as a sentence
+/// without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
-    /// The file system or its devices are odd.
+    /// Something unusual about the file system or its devices.
     Storage(storage::Warning),
     /// No device is known below.
     NoDevice,
     /// No device's counters are on.
     NoneCounted,
-    /// The counters of these devices are off, and those of others are on.
+    /// The counters of these devices are off, and those of other devices are on.
     SomeUncounted(Vec<String>),
     /// There is no canary, for this reason.
     NoCanary(String),
     /// So many bytes of a btrfs belong to no chunk.
     NoChunk(u64),
-    /// The file system sends by itself what is trimmed, when it is idle (F2FS).
+    /// F2FS sends the trimmed ranges by itself, when it is idle.
     TrimsQueued,
     /// A file system of this type can be trimmed in one call only.
     OneCall(String),
     /// The file system trims each free extent whole (XFS before Linux 6.10).
     WholeExtents,
-    /// No device's counters are on, and a trim keeps to a rate.
+    /// No device's counters are on, so a trim keeps to a rate.
     RateHeld,
     /// Nothing identifies the file system.
     Unidentified,

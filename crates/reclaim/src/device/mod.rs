@@ -1,8 +1,9 @@
 //! Discards a range of a block device step by step, as a pacer allows.
 //!
-//! One call over a whole drive, as blkdiscard(8) and mkfs make it, holds the drive up for as long
-//! as it takes. Here each call discards one step, and the device's statistics and the canary's
-//! reads decide how large it is and when the next comes. A call returns when its discards are done.
+//! One call over a whole drive, as blkdiscard(8) and mkfs make it, keeps the drive busy for as long
+//! as it takes. Here each call discards one step. The device's statistics and the canary's reads
+//! decide how large a step is and when the next one comes. A call returns when its discards are
+//! done.
 
 use std::fs::File;
 use std::ops::Range;
@@ -23,7 +24,7 @@ use crate::error::ReclaimError;
 use crate::throttle::{CanaryFile, Purpose, Setup, Stack, Summary, Throttle, ThrottleOptions};
 use crate::watch::{Progress, Watch, tick};
 
-/// After so long the pacer is asked again, however much it allowed.
+/// The pacer is asked at least this often, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// Discards begin and end at multiples of this, as BLKDISCARD wants it.

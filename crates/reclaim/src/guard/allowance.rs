@@ -1,7 +1,8 @@
 //! How much a program may free itself now: what a throttle allows, kept ready.
 //!
-//! A thread asks the throttle for what was asked for and not granted yet, and waits for it. So a
-//! request is answered at once, with what is ready. Bytes that are granted count as freed.
+//! A thread asks the throttle for the bytes that programs asked for and didn't get yet, and waits
+//! for them. So a request is answered at once, with the bytes that are ready. Bytes that are
+//! granted count as freed.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
@@ -13,11 +14,11 @@ use pace::{Goal, Policy, Work};
 use crate::throttle::{Purpose, Setup, Stack, Throttle, ThrottleOptions};
 use crate::watch::{Progress, Watch};
 
-/// A throttle that nobody needs for so long ends.
+/// A throttle ends after this time without a request.
 const IDLE: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(20);
 
-/// Ready bytes that nobody asks for any more are forgotten after this.
+/// Ready bytes are dropped after this time without a request.
 const STALE: Duration = Duration::from_secs(2);
 
 /// Bytes that were asked for, and that are ready.
@@ -47,7 +48,7 @@ impl Allowance {
         }
     }
 
-    /// The goal has changed, for the next throttle.
+    /// Changes the goal of the next throttle.
     pub(super) fn set_goal(&self, goal: Goal) {
         *self
             .goal
@@ -55,7 +56,7 @@ impl Allowance {
             .unwrap_or_else(|broken| broken.into_inner()) = goal;
     }
 
-    /// Takes what is ready of so many bytes. The rest will be ready soon.
+    /// Grants as many of `bytes` as are ready now. The rest will be ready soon.
     pub(super) fn take(&self, bytes: u64) -> u64 {
         let mut pot = self.pot.lock().unwrap_or_else(|broken| broken.into_inner());
         pot.asked = Some(Instant::now());

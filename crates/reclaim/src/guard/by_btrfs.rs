@@ -1,9 +1,10 @@
 //! On btrfs, steers the kernel's own trimmer.
 //!
 //! `discard=async` already knows what was freed, leaves it alone for 120 s, and discards pieces of
-//! at most 64 MiB. It does so at a fixed rate, whatever that costs. `FITRIM` would be coarser: btrfs
-//! trims a chunk from its beginning only, all free extents of it again, trimmed or not. So the guard
-//! trims nothing: it sets how many discards a second the kernel may send, by what they take.
+//! at most 64 MiB. It does so at a fixed rate, whatever that costs. `FITRIM` would be coarser:
+//! btrfs trims a chunk from its beginning only, and each time all its free extents. So the guard
+//! trims nothing. It sets how many discards a second the kernel may send, by the time that they
+//! take.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -31,13 +32,13 @@ const FIRST_PER_S: u32 = 10;
 /// How many discards an average is over, about.
 const MEMORY: f64 = 32.0;
 
-/// Whether the goal is met is judged over so long.
+/// The time over which the goal is judged.
 const JUDGED: Duration = Duration::from_secs(10);
 
 /// How much more than its share the discards may take before the goal counts as missed.
 const TOLERANCE: f64 = 1.1;
 
-/// How many discards a second may be sent, by what they take.
+/// Computes how many discards a second may be sent, from the time that they take.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Rate {
     /// The mean time of a discard, in seconds, once one was seen.
@@ -45,7 +46,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// So many discards kept the devices busy for so many seconds.
+    /// Learns from this many discards, which kept the devices busy for this many seconds.
     fn learn(&mut self, commands: u64, seconds: f64) {
         if commands > 0 {
             let (count, took) = (commands as f64, seconds / commands as f64);
@@ -57,7 +58,7 @@ impl Rate {
         }
     }
 
-    /// As many as take this share of the time, at least one.
+    /// Returns as many discards a second as take this share of the time, at least 1.
     fn per_second(self, share: f64) -> u32 {
         match self.mean_s {
             None => FIRST_PER_S,
@@ -67,7 +68,7 @@ impl Rate {
     }
 }
 
-/// How old debt is, taken as if the oldest went first.
+/// Estimates the age of the debt, as if the oldest were discarded first.
 #[derive(Debug, Default)]
 struct Line {
     /// All bytes that had been freed by then, ascending, and when that was seen.
@@ -76,7 +77,8 @@ struct Line {
 }
 
 impl Line {
-    /// So many bytes wait, and so many have left. Returns those that have left since, with their ages.
+    /// Learns how many bytes wait, and how many were discarded in all. Returns those discarded
+    /// since the last call, with their ages.
     fn saw(&mut self, waiting: u64, settled: u64, now: Instant) -> Vec<(u64, Duration)> {
         let all = waiting + settled;
         if self.freed.back().is_none_or(|&(last, _)| last < all) {

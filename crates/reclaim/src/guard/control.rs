@@ -1,7 +1,7 @@
 //! Orders to a running guard: a file in its hidden directory, which only its own user can write to.
 //!
-//! The command writes the file under another name and renames it. The guard removes it when it
-//! takes the order, which is the answer.
+//! The command writes the file under another name and renames it. The guard removes the file when
+//! it accepts the order, which is the answer.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use super::place::{hidden_in, open_directory};
 
 const ORDER: &str = "order";
 const ORDER_NEW: &str = "order.new";
-/// Is there while an order to drain isn't carried out.
+/// Exists while an order to drain isn't carried out.
 const DRAINING: &str = "draining";
 /// Where the guard writes how it stands.
 pub(super) const STATUS: &str = "status";
@@ -27,7 +27,8 @@ pub(super) const STATUS: &str = "status";
 /// An order is a few hundred bytes; nothing longer is read.
 const LONGEST: u64 = 4096;
 
-/// A guard takes an order at its next look, but for a call that is under way.
+/// The longest wait for the guard's answer: it reads orders at its next look, but not during a
+/// call.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -35,15 +36,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Request {
-    /// The share of their throughput that others may lose from now on, above 0 to 1.
+    /// The share of its throughput that other I/O may lose from now on, above 0 to 1.
     pub slowdown: Option<f64>,
-    /// The latency that may be added to others' reads from now on, in milliseconds.
+    /// The latency that may be added to other reads from now on, in milliseconds.
     pub max_latency_ms: Option<f64>,
-    /// Free what waits at once.
+    /// Free at once all that waits.
     pub drain: bool,
-    /// End.
+    /// End the guard.
     pub stop: bool,
-    /// Before the end, free what waits, within the goal.
+    /// Before the end, free all that waits, within the goal.
     pub remove: bool,
 }
 
@@ -89,11 +90,11 @@ impl Orders {
 /// The event that [`order`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// That the guard has taken it.
+    /// The guard has accepted it.
     Taken,
-    /// That nothing waits to be freed any more.
+    /// Nothing waits to be freed any more.
     Drained,
-    /// That the guard has ended.
+    /// The guard has ended.
     Ended,
 }
 
@@ -196,7 +197,7 @@ pub(super) fn is_waiting(hidden: BorrowedFd<'_>) -> bool {
     exists(hidden, ORDER)
 }
 
-/// Takes an order; one that can't be understood is removed.
+/// Reads an order and removes its file, also if it can't be understood.
 pub(super) fn take(hidden: BorrowedFd<'_>) -> Option<Request> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(hidden, ORDER, flags, Mode::empty()).ok()?;
@@ -207,7 +208,7 @@ pub(super) fn take(hidden: BorrowedFd<'_>) -> Option<Request> {
     serde_json::from_str(&text).ok()
 }
 
-/// Removes an order that nobody will take.
+/// Removes an order that no guard will accept.
 pub(super) fn finish(hidden: BorrowedFd<'_>) {
     for name in [ORDER, ORDER_NEW, DRAINING] {
         let _ = rustix::fs::unlinkat(hidden, name, AtFlags::empty());

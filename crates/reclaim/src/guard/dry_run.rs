@@ -19,7 +19,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// Files that were deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deleted {
-    /// How many.
+    /// The number of files.
     pub files: u64,
     /// Their allocated bytes when they were last seen.
     pub bytes: u64,
@@ -28,18 +28,18 @@ pub struct Deleted {
 /// The space that programs freed below a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Watched {
-    /// How long, in seconds.
+    /// The length of the watch, in seconds.
     pub seconds: f64,
     /// Deleted files that a guard would have freed.
     pub large: Deleted,
-    /// Smaller ones.
+    /// Deleted files that are too small for a guard.
     pub small: Deleted,
     /// Bytes freed by truncation and by holes.
     pub truncated_bytes: u64,
 }
 
-/// Watches what is freed below a directory for so long, or until `stop` is set. A file that was
-/// made and deleted between two scans isn't seen.
+/// Watches for a time which space is freed below a directory, or until `stop` is set. It misses a
+/// file that was made and deleted between two scans.
 ///
 /// # Errors
 /// If the directory can't be opened.

@@ -30,7 +30,7 @@ const SCAN_SHARE: u32 = 20;
 /// The pause between two scans where the kernel reports changes, at least.
 const SELDOM: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether the guard has ended.
+/// The time between two looks at whether the guard has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How new files are found.
@@ -154,8 +154,8 @@ impl Finder {
         }
     }
 
-    /// The rules while so much space is free: where it is short, no file is large enough, for its
-    /// space would come free later than its program expects.
+    /// Returns the rules at this share of free space. Where space is short, no file is large
+    /// enough: its space would come free later than its program expects.
     fn rules_now(&self) -> Rules {
         match free_share(&self.hidden) < SHORT {
             true => Rules {
@@ -196,7 +196,7 @@ struct Told {
 }
 
 impl Told {
-    /// Tells what can't be guarded, each thing once.
+    /// Reports what can't be guarded, each fact once.
     fn tell(&mut self, path: &std::path::Path, scanned: &mut Scanned, tell: Tell<'_>) {
         let path = quoted(path);
         for (errno, files) in scanned.refused.drain() {

@@ -1,8 +1,8 @@
 //! Frees one file that has lost all names but its second one.
 //!
-//! A file is emptied only if nothing can need it. Its one name lies in the hidden directory, where no
-//! other user can reach it, or it has none and the guard holds a descriptor. No process has it open or mapped, and no
-//! mount shows it. Until all this holds the file waits, whole.
+//! A file is emptied only if nothing can need it. Either its one name lies in the hidden directory,
+//! where no other user can reach it, or it has no name and the guard holds a descriptor. No process
+//! has it open or mapped, and no mount shows it. Until all this holds the file waits, whole.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,15 +26,15 @@ use crate::reclaimer::PacedReclaimer;
 pub(super) enum Outcome {
     /// It is freed, in pieces.
     Freed,
-    /// Its name is removed without looking further. Why, in a sentence.
+    /// Its name is removed without looking further; with the reason, in a sentence.
     Whole(String),
     /// Another process has it open.
     InUse,
-    /// It has another name again, or is gone.
+    /// It has another name, or no longer exists.
     Waits,
 }
 
-/// How a file can be had.
+/// The ways in which a file can be opened.
 enum Opened {
     Alone(File),
     InUse,
@@ -121,7 +121,7 @@ impl<'a> Freeing<'a> {
         }
     }
 
-    /// Opens a file for writing if nobody else has it in any way.
+    /// Opens a file for writing if no other process has it in any way.
     fn open(&self, inode: u64) -> Opened {
         let keep = self.keep;
         let Some(stat) = keep.stat(inode).filter(|stat| keep.is_alone(stat)) else {

@@ -31,7 +31,7 @@ const LARGE: u64 = 1 << 20;
 /// Directories deeper than this below the inbox stay there.
 const DEEPEST: usize = 100;
 
-/// At most so many names are taken at a time, so that orders are taken in between.
+/// The most names that are taken in at a time, so that orders are read in between.
 const AT_A_TIME: usize = 10_000;
 
 /// The open directory of hand-overs.

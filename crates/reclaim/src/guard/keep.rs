@@ -1,4 +1,4 @@
-//! Keeps the content of a file whose names go: by a second name, or by an open descriptor.
+//! Keeps the content of a file whose names are removed: by a second name, or by an open descriptor.
 //!
 //! A second name survives a crash of the guard. It changes the link count, at which some programs
 //! look: RocksDB then unlinks whole what it would free slowly, and some backup tools copy the file
@@ -25,7 +25,7 @@ pub enum Hold {
     Descriptor,
 }
 
-/// So many descriptors stay for everything else.
+/// This many descriptors stay free for everything else.
 const SPARE: u64 = 256;
 
 /// The descriptors of a place, by inode.
@@ -154,8 +154,8 @@ impl Keep<'_> {
         }
     }
 
-    /// Opens a file for reading and writing. A mode that forbids it is changed, because nobody needs
-    /// it any more.
+    /// Opens a file for reading and writing. If its mode forbids that, changes the mode, which no
+    /// program needs any more.
     pub(super) fn open(self, inode: u64) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;

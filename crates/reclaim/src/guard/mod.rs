@@ -1,9 +1,9 @@
 //! Frees the space of files that other programs delete, without a stall.
 //!
-//! Deleting a file frees its space only when its last name goes. So a guard keeps a second name
-//! (a hard link) of each large file below a directory. A program that unlinks or replaces such a
-//! file then frees nothing. The guard sees that its own name is the last one, and frees the file
-//! in pieces, as the throttle allows.
+//! A file's space comes free only when its last name is removed. So a guard keeps a second name (a
+//! hard link) of each large file below a directory. A program that unlinks or replaces such a file
+//! then frees nothing. The guard finds that its own name is the last one, and frees the file in
+//! pieces, as the throttle allows.
 //!
 //! | part | responsibility |
 //! |---|---|
@@ -81,7 +81,8 @@ use watching::Watching;
 /// How often the second names are looked at, and orders are taken.
 const TICK: Duration = Duration::from_millis(250);
 
-/// A file that another process has open is tried again after so long, and then ever later.
+/// The pause before a file that another process has open is tried once more. It grows with each
+/// try.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
@@ -108,7 +109,7 @@ pub struct GuardOptions {
     pub only_scan: bool,
     /// The share of the file system that may wait to be freed. Above it, space is freed faster.
     pub most: f64,
-    /// The share of its throughput that others' I/O may lose.
+    /// The share of its throughput that other I/O may lose.
     pub goal: Goal,
     /// Keep the second names of files that are in use when the guard ends.
     pub keep_names: bool,

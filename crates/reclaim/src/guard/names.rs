@@ -13,8 +13,8 @@ pub(super) struct SecondName {
     pub(super) inode: u64,
     /// Allocated bytes.
     pub(super) bytes: u64,
-    /// When its last change was, in seconds and nanoseconds since 1970: of a file without another
-    /// name, when that went.
+    /// The time of its last change, in seconds and nanoseconds since 1970. For a file without
+    /// another name, this is when that name was removed.
     pub(super) since: (i64, i64),
 }
 

@@ -29,10 +29,11 @@ use super::status::{Reported, Status, Totals, write};
 use super::{Event, GuardOptions, Tell};
 use crate::throttle::ThrottleOptions;
 
-/// The name of a hidden directory begins so.
+/// The beginning of a hidden directory's name.
 pub(super) const PREFIX: &str = ".trimbench-guard-";
 const OWNER: &str = "owner";
-/// A link that is made and removed at the start, to see whether there are any.
+/// A link that is made and removed at the start, to find out whether the file system has hard
+/// links.
 const PROBE: &str = "probe";
 
 /// One guarded directory.
@@ -243,7 +244,7 @@ impl Place {
         let _ = write(self.held.directory(), &reported);
     }
 
-    /// The same of a guard by trims.
+    /// Writes the report of a guard by trims, for `status`.
     pub(super) fn report_as(&self, reported: Reported) {
         let _ = write(self.held.directory(), &Some(reported));
     }
@@ -255,14 +256,14 @@ impl Place {
         }
     }
 
-    /// Tells that more waits than may, once until less does.
+    /// Reports that more waits than is allowed, once until less does.
     pub(super) fn note_hurry(&mut self, most: f64, tell: Tell<'_>) {
         let share = units::percent(most);
         let why = format!("more than {share} of the file system waits to be freed");
         self.note_hurry_because(&why, tell);
     }
 
-    /// The same for another reason.
+    /// Reports a note once for another reason.
     pub(super) fn note_hurry_because(&mut self, why: &str, tell: Tell<'_>) {
         if !std::mem::replace(&mut self.hurried, true) {
             tell(Event::Note(format!(
@@ -272,7 +273,7 @@ impl Place {
         }
     }
 
-    /// Nothing waits any more that an order to drain asked for.
+    /// Ends an order to drain, because nothing waits any more.
     pub(super) fn drained(&mut self) {
         self.orders.drain = false;
         control::drained(self.hidden());
@@ -299,7 +300,7 @@ impl Place {
         }
     }
 
-    /// Reports to who gave an order that it is carried out.
+    /// Reports that an order is carried out to the process that gave it.
     pub(super) fn finish_orders(&self) {
         control::finish(self.hidden());
     }
@@ -342,7 +343,7 @@ pub(super) fn hidden_in(directory: BorrowedFd<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Goes on with the hidden directory that an earlier guard left; `None` where there is none.
+/// Opens the hidden directory that an earlier guard left; `None` where there is none.
 pub(super) fn adopt(directory: &OwnedFd, path: &Path) -> Result<Option<Held>, GuardError> {
     let mut adopted = None;
     for name in hidden_in(directory.as_fd()) {

@@ -21,10 +21,10 @@ use super::place::PREFIX;
 /// Directories deeper than this below the guarded one are left out: each level holds a descriptor.
 const DEEPEST: usize = 100;
 
-/// Names that begin so are trimbench's own.
+/// The beginning of trimbench's own names.
 const OWN: &[u8] = b".trimbench-";
 
-/// RocksDB renames a file so before it truncates it slowly itself.
+/// The suffix of a file that RocksDB has renamed to truncate it slowly itself.
 const PACED_ALREADY: &[u8] = b".trash";
 
 /// Which files get a second name.
@@ -40,13 +40,13 @@ pub(super) struct Rules {
 /// The result for one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Linked {
-    /// It has a second name now, so many bytes large.
+    /// It has a second name now; the file's size is this many bytes.
     New(u64),
-    /// It had one.
+    /// It already had one.
     Before,
     /// It is too small yet.
     Small,
-    /// It is no file that gets one.
+    /// It is no file that gets a second name.
     Never,
     /// The file system refused.
     Refused(Errno),
@@ -102,8 +102,8 @@ const RESOLVE: ResolveFlags = ResolveFlags::NO_XDEV
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::BENEATH);
 
-/// Gives all large files below an open directory their second names. `goes_on` is asked now and
-/// then.
+/// Gives all large files below an open directory their second names. It asks `goes_on` from time to
+/// time whether to continue.
 pub(super) fn scan(
     directory: BorrowedFd<'_>,
     keep: Keep<'_>,

@@ -1,7 +1,7 @@
 //! Requests of programs, as lines of JSON on a socket.
 //!
-//! Only the owner of the guarded directory and root can connect: the socket's mode says so, and the
-//! kernel holds it. A request is granted what that owner may do, whoever asks. Each connection has a
+//! Only the owner of the guarded directory and root can connect: the kernel checks the socket's
+//! mode. A request may do what that owner may do, also if root sends it. Each connection has a
 //! thread of its own, and each line is answered at once, whatever the guard is waiting for.
 
 use std::ffi::CString;
@@ -26,10 +26,10 @@ use super::place::Place;
 /// A request is a path and a few words.
 const LONGEST: u64 = 16 << 10;
 
-/// So many programs are served at once.
+/// The number of programs that are served at the same time.
 const MOST: usize = 64;
 
-/// How often it is looked whether the guard has ended.
+/// The time between two looks at whether the guard has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The longest wait for a program that doesn't read its answers.
@@ -41,9 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 enum Request {
     /// How many bytes may the program free itself now?
     MayFree { bytes: u64 },
-    /// Free this file or directory some time.
+    /// Free this file or directory later.
     FreeLater { path: PathBuf },
-    /// How does the guard stand?
+    /// Return the guard's report.
     Status {},
 }
 

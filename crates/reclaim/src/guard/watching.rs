@@ -12,14 +12,14 @@ use crate::watch::{Progress, Watch};
 /// How often orders and what waits are looked at while a file is freed.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Below this share of what may wait, space is freed at the usual pace again.
+/// Below this share of the allowed amount that waits, space is freed at the usual pace.
 const ENOUGH: f64 = 0.8;
 
 /// Watches over a batch.
 pub(super) struct Watching<'a> {
     pub(super) place: &'a Place,
     pub(super) stop: &'a AtomicBool,
-    /// It is freed faster now, because more waits than may.
+    /// It is freed faster now, because more waits than is allowed.
     pub(super) hurried: bool,
     /// All is freed at once now.
     pub(super) at_once: bool,

@@ -21,18 +21,17 @@ use crate::throttle::{
 use crate::warning::Warning;
 use crate::watch::Watch;
 
-/// Below this it isn't asked where a file's extents are, and works of no more
-/// aren't paced.
+/// The bytes from which on a file is cut by its extents, and a deletion is paced.
 pub(super) const SMALL: u64 = 1 << 20;
 
-/// After so long the pacer is asked again, however much it allowed.
+/// The pacer is asked at least this often, however much it allowed.
 const LONGEST_GRANT: Duration = Duration::from_millis(100);
 
 /// The longest truncation in one call where nothing is paced.
 const LARGEST_CALL: u64 = 1 << 30;
 
-/// How long a piece that small files share may take. Their discards come when it is committed,
-/// so that it delays nobody's reads meanwhile.
+/// The longest time for which small files share a piece. Their discards come with its commit, so
+/// none keeps other I/O waiting before that.
 const LONGEST_SHARED: Duration = Duration::from_millis(250);
 
 /// How many milliseconds btrfs's cleaner thread gets to remove emptied groups, one round after
@@ -89,7 +88,7 @@ impl PacedReclaimer {
         PacedReclaimer::observed(on, policy, card, work, options, None)
     }
 
-    /// The same with what was observed before the work was known.
+    /// As [`new`](Self::new), with what was observed before the work was known.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -150,8 +149,7 @@ impl PacedReclaimer {
         &self.warnings
     }
 
-    /// Whether anything is paced: discards are sent, and not too little is to
-    /// be freed.
+    /// Returns whether anything is paced: discards are sent, and at least 1 MiB is to be freed.
     pub fn is_paced(&self) -> bool {
         self.throttle.is_paced()
     }
@@ -276,7 +274,7 @@ impl PacedReclaimer {
         self.throttle.unlinked(bytes);
     }
 
-    /// Waits until the debt is paid or written off, and returns what the deletion came to.
+    /// Waits until the debt is paid or written off, and returns the summary.
     ///
     /// # Errors
     /// [`ReclaimError::Interrupted`].
@@ -302,8 +300,8 @@ impl PacedReclaimer {
         })
     }
 
-    /// Lets the discards of the last emptied block groups come, as the pacer allows:
-    /// by themselves they would come up to a minute later, all at once.
+    /// Makes btrfs discard the last emptied block groups, as the pacer allows. Otherwise it would
+    /// discard them up to a minute later, all at once.
     fn empty_groups(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
         for (round, ms) in CLEANING_MS.into_iter().enumerate() {
             let before = self.throttle.discards().bytes;
@@ -321,7 +319,7 @@ impl PacedReclaimer {
         Ok(())
     }
 
-    /// Pieces as the pacer allows.
+    /// Empties a file in pieces, as the pacer allows.
     fn empty_paced(
         &mut self,
         file: &Arc<File>,
@@ -365,7 +363,7 @@ impl PacedReclaimer {
         Ok(())
     }
 
-    /// In steps, so that it can be stopped.
+    /// Empties a file in large steps, so that it can be stopped.
     fn empty_unpaced(
         &mut self,
         file: &Arc<File>,
@@ -383,7 +381,7 @@ impl PacedReclaimer {
         Ok(())
     }
 
-    /// Truncates.
+    /// Truncates the file to `length` bytes.
     fn cut(
         &mut self,
         file: &Arc<File>,
@@ -396,7 +394,7 @@ impl PacedReclaimer {
             .map_err(|source| free_failed(file, source))
     }
 
-    /// Makes discards come, where the file system would keep them for later.
+    /// Forces a commit, where the file system would otherwise keep its discards for later.
     fn commit(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
         match self.skip_commits {
             true => Ok(()),

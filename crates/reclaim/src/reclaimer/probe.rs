@@ -1,4 +1,4 @@
-//! Tries a latency on a file of our own, before any name is gone.
+//! Tries a latency on files of trimbench's own, before any name is removed.
 
 use std::fs::File;
 use std::io;
@@ -14,22 +14,22 @@ use crate::error::ReclaimError;
 use crate::throttle::{ThrottleOptions, nameless};
 use crate::watch::Watch;
 
-/// So many files, each of so many bytes, become small discards.
+/// The number of files and the bytes of each: each file becomes a small discard.
 const FILES: usize = 16;
 const BYTES: usize = 64 << 10;
 
 /// Reads of the canary each second: its slowest must have met a discard.
 const READS_PER_S: f64 = 500.0;
 
-/// Half of the time is left to others.
+/// The foreground gets half of the time.
 const SLOWDOWN: f64 = 0.5;
 
-/// Frees small files of its own, one after the other, and refuses a latency that reads
-/// beside their discards don't keep with a margin. Where no such file can be made nothing
-/// is tried.
+/// Frees small files of its own, one after the other, and measures the reads beside their discards.
+/// It refuses a latency that these don't keep with a margin. Where no such file can be made, it
+/// tries nothing.
 ///
 /// # Errors
-/// [`ReclaimError::Refused`] with what can be met, or what stops the reclaimer.
+/// [`ReclaimError::Refused`] with a latency that can be met, or the error that stopped it.
 pub(crate) fn try_latency(
     on: BorrowedFd<'_>,
     asked: Duration,

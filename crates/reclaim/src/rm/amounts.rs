@@ -63,8 +63,8 @@ impl Amounts {
     }
 }
 
-/// Which devices, as `stat` tells them, are one file system: the subvolumes of a btrfs have
-/// a number each, and share drives and discards.
+/// The devices, by `stat`'s numbers, that are one file system. The subvolumes of a btrfs have a
+/// number each, and share drives and discards.
 #[derive(Debug, Default)]
 pub(super) struct Systems {
     /// The first number that was met of the same file system.
@@ -74,7 +74,7 @@ pub(super) struct Systems {
 }
 
 impl Systems {
-    /// The number by which the file system of an open directory goes.
+    /// Returns the number that stands for the file system of an open directory.
     pub(super) fn find(&mut self, on: BorrowedFd<'_>, device: u64) -> u64 {
         if let Some(&first) = self.first.get(&device) {
             return first;
@@ -93,7 +93,7 @@ impl Systems {
         first
     }
 
-    /// The same of a device that was met before.
+    /// Returns the number for a device that was met before.
     pub(super) fn known(&self, device: u64) -> u64 {
         self.first.get(&device).copied().unwrap_or(device)
     }

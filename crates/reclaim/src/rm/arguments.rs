@@ -37,7 +37,7 @@ impl Argument {
         FileType::from_raw_mode(self.stat.st_mode) == FileType::Directory
     }
 
-    /// Bytes that may go with it.
+    /// Bytes that may come free with it.
     pub(super) fn bytes(&self) -> u64 {
         share(&self.stat)
     }
@@ -53,7 +53,7 @@ pub(super) fn allocated(stat: &Stat) -> u64 {
         .saturating_mul(512)
 }
 
-/// Bytes that go with a name of this file: none if it has another.
+/// Bytes that come free with a name of this file: none if it has another.
 pub(super) fn held(stat: &Stat) -> u64 {
     match stat.st_nlink {
         1 => allocated(stat),
@@ -61,17 +61,17 @@ pub(super) fn held(stat: &Stat) -> u64 {
     }
 }
 
-/// A name's share in what its file holds: added up, those of a tree are what goes with it,
-/// unless the file has names elsewhere, too.
+/// A name's share of the bytes that its file holds. The shares of a tree add up to the bytes that
+/// come free with it, unless the file also has names elsewhere.
 pub(super) fn share(stat: &Stat) -> u64 {
     #[allow(clippy::useless_conversion, reason = "its width is the processor's")]
     let names = u64::from(stat.st_nlink).max(1);
     allocated(stat) / names
 }
 
-/// The directories of all arguments, each opened once as it is written. Two ways to the
-/// same directory stay two: behind a bind mount other things are mounted in it, or nothing
-/// can be written.
+/// The directories of all arguments, each opened once as it is written. Two paths to the same
+/// directory stay two: behind a bind mount other things may be mounted in it, or it may be
+/// read-only.
 #[derive(Debug, Default)]
 pub(super) struct Parents {
     all: Vec<Parent>,
@@ -85,7 +85,7 @@ impl Parents {
         &self.all[index]
     }
 
-    /// Looks at an argument; why it stays, if it does.
+    /// Looks at an argument. Returns the reason if it stays.
     pub(super) fn look(&mut self, given: &Path, options: &Options) -> Result<Argument, Problem> {
         let bytes = given.as_os_str().as_bytes();
         let end = bytes.iter().rposition(|&byte| byte != b'/');
@@ -176,8 +176,8 @@ impl Parents {
         mounts.then_some("something is mounted in it")
     }
 
-    /// Whether anything is mounted at a directory or below it. Only looked at: a mount that
-    /// comes later is met on the way, as rm would meet it.
+    /// Returns whether anything is mounted at a directory or below it. A mount that comes later is
+    /// found during the removal, as rm would find it.
     fn has_mounts(&self, argument: &Argument, parent: &Parent) -> bool {
         let Ok(parent) = std::fs::read_link(format!("/proc/self/fd/{}", parent.fd.as_raw_fd()))
         else {

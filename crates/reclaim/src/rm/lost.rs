@@ -53,8 +53,8 @@ pub(super) fn explained(error: ReclaimError, on: BorrowedFd<'_>, argument: &Path
     }
 }
 
-/// The error that stops it all, if what failed so did because the file system has
-/// become read-only.
+/// Returns the error that ends the removal, if `errno` means that the file system has become
+/// read-only.
 pub(super) fn read_only(
     on: BorrowedFd<'_>,
     errno: Option<Errno>,
@@ -78,8 +78,8 @@ fn wait_for_read_only(on: BorrowedFd<'_>) {
     }
 }
 
-/// Whether the mount is read-only, or its file system is. Since Linux 6.15 ext4 tells the
-/// second by an option alone (`EXT4_FLAGS_EMERGENCY_RO`).
+/// Returns whether the mount or its file system is read-only. Since Linux 6.15 ext4 shows the
+/// latter by an option alone (`EXT4_FLAGS_EMERGENCY_RO`).
 fn is_read_only(on: BorrowedFd<'_>) -> bool {
     let flags = rustix::fs::fstatvfs(on).map(|found| found.f_flag);
     if flags.is_ok_and(|flags| flags.contains(StatVfsMountFlags::RDONLY)) {

@@ -31,10 +31,11 @@ const LATELY: Duration = Duration::from_secs(330);
 /// Files that changed within so many seconds of each other count as written together.
 const TOGETHER_S: i64 = 1;
 
-/// One of so many is asked all the same: `fsync` writes files in another order.
+/// One in this many is asked all the same, because `fsync` writes files in another order.
 const ONE_OF: u32 = 64;
 
-/// The list of open files holds for at least so long, and for so many times as long as it took.
+/// The list of open files is used for at least this long, and for this many times as long as
+/// reading it took.
 const LIST_HOLDS: Duration = Duration::from_secs(1);
 const LIST_HOLDS_TIMES: u32 = 100;
 
@@ -154,13 +155,13 @@ impl Written {
         }
     }
 
-    /// The data of a file lie in the inode or in a tree (btrfs, up to 2 KiB). No discard comes
-    /// for them, written or not. That tells nothing of other files.
+    /// Learns that the data of a file lie in the inode or in a tree (btrfs, up to 2 KiB). No
+    /// discard comes for them, written or not. That shows nothing about other files.
     fn learn_inline(&mut self, stat: &Stat) {
         self.inline = self.inline.max(stat.st_size);
     }
 
-    /// A file is on the disk, or not wholly.
+    /// Learns whether a file is wholly on the disk.
     fn learn(&mut self, stat: &Stat, whole: bool) {
         let changed = stat.st_ctime;
         match whole {
@@ -181,7 +182,7 @@ fn open(at: BorrowedFd<'_>, name: &CStr) -> Option<File> {
     Some(File::from(file))
 }
 
-/// By the time of its last change, which nobody can set.
+/// Returns whether a file changed lately, by its ctime, which no program can set.
 fn is_fresh(stat: &Stat) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let changed = Duration::from_secs(u64::try_from(stat.st_ctime).unwrap_or(0));

@@ -1,6 +1,6 @@
 //! Removes names, and frees the space that they hold as the pacer allows.
 //!
-//! A [`Remover`] decides what becomes of each name. Its [`Dialogue`] reports and asks, its
+//! A [`Remover`] decides how each name is removed. Its [`Dialogue`] reports and asks, its
 //! [`PacedSystems`] have a reclaimer for each file system.
 
 mod dialogue;
@@ -32,10 +32,10 @@ use dialogue::Dialogue;
 use in_tree::InTree;
 use paced_systems::{Current, Paced, PacedSystems};
 
-/// Files from this size on are emptied piece by piece; smaller ones go whole.
+/// Files of at least this many bytes are emptied piece by piece; smaller ones are removed whole.
 pub(super) const LARGE: u64 = 1 << 20;
 
-/// So do files up to this size where one fits into a piece that small files share.
+/// Files up to this size are also removed whole if one fits into a piece that small files share.
 const MOST_WHOLE: u64 = 32 << 20;
 
 /// Removes names one after the other.
@@ -213,7 +213,8 @@ impl<'a> Remover<'a> {
         }
     }
 
-    /// Reports that a name stays: false. An error where nothing else can go either.
+    /// Reports that a name stays, and returns false. It is an error where nothing else can be
+    /// removed either.
     fn stays(&mut self, path: &Path, problem: Problem) -> Result<bool, ReclaimError> {
         if let (Problem::System(errno), Some((trash, true))) = (&problem, &self.current.home)
             && let Some(error) = lost::read_only(trash.as_fd(), Some(*errno), path)

@@ -13,12 +13,12 @@ pub(super) struct Absences {
     /// Where something is measured.
     witness: Option<Witness>,
     all: Vec<Absent>,
-    /// So many looks are still to be left out.
+    /// The number of looks that are still to be left out.
     looks: u8,
 }
 
 impl Absences {
-    /// Begins to watch. Where there can be no more threads nothing is seen.
+    /// Begins to watch. If no thread can be started, it sees no absence.
     pub(super) fn watch() -> Absences {
         Absences {
             witness: Witness::start().ok(),

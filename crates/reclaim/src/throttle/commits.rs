@@ -12,8 +12,8 @@ use super::Throttle;
 use crate::error::ReclaimError;
 use crate::watch::Watch;
 
-/// A debt of unlinked files that nothing has paid for so long gets another commit; then for twice
-/// as long, and so on.
+/// If no discards of unlinked files have come for this long, another commit is forced; then after
+/// twice as long, and so on.
 const FIRST_REPEAT: Duration = Duration::from_millis(2);
 
 /// The longest time between two of these commits.

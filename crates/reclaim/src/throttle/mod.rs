@@ -372,7 +372,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// Ends it at once, and returns what it came to so far.
+    /// Ends it at once, and returns the summary so far.
     pub fn end(mut self) -> Summary {
         let state = self.pacer.state();
         let discards = self.discards();

@@ -1,9 +1,9 @@
 //! Observes the devices, the canary and the foreground before anything is freed.
 //!
-//! It takes some 0.1 s to make a canary and to observe a foreground. A deletion of a tree can
-//! start that while it still surveys the tree ([`EarlyObservation`]). The survey itself reads
-//! directories, and nothing tells its reads from those of a foreground. So the observation counts
-//! only if no read at all reached the drives meanwhile; otherwise it starts again.
+//! It takes some 0.1 s to make a canary and to observe a foreground. A deletion of a tree can start
+//! that while it still surveys the tree ([`EarlyObservation`]). The survey itself reads
+//! directories, and its reads look like those of a foreground. So the observation counts only if no
+//! read at all reached the drives meanwhile; otherwise it starts over.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -107,7 +107,7 @@ impl EarlyObservation {
         }
     }
 
-    /// Waits for its start. Returns it with what the storage stack is; `None` if it failed.
+    /// Waits for its start. Returns it with the storage stack; `None` if it failed.
     pub(crate) fn take(mut self) -> Option<(Stack, Observation)> {
         self.thread.take()?.join().ok()?
     }

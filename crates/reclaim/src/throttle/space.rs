@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pace::Space;
 
-/// How often the file system is asked.
+/// The time between two looks at the file system.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Looks at a file system's free space from time to time.

@@ -158,7 +158,7 @@ fn mode(found: &Description, leaves: &[&DeviceInfo], warnings: &mut Vec<Warning>
     DebtMode::Commit
 }
 
-/// Keeps the devices whose counters are on. Each stands for its share of the others.
+/// Keeps the devices whose counters are on. Each stands for its share of those that are off.
 fn counting(sys: &SysRoot, all: Vec<Source>) -> Vec<Source> {
     let count = all.len() as f64;
     let mut on = all;

@@ -47,7 +47,7 @@ impl Waits {
         self.lately = [self.lately[1], waits.max()];
     }
 
-    /// The usual wait: whichever median is less, for most reads meet no discard.
+    /// Returns the usual wait: the lower of the two medians, because most reads meet no discard.
     fn usual(&self) -> u64 {
         let medians = [&self.before, &self.since]
             .into_iter()

@@ -12,7 +12,7 @@ const CLASSES: f64 = 8.0;
 pub struct TrimReport {
     /// Bytes that were freed and are to be trimmed.
     pub debt_bytes: u64,
-    /// Free bytes of which nobody knows whether they are trimmed: all at the first start.
+    /// Free bytes that may be trimmed or not: all at the first start.
     pub unknown_bytes: u64,
     /// Bytes that may have been used and freed again between two looks.
     pub unseen_bytes: u64,
@@ -43,7 +43,7 @@ pub(in crate::guard) struct Ages {
 }
 
 impl Ages {
-    /// So many bytes were trimmed at this age, in milliseconds.
+    /// Learns that this many bytes were trimmed at this age, in milliseconds.
     pub(in crate::guard) fn add(&mut self, bytes: u64, age_ms: u64) {
         let class = ((age_ms.max(1) as f64).log2() * CLASSES).round() as u32;
         *self.bytes.entry(class).or_default() += bytes;

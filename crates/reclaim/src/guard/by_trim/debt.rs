@@ -1,8 +1,8 @@
-//! The free extents that the device doesn't certainly know of: pure.
+//! Keeps account of the free extents that the device may not know of: pure.
 //!
-//! A look compares all free extents with those of the last look. An extent that is new needs a
-//! trim, one that is used again needs none. So the debt is what is free, less what was trimmed and
-//! has been free in each look since.
+//! A look compares all free extents with those of the last look. A new extent needs a trim; one
+//! that is used again needs none. So the debt is all that is free, less what was trimmed and has
+//! been free in each look since.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use extents::Extents;
 /// A moment, in milliseconds since 1970.
 pub(crate) type Moment = u64;
 
-/// Of extents whose last use nobody saw. They don't hurry anybody.
+/// The age of extents whose last use no look saw. They are trimmed without hurry.
 pub(crate) const UNKNOWN: Moment = 0;
 
 /// A free extent that is to be trimmed.

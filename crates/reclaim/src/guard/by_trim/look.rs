@@ -38,7 +38,7 @@ pub(super) struct Look {
 /// Why the free extents of a file system can't be read.
 #[derive(Debug)]
 pub(super) enum Unseen {
-    /// It is another file system.
+    /// It is another file system than ext4 or XFS.
     Kind(String),
     /// The kernel doesn't list them.
     NotListed,
@@ -82,7 +82,7 @@ impl Looker {
         matches!(self.cuts, Cuts::Groups { .. })
     }
 
-    /// Tells this mount from any other of the same file system; `None` where nothing does.
+    /// Returns an identity of this mount of the file system; `None` where there is none.
     pub(super) fn mount(&self) -> Option<String> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let inode = self.counted.as_ref()?.metadata().ok()?.ino();
@@ -123,8 +123,8 @@ fn freed_blocks(text: &str) -> Option<u32> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Hidden {
     last: Option<u32>,
-    /// Freed bytes that were counted and not seen. A free that comes within a look is seen and
-    /// counted at different times, so it can be below zero for a while.
+    /// Freed bytes that were counted and not seen. If something is freed during a look, it is seen
+    /// and counted at different times, so this can be below zero for a while.
     bytes: i64,
 }
 
@@ -153,7 +153,7 @@ impl Hidden {
         u64::try_from(self.bytes).unwrap_or(0)
     }
 
-    /// All is pending again, so that nothing is hidden.
+    /// Clears the account, because everything is pending.
     pub(super) fn settle(&mut self) {
         self.bytes = self.bytes.min(0);
     }

@@ -55,8 +55,8 @@ use pick::runs;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_SHARE: u32 = 20;
 
-/// Where the looks may have missed something, all is trimmed again after so long, as a weekly
-/// fstrim does. So it is as soon as this share of the file system may have been used unseen.
+/// Where the looks may have missed something, all is trimmed after this time, as a weekly fstrim
+/// does. The same happens once this share of the file system may have been used unseen.
 const RENEW_EVERY: Duration = Duration::from_secs(7 * 86_400);
 const RENEW_SHARE: f64 = 0.01;
 
@@ -72,7 +72,7 @@ const TELL_EVERY: Duration = Duration::from_secs(60);
 /// The options of a guard that trims.
 #[derive(Debug, Clone)]
 pub struct TrimOptions {
-    /// The share of its throughput that others' I/O may lose.
+    /// The share of its throughput that other I/O may lose.
     pub goal: Goal,
     /// Above this share of the file system, debt is trimmed faster.
     pub most: f64,

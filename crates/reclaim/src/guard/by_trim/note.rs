@@ -33,7 +33,7 @@ const LONGEST: usize = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    /// Tells the mount from others.
+    /// The identity of the mount.
     mount: String,
     freed_blocks: Option<u32>,
     hidden_bytes: i64,

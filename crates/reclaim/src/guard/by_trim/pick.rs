@@ -1,9 +1,10 @@
 //! The order of trims, and their windows: pure.
 //!
-//! The oldest debt comes first; of one age the longest extent. A window begins at it. It goes on
-//! over its neighbours as long as half of the free bytes in it are ripe, and half of the extents:
-//! each is a discard. So many small extents need one call, and not one each. On ext4 a block group
-//! goes whole if half of it is ripe: ext4 then remembers it as trimmed.
+//! The oldest debt comes first, and of one age the longest extent. A window begins at it. It
+//! extends over its neighbours as long as half of the free bytes in it are ripe, and half of the
+//! extents, because each extent is a discard. So many small extents need one call, and not one
+//! each. On ext4 a block group is trimmed whole if half of it is ripe: ext4 then remembers it as
+//! trimmed.
 //!
 //! A run that is too short to be worth a trim waits longer than others ([`pace::Worth`]). Until
 //! then it may be used again, or more is freed beside it.

@@ -39,7 +39,7 @@ impl Remover<'_> {
         }
     }
 
-    /// Empties a file under its name, which goes last.
+    /// Empties a file under its name, which is removed last.
     fn emptied(
         &mut self,
         at: At<'_>,
@@ -78,8 +78,8 @@ impl Remover<'_> {
         self.stays(path, problem)
     }
 
-    /// Removes a file's name first, and then empties what has no name any more. Otherwise it
-    /// would be another file. Nor may anybody have opened or mounted it before its name went.
+    /// Removes a file's name first, and then empties the file if it has no other name. No process
+    /// may have opened or mounted it before its name was removed.
     fn emptied_without_a_name(
         &mut self,
         at: At<'_>,
@@ -155,7 +155,7 @@ fn allocated(file: &File) -> u64 {
         .map_or(0, |found| linux::files::allocated_bytes(&found))
 }
 
-/// Whether nothing can be removed where a truncation fails so.
+/// Returns whether this error of a truncation means that nothing can be removed here.
 fn is_stuck(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

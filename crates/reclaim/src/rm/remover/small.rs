@@ -66,8 +66,8 @@ impl Remover<'_> {
         Ok(())
     }
 
-    /// Whether a large file may go whole, as one of many: nobody else has it as far as can be
-    /// seen, and it fits into a piece.
+    /// Returns whether a large file may be removed whole, as one of many: no other process seems to
+    /// have it, and it fits into a piece.
     pub(super) fn goes_whole(
         &mut self,
         at: At<'_>,
@@ -86,7 +86,7 @@ impl Remover<'_> {
         }
     }
 
-    /// Removes a name whose file goes whole, when the pacer allows that.
+    /// Removes a name and its whole file, when the pacer allows that.
     pub(super) fn whole(
         &mut self,
         at: At<'_>,

@@ -43,7 +43,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether it can have been called so.
+    /// Returns whether a file can have this name.
     fn is_a_name(&self) -> bool {
         let name = self.name.as_bytes();
         !name.is_empty()
@@ -98,7 +98,7 @@ pub(super) struct Journal {
 pub(super) enum Unreadable {
     /// There is none.
     Missing,
-    /// It can't be read, or isn't one. To be read after "because".
+    /// It can't be read, or isn't one; with the reason, which follows "because".
     Other(String),
 }
 

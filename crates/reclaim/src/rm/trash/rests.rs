@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::watch::{Progress, Watch};
 
-/// Rests that anybody could notice, and the longest.
+/// The shortest pause that other I/O would notice, and the longest.
 const FELT: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(2);
 
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// Has enough after so many looks.
+    /// Ends the deletion after this many calls.
     struct Patience(u32);
 
     impl Watch for Patience {

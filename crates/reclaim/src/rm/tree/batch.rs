@@ -60,7 +60,7 @@ struct Place {
 }
 
 impl Batch {
-    /// Reads on in an open directory, in one call. Empty at its end.
+    /// Reads the next names of an open directory in one call. The batch is empty at its end.
     pub(super) fn read(
         directory: BorrowedFd<'_>,
         buffer: &mut [MaybeUninit<u8>],

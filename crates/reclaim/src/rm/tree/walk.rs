@@ -16,7 +16,7 @@ pub(crate) const MOST_OPEN: usize = 48;
 /// How often a directory in which something was left is read from the start. Each time some names
 /// were removed, but another process that makes names there could keep the walk busy forever.
 const MOST_ROUNDS: u32 = 32;
-/// Names are read into so much; one call brings some 8,000 of them.
+/// The bytes of the buffer for names; one call brings some 8,000 of them.
 const BUFFER: usize = 256 << 10;
 
 /// Where a walk begins.
@@ -46,9 +46,9 @@ pub(crate) enum Enter {
 pub(crate) struct At<'a> {
     /// The directory.
     pub(crate) fd: BorrowedFd<'a>,
-    /// The device that its file system has, as `stat` tells it.
+    /// The device number of its file system, as `stat` shows it.
     pub(crate) device: u64,
-    /// Nobody but this user can change the names in it (leaving root aside).
+    /// No user but this one (and root) can change the names in it.
     pub(crate) private: bool,
 }
 
@@ -218,7 +218,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Reads on in the present directory; false at its end.
+    /// Reads on in the present directory. Returns false at its end.
     fn refill(&mut self, visit: &mut dyn Visit) -> Result<bool, ReclaimError> {
         let Some(level) = self.levels.last_mut() else {
             return Ok(false);
@@ -244,7 +244,7 @@ impl Walk<'_> {
         Ok(level.batch.has_more())
     }
 
-    /// Into a directory of the present one.
+    /// Enters a directory of the present one.
     fn descend(&mut self, name: &CStr, visit: &mut dyn Visit) -> Result<(), ReclaimError> {
         let Some(level) = self.levels.last_mut() else {
             return Ok(());
@@ -294,7 +294,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Out of the present directory; `Some` at the top: whether nothing stays.
+    /// Leaves the present directory. Returns `Some` at the top: whether nothing stays.
     fn leave(&mut self, visit: &mut dyn Visit) -> Result<Option<bool>, ReclaimError> {
         let Some(mut level) = self.levels.pop() else {
             return Ok(Some(true));
@@ -382,7 +382,7 @@ impl Level {
         }
     }
 
-    /// Opens it again from a directory in it, at the place where it was.
+    /// Opens it from a directory in it, and reads on from where it was.
     fn reopen(&mut self, from: &OwnedFd) -> Result<(), Errno> {
         let directory = open(from.as_fd(), c"..", false)?;
         let stat = rustix::fs::fstat(&directory)?;

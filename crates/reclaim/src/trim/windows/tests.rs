@@ -4,7 +4,7 @@ use super::*;
 
 const GROUP: u64 = 128 * MIB;
 
-/// Tells nothing.
+/// Shows no free space beforehand.
 struct Silent;
 
 impl Forecast for Silent {
@@ -17,7 +17,7 @@ impl Forecast for Silent {
     }
 }
 
-/// Tells of groups.
+/// Shows the contents of block groups.
 struct OfGroups<F>(F);
 
 impl<F: FnMut(u64) -> Option<Ahead>> Forecast for OfGroups<F> {
@@ -30,7 +30,7 @@ impl<F: FnMut(u64) -> Option<Ahead>> Forecast for OfGroups<F> {
     }
 }
 
-/// Tells of free extents.
+/// Shows free extents.
 struct Extents(Vec<Range<u64>>);
 
 impl Forecast for Extents {
