@@ -26,14 +26,14 @@ pub(crate) fn yes(question: &str, stop: &AtomicBool) -> bool {
     matches!(first, Some(b'y' | b'Y'))
 }
 
-/// So long nobody looks whether it is to end.
+/// The time between two looks at whether the deletion is to end.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// The next byte of the input, if one comes before its end or that of the deletion. It polls
-/// first, because a read would go on behind a signal's handler.
+/// Returns the next byte of the input, or `None` at its end or that of the deletion. It polls
+/// first, because a read would continue after a signal's handler.
 fn next(stop: &AtomicBool) -> Option<u8> {
     let input = std::io::stdin();
     while !stop.load(Ordering::Relaxed) {

@@ -76,7 +76,7 @@ pub(crate) fn goals(summary: &Summary) -> Vec<String> {
     all
 }
 
-/// That the process was away, and that nobody is blamed for it.
+/// Returns the note on spans in which trimbench itself did not run; `None` without any.
 fn away(summary: &Summary) -> Option<String> {
     let spans = absence::in_words(&summary.absences)?;
     Some(format!(

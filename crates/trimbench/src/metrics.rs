@@ -19,13 +19,13 @@ use crate::exit::Error;
 /// The content type of OpenMetrics 1.0.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A client has so long to send its request and to take the answer.
+/// The time in which a client must send its request and receive the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest request that is read, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// An address that is bound and serves nobody yet.
+/// An address that is bound and doesn't answer yet.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: TcpListener,

@@ -13,8 +13,8 @@ use record::RunRecord;
 use crate::console::Stream;
 use crate::exit::Error;
 
-/// A file that will be written. Until then what it held before stays; and if it
-/// comes to nothing, a file that wasn't there before is gone again.
+/// A file that will be written. Its old content stays until then. If nothing is written, a file
+/// that didn't exist before is removed.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,

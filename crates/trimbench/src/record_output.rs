@@ -124,7 +124,7 @@ impl Format {
         }
     }
 
-    /// Whether several of them, one after the other, are still one.
+    /// Returns whether several records may follow each other in one output.
     pub(crate) fn joins(self) -> bool {
         !matches!(self, Format::Hlog | Format::Html)
     }

@@ -10,7 +10,7 @@ use units::names;
 
 use crate::console::Stream;
 
-/// Where nobody looks at a terminal, a line is printed only so often.
+/// The seconds between two lines where standard error is no terminal.
 const PLAIN_EVERY_S: f64 = 5.0;
 
 /// How far the making of the files is.

@@ -10,8 +10,8 @@ use signal_hook::flag;
 /// The signal that was caught first.
 static CAUGHT: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
 
-/// The exit code of whoever was stopped: 128 and the number of the signal that was caught,
-/// so 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP; 130 without any.
+/// Returns the exit code after a signal: 128 and the number of the signal that was caught, so 130
+/// for SIGINT, 143 for SIGTERM, 129 for SIGHUP. It is 130 without any.
 pub(crate) fn exit_code() -> u8 {
     let caught = CAUGHT
         .get()

@@ -12,8 +12,8 @@ use crate::card;
 use crate::commands::lab::near::near;
 use crate::exit::Error;
 
-/// Where the drives are, if not in the machine's own laboratory: for tests, and
-/// for whoever wants one apart.
+/// The variable that names another laboratory than the machine's own: for tests, and for users who
+/// want a separate one.
 const ELSEWHERE: &str = "TRIMBENCH_LAB_DIR";
 
 /// The laboratory.
@@ -30,10 +30,10 @@ pub(crate) fn here() -> Lab {
 /// discard. So reads in the discards' own cgroup wait for the whole discard, whatever the drive
 /// does. In a cgroup of its own the foreground waits only for the drive.
 ///
-/// With version 1 only the foreground's threads go there. Discards of this process (a raw
-/// device, fstrim, btrfs with discard=sync when we commit) stay outside. Version 2 knows only
-/// processes, so this one goes there as a whole. It does so before it starts a thread or opens
-/// a file, because the page cache remembers who made it dirty.
+/// With version 1 only the foreground's threads enter it. Discards of this process (a raw device,
+/// fstrim, btrfs with discard=sync when we commit) stay outside. Version 2 knows only processes, so
+/// this one enters as a whole. It does so before it starts a thread or opens a file, because the
+/// page cache remembers which cgroup made it dirty.
 pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
     let lab = here();
     let loops = survey
@@ -80,8 +80,8 @@ pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
     survey
 }
 
-/// A drive without so much room takes no more work: a write that fails aborts the journal of
-/// its file system.
+/// A drive with less room than this, in bytes, gets no more work: a write that fails aborts the
+/// journal of its file system.
 const LEAST_LEFT: u64 = 4 << 20;
 
 /// How much a drive can still store.
@@ -194,8 +194,8 @@ fn about(device: &str, info: &Info) -> String {
     text
 }
 
-/// Puts this process into a drive's cgroup, or gives the cgroup where its
-/// foreground's threads can go there by themselves; and how to tell it.
+/// Puts this process into a drive's cgroup, or returns the cgroup if the foreground's threads can
+/// enter it by themselves. The text describes the result.
 fn join(lab: &Lab, info: &Info) -> (Option<PathBuf>, String) {
     let joined = lab.foreground_cgroup(&info.spec.name).and_then(|group| {
         if group.takes_threads() {

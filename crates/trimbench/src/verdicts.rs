@@ -13,7 +13,7 @@ pub(crate) fn verdict(record: &RunRecord) -> Verdict {
     verdict_with(record, &options(record))
 }
 
-/// The same as the options say.
+/// Judges a record with these options.
 pub(crate) fn verdict_with(record: &RunRecord, options: &JudgeOptions) -> Verdict {
     ssd::fit::joined(judge(record, options), record)
 }

@@ -1,5 +1,5 @@
-//! The parts that `trimbench.rm/1` and `trimbench.fstrim/1` share. A figure that nobody
-//! measured is null.
+//! The parts that `trimbench.rm/1` and `trimbench.fstrim/1` share. A figure that was not measured
+//! is null.
 
 use std::time::Duration;
 

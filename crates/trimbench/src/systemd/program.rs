@@ -6,9 +6,9 @@ use std::path::Path;
 
 use units::names::shown;
 
-/// Written by group or others.
+/// The mode bits that let the group or other users write.
 const OTHERS_WRITE: u32 = 0o022;
-/// In such a directory others rename and remove only what is theirs.
+/// The mode bit of a directory in which users rename and remove only their own files.
 const STICKY: u32 = 0o1000;
 
 /// Why a program should not be run by a unit; `None` if nothing speaks against it.

@@ -64,7 +64,7 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     parts.join(", ")
 }
 
-/// Where it stopped, and how to go on.
+/// Describes where it stopped, with the command that continues.
 pub(super) fn stopped(args: &BlkdiscardArgs, range: &Range<u64>, at: u64) -> String {
     let mut words = vec![
         format!("--offset={at}"),

@@ -13,7 +13,8 @@ pub(super) struct Named {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// Each file for itself, called by as much of its path as tells it from the others.
+/// Makes a group of each file. Its name is the shortest part of its path that differs from the
+/// others.
 pub(super) fn singles(files: &[PathBuf]) -> Result<Vec<Named>, Error> {
     let names: Vec<String> = files.iter().map(|file| short(file)).collect();
     let distinct = |i: usize| names.iter().filter(|name| **name == names[i]).count() == 1;

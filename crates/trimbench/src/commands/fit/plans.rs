@@ -29,15 +29,16 @@ use storage::FileSystem;
 
 /// Discards of a rung: enough for a mean, and soon over.
 const MOST: u64 = 64;
-/// Fewer say too little.
+/// The fewest discards of a rung that give a mean.
 const LEAST: u64 = 4;
 /// Discards beside readers, at least.
 const LOADED: u64 = 32;
-/// And so long a stall, in seconds of the drive's own time: one of 200 ms counts.
+/// The shortest stall beside readers, in seconds of the drive's own time: the judge counts one of
+/// 200 ms.
 const STALL_S: f64 = 0.5;
-/// Runs of the ladder's ends that may be added to make them sure.
+/// The most runs that may be added to make the ladder's ends certain.
 pub(super) const MORE: usize = 4;
-/// An end that is known to this share is sure. From two such ends b follows to a tenth, even if
+/// An end that is known to this share is certain. From two such ends b follows to a tenth, even if
 /// the size costs no more than half of a large discard's time.
 const SURE: f64 = 0.05;
 /// Most that is written at once, unless asked for.
@@ -62,7 +63,7 @@ pub(super) struct Rung {
 /// The runs of a ladder.
 #[derive(Debug)]
 pub(super) struct Ladder {
-    /// Those that nobody disturbs, from the smallest size to the largest.
+    /// The runs without readers, from the smallest size to the largest.
     pub(super) quiet: Vec<Rung>,
     /// The sizes of their discards.
     sizes: Vec<u64>,
@@ -72,8 +73,8 @@ pub(super) struct Ladder {
     times: f64,
 }
 
-/// The ladder of a place; `times`: how many times slower the drive is than the one
-/// it stands for.
+/// Makes the ladder of a place. `times`: how many times slower the drive is than the one that it
+/// stands for.
 pub(super) fn of(
     survey: &Survey,
     sizes: &[u64],
@@ -121,7 +122,7 @@ pub(super) fn of(
 }
 
 impl Ladder {
-    /// The end that isn't known well enough, and the run that tells it once more.
+    /// Returns the end of the ladder that isn't certain, and the run that measures it once more.
     pub(super) fn again<'s>(&self, seen: &'s Fit) -> Option<(&'s Point, &Rung)> {
         let point = seen.unsure_end(SURE, self.times)?;
         let off = |size: u64| (size as f64 / (point.mib * MIB as f64)).ln().abs();
@@ -130,8 +131,8 @@ impl Ladder {
         nearest.map(|(_, rung)| (point, rung))
     }
 
-    /// The run beside readers, once it is known what discards take: of the largest
-    /// size of which there is room for so many that they are seen.
+    /// Returns the run beside readers, once the time of a discard is known. It uses the largest
+    /// size of which enough discards fit into the space.
     pub(super) fn loaded(&self, survey: &Survey, seen: &Fit) -> Rung {
         let wanted = |size: u64| {
             let service_us = seen.service_at_most_us(size).unwrap_or(0.0).max(1.0);

@@ -96,7 +96,7 @@ fn path(args: &FstrimArgs, kind: &str) -> PathBuf {
     args.unit_dir.join(format!("{NAME}.{kind}"))
 }
 
-/// The same as was asked for, but gone on with where the last one was stopped.
+/// Returns the command of the timer: the options that were given, with `--resume`.
 fn command(args: &FstrimArgs, program: &Path) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(program)?, "fstrim".to_owned()];
     let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));

@@ -106,7 +106,7 @@ fn as_fstrim(one: &Selected, bytes: u64) -> String {
     )
 }
 
-/// Where it stopped, and how to go on.
+/// Describes where it stopped, with the command that continues.
 fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     let progress = &trimmed.progress;
     let share = progress.looked_bytes as f64 / progress.total_bytes.max(1) as f64;
@@ -127,7 +127,7 @@ fn stopped(path: &Path, trimmed: &Trimmed, args: &FstrimArgs) -> String {
     )
 }
 
-/// That the goal can't be met, and how to go on with one that can.
+/// Explains that the goal can't be met, with the command that continues with one that can.
 pub(super) fn refused(path: &Path, refusal: Refusal, args: &FstrimArgs) -> String {
     format!(
         "{}: {refusal}; go on with: trimbench fstrim --resume{} {}",
@@ -153,7 +153,7 @@ fn given(args: &FstrimArgs, refused: Option<Refusal>) -> Vec<String> {
         .collect()
 }
 
-/// So long it must have gone on for an estimate of the rest.
+/// An estimate of the rest is printed after this time.
 const ESTIMATED: Duration = Duration::from_secs(3);
 
 /// How far it is, in words.
@@ -199,8 +199,8 @@ fn summary(trimmed: &Trimmed) -> String {
     )
 }
 
-/// How much was discarded of what was trimmed: others discard meanwhile, and a file of our
-/// own goes.
+/// Describes how much of the trimmed space was discarded. Other programs may discard meanwhile, and
+/// a file of trimbench's own is freed.
 fn discarded(summary: &Summary) -> String {
     let own = summary.observed.as_ref().map(|observed| observed.own.bytes);
     match own {
@@ -213,7 +213,7 @@ fn discarded(summary: &Summary) -> String {
     }
 }
 
-/// So many of them: `1 window`, `2,000 windows`.
+/// Formats a count: `1 window`, `2,000 windows`.
 fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {what}{plural}", units::count(count))

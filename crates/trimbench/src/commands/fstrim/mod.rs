@@ -28,7 +28,7 @@ use crate::{interference, signals};
 use halt::Halt;
 use messages::Told;
 
-/// A piece of what is trimmed at a given rate: so many a second.
+/// The pieces in each second of a trim at a given rate.
 const PIECES_PER_S: u64 = 10;
 
 /// The result of one file system.

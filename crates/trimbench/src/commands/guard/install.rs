@@ -97,7 +97,7 @@ fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
     Ok(with_command(&service, MARK, command))
 }
 
-/// The same as was asked for. Second names are kept over a restart.
+/// Returns the command of the service: the options that were given, with `--keep-names`.
 fn command(args: &StartArgs, own: &Path) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(own)?, "guard".to_owned()];
     let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));

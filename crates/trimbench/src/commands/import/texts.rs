@@ -159,7 +159,8 @@ fn unknown(mut text: Text) -> ImportError {
     }
 }
 
-/// Opens a file and tells by its begin what it is; one compressed with zstd by what is in it.
+/// Opens a file, and detects its kind from its begin, of one compressed with zstd from its
+/// contents.
 fn look(path: &Path) -> Result<Text, input::InputError> {
     let name = input::name(path);
     let mut rest = input::open(path)?;

@@ -104,7 +104,7 @@ fn need_root() -> Result<(), Error> {
     ))
 }
 
-/// Takes down what is dead, and says so.
+/// Takes down the dead drives, and reports each.
 fn sweep(lab: &Lab) {
     // What can't be listed is told by the command.
     for swept in lab.sweep().unwrap_or_default() {
@@ -122,7 +122,7 @@ fn sweep(lab: &Lab) {
     }
 }
 
-/// Takes down all it can, and tells of each that it can't.
+/// Takes down the drives, and reports each that stays.
 fn down(lab: &Lab, names: &[String], all: bool, force: bool) -> Result<Exit, Error> {
     let how = if force {
         Down::ByForce

@@ -33,7 +33,7 @@ pub(super) fn list(drives: &[(Option<Stats>, Info)], as_json: bool) -> String {
     text
 }
 
-/// Everything that goes wrong with a drive on purpose, and what it has done.
+/// Returns every fault of a drive that was set on purpose, and how often it struck.
 pub(super) fn faults(stats: &Stats) -> Vec<String> {
     let set = stats.faults.iter().map(|fault| {
         let over = if fault.over { ", over" } else { "" };

@@ -15,7 +15,7 @@ use crate::exit::Error;
 
 /// Answers this late, or later than a read takes, aren't those of the drive.
 const LATE_US: f64 = 100.0;
-/// Fewer commands tell nothing of the machine.
+/// Fewer commands show nothing about the machine.
 const ENOUGH: u64 = 1000;
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";

@@ -134,8 +134,8 @@ pub(super) fn summary(summary: &Summary) -> String {
     text
 }
 
-/// How much was discarded. The devices count all discards: others', and what was free
-/// already beside what was freed (ext4 discards on to the next block in use).
+/// Describes how much was discarded. The devices count all discards: also those of other programs,
+/// and of space that was free before (ext4 discards up to the next block in use).
 fn discarded(summary: &Summary) -> String {
     if !summary.counted {
         return "discards not counted".to_owned();

@@ -172,7 +172,7 @@ fn asks_once(args: &RmArgs) -> bool {
     once && (args.recursive || args.paths.len() > 3)
 }
 
-/// Tells how it ended.
+/// Prints how the removal ended, and returns the exit code.
 fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
     if !args.quiet {
         for summary in &outcome.summary {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reclaim::Progress;
 
-/// So long it must have gone on for an estimate of the rest, and a hundredth be done.
+/// An estimate of the rest is printed after this time, and after a hundredth is done.
 const ESTIMATED: Duration = Duration::from_secs(3);
 
 /// How far it is, in words.

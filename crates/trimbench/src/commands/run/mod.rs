@@ -144,7 +144,7 @@ fn outputs(args: &OutputArgs) -> Result<(Option<Output>, Option<Output>), Error>
     Ok((json, record))
 }
 
-/// How a run ended, as the exit code tells it.
+/// Returns how a run ended, for the exit code.
 fn ending(record: &RunRecord, error: Option<BenchError>, verdict: &Verdict) -> Result<Exit, Error> {
     let interrupted = record
         .end

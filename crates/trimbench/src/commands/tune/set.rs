@@ -122,9 +122,9 @@ pub(super) fn timer(args: &TuneArgs) -> Timer {
     Timer::new(&args.etc, args.slowdown)
 }
 
-/// Makes what is set outlast a restart, be it since just now or since before: writes a
-/// udev rule, and tells of the timer that was installed. A line of fstab is only shown, for a
-/// mistake in it keeps a machine from starting.
+/// Makes the settings outlast a restart, whenever they were set: writes a udev rule, and prints how
+/// to enable the timer that was installed. It only shows a line of fstab, because a mistake in it
+/// keeps a machine from starting.
 pub(super) fn persist(
     target: &Target,
     advice: &Advice,

@@ -96,7 +96,7 @@ fn explained(error: VerifyError, args: &VerifyArgs) -> Error {
     }
 }
 
-/// Says that the test can go on, where its state is kept.
+/// Prints that the test can be continued, if its state is kept.
 fn about_state(args: &VerifyArgs) {
     if let Some(state) = args.state.as_deref().filter(|state| state.exists()) {
         Stream::Err.print(&format!(

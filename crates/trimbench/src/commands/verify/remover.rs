@@ -21,7 +21,7 @@ const OPTIONS: Options = Options {
 };
 
 /// Removes a file in pieces, as fast as the file system frees them: the test wants many discards,
-/// and nobody waits.
+/// and no foreground waits.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let paths = [path.to_path_buf()];
     let options = ThrottleOptions {

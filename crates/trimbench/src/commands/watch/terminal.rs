@@ -30,7 +30,8 @@ pub(super) enum Asked {
 /// The place that updates are shown in. Dropping it gives the terminal back.
 pub(super) enum Shown {
     Screen {
-        /// Its own end would panic where the terminal is gone: it cannot show the cursor there.
+        /// Not dropped: where the terminal has closed, its drop would panic, because it can't show
+        /// the cursor there.
         terminal: ManuallyDrop<Box<DefaultTerminal>>,
         view: Box<View>,
         look: Look,
@@ -72,7 +73,7 @@ impl Shown {
         self.draw()
     }
 
-    /// Waits so long, and takes the keys that are pressed meanwhile.
+    /// Waits for `time`, and handles the keys that are pressed meanwhile.
     pub(super) fn wait(&mut self, time: Duration) -> Result<Asked, Error> {
         let Shown::Screen { view, .. } = self else {
             std::thread::sleep(time);
@@ -129,8 +130,8 @@ impl Drop for Shown {
     }
 }
 
-/// Waits for a key, or so long. Returns false where the terminal is gone: crossterm would read its end
-/// for ever.
+/// Waits for a key, or for `time`. Returns false where the terminal has closed: crossterm would
+/// read its end forever.
 fn is_there(time: Duration) -> Result<bool, Error> {
     let input = io::stdin();
     let mut polled = [PollFd::new(&input, PollFlags::IN)];

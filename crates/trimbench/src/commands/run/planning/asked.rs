@@ -5,7 +5,7 @@ use bench::scenario::{self, Deletion, General, How, Idle, Options, Part, Phases,
 use crate::commands::run::args::{DeletionArgs, ForegroundArgs, PhaseArgs, RunArgs};
 use crate::exit::Error;
 
-/// A scenario, by name if it has one, and all that the options say.
+/// A scenario, with its name if it has one, and all that the options set.
 pub(crate) struct Asked {
     /// The scenario's name.
     pub(crate) name: Option<String>,
@@ -76,7 +76,7 @@ fn refuse_files_on_device(name: &str, scenario: &Scenario) -> Result<(), Error> 
     Ok(())
 }
 
-/// The options, as far as a scenario could say the same.
+/// Returns the options that a scenario could also set.
 fn options(args: &RunArgs) -> Options {
     let (foreground, deletion) = (&args.foreground, &args.deletion);
     Options {

@@ -1,5 +1,5 @@
-//! From arguments, a scenario and the survey to a plan. An option goes before the scenario, and
-//! the scenario before the default.
+//! Makes a plan of arguments, a scenario and the survey. An option overrides the scenario, and the
+//! scenario overrides the default.
 
 mod actors;
 mod asked;

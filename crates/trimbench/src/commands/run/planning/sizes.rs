@@ -79,7 +79,7 @@ pub(super) fn choose(choice: &Choice<'_>) -> Result<Sizes, Error> {
     })
 }
 
-/// The refusal, with what leaves less space than the file system says.
+/// Adds to a refusal the reason why less space is left than the file system reports.
 fn limited(survey: &Survey, refused: BenchError) -> Error {
     match &survey.limited {
         Some(why) => Error::Usage(format!("{refused}; {why}")),
