@@ -67,6 +67,8 @@ impl Lineup {
             load::Work::Blocks(blocks) => match blocks.engine {
                 _ if blocks.op == load::Op::Nop => load::Engine::Null,
                 EngineChoice::Auto | EngineChoice::IoUring => load::Engine::IoUring,
+                EngineChoice::IoPoll => load::Engine::IoPoll,
+                EngineChoice::SqPoll => load::Engine::SqPoll,
                 EngineChoice::Libaio => load::Engine::Libaio,
                 EngineChoice::Sync => load::Engine::Sync,
                 EngineChoice::Mmap => load::Engine::Mmap,
@@ -238,6 +240,8 @@ fn canary(plan: &Plan, rate_per_s: f64) -> ActorSpec {
 fn exactly(engine: load::Engine) -> EngineChoice {
     match engine {
         load::Engine::IoUring => EngineChoice::IoUring,
+        load::Engine::IoPoll => EngineChoice::IoPoll,
+        load::Engine::SqPoll => EngineChoice::SqPoll,
         load::Engine::Libaio => EngineChoice::Libaio,
         load::Engine::Sync => EngineChoice::Sync,
         load::Engine::Mmap => EngineChoice::Mmap,

@@ -18,6 +18,27 @@ mod area;
 pub use abi::{Cqe, Sqe};
 pub use area::Area;
 
+/// How completions come, and who submits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Polling {
+    /// The device interrupts, and a system call submits and waits.
+    #[default]
+    None,
+    /// The waiting thread polls the device (`IORING_SETUP_IOPOLL`): direct I/O alone, on a device
+    /// with queues for it.
+    Device,
+    /// A kernel thread polls the submission ring (`IORING_SETUP_SQPOLL`), and this side polls the
+    /// completion ring for [`SPIN`] before it waits in the kernel.
+    Submissions,
+}
+
+/// For so long the completion ring is polled.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// Time without a submission after which the kernel thread of [`Polling::Submissions`] sleeps, in
+/// milliseconds.
+const SQ_IDLE_MS: u32 = 10;
+
 /// A ring of its own, used by the thread that made it (`IORING_SETUP_SINGLE_ISSUER`).
 #[derive(Debug)]
 pub struct Ring {
@@ -37,6 +58,7 @@ pub struct Ring {
 struct Submission {
     tail: NonNull<AtomicU32>,
     head: NonNull<AtomicU32>,
+    flags: NonNull<AtomicU32>,
     mask: u32,
     entries: u32,
     sqes: NonNull<Sqe>,
@@ -61,8 +83,16 @@ impl Ring {
     /// The error of `io_uring_setup` or `mmap`; `Unsupported` on kernels before 5.11, which can't
     /// wait with a time-out.
     pub fn new(entries: u32) -> io::Result<Ring> {
+        Ring::polling(entries, Polling::None)
+    }
+
+    /// The same, with another way of submitting and completing.
+    ///
+    /// # Errors
+    /// Those of [`Ring::new`].
+    pub fn polling(entries: u32, polling: Polling) -> io::Result<Ring> {
         let mut params = abi::Params::default();
-        let fd = setup(entries.next_power_of_two(), &mut params)?;
+        let fd = setup(entries.next_power_of_two(), polling, &mut params)?;
         if params.features & abi::FEAT_EXT_ARG == 0 || params.features & abi::FEAT_SINGLE_MMAP == 0
         {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
@@ -98,6 +128,7 @@ impl Ring {
             submit: Submission {
                 tail: word(sq.tail),
                 head: word(sq.head),
+                flags: word(sq.flags),
                 mask: read(sq.ring_mask),
                 entries: params.sq_entries,
                 // SAFETY: as above.
@@ -233,7 +264,14 @@ impl Ring {
         let to_submit = self.submit.next.wrapping_sub(self.submit.taken);
         // SAFETY: points into the mapping. Release: the entries are written before.
         unsafe { self.submit.tail.as_ref() }.store(self.submit.next, Ordering::Release);
-        let flags = self.enter_flags | abi::ENTER_GETEVENTS;
+        let mut flags = self.enter_flags | abi::ENTER_GETEVENTS;
+        if self.setup_flags & abi::SETUP_SQPOLL != 0 {
+            self.submit.taken = self.submit.next;
+            if !self.wakes_up() && self.polled(wait, timeout) {
+                return Ok(());
+            }
+            flags |= abi::ENTER_SQ_WAKEUP;
+        }
         let n = match timeout {
             None => {
                 // SAFETY: no memory is passed.
@@ -251,17 +289,48 @@ impl Ring {
             }
         };
         if n >= 0 {
-            self.submit.taken = self.submit.taken.wrapping_add(n as u32);
+            if self.setup_flags & abi::SETUP_SQPOLL == 0 {
+                self.submit.taken = self.submit.taken.wrapping_add(n as u32);
+            }
             return Ok(());
         }
         let error = io::Error::last_os_error();
         // A failed wait doesn't tell how many were taken; the head does.
         // SAFETY: points into the mapping.
-        self.submit.taken = unsafe { self.submit.head.as_ref() }.load(Ordering::Acquire);
+        let head = unsafe { self.submit.head.as_ref() }.load(Ordering::Acquire);
+        if self.setup_flags & abi::SETUP_SQPOLL == 0 {
+            self.submit.taken = head;
+        }
         match error.raw_os_error() {
             Some(libc::ETIME) => Ok(()),
             _ => Err(error),
         }
+    }
+
+    /// Whether the kernel thread sleeps, so that a call must wake it.
+    fn wakes_up(&self) -> bool {
+        // The tail must be seen before the flag is looked at: the kernel does the reverse.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        // SAFETY: points into the mapping.
+        let flags = unsafe { self.submit.flags.as_ref() }.load(Ordering::Relaxed);
+        flags & abi::SQ_NEED_WAKEUP != 0
+    }
+
+    /// Polls the completion ring; whether so many completions came.
+    fn polled(&self, wait: u32, timeout: Option<Duration>) -> bool {
+        let began = std::time::Instant::now();
+        let most = timeout.unwrap_or(SPIN).min(SPIN);
+        let c = &self.complete;
+        // SAFETY: both point into the mapping.
+        let (head, tail) = unsafe { (c.head.as_ref(), c.tail.as_ref()) };
+        let head = head.load(Ordering::Relaxed);
+        while tail.load(Ordering::Acquire).wrapping_sub(head) < wait {
+            if began.elapsed() >= most {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        true
     }
 
     /// # Safety
@@ -314,7 +383,7 @@ impl Ring {
 }
 
 /// `io_uring_setup`, without those flags that this kernel doesn't know.
-fn setup(entries: u32, params: &mut abi::Params) -> io::Result<OwnedFd> {
+fn setup(entries: u32, polling: Polling, params: &mut abi::Params) -> io::Result<OwnedFd> {
     // Newest first, as they are dropped: 6.6, 6.1, 6.0, 5.19, 5.18.
     // DEFER_TASKRUN needs SINGLE_ISSUER, so it goes before it.
     const OPTIONAL: [u32; 5] = [
@@ -324,10 +393,18 @@ fn setup(entries: u32, params: &mut abi::Params) -> io::Result<OwnedFd> {
         abi::SETUP_COOP_TASKRUN,
         abi::SETUP_SUBMIT_ALL,
     ];
+    let polling = match polling {
+        Polling::None => 0,
+        Polling::Device => abi::SETUP_IOPOLL,
+        Polling::Submissions => abi::SETUP_SQPOLL,
+    };
     for dropped in 0..=OPTIONAL.len() {
         *params = abi::Params {
-            flags: abi::SETUP_CQSIZE | OPTIONAL[dropped..].iter().fold(0, |all, f| all | f),
+            flags: abi::SETUP_CQSIZE
+                | polling
+                | OPTIONAL[dropped..].iter().fold(0, |all, f| all | f),
             cq_entries: entries * 2,
+            sq_thread_idle: SQ_IDLE_MS,
             ..abi::Params::default()
         };
         // SAFETY: `params` is valid and written back by the kernel.
@@ -374,6 +451,31 @@ mod tests {
         }
         assert_eq!(seen, [3; 8]);
         assert_eq!(ring.reap(|_| ()), 0);
+    }
+
+    #[test]
+    fn a_kernel_thread_that_polls_takes_every_nop() {
+        if ring().is_none() {
+            return;
+        }
+        let mut ring = Ring::polling(8, Polling::Submissions).expect("since 5.11 for every user");
+        let mut seen = [0; 8];
+        for round in 0..50 {
+            for i in 0..8 {
+                // SAFETY: names no buffer.
+                unsafe { ring.push(Sqe::nop(i)) };
+            }
+            // Long enough for the thread to fall asleep, twice.
+            if round % 25 == 24 {
+                std::thread::sleep(Duration::from_millis(30));
+            }
+            let mut came = 0;
+            while came < 8 {
+                ring.enter(8 - came, None).expect("enter");
+                came += ring.reap(|c| seen[c.user_data as usize] += 1);
+            }
+        }
+        assert_eq!(seen, [50; 8]);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 mod advice;
 mod cell;
 mod compare;
+pub mod engines;
 mod error;
 pub mod log;
 mod measure;

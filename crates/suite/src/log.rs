@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::names;
 
 use crate::cell::Cell;
+use crate::engines::Engines;
 use crate::error::SuiteError;
 use crate::plan::Plan;
 use crate::step::Step;
@@ -122,7 +123,36 @@ pub struct Figures {
     /// Bytes of them.
     pub discard_bytes: u64,
     /// A run: what became of the readers.
-    pub run: Option<RunFigures>,
+    pub run: Option<Box<RunFigures>>,
+    /// The step `engines`: its reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engines: Option<Box<Engines>>,
+    /// A writeback job, alone and beside a deletion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writeback: Option<Box<Writeback>>,
+}
+
+/// A writeback job.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Writeback {
+    /// With nothing else going on.
+    pub alone: Side,
+    /// While the files of a cell are deleted.
+    pub beside: Side,
+}
+
+/// One stretch of a writeback job.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// Bytes dirtied per second.
+    pub dirtied_bytes_per_s: f64,
+    /// Bytes per second that the drive wrote.
+    pub written_bytes_per_s: f64,
+    /// Share of the time in which the drive had something to do, 0 to 1.
+    pub utilisation: f64,
+    /// Standard deviation of the drive's writes in each 100 ms, divided by their mean; `None`: it
+    /// wrote nothing.
+    pub lumpiness: Option<f64>,
 }
 
 /// How a step ended.

@@ -48,6 +48,7 @@ pub(crate) fn step(cell: &Cell, round: u32, step: Step, seconds: f64) -> Line {
         longest_stall_s: Some(seconds),
         trim_bytes_per_s: Some(1e9),
     });
+    let run = run.map(Box::new);
     let removal = step.is_rm().then_some(seconds);
     Line::Step {
         cell: cell.to_string(),
@@ -63,6 +64,7 @@ pub(crate) fn step(cell: &Cell, round: u32, step: Step, seconds: f64) -> Line {
             discards: 10,
             discard_bytes: 1 << 30,
             run,
+            ..Figures::default()
         }),
     }
 }

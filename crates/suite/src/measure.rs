@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::log::Figures;
+use crate::log::{Figures, Side};
 use crate::step::Step;
 
 /// The unit of a measure.
@@ -17,6 +17,10 @@ pub enum Unit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
+    /// A share, 0 to 1.
+    Share,
+    /// A plain number.
+    Number,
 }
 
 /// A figure of a step.
@@ -45,9 +49,40 @@ pub enum Measure {
     LongestStall,
     /// Bytes discarded per second while discards came.
     TrimRate,
+    /// Bytes of a mapped file dirtied per second.
+    Dirtied,
+    /// Bytes per second that the drive wrote meanwhile.
+    Written,
+    /// Share of the time in which the drive had something to do.
+    Utilisation,
+    /// Standard deviation of the drive's writes in each interval over their mean.
+    Lumpiness,
+    /// [`Measure::Dirtied`] beside a deletion.
+    DirtiedBeside,
+    /// [`Measure::Written`] beside a deletion.
+    WrittenBeside,
+    /// [`Measure::Utilisation`] beside a deletion.
+    UtilisationBeside,
+    /// [`Measure::Lumpiness`] beside a deletion.
+    LumpinessBeside,
 }
 
 impl Measure {
+    /// The figures of a writeback job by itself.
+    pub const ALONE: [Measure; 4] = [
+        Measure::Dirtied,
+        Measure::Written,
+        Measure::Utilisation,
+        Measure::Lumpiness,
+    ];
+    /// The same beside a deletion.
+    pub const BESIDE: [Measure; 4] = [
+        Measure::DirtiedBeside,
+        Measure::WrittenBeside,
+        Measure::UtilisationBeside,
+        Measure::LumpinessBeside,
+    ];
+
     /// Its unit.
     pub fn unit(self) -> Unit {
         match self {
@@ -59,7 +94,13 @@ impl Measure {
             | Measure::LongestStall => Unit::Seconds,
             Measure::ReadsBefore | Measure::ReadsDuring | Measure::ReadsAfter => Unit::PerSecond,
             Measure::Discarded => Unit::Bytes,
-            Measure::TrimRate => Unit::BytesPerSecond,
+            Measure::TrimRate
+            | Measure::Dirtied
+            | Measure::Written
+            | Measure::DirtiedBeside
+            | Measure::WrittenBeside => Unit::BytesPerSecond,
+            Measure::Utilisation | Measure::UtilisationBeside => Unit::Share,
+            Measure::Lumpiness | Measure::LumpinessBeside => Unit::Number,
         }
     }
 
@@ -77,14 +118,23 @@ impl Measure {
             Measure::Stall => "stall",
             Measure::LongestStall => "longest stall",
             Measure::TrimRate => "TRIM rate",
+            Measure::Dirtied => "dirtied",
+            Measure::Written => "written",
+            Measure::Utilisation => "utilisation",
+            Measure::Lumpiness => "lumpiness",
+            Measure::DirtiedBeside => "dirtied beside a deletion",
+            Measure::WrittenBeside => "written beside a deletion",
+            Measure::UtilisationBeside => "utilisation beside a deletion",
+            Measure::LumpinessBeside => "lumpiness beside a deletion",
         }
     }
 
     /// The measures of a step with their values. The time of a run is none: it is mostly waiting.
     pub(crate) fn of(step: Step, figures: &Figures) -> Vec<(Measure, f64)> {
         let run = figures.run.as_ref();
+        let timed = !step.is_run() && !step.is_named_only();
         let all = [
-            (Measure::Time, (!step.is_run()).then_some(figures.seconds)),
+            (Measure::Time, timed.then_some(figures.seconds)),
             (Measure::FirstSync, figures.first_sync_s),
             (Measure::SecondSync, figures.second_sync_s),
             (Measure::Freed, figures.freed_s),
@@ -101,9 +151,28 @@ impl Measure {
         ];
         let some = all
             .into_iter()
+            .chain(writeback(figures))
             .filter_map(|(measure, value)| Some((measure, value?)));
         some.filter(|(_, value)| value.is_finite()).collect()
     }
+}
+
+/// The figures of a writeback job, alone and beside a deletion.
+fn writeback(figures: &Figures) -> Vec<(Measure, Option<f64>)> {
+    let Some(job) = &figures.writeback else {
+        return Vec::new();
+    };
+    let both = [(Measure::ALONE, job.alone), (Measure::BESIDE, job.beside)];
+    let values = |(measures, side): ([Measure; 4], Side)| {
+        let values = [
+            Some(side.dirtied_bytes_per_s),
+            Some(side.written_bytes_per_s),
+            Some(side.utilisation),
+            side.lumpiness,
+        ];
+        measures.into_iter().zip(values)
+    };
+    both.into_iter().flat_map(values).collect()
 }
 
 /// The rate of a run as it was judged; of mkfs and a trim the bytes over the whole time.

@@ -1,9 +1,12 @@
 //! The plan, carried out.
 
+mod engines;
 mod files;
+mod job;
 mod removal;
 mod run;
 mod trim;
+mod writeback;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -173,6 +176,8 @@ impl Turn<'_> {
             Step::RmEach | Step::Rm | Step::RmTrimbench => self.removal(step),
             Step::Fstrim | Step::FstrimTrimbench => self.trim(step),
             Step::Run | Step::RunRmTrimbench | Step::RunFstrim => self.run(step),
+            Step::Engines => self.engines(),
+            Step::MmapWriteback | Step::MsyncWriteback => self.writeback(step),
         }
     }
 

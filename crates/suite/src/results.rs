@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::advice::{Advice, advise};
 use crate::cell::Cell;
+use crate::engines::Engines;
 use crate::log::{Head, Log, Outcome};
 use crate::measure::{Measure, Unit};
 use crate::step::Step;
@@ -49,6 +50,8 @@ pub struct Row {
     pub values: BTreeMap<(Step, Measure), Vec<f64>>,
     /// The verdicts of each run, in the order of rounds.
     pub verdicts: BTreeMap<Step, Vec<String>>,
+    /// The figures of the step `engines`, in the order of rounds.
+    pub engines: Vec<Engines>,
     /// Steps that failed, each with its reason and how often.
     pub failures: Vec<(Step, String, usize)>,
 }
@@ -97,6 +100,8 @@ struct CellSummary {
     mount_options: &'static str,
     figures: Vec<FigureSummary>,
     verdicts: BTreeMap<Step, Vec<String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    engines: Vec<Engines>,
     failures: Vec<FailureSummary>,
 }
 
@@ -146,6 +151,7 @@ impl Results {
             mount_options: row.cell.mounting.options,
             figures: figures(row),
             verdicts: row.verdicts.clone(),
+            engines: row.engines.clone(),
             failures: failures(row),
         });
         let summary = Summary {
@@ -188,6 +194,7 @@ fn row(log: &Log, cell: Cell) -> Row {
         cell,
         values: BTreeMap::new(),
         verdicts: BTreeMap::new(),
+        engines: Vec::new(),
         failures: Vec::new(),
     };
     let name = cell.to_string();
@@ -202,6 +209,7 @@ fn row(log: &Log, cell: Cell) -> Row {
                     for (measure, value) in Measure::of(step, figures) {
                         row.values.entry((step, measure)).or_default().push(value);
                     }
+                    row.engines.extend(figures.engines.as_deref().cloned());
                     if let Some(run) = &figures.run {
                         let verdicts = row.verdicts.entry(step).or_default();
                         verdicts.push(run.verdict.clone());

@@ -1,5 +1,7 @@
 //! The tables and pictures of a suite.
 
+mod jobs;
+
 use report::sheet::{Bar, Panel, Sheet, Table};
 
 use crate::advice::{Way, advise};
@@ -18,6 +20,8 @@ pub(crate) fn value(unit: Unit, of: f64) -> String {
         Unit::PerSecond => units::rate(of),
         Unit::Bytes => units::bytes(of.max(0.0) as u64),
         Unit::BytesPerSecond => units::byte_rate(of),
+        Unit::Share => units::percent(of),
+        Unit::Number => format!("{of:.2}"),
     }
 }
 
@@ -88,6 +92,8 @@ pub fn sheet(results: &Results) -> Sheet {
         removal(results),
         trim(results),
         reads(results),
+        jobs::engines(results),
+        jobs::writeback(results),
     ];
     let advice = advise(results);
     if let Some(advice) = &advice {
@@ -98,6 +104,7 @@ pub fn sheet(results: &Results) -> Sheet {
     tables.retain(|table| !table.rows.is_empty());
     let mut notes: Vec<String> = advice.map(|advice| advice.sentences).unwrap_or_default();
     notes.extend(late(results));
+    notes.extend(jobs::costs(results));
     Sheet {
         title: format!("Suite on {}", results.head.drive.words()),
         about,

@@ -29,6 +29,12 @@ pub enum Step {
     RunRmTrimbench,
     /// Reads beside a deletion and a trim of the whole file system.
     RunFstrim,
+    /// Reads by every engine.
+    Engines,
+    /// Dirties a mapped file that the kernel writes back, alone and beside a deletion.
+    MmapWriteback,
+    /// The same, written back by `msync`.
+    MsyncWriteback,
 }
 
 impl Step {
@@ -48,11 +54,12 @@ impl Step {
             true => steps.extend([Step::Run, Step::RunRmTrimbench]),
             false => steps.push(Step::RunFstrim),
         }
+        steps.extend([Step::Engines, Step::MmapWriteback, Step::MsyncWriteback]);
         steps
     }
 
     /// All steps, in their order.
-    pub const ALL: [Step; 10] = [
+    pub const ALL: [Step; 13] = [
         Step::Mkfs,
         Step::Create,
         Step::RmEach,
@@ -63,6 +70,9 @@ impl Step {
         Step::Run,
         Step::RunRmTrimbench,
         Step::RunFstrim,
+        Step::Engines,
+        Step::MmapWriteback,
+        Step::MsyncWriteback,
     ];
 
     /// Its name, as the log has it.
@@ -78,6 +88,9 @@ impl Step {
             Step::Run => "run",
             Step::RunRmTrimbench => "run-rm-trimbench",
             Step::RunFstrim => "run-fstrim",
+            Step::Engines => "engines",
+            Step::MmapWriteback => "mmap-writeback",
+            Step::MsyncWriteback => "msync-writeback",
         }
     }
 
@@ -94,12 +107,23 @@ impl Step {
             Step::Run => "reads beside rm",
             Step::RunRmTrimbench => "reads beside trimbench rm",
             Step::RunFstrim => "reads beside fstrim",
+            Step::Engines => "reads by engine",
+            Step::MmapWriteback => "writeback of a mapped file",
+            Step::MsyncWriteback => "msync of a mapped file",
         }
     }
 
     /// Whether it is a run of readers beside a deletion.
     pub fn is_run(self) -> bool {
         matches!(self, Step::Run | Step::RunRmTrimbench | Step::RunFstrim)
+    }
+
+    /// Whether it is done only where it is named: it measures the machine rather than a deletion.
+    pub fn is_named_only(self) -> bool {
+        matches!(
+            self,
+            Step::Engines | Step::MmapWriteback | Step::MsyncWriteback
+        )
     }
 
     /// Whether it removes the files.

@@ -51,6 +51,10 @@ pub enum EngineChoice {
     Auto,
     /// io_uring or an error.
     IoUring,
+    /// io_uring that polls the device for completions, or an error. Only direct reads and writes.
+    IoPoll,
+    /// io_uring with a kernel thread that polls for submissions, or an error.
+    SqPoll,
     /// The kernel's older asynchronous I/O (`io_submit`) or an error.
     Libaio,
     /// One thread per operation in flight.
@@ -68,6 +72,10 @@ pub enum EngineChoice {
 pub enum Engine {
     /// io_uring.
     IoUring,
+    /// io_uring that polls the device.
+    IoPoll,
+    /// io_uring with a kernel thread that polls.
+    SqPoll,
     /// `io_submit` and `io_getevents`.
     Libaio,
     /// One thread per operation in flight.
@@ -81,10 +89,12 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The word for it in a record: `io_uring`, `libaio`, `sync`, `mmap`, `mmap-sync` or `null`.
+    /// The word for it in a record: `io_uring`, `io_uring-iopoll`, `io_uring-sqpoll`, `libaio`, `sync`, `mmap`, `mmap-sync` or `null`.
     pub fn as_str(self) -> &'static str {
         match self {
             Engine::IoUring => "io_uring",
+            Engine::IoPoll => "io_uring-iopoll",
+            Engine::SqPoll => "io_uring-sqpoll",
             Engine::Libaio => "libaio",
             Engine::Sync => "sync",
             Engine::Mmap => "mmap",
@@ -134,6 +144,7 @@ impl Blocks {
                 EngineChoice::Libaio => {
                     Err("libaio has no no-operation: choose the engine null or sync".into())
                 }
+                EngineChoice::IoPoll => Err("a device can't be polled for no-operations".into()),
                 EngineChoice::Mmap | EngineChoice::MmapSync => {
                     Err("mmap has no no-operation: choose the engine null or sync".into())
                 }
@@ -151,6 +162,9 @@ impl Blocks {
             return Err(
                 "the engine mmap goes through the page cache, so it can't be direct".into(),
             );
+        }
+        if self.engine == EngineChoice::IoPoll && !self.direct {
+            return Err("polling the device needs direct I/O".into());
         }
         let block = self.block_bytes;
         if !(1..=MAX_BLOCK).contains(&block) {

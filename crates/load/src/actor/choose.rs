@@ -3,7 +3,7 @@
 use super::blocks::{Blocks, Engine, EngineChoice, Op};
 use super::libaio::Libaio;
 use super::queue::Queue;
-use super::uring::Uring;
+use super::uring::{IOPOLL, SQPOLL, Uring};
 use crate::error::LoadError;
 
 impl Blocks {
@@ -15,7 +15,9 @@ impl Blocks {
     /// for by name and can't be had; [`LoadError::System`].
     pub fn engine_now(&self) -> Result<(Engine, Vec<String>), LoadError> {
         let (engine, (), note) = first_that(self, |engine| match engine {
-            Engine::IoUring | Engine::Null => Uring::new(1).map(drop),
+            Engine::IoUring | Engine::Null => <Uring>::new(1).map(drop),
+            Engine::IoPoll => Uring::<IOPOLL>::new(1).map(drop),
+            Engine::SqPoll => Uring::<SQPOLL>::new(1).map(drop),
             Engine::Libaio => Libaio::new(1).map(drop),
             Engine::Sync | Engine::Mmap | Engine::MmapSync => Ok(()),
         })?;
@@ -59,6 +61,8 @@ fn in_question(blocks: &Blocks) -> (Engine, &'static [Engine]) {
     match (blocks.engine, blocks.op, blocks.direct) {
         (EngineChoice::Sync, ..) => (Engine::Sync, &[]),
         (EngineChoice::Libaio, ..) => (Engine::Libaio, &[]),
+        (EngineChoice::IoPoll, ..) => (Engine::IoPoll, &[]),
+        (EngineChoice::SqPoll, ..) => (Engine::SqPoll, &[]),
         (EngineChoice::Mmap, ..) => (Engine::Mmap, &[]),
         (EngineChoice::MmapSync, ..) => (Engine::MmapSync, &[]),
         (EngineChoice::Null, ..) | (EngineChoice::IoUring, Op::Nop, _) => (Engine::Null, &[]),

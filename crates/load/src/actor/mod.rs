@@ -31,7 +31,7 @@ pub(crate) use tasks::Stopwatch;
 use libaio::Libaio;
 use series::Part;
 use shared::Shared;
-use uring::Uring;
+use uring::{IOPOLL, SQPOLL, Uring};
 
 /// The operations of a series that were still in flight, or due and never issued, when its actor
 /// was given up.
@@ -187,6 +187,8 @@ fn start_blocks(
         Engine::Sync => sync::start(spec, blocks, &shared)?,
         Engine::Mmap | Engine::MmapSync => mmap::start(spec, blocks, engine, &shared)?,
         Engine::IoUring | Engine::Null => queue::start::<Uring>(spec, blocks, &shared)?,
+        Engine::IoPoll => queue::start::<Uring<IOPOLL>>(spec, blocks, &shared)?,
+        Engine::SqPoll => queue::start::<Uring<SQPOLL>>(spec, blocks, &shared)?,
         Engine::Libaio => queue::start::<Libaio>(spec, blocks, &shared)?,
     };
     Ok((shared, notes))
@@ -197,7 +199,7 @@ fn sharing(spec: &ActorSpec, clock: Clock, engine: Engine) -> Arc<Shared> {
     let depth = spec.arrival.depth();
     let (lanes, slots) = match engine {
         Engine::Sync | Engine::Mmap | Engine::MmapSync => (depth, 1),
-        Engine::IoUring | Engine::Libaio | Engine::Null => (1, depth),
+        _ => (1, depth),
     };
     Arc::new(Shared::new(clock, spec.meters(lanes, slots)))
 }

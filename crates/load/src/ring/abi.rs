@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(super) const OFF_SQ_RING: u64 = 0;
 pub(super) const OFF_SQES: u64 = 0x1000_0000;
 
+pub(super) const SETUP_IOPOLL: u32 = 1 << 0;
+pub(super) const SETUP_SQPOLL: u32 = 1 << 1;
 pub(super) const SETUP_CQSIZE: u32 = 1 << 3;
 pub(super) const SETUP_SUBMIT_ALL: u32 = 1 << 7;
 pub(super) const SETUP_COOP_TASKRUN: u32 = 1 << 8;
@@ -14,6 +16,7 @@ pub(super) const SETUP_DEFER_TASKRUN: u32 = 1 << 13;
 pub(super) const SETUP_NO_SQARRAY: u32 = 1 << 16;
 
 pub(super) const ENTER_GETEVENTS: u32 = 1 << 0;
+pub(super) const ENTER_SQ_WAKEUP: u32 = 1 << 1;
 pub(super) const ENTER_EXT_ARG: u32 = 1 << 3;
 pub(super) const ENTER_REGISTERED_RING: u32 = 1 << 4;
 pub(super) const ENTER_NO_IOWAIT: u32 = 1 << 7;
@@ -26,6 +29,9 @@ pub(super) const REGISTER_BUFFERS: u32 = 0;
 pub(super) const REGISTER_FILES: u32 = 2;
 pub(super) const UNREGISTER_FILES: u32 = 3;
 pub(super) const REGISTER_RING_FDS: u32 = 20;
+
+/// In the submission ring's flags: its kernel thread sleeps.
+pub(super) const SQ_NEED_WAKEUP: u32 = 1 << 0;
 
 const OP_NOP: u8 = 0;
 const OP_READ_FIXED: u8 = 4;
@@ -58,7 +64,7 @@ pub(super) struct SqOffsets {
     pub(super) tail: u32,
     pub(super) ring_mask: u32,
     ring_entries: u32,
-    flags: u32,
+    pub(super) flags: u32,
     dropped: u32,
     pub(super) array: u32,
     resv1: u32,

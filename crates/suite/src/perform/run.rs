@@ -47,7 +47,7 @@ impl Turn<'_> {
             .and_then(RunFigures::of);
         let none = || Trouble::Failed("trimbench run wrote no verdict".to_owned());
         Ok(Figures {
-            run: Some(run.ok_or_else(none)?),
+            run: Some(Box::new(run.ok_or_else(none)?)),
             ..figures
         })
     }

@@ -72,6 +72,7 @@ mod scenarios;
 mod sim;
 mod sim_slurm;
 mod suite;
+mod suite_jobs;
 mod tune;
 mod tune_limits;
 mod verdicts;

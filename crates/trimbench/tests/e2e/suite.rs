@@ -195,7 +195,7 @@ fn shown_again(at: &Path, log: &Path) {
     shown(&["report", "none.jsonl"]).fails_with(2, &["none.jsonl"]);
 }
 
-fn assert_is_of_schema(json: &Value) {
+pub fn assert_is_of_schema(json: &Value) {
     let text = include_str!("../../../suite/schema/suite-1.json");
     let schema: Value = serde_json::from_str(text).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();

@@ -177,6 +177,39 @@ fn nops_are_counted_by_the_null_engine() {
 }
 
 #[test]
+fn polling_engines_read_or_name_what_the_device_lacks() {
+    if !has_io_uring() {
+        return;
+    }
+    let clock = Clock::start();
+    let file = || file_of(64 * BLOCK as usize);
+    let len = 64 * u64::from(BLOCK);
+    let actor = Actor::start(spec(EngineChoice::SqPoll, CLOSED, file(), len), clock);
+    let actor = actor.expect("starts");
+    assert_eq!(only(&actor).info.engine, "io_uring-sqpoll");
+    let mut sampler = only(&actor).sampler();
+    let mut ops = 0;
+    assert!(soon(|| {
+        ops += sampler.sample(clock.now()).interval.ops;
+        ops > 1_000
+    }));
+    assert_eq!(only(&actor).meter.errors(), 0);
+    assert_ended(actor);
+    let buffered = spec(EngineChoice::IoPoll, CLOSED, file(), len);
+    let refused = Actor::start(buffered, clock).expect_err("buffered");
+    assert!(refused.to_string().contains("direct"), "{refused}");
+    // A file that was opened otherwise can't be polled.
+    let polled = but(spec(EngineChoice::IoPoll, CLOSED, file(), len), |blocks| {
+        blocks.direct = true;
+    });
+    let actor = Actor::start(polled, clock).expect("starts");
+    assert!(soon(|| only(&actor).meter.errors() > 0));
+    let failed = only(&actor).meter.first_error().map(|(failure, _)| failure);
+    assert_eq!(failed, Some(IoFailure::Os(libc::EOPNOTSUPP)));
+    actor.finish(Duration::from_secs(10));
+}
+
+#[test]
 fn a_file_cut_by_somebody_else_gives_errors_and_no_spin() {
     let clock = Clock::start();
     for engine in [EngineChoice::Auto, EngineChoice::Libaio, EngineChoice::Sync] {

@@ -63,7 +63,8 @@ pub struct SuiteArgs {
     )]
     pub cells: Vec<String>,
     /// Steps to do besides mkfs: create, rm-each, rm, rm-trimbench, fstrim, fstrim-trimbench, run,
-    /// run-rm-trimbench, run-fstrim [default: all that apply to a cell]
+    /// run-rm-trimbench, run-fstrim [default: all of these that apply to a cell]. Only by
+    /// name: engines (reads by engine), mmap-writeback and msync-writeback (of a mapped file)
     #[arg(
         long,
         help_heading = "What is done",
