@@ -16,6 +16,7 @@ pub mod hlog;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod parquet;
 pub mod seconds;
 mod series;
 pub mod sheet;

@@ -42,7 +42,7 @@ pub struct Head {
 }
 
 /// The drive that a suite ran on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Drive {
     /// A block device.
@@ -67,10 +67,29 @@ pub enum Drive {
         profile: String,
         /// Its size in bytes.
         size_bytes: u64,
+        /// How many times slower than its profile it is; 1 in logs that don't have it.
+        #[serde(default = "as_fast", skip_serializing_if = "is_as_fast")]
+        slower: f64,
     },
 }
 
+fn as_fast() -> f64 {
+    1.0
+}
+
+fn is_as_fast(slower: &f64) -> bool {
+    *slower == as_fast()
+}
+
 impl Drive {
+    /// How many times slower than the drive that it stands for a simulated one is; else 1.
+    pub fn slower(&self) -> f64 {
+        match self {
+            Drive::Lab { slower, .. } => *slower,
+            Drive::Device { .. } | Drive::File { .. } => as_fast(),
+        }
+    }
+
     /// Its size in bytes.
     pub fn size_bytes(&self) -> u64 {
         match self {
@@ -102,7 +121,14 @@ impl Drive {
             Drive::Lab {
                 profile,
                 size_bytes,
-            } => format!("simulated {profile} of {}", units::bytes(*size_bytes)),
+                slower,
+            } => {
+                let size = units::bytes(*size_bytes);
+                match is_as_fast(slower) {
+                    true => format!("simulated {profile} of {size}"),
+                    false => format!("simulated {profile} of {size}, {slower} times slower"),
+                }
+            }
         }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) fn head(cells: &[&str], rounds: u32) -> Head {
         drive: Drive::Lab {
             profile: "ideal".to_owned(),
             size_bytes: 1 << 36,
+            slower: 1.0,
         },
         plan: Plan::new(&asked, 1 << 36).unwrap(),
     }

@@ -81,6 +81,12 @@ pub fn sheet(results: &Results) -> Sheet {
             units::counted(plan.rounds.into(), "round"),
         ),
     ];
+    if results.head.drive.slower() != 1.0 {
+        about.push(format!(
+            "All times are as measured: {} times those of the drive that it stands for.",
+            results.head.drive.slower()
+        ));
+    }
     if results.done < results.turns {
         about.push(format!(
             "Not finished: {} of {} turns are over. The same command goes on.",

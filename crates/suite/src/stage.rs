@@ -54,6 +54,8 @@ pub enum Target {
         card: Box<Card>,
         /// Its size in bytes.
         size_bytes: u64,
+        /// How many times slower than its card it is, 0.001 to 1000.
+        slower: f64,
         /// The laboratory.
         lab: Lab,
     },
@@ -125,8 +127,12 @@ impl Target {
                 })
             }
             Target::Lab {
-                card, size_bytes, ..
+                card,
+                size_bytes,
+                slower,
+                ..
             } => Ok(Drive::Lab {
+                slower: *slower,
                 profile: card.name().to_owned(),
                 size_bytes: *size_bytes,
             }),
@@ -178,8 +184,14 @@ impl Stage {
             Target::Lab {
                 card,
                 size_bytes,
+                slower,
                 lab,
-            } => simulated(card, *size_bytes, lab, programs, plan)?,
+            } => {
+                let name = format!("suite-{}", std::process::id());
+                let mut spec = Spec::new(&name, card, *size_bytes);
+                spec.slower = *slower;
+                simulated(&spec, lab, programs, plan)?
+            }
         };
         let sys = SysRoot::host();
         let name = sys.device_at(&device).ok_or_else(|| {
@@ -332,19 +344,18 @@ fn loop_over_file(directory: &Path, size_bytes: u64) -> io::Result<(PathBuf, Fil
 }
 
 fn simulated(
-    card: &Card,
-    size_bytes: u64,
+    spec: &Spec,
     lab: &Lab,
     programs: &Programs,
     plan: &Plan,
 ) -> Result<(PathBuf, Hold), SuiteError> {
-    let name = format!("suite-{}", std::process::id());
-    let info = lab.up(&Spec::new(&name, card, size_bytes), &programs.launcher)?;
+    let name = spec.name.clone();
+    let info = lab.up(spec, &programs.launcher)?;
     let hold = Hold::Lab {
         lab: lab.clone(),
         name: name.clone(),
     };
-    let needed = plan.stored_bytes().min(size_bytes);
+    let needed = plan.stored_bytes().min(spec.size_bytes);
     if let Some(left) = lab.left(&info.spec).filter(|left| *left < needed) {
         return Err(SuiteError::Usage(format!(
             "a simulated drive can keep {} in this machine's memory now, and up to {} would be on \

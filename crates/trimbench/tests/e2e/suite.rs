@@ -267,6 +267,7 @@ fn suite_refuses_what_it_may_not_destroy_and_what_it_does_not_know() {
     let overwrite = ["--destroy-data", "--overwrite-signature", "ext4"];
     refused(&[&[device][..], &overwrite].concat()).fails_with(2, &["in use"]);
     refused(&["--lab", "ideal", "--cells", "ext5"]).fails_with(2, &["did you mean 'ext4'?"]);
+    refused(&["--lab", "ideal", "--lab-slower", "NaN"]).fails_with(2, &["0.001 to 1000"]);
     refused(&["--lab", "ideal", "--steps", "fstrin"]).fails_with(2, &["did you mean 'fstrim'?"]);
     refused(&["--lab", "ideal", "--lab-size", "1G"]).fails_with(2, &["too small"]);
     refused(&["--on-file", "1P", "--dir", "."]).fails_with(2, &["--on-file"]);

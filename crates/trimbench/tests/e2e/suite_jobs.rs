@@ -1,5 +1,6 @@
 //! `trimbench suite --steps engines,mmap-writeback,msync-writeback`: the jobs of 2008 and 2009.
 
+use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
@@ -29,14 +30,27 @@ fn figures(lab: &OwnLab, directory: &Path, steps: &str) -> (Value, String) {
     command
         .args(JOBS)
         .args(["--steps", steps])
+        .args(["--lab-slower", "1.5", "--parquet", "s.parquet"])
         .current_dir(directory);
     let done = run(command);
     let json: Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
     crate::suite::assert_is_of_schema(&json);
     let mut report = trimbench();
     report.args(["suite", "report", "trimbench-suite.jsonl"]);
+    report.args(["--parquet", "r.parquet"]);
     report.current_dir(directory);
     let text = run(report).succeeds().stdout.clone();
+    assert_eq!(json["head"]["drive"]["slower"], 1.5);
+    assert!(text.contains("1.5 times slower"), "{text}");
+    let files = ["s.parquet", "r.parquet"].map(|file| fs::read(directory.join(file)).unwrap());
+    assert!(files[0].starts_with(b"PAR1") && files[0].ends_with(b"PAR1"));
+    assert_eq!(files[0], files[1]);
+    let has = |text: &str| {
+        files[0]
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
+    assert!(has("ext4/nodiscard/discard") && has(steps.split(',').next().unwrap()));
     (json["cells"][0].clone(), text)
 }
 

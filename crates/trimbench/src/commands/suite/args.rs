@@ -53,6 +53,9 @@ pub struct SuiteArgs {
     /// Size of --lab's drive; only data that are there take memory
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16G", requires = "lab")]
     pub lab_size: u64,
+    /// Stretch the time of --lab's drive: how many times slower than the profile it is
+    #[arg(long, value_name = "N", value_parser = times, default_value = "1", requires = "lab")]
+    pub lab_slower: f64,
 
     /// Cells to go through [default: all usual ones]
     #[arg(
@@ -131,6 +134,9 @@ pub struct ShownArgs {
     /// Write tables and charts as a page to FILE
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write every figure of every cell and round as a row to FILE, as Apache Parquet
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
     /// Write the charts as SVG to FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -157,4 +163,12 @@ pub enum SuiteCommand {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+}
+
+/// Reads how many times slower a simulated drive is: the lab takes 0.001 to 1000.
+fn times(text: &str) -> Result<f64, String> {
+    let times = text.parse::<f64>().ok();
+    times
+        .filter(|times| (0.001..=1000.0).contains(times))
+        .ok_or_else(|| "give a number from 0.001 to 1000".to_owned())
 }

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
     match &args.command {
         Some(SuiteCommand::Report { file, shown }) => {
             let shown = Shown::open(shown)?;
-            shown.write(&Results::of(&Log::read(file)?))?;
+            shown.write(&Log::read(file)?)?;
             Ok(Exit::Done)
         }
         Some(SuiteCommand::Compare {
@@ -76,10 +76,11 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
         ended = performed(&target, &log, &mut writer, &stop, people);
     }
     drop(writer);
-    let results = Results::of(&Log::read(&args.output)?);
+    let log = Log::read(&args.output)?;
+    let results = Results::of(&log);
     let interrupted = stop.load(Ordering::Relaxed);
     // Whatever ended it, what was measured is shown.
-    let written = shown.write(&results);
+    let written = shown.write(&log);
     people.print(&format!(
         "\nEach step is in {}; `trimbench suite report` shows it again.\n",
         shown_path(&args.output)
@@ -147,6 +148,7 @@ fn target(args: &SuiteArgs) -> Result<Target, Error> {
         (None, None, Some(profile)) => Ok(Target::Lab {
             card: Box::new(card::named(profile)?),
             size_bytes: args.lab_size / units::MIB * units::MIB,
+            slower: args.lab_slower,
             lab: simulated::here(),
         }),
         (None, None, None) => Err(Error::Usage(

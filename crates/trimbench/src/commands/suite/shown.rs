@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use ::suite::{Results, sheet};
+use ::suite::log::Log;
+use ::suite::{Results, columns, sheet};
 use report::sheet::{html, markdown, svg, text};
 
 use crate::commands::suite::args::ShownArgs;
@@ -17,6 +18,7 @@ pub(super) struct Shown {
     markdown: Option<Sink>,
     html: Option<Sink>,
     svg: Option<Sink>,
+    parquet: Option<Sink>,
 }
 
 impl Shown {
@@ -30,6 +32,7 @@ impl Shown {
             markdown: sink(&args.markdown)?,
             html: sink(&args.html)?,
             svg: sink(&args.svg)?,
+            parquet: sink(&args.parquet)?,
         })
     }
 
@@ -42,8 +45,9 @@ impl Shown {
     }
 
     /// Prints and writes the results.
-    pub(super) fn write(self, results: &Results) -> Result<(), Error> {
-        let (sheet, json) = (sheet(results), results.json());
+    pub(super) fn write(self, log: &Log) -> Result<(), Error> {
+        let results = Results::of(log);
+        let (sheet, json) = (sheet(&results), results.json());
         let people = self.people();
         people.print(&format!("\n{}", text(&sheet, people.style().width.into())));
         if self.to_stdout {
@@ -61,6 +65,10 @@ impl Shown {
             if let Some(mut sink) = sink {
                 sink.write(|to| to.write_all(text.as_bytes()))?;
             }
+        }
+        if let Some(mut sink) = self.parquet {
+            let bytes = report::parquet::parquet(&columns(log));
+            sink.write(|to| to.write_all(&bytes))?;
         }
         Ok(())
     }
