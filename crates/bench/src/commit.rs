@@ -5,28 +5,42 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use linux::files::FileError;
+use load::Crew;
 
 /// A `syncfs` under way.
 #[derive(Debug)]
-pub(crate) struct Commit(JoinHandle<Result<(), FileError>>);
+pub(crate) struct Commit {
+    thread: JoinHandle<Result<(), FileError>>,
+    crew: Crew,
+}
 
 impl Commit {
     /// Begins to commit the file system that holds a path.
     pub(crate) fn begin(path: PathBuf) -> io::Result<Commit> {
-        std::thread::Builder::new()
+        let crew = Crew::default();
+        let own = crew.clone();
+        let thread = std::thread::Builder::new()
             .name("commit".into())
-            .spawn(move || linux::files::syncfs(&path))
-            .map(Commit)
+            .spawn(move || {
+                own.join();
+                linux::files::syncfs(&path)
+            })?;
+        Ok(Commit { thread, crew })
+    }
+
+    /// Its thread.
+    pub(crate) fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     /// Whether it has returned.
     pub(crate) fn is_done(&self) -> bool {
-        self.0.is_finished()
+        self.thread.is_finished()
     }
 
     /// Waits for its end, and returns its result.
     pub(crate) fn result(self) -> Result<(), String> {
-        match self.0.join() {
+        match self.thread.join() {
             Ok(result) => result.map_err(|e| e.to_string()),
             Err(_) => Err("the committing thread panicked".to_owned()),
         }

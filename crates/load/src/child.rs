@@ -105,6 +105,12 @@ impl Program {
 }
 
 impl Running {
+    /// Its process; `None` once it has ended.
+    pub fn pid(&self) -> Option<u32> {
+        let pid = *lock(&self.group);
+        pid.map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
+    }
+
     /// Whether it has ended.
     pub fn is_done(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)

@@ -40,6 +40,7 @@ pub mod actor;
 pub mod aio;
 pub mod child;
 pub mod clock;
+mod crew;
 pub mod deleter;
 mod error;
 pub mod fill;
@@ -57,6 +58,7 @@ pub use actor::{
     Actor, ActorSpec, Arrival, Blocks, Engine, EngineChoice, Op, Region, Series, Unfinished, Work,
 };
 pub use clock::{Clock, Nanos};
+pub use crew::Crew;
 pub use deleter::{Deletion, DeletionOutcome, DeletionProgress, DeletionSpec};
 pub use error::LoadError;
 pub use fill::{Fill, FillProgress, FillReport, FillSpec};

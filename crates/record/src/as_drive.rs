@@ -119,6 +119,9 @@ fn convert(record: &mut RunRecord, times: f64) {
         let measured = std::mem::replace(&mut phase.histogram, latency_histogram());
         add(&mut phase.histogram, &measured, times);
     }
+    if let Some(waits) = &mut record.waits {
+        waits.shorten(times);
+    }
     if let Some(end) = &mut record.end {
         end.at_s /= times;
         let unfinished = end.unfinished.iter_mut();

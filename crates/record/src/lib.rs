@@ -23,6 +23,7 @@ mod line;
 mod lines;
 mod push;
 mod reader;
+pub mod waits;
 mod writer;
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use line::{
 
 pub use push::{MAX_ACTORS, MAX_DEVICES, MAX_INTERVALS, PushError};
 pub use reader::{ReadError, RecordReader};
+pub use waits::Waits;
 pub use writer::RecordWriter;
 
 use hdrhistogram::Histogram;
@@ -64,6 +66,8 @@ pub struct RunRecord {
     pub deletions: Vec<DeletionLine>,
     /// Latency histograms per phase (those per second stay in the file).
     pub histograms: Vec<PhaseHistogram>,
+    /// The waits of its actors; `None` where nobody looked (`run --why` does).
+    pub waits: Option<Waits>,
     /// How the run ended; `None` in a record of a run that was killed.
     pub end: Option<End>,
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Head;
 use crate::absence::Absent;
+use crate::waits::Waits;
 
 /// One line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub enum Line {
     Deletion(DeletionLine),
     /// The figures of an actor in earlier intervals, known only now.
     Series(SeriesLine),
+    /// The waits of its actors, known at its end.
+    Waits(Box<Waits>),
     /// Last: how the run ended.
     End(End),
 }

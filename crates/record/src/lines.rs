@@ -29,6 +29,7 @@ impl RunRecord {
             .chain(intervals)
             .chain(deletions)
             .chain(histograms)
+            .chain(self.waits.iter().cloned().map(Box::new).map(Line::Waits))
             .chain(self.end.iter().cloned().map(Line::End))
     }
 

@@ -5,7 +5,8 @@
 
 use super::{
     ActorInterval, DeletionLine, End, Event, Grain, Head, HistogramError, HistogramLine, Interval,
-    Intervals, Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, SeriesLine, decode_histogram,
+    Intervals, Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, SeriesLine, Waits,
+    decode_histogram,
 };
 
 /// Most actors a record may have.
@@ -109,6 +110,7 @@ impl RunRecord {
             events: Vec::new(),
             deletions: Vec::new(),
             histograms: Vec::new(),
+            waits: None,
             end: None,
         })
     }
@@ -129,6 +131,7 @@ impl RunRecord {
             Line::Event(event) => self.push_event(event),
             Line::Deletion(deletion) => self.push_deletion(*deletion),
             Line::Series(series) => self.push_series(series),
+            Line::Waits(waits) => self.push_waits(waits),
             Line::End(end) => self.push_end(end),
         }
     }
@@ -243,6 +246,23 @@ impl RunRecord {
         for (i, &row) in series.intervals.iter().enumerate() {
             columns.set(series.first + i, row);
         }
+        Ok(())
+    }
+
+    fn push_waits(&mut self, waits: &Waits) -> Result<(), PushError> {
+        // Beside the head's actors there are those that delete and commit, and fio.
+        at_most("actors that waited", waits.actors.len(), MAX_ACTORS + 3)?;
+        let stretches = waits.timeline.discarding.len();
+        at_most("stretches of waits", stretches, MAX_OTHERS)?;
+        for shares in waits.actors.iter().map(|actor| &actor.shares) {
+            for list in [&shares.own, &shares.behind, &shares.otherwise] {
+                at_most("shares of an actor's time", list.len(), stretches)?;
+            }
+        }
+        for (what, seconds) in waits.times() {
+            time(what, seconds)?;
+        }
+        self.waits = Some(waits.clone());
         Ok(())
     }
 

@@ -19,6 +19,7 @@ const FORMAT = {
   bytes_per_second: v => (v < 1e3 ? `${Math.round(v)}${GAP}B` : scaled(v, DECIMAL)) + '/s',
   bytes: v => (v < 1024 ? `${Math.round(v)}${GAP}B` : scaled(v, BINARY)),
   count: v => Math.round(v).toLocaleString('en-US'),
+  share: v => `${Math.round(v * 100)}${GAP}%`,
 };
 
 // Short enough for an axis.
@@ -34,6 +35,7 @@ const AXIS = {
   bytes_per_second: v => v === 0 ? '0' : steps(v, DECIMAL) + '/s',
   bytes: v => steps(v, BINARY),
   count: v => plain(v),
+  share: v => `${plain(v * 100)}${GAP}%`,
 };
 
 const seconds = (v, step = 0.01) => (v < 0 ? '−' : '') + Math.abs(v).toFixed(Math.max(0, Math.min(4, -Math.floor(Math.log10(step))))) + GAP + 's';

@@ -2,7 +2,7 @@
 
 use ::judge::Verdict;
 use ::judge::verdict::{
-    Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, OthersDiscards,
+    Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, OthersDiscards, Waited,
     WriteFigures, Writes,
 };
 
@@ -40,6 +40,9 @@ pub(crate) fn all(verdict: &Verdict) -> Vec<Fact> {
     }
     if let Some(control) = &verdict.control {
         self::control(&mut facts, control);
+    }
+    if let Some(waits) = &verdict.waits {
+        self::waits(&mut facts, waits);
     }
     facts
 }
@@ -98,6 +101,18 @@ fn event(facts: &mut Vec<Fact>, deletion: &Deletion) {
         tone,
         &format!("the free space grew by {freed}; it took {took}{ended}"),
     );
+}
+
+/// Adds who waited in what, and what nobody could find out.
+fn waits(facts: &mut Vec<Fact>, waits: &Waited) {
+    let mut text = waits.sentence.clone().unwrap_or_default();
+    if !waits.missing.is_empty() {
+        let missing = waits.missing.join("; ");
+        text += &format!(" Not found out: {missing}.");
+    }
+    if !text.is_empty() {
+        fact(facts, "who waited", Tone::Plain, text.trim_start());
+    }
 }
 
 fn fact(facts: &mut Vec<Fact>, label: &'static str, tone: Tone, text: &str) {

@@ -312,6 +312,7 @@ prop_compose! {
 others: None,
             writes: None,
             absences: vec![],
+            waits: None,
 }
     }
 }

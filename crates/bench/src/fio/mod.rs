@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use linux::space::Space;
+use load::Crew;
 use load::child::{Program, Running, Signal};
 use record::ActorInfo;
 use units::names;
@@ -97,6 +98,7 @@ pub(crate) struct Fio {
     job_path: PathBuf,
     folder: PathBuf,
     running: Running,
+    crew: Crew,
     room: Room,
     reserve_bytes: u64,
     /// Whether a good end is no news.
@@ -161,15 +163,26 @@ impl Fio {
         let start = |e| failed("start it", Path::new(PROGRAM), e);
         let room = Room::watch(folder.to_owned(), space.reserve_bytes()).map_err(start)?;
         let running = program.start().map_err(start)?;
+        let crew = Crew::default();
+        running
+            .pid()
+            .into_iter()
+            .for_each(|pid| crew.add_program(pid));
         Ok(Fio {
             job_path: job_path.unwrap_or_default(),
             folder: folder.to_owned(),
             running,
+            crew,
             room,
             reserve_bytes: space.reserve_bytes(),
             ends_by_itself: false,
             over: false,
         })
+    }
+
+    /// Its processes.
+    pub(crate) fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     /// Whether it has ended.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use load::Clock;
-use record::RunRecord;
 use record::{EndReason, EventKind, Head, Part, PhaseName, RecordWriter};
+use record::{RunRecord, Waits};
 use storage::remount::DiscardGuard;
 
 use crate::actors::Lineup;
@@ -16,6 +16,7 @@ use crate::error::BenchError;
 use crate::head;
 use crate::observer::Observer;
 use crate::plan::{Control, Plan};
+use crate::roster::Roster;
 use crate::session::{Session, Stopped};
 use crate::sink::Sink;
 use crate::survey::Survey;
@@ -28,6 +29,10 @@ mod event;
 mod fio;
 mod prepare;
 mod settle;
+
+/// Explains the waits of a run's actors from its record so far and the moment of the record's zero
+/// on the monotonic clock, in seconds.
+pub type Explain = Box<dyn FnOnce(&RunRecord, f64) -> Waits>;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -58,7 +63,6 @@ impl<E: Into<BenchError>> From<E> for Early {
 
 /// A run that has what it needs and has not begun. Dropping it removes its
 /// directory, which is empty.
-#[derive(Debug)]
 pub struct Claimed<'a> {
     plan: &'a Plan,
     survey: &'a Survey,
@@ -68,6 +72,16 @@ pub struct Claimed<'a> {
     devices: Vec<WatchedDevice>,
     workplace: Workplace,
     marks: Arc<AtomicU32>,
+    roster: Roster,
+    explain: Option<Explain>,
+}
+
+impl std::fmt::Debug for Claimed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claimed")
+            .field("plan", self.plan)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Claimed<'a> {
@@ -99,6 +113,8 @@ impl<'a> Claimed<'a> {
             devices,
             workplace,
             marks: Arc::default(),
+            roster: Roster::default(),
+            explain: None,
         })
     }
 
@@ -106,6 +122,19 @@ impl<'a> Claimed<'a> {
     /// ([`crate::plan::Trigger::Manual`]): whoever holds the counter adds one for each mark.
     pub fn marked_by(self, marks: Arc<AtomicU32>) -> Self {
         Claimed { marks, ..self }
+    }
+
+    /// The actors and phases of the run: empty now, it grows while the run goes on.
+    pub fn roster(&self) -> Roster {
+        self.roster.clone()
+    }
+
+    /// Has the waits of the actors explained at the run's end, as a line of the record.
+    pub fn explained_by(self, explain: Explain) -> Self {
+        Claimed {
+            explain: Some(explain),
+            ..self
+        }
     }
 
     /// Carries out the plan.
@@ -137,7 +166,8 @@ impl<'a> Claimed<'a> {
             observer,
             stop,
         )
-        .map_err(|e| survey.refuse(e))?;
+        .map_err(|e| survey.refuse(e))?
+        .noted_in(self.roster);
         let mut script = Script {
             plan,
             survey,
@@ -169,7 +199,7 @@ impl<'a> Claimed<'a> {
         };
         script.end_fio();
         let message = error.as_ref().map(ToString::to_string);
-        let (record, written) = script.session.finish(reason, message);
+        let (record, written) = script.session.finish(reason, message, self.explain);
         let removed = script.workplace.leave(plan, reason == EndReason::Completed);
         let failures = error
             .into_iter()

@@ -69,6 +69,7 @@ impl Script<'_> {
         let expected = self.expects_discards(Part::Main);
         let mut drain = Drain::new(self.plan.timing.drain_limit, expected);
         let deletion = Deletion::start(spec, self.session.clock())?;
+        self.session.note_deleter(&deletion);
         while !deletion.is_done() {
             let tick = self.session.tick()?;
             drain.interval(tick.now, 0, tick.discarded_bytes);
@@ -150,7 +151,11 @@ impl Script<'_> {
     pub(super) fn begin_commit(&self) -> Result<Option<Commit>, BenchError> {
         let path = self.workplace.on_file_system();
         let begun = path.map(Commit::begin).transpose();
-        begun.map_err(|source| no_thread(source).into())
+        let begun = begun.map_err(no_thread)?;
+        if let Some(commit) = &begun {
+            self.session.note_commit(commit.crew());
+        }
+        Ok(begun)
     }
 }
 

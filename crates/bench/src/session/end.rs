@@ -8,6 +8,7 @@ use record::RunRecord;
 use record::{End, EndReason, Line, Unfinished};
 
 use super::Session;
+use crate::run::Explain;
 use crate::sink::Sink;
 use crate::warning::Warning;
 use crate::watched::Watched;
@@ -21,6 +22,7 @@ impl Session<'_> {
         mut self,
         reason: EndReason,
         message: Option<String>,
+        explain: Option<Explain>,
     ) -> (RunRecord, io::Result<()>) {
         if let Some(deletion) = self.deletion.take() {
             deletion.stop();
@@ -55,6 +57,11 @@ impl Session<'_> {
                 })
             })
             .collect();
+        if let Some(explain) = explain {
+            let zero_s = self.clock.to_monotonic(Nanos(0)) as f64 / 1e9;
+            let waits = explain(&self.record, zero_s);
+            self.line(Line::Waits(Box::new(waits)));
+        }
         self.line(Line::End(End {
             at_s: self.clock.now().as_secs_f64(),
             reason,

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::{Actor, Clock, Deletion, Nanos};
+use load::{Actor, Clock, Crew, Deletion, Nanos};
 use record::RunRecord;
 use record::{Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError};
 
@@ -17,6 +17,7 @@ use crate::error::BenchError;
 use crate::fio::Fio;
 use crate::grid::Grid;
 use crate::observer::Observer;
+use crate::roster::{Began, COMMIT, DELETER, FIO, Roster};
 use crate::sink::Sink;
 use crate::warning::Warning;
 use crate::watched::{Watched, WatchedDevice};
@@ -34,6 +35,7 @@ use second::{SecondSoFar, Stretches};
 /// A run under way.
 pub(crate) struct Session<'a> {
     clock: Clock,
+    roster: Roster,
     grid: Grid,
     record: RunRecord,
     fault: Option<PushError>,
@@ -81,6 +83,7 @@ impl<'a> Session<'a> {
         let now = clock.now();
         Ok(Session {
             clock,
+            roster: Roster::default(),
             grid: Grid::new(interval),
             record,
             fault: None,
@@ -106,6 +109,11 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Has its actors and phases noted there.
+    pub(crate) fn noted_in(self, roster: Roster) -> Self {
+        Session { roster, ..self }
+    }
+
     pub(crate) fn clock(&self) -> Clock {
         self.clock
     }
@@ -116,12 +124,14 @@ impl<'a> Session<'a> {
 
     /// Adds a running actor; its series are the next of the head's actors.
     pub(crate) fn add_actor(&mut self, actor: Actor) {
+        self.roster.add(actor.name(), actor.crew());
         self.series.extend(actor.series().iter().map(Watched::new));
         self.actors.push(actor);
     }
 
     /// Watches fio from here on.
     pub(crate) fn set_fio(&mut self, fio: Fio) {
+        self.roster.add(FIO, fio.crew());
         self.fio = Some(fio);
     }
 
@@ -149,8 +159,19 @@ impl<'a> Session<'a> {
         self.last.as_secs_f64()
     }
 
+    /// Notes whoever deletes.
+    pub(crate) fn note_deleter(&self, deletion: &Deletion) {
+        self.roster.add(DELETER, deletion.crew());
+    }
+
+    /// Notes whoever commits.
+    pub(crate) fn note_commit(&self, crew: &Crew) {
+        self.roster.add(COMMIT, crew);
+    }
+
     /// Begins a deletion; what it frees is counted from here on.
     pub(crate) fn set_deletion(&mut self, deletion: Deletion) {
+        self.note_deleter(&deletion);
         self.freed_bytes = 0;
         self.discarded = Discarded::of(&self.record.head.devices);
         self.deletion = Some(deletion);
@@ -179,6 +200,12 @@ impl<'a> Session<'a> {
             self.presence.measure(self.last);
         }
         let at_s = self.last.as_secs_f64();
+        let monotonic_s = self.clock.to_monotonic(self.last) as f64 / 1e9;
+        self.roster.begin(Began {
+            monotonic_s,
+            name,
+            part,
+        });
         self.line(Line::Phase(Phase { name, part, at_s }));
         self.observer.phase(name, part);
     }

@@ -4,6 +4,7 @@
 //! first row with a function that it holds. The rows go from the special to the general, because
 //! every wait ends in the same few functions.
 
+use record::waits::Cause;
 use serde::{Deserialize, Serialize};
 
 /// The place in the kernel where a thread waits.
@@ -234,6 +235,22 @@ impl Place {
             self,
             Place::OwnDiscard | Place::Frozen | Place::Sleep | Place::Running
         )
+    }
+
+    /// The cause of a wait here, where no discard in flight keeps the thread waiting.
+    pub fn cause(self) -> Cause {
+        match self {
+            Place::OwnDiscard => Cause::InDiscards,
+            Place::Frozen => Cause::Frozen,
+            Place::Flush => Cause::Flush,
+            Place::Journal | Place::LogForce | Place::Commit | Place::ExtentBusy => Cause::Commit,
+            Place::Writeback | Place::Throttled => Cause::Writeback,
+            Place::Io | Place::Queue => Cause::Io,
+            Place::Lock | Place::Worker => Cause::Lock,
+            Place::Server => Cause::Server,
+            Place::Running => Cause::Cpu,
+            Place::Sleep => Cause::Sleep,
+        }
     }
 
     /// The place in a few words.

@@ -224,18 +224,7 @@ impl Waiting {
 
     /// The causes of a wait by one look at a thread, with seconds that add up to `seconds`.
     fn causes(&self, sample: &Sample, stack: &[String], seconds: f64) -> Vec<(Cause, f64)> {
-        let own = match sample.place {
-            Place::OwnDiscard => return vec![(Cause::InDiscards, seconds)],
-            Place::Frozen => Cause::Frozen,
-            Place::Flush => Cause::Flush,
-            Place::Journal | Place::LogForce | Place::Commit | Place::ExtentBusy => Cause::Commit,
-            Place::Writeback | Place::Throttled => Cause::Writeback,
-            Place::Io | Place::Queue => Cause::Io,
-            Place::Lock | Place::Worker => Cause::Lock,
-            Place::Server => Cause::Server,
-            Place::Running => Cause::Cpu,
-            Place::Sleep => Cause::Sleep,
-        };
+        let own = sample.place.cause();
         if !sample.place.is_behind_a_device() || seconds <= 0.0 {
             return vec![(own, seconds)];
         }

@@ -10,11 +10,13 @@
 //! | [`tracer`] | how do the kernel's events get here? |
 //! | [`sampler`] | where does each thread wait? |
 //! | [`observe`] | how are all of these watched at once? |
+//! | [`beside`] | who of a run's own actors waits in what? |
 //! | [`recorder`] | what happened in the last minutes? |
 //! | [`join`] | which waits are discards' fault? |
 //! | [`sentence`] | how does the answer read? |
 //! | [`text`] | how does it look in a terminal? |
 
+pub mod beside;
 pub mod frames;
 pub mod join;
 pub mod observe;

@@ -12,6 +12,8 @@ use linux::tasks::{self, Call, State, Thread};
 use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
+mod given;
+
 use super::Subject;
 use super::frames::{Place, place};
 

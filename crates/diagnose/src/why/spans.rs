@@ -45,6 +45,11 @@ impl Spans {
         self.all.retain(|one| one.1 >= from_s);
     }
 
+    /// Each of them: its begin and its end.
+    pub fn iter(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.all.iter().copied()
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.all.len()

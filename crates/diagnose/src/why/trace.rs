@@ -137,6 +137,8 @@ const MOST_SENDERS: usize = 64;
 struct Open {
     /// `None` where its sender was not seen.
     sender: Option<usize>,
+    /// When it was queued, if that was seen, and by which thread.
+    queued: Option<(u32, f64)>,
     issued_s: Option<f64>,
 }
 
@@ -151,6 +153,9 @@ pub struct Trace {
     pub discards: HashMap<DeviceNumber, Spans>,
     /// When flushes were in flight, by whole device.
     pub flushes: HashMap<DeviceNumber, Spans>,
+    /// When a thread's own discards were queued or in flight, where that is asked for
+    /// ([`Trace::by_thread`]).
+    pub own: HashMap<u32, Spans>,
     /// Events that the kernel dropped.
     pub lost: u64,
     /// Stacks that were read.
@@ -160,6 +165,7 @@ pub struct Trace {
     completed_s: HashMap<DeviceNumber, f64>,
     flushing: BTreeMap<DeviceNumber, Vec<f64>>,
     stack: Option<(u32, Vec<String>)>,
+    by_thread: bool,
 }
 
 /// Each device's discards and flushes by these.
@@ -173,6 +179,15 @@ pub const FILTER: &str = "rwbs ~ \"D*\" || rwbs ~ \"F*\"";
 pub const STACKS: &str = "stacktrace if rwbs ~ \"D*\"";
 
 impl Trace {
+    /// A trace that also keeps when each thread's own discards were in flight: for
+    /// [`Trace::drain`], because they add up.
+    pub fn by_thread() -> Trace {
+        Trace {
+            by_thread: true,
+            ..Trace::default()
+        }
+    }
+
     /// Takes a line of the trace.
     pub fn take(&mut self, line: &str, disks: &Disks) {
         let line = parse(line);
@@ -237,6 +252,7 @@ impl Trace {
             lost: std::mem::take(&mut self.lost),
             discards: std::mem::take(&mut self.discards),
             flushes: std::mem::take(&mut self.flushes),
+            own: std::mem::take(&mut self.own),
             stacks: self.stacks,
             ..Trace::default()
         };
@@ -255,12 +271,16 @@ impl Trace {
                     .or_default()
                     .add(issued_s, now_s);
             }
+            if let Some((thread, queued_s)) = open.queued.filter(|_| self.by_thread) {
+                out.own.entry(thread).or_default().add(queued_s, now_s);
+            }
         }
         for (device, began) in &self.flushing {
             let spans = out.flushes.entry(*device).or_default();
             began.iter().for_each(|began| spans.add(*began, now_s));
         }
         let all = out.discards.values_mut().chain(out.flushes.values_mut());
+        let all = all.chain(out.own.values_mut());
         all.for_each(Spans::join);
         self.forget_idle();
         out
@@ -337,6 +357,7 @@ impl Trace {
                 let last = senders.rfind(|(_, one)| one.device == request.device);
                 let rest = Open {
                     sender: last.map(|(index, _)| index),
+                    queued: last.map(|(_, one)| (one.pid, entry.at_s)),
                     issued_s: None,
                 };
                 let place = (request.device, request.sector);
@@ -388,6 +409,7 @@ impl Trace {
         sender.unexplained = true;
         let open = Open {
             sender: Some(index),
+            queued: Some((entry.pid, entry.at_s)),
             issued_s: None,
         };
         self.open.insert((request.device, request.sector), open);
@@ -397,6 +419,7 @@ impl Trace {
         let open = self.open.remove(&(request.device, request.sector));
         let Some(Open {
             sender,
+            queued,
             issued_s: Some(issued_s),
         }) = open
         else {
@@ -414,6 +437,9 @@ impl Trace {
             .entry(request.device)
             .or_default()
             .add(issued_s, at_s);
+        if let Some((thread, queued_s)) = queued.filter(|_| self.by_thread) {
+            self.own.entry(thread).or_default().add(queued_s, at_s);
+        }
     }
 
     fn freed(&mut self, entry: &Entry<'_>, system: FileSystem, freed: Freed) {
@@ -500,97 +526,4 @@ impl Request {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOOP0: DeviceNumber = DeviceNumber { major: 7, minor: 0 };
-
-    /// Two discards of the 2013 text's second `sync`, on Linux 6.18, with another thread's events
-    /// between an event and its stack.
-    const TEXT: &str = "\
-            sync-2041    [001] .....  10.000000: block_bio_queue: 7,0 DS 43040 + 32 [sync]
-              rm-2000    [000] .....  10.000100: ext4_free_blocks: dev 254,0 ino 5 mode 0100644 block 9 count 256 flags
-            sync-2041    [001] .....  10.000200: <stack trace>
- => submit_bio_wait
- => blkdev_issue_discard
- => btrfs_issue_discard
- => btrfs_finish_extent_commit
-    kworker/1:1H-44      [001] .....  10.000400: block_rq_issue: 7,0 DS 16384 () 43040 + 32 be,0,4 [kworker/1:1H]
-     ksoftirqd/1-22      [001] ..s..  10.042400: block_rq_complete: 7,0 DS () 43040 + 32 be,0,4 [0]
-            sync-2041    [001] .....  10.043000: block_bio_queue: 7,0 DS 59424 + 32 [sync]
-    kworker/1:1H-44      [001] .....  10.043000: block_rq_issue: 7,0 DS 16384 () 59424 + 32 be,0,4 [kworker/1:1H]
-    kworker/0:0H-10      [000] .....  10.044000: block_rq_issue: 7,0 FF 0 () 0 + 0 none,0,0 [kworker/0:0H]
-            swap-1       [001] ..s3.  10.045000: block_rq_complete: 7,0 FF () 18446744073709551615 + 0 none,0,0 [0]
-CPU:1 [LOST 3 EVENTS]
-";
-
-    #[test]
-    fn discards_are_joined_with_senders_stacks_and_times() {
-        let disks = Disks::of([(LOOP0, "loop0")]);
-        let mut trace = Trace::default();
-        TEXT.lines().for_each(|line| trace.take(line, &disks));
-        trace.name(&|tid| (tid == 2000).then(|| "trimbench".to_owned()));
-        trace.finish(10.1);
-        assert_eq!(trace.deleters[0].comm, "trimbench");
-        assert_eq!(trace.lost, 3);
-        let [sender] = trace.senders.as_slice() else {
-            panic!("{:?}", trace.senders);
-        };
-        assert_eq!((sender.pid, sender.comm.as_str()), (2041, "sync"));
-        assert_eq!(sender.reason, Reason::BtrfsCommit);
-        assert_eq!(
-            (sender.discards, sender.completed, sender.bytes),
-            (2, 1, 32768)
-        );
-        assert!((sender.in_drive_s - 0.042).abs() < 1e-9);
-        let spans = &trace.discards[&LOOP0];
-        assert!(
-            (spans.covered(10.0, 10.1) - 0.099).abs() < 1e-6,
-            "{spans:?}"
-        );
-        assert!((trace.flushes[&LOOP0].covered(10.0, 10.1) - 0.001).abs() < 1e-6);
-        assert_eq!(
-            (trace.deleters[0].pid, trace.deleters[0].bytes),
-            (2000, 1 << 20)
-        );
-    }
-
-    #[test]
-    fn drained_pieces_add_up_to_the_whole() {
-        let disks = Disks::of([(LOOP0, "loop0")]);
-        let mut trace = Trace::default();
-        let (mut discards, mut bytes, mut completed, mut covered_s) = (0, 0, 0, 0.0);
-        let mut sum = Trace::default();
-        let mut last_s = 10.0;
-        for (line, now_s) in TEXT.lines().zip(1..) {
-            trace.take(line, &disks);
-            // Each line's own time, and a little more.
-            let now_s = 10.0 + f64::from(now_s) / 200.0;
-            let piece = trace.drain(now_s);
-            discards += piece.senders.iter().map(|one| one.discards).sum::<u64>();
-            bytes += piece.senders.iter().map(|one| one.bytes).sum::<u64>();
-            completed += piece.senders.iter().map(|one| one.completed).sum::<u64>();
-            let spans = piece.discards.get(&LOOP0).cloned().unwrap_or_default();
-            covered_s += spans.covered(last_s, now_s);
-            last_s = now_s;
-            sum.add(&piece);
-        }
-        let [sender] = sum.senders.as_slice() else {
-            panic!("{sum:?}");
-        };
-        assert_eq!((sender.discards, sender.reason), (2, Reason::BtrfsCommit));
-        assert_eq!((sum.deleters[0].bytes, sum.lost), (1 << 20, 3));
-        assert_eq!((discards, bytes, completed), (2, 32768, 1));
-        // From the first request's issue on one is in flight nearly all the time.
-        assert!(covered_s > 0.0 && covered_s <= last_s - 10.0, "{covered_s}");
-        assert_eq!(trace.senders[0].reason, Reason::BtrfsCommit);
-        // Idle senders go, and one with a discard in flight stays.
-        for pid in 0..200 {
-            let line = format!("x-{pid} [000] .....  11.0: block_bio_queue: 7,0 DS 8 + 8 [x]");
-            trace.take(&line, &disks);
-        }
-        trace.drain(12.0);
-        assert!(trace.senders.len() <= 2, "{}", trace.senders.len());
-        assert!(trace.drain(900.0).deleters.is_empty());
-    }
-}
+mod tests;

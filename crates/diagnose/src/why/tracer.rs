@@ -44,7 +44,18 @@ impl Tracer {
     /// # Errors
     /// Without root, and where the kernel has no tracefs to offer: the facts that are missing then.
     pub fn begin(now_s: f64) -> Result<Tracer, Missing> {
-        Tracer::with(now_s, STACKS_PER_S, None)
+        let instance = instance(true)?;
+        Ok(Tracer::of(instance, Trace::default(), now_s))
+    }
+
+    /// Begins to trace discards and flushes, and for each thread when its own discards were in
+    /// flight: for [`Tracer::drain`].
+    ///
+    /// # Errors
+    /// As [`Tracer::begin`].
+    pub fn by_thread(now_s: f64) -> Result<Tracer, Missing> {
+        let instance = instance(false)?;
+        Ok(Tracer::of(instance, Trace::by_thread(), now_s))
     }
 
     /// Begins to trace, with few stacks of discards. While many events come it leaves out those of
@@ -53,26 +64,23 @@ impl Tracer {
     /// # Errors
     /// As [`Tracer::begin`].
     pub fn sparing(now_s: f64) -> Result<Tracer, Missing> {
-        Tracer::with(now_s, FEW_STACKS_PER_S, Some((0.0, None)))
+        let instance = instance(true)?;
+        Ok(Tracer {
+            stacks_per_s: FEW_STACKS_PER_S,
+            spare: Some((0.0, None)),
+            ..Tracer::of(instance, Trace::default(), now_s)
+        })
     }
 
-    fn with(
-        now_s: f64,
-        stacks_per_s: u64,
-        spare: Option<(f64, Option<f64>)>,
-    ) -> Result<Tracer, Missing> {
-        let instance = instance().map_err(|error| Missing {
-            what: "who sends discards, why, and how long each takes".to_owned(),
-            why: error.to_string(),
-        })?;
-        Ok(Tracer {
+    fn of(instance: Instance, trace: Trace, now_s: f64) -> Tracer {
+        Tracer {
             instance,
-            trace: Trace::default(),
+            trace,
             stacks_on: true,
-            stacks_per_s,
+            stacks_per_s: STACKS_PER_S,
             second: (now_s, 0),
-            spare,
-        })
+            spare: None,
+        }
     }
 
     /// Reads the events that have come.
@@ -128,15 +136,23 @@ impl Tracer {
     }
 }
 
-/// An instance with all events of ours.
-fn instance() -> Result<Instance, TraceError> {
-    let instance = Instance::create(Tracefs::find()?, BUFFER_KIB)?;
-    for event in EVENTS {
-        instance.enable("block", event, FILTER)?;
-    }
-    instance.trigger("block", EVENTS[0], STACKS)?;
-    enable_deletions(&instance);
-    Ok(instance)
+/// An instance with the events of discards and flushes, and of deletions where they are asked for.
+fn instance(deletions: bool) -> Result<Instance, Missing> {
+    let made = || -> Result<Instance, TraceError> {
+        let instance = Instance::create(Tracefs::find()?, BUFFER_KIB)?;
+        for event in EVENTS {
+            instance.enable("block", event, FILTER)?;
+        }
+        instance.trigger("block", EVENTS[0], STACKS)?;
+        if deletions {
+            enable_deletions(&instance);
+        }
+        Ok(instance)
+    };
+    made().map_err(|error| Missing {
+        what: "who sends discards, why, and how long each takes".to_owned(),
+        why: error.to_string(),
+    })
 }
 
 fn enable_deletions(instance: &Instance) {

@@ -39,6 +39,7 @@ pub(crate) mod samples;
 mod spans;
 pub(crate) mod stats;
 mod summary;
+mod waits;
 mod window;
 mod writes;
 mod yardstick;
@@ -168,6 +169,7 @@ fn with_its_part(
         others: main.discards.others.figures(record),
         writes: writes::of(record, &window),
         absences: presence::absences(record),
+        waits: waits::waited(record),
         warnings,
     };
     verdict.conditions = conditions(record, &verdict);
@@ -303,6 +305,7 @@ fn nothing(record: &RunRecord) -> Verdict {
         others: None,
         writes: None,
         absences: presence::absences(record),
+        waits: waits::waited(record),
         warnings: warnings(record, None),
     };
     verdict.conditions = conditions(record, &verdict);

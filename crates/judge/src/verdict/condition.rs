@@ -433,6 +433,7 @@ mod tests {
             others: None,
             writes: None,
             absences: vec![],
+            waits: None,
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod condition;
 pub mod presence;
 pub mod provenance;
+mod waits;
 
 #[cfg(test)]
 pub(crate) mod schema;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use presence::{Absence, CpuWait};
 use record::{LoopKind, Slower};
+pub use waits::{Waited, Waiter};
 
 /// The schema named in every verdict.
 pub const VERDICT_SCHEMA: &str = "trimbench.verdict/1";
@@ -64,6 +66,9 @@ pub struct Verdict {
     /// Spans in which trimbench itself did not run; all figures leave them out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absences: Vec<Absence>,
+    /// In what the actors waited, where `run --why` watched them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waited>,
     /// Whatever changes how far the figures can be trusted, in words.
     pub warnings: Vec<String>,
 }

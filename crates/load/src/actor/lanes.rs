@@ -46,7 +46,7 @@ pub(super) fn start<W: Worker>(
             // Dropped before the guard: once the actor counts as ended, it
             // holds no file open that would keep a file system from being unmounted.
             let mut worker = worker;
-            lane_shared.add_thread();
+            lane_shared.crew.join();
             sharpen_timers();
             while let Some(ticket) = tickets.take() {
                 worker.operate(ticket.intended());

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
+use crate::crew::Crew;
 use crate::error::LoadError;
 use crate::meter::Meter;
 use crate::schedule;
@@ -47,6 +48,7 @@ pub struct Unfinished {
 /// A running actor. Dropping it stops it without waiting.
 #[derive(Debug)]
 pub struct Actor {
+    name: String,
     engine: Engine,
     notes: Vec<String>,
     arrival: Arrival,
@@ -97,6 +99,7 @@ impl Actor {
             meter: meter.clone(),
         });
         Ok(Actor {
+            name: spec.name.clone(),
             engine,
             notes,
             arrival: spec.arrival,
@@ -104,6 +107,11 @@ impl Actor {
             series: series.collect(),
             shared,
         })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The columns of the record that it fills: at least one.
@@ -121,13 +129,9 @@ impl Actor {
         &self.notes
     }
 
-    /// The ids of its threads in the order in which they began, without the first `known`.
-    pub fn threads(&self, known: usize) -> Vec<u32> {
-        self.shared
-            .threads()
-            .get(known..)
-            .unwrap_or_default()
-            .to_vec()
+    /// Its threads.
+    pub fn crew(&self) -> &Crew {
+        &self.shared.crew
     }
 
     /// Leaves out whatever was meant to begin before `at`, since this process was away until
@@ -201,7 +205,11 @@ fn sharing(spec: &ActorSpec, clock: Clock, engine: Engine) -> Arc<Shared> {
         Engine::Sync | Engine::Mmap | Engine::MmapSync => (depth, 1),
         _ => (1, depth),
     };
-    Arc::new(Shared::new(clock, spec.meters(lanes, slots)))
+    let mut shared = Shared::new(clock, spec.meters(lanes, slots));
+    if engine != Engine::Sync {
+        shared.crew = Crew::of_queue(&shared.meters);
+    }
+    Arc::new(shared)
 }
 
 impl Drop for Actor {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::{Clock, Nanos};
+use crate::crew::Crew;
 use crate::meter::Meter;
 
 /// Shared by the threads of one actor.
@@ -20,7 +21,8 @@ pub(super) struct Shared {
     next_intended: AtomicU64,
     running: Mutex<u32>,
     ended: Condvar,
-    threads: Mutex<Vec<u32>>,
+    /// Its threads, as far as they have begun.
+    pub(super) crew: Crew,
 }
 
 impl Shared {
@@ -33,22 +35,8 @@ impl Shared {
             next_intended: AtomicU64::new(u64::MAX),
             running: Mutex::new(0),
             ended: Condvar::new(),
-            threads: Mutex::new(Vec::new()),
+            crew: Crew::default(),
         }
-    }
-
-    /// The thread that calls this is one of the actor's.
-    pub(super) fn add_thread(&self) {
-        let id = rustix::thread::gettid()
-            .as_raw_nonzero()
-            .get()
-            .unsigned_abs();
-        self.threads().push(id);
-    }
-
-    /// The ids of the actor's threads, as far as they have begun.
-    pub(super) fn threads(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nothing more is to be issued.

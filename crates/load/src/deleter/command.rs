@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::progress::{Call, Progress};
 use super::victim::{STAT_BLOCK, Victim, total_bytes};
-use super::{CommandOutcome, Method, refuse, spawn};
+use super::{CommandOutcome, Method, refuse, spawn_beside};
 use crate::child::{Group, Tail, end_with_us, listen, lock, wait};
 use crate::clock::Clock;
 use crate::error::LoadError;
@@ -61,14 +61,15 @@ pub(super) fn start_watched(
     let (watched, ours) = (group.clone(), progress.clone());
     let _all_started = progress.hold();
     let (tell, told) = std::sync::mpsc::sync_channel(1);
-    spawn(&progress, move |progress, call| {
+    spawn_beside(&progress, move |progress, call| {
         let mut outcome = CommandOutcome::default();
         let mut tell = Some(tell);
         for argv in std::iter::once(first).chain(runs) {
             if progress.stopping() {
                 break;
             }
-            let ended = run(&argv, &group, &tail, call, || {
+            let ended = run(&argv, &group, &tail, call, |pid| {
+                progress.crew().add_program(pid);
                 if let Some(tell) = tell.take() {
                     let _ = tell.send(Ok(()));
                 }
@@ -93,7 +94,7 @@ pub(super) fn start_watched(
         .unwrap_or_else(|_| Err(io::Error::other("its thread ended at once")))
         .map_err(|source| LoadError::Command { program, source })?;
     let group = watched.clone();
-    let watching = spawn(&progress, move |progress, _| {
+    let watching = spawn_beside(&progress, move |progress, _| {
         watch(look, &watched, progress)
     });
     if let Err(error) = watching {
@@ -131,13 +132,13 @@ fn expand(argv: &[OsString], victims: &[Victim]) -> Vec<Vec<OsString>> {
     vec![argv.iter().cloned().chain(paths).collect()]
 }
 
-/// Runs it to its end. `started` is called once it lives.
+/// Runs it to its end. `started` is called with its process once it lives.
 fn run(
     argv: &[OsString],
     group: &Group,
     tail: &Arc<Mutex<Tail>>,
     call: Call<'_>,
-    started: impl FnOnce(),
+    started: impl FnOnce(u32),
 ) -> io::Result<ExitStatus> {
     let (said, output) = io::pipe()?;
     let mut command = Command::new(&argv[0]);
@@ -150,7 +151,7 @@ fn run(
     end_with_us(&mut command);
     call.make(0, || {
         let mut child = command.spawn()?;
-        started();
+        started(child.id());
         // Our copies of the pipe's writing end go with it.
         drop(command);
         let pid = Pid::from_child(&child);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::command::{self, LOOK};
 use super::progress::Progress;
 use super::space::FreeSpace;
-use super::{Method, Occasion, spawn};
+use super::{Method, Occasion, spawn_beside};
 use crate::clock::Clock;
 use crate::error::LoadError;
 
@@ -27,7 +27,7 @@ pub(super) fn start(
     if let Occasion::Program(argv) = occasion {
         return command::start_watched(vec![argv], progress, look);
     }
-    spawn(&progress, move |progress, call| {
+    spawn_beside(&progress, move |progress, call| {
         call.make(0, || {
             while !progress.stopping() {
                 look(progress);

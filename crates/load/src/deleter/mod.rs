@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
+use crate::crew::Crew;
 use crate::error::LoadError;
 
 mod command;
@@ -109,6 +110,11 @@ impl Deletion {
         self.progress.read()
     }
 
+    /// The threads and programs that delete.
+    pub fn crew(&self) -> &Crew {
+        self.progress.crew()
+    }
+
     /// Whether all of it has returned.
     pub fn is_done(&self) -> bool {
         self.progress.is_done()
@@ -147,11 +153,30 @@ fn spawn(
     progress: &Arc<Progress>,
     work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
 ) -> Result<(), LoadError> {
+    spawn_as(progress, true, work)
+}
+
+/// The same of a thread that deletes nothing itself: it waits for a program, or watches it.
+fn spawn_beside(
+    progress: &Arc<Progress>,
+    work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
+) -> Result<(), LoadError> {
+    spawn_as(progress, false, work)
+}
+
+fn spawn_as(
+    progress: &Arc<Progress>,
+    of_crew: bool,
+    work: impl FnOnce(&Progress, Call<'_>) + Send + 'static,
+) -> Result<(), LoadError> {
     let running = progress.enter();
     let spawned = std::thread::Builder::new()
         .name("deleter".into())
         .spawn(move || {
             let progress = running.progress();
+            if of_crew {
+                progress.crew().join();
+            }
             work(progress, progress.call(running.slot()));
         });
     spawned.map(drop).map_err(|source| LoadError::System {

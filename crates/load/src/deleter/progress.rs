@@ -9,6 +9,7 @@ use units::names;
 
 use super::{CommandOutcome, DeletionOutcome, DeletionProgress};
 use crate::clock::{Clock, Nanos};
+use crate::crew::Crew;
 
 /// Shared by the deleter's threads and whoever watches them. Times are 0 until they come.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(super) struct Progress {
     calls: Box<[AtomicU64]>,
     stop: AtomicBool,
     over: AtomicBool,
+    crew: Crew,
     story: Mutex<Story>,
     changed: Condvar,
 }
@@ -58,6 +60,7 @@ impl Progress {
             calls: (0..threads).map(|_| AtomicU64::new(0)).collect(),
             stop: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            crew: Crew::default(),
             story: Mutex::new(Story::default()),
             changed: Condvar::new(),
         })
@@ -84,6 +87,11 @@ impl Progress {
             errors: self.errors.load(Ordering::Relaxed),
             in_call_since: self.calls.iter().filter_map(at).min(),
         }
+    }
+
+    /// The threads and programs that delete.
+    pub(super) fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     pub(super) fn is_done(&self) -> bool {

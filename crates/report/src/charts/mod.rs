@@ -6,6 +6,7 @@ mod curves;
 mod heat;
 mod spans;
 mod time;
+mod waits;
 
 pub(crate) use cost::{Cost, cost};
 pub(crate) use curves::{Curve, Curves, curves, points, response, shares};

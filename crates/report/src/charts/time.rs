@@ -24,6 +24,8 @@ pub(crate) enum Unit {
     BytesPerSecond,
     Bytes,
     Count,
+    /// A share, 0 to 1.
+    Share,
 }
 
 /// A chart over time. All its lines have a value (or none) at each of `x`.
@@ -122,6 +124,7 @@ pub(crate) fn over_time(record: &RunRecord) -> Vec<Chart> {
     let chart = Chart::new("queue", "Queue of the drives".into(), Unit::Count);
     charts.push(chart.filled(record, vec![("in flight".into(), Box::new(queue))], limit));
     charts.retain(|chart| chart.tells(record));
+    charts.extend(super::waits::waits(record, limit));
     charts
 }
 

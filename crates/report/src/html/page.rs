@@ -29,6 +29,7 @@ pub(super) fn page(
     html += &tables::before_during_after(verdict, record);
     html += &tables::advice(verdict, record);
     html += &tables::figures(verdict);
+    html += &tables::waits(verdict);
     timeline(&mut html, record, data);
     heat(&mut html, data);
     curves(&mut html, data);

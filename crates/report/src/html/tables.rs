@@ -112,6 +112,57 @@ pub(super) fn figures(verdict: &Verdict) -> String {
     html + "</dl>\n</section>\n"
 }
 
+/// In what each actor waited, phase by phase; nothing where nobody watched.
+pub(super) fn waits(verdict: &Verdict) -> String {
+    let Some(waits) = &verdict.waits else {
+        return String::new();
+    };
+    let mut html = String::from(
+        "<section aria-labelledby=\"waits-title\">\n<h2 id=\"waits-title\">Who waited in what</h2>\n",
+    );
+    if let Some(sentence) = &waits.sentence {
+        html += &format!("<p>During the deletion: {}</p>\n", escape::prose(sentence));
+    }
+    for missing in &waits.missing {
+        let text = escape::prose(missing);
+        html += &format!("<p class=\"note\">Not found out: {text}.</p>\n");
+    }
+    html += "<div class=\"scroll\">\n<table>\n<caption>Time of each actor's threads, added up</caption>\n\
+             <thead><tr><th scope=\"col\">actor</th><th scope=\"col\">phase</th>\
+             <th scope=\"col\">waited for</th><th scope=\"col\">call</th><th scope=\"col\">time</th>\
+             <th scope=\"col\">share</th><th scope=\"col\">looks</th><th scope=\"col\">own discards</th>\
+             </tr></thead>\n<tbody>\n";
+    for (waiter, phase) in waits
+        .actors
+        .iter()
+        .flat_map(|one| one.phases.iter().map(move |phase| (one, phase)))
+    {
+        let worth = |wait: &&record::waits::Wait| wait.share >= 0.001;
+        for wait in phase.waits.iter().filter(worth) {
+            let control = match phase.part {
+                record::Part::Control => "control ",
+                record::Part::Main => "",
+            };
+            let discards = match wait.discards {
+                0 => "–".to_owned(),
+                count => units::count(count),
+            };
+            html += &format!(
+                "<tr><th scope=\"row\">{}</th><td>{control}{}</td><td>{}</td><td>{}</td><td>{}</td>\
+                 <td>{}</td><td>{}</td><td>{discards}</td></tr>\n",
+                escape::text(&waiter.actor),
+                words::phase(phase.phase),
+                wait.cause.words(),
+                escape::text(wait.call.as_deref().unwrap_or("–")),
+                units::seconds(wait.seconds),
+                units::percent(wait.share),
+                units::count(wait.looks),
+            );
+        }
+    }
+    html + "</tbody>\n</table>\n</div>\n</section>\n"
+}
+
 /// The timeline in rows: of each stretch the extremes that the charts show.
 pub(super) fn over_time(record: &RunRecord, charts: &[Chart], spans: &Spans) -> String {
     let mut html = String::from(
@@ -199,5 +250,6 @@ pub(crate) fn shown(unit: Unit, value: f64) -> String {
         Unit::BytesPerSecond => format!("{}/s", units::bytes_decimal(value as u64)),
         Unit::Bytes => units::bytes(value as u64),
         Unit::Count => units::count(value as u64),
+        Unit::Share => units::percent(value),
     }
 }

@@ -55,6 +55,7 @@ pub(super) fn label(unit: Unit, value: f64) -> String {
         Unit::BytesPerSecond => format!("{}/s", units::bytes_decimal(value as u64)),
         Unit::Bytes => units::bytes(value as u64),
         Unit::Count => return format!("{value}"),
+        Unit::Share => units::percent(value),
     };
     text.replace(".0 ", " ").replace(".0/", "/")
 }

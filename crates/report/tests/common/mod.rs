@@ -154,6 +154,7 @@ pub fn empty(head: Head) -> RunRecord {
         events: Vec::new(),
         deletions: Vec::new(),
         histograms: Vec::new(),
+        waits: None,
         end: None,
     }
 }
@@ -373,6 +374,7 @@ impl Run {
             others: None,
             writes: None,
             absences: vec![],
+            waits: None,
         }
     }
 }

@@ -68,6 +68,7 @@ mod rm_space;
 mod rm_systems;
 mod rm_trouble;
 mod rm_truth;
+mod run_why;
 mod scenarios;
 mod sim;
 mod sim_slurm;

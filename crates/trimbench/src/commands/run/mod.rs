@@ -7,6 +7,7 @@ mod parsers;
 mod planning;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::path::PathBuf;
 
@@ -87,6 +88,9 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
         let marks = marks::counter()
             .map_err(|e| Error::Usage(format!("can't watch for Enter and SIGUSR1: {e}")))?;
         claimed = claimed.marked_by(marks);
+    }
+    if args.output.why {
+        claimed = waits::watched(claimed, &head);
     }
     // What an earlier run recorded is lost from here on, and not before.
     let writer = record_file.map(Output::record).transpose()?;

@@ -1,0 +1,54 @@
+//! Charts of what the actors waited in, stretch by stretch (`run --why`).
+
+use record::RunRecord;
+
+use super::time::{Chart, Line, Unit};
+use super::{moment, short};
+use crate::thin;
+
+/// A chart for each actor that waited, with the discards in flight beside its waits. `limit`: most
+/// points of a line.
+pub(super) fn waits(record: &RunRecord, limit: usize) -> Vec<Chart> {
+    let Some(waits) = &record.waits else {
+        return Vec::new();
+    };
+    let timeline = &waits.timeline;
+    let value = |all: &[f32], i: usize| all.get(i).copied().map_or(0.0, f64::from);
+    let waited = waits.actors.iter().filter(|one| !one.shares.is_empty());
+    let chart = |(number, one): (usize, &record::waits::ActorWaits)| {
+        let named = [
+            ("in its own discards", &one.shares.own),
+            ("behind discards", &one.shares.behind),
+            ("for something else", &one.shares.otherwise),
+            ("a discard in flight", &timeline.discarding),
+        ];
+        let at = |i: &usize| moment(timeline.at_s + (*i as f64 + 0.5) * timeline.stretch_s);
+        let series: Vec<_> = named
+            .iter()
+            .map(|(_, all)| move |i: usize| value(all, i))
+            .collect();
+        let series: Vec<thin::Series<'_>> = series.iter().map(|one| one as _).collect();
+        let kept = thin::indices(timeline.discarding.len(), 0..0, &series, limit);
+        let actors = &record.head.actors;
+        let own = actors.iter().position(|actor| actor.name == one.actor);
+        Chart {
+            id: format!("waits-{number}"),
+            title: format!("Waits of {}, as a share of its time", one.actor),
+            unit: Unit::Share,
+            log: false,
+            top: Some(1.0),
+            bands: false,
+            actors: own.into_iter().collect(),
+            x: kept.iter().map(at).collect(),
+            lines: named
+                .iter()
+                .filter(|(_, all)| !all.is_empty())
+                .map(|(name, all)| Line {
+                    name: (*name).to_owned(),
+                    y: kept.iter().map(|&i| short(value(all, i))).collect(),
+                })
+                .collect(),
+        }
+    };
+    waited.enumerate().map(chart).collect()
+}
