@@ -233,7 +233,7 @@ fn a_trim_of_btrfs_is_forecast() {
         _ => size,
     };
     let space = rustix::fs::statvfs(fs.path()).unwrap();
-    let whole = (space.f_blocks * space.f_frsize >> 20) as f64;
+    let whole = ((space.f_blocks * space.f_frsize) >> 20) as f64;
     assert!(mib > 0.7 * whole && mib < 1.1 * whole, "{text}");
 }
 
