@@ -87,11 +87,10 @@ pub(crate) fn send(stream: &mut UnixStream, message: &impl Serialize) -> io::Res
     stream.write_all(&line)
 }
 
-/// Receives a message. It takes no longer than `patience`, in however small pieces
-/// it comes.
+/// Receives a message, in pieces of any size, within `patience` in all.
 ///
 /// # Errors
-/// What the socket said, or what is wrong with the message.
+/// The socket's error, `TimedOut`, or an error that says what is wrong with the message.
 pub(crate) fn receive<T: for<'de> Deserialize<'de>>(
     mut stream: &UnixStream,
     patience: Duration,

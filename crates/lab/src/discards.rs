@@ -1,10 +1,9 @@
-//! Which discards a loop device lets through to its drive.
+//! The discards that a loop device passes on to its drive.
 //!
-//! The limit that is set here belongs to the device's number and stays when its
-//! file goes: whoever gets `/dev/loop3` next finds it. So it is always set, and
-//! lifted before the device is detached. A limit of 0 can't be lifted again
-//! (the granularity becomes 0 with it, and then the kernel takes no value any
-//! more), so a drive without TRIM is not made with one.
+//! The limit that is set here belongs to the device's number and stays when its file is detached:
+//! the next user of `/dev/loop3` finds it. So it is always set, and lifted before the device is
+//! detached. A limit of 0 can't be lifted: it also sets the granularity to 0, and then the kernel
+//! accepts no other value. So a drive without TRIM gets no such limit.
 
 use std::fs::{self, OpenOptions};
 use std::io;

@@ -1,8 +1,8 @@
-//! Taking a drive down, whatever state it is in.
+//! Takes a drive down, in whatever state it is.
 //!
-//! From the top: mounts, loop device, FUSE mount, server. A drive whose server
-//! is gone gives nothing but errors; then nobody is asked to leave first, and
-//! what is still open is taken out of sight and ends with its last user.
+//! This starts at the top: mounts, loop device, FUSE mount, server. A drive whose server has died
+//! gives nothing but errors. Then its users aren't waited for. Mounts still in use are taken out of
+//! sight, and end with their last user.
 
 use std::fs;
 use std::path::Path;
@@ -23,24 +23,24 @@ use crate::place::Place;
 
 /// How long who uses a mount may take to leave it, and a server to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a device that gives errors may take to be let go: by who asked for
-/// it, and by who tries again anyway.
+/// How long to wait until a device that gives errors is free: for the command that asked for it,
+/// and for a process that tries again anyway.
 pub(crate) const LATE: Duration = Duration::from_secs(20);
 pub(crate) const SOON: Duration = Duration::from_secs(2);
-/// How long whoever has a drive's hold may take, which can be mkfs.
+/// How long to wait for the process that makes a drive or takes it down. It may be running mkfs.
 const HOLD: Duration = Duration::from_secs(30);
 
-/// What to do with a drive that is in use.
+/// The way to treat a drive that is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Down {
-    /// Leave it, and say who uses it.
+    /// Leave it, and report its users.
     UnlessUsed,
-    /// Kill its server first: whoever uses it sees errors.
+    /// Kill its server first: its users get errors.
     ByForce,
 }
 
 impl Lab {
-    /// Takes a drive down; its data are gone, but for a store in a file.
+    /// Takes a drive down. Its data are lost, except those of a store in a file.
     ///
     /// A drive whose server is gone is taken down by force in any case.
     ///
@@ -102,7 +102,7 @@ impl Lab {
 
 /// Takes down a drive whose hold this process has.
 ///
-/// `at_most`: how long its loop device may take to be let go by force.
+/// `at_most`: how long to wait by force until its loop device is free.
 pub(crate) fn take_down(place: &Place, how: Down, at_most: Duration) -> Result<(), LabError> {
     let alive = || place.server_pid().is_some();
     if how == Down::ByForce {
@@ -232,7 +232,7 @@ fn is_gone(place: &Place, at_most: Duration) -> Result<(), LabError> {
     ))
 }
 
-/// Who uses a drive's devices, as far as can be told.
+/// Returns the users of a drive's devices, as far as they can be found.
 fn holders(place: &Place) -> Vec<String> {
     let held = fs::read_to_string(place.held()).unwrap_or_default();
     let held = held.lines().filter(|user| lives(user));

@@ -101,10 +101,10 @@ pub enum LabError {
     Left {
         /// Its name.
         name: String,
-        /// What is still there, and who holds it.
+        /// The parts that are still there, and their users.
         left: String,
     },
-    /// Somebody is making it or taking it down, and doesn't come to an end.
+    /// Another process makes the drive or takes it down, and doesn't finish.
     #[error(
         "drive `{name}` is being made or taken down by {by}: wait for it; --force ends a drive that \
          is being made"
@@ -115,12 +115,12 @@ pub enum LabError {
         /// The process.
         by: String,
     },
-    /// Every drive is down, and still there is something.
+    /// Every drive is down, but something is left.
     #[error("of the laboratory {root} there is still: {}", what.join("; "), root = names::shown(root))]
     Remains {
         /// The laboratory.
         root: PathBuf,
-        /// What there is, each with where.
+        /// The parts that are left, each with its place.
         what: Vec<String>,
     },
     /// A system call failed.
@@ -128,7 +128,7 @@ pub enum LabError {
     Io {
         /// The action that failed.
         what: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
         /// The system's error.
         error: io::Error,

@@ -228,7 +228,7 @@ impl Faults {
         self.list.iter().map(stats).collect()
     }
 
-    /// What becomes of a command: the first fault that strikes it decides.
+    /// Returns the outcome of a command: the first fault that strikes it decides.
     pub(crate) fn judge(&mut self, kind: Kind, range: &Range<u64>) -> Outcome {
         if self.list.is_empty() {
             return Outcome::default();
@@ -254,7 +254,7 @@ impl Faults {
     }
 }
 
-/// What becomes of one command.
+/// The outcome of one command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome(Option<(Effect, Option<Range<u64>>)>);
 
@@ -282,7 +282,7 @@ impl Outcome {
         self.stores()
     }
 
-    /// What a discard of a range takes.
+    /// Returns the range that a discard of `range` really discards.
     pub(crate) fn trimmed(&self, range: Range<u64>) -> Range<u64> {
         match self.effect() {
             Some(Effect::Neighbour(more)) => range.start..range.end.saturating_add(more),

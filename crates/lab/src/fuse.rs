@@ -1,8 +1,8 @@
-//! The front end there is: a FUSE file system with one file, `disk`.
+//! The only front end: a FUSE file system with one file, `disk`.
 //!
-//! A loop device with direct I/O over that file turns block requests into FUSE
-//! requests one to one: reads and writes are asynchronous; discards and flushes
-//! come one at a time from each of the loop driver's workers.
+//! A loop device with direct I/O over that file turns each block request into one FUSE request.
+//! Reads and writes are asynchronous. Discards and flushes come one at a time from each of the loop
+//! driver's workers.
 
 use std::ffi::OsStr;
 use std::io;
@@ -66,10 +66,10 @@ impl Answer for FuseAnswer {
 /// Mounts the file on a directory, and serves it with `threads` threads until
 /// the session is ended or the file system unmounted.
 ///
-/// `granule`: what the loop device says is its discard granularity.
+/// `granule`: the discard granularity that the loop device reports, in bytes.
 ///
 /// # Errors
-/// What the kernel said to mounting.
+/// The kernel's error for the mount.
 pub(crate) fn mount(
     device: Arc<Device<FuseAnswer>>,
     size: u64,

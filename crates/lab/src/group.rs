@@ -1,12 +1,12 @@
 //! A blkio cgroup for the foreground.
 //!
-//! The loop driver has one worker for each blkio cgroup that sends it requests,
-//! and a worker waits for a discard until it is done (Linux 6.12
-//! drivers/block/loop.c, `lo_fallocate`). File systems discard from kernel
-//! threads, in the root cgroup. So reads of the root cgroup wait behind a
-//! discard whatever the drive says; reads of any other cgroup don't wait for
-//! the driver, only for the drive. Whoever measures on such a device has to be
-//! in a cgroup of its own: this one. Whatever discards or commits must not be in
+//! The loop driver has one worker for each blkio cgroup that sends it requests. A worker waits for
+//! a discard until it is done (Linux 6.12 drivers/block/loop.c, `lo_fallocate`). File systems
+//! discard from kernel threads, in the root cgroup.
+//!
+//! So reads of the root cgroup wait behind a discard, whatever the drive does. Reads of any other
+//! cgroup wait for the drive alone, not for the driver. A process that measures on such a device
+//! has to be in a cgroup of its own: this one. A process that discards or commits must not be in
 //! it: btrfs with `discard=sync`, fstrim and raw devices discard in the caller.
 
 use std::fs;
@@ -90,7 +90,7 @@ impl Foreground {
     /// Moves a process into it, with all its threads.
     ///
     /// # Errors
-    /// What the kernel said, e.g. that there is no such process.
+    /// The kernel's error, e.g. that there is no such process.
     pub fn take_in(&self, pid: u32) -> Result<(), LabError> {
         let procs = self.dir.join("cgroup.procs");
         fs::write(&procs, pid.to_string()).map_err(LabError::io("cannot write", procs))
@@ -117,15 +117,14 @@ fn hierarchy(root: &Path) -> Option<PathBuf> {
         })
 }
 
-/// What a drive's cgroup is called: the machine has one tree of them for all
-/// laboratories.
+/// Returns the name of a drive's cgroup: the machine has one tree of them for all laboratories.
 fn group_name(place: &Place) -> String {
     let root = place.dir().parent().unwrap_or(Path::new("/"));
     format!("{PREFIX}{}{}", place.name(), suffix(root))
 }
 
-/// What the names of a laboratory's cgroups end in: `@` and its place, with
-/// characters that can be in a name.
+/// Returns the end of the names of a laboratory's cgroups: `@` and its place, in characters that a
+/// name can have.
 fn suffix(root: &Path) -> String {
     let plain: String = root
         .to_string_lossy()

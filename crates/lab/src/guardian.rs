@@ -1,11 +1,11 @@
 //! The process that takes a drive down when its server is gone.
 //!
-//! A server can be killed at any moment, and what it leaves hurts others: on a
-//! drive that nobody serves every I/O fails, and programs that look at all loop
-//! devices (`mkfs.btrfs` does) fail with it. So each server starts a guardian,
-//! which waits for the server's lock, in a session of its own, without a file of
-//! the drive open; and a server whose guardian was killed starts another. When
-//! both are killed at once, the next command of the laboratory finds the drive
+//! A server can be killed at any moment, and a drive without a server disturbs others. Every I/O on
+//! it fails, and so do programs that look at all loop devices, e.g. `mkfs.btrfs`.
+//!
+//! So each server starts a guardian, which waits for the server's lock. It has a session of its
+//! own, and keeps no file of the drive open. A server whose guardian was killed starts another.
+//! When both are killed at once, the next command of the laboratory finds the drive
 //! ([`Lab::sweep`](crate::Lab::sweep)).
 //!
 //! It also ends a drive whose maker was killed half-way.
@@ -28,7 +28,7 @@ use crate::serve::{self, log};
 
 /// Tells the program that serves a drive to guard it instead.
 const GUARDS: &str = "TRIMBENCH_LAB_GUARDS";
-/// Between two attempts to take down what somebody still uses.
+/// The time between two attempts to take down a drive that is still in use.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Whether this process was started as a guardian.

@@ -31,21 +31,21 @@ pub struct Lab {
 pub struct Launcher {
     /// It.
     pub program: PathBuf,
-    /// What comes before the directory.
+    /// The arguments before the directory.
     pub arguments: Vec<OsString>,
 }
 
 /// A drive as it is now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
-    /// What was asked for, with the figures that were [set](Lab::set) since.
+    /// The specification, with the figures that were [set](Lab::set) since.
     pub spec: Spec,
     /// The loop device, e.g. `/dev/loop3`; `None`: it has none (any more).
     pub device: Option<PathBuf>,
     /// Where it is mounted.
     pub mounts: Vec<PathBuf>,
-    /// The process that serves it; `None`: it is gone, and the drive only gives
-    /// errors. Take it down.
+    /// The process that serves it; `None` if that has died, and the drive only gives errors. Then
+    /// take it down.
     pub server: Option<i32>,
     /// How near it comes to its card, as it was measured last with these figures for reads.
     pub trip: Option<Trip>,
@@ -72,10 +72,10 @@ impl Lab {
         Ok(infos.filter_map(Result::ok).collect())
     }
 
-    /// One drive.
+    /// Returns one drive.
     ///
     /// # Errors
-    /// If there is none, or it can't be told.
+    /// If there is none, or its specification can't be read.
     pub fn info(&self, name: &str) -> Result<Info, LabError> {
         let place = self.place(name)?;
         let spec = place.read_spec()?;
@@ -101,10 +101,10 @@ impl Lab {
             .find(|info| info.device.as_deref() == Some(device)))
     }
 
-    /// What a drive has done.
+    /// Returns the counts of a drive.
     ///
     /// # Errors
-    /// If there is none or it doesn't answer.
+    /// If there is no such drive, or it doesn't answer.
     pub fn stats(&self, name: &str) -> Result<Stats, LabError> {
         match control::ask(&self.place(name)?, &Order::Stats)? {
             Reply::Stats(stats) => Ok(*stats),
@@ -115,8 +115,8 @@ impl Lab {
         }
     }
 
-    /// What a drive's server and guardian had to say, a line each: what they
-    /// couldn't get that a drive should have. Nothing, on most machines.
+    /// Returns the notes of a drive's server and guardian, a line each: failures, and protections
+    /// that they couldn't get. On most machines there are none.
     ///
     /// # Errors
     /// If there is no such drive.
@@ -125,7 +125,7 @@ impl Lab {
         Ok(log.lines().map(str::to_owned).collect())
     }
 
-    /// Counts from 0 again.
+    /// Sets the counts of a drive to 0.
     ///
     /// # Errors
     /// If there is none or it doesn't answer.
@@ -175,7 +175,7 @@ impl Lab {
         control::ask_patiently(&place, &Order::Snapshot(file), COPYING).map(|_| ())
     }
 
-    /// Takes back every fault, ends a hang and gives power. What was spoilt stays so.
+    /// Takes back every fault, ends a hang and switches the power on. Damaged data stay so.
     ///
     /// # Errors
     /// If there is no such drive or it doesn't answer.

@@ -15,15 +15,15 @@ use rustix::process::Pid;
 
 use crate::mounts::wait_until;
 
-/// Who only looks whether a file is locked has it for a moment; and so has a child
-/// of whoever had it, from its fork to its exec.
+/// How long to wait for a lock that another process holds for a moment only. It may be looking
+/// whether the file is locked, or be a child of the holder, from its fork to its exec.
 const GLANCE: Duration = Duration::from_millis(500);
 
 /// Takes a lock for this process, for as long as the file lives; makes the file
 /// if it isn't there.
 ///
 /// # Errors
-/// `EWOULDBLOCK` where somebody else has it; what the system said otherwise.
+/// `EWOULDBLOCK` where another process has it; otherwise the system's error.
 pub(crate) fn claim(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .write(true)
@@ -76,7 +76,7 @@ pub(crate) fn directory(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Who has a lock now; `None`: nobody.
+/// Returns the process that has a lock now; `None` if none has.
 pub(crate) fn holder(path: &Path) -> Option<Pid> {
     let file = File::open(path).ok()?;
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
@@ -104,8 +104,8 @@ fn block(file: &File, how: FlockOperation) -> io::Result<()> {
     }
 }
 
-/// Whether the path still leads to the file: who had the lock may have removed
-/// it, and somebody else have made another since.
+/// Returns whether the path still leads to the file. The last holder may have removed it, and
+/// another process may have made a new one.
 fn still_there(path: &Path, file: &File) -> io::Result<bool> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -1,4 +1,4 @@
-//! What is mounted where, and how it is mounted and unmounted.
+//! Mounts and unmounts devices, and lists mounts and their users.
 
 use std::fs;
 use std::io;
@@ -99,7 +99,7 @@ pub(crate) fn abort_fuse(on: &Path) {
     }
 }
 
-/// Who uses what is mounted there, e.g. `fio (4711)`; for a message.
+/// Returns the users of a mount, e.g. `fio (4711)`, for a message.
 pub(crate) fn users(on: &Path) -> Vec<String> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
@@ -110,7 +110,7 @@ pub(crate) fn users(on: &Path) -> Vec<String> {
         .collect()
 }
 
-/// How a process is named in a message; `None` if it is gone.
+/// Returns the name of a process for a message; `None` if it has ended.
 pub(crate) fn user(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(format!("{} ({pid})", name.trim()))

@@ -1,21 +1,19 @@
-//! A drive's directory, `/run/trimbench/lab/NAME`, and who serves it.
+//! A drive's directory, `/run/trimbench/lab/NAME`, and the process that serves it.
 //!
-//! What exists is asked of the kernel and never of notes: the loop device is
-//! the one whose backing file lies here, its mounts are those the kernel lists,
-//! and its server is whoever holds the lock. So a crash at any moment leaves
-//! nothing that can't be found again.
+//! The kernel alone shows what exists, never a note. The loop device is the one whose backing file
+//! lies here, its mounts are those that the kernel lists, and its server is the process that holds
+//! the lock. So after a crash at any moment, everything can be found.
 //!
 //! | file | says |
 //! |---|---|
-//! | `hold` | locked by whoever makes the drive or takes it down: one at a time |
-//! | `made` | is there when it was made to its end |
+//! | `hold` | locked by the process that makes the drive or takes it down: one at a time |
+//! | `made` | exists when the drive was made to its end |
 //! | `server`, `guardian` | locked by these two processes while they live |
-//! | `held` | who still used it when its mounts were taken out of sight |
+//! | `held` | the processes that still used it when its mounts were taken out of sight |
 //!
-//! A drive is *dead* when nobody has its hold and its server is gone, or it was
-//! never made to its end. Dead drives, and only they, may be taken down by
-//! anybody. A directory is made, and its hold taken, with the laboratory's own
-//! directory locked, so nobody sees one that has no hold yet.
+//! A drive is *dead* when no process has its hold, and its server has ended or it was never made to
+//! its end. Any process may take down dead drives, and only these. A directory is made, and its hold
+//! taken, with the laboratory's own directory locked, so no process sees one that has no hold yet.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -64,7 +62,7 @@ impl Place {
         self.dir.join("control")
     }
 
-    /// What the server printed.
+    /// The file with the server's output.
     pub(crate) fn log(&self) -> PathBuf {
         self.dir.join("log")
     }
@@ -92,7 +90,8 @@ impl Place {
         self.dir.join("hold")
     }
 
-    /// Who used it when its mounts were taken out of sight, one in a line.
+    /// The file with the processes that used the drive when its mounts were taken out of sight, one
+    /// in a line.
     pub(crate) fn held(&self) -> PathBuf {
         self.dir.join("held")
     }
@@ -189,7 +188,7 @@ impl Place {
         lock::holder(&self.server())
     }
 
-    /// The loop devices over the drive's file: one, unless somebody made more.
+    /// Returns the loop devices over the drive's file: one, unless another process made more.
     pub(crate) fn devices(&self) -> Vec<PathBuf> {
         let disk = self.disk();
         let text = disk.as_os_str().as_encoded_bytes();
@@ -227,9 +226,8 @@ impl Place {
     }
 }
 
-/// The loop devices over a drive's file that `wanted` says yes to, also where
-/// the file's mount was taken out of sight while the device was in use: then
-/// only the name is left that the device was given.
+/// Returns the loop devices over a drive's file for which `wanted` returns true. A device in use
+/// stays when the file's mount is taken out of sight; then it only has the name that it was given.
 pub(crate) fn devices_of(wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     // What the kernel shows of a path whose mount is detached.
     let hidden = Path::new("/").join(fuse::FILE);

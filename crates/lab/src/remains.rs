@@ -1,4 +1,4 @@
-//! What the kernel still has of a laboratory's drives.
+//! Finds all that the kernel still has of a laboratory's drives.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -1,10 +1,9 @@
 //! How much memory a drive may promise.
 //!
-//! A drive in memory takes none when it is made, and what it takes later can't
-//! be taken back: when the machine's memory is full of it, and of dirty pages
-//! that are to be written to it, nothing moves any more. So each drive has a
-//! limit, and what the drives of a laboratory may still take is never more than
-//! the memory that is free.
+//! A drive in memory takes none when it is made, and its data can't be moved out later. If they
+//! fill the machine's memory, together with dirty pages that are to be written to the drive, the
+//! machine stands still. So each drive has a limit. All drives of a laboratory together may still
+//! take at most the memory that is free.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -32,8 +31,8 @@ impl Lab {
         limit(spec, free, promised).map(Some)
     }
 
-    /// What of a drive's size it can't keep, if all of it is written: beyond this
-    /// many bytes of data writes fail. `None`: it can keep all.
+    /// Returns the most data in bytes that a drive can keep; writes beyond it fail. `None`: it can
+    /// keep as much as its size.
     pub fn room(&self, spec: &Spec) -> Option<u64> {
         let free = |file: &PathBuf| Some(Space::of(file).ok()?.available_bytes);
         let stored = |file: &PathBuf| Some(fs::metadata(file).ok()?.blocks() * 512);
@@ -60,7 +59,7 @@ impl Lab {
         server.map_or(0, |pid| taken(pid.as_raw_nonzero().get()))
     }
 
-    /// What the drives in memory may still take, beyond what they have taken.
+    /// Returns the bytes that the drives in memory may still take.
     fn promised(&self) -> u64 {
         let names = self.names().unwrap_or_default();
         let places = names.iter().filter_map(|name| self.new_place(name).ok());

@@ -33,14 +33,13 @@ use units::names;
 /// Threads that take requests from the kernel. More don't help: each is busy
 /// for microseconds, and none ever waits.
 const THREADS: usize = 2;
-/// Whoever connects and has said nothing whole by then is dropped.
+/// A client that has sent no whole message after this time is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at how long reads take in the kernel.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
 
-/// Serves the drive whose directory this is, until it is told to stop or its
-/// file is unmounted. This is the whole life of a process that
-/// [`Lab::up`](crate::Lab::up) started; it must have no other threads.
+/// Serves the drive in `dir`, until an order stops it or its file is unmounted. This is the whole
+/// life of a process that [`Lab::up`](crate::Lab::up) started; it must have no other threads.
 ///
 /// # Errors
 /// If the drive can't be made, with what to do.
@@ -155,7 +154,7 @@ fn listen(place: &Place) -> Result<UnixListener, LabError> {
         .map_err(LabError::io("cannot make the control socket", &path))
 }
 
-/// Until told to stop, or until the session ends by itself.
+/// Answers orders until one of them stops the drive, or the session ends by itself.
 fn answer_orders(
     listener: &UnixListener,
     device: &Arc<Device<FuseAnswer>>,
@@ -321,11 +320,11 @@ pub(crate) fn protect() -> Result<(), (&'static str, io::Error)> {
     linux::memory::never_wait_for_writeback()
 }
 
-/// Goes where no cgroup limits memory, if there is such a place. In a cgroup that
-/// is full of pages to be written to this drive the server would wait for them,
-/// and they for the server: Linux 6.12 mm/vmscan.c waits for the writeback of
-/// pages of version 1's cgroups unless `PR_SET_IO_FLUSHER` was permitted, and with
-/// it the allocation fails.
+/// Moves this process to a cgroup that doesn't limit memory, if there is one.
+///
+/// A cgroup may be full of pages to be written to this drive. Then the server would wait for them,
+/// and they for the server. Linux 6.12 mm/vmscan.c waits for the writeback of pages of version 1's
+/// cgroups unless `PR_SET_IO_FLUSHER` was permitted, and with that the allocation fails.
 fn leave_memory_cgroup() {
     for root in ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"] {
         // Of version 2 the root hands no limits down; of version 1 it has none.
@@ -333,7 +332,7 @@ fn leave_memory_cgroup() {
     }
 }
 
-/// Into the drive's log: standard error, which leads there.
+/// Writes a line to the drive's log, to which standard error leads.
 pub(crate) fn log(line: &str) {
     let _ = rustix::io::write(rustix::stdio::stderr(), format!("{line}\n").as_bytes());
 }

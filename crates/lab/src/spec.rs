@@ -1,4 +1,4 @@
-//! What drive is wanted.
+//! The specification of a drive.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use ssd::Card;
 
 use crate::error::LabError;
 
-/// A drive to be made. Stored in its directory, so that whoever takes it down
-/// knows what there is.
+/// A drive to be made. It is stored in the drive's directory, for the process that takes the drive
+/// down.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// What it is called: letters, digits, `-`, `_` and `.`, at most 64 of them.
+    /// Its name: letters, digits, `-`, `_` and `.`, at most 64 of them.
     pub name: String,
     /// Its device card, as TOML; figures set by hand are part of it. See
     /// [`Spec::card`].
@@ -129,10 +129,10 @@ impl Spec {
         Ok(self.card_toml.parse()?)
     }
 
-    /// Whether such a drive can be made, as far as can be told beforehand.
+    /// Checks whether such a drive can be made, before anything is made.
     ///
     /// # Errors
-    /// What is wrong, and with which part.
+    /// [`LabError`] with the part that is wrong, e.g. [`LabError::BadSpec`].
     pub fn check(&self) -> Result<(), LabError> {
         check_name(&self.name)?;
         let card = self.card()?;

@@ -1,11 +1,11 @@
-//! What a drive has done, counted as it answers.
+//! Counts a drive's commands as it answers them.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// What commands are counted as.
+/// The kinds of commands that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -44,8 +44,8 @@ impl Kind {
     }
 }
 
-/// What a drive has done: `kinds` and `late_us` since it was made or its counts were
-/// reset, everything else since it was made or as it is now.
+/// The counts and the state of a drive. `kinds` and `late_us` count since it was made or its counts
+/// were reset, everything else since it was made or as it is now.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stats {
     /// By kind, in the order of [`Kind::ALL`].
@@ -66,9 +66,9 @@ pub struct Stats {
     pub no_room: u64,
     /// Commands not answered.
     pub in_flight: u64,
-    /// How much later than the model said commands were answered, in
-    /// microseconds: the median, 99th percentile and worst. Large values say
-    /// that this machine is too slow for this drive: stretch its time.
+    /// How much later than the model's time commands were answered, in microseconds: the median,
+    /// 99th percentile and worst. With large values this machine is too slow for this drive:
+    /// stretch its time.
     pub late_us: [f64; 3],
     /// Faults that were set and not cleared.
     pub faults: Vec<FaultStats>,
@@ -89,7 +89,7 @@ pub struct FaultStats {
     pub over: bool,
 }
 
-/// What a drive has done of one kind.
+/// The counts of one kind of commands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindStats {
     /// Which.
@@ -116,7 +116,7 @@ pub struct KindStats {
     pub histogram: Vec<(u64, u64)>,
 }
 
-/// What is counted.
+/// The counts behind [`Stats`].
 #[derive(Debug, Clone)]
 pub(crate) struct Counts {
     of: [Count; 5],

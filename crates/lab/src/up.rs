@@ -26,13 +26,13 @@ const READY: Duration = Duration::from_secs(30);
 const DEAD_DRIVES_GO: Duration = Duration::from_secs(30);
 
 impl Lab {
-    /// Makes a drive: starts its server, makes a loop device of it, and on it
-    /// what file system is asked for, mounted where it is asked for.
+    /// Makes a drive: starts its server and makes a loop device of it. It then makes and mounts the
+    /// file system that `spec` asks for.
     ///
     /// mkfs sends no discards here: a drive that is premapped stays so.
     ///
     /// # Errors
-    /// What failed. Nothing is left then.
+    /// If a step fails. Then nothing is left.
     pub fn up(&self, spec: &Spec, launcher: &Launcher) -> Result<Info, LabError> {
         spec.check()?;
         check_store(spec)?;
@@ -118,9 +118,11 @@ fn start_and_make(place: &Place, spec: &Spec, launcher: &Launcher) -> Result<(),
     run("mount", &["-t", fs.name(), "-o", options, &shown, &dir])
 }
 
-/// mkfs.btrfs stats the backing file of every mounted loop device of the machine,
-/// and fails before it has written anything while one of them lies on a drive whose
-/// server has died.
+/// Makes a btrfs.
+///
+/// mkfs.btrfs stats the backing file of every mounted loop device of the machine. If one of them
+/// lies on a drive whose server has died, mkfs.btrfs fails before it has written anything. So this
+/// repeats it until such drives are taken down.
 fn mkfs_btrfs(device: &str) -> Result<(), LabError> {
     let mut made = Ok(());
     mounts::wait_until(DEAD_DRIVES_GO, || {
@@ -173,7 +175,7 @@ fn has_ended(server: &mut Child) -> bool {
     !matches!(server.try_wait(), Ok(None))
 }
 
-/// Somebody has to wait for a child, or it stays as a zombie when it ends.
+/// Waits for the child in a thread, so that it doesn't stay as a zombie when it ends.
 fn reap(mut server: Child) {
     let waiter = std::thread::Builder::new().name("lab-reap".to_owned());
     // Without the thread there is a zombie until this process ends: no harm.

@@ -1,4 +1,4 @@
-//! What the drives are asked for.
+//! The work that both drives do in each case.
 
 /// One case: the same work for both drives.
 #[derive(Debug, Clone, Copy)]

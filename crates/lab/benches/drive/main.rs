@@ -1,11 +1,11 @@
-//! What a simulated drive can do at most: `ideal`, the model in the path but
-//! nothing in the model, beside nbdkit's memory behind nbdfuse.
+//! Measures how fast a simulated drive can be at most. It compares the profile `ideal`, whose model
+//! costs nothing, with nbdkit's memory behind nbdfuse.
 //!
-//! Run by `make bench`, or `cargo bench -p trimbench-lab --bench drive -- --help`.
-//! Both are FUSE files under loop devices with direct I/O, served with the same
-//! priority, and fio asks both for the same, one after the other and around
-//! again, so that a drift of the machine meets both. Medians, with the range
-//! beside them.
+//! `make bench` runs it, or `cargo bench -p trimbench-lab --bench drive -- --help`.
+//!
+//! Both are FUSE files under loop devices with direct I/O, served with the same priority. fio asks
+//! both for the same work, in turns and several times, so that a drift of the machine reaches both.
+//! The results are medians with their ranges.
 
 mod case;
 mod drives;

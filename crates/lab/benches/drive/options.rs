@@ -1,4 +1,4 @@
-//! What the benchmark is told.
+//! The options of the benchmark.
 
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ssd::Time;
 
-/// A drive hangs no longer than that from when it is told to.
+/// The longest time that a drive hangs after an order to hang.
 pub(super) const LONGEST_HANG: Duration = Duration::from_secs(86_400);
 
 #[derive(Debug, Clone)]

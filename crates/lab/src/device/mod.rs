@@ -1,14 +1,13 @@
-//! The drive: commands in, answers at the time that the model says.
+//! The drive: it takes commands and answers them at the time that the model says.
 //!
-//! One lock holds the model and what is in flight. Whoever brings a command
-//! takes it, hands the command to the model with the real time, and takes with
-//! it whatever is done by now; what is done later is answered by the
-//! timekeeper, one thread that sleeps until the model's next event. So no
-//! thread waits for a command, and data are copied outside the lock.
+//! One lock guards the model and the commands in flight. The thread that brings a command takes the
+//! lock and hands the command to the model with the real time. It also answers the commands that
+//! are done by now. The timekeeper, one thread that sleeps until the model's next event, answers
+//! the others. So no thread waits for a command, and data are copied outside the lock.
 //!
-//! This is also the boundary to the front end, which knows how a kernel brings
-//! commands and takes answers: [`Op`], [`Answer`] and [`Device::submit`] are
-//! all it needs. FUSE is the one there is.
+//! This is also the boundary to the front end, which knows how a kernel brings commands and takes
+//! answers. It needs [`Op`], [`Answer`] and [`Device::submit`], and nothing else. FUSE is the only
+//! front end.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +32,7 @@ use state::{Pending, State};
 pub(crate) use tuning::Counted;
 use tuning::Tuning;
 
-/// What the kernel asks for. Ranges are in bytes and lie on the drive.
+/// A request of the kernel. Ranges are in bytes and lie on the drive.
 #[derive(Debug)]
 pub(crate) enum Op<'a> {
     Read(Range<u64>),
@@ -139,8 +138,7 @@ impl<A: Answer> Device<A> {
         self.answer_all(done);
     }
 
-    /// Ends [`Device::keep_time`] and the store's sweeping. What is in flight
-    /// stays unanswered.
+    /// Ends [`Device::keep_time`] and the store's sweeping. Commands in flight stay unanswered.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.sooner.notify_all();

@@ -1,4 +1,4 @@
-//! What can be asked and changed while the drive runs.
+//! Orders and questions to a running drive.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::faults::Fault;
 use crate::stats::{Counts, Stats};
 
 impl<A: Answer> Device<A> {
-    /// What it costs from now on.
+    /// Changes the figures of the drive's model from now on.
     pub(crate) fn set_card(&self, card: &Card) {
         let mut state = self.lock();
         let time = state.time(Instant::now());
@@ -68,7 +68,7 @@ impl<A: Answer> Device<A> {
         self.sooner.notify_one();
     }
 
-    /// What was counted, and the drive's own figures.
+    /// Returns the counts, and the drive's own figures.
     pub(crate) fn stats(&self) -> Stats {
         let state = self.lock();
         // Percentiles are found without the lock: that takes as long as many I/Os.

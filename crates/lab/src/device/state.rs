@@ -20,7 +20,7 @@ pub(super) struct State<A> {
     pub(super) drive: Drive,
     pub(super) clock: Clock,
     pub(super) pending: HashMap<Id, Pending<A>>,
-    /// What the timekeeper sleeps until.
+    /// The time until which the timekeeper sleeps.
     pub(super) alarm: Option<Instant>,
     pub(super) counts: Counts,
     pub(super) faults: Faults,

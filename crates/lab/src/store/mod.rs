@@ -1,12 +1,12 @@
-//! Where the data are: sparse, in memory or in a file.
+//! Stores the data: sparse, in memory or in a file.
 //!
-//! The kernel's own sparse files do the work (a `memfd`, or a file that the
-//! user names): they keep what was written, give back what was punched out, and
-//! need no lock of ours. Two things lie over the file, as ranges: space that
-//! was mapped beforehand and holds a pattern, and space that was discarded and
-//! isn't punched out yet. For a discard answers when the *model* says so, while
-//! freeing 128 MiB of pages takes milliseconds; a thread of its own does that
-//! afterwards.
+//! The kernel's own sparse files do the work (a `memfd`, or a file that the user names). They keep
+//! all that was written, give back all that was punched out, and need no lock of ours. Two kinds of
+//! ranges lie over the file: space that was mapped beforehand and holds a pattern, and space that
+//! was discarded and isn't punched out yet.
+//!
+//! A discard is answered at the *model's* time, while freeing 128 MiB of pages takes milliseconds.
+//! So a thread of its own punches them out afterwards.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -35,7 +35,7 @@ use copy::Copy;
 use pattern::pattern;
 use undo::{BLOCK, Undo};
 
-/// What a store in memory is called, where the kernel lists open files.
+/// The name of a store in memory, where the kernel lists open files.
 pub(crate) const NAME: &str = "trimbench-lab";
 
 /// The data of one drive.
@@ -43,7 +43,8 @@ pub(crate) const NAME: &str = "trimbench-lab";
 pub(crate) struct Store {
     file: File,
     size: u64,
-    /// Held for reading by whoever changes the data, and for writing where a snapshot begins.
+    /// Locked for reading by each thread that changes the data, and for writing where a snapshot
+    /// begins.
     changes: RwLock<()>,
     /// Snapshots under way.
     copies: Mutex<Vec<Arc<Copy>>>,
@@ -73,19 +74,19 @@ pub(crate) struct Flush {
     log: u64,
 }
 
-/// What lies over the file. The two never overlap.
+/// The ranges that lie over the file. The two kinds never overlap.
 #[derive(Debug, Default)]
 struct Overlay {
     /// Mapped beforehand and not touched since: reads as [`pattern`].
     patterned: Extents,
     /// Reads as zeros; to be punched out.
     freed: Extents,
-    /// Of `freed`: what is being punched out now, and must not be written.
+    /// The part of `freed` that is being punched out now, and must not be written.
     punching: Option<Range<u64>>,
     closed: bool,
 }
 
-/// What lay over a range.
+/// The ranges that lay over a part of the file.
 #[derive(Debug, Default)]
 struct Covers {
     patterned: Vec<Range<u64>>,
@@ -93,11 +94,12 @@ struct Covers {
 }
 
 impl Store {
-    /// A store of `size` bytes in memory, or in `file`, which is made if it doesn't exist. `limit`: most bytes that it may take.
-    /// `volatile`: whether a power cut takes back what wasn't flushed.
+    /// Makes a store of `size` bytes in memory, or in `file`, which is made if it doesn't exist.
+    /// `limit`: the most bytes that it may take. `volatile`: whether a power cut takes back all
+    /// that wasn't flushed.
     ///
     /// # Errors
-    /// What the system said, and where another drive's data are in the file.
+    /// The system's error, or another drive's data in the file.
     pub(crate) fn new(
         file: Option<(&Path, Content)>,
         size: u64,
@@ -165,7 +167,7 @@ impl Store {
         lock(log).mark(text)
     }
 
-    /// Lets a range read as the pattern until somebody writes or discards it.
+    /// Makes a range read as the pattern until it is written or discarded.
     pub(crate) fn premap(&self, range: Range<u64>) {
         let mut over = self.lock();
         over.freed.remove(range.clone());
@@ -237,8 +239,8 @@ impl Store {
         written
     }
 
-    /// Lets a range read as zeros, and its memory or disk space be freed soon.
-    /// What of it lies behind the drive's end is left out.
+    /// Makes a range read as zeros; its memory or disk space is freed soon. The part behind the
+    /// drive's end is left out.
     pub(crate) fn free(&self, range: Range<u64>) {
         let range = range.start..range.end.min(self.size);
         let _change = self.change();
@@ -347,7 +349,7 @@ impl Store {
     }
 }
 
-/// What becomes of what a file holds.
+/// The handling of a file's earlier contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Empty,
@@ -357,15 +359,15 @@ pub(crate) enum Content {
 /// The attribute of a file that says that it holds a drive's data.
 const OURS: &str = "user.trimbench.lab";
 
-/// Whether a file holds something that isn't a drive's data. Where the file system has no extended
-/// attributes nobody knows, and what is there counts as somebody else's.
+/// Returns whether a file holds something that isn't a drive's data. Where the file system has no
+/// extended attributes, that can't be found out, and the contents count as foreign.
 pub(crate) fn is_foreign(path: &Path) -> bool {
     let holds = path.metadata().is_ok_and(|found| found.len() > 0);
     let mut value = [0; 16];
     holds && getxattr(path, OURS, &mut value[..]).is_err()
 }
 
-/// A file that is this store's alone.
+/// Opens a file for this store alone.
 fn open_file(path: &Path, content: Content) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)

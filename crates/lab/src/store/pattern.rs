@@ -1,7 +1,7 @@
-//! What space reads that was mapped beforehand.
+//! The contents of space that was mapped beforehand.
 
-/// Fills what begins at `at`: every 8 bytes say where they are, so that a test
-/// sees data that moved.
+/// Fills a range that begins at `at`. Every 8 bytes contain their own place, so that a test finds
+/// data that moved.
 pub(super) fn pattern(at: u64, into: &mut [u8]) {
     // Up to the first whole word: nothing, for sectors begin with one.
     let head = (at.next_multiple_of(8) - at).min(into.len() as u64) as usize;

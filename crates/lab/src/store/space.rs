@@ -1,4 +1,4 @@
-//! What the data take, and how much they may.
+//! Accounts for the space that the data take, and for its limit.
 
 use std::io;
 use std::ops::Range;
@@ -81,7 +81,7 @@ impl Store {
     }
 }
 
-/// What a range takes at most: every page that it touches.
+/// Returns the most bytes that a range can take: every page that it touches.
 fn in_pages(range: &Range<u64>) -> u64 {
     range.end.next_multiple_of(PAGE) - range.start / PAGE * PAGE
 }

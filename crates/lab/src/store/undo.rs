@@ -1,9 +1,9 @@
-//! A volatile write cache: what a power cut takes back.
+//! A volatile write cache: the blocks that a power cut takes back.
 //!
-//! For each block that was written since the last flush: what was there before.
-//! A flush makes durable what was written before it *began*, once it is *done*;
-//! so a block can have several earlier contents, each of the stretch between
-//! two beginnings of flushes (an epoch) in which it was overwritten.
+//! It keeps the earlier contents of each block that was written since the last flush. A flush makes
+//! durable all that was written before it *began*, once it is *done*. So a block can have several
+//! earlier contents. Each belongs to an epoch, the time between the beginnings of two flushes, in
+//! which it was overwritten.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,8 +11,8 @@ use std::ops::Range;
 /// The unit in which contents are kept.
 pub(super) const BLOCK: u64 = 4096;
 
-/// Most blocks that the cache holds, 256 MiB: a drive writes out what is more, by
-/// itself and in an order of its own. It isn't counted among the store's data.
+/// The most blocks that the cache holds, 256 MiB. A drive writes out more by itself, in an order of
+/// its own. They don't count among the store's data.
 const MOST: usize = 65_536;
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What goes wrong on purpose, set while the drive runs.
+//! Tests faults that are set while the drive runs.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! Who waits for a discard: with φ = 0 nobody, but for the loop driver's worker.
+//! With φ = 0 nothing waits for a discard, except the loop driver's worker.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::gate::{alone, thrice};
 const DISCARD_S: f64 = 0.05;
 const DEPTH: f64 = 8.0;
 
-/// What the drive itself counted.
+/// The drive's own counts.
 struct Counted {
     reads: f64,
     discards: f64,
@@ -102,9 +102,9 @@ fn reads_of_the_foreground_cgroup_wait_only_for_the_drive() {
     }
 }
 
-/// Between two discards comes one depth of reads, or two where one was just
-/// under way; and what fits into the time without a discard, in which a machine
-/// that has become less busy may do twice as much.
+/// Fails if there were more reads than the discards leave time for. Between two discards comes one
+/// depth of reads, or two where one was just under way. Added are the reads in the time without a
+/// discard, in which a machine that has become less busy may do twice as many.
 #[track_caller]
 fn waits(counted: &Counted, undisturbed: f64) {
     let Counted {

@@ -37,7 +37,7 @@ impl Left {
         }
     }
 
-    /// Somebody does it by himself, or never.
+    /// Waits until the laboratory takes the drive down by itself; fails after [`PATIENCE`].
     fn becomes_nothing(&self) {
         let began = Instant::now();
         while self.dir.exists() {

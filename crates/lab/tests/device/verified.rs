@@ -12,9 +12,9 @@ use crate::gate::beside;
 
 const MIB: u64 = 1 << 20;
 
-/// One round. The trims end where the verified region begins, so that one that
-/// takes too much is seen there; that region is trimmed before, so that a write
-/// that was lost doesn't leave what an earlier round verified.
+/// Runs one round. The trims end where the verified region begins, so that a trim of too much shows
+/// there. That region is trimmed before, so that a lost write doesn't leave the data that an
+/// earlier round verified.
 fn round(bench: &Bench) -> Output {
     let mut fio = Command::new("timeout");
     fio.args([
@@ -46,7 +46,7 @@ fn round(bench: &Bench) -> Output {
     fio.output().unwrap()
 }
 
-/// What the trims have left: where, and whose data they are.
+/// Lists the data that the trims have left: the place and the first bytes.
 fn left(bench: &Bench) -> String {
     let device = File::open(bench.device()).unwrap();
     let mut data = vec![0; 8 * MIB as usize];

@@ -22,9 +22,9 @@ const READERS: u64 = 2;
 const REGION: u64 = 6 << 20;
 /// However slow the machine, so many steps are done.
 const FEWEST: u64 = 500;
-/// What a drive must hold; nobody touches the rest, which stays zeros.
+/// The part of the drive that is used. The rest stays zeros.
 pub(super) const SIZE: u64 = (WORKERS * REGION) + (8 << 20);
-/// A worker remembers so many steps that changed something.
+/// The most steps with a change that a worker keeps.
 const MEMORY: usize = 20_000;
 
 /// One comparison.
@@ -43,11 +43,11 @@ struct Difference {
     told: String,
     /// Where the two differ; empty if the drive failed instead.
     place: Range<u64>,
-    /// What the drive had there.
+    /// The drive's data there.
     found: Vec<u8>,
 }
 
-/// What was compared without a difference.
+/// The amount that was compared without a difference.
 #[derive(Debug)]
 pub(super) struct Compared {
     #[expect(dead_code, reason = "only printed")]
@@ -56,9 +56,9 @@ pub(super) struct Compared {
     pub(super) overlapping: u64,
 }
 
-/// Compares a device, all zeros and at least [`SIZE`] bytes, with a plain file
-/// for so long, or until there is a difference: what it is, the seed, and what
-/// was done there.
+/// Compares a device with a plain file, for `span` or until they differ. The device contains only
+/// zeros and has at least [`SIZE`] bytes. An error describes the difference, with the seed and the
+/// steps at its place.
 pub(super) fn compare(device: &Path, seed: u64, span: Duration) -> Result<Compared, String> {
     let comparison = Comparison {
         drive: Drive::open(device),
@@ -266,7 +266,7 @@ impl Worker {
         self.region.start <= place.start && place.start < self.region.end
     }
 
-    /// What was done in the place of a difference, and whose data were there.
+    /// Describes the steps at the place of a difference, and whose data were found there.
     fn history(&self, difference: &Difference) -> String {
         let (at, found) = (difference.place.start, &difference.found);
         let here = at..at + 1;

@@ -73,9 +73,9 @@ impl Drive {
     }
 }
 
-/// The plain file, and for each sector how often it began or ended to change:
-/// odd while it does. So somebody who reads beside those who write knows which
-/// sectors of what was read must be right.
+/// The plain file, and a mark for each sector: how often a change of it began or ended. The mark is
+/// odd during a change. So a reader beside the writers knows which sectors of its data must be
+/// right.
 #[derive(Debug)]
 pub(super) struct Oracle {
     file: File,

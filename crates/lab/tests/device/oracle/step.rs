@@ -1,4 +1,4 @@
-//! What is done, one thing after the other: drawn from a seed.
+//! The steps of a worker, one after the other, drawn from a seed.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use fastrand::Rng;
 
 pub(super) const SECTOR: u64 = 512;
-/// Reads and writes are at most so long: several of the kernel's requests.
+/// The longest read or write in bytes: several of the kernel's requests.
 const LONGEST: u64 = 2 << 20;
 
 /// Everything a block device can be asked for.
@@ -80,7 +80,7 @@ impl Step {
         matches!(self.what, What::WriteDirect | What::WriteBuffered)
     }
 
-    /// What a write writes, always the same.
+    /// Fills in the data of a write, always the same for the same step.
     pub(super) fn data(&self, seed: u64, into: &mut [u8]) {
         Rng::with_seed(seed ^ self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).fill(into);
     }
