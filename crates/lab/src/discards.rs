@@ -60,8 +60,8 @@ fn set(device: &Path, most: u64) -> io::Result<()> {
     )
 }
 
-/// Sends one discard, which the drive refuses: from then on the driver says
-/// that this device takes none (Linux ≥ 6.11; before, each is refused).
+/// Sends one discard, which the drive refuses. From then on the driver reports that this device
+/// takes none (Linux ≥ 6.11; before, each is refused).
 fn refuse_one(device: &Path) {
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     if let Ok(file) = OpenOptions::new().write(true).open(device) {

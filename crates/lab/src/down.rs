@@ -42,7 +42,7 @@ pub enum Down {
 impl Lab {
     /// Takes a drive down. Its data are lost, except those of a store in a file.
     ///
-    /// A drive whose server is gone is taken down by force in any case.
+    /// A drive whose server has died is taken down by force in any case.
     ///
     /// # Errors
     /// If there is none, it is in use, or something is left: what, and who holds it.
@@ -70,12 +70,11 @@ impl Lab {
         take_down(&place, how, LATE)
     }
 
-    /// Takes every drive down, and goes on where one can't be. Then looks
-    /// whether anything is left of this laboratory: a mount, a loop device, a
-    /// process, a cgroup, a socket.
+    /// Takes every drive down, and continues if one can't be. Then looks whether anything is left
+    /// of this laboratory: a mount, a loop device, a process, a cgroup, a socket.
     ///
     /// # Errors
-    /// By drive, and what is left.
+    /// The error of each drive, and an error with all that is left.
     pub fn down_all(&self, how: Down) -> Result<(), Vec<LabError>> {
         let names = self.names().map_err(|error| vec![error])?;
         let downs = names.iter().map(|name| self.down(name, how));
@@ -158,7 +157,7 @@ fn gently(place: &Place) -> Result<(), LabError> {
     by_force(place, LATE)
 }
 
-/// For a drive whose server is gone; there may be nothing left to do.
+/// Takes down a drive whose server has died; there may be nothing left to do.
 fn by_force(place: &Place, at_most: Duration) -> Result<(), LabError> {
     // Should somebody else still hold the server's file open: this ends it too.
     mounts::abort_fuse(&place.fuse());
@@ -192,7 +191,7 @@ fn unmount_all(place: &Place, device: &Path) {
     }
 }
 
-/// Detaches a device: at once, or when its last user has gone.
+/// Detaches a device: at once, or when its last user closes it.
 fn let_go(device: &Path) -> Result<(), LabError> {
     discards::lift(device);
     match linux::loop_device::detach(device) {
@@ -202,7 +201,7 @@ fn let_go(device: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Waits until the drive has no device any more, or says who holds it.
+/// Waits until the drive has no device any more; otherwise an error names its users.
 fn is_gone(place: &Place, at_most: Duration) -> Result<(), LabError> {
     let gone = || {
         let devices = place.devices();
@@ -268,7 +267,7 @@ fn kill_server(place: &Place) {
     kill_holder(&place.server());
 }
 
-/// Nothing is left for it to do. One that takes a drive down is that guardian.
+/// Ends the guardian, which has nothing left to do, unless it is this process.
 fn kill_guardian(place: &Place) {
     let guardian = place.guardian();
     if lock::holder(&guardian).and_then(number) != Some(std::process::id()) {

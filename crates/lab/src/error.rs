@@ -15,7 +15,7 @@ pub enum LabError {
          them, and doesn't begin with '.'"
     )]
     BadName {
-        /// It.
+        /// The name.
         name: String,
     },
     /// There can be no such drive.
@@ -83,7 +83,7 @@ pub enum LabError {
     /// A program failed.
     #[error("{program} failed: {said}")]
     Program {
-        /// It, with its arguments.
+        /// The program with its arguments.
         program: String,
         /// The end of its output.
         said: String,
@@ -91,7 +91,7 @@ pub enum LabError {
     /// A program of the user's can't be started.
     #[error("cannot run {}: {error}", names::shown(program))]
     NotRun {
-        /// It.
+        /// The program.
         program: PathBuf,
         /// The system's error.
         error: io::Error,

@@ -12,14 +12,14 @@
 //! flush lost                      flushes are acknowledged and not done
 //! write power after 99            the power is cut when the hundredth write arrives
 //! write lost                      writes are acknowledged and dropped: stale data
-//! write misplaced 1M              data land so many bytes behind their place, which keeps
-//!                                 what it had
+//! write misplaced 1M              data land this many bytes behind their place, which keeps
+//!                                 its old data
 //! read zeros | flip | holes       what reads return is wrong: zeros, one bit, or
 //!                                 every other byte 0xff (over 16 KiB: at X+16k)
 //! discard error | nothing         discards fail, or do nothing
-//! discard neighbour 4k            discards take so many bytes behind them too
-//! discard late 500ms              discards are answered and done so much later: what was
-//!                                 written there since is gone, too
+//! discard neighbour 4k            discards also take this many bytes behind them
+//! discard late 500ms              discards are answered at once and done this much later:
+//!                                 newer writes there are lost as well
 //! ```
 //!
 //! Rates are drawn from a generator with a fixed seed, so a run repeats.
@@ -33,7 +33,7 @@ use ssd::Rng;
 
 use crate::stats::{FaultStats, Kind};
 
-/// Later than this, and the fault would be over before it shows.
+/// The longest delay of a late discard.
 const LATEST: Duration = Duration::from_secs(86_400);
 
 /// A fault, and when it strikes. See the module for its words.
@@ -43,11 +43,11 @@ pub struct Fault {
     effect: Effect,
     /// Only commands that touch these bytes.
     at: Option<Range<u64>>,
-    /// The share of them that it strikes.
+    /// The share of these commands that it strikes.
     rate: f64,
-    /// How many of them it lets pass first.
+    /// The number of them that it lets pass first.
     after: u64,
-    /// How many it strikes at most.
+    /// The most commands that it strikes.
     times: u64,
     /// How many it has struck.
     struck: u64,
@@ -63,11 +63,11 @@ enum Effect {
     Flip,
     Holes,
     Neighbour(u64),
-    /// A write whose data land so many bytes behind their place.
+    /// A write whose data land this many bytes behind their place.
     Misplaced(u64),
     /// The power is cut before it is done.
     Power,
-    /// A discard that is answered first and done after so long, of real time.
+    /// A discard that is answered first and done after this much real time.
     Late(Duration),
 }
 
@@ -277,7 +277,7 @@ impl Outcome {
         !matches!(self.effect(), Some(Effect::Error | Effect::Nothing))
     }
 
-    /// Whether a discard does what it says.
+    /// Returns whether a discard is really done.
     pub(crate) fn trims(&self) -> bool {
         self.stores()
     }

@@ -29,7 +29,7 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Requests the kernel may have in flight; by default only 16.
 const IN_FLIGHT: u16 = 1024;
 
-/// Where an answer goes.
+/// The reply to one request.
 #[derive(Debug)]
 pub(crate) enum FuseAnswer {
     Data(ReplyData),

@@ -97,8 +97,8 @@ impl Foreground {
     }
 }
 
-/// Where cgroups that tell block I/O apart are made: version 1's blkio, or
-/// version 2 with its io controller handed down.
+/// Returns where cgroups for block I/O are made: version 1's blkio, or version 2 with its io
+/// controller handed down.
 fn hierarchy(root: &Path) -> Option<PathBuf> {
     let blkio = root.join("blkio");
     if blkio.join("cgroup.procs").exists() {
@@ -139,7 +139,7 @@ fn suffix(root: &Path) -> String {
     format!("@{}", plain[start..].trim_start_matches('.'))
 }
 
-/// Removes a drive's cgroup; who is in it goes back to the root.
+/// Removes a drive's cgroup; its processes return to the root.
 pub(crate) fn remove(place: &Place) {
     let Some(hierarchy) = hierarchy(Path::new(ROOT)) else {
         return;

@@ -1,4 +1,4 @@
-//! The process that takes a drive down when its server is gone.
+//! The process that takes a drive down when its server has died.
 //!
 //! A server can be killed at any moment, and a drive without a server disturbs others. Every I/O on
 //! it fails, and so do programs that look at all loop devices, e.g. `mkfs.btrfs`.
@@ -26,7 +26,7 @@ use crate::lock;
 use crate::place::Place;
 use crate::serve::{self, log};
 
-/// Tells the program that serves a drive to guard it instead.
+/// The variable that makes the program that serves a drive guard it instead.
 const GUARDS: &str = "TRIMBENCH_LAB_GUARDS";
 /// The time between two attempts to take down a drive that is still in use.
 const RETRY: Duration = Duration::from_secs(1);

@@ -29,7 +29,7 @@ pub struct Lab {
 /// directory, and all it does is [`serve`](crate::serve) that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
-    /// It.
+    /// The program.
     pub program: PathBuf,
     /// The arguments before the directory.
     pub arguments: Vec<OsString>,
@@ -89,8 +89,8 @@ impl Lab {
         })
     }
 
-    /// The drive that is this loop device, if one is: a record made on it should
-    /// say so, with how much slower than real it is.
+    /// Returns the drive that is this loop device, if one is. A record made on it should note that,
+    /// with the factor by which it is slower than the real one.
     ///
     /// # Errors
     /// If the drives can't be listed.
@@ -161,9 +161,9 @@ impl Lab {
         self.order(name, &Order::Mark(text.to_owned()))
     }
 
-    /// Copies a drive's data as they are at this moment into a new file, which `store` and `keep` of
-    /// a [`Spec`] open. The drive goes on meanwhile: a write waits for the copy of 256 KiB at most.
-    /// The copy includes the contents of a volatile cache.
+    /// Copies a drive's data as they are at this moment into a new file, which `store` and `keep`
+    /// of a [`Spec`] open. The drive continues meanwhile: a write waits for the copy of 256 KiB at
+    /// most. The copy includes the contents of a volatile cache.
     ///
     /// # Errors
     /// If there is no such drive, if the file exists or can't be written, and if the drive was
@@ -183,8 +183,7 @@ impl Lab {
         self.order(name, &Order::ClearFaults)
     }
 
-    /// Lets a drive do nothing for so long from now, at most a day. A hang that it is in ends then,
-    /// too.
+    /// Makes a drive do nothing for `span` from now, at most a day. This also ends an earlier hang.
     ///
     /// # Errors
     /// If there is no such drive or it doesn't answer.
@@ -194,7 +193,7 @@ impl Lab {
     }
 
     /// Cuts a drive's power: everything in flight and from now on fails, until
-    /// [`Lab::restore_power`]; with a volatile cache what wasn't flushed is gone.
+    /// [`Lab::restore_power`]. With a volatile cache, all that wasn't flushed is lost.
     ///
     /// # Errors
     /// If there is no such drive or it doesn't answer.

@@ -1,4 +1,4 @@
-//! Files that tell by a lock who is alive.
+//! Locked files show which processes live.
 //!
 //! The kernel drops a lock however its process ends, so none is ever stale. The
 //! file's text is the process's number, for messages and for signals.
@@ -35,7 +35,7 @@ pub(crate) fn claim(path: &Path) -> io::Result<File> {
     sign(file)
 }
 
-/// Takes a lock on a file that is there, if nobody else has it.
+/// Takes a lock on an existing file, if no other process has it.
 pub(crate) fn take_if_free(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().write(true).open(path)?;
     match try_for_a_moment(&file) {
@@ -47,8 +47,8 @@ pub(crate) fn take_if_free(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Waits until nobody has a lock, and takes it. `None`: the file is gone, or
-/// went while this waited.
+/// Waits until no other process has a lock, and takes it. `None`: the file doesn't exist, or was
+/// removed while this waited.
 pub(crate) fn take(path: &Path) -> io::Result<Option<File>> {
     let file = match OpenOptions::new().write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -61,7 +61,7 @@ pub(crate) fn take(path: &Path) -> io::Result<Option<File>> {
     sign(file).map(Some)
 }
 
-/// Waits until nobody has a lock, without taking it.
+/// Waits until no process has a lock, without taking it.
 pub(crate) fn wait(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -47,7 +47,7 @@ pub(crate) fn is_mounted(on: &Path) -> bool {
     all().iter().any(|mount| mount.mount_point == on)
 }
 
-/// Waits for something, so long at most; tells whether it came.
+/// Waits until `come` returns true, at most for `at_most`. Returns whether it did.
 pub(crate) fn wait_until(at_most: Duration, mut come: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     loop {
@@ -74,7 +74,7 @@ pub(crate) fn unmount_patiently(on: &Path, at_most: Duration) -> io::Result<()> 
     }
 }
 
-/// Takes a mount out of sight; it ends when its last user has gone.
+/// Takes a mount out of sight; it ends with its last user.
 pub(crate) fn unmount_lazily(on: &Path) {
     // Whether it worked is seen from what is still mounted.
     let _ = unmount(on, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);

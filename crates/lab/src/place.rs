@@ -85,7 +85,7 @@ impl Place {
         self.dir.join("guardian")
     }
 
-    /// Locked by whoever makes the drive or takes it down.
+    /// Locked by the process that makes the drive or takes it down.
     pub(crate) fn hold(&self) -> PathBuf {
         self.dir.join("hold")
     }
@@ -158,12 +158,12 @@ impl Place {
         self.made().exists()
     }
 
-    /// Whether it is of no use any more; asked by whoever has its hold.
+    /// Returns whether the drive is dead. The process that has its hold asks this.
     pub(crate) fn is_dead(&self) -> bool {
         self.server_pid().is_none() || !self.is_made()
     }
 
-    /// Replaces what is kept of the drive, so that nobody reads half of it.
+    /// Replaces the drive's specification, so that no reader gets half of it.
     pub(crate) fn write_spec(&self, spec: &Spec) -> Result<(), LabError> {
         let new = self.new_spec();
         let text = serde_json::to_vec_pretty(spec).map_err(io::Error::from);
@@ -183,7 +183,7 @@ impl Place {
         lock::claim(&self.server())
     }
 
-    /// The server's process; `None` if it is gone, however it ended.
+    /// Returns the server's process; `None` if it has ended, in whatever way.
     pub(crate) fn server_pid(&self) -> Option<Pid> {
         lock::holder(&self.server())
     }

@@ -1,8 +1,8 @@
 //! The queue settings of a new drive.
 //!
-//! They belong to the loop device's number and stay when its file goes. So a new drive would have
-//! what the last user of its number has set. `write_cache` matters most: where it says "write
-//! through", the kernel sends no flushes, and a write that was fsynced is lost in a power cut.
+//! They belong to the loop device's number and stay when its file is detached. So a new drive would
+//! have the settings of the number's last user. `write_cache` matters most. If it is "write
+//! through", the kernel sends no flushes, and a power cut loses writes that were fsynced.
 
 use std::fs;
 use std::io;
@@ -39,10 +39,10 @@ const SETTINGS: &[(&str, Fresh)] = &[
     ("read_ahead_kb", Is("128")),
 ];
 
-/// Gives a new loop device the settings of a drive that nobody has used.
+/// Gives a new loop device the settings of an unused drive.
 ///
 /// # Errors
-/// The kernel doesn't take one.
+/// If the kernel refuses one.
 pub(crate) fn renew(device: &Path) -> Result<(), LabError> {
     for (name, fresh) in SETTINGS {
         let file = of(device).join(name);

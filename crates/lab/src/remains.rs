@@ -13,9 +13,9 @@ use crate::lab::Lab;
 use crate::place::devices_of;
 
 impl Lab {
-    /// Mounts, loop devices, processes, cgroups, sockets and directories of
-    /// drives, each with where it is; none when everything is down. Memory needs
-    /// no look of its own: a drive's data are its server's, and go with it.
+    /// Returns the mounts, loop devices, processes, cgroups, sockets and directories of drives,
+    /// each with its place. There are none when everything is down. Memory needs no look of its
+    /// own: a drive's data are its server's, and end with it.
     pub fn remains(&self) -> Vec<String> {
         let root = self.root();
         let devices = devices_of(|file| file.starts_with(root));

@@ -282,8 +282,7 @@ fn tune(device: &Device<FuseAnswer>, place: &Place) {
     }
 }
 
-/// Changes figures, and keeps them for whoever asks what drive this is: a record
-/// made on it says so.
+/// Changes figures, and stores them in the specification, which a record made on the drive repeats.
 fn set(changes: &[String], place: &Place, spec: &mut Spec) -> Result<Card, LabError> {
     let changed = |card: Card, change: &String| card.with(change);
     let card = changes.iter().try_fold(spec.card()?, changed)?;

@@ -96,8 +96,8 @@ const LONGEST_NAME: usize = 64;
 const MIB: u64 = 1 << 20;
 
 impl Spec {
-    /// A drive of so many bytes like this card: in memory, empty, in real time,
-    /// without a file system.
+    /// Makes the specification of a drive with this card: in memory, empty, in real time, without a
+    /// file system.
     pub fn new(name: &str, card: &Card, size_bytes: u64) -> Spec {
         Spec {
             name: name.to_owned(),

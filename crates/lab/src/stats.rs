@@ -15,15 +15,14 @@ pub enum Kind {
     Write,
     /// Flushes.
     Flush,
-    /// Discards, and zeros whose space may be freed: a loop device doesn't tell
-    /// them apart.
+    /// Discards, and zeros whose space may be freed: a loop device sends both alike.
     Discard,
     /// Zeros whose space is kept.
     Zero,
 }
 
 impl Kind {
-    /// All of them, in the order of [`Stats::kinds`].
+    /// All kinds, in the order of [`Stats::kinds`].
     pub const ALL: [Kind; 5] = [
         Kind::Read,
         Kind::Write,
@@ -85,7 +84,7 @@ pub struct FaultStats {
     pub fault: String,
     /// Commands that it struck.
     pub struck: u64,
-    /// It has struck as often as it was to.
+    /// It has struck as often as it was set to, and strikes no more.
     pub over: bool,
 }
 
@@ -111,8 +110,8 @@ pub struct KindStats {
     pub p999_us: f64,
     /// See `mean_us`.
     pub max_us: f64,
-    /// The latencies' histogram: (at most so many µs, commands), the non-empty
-    /// steps of powers of two only.
+    /// The latencies' histogram: pairs of an upper bound in µs and the number of commands. It has
+    /// the non-empty steps of powers of two only.
     pub histogram: Vec<(u64, u64)>,
 }
 

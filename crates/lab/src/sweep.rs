@@ -13,19 +13,17 @@ use crate::place::Place;
 pub struct Swept {
     /// Its name.
     pub name: String,
-    /// Whether it was ready once: then its server was killed; else whoever made
-    /// it.
+    /// Whether it was ready once. If so, its server was killed; otherwise the process that made it.
     pub was_made: bool,
     /// Whether it is down now.
     pub outcome: Result<(), LabError>,
 }
 
 impl Lab {
-    /// Takes down every drive that is dead: its server is gone, or it was never
-    /// made to its end, and nobody is making it or taking it down now. A drive
-    /// that works, or hangs, or is just being made isn't touched.
+    /// Takes down every drive that is dead: its server has died, or it was never made to its end. A
+    /// drive that works, that hangs, or that a process is making or taking down isn't touched.
     ///
-    /// The guardians do that at once; this is for when they were killed, too.
+    /// The guardians do that at once. This is for the case that they were killed as well.
     ///
     /// # Errors
     /// If the drives can't be listed.

@@ -21,8 +21,8 @@ use crate::trip;
 /// A server mounts and answers within milliseconds, unless the machine is full.
 const READY: Duration = Duration::from_secs(30);
 
-/// So long may a drive that died (of any laboratory) take to be taken down by its
-/// guardian, or by the next command there.
+/// The longest wait until a drive that died (of any laboratory) is taken down, by its guardian or
+/// by the next command there.
 const DEAD_DRIVES_GO: Duration = Duration::from_secs(30);
 
 impl Lab {

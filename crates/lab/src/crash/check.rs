@@ -22,7 +22,7 @@ use crate::mounts;
 
 /// Between two looks at a command.
 const BETWEEN: Duration = Duration::from_millis(2);
-/// So long a mount that a command has left may stay in use.
+/// The longest wait for a mount that a command has left in use.
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// How states are checked.
@@ -62,8 +62,8 @@ pub struct Outcome {
     pub stopped: bool,
 }
 
-/// Makes a device of each state, runs the command on it, and takes it away, with whatever the
-/// command left mounted of it. `each` hears of every state. Ends early once `stop` is set.
+/// Makes a device of each state, runs the command on it, and removes the device, with all that the
+/// command left mounted of it. `each` is called for every state. It ends early once `stop` is set.
 ///
 /// # Errors
 /// If a state can't be made, or the command can't be started.

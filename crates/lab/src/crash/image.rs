@@ -17,7 +17,7 @@ pub(super) struct Image<'a> {
     /// The log's writes and discards.
     changes: Vec<&'a What>,
     file: File,
-    /// So many of them are in the file.
+    /// The number of them that are in the file.
     applied: usize,
     unit: Torn,
 }

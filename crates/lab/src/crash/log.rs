@@ -25,7 +25,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A new log of a drive of this size, which takes so many bytes at most.
+    /// Makes a log of a drive of `size` bytes. The log takes at most `most` bytes.
     ///
     /// # Errors
     /// If the file can't be made, or is there already.
@@ -60,13 +60,13 @@ impl Log {
         self.changes
     }
 
-    /// A flush is done, which covers the first so many writes and discards.
+    /// Records a flush that is done, and covers the first `covers` writes and discards.
     pub(crate) fn flushed(&mut self, covers: u64) -> io::Result<()> {
         self.record(FLUSH, covers, 0, &[])
     }
 
-    /// A workload has come to a point that it wants to find again. The file holds all records up to
-    /// here afterwards.
+    /// Records a point that a workload has reached. Afterwards the file holds all records up to
+    /// here.
     pub(crate) fn mark(&mut self, text: &str) -> io::Result<()> {
         self.record(MARK, 0, text.len() as u64, text.as_bytes())?;
         self.file.flush()

@@ -26,9 +26,9 @@ pub enum What {
         /// How many.
         len: u64,
     },
-    /// A flush was done that covers the first so many writes and discards.
+    /// A flush was done.
     Flushed {
-        /// How many.
+        /// The number of writes and discards, from the first on, that it covers.
         covers: u64,
     },
     /// A workload's mark.

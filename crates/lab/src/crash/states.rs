@@ -1,15 +1,16 @@
 //! Which contents a drive may have after a power cut.
 //!
-//! Between two flushes a drive holds what the first one covered, and any part of the writes since.
-//! It keeps them in its cache and writes them out in an order of its own. Up to
-//! [`EXHAUSTIVE`] such writes every subset is a state. Of more there are those where the drive wrote
-//! them out in order, up to each, and as many drawn by chance, half of them with a torn write.
+//! Between two flushes a drive holds all that the first one covered, and any part of the writes
+//! since. It keeps those in its cache and writes them out in an order of its own. Of up to
+//! [`EXHAUSTIVE`] such writes every subset is a state. Of more writes there is a state for each in
+//! order, as if the drive had written out all up to it. There are as many states drawn by chance,
+//! half of them with a torn write.
 
 use ssd::Rng;
 
 use super::read::What;
 
-/// Up to so many writes between two flushes every subset of them is tried.
+/// The most writes between two flushes of which every subset is tried.
 const EXHAUSTIVE: usize = 4;
 
 /// The fate of one write that no flush covered.
@@ -19,7 +20,7 @@ pub enum Landed {
     Lost,
     /// All of it.
     Whole,
-    /// Its first so many units of [`Torn`].
+    /// This many units of [`Torn`], from its beginning.
     Part(u32),
 }
 
@@ -29,7 +30,7 @@ pub type Torn = u32;
 /// A drive's contents after a power cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// So many writes and discards had been covered by a flush.
+    /// The number of writes and discards that a flush covers.
     pub durable: usize,
     /// The fate of those after them.
     pub landed: Vec<Landed>,
@@ -59,11 +60,11 @@ struct Stretch {
     pending: Vec<(u64, Option<String>)>,
     /// The last mark before its end.
     mark: Option<String>,
-    /// So many of the pending writes had arrived before the mark from which cuts are wanted.
+    /// The number of pending writes that had arrived before the mark from which cuts are wanted.
     early: usize,
 }
 
-/// States of a log, in the order of the cuts: at most so many, spread evenly over all there are.
+/// Returns the states of a log, in the order of the cuts: at most `most`, spread evenly over all.
 ///
 /// `from`: only cuts after the first mark with this text. `torn`: also states in which a write is
 /// torn at this unit.

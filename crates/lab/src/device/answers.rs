@@ -97,7 +97,7 @@ impl<A: Answer> Device<A> {
         }
     }
 
-    /// Answers a command, or returns what is to be gone on with.
+    /// Answers a command, or returns it if it has a further part.
     fn answer(&self, pending: Pending<A>) -> Option<Pending<A>> {
         if !pending.is_over() {
             return Some(pending);
@@ -152,7 +152,7 @@ impl<A: Answer> Device<A> {
         pending.cuts != self.cuts.load(Ordering::Acquire)
     }
 
-    /// Lets a discard's data go only after so long.
+    /// Frees a discard's data only after `span`.
     fn free_after(&self, span: Duration, range: &Range<u64>) {
         let when = Instant::now() + span;
         let mut state = self.lock();

@@ -45,7 +45,7 @@ impl Clock {
         Some(self.time + real.div_f64(self.slower))
     }
 
-    /// So much real time in the drive's.
+    /// Converts a span of real time into one of the drive's.
     pub(super) fn virtual_span(&self, span: Duration) -> Duration {
         span.div_f64(self.slower)
     }
@@ -66,8 +66,8 @@ impl Clock {
         self.hangs_until.unwrap_or(self.real) + since
     }
 
-    /// Stops it for so long (of real time) from now, at most [`LONGEST_HANG`]. A hang that it is in
-    /// ends then, too; 0 ends it now.
+    /// Stops the clock for `span` of real time from now, at most [`LONGEST_HANG`]. This also ends
+    /// an earlier hang; 0 ends it now.
     pub(super) fn hang(&mut self, now: Instant, span: Duration) {
         if let Some(time) = self.at(now) {
             self.time = time;

@@ -21,14 +21,14 @@ impl<A: Answer> Device<A> {
         self.sooner.notify_one();
     }
 
-    /// Lets it do nothing for so long from now, a day at most; 0 ends a hang.
+    /// Makes the drive do nothing for `span` from now, at most a day; 0 ends a hang.
     pub(crate) fn hang(&self, span: Duration) {
         self.lock().clock.hang(Instant::now(), span);
         self.sooner.notify_one();
     }
 
-    /// Cuts the power: what is in flight fails, and everything from now on;
-    /// writes that no flush covers are gone, if the cache is volatile.
+    /// Cuts the power: everything in flight fails, and everything from now on. If the cache is
+    /// volatile, writes that no flush covers are lost.
     pub(crate) fn cut_power(&self) -> std::io::Result<()> {
         let mut state = self.lock();
         state.off = true;

@@ -43,7 +43,7 @@ pub(super) struct Pending<A> {
     pub(super) rest: Range<u64>,
     pub(super) came: Instant,
     pub(super) outcome: Outcome,
-    /// How often the power had been cut when it came.
+    /// How often the power had been cut when it arrived.
     pub(super) cuts: u64,
     /// Of a flush: its number.
     pub(super) flush: Flush,
@@ -71,7 +71,7 @@ impl<A> State<A> {
         time.unwrap_or_else(|| self.clock.stopped())
     }
 
-    /// Takes out what is done by now.
+    /// Takes out the commands that are done by now.
     pub(super) fn take_completed(&mut self, now: Instant) -> Vec<Pending<A>> {
         let mut done = Vec::new();
         let Some(time) = self.clock.at(now) else {

@@ -20,9 +20,9 @@ use crate::stats::Kind;
 const LONGEST: Duration = Duration::from_micros(200);
 /// No reader takes longer to be woken up, unless something else uses the processors.
 const LONGEST_SIDE: Duration = Duration::from_micros(15);
-/// So many looks are remembered for each step.
+/// The number of looks that are remembered for each step.
 const LOOKS: usize = 8;
-/// Fewer reads tell too little.
+/// Fewer reads show too little.
 const ENOUGH: u64 = 300;
 
 /// The kernel's counts of the block device so far.

@@ -1,4 +1,4 @@
-//! A copy under way: of one moment, while the data go on changing.
+//! A copy under way: of one moment, while the data change.
 //!
 //! A change of a chunk that isn't copied yet copies it first. So changes wait for one chunk at most,
 //! and the copy has the contents of each chunk at the moment when it began.
@@ -90,7 +90,7 @@ impl Copy {
     /// Copies everything that isn't copied yet.
     ///
     /// # Errors
-    /// If the copy can't be written or the data can't be read, by whoever copied a chunk.
+    /// If a chunk can't be read or written, in whichever thread.
     pub(super) fn finish(&self, from: &File) -> io::Result<()> {
         loop {
             let Some(first) = lock(&self.progress).left.first() else {

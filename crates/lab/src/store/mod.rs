@@ -56,7 +56,7 @@ pub(crate) struct Store {
     /// Writes that there was no room for.
     refused: AtomicU64,
     over: Mutex<Overlay>,
-    /// Whether `over` holds anything; else nobody needs its lock.
+    /// Whether `over` holds anything; otherwise no thread needs its lock.
     overlaid: AtomicBool,
     work: Condvar,
     /// `punching` is over.
@@ -128,7 +128,7 @@ impl Store {
         })
     }
 
-    /// The same, with a log of every change.
+    /// Adds a log of every change.
     pub(crate) fn with_log(self, log: Log) -> Store {
         Store {
             log: Some(Mutex::new(log)),
@@ -153,7 +153,7 @@ impl Store {
         Ok(ranges)
     }
 
-    /// A mark of whoever uses the drive, in its log.
+    /// Writes a mark of the drive's user into its log.
     ///
     /// # Errors
     /// If the drive has no log, or it can't be written.
@@ -209,7 +209,7 @@ impl Store {
     /// Writes a range that begins at `at`.
     ///
     /// # Errors
-    /// `ENOSPC` where the store's limit is reached; what the file says otherwise.
+    /// `ENOSPC` where the store's limit is reached; otherwise the file's error.
     pub(crate) fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         let range = at..at + data.len() as u64;
         let _change = self.change();
@@ -315,7 +315,7 @@ impl Store {
         lock(&self.over)
     }
 
-    /// Before a write: what lies over the range is gone. Returns what that was.
+    /// Removes all that lies over the range, before a write. Returns it.
     fn uncover(&self, range: &Range<u64>) -> Covers {
         if !self.overlaid.load(Ordering::Acquire) {
             return Covers::default();

@@ -49,8 +49,8 @@ impl Store {
         Err(Errno::NOSPC.into())
     }
 
-    /// Waits until what was discarded is given back, as long as more than `most`
-    /// is allocated: a drive that says it discarded something has that space.
+    /// Waits until discarded space is given back, as long as more than `most` is allocated: a drive
+    /// that has acknowledged a discard has that space.
     fn is_freed(&self, most: u64) -> io::Result<bool> {
         let began = Instant::now();
         let mut over = self.lock();

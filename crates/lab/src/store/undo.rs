@@ -46,8 +46,8 @@ impl Undo {
             .collect()
     }
 
-    /// Keeps what a wanted block holds. Where there is no room, others are on the
-    /// drive from now on, for good.
+    /// Keeps the earlier contents of a block. Where there is no room, other blocks are from now on
+    /// written out for good.
     pub(super) fn keep(&mut self, block: u64, data: &[u8]) {
         while self.kept >= MOST
             && let Some((_, out)) = self.earlier.pop_first()
@@ -68,8 +68,8 @@ impl Undo {
         self.epoch
     }
 
-    /// A flush is done: what was overwritten before it began is gone for good.
-    /// `false`: the power was cut meanwhile, and what it was to cover with it.
+    /// Ends a flush: the contents that were overwritten before it began can't come back. Returns
+    /// `false` if the power was cut meanwhile, so that the flush covers nothing.
     pub(super) fn flushed(&mut self, flush: u64) -> bool {
         if flush <= self.void {
             return false;

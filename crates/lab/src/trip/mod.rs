@@ -1,9 +1,9 @@
 //! How near a drive comes to its card: the round trip through FUSE and the loop driver, measured.
 //!
-//! Loop driver, FUSE and waking up add to each read a time that the model knows nothing of. It
+//! The loop driver, FUSE and waking up add to each read a time that the model doesn't include. It
 //! depends on the machine, and on the number in flight. The server takes it off the time of reads
-//! (`device/tuning.rs`). To begin with, and to see what remains, a new drive is read for a moment at
-//! each queue depth. The rates are kept beside those of the card, for whoever reads a result.
+//! (`device/tuning.rs`). To begin with, and to measure the rest, a new drive is read for a moment
+//! at each queue depth. The rates are kept beside those of the card, for readers of a result.
 
 use std::fs;
 use std::path::Path;
@@ -44,14 +44,15 @@ pub struct Trip {
     pub depths: Vec<AtDepth>,
 }
 
-/// Reads of 4 KiB with so many in flight.
+/// Reads of 4 KiB with a number of them in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AtDepth {
-    /// How many are in flight.
+    /// The number of reads in flight.
     pub depth: u32,
     /// Reads a second, measured on the device.
     pub reads_per_s: f64,
-    /// Reads a second that the card says, slowed down as the drive is; `None`: reads take no time.
+    /// Reads a second by the card, slowed down as the drive is; `None` if the card's reads take no
+    /// time.
     pub card_per_s: Option<f64>,
 }
 
@@ -98,8 +99,8 @@ impl Trip {
 
 impl Lab {
     /// Measures how near a drive comes to its card, and corrects its head start. The drive is read
-    /// for up to a second. `None`: it wasn't measured, since something else uses it, or since its
-    /// reads take so long that nothing adds much to them.
+    /// for up to a second. `None`: it wasn't measured, because another process uses it, or because
+    /// its reads are so slow that the way adds next to nothing.
     ///
     /// # Errors
     /// If there is no such drive, or it can't be read.

@@ -13,13 +13,13 @@ use load::{Region, Work};
 use crate::device::Counted;
 use crate::error::LabError;
 
-/// So long reads run before they are counted, at least.
+/// The time for which reads run before they are counted, at least.
 const BEFORE: Duration = Duration::from_millis(6);
-/// So long they are counted, at least. The kernel counts their time in milliseconds.
+/// The time for which they are counted, at least. The kernel counts their time in milliseconds.
 const COUNTED: Duration = Duration::from_millis(60);
-/// So long nobody else may use the device.
+/// The time for which no other process may use the device.
 const QUIET: Duration = Duration::from_millis(12);
-/// So many are counted at least.
+/// The number of reads that are counted, at least.
 const ENOUGH: u32 = 40;
 /// Reads end within milliseconds, unless the drive hangs.
 const GRACE: Duration = Duration::from_secs(2);
@@ -66,7 +66,7 @@ impl Reads {
         Ok(self.counted()? != before)
     }
 
-    /// Reads of 4 KiB with so many in flight.
+    /// Measures reads of 4 KiB with `depth` in flight.
     pub(super) fn at(&self, depth: u32) -> Result<Seen, LabError> {
         let spec = ActorSpec {
             name: "trip".to_owned(),
