@@ -40,6 +40,13 @@ pub enum GuardError {
     )]
     NoLinks { path: PathBuf, source: io::Error },
     #[error(
+        "openat2, by which a guard opens the names in {}, is forbidden ({}); in a service of systemd, \
+         remove RestrictSUIDSGID; in a container, let its seccomp profile allow openat2",
+        quoted(path),
+        of_io(source)
+    )]
+    NoOpenat2 { path: PathBuf, source: io::Error },
+    #[error(
         "{} lies on an overlay, where a hard link copies the whole file; guard its upper directory instead",
         quoted(path)
     )]

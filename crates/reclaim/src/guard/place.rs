@@ -139,8 +139,14 @@ impl Place {
         }
     }
 
-    /// Sees whether hard links can be made.
+    /// Sees whether names can be opened safely, and hard links be made.
     fn probe(&self) -> Result<(), GuardError> {
+        if let Err(errno) = super::scan::open_below(self.directory(), c".") {
+            return Err(GuardError::NoOpenat2 {
+                path: self.path.clone(),
+                source: errno.into(),
+            });
+        }
         let (at, flags) = (self.held.directory(), AtFlags::empty());
         let _ = rustix::fs::unlinkat(at, PROBE, flags);
         let linked = rustix::fs::linkat(at, OWNER, at, PROBE, flags);

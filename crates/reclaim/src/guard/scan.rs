@@ -255,8 +255,11 @@ pub(super) fn link(
         Ok(None) | Err(_) => return Linked::Never,
     }
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::openat2(directory, name, flags, Mode::empty(), RESOLVE) else {
-        return Linked::Never;
+    let file = match rustix::fs::openat2(directory, name, flags, Mode::empty(), RESOLVE) {
+        Ok(file) => file,
+        // Replaced or removed meanwhile.
+        Err(Errno::NOENT | Errno::LOOP | Errno::XDEV | Errno::AGAIN) => return Linked::Never,
+        Err(errno) => return Linked::Refused(errno),
     };
     // It may be another file by now.
     let Ok(stat) = rustix::fs::fstat(&file) else {

@@ -38,7 +38,10 @@ fn depth_0_asks_for_nothing() {
 
 #[test]
 fn an_unknown_engine_is_answered_with_the_known_ones() {
-    refused(&["--engine", "mmap"], &["mmap", "io_uring", "sync", "null"]);
+    refused(
+        &["--engine", "posix"],
+        &["posix", "io_uring", "sync", "mmap", "null"],
+    );
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! `trimbench guard`: files that programs delete are freed in pieces, and no other is touched.
 
 use std::fs::{self, File};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::gate::{beside, lacks};
+use crate::common::gate::{Need, beside, lacks};
 use crate::common::loop_fs::{Fs, must};
-use crate::common::run::start;
+use crate::common::run::{run, start};
 use crate::guard_place::{ended, guard, guarded, hidden, second_names, seen, started, status};
 use crate::rm_place::{MIB, USERS, ext4, ground, place, written};
 
@@ -324,6 +325,25 @@ fn a_read_only_file_system_is_refused() {
     };
     must("mount", &["-o", "remount,ro", &fs.path().to_string_lossy()]);
     guarded(fs.path(), &["."]).fails_with(2, &["read-only", "rw"]);
+}
+
+#[test]
+fn where_openat2_is_forbidden_it_says_so_and_ends() {
+    if lacks(&[Need::Tool("strace")]) {
+        return;
+    }
+    let _turn = beside();
+    let (_outer, here) = place();
+    let ours = guard(&here, &[".", "--by", "link"]);
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-o", "/dev/null", "-e", "inject=openat2:error=ENOSYS"]);
+    traced.arg(ours.get_program()).args(ours.get_args());
+    traced.current_dir(&here);
+    for (name, value) in ours.get_envs() {
+        traced.env(name, value.unwrap_or_default());
+    }
+    run(traced).fails_with(2, &["openat2", "RestrictSUIDSGID"]);
+    assert_eq!(hidden(&here), None);
 }
 
 #[test]
