@@ -28,7 +28,7 @@ pub enum Polling {
     /// with queues for it.
     Device,
     /// A kernel thread polls the submission ring (`IORING_SETUP_SQPOLL`), and this side polls the
-    /// completion ring for [`SPIN`] before it waits in the kernel.
+    /// completion ring for 50 µs before it waits in the kernel.
     Submissions,
 }
 
