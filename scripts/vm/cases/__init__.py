@@ -54,4 +54,8 @@ def table():
 
 
 def _shown(value):
-    return {True: "yes", False: "no", None: "unknown"}.get(value, value) if not isinstance(value, int) or isinstance(value, bool) else value
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return {True: "yes", False: "no", None: "unknown"}[value]
+    return value
