@@ -23,12 +23,19 @@ pub(crate) fn page_bytes() -> usize {
 #[derive(Debug)]
 pub(crate) struct Mapped {
     file: Arc<File>,
-    start: NonNull<u8>,
-    len: usize,
     /// Where the part begins in the file, in bytes.
     offset: u64,
-    /// Its place among the mappings whose faults are handled.
+    /// Its place among the mappings whose faults are handled. It is given up before the memory is:
+    /// the kernel may give the same addresses to others at once.
     _watched: faults::Watched,
+    memory: Memory,
+}
+
+/// Mapped memory, unmapped when dropped.
+#[derive(Debug)]
+struct Memory {
+    start: NonNull<u8>,
+    len: usize,
 }
 
 // SAFETY: memory that the kernel shares with everybody anyway; it is written through raw pointers
@@ -49,23 +56,16 @@ impl Mapped {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let at = map(std::ptr::null_mut(), &file, offset, len, 0)?;
         let start = NonNull::new(at).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = Memory { start, len };
         // A child that runs a program doesn't need it, and a fork would copy its page tables.
         // SAFETY: advice about our own new mapping.
         unsafe { libc::madvise(at.cast(), len, libc::MADV_DONTFORK) };
-        match faults::Watched::new(at as usize, len) {
-            Ok(watched) => Ok(Mapped {
-                file,
-                start,
-                len,
-                offset,
-                _watched: watched,
-            }),
-            Err(error) => {
-                // SAFETY: just mapped; nobody else knows it.
-                unsafe { libc::munmap(at.cast(), len) };
-                Err(error)
-            }
-        }
+        Ok(Mapped {
+            file,
+            offset,
+            _watched: faults::Watched::new(at as usize, len)?,
+            memory,
+        })
     }
 
     /// Writes bytes `at` so many bytes from the start of the part, without a system call.
@@ -75,13 +75,13 @@ impl Mapped {
     #[inline]
     pub(crate) fn store(&self, at: usize, bytes: &[u8]) {
         assert!(
-            at <= self.len && bytes.len() <= self.len - at,
+            at <= self.memory.len && bytes.len() <= self.memory.len - at,
             "outside of the mapping"
         );
         // SAFETY: inside the mapping, as just checked, which lives as long as `self`. No reference
         // to it exists, and `bytes` lies elsewhere.
         unsafe {
-            let to = self.start.as_ptr().add(at);
+            let to = self.memory.start.as_ptr().add(at);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
         }
     }
@@ -91,8 +91,9 @@ impl Mapped {
     /// # Errors
     /// Those of the drive and of the file system, such as `EIO`.
     pub(crate) fn sync(&self) -> io::Result<()> {
+        let Memory { start, len } = self.memory;
         // SAFETY: our own mapping.
-        match unsafe { libc::msync(self.start.as_ptr().cast(), self.len, libc::MS_SYNC) } {
+        match unsafe { libc::msync(start.as_ptr().cast(), len, libc::MS_SYNC) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
@@ -106,18 +107,17 @@ impl Mapped {
         let page = page_bytes();
         let begin = at / page * page;
         let end = (at + len).next_multiple_of(page);
-        let end = end.min(self.len.next_multiple_of(page));
+        let end = end.min(self.memory.len.next_multiple_of(page));
         // SAFETY: inside the mapping.
-        let address = unsafe { self.start.as_ptr().add(begin) };
+        let address = unsafe { self.memory.start.as_ptr().add(begin) };
         let offset = self.offset + begin as u64;
         map(address, &self.file, offset, end - begin, libc::MAP_FIXED).map(drop)
     }
 }
 
-impl Drop for Mapped {
+impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, and nobody has a pointer into it. Its place among the
-        // watched is given up after this; until then a fault elsewhere can't be taken for its own.
+        // SAFETY: exactly what was mapped, and nobody has a pointer into it.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 use std::io;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Most files that are mapped at once.
 const MOST: usize = 256;
@@ -62,9 +62,13 @@ fn is_watched(address: usize) -> bool {
 /// The handler that there was before ours.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
+/// Whether the handler is set.
+static IS_SET: Mutex<bool> = Mutex::new(false);
+
 /// Sets the handler, once in this process.
 fn handle_faults() -> io::Result<()> {
-    if BEFORE.get().is_some() {
+    let mut is_set = IS_SET.lock().unwrap_or_else(PoisonError::into_inner);
+    if *is_set {
         return Ok(());
     }
     // SAFETY: both are plain structures for which zeros are valid, and the handler does only what
@@ -75,9 +79,7 @@ fn handle_faults() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
         // Known before ours can run.
-        if BEFORE.set(before).is_err() {
-            return Ok(());
-        }
+        let _ = BEFORE.set(before);
         let mut ours: libc::sigaction = std::mem::zeroed();
         let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
         ours.sa_sigaction = handler as usize;
@@ -86,6 +88,7 @@ fn handle_faults() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
     }
+    *is_set = true;
     Ok(())
 }
 
