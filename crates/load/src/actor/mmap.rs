@@ -133,13 +133,7 @@ impl lanes::Worker for Worker {
             return;
         }
         self.failures.good();
-        if intended < meter.left_out_before() {
-            return;
-        }
-        lane.response.add(now.since(intended).0, 1);
-        if let Some(service) = &lane.service {
-            service.add(now.since(issued).0, 1);
-        }
+        meter.succeed(lane, intended, issued, now);
     }
 
     fn failures(&self) -> &Failures {

@@ -201,12 +201,10 @@ fn start_blocks(
 /// The state that the actor's threads share, with room for the operations in flight on that engine.
 fn sharing(spec: &ActorSpec, clock: Clock, engine: Engine) -> Arc<Shared> {
     let depth = spec.arrival.depth();
-    let (lanes, slots) = match engine {
-        Engine::Sync | Engine::Mmap | Engine::MmapSync => (depth, 1),
-        _ => (1, depth),
-    };
+    let is_queue = !matches!(engine, Engine::Sync | Engine::Mmap | Engine::MmapSync);
+    let (lanes, slots) = if is_queue { (1, depth) } else { (depth, 1) };
     let mut shared = Shared::new(clock, spec.meters(lanes, slots));
-    if engine != Engine::Sync {
+    if is_queue {
         shared.crew = Crew::of_queue(&shared.meters);
     }
     Arc::new(shared)

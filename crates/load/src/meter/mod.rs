@@ -150,6 +150,18 @@ impl Meter {
         Nanos(self.left_out_before.load(Ordering::Relaxed))
     }
 
+    /// Counts an operation of a lane that succeeded, unless it is left out.
+    #[inline]
+    pub fn succeed(&self, lane: &Lane, intended: Nanos, issued: Nanos, now: Nanos) {
+        if intended < self.left_out_before() {
+            return;
+        }
+        lane.response.add(now.since(intended).0, 1);
+        if let Some(service) = &lane.service {
+            service.add(now.since(issued).0, 1);
+        }
+    }
+
     /// Counts a failed operation of a lane, and keeps it if it is the first.
     #[cold]
     pub fn fail(&self, lane: &Lane, failure: IoFailure, at: Nanos) {
