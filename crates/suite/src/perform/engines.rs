@@ -204,12 +204,10 @@ fn name(choice: EngineChoice) -> &'static str {
 
 /// Why the device can't be polled for completions; `None` if it can.
 fn why_not_polled(device: &Path) -> Option<String> {
-    let name = SysRoot::host().device_at(device)?;
-    // Of a partition, the queue is its drive's.
-    let at = format!("/sys/class/block/{name}");
-    let read = |below: &str| std::fs::read_to_string(format!("{at}/{below}/io_poll")).ok();
-    let polls = read("queue").or_else(|| read("../queue"))?;
-    (polls.trim() == "0").then(|| {
+    let sys = SysRoot::host();
+    let name = sys.device_at(device)?;
+    let can = linux::block::polls(&sys, &name)?;
+    (!can).then(|| {
         format!(
             "{name} has no queues for polling (queue/io_poll is 0; of NVMe, nvme.poll_queues sets \
              them up)"
