@@ -54,7 +54,7 @@ impl Copy {
     }
 
     /// Nothing is to be copied: the file shares the data already.
-    pub(super) fn is_whole(&self) {
+    pub(super) fn skip_all(&self) {
         lock(&self.progress).left.clear();
     }
 

@@ -160,7 +160,7 @@ fn items(bytes: &[u8; ARGUMENTS], visit: &mut impl FnMut(Item<'_>)) -> Option<Ke
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
     /// The answer of a search, from keys and the bytes of their items.
