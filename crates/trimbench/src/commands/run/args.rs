@@ -379,7 +379,7 @@ pub struct OutputArgs {
     pub as_drive: bool,
 
     /// Also find out in what each actor waits: in discards of its own, behind discards, for a
-    /// commit, or for something else. Watching takes about 2 % of a CPU; without root it finds out
+    /// commit, or for something else. Watching takes 1 to 2 % of a CPU; without root it finds out
     /// less, and reports what is missing
     #[arg(long)]
     pub why: bool,
