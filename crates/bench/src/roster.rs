@@ -5,15 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use load::Crew;
 use record::{Part, PhaseName};
 
-/// The name of those that delete, or that an event is.
-pub const DELETER: &str = "deleter";
-
-/// The name of the thread that forces a commit after a deletion.
-pub const COMMIT: &str = "commit";
-
-/// The name of fio's processes.
-pub const FIO: &str = "fio";
-
 /// The actors of a run with their threads, and its phases. The run adds to it; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Roster(Arc<Mutex<Entries>>);
@@ -27,7 +18,7 @@ struct Entries {
 /// One source of work in a run. Several deletions of a run are a member each, of one name.
 #[derive(Debug, Clone)]
 pub struct Member {
-    /// Its name: an actor's, [`DELETER`], [`COMMIT`] or [`FIO`].
+    /// Its name: an actor's, or one of those in [`record::waits`].
     pub name: String,
     /// Its threads and programs.
     pub crew: Crew,
@@ -82,6 +73,7 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::waits::DELETER;
 
     #[test]
     fn whoever_asks_again_gets_what_is_new() {

@@ -1,4 +1,4 @@
-//! What only block devices know: requests of `linux/fs.h`, and whether completions can be polled.
+//! Requests that only block devices know (`linux/fs.h`), and whether their completions can be polled.
 
 use std::fs::File;
 use std::io;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use load::{Actor, Clock, Crew, Deletion, Nanos};
 use record::RunRecord;
+use record::waits::{COMMIT, DELETER, FIO};
 use record::{Event, EventKind, Head, Line, Part, Phase, PhaseName, PushError};
 
 use crate::discarded::Discarded;
@@ -17,7 +18,7 @@ use crate::error::BenchError;
 use crate::fio::Fio;
 use crate::grid::Grid;
 use crate::observer::Observer;
-use crate::roster::{Began, COMMIT, DELETER, FIO, Roster};
+use crate::roster::{Began, Roster};
 use crate::sink::Sink;
 use crate::warning::Warning;
 use crate::watched::{Watched, WatchedDevice};

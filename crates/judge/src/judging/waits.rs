@@ -1,6 +1,6 @@
 //! The waits of the actors, in a sentence.
 
-use record::waits::{ActorWaits, Cause, PhaseWaits, Waits};
+use record::waits::{ActorWaits, Cause, DELETER, PhaseWaits, Waits};
 use record::{Part, PhaseName, RunRecord};
 
 use crate::verdict::{Waited, Waiter};
@@ -64,7 +64,7 @@ fn unseen(record: &RunRecord, waits: &Waits) -> Vec<String> {
     let there = waits.actors.iter();
     let gone = there.filter(|actor| {
         let worked = [PhaseName::Delete, PhaseName::Prepare];
-        actor.actor == "deleter" && worked.iter().all(|&name| actor.phase(name).is_none())
+        actor.actor == DELETER && worked.iter().all(|&name| actor.phase(name).is_none())
     });
     gone.map(|actor| format!("{} was done{took}, before a look at it", actor.actor))
         .collect()

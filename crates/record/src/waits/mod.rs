@@ -12,6 +12,15 @@ use super::{Part, PhaseName};
 
 pub use cause::Cause;
 
+/// The name of those that delete, or that an event is.
+pub const DELETER: &str = "deleter";
+
+/// The name of the thread that forces a commit after a deletion.
+pub const COMMIT: &str = "commit";
+
+/// The name of fio's processes.
+pub const FIO: &str = "fio";
+
 /// The waits of all actors of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
@@ -33,7 +42,7 @@ pub struct Waits {
 /// The waits of one actor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActorWaits {
-    /// Its name: one of the head's, `deleter`, `commit` or `fio`.
+    /// Its name: one of the head's, [`DELETER`], [`COMMIT`] or [`FIO`].
     pub actor: String,
     /// Its time in each phase in which it was there, in order of time.
     pub phases: Vec<PhaseWaits>,
