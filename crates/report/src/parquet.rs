@@ -2,7 +2,7 @@
 //!
 //! It writes what every reader understands and no more: one row group, a page for each column,
 //! plain encoding, no compression (parquet-format 2.10). So it needs no library, which would add
-//! dozens of crates. A table of a suite has some thousands of rows.
+//! dozens of crates. A table of a suite or a sweep has some thousands of rows.
 
 mod thrift;
 
@@ -17,19 +17,22 @@ pub enum Values {
     Whole(Vec<Option<i64>>),
     /// Floating-point numbers.
     Number(Vec<Option<f64>>),
+    /// True or false.
+    Truth(Vec<Option<bool>>),
 }
 
 /// A named column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Its values, as many as those of the other columns.
     pub values: Values,
 }
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Numbers of the format: physical types, optional fields, UTF-8, encodings.
+const BOOLEAN: i32 = 0;
 const INT64: i32 = 2;
 const DOUBLE: i32 = 5;
 const BYTE_ARRAY: i32 = 6;
@@ -44,6 +47,7 @@ impl Values {
             Values::Text(values) => values.len(),
             Values::Whole(values) => values.len(),
             Values::Number(values) => values.len(),
+            Values::Truth(values) => values.len(),
         }
     }
 
@@ -52,6 +56,7 @@ impl Values {
             Values::Text(_) => BYTE_ARRAY,
             Values::Whole(_) => INT64,
             Values::Number(_) => DOUBLE,
+            Values::Truth(_) => BOOLEAN,
         }
     }
 
@@ -72,6 +77,10 @@ impl Values {
             }
             Values::Number(values) => {
                 bytes.extend(values.iter().flatten().flat_map(|n| n.to_le_bytes()));
+                values.iter().map(Option::is_some).collect()
+            }
+            Values::Truth(values) => {
+                bytes = bits(values.iter().flatten().copied());
                 values.iter().map(Option::is_some).collect()
             }
         };
@@ -118,7 +127,7 @@ fn schema(columns: &[Column]) -> Vec<Struct> {
         let leaf = Struct::new()
             .i32(1, column.values.physical())
             .i32(3, OPTIONAL)
-            .text(4, column.name);
+            .text(4, &column.name);
         match column.values {
             Values::Text(_) => leaf.i32(6, UTF8),
             _ => leaf,
@@ -161,11 +170,25 @@ fn levels(there: &[bool]) -> Vec<u8> {
     bytes
 }
 
+/// One bit for each, from the lowest of a byte on.
+fn bits(values: impl Iterator<Item = bool>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (at, value) in values.enumerate() {
+        if at % 8 == 0 {
+            bytes.push(0);
+        }
+        if let Some(last) = bytes.last_mut() {
+            *last |= u8::from(value) << (at % 8);
+        }
+    }
+    bytes
+}
+
 fn chunk(column: &Column, at: usize, bytes: usize) -> Struct {
     let metadata = Struct::new()
         .i32(1, column.values.physical())
         .i32s(2, &[PLAIN, RLE])
-        .texts(3, &[column.name])
+        .texts(3, &[&column.name])
         .i32(4, 0)
         .i64(5, column.values.len() as i64)
         .i64(6, bytes as i64)
@@ -187,14 +210,21 @@ mod tests {
     }
 
     #[test]
+    fn truths_are_bits_from_the_lowest_on() {
+        assert_eq!(bits([].into_iter()), [0; 0]);
+        assert_eq!(bits([true, false, true].into_iter()), [0b101]);
+        assert_eq!(bits([true; 9].into_iter()), [0xff, 1]);
+    }
+
+    #[test]
     fn a_file_has_its_columns_between_the_magic_words() {
         let columns = [
             Column {
-                name: "cell",
+                name: "cell".to_owned(),
                 values: Values::Text(vec![Some("ext4".to_owned()), None]),
             },
             Column {
-                name: "value",
+                name: "value".to_owned(),
                 values: Values::Number(vec![None, Some(1.5)]),
             },
         ];
@@ -220,8 +250,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "value")]
     fn columns_of_two_lengths_are_refused() {
-        let column = |name, values: Vec<Option<i64>>| Column {
-            name,
+        let column = |name: &str, values: Vec<Option<i64>>| Column {
+            name: name.to_owned(),
             values: Values::Whole(values),
         };
         parquet(&[column("cell", vec![None]), column("value", vec![])]);

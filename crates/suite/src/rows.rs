@@ -104,8 +104,8 @@ fn word(of: &impl serde::Serialize) -> Option<String> {
 }
 
 fn table(log: &Log, rows: &[Row]) -> Vec<Column> {
-    let text = |name, of: &dyn Fn(&Row) -> Option<String>| Column {
-        name,
+    let text = |name: &str, of: &dyn Fn(&Row) -> Option<String>| Column {
+        name: name.to_owned(),
         values: Values::Text(rows.iter().map(of).collect()),
     };
     let cell = |row: &Row| Cell::named(&row.cell);
@@ -120,21 +120,21 @@ fn table(log: &Log, rows: &[Row]) -> Vec<Column> {
         text("mkfs", &|row| Some(cell(row)?.mkfs().to_owned())),
         text("mount", &|row| Some(cell(row)?.mounting.name.to_owned())),
         Column {
-            name: "round",
+            name: "round".to_owned(),
             values: Values::Whole(rows.iter().map(|row| Some(row.round.into())).collect()),
         },
         text("step", &|row| Some(row.step.to_owned())),
         text("measure", &|row| row.measure.clone()),
         text("unit", &|row| row.unit.clone()),
         Column {
-            name: "value",
+            name: "value".to_owned(),
             values: Values::Number(rows.iter().map(|row| row.value).collect()),
         },
         text("verdict", &|row| row.verdict.clone()),
         text("engine", &|row| Some(row.engine.as_ref()?.engine.clone())),
         text("cache", &|row| word(&row.engine.as_ref()?.cache)),
         Column {
-            name: "batch",
+            name: "batch".to_owned(),
             values: Values::Whole(
                 rows.iter()
                     .map(|row| row.engine.as_ref().map(|run| run.batch.into()))
