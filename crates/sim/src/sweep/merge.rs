@@ -38,6 +38,9 @@ pub enum MergeError {
         /// The cell.
         cell: usize,
     },
+    /// No file has a line.
+    #[error("no file has a line: run the shards first")]
+    Nothing,
     /// The same cell twice.
     #[error("cell {cell} is there twice: a shard was given twice")]
     Twice {
@@ -140,9 +143,12 @@ impl Merger {
     /// All lines, in order.
     ///
     /// # Errors
-    /// If one is missing.
+    /// If one is missing, or all are: no grid is empty.
     pub fn finish(self) -> Result<String, MergeError> {
         let of = self.lines.len();
+        if of == 0 {
+            return Err(MergeError::Nothing);
+        }
         let mut text = String::new();
         for (cell, line) in self.lines.into_iter().enumerate() {
             text += &line.ok_or(MergeError::Missing { cell, of })?;
@@ -192,6 +198,9 @@ mod tests {
         let mut merger = Merger::new();
         merger.add(&parts[0]).unwrap();
         assert_eq!(merger.finish(), Err(MergeError::Missing { cell: 1, of: 6 }));
+        let mut merger = Merger::new();
+        merger.add("").unwrap();
+        assert_eq!(merger.finish(), Err(MergeError::Nothing));
     }
 
     #[test]

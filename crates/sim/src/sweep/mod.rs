@@ -57,6 +57,17 @@ struct CellLine<'c> {
     error: Option<String>,
 }
 
+/// The settings that a line may have, in order; those of policies come last, and each policy has
+/// only some of them.
+pub fn settings() -> impl Iterator<Item = &'static str> {
+    let known = SETTINGS.iter().map(|key| key.name);
+    let own = PARAMETERS.iter().map(|key| key.name);
+    ["profile", "policy", "workload"]
+        .into_iter()
+        .chain(known)
+        .chain(own)
+}
+
 /// The part of a line that names its cell.
 #[derive(Debug, Deserialize)]
 struct CellName {
@@ -80,14 +91,8 @@ impl Grid {
         document.only_sections(&[])?;
         let mut axes = Vec::new();
         for cells in document.top()? {
-            let known = SETTINGS.iter().map(|key| key.name);
-            let own = PARAMETERS.iter().map(|key| key.name);
-            let mut names = ["profile", "policy", "workload"]
-                .into_iter()
-                .chain(known)
-                .chain(own);
-            if !names.clone().any(|name| name == cells.key) {
-                return Err(cells.unknown(names.by_ref()));
+            if !settings().any(|name| name == cells.key) {
+                return Err(cells.unknown(settings()));
             }
             if cells.values.is_empty() {
                 return Err(cells.bad("give at least one value".to_owned()));
