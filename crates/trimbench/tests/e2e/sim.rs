@@ -172,6 +172,29 @@ fn list_names_what_can_be_given() {
 const GRID: &str = "profile = [\"ideal\", \"ocz-vertex-2\"]\npolicy = [\"coalesce\", \"queued\"]\n\
     ranges = [1, 64]\nsize = \"16M\"\nreaders = 1\nbaseline = \"100ms\"\nrecovery = \"100ms\"\nseed = [1, 2]\n";
 
+/// The table of a sweep: a file of Parquet with a footer, and these texts in it.
+fn is_table(file: &[u8], texts: &[&str]) {
+    assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"));
+    let end = file.len() - 8;
+    let length = u32::from_le_bytes(file[end..end + 4].try_into().unwrap()) as usize;
+    let (pages, footer) = file[..end].split_at(end - length);
+    let has = |part: &[u8], text: &str| part.windows(text.len()).any(|at| at == text.as_bytes());
+    for column in [
+        "cell",
+        "profile",
+        "set_size",
+        "set_ranges",
+        "lost_s",
+        "ranges",
+        "is_full",
+    ] {
+        assert!(has(footer, column), "{column}");
+    }
+    for text in texts {
+        assert!(has(pages, text), "{text}");
+    }
+}
+
 /// A grid of twelve runs.
 struct OnGrid {
     dir: TempDir,
@@ -199,10 +222,15 @@ impl OnGrid {
     }
 
     fn merge(&self, shards: &[&str], output: &str) -> Done {
+        self.merge_to(shards, output, &format!("{output}.parquet"))
+    }
+
+    fn merge_to(&self, shards: &[&str], output: &str, table: &str) -> Done {
         let mut command = trimbench();
         command.args(["sim", "merge"]);
         command.args(shards.iter().map(|name| self.path(name)));
         command.arg("--output").arg(self.path(output));
+        command.arg("--parquet").arg(self.path(table));
         run(command)
     }
 }
@@ -211,24 +239,28 @@ impl OnGrid {
 fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
     let _turn = beside();
     let grid = OnGrid::new();
-    run(grid.sweep("whole")).succeeds();
+    let mut sweep = grid.sweep("whole");
+    sweep.arg("--parquet").arg(grid.path("whole.parquet"));
+    run(sweep).succeeds();
     let whole = text(&grid.path("whole"));
     assert_eq!(whole.lines().count(), 12);
+    let table = fs::read(grid.path("whole.parquet")).unwrap();
+    is_table(&table, &["ocz-vertex-2", "coalesce", "queued", "16M"]);
     let mut dry = grid.sweep("s");
     let said = run({
-        dry.args(["--shard", "2/3", "--dry-run"]);
+        dry.args(["--shard", "2/3", "--dry-run", "--parquet", "p"]);
         dry
     });
-    assert!(
-        said.succeeds()
-            .stdout
-            .contains("12 runs, of which shard 2/3 has 4")
-    );
+    let said = said.succeeds().stdout.clone();
+    assert!(said.contains("12 runs, of which shard 2/3 has 4"), "{said}");
+    assert!(said.contains("s.2-of-3 and p.2-of-3"), "{said}");
     assert!(!grid.path("s.2-of-3").exists());
 
     let mut first = grid.sweep("s");
     first.args(["--shard", "1/3", "--jobs", "2"]);
+    first.arg("--parquet").arg(grid.path("p"));
     run(first).succeeds();
+    is_table(&fs::read(grid.path("p.1-of-3")).unwrap(), &["ideal"]);
     let mut slurm = grid.sweep("s");
     slurm
         .env("SLURM_ARRAY_TASK_ID", "11")
@@ -241,6 +273,7 @@ fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
     let shards = ["s.3-of-3", "s.1-of-3", "s.2-of-3"];
     grid.merge(&shards, "merged").succeeds();
     assert_eq!(text(&grid.path("merged")), whole);
+    assert_eq!(fs::read(grid.path("merged.parquet")).unwrap(), table);
 
     let twice = grid.merge(&["s.1-of-3", "s.2-of-3", "s.2-of-3"], "x");
     assert_eq!(twice.code(), Some(2));
@@ -255,23 +288,58 @@ fn shards_of_a_sweep_merge_to_the_bytes_of_one_run() {
         "{}",
         few.stderr
     );
+    // A table would destroy a shard; of no line there is no table.
+    let shard = text(&grid.path("s.1-of-3"));
+    let own = grid.merge_to(&shards, "x", "s.1-of-3");
+    assert_eq!(own.code(), Some(2));
+    assert!(own.stderr.contains("give another one"), "{}", own.stderr);
+    assert_eq!(text(&grid.path("s.1-of-3")), shard);
+    fs::write(grid.path("empty"), "").unwrap();
+    let nothing = grid.merge(&["empty"], "x");
+    assert_eq!(nothing.code(), Some(2));
+    assert!(
+        nothing.stderr.contains("no file has a line"),
+        "{}",
+        nothing.stderr
+    );
+    assert!(!grid.path("x").exists() && !grid.path("x.parquet").exists());
 }
 
 #[test]
 fn a_sweep_that_was_killed_goes_on_where_it_was() {
     let _turn = beside();
     let grid = OnGrid::new();
-    run(grid.sweep("whole")).succeeds();
+    let to = |output: &str, table: &Path| {
+        let mut sweep = grid.sweep(output);
+        sweep.arg("--parquet").arg(table);
+        run(sweep)
+    };
+    to("whole", &grid.path("whole.parquet")).succeeds();
     let whole = text(&grid.path("whole"));
+    let table = fs::read(grid.path("whole.parquet")).unwrap();
     let kills = if soak() { 40 } else { 3 };
     for kill in 0..kills {
         // What a kill leaves: whole lines, and a part of one.
         let cut = whole.len() * (kill + 1) / (kills + 1);
         fs::write(grid.path("cut"), &whole[..cut]).unwrap();
-        let done = run(grid.sweep("cut"));
-        done.succeeds();
+        to("cut", &grid.path("cut.parquet")).succeeds();
         assert_eq!(text(&grid.path("cut")), whole);
+        assert_eq!(fs::read(grid.path("cut.parquet")).unwrap(), table);
     }
+    // A table for which there is no space costs no line; the same command writes it elsewhere.
+    let full = to("full", Path::new("/dev/full"));
+    assert_eq!(full.code(), Some(1));
+    assert!(
+        full.stderr.contains("could not be written"),
+        "{}",
+        full.stderr
+    );
+    assert_eq!(text(&grid.path("full")), whole);
+    to("full", &grid.path("full.parquet")).succeeds();
+    assert_eq!(fs::read(grid.path("full.parquet")).unwrap(), table);
+    let same = to("whole", &grid.path("whole"));
+    assert_eq!(same.code(), Some(2));
+    assert_eq!(text(&grid.path("whole")), whole);
     // Of another grid nothing is overwritten.
     fs::write(grid.path("grid.toml"), GRID.replace("16M", "32M")).unwrap();
     let other = run(grid.sweep("whole"));

@@ -122,6 +122,11 @@ pub struct SweepArgs {
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
 
+    /// When all runs are done, write them as a table to FILE as Apache Parquet; of a shard I/N to
+    /// FILE.I-of-N
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
+
     /// Run only the I-th of N parts
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
@@ -149,6 +154,10 @@ pub struct MergeArgs {
     /// Write all lines, in order, to FILE
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
+
+    /// Write them as a table to FILE as Apache Parquet, too
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
 }
 
 fn jobs(text: &str) -> Result<usize, String> {

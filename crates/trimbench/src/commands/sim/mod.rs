@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod like;
+mod rows;
 mod setup;
 mod sweep;
 mod table;

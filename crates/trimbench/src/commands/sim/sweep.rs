@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use units::names;
 
 use super::args::{MergeArgs, SweepArgs};
+use super::rows::Table;
 use super::{setup, threads};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
@@ -23,17 +24,22 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, Error> {
     let grid = Grid::parse(&text, drives).map_err(|error| usage(error.to_string()))?;
     let shard = shard(args)?;
     let path = file_of(&args.output, shard);
+    let table = args.parquet.as_deref().map(|file| file_of(file, shard));
     let cells = shard.cells(grid.len());
     if args.dry_run {
         Stream::Out.print(&format!(
             "{} runs, of which shard {shard} has {}; they would go to {}\n",
             grid.len(),
             cells.len(),
-            names::shown(&path)
+            files(&path, table.as_deref())
         ));
         return Ok(Exit::Done);
     }
+    let opened = table.as_deref().map(Table::open).transpose()?;
     let (mut file, done) = open(&path, &grid, shard)?;
+    if let Some(table) = &opened {
+        table.is_not(&path)?;
+    }
     let stop = signals::stop_flag().map_err(|error| Error::Setting(error.to_string()))?;
     let left = &cells[done..];
     let total = cells.len();
@@ -63,8 +69,25 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, Error> {
         path: path.clone(),
         source,
     })?;
-    Stream::Out.print(&format!("{total} runs in {}\n", names::shown(&path)));
+    if let Some(opened) = opened {
+        let lines = std::fs::read_to_string(&path).map_err(|source| Error::OutputOpen {
+            path: path.clone(),
+            source,
+        })?;
+        opened.write(&lines)?;
+    }
+    let files = files(&path, table.as_deref());
+    Stream::Out.print(&format!("{total} runs in {files}\n"));
     Ok(Exit::Done)
+}
+
+/// The files of the lines and of the table, to be shown.
+fn files(lines: &Path, table: Option<&Path>) -> String {
+    let lines = names::shown(lines);
+    match table {
+        Some(table) => format!("{lines} and {}", names::shown(table)),
+        None => lines.to_string(),
+    }
 }
 
 fn progress(done: usize, total: usize) {
@@ -160,6 +183,11 @@ fn open(path: &Path, grid: &Grid, shard: Shard) -> Result<(File, usize), Error> 
 
 /// Puts shards together.
 pub(super) fn merge(args: &MergeArgs) -> Result<Exit, Error> {
+    let table = args.parquet.as_deref().map(Table::open).transpose()?;
+    if let Some(table) = &table {
+        let mut lines = args.shards.iter().chain([&args.output]);
+        lines.try_for_each(|path| table.is_not(path))?;
+    }
     let mut merger = Merger::new();
     for path in &args.shards {
         let usage = |why: String| Error::Usage(format!("{}: {why}", names::shown(path)));
@@ -175,7 +203,11 @@ pub(super) fn merge(args: &MergeArgs) -> Result<Exit, Error> {
         path: args.output.clone(),
         source,
     })?;
+    if let Some(table) = table {
+        table.write(&text)?;
+    }
     let runs = text.lines().count();
-    Stream::Out.print(&format!("{runs} runs in {}\n", names::shown(&args.output)));
+    let files = files(&args.output, args.parquet.as_deref());
+    Stream::Out.print(&format!("{runs} runs in {files}\n"));
     Ok(Exit::Done)
 }
