@@ -20,8 +20,15 @@ const WITHOUT: f64 = 0.05;
 
 /// Reads and writes wait for discards if their wait is so many times that without them,
 const TIMES: f64 = 1.5;
-/// or such a share of a discard's own: one that comes at a random moment waits for half of it.
+/// and such a share of a discard's own: one that comes at a random moment waits for half of it. Or
+/// so many of them at least wait at each moment of the discards, on average.
 const SHARE: f64 = 0.25;
+
+/// In stretches that discards cover to this share, no fast reads between discards hide others.
+const WHOLE: f64 = 0.9;
+
+/// Fewer reads and writes than this tell little.
+const FEW: u64 = 20;
 
 /// A stretch without discards is a comparison if at most so many times as many requests were in
 /// flight: those of a bulk of writeback wait for each other.
@@ -54,6 +61,21 @@ impl Waits {
     fn mean_ms(self) -> Option<f64> {
         mean(self.ms, self.operations)
     }
+
+    /// Whether some of these waited for discards, though the mean doesn't show it: a closed loop
+    /// completes thousands between two discards, and one behind each.
+    ///
+    /// The sum of their waits shows it. It exceeds `usual_ms` for each by the time for which
+    /// discards kept some of them in flight (Little's law). A burst of requests that wait for each
+    /// other exceeds it, too, but completes more than without discards.
+    fn hides(self, without: &Waits, usual_ms: f64, discarding_s: f64) -> bool {
+        let excess_ms = self.ms as f64 - self.operations as f64 * usual_ms;
+        excess_ms >= SHARE * discarding_s * 1e3 && self.per_s() <= without.per_s()
+    }
+
+    fn per_s(self) -> f64 {
+        self.operations as f64 / self.seconds.max(1e-9)
+    }
 }
 
 fn mean(ms: u64, operations: u64) -> Option<f64> {
@@ -61,28 +83,39 @@ fn mean(ms: u64, operations: u64) -> Option<f64> {
 }
 
 /// Whether reads and writes of a device wait for its discards. `None`: there were none beside
-/// discards, so nothing says that they would not.
+/// discards, or too few to tell, or nothing to compare fast ones with.
 pub(super) fn slows_others(all: &[Did], discards: &Spans) -> Option<bool> {
-    let share =
-        |did: &Did| discards.covered(did.at_s - did.seconds, did.at_s) / did.seconds.max(1e-9);
-    let with = Waits::of(all.iter().filter(|did| share(did) >= WITH));
+    let covered_s = |did: &Did| discards.covered(did.at_s - did.seconds, did.at_s);
+    let share = |did: &Did| covered_s(did) / did.seconds.max(1e-9);
+    let beside: Vec<&Did> = all.iter().filter(|did| share(did) >= WITH).collect();
+    let with = Waits::of(beside.iter().copied());
+    let discarding_s: f64 = beside.iter().map(|did| covered_s(did)).sum();
     let deepest = DEEPER * with.depth().max(1.0);
-    let alike = |did: &&Did| share(did) <= WITHOUT && Waits::of([*did]).depth() <= deepest;
+    let alike = |did: &&Did| {
+        let one = Waits::of([*did]);
+        share(did) <= WITHOUT && one.operations > 0 && one.depth() <= deepest
+    };
     let without = Waits::of(all.iter().filter(alike));
     let count = all.iter().map(|did| did.work.discards).sum::<u64>();
     let ms = all.iter().map(|did| did.work.discard_ms).sum();
-    let beside = with.mean_ms()?;
+    let mean_ms = with.mean_ms()?;
     // Discards that are queued wait for each other: each takes its share of the time alone.
     let alone = discards.length_s() * 1e3 / count.max(1) as f64;
     let own = mean(ms, count)?.min(alone);
-    let slower = match without.mean_ms() {
-        // Few tell little.
-        Some(usual) if without.operations >= 20 => beside >= TIMES * usual.max(0.01),
-        _ => true,
+    let long = mean_ms >= SHARE * own;
+    // Few tell little.
+    let usual_ms = without.mean_ms().filter(|_| without.operations >= FEW);
+    let slows = match usual_ms {
+        Some(usual_ms) => {
+            let slower = mean_ms >= TIMES * usual_ms.max(0.01);
+            slower && (long || with.hides(&without, usual_ms, discarding_s))
+        }
+        // Between discards there was time for fast ones, behind which others may hide.
+        None if !long && discarding_s < WHOLE * with.seconds => return None,
+        None => long,
     };
-    let slows = slower && beside >= SHARE * own;
     // A few beside discards don't acquit them.
-    (slows || with.operations >= 20).then_some(slows)
+    (slows || with.operations >= FEW).then_some(slows)
 }
 
 /// When a device had something in flight and completed nothing.
@@ -211,6 +244,43 @@ mod tests {
         let mut all = slow;
         all.extend((11..=20).map(|i| did(i, 0, 0, 4, 100)));
         assert_eq!(slows_others(&all, &spans(1.0, 2.0)), None);
+    }
+
+    /// Ten stretches without discards, and ten of which two discards of 30 ms each cover three
+    /// fifths; reads and the sum of their waits in each.
+    fn beside_short_discards(without: (u64, u64), with: (u64, u64)) -> Option<bool> {
+        let mut all: Vec<Did> = (1..=10)
+            .map(|i| did(i, without.0, without.1, 0, 0))
+            .collect();
+        all.extend((11..=20).map(|i| did(i, with.0, with.1, 2, 60)));
+        let mut discards = Spans::default();
+        for i in 0..20 {
+            let from_s = 1.0 + f64::from(i) * 0.05;
+            discards.add(from_s, from_s + 0.03);
+        }
+        discards.join();
+        slows_others(&all, &discards)
+    }
+
+    #[test]
+    fn fast_reads_between_discards_do_not_hide_the_blocked_ones() {
+        // A closed loop: 400 reads of 0.1 ms between two discards, and one behind each.
+        assert_eq!(beside_short_discards((1000, 100), (402, 100)), Some(true));
+        // The same of a program that computes for ten times as long after each.
+        assert_eq!(beside_short_discards((100, 10), (42, 64)), Some(true));
+        // Nothing says how fast reads are without discards.
+        assert_eq!(beside_short_discards((0, 0), (402, 100)), None);
+    }
+
+    #[test]
+    fn reads_that_are_slow_by_themselves_acquit_discards() {
+        // One after the other.
+        assert_eq!(beside_short_discards((1000, 100), (1000, 100)), Some(false));
+        assert_eq!(beside_short_discards((10, 100), (9, 100)), Some(false));
+        // Many at once, by the drive's own limit.
+        assert_eq!(beside_short_discards((80, 3200), (75, 3200)), Some(false));
+        // A burst of writes that wait for each other.
+        assert_eq!(beside_short_discards((10, 1), (200, 1000)), Some(false));
     }
 
     #[test]
