@@ -22,6 +22,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::down::{self, Down};
 use crate::error::LabError;
+use crate::fuse::Switch;
 use crate::lock;
 use crate::place::Place;
 use crate::serve::{self, log};
@@ -63,6 +64,11 @@ pub(crate) fn guard(dir: &Path) -> Result<(), LabError> {
             let server = place.server();
             lock::wait(&server).map_err(LabError::io("cannot lock", &server))?;
             continue;
+        }
+        if let Err(error) = Switch::system().restore() {
+            log(&format!(
+                "guardian: enable_uring of the module fuse: {error}"
+            ));
         }
         match down::take_down(&place, Down::ByForce, down::SOON) {
             Ok(()) => break,

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fuser::BackgroundSession;
 use ssd::{Card, Drive};
 
 use crate::control::{self, Order, Reply};
@@ -22,17 +21,15 @@ use crate::crash::Log;
 use crate::device::Device;
 use crate::error::LabError;
 use crate::faults::Fault;
-use crate::fuse::{self, FuseAnswer};
+use crate::fuse::{self, Reply as FuseReply, Session};
 use crate::guardian::{self, Guardian};
 use crate::place::Place;
 use crate::spec::Spec;
+use crate::stats::Stats;
 use crate::store::{Content, Store};
 use crate::trip;
 use units::names;
 
-/// Threads that take requests from the kernel. More don't help: each is busy
-/// for microseconds, and none ever waits.
-const THREADS: usize = 2;
 /// A client that has sent no whole message after this time is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at how long reads take in the kernel.
@@ -71,14 +68,19 @@ pub fn serve(dir: &Path) -> Result<(), LabError> {
     let card = spec.card()?;
     let device = Arc::new(make(&spec, &card)?);
     let granule = u32::try_from(card.figures().granule).unwrap_or(4096);
-    let session = fuse::mount(
-        Arc::clone(&device),
+    let (session, why) = fuse::mount(
+        &device,
         spec.size_bytes,
         granule,
         &place.fuse(),
-        THREADS,
+        spec.io_uring,
     )
     .map_err(LabError::io("cannot mount FUSE on", place.fuse()))?;
+    if let Some(why) = why {
+        log(&format!(
+            "no FUSE over io_uring ({why}): requests come through /dev/fuse"
+        ));
+    }
 
     let timekeeper = start("lab-time", &device, |d| d.keep_time())?;
     let sweeper = start("lab-sweep", &device, |d| d.store().sweep())?;
@@ -91,7 +93,7 @@ pub fn serve(dir: &Path) -> Result<(), LabError> {
     end.map_err(LabError::io("the FUSE session ended:", place.fuse()))
 }
 
-fn make(spec: &Spec, card: &Card) -> Result<Device<FuseAnswer>, LabError> {
+fn make(spec: &Spec, card: &Card) -> Result<Device<FuseReply>, LabError> {
     // Without a limit its file system limits a store.
     let limit = spec.store_limit_bytes.unwrap_or(u64::MAX);
     let shown = spec.store.as_deref().unwrap_or(Path::new("(memory)"));
@@ -135,8 +137,8 @@ fn make(spec: &Spec, card: &Card) -> Result<Device<FuseAnswer>, LabError> {
 
 fn start(
     name: &str,
-    device: &Arc<Device<FuseAnswer>>,
-    work: impl FnOnce(&Device<FuseAnswer>) + Send + 'static,
+    device: &Arc<Device<FuseReply>>,
+    work: impl FnOnce(&Device<FuseReply>) + Send + 'static,
 ) -> Result<thread::JoinHandle<()>, LabError> {
     let device = Arc::clone(device);
     thread::Builder::new()
@@ -157,10 +159,10 @@ fn listen(place: &Place) -> Result<UnixListener, LabError> {
 /// Answers orders until one of them stops the drive, or the session ends by itself.
 fn answer_orders(
     listener: &UnixListener,
-    device: &Arc<Device<FuseAnswer>>,
+    device: &Arc<Device<FuseReply>>,
     place: &Place,
     mut spec: Spec,
-    session: BackgroundSession,
+    session: Session,
     mut guardian: Guardian,
 ) -> io::Result<()> {
     // Looks up from time to time, to see whether the file was unmounted, or the
@@ -173,7 +175,7 @@ fn answer_orders(
     let mut since = Instant::now();
     loop {
         let ready = rustix::event::poll(std::slice::from_mut(&mut waits), Some(&span));
-        if session.guard.is_finished() {
+        if session.is_finished() {
             return session.join();
         }
         guardian.keep();
@@ -194,7 +196,7 @@ fn answer_orders(
             // The caller has detached the loop device, so this isn't busy; and
             // if it is, the caller sees the server live on.
             let _ = control::send(&mut stream, &Reply::Done);
-            return session.umount_and_join();
+            return session.unmount_and_join();
         }
         if let Ok(Order::Snapshot(file)) = order {
             // It takes long, and others have orders meanwhile.
@@ -207,6 +209,10 @@ fn answer_orders(
             continue;
         }
         let reply = match order {
+            Ok(Order::Stats) => Reply::Stats(Box::new(Stats {
+                over_io_uring: session.is_over_io_uring(),
+                ..device.stats()
+            })),
             Ok(order) => obey(order, device, place, &mut spec),
             Err(error) => Reply::Refused(format!("cannot understand this order: {error}")),
         };
@@ -220,11 +226,10 @@ fn read(stream: &UnixStream) -> io::Result<Order> {
     control::receive(stream, PATIENCE)
 }
 
-fn obey(order: Order, device: &Device<FuseAnswer>, place: &Place, spec: &mut Spec) -> Reply {
+fn obey(order: Order, device: &Device<FuseReply>, place: &Place, spec: &mut Spec) -> Reply {
     match order {
-        // The last two are carried out where they come in.
-        Order::Ping | Order::Stop | Order::Snapshot(_) => {}
-        Order::Stats => return Reply::Stats(Box::new(device.stats())),
+        // The last three are carried out where they come in.
+        Order::Ping | Order::Stop | Order::Snapshot(_) | Order::Stats => {}
         Order::ResetStats => device.reset_stats(),
         Order::Set(changes) => match set(&changes, place, spec) {
             Ok(card) => device.set_card(&card),
@@ -260,7 +265,7 @@ fn obey(order: Order, device: &Device<FuseAnswer>, place: &Place, spec: &mut Spe
     Reply::Done
 }
 
-fn snapshot(device: &Device<FuseAnswer>, file: &Path) -> Reply {
+fn snapshot(device: &Device<FuseReply>, file: &Path) -> Reply {
     match device.store().snapshot(file) {
         Ok(()) => Reply::Done,
         Err(error) => Reply::Refused(format!(
@@ -271,7 +276,7 @@ fn snapshot(device: &Device<FuseAnswer>, file: &Path) -> Reply {
 }
 
 /// Lets the model know how long reads take in the kernel.
-fn tune(device: &Device<FuseAnswer>, place: &Place) {
+fn tune(device: &Device<FuseReply>, place: &Place) {
     // Only the kernel's lists are read: this process must never touch its own file.
     let devices = place.devices();
     if let Some(counted) = devices

@@ -39,6 +39,9 @@ pub struct Spec {
     /// Whether the kernel looks for partitions on it, as `losetup --partscan`.
     #[serde(default)]
     pub partscan: bool,
+    /// Whether requests shall come over io_uring, where the kernel can.
+    #[serde(default)]
+    pub io_uring: bool,
     /// Where its writes are logged for crash states, in a new file; `None`: nowhere.
     #[serde(default)]
     pub log: Option<PathBuf>,
@@ -109,6 +112,7 @@ impl Spec {
             volatile_cache: false,
             sector_bytes: sector_bytes(),
             partscan: false,
+            io_uring: false,
             log: None,
             log_limit_bytes: 1 << 30,
             keep: false,

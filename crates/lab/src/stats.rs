@@ -75,6 +75,9 @@ pub struct Stats {
     pub hangs_for_s: Option<f64>,
     /// Whether it has power. Without it everything fails.
     pub power: bool,
+    /// Whether requests come over io_uring, and not through `/dev/fuse`.
+    #[serde(default)]
+    pub over_io_uring: bool,
 }
 
 /// A fault, and the number of commands that it struck.

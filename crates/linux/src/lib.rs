@@ -18,6 +18,7 @@
 //! | [`host`] | which machine is this? |
 //! | [`identify`] | which pages does a drive describe itself with? |
 //! | [`fanotify`] | which names appear on a file system, and which files are closed? |
+//! | [`fuse`] | connections of a FUSE server, and queues over io_uring |
 //! | [`files`] | open, create and examine files for measuring |
 //! | [`owner`] | a directory of our own, removed whatever happens |
 //! | [`limit`] | how large a discard may be, for a while, and back again whatever happens |
@@ -52,6 +53,7 @@ pub mod dm;
 pub mod fanotify;
 pub mod files;
 pub mod fstab;
+pub mod fuse;
 pub mod host;
 pub mod identify;
 pub mod limit;

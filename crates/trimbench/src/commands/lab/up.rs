@@ -64,6 +64,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.force = args.force;
     spec.sector_bytes = args.sector_size;
     spec.partscan = args.partscan;
+    spec.io_uring = args.io_uring;
     spec.log = args.log.as_ref().map(absolute).transpose()?;
     spec.log_limit_bytes = args.log_limit;
     spec.slower = match args.faster {
