@@ -271,9 +271,10 @@ mod tests {
         assert_eq!((word(0), word(4), word(8)), (7, 42, 131_072));
         assert_eq!(word(12), (can::ASYNC_READ | can::INIT_EXT) as u32);
         assert_eq!((word(20), word(32)), (1 << 20, high));
-        own[4] = 22;
+        let mut old = own.clone();
+        old[4..8].copy_from_slice(&22_u32.to_ne_bytes());
         let request = Request {
-            own: &own,
+            own: &old,
             ..request
         };
         assert_eq!(Init::of(&request), None);

@@ -72,6 +72,8 @@ impl Bench {
             card = card.with(change).unwrap();
         }
         let mut spec = Spec::new(NAME, &card, mib << 20);
+        // The same tests on either road: `TRIMBENCH_LAB_ROAD=io_uring`.
+        spec.io_uring = std::env::var_os("TRIMBENCH_LAB_ROAD").is_some_and(|v| v == "io_uring");
         edit(&mut spec);
         // From here on Drop takes down whatever there is.
         let mut new = Bench {
