@@ -22,7 +22,7 @@ pub(super) struct Files {
     pub(super) granule: u32,
 }
 
-/// What is to be done with a request.
+/// The next step for a request.
 #[derive(Debug)]
 pub(super) enum Action<'a> {
     /// This is the answer.

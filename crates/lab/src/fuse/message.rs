@@ -10,7 +10,7 @@ pub(super) const OUT_HEADER: usize = 16;
 /// Bytes of an answer's own part at most, but for a read's data: that to `LOOKUP`.
 pub(super) const MOST_OUT: usize = 128;
 
-/// What the kernel asks for: the numbers of operations.
+/// The numbers of operations.
 pub(super) mod op {
     pub(crate) const LOOKUP: u32 = 1;
     pub(crate) const FORGET: u32 = 2;

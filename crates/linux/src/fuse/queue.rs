@@ -18,7 +18,7 @@ pub const HEADER_BYTES: usize = 288;
 /// Where in the header the kernel says what to commit, and the size of the payload.
 const COMMIT_ID: usize = 264;
 const PAYLOAD_BYTES: usize = 272;
-/// In the place of an entry: somebody rang.
+/// In the place of an entry: the bell rang.
 const BELL: u64 = 0;
 
 /// Memory for one request, and then for its answer.
