@@ -65,11 +65,6 @@ pub(crate) fn guard(dir: &Path) -> Result<(), LabError> {
             lock::wait(&server).map_err(LabError::io("cannot lock", &server))?;
             continue;
         }
-        if let Err(error) = Switch::system().restore() {
-            log(&format!(
-                "guardian: enable_uring of the module fuse: {error}"
-            ));
-        }
         match down::take_down(&place, Down::ByForce, down::SOON) {
             Ok(()) => break,
             Err(error) if error.to_string() != said => {
@@ -81,6 +76,12 @@ pub(crate) fn guard(dir: &Path) -> Result<(), LabError> {
         // Others may try meanwhile.
         drop(hold);
         sleep(RETRY);
+    }
+    // Also where the drive's maker took it down: the server may have been killed while it mounted.
+    if let Err(error) = Switch::system().restore() {
+        log(&format!(
+            "guardian: enable_uring of the module fuse: {error}"
+        ));
     }
     Ok(())
 }
