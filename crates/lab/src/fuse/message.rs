@@ -219,15 +219,15 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn reads_what_linux_sends() {
-        // Recorded: pread(4096 at 8192) on Linux 6.18.
+        // Read from /dev/fuse of Linux 6.18 while a process called pread for 4096 bytes at 8192.
         let bytes = hex(
-            "50000000 0f000000 0c00000000000000 0200000000000000 00000000 00000000 00000000 0000 0000
-             0000000000000000 0020000000000000 00100000 00000000 0000000000000000 00c80000 00000000",
+            "50000000 0f000000 0800000000000000 0200000000000000 00000000 00000000 190b0000 0000 0000
+             0000000000000000 0020000000000000 00100000 02000000 9af8515018f6263b 00800000 00000000",
         );
         let request = Request::whole(&bytes).unwrap();
         assert_eq!(
             (request.opcode, request.unique, request.inode),
-            (op::READ, 12, 2)
+            (op::READ, 8, 2)
         );
         assert_eq!((request.u64(8), request.u32(16)), (Some(8192), Some(4096)));
         assert!(request.data.is_empty());
@@ -239,8 +239,9 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn a_name_is_data() {
+        // Read as above while the process opened the file.
         let bytes = hex(
-            "2d000000 01000000 0200000000000000 0100000000000000 00000000 00000000 07000000 0000 0000
+            "2d000000 01000000 0400000000000000 0100000000000000 00000000 00000000 190b0000 0000 0000
              6469736b00",
         );
         let request = Request::whole(&bytes).unwrap();
