@@ -179,6 +179,7 @@ fn a_snapshot_of_a_busy_drive_is_of_one_moment_and_power_off_does_not_wait_for_i
     }
     const BLOCKS: u64 = 512;
     const STEP: u64 = 512 << 10;
+    const TURNS: u64 = 20;
     let bench = Bench::new("ideal", &[], 320, |_| {});
     let file = OpenOptions::new()
         .write(true)
@@ -194,7 +195,7 @@ fn a_snapshot_of_a_busy_drive_is_of_one_moment_and_power_off_does_not_wait_for_i
     let to = dir.path().join("copy");
     let ended = std::thread::scope(|scope| {
         let copying = scope.spawn(|| bench.lab.snapshot(NAME, &to));
-        for turn in 1..60_u64 {
+        for turn in 1..=TURNS {
             let mut data = [0; 4096];
             data[..8].copy_from_slice(&turn.to_le_bytes());
             file.write_all_at(&data, block(turn) * STEP).unwrap();
@@ -214,7 +215,7 @@ fn a_snapshot_of_a_busy_drive_is_of_one_moment_and_power_off_does_not_wait_for_i
         u64::from_le_bytes(bytes)
     };
     let last = (0..BLOCKS).map(number).max().unwrap();
-    for turn in 1..60_u64 {
+    for turn in 1..=TURNS {
         let expected = if turn <= last { turn } else { 0 };
         assert_eq!(number(block(turn)), expected, "the last is {last}");
     }
