@@ -22,7 +22,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::down::{self, Down};
 use crate::error::LabError;
-use crate::fuse::Switch;
 use crate::lock;
 use crate::place::Place;
 use crate::serve::{self, log};
@@ -76,12 +75,6 @@ pub(crate) fn guard(dir: &Path) -> Result<(), LabError> {
         // Others may try meanwhile.
         drop(hold);
         sleep(RETRY);
-    }
-    // Also where the drive's maker took it down: the server may have been killed while it mounted.
-    if let Err(error) = Switch::system().restore() {
-        log(&format!(
-            "guardian: enable_uring of the module fuse: {error}"
-        ));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::mounts::wait_until;
 
 /// How long to wait for a lock that another process holds for a moment only. It may be looking
 /// whether the file is locked, or be a child of the holder, from its fork to its exec.
-const GLANCE: Duration = Duration::from_millis(500);
+pub(crate) const GLANCE: Duration = Duration::from_millis(500);
 
 /// Takes a lock for this process, for as long as the file lives; makes the file
 /// if it isn't there.
@@ -87,8 +87,16 @@ pub(crate) fn holder(path: &Path) -> Option<Pid> {
 }
 
 fn try_for_a_moment(file: &File) -> rustix::io::Result<()> {
+    try_for(file, GLANCE)
+}
+
+/// Locks an open file, waiting for it at most for `at_most`.
+///
+/// # Errors
+/// `EWOULDBLOCK` if another process still has it then; otherwise the system's error.
+pub(crate) fn try_for(file: &File, at_most: Duration) -> rustix::io::Result<()> {
     let mut outcome = Ok(());
-    wait_until(GLANCE, || {
+    wait_until(at_most, || {
         outcome = flock(file, FlockOperation::NonBlockingLockExclusive);
         outcome != Err(Errno::WOULDBLOCK)
     });

@@ -68,19 +68,9 @@ pub fn serve(dir: &Path) -> Result<(), LabError> {
     let card = spec.card()?;
     let device = Arc::new(make(&spec, &card)?);
     let granule = u32::try_from(card.figures().granule).unwrap_or(4096);
-    let (session, why) = fuse::mount(
-        &device,
-        spec.size_bytes,
-        granule,
-        &place.fuse(),
-        spec.io_uring,
-    )
-    .map_err(LabError::io("cannot mount FUSE on", place.fuse()))?;
-    if let Some(why) = why {
-        log(&format!(
-            "no FUSE over io_uring ({why}): requests come through /dev/fuse"
-        ));
-    }
+    let (size, on) = (spec.size_bytes, place.fuse());
+    let session = fuse::mount(&device, size, granule, &on, spec.io_uring)
+        .map_err(LabError::io("cannot mount FUSE on", on))?;
 
     let timekeeper = start("lab-time", &device, |d| d.keep_time())?;
     let sweeper = start("lab-sweep", &device, |d| d.store().sweep())?;
@@ -210,7 +200,7 @@ fn answer_orders(
         }
         let reply = match order {
             Ok(Order::Stats) => Reply::Stats(Box::new(Stats {
-                over_io_uring: session.is_over_io_uring(),
+                road: Some(session.road().clone()),
                 ..device.stats()
             })),
             Ok(order) => obey(order, device, place, &mut spec),

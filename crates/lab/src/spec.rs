@@ -39,8 +39,8 @@ pub struct Spec {
     /// Whether the kernel looks for partitions on it, as `losetup --partscan`.
     #[serde(default)]
     pub partscan: bool,
-    /// Whether requests shall come over io_uring, where the kernel can.
-    #[serde(default)]
+    /// Whether requests come over io_uring, where that can be had.
+    #[serde(default = "yes")]
     pub io_uring: bool,
     /// Where its writes are logged for crash states, in a new file; `None`: nowhere.
     #[serde(default)]
@@ -91,6 +91,10 @@ impl Fs {
     }
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn sector_bytes() -> u32 {
     512
 }
@@ -112,7 +116,7 @@ impl Spec {
             volatile_cache: false,
             sector_bytes: sector_bytes(),
             partscan: false,
-            io_uring: false,
+            io_uring: true,
             log: None,
             log_limit_bytes: 1 << 30,
             keep: false,

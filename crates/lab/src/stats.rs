@@ -5,6 +5,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::road::Road;
+
 /// The kinds of commands that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -75,9 +77,9 @@ pub struct Stats {
     pub hangs_for_s: Option<f64>,
     /// Whether it has power. Without it everything fails.
     pub power: bool,
-    /// Whether requests come over io_uring, and not through `/dev/fuse`.
+    /// The way that requests come; `None` from a server of an earlier version.
     #[serde(default)]
-    pub over_io_uring: bool,
+    pub road: Option<Road>,
 }
 
 /// A fault, and the number of commands that it struck.

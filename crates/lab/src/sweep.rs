@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 
 use crate::down::{self, Down};
 use crate::error::LabError;
-use crate::fuse::Switch;
 use crate::lab::Lab;
 use crate::lock;
 use crate::place::Place;
@@ -24,16 +23,11 @@ impl Lab {
     /// Takes down every drive that is dead: its server has died, or it was never made to its end. A
     /// drive that works, that hangs, or that a process is making or taking down isn't touched.
     ///
-    /// The guardians do that at once. This is for the case that they were killed as well. It also puts
-    /// back the kernel's switch for FUSE over io_uring, which a killed server may have left on.
+    /// The guardians do that at once. This is for the case that they were killed as well.
     ///
     /// # Errors
     /// If the drives can't be listed.
     pub fn sweep(&self) -> Result<Vec<Swept>, LabError> {
-        let switch = Switch::system();
-        switch
-            .restore()
-            .map_err(LabError::io("cannot put back", switch.parameter()))?;
         let names = self.names()?;
         if names.is_empty() {
             return Ok(Vec::new());

@@ -10,7 +10,6 @@ use crate::control::{self, Order};
 use crate::discards;
 use crate::down::{self, Down};
 use crate::error::LabError;
-use crate::fuse::Switch;
 use crate::lab::{Info, Lab, Launcher};
 use crate::mounts::{self, run};
 use crate::place::Place;
@@ -50,7 +49,6 @@ impl Lab {
         if made.is_err() {
             // The first error is the one to tell; what can't be taken down is listed.
             let _ = down::take_down(&place, Down::ByForce, down::LATE);
-            let _ = Switch::system().restore();
         }
         drop(hold);
         made

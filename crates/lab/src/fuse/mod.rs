@@ -1,12 +1,12 @@
-//! The front end there is: a FUSE file system with one file, `disk`.
+//! The only front end: a FUSE file system with one file, `disk`.
 //!
-//! A loop device with direct I/O over that file turns block requests into FUSE
-//! requests one to one: reads and writes are asynchronous; discards and flushes
-//! come one at a time from each of the loop driver's workers.
+//! A loop device with direct I/O over that file turns each block request into one FUSE request.
+//! Reads and writes are asynchronous. Discards and flushes come one at a time from each of the loop
+//! driver's workers.
 //!
-//! Two roads lead from the kernel here. Threads read requests from `/dev/fuse` and write the
-//! answers to it. Where the kernel has it (Linux 6.14), queues over io_uring carry them instead.
-//! That takes one system call for an answer and the next request, and wakes no other processor.
+//! Where the kernel has them (Linux 6.14), queues over io_uring carry requests and answers. One
+//! system call takes an answer and brings the next request, and no other processor is woken.
+//! Elsewhere threads read requests from `/dev/fuse` and write the answers to it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::device::Device;
+use crate::road::Road;
 
 mod files;
 mod message;
@@ -30,7 +31,8 @@ use message::{Init, Request, can, op, out_header};
 use queues::{Queues, written};
 pub(crate) use reply::Reply;
 use reply::{To, answer};
-pub(crate) use switch::Switch;
+use switch::Switch;
+pub use switch::put_back_switch;
 
 /// The one file's name.
 pub(crate) const FILE: &str = "disk";
@@ -41,8 +43,8 @@ const NAME: &str = "trimbench-lab";
 const IN_FLIGHT: u16 = 1024;
 /// Pages of a request at most: 1 MiB, the kernel's own limit.
 const PAGES: u16 = 256;
-/// Threads that take requests from `/dev/fuse`. More don't help: each is busy
-/// for microseconds, and none ever waits.
+/// Threads that take requests from `/dev/fuse`. More don't help: each is busy for microseconds, and
+/// none ever waits.
 const THREADS: usize = 2;
 
 /// A mounted file system and its threads.
@@ -51,58 +53,85 @@ pub(crate) struct Session {
     on: PathBuf,
     readers: Vec<JoinHandle<io::Result<()>>>,
     queues: Option<Queues>,
+    road: Road,
 }
 
 /// Mounts the file on a directory, and serves it until the file system is unmounted.
 ///
-/// `granule`: the loop device's discard granularity, in bytes. `over_io_uring`: whether requests
-/// shall come through queues, where the kernel has them. Else the old road does, and the reason is
-/// returned.
+/// `granule`: the discard granularity that the loop device reports, in bytes. `io_uring`: whether
+/// queues shall carry the requests, where they can be had. [`Session::road`] has the outcome.
 ///
 /// # Errors
-/// The error of mounting.
+/// The kernel's error for the mount.
 pub(crate) fn mount(
     device: &Arc<Device<Reply>>,
     size: u64,
     granule: u32,
     on: &Path,
-    over_io_uring: bool,
-) -> io::Result<(Session, Option<io::Error>)> {
+    io_uring: bool,
+) -> io::Result<Session> {
     let files = Files { size, granule };
-    let mut why = None;
-    if over_io_uring {
-        let switch = Switch::system();
-        let made = switch.on().and_then(|on_now| {
-            let made = Session::new(device, files, on, can::OVER_IO_URING);
-            // The kernel has answered, so nobody needs the switch any more.
-            drop(on_now);
-            made
-        });
-        match made {
-            Ok(session) => return Ok((session, None)),
-            Err(error) => why = Some(error),
+    let because = if io_uring {
+        match with_queues(device, files, on) {
+            Ok(session) => return Ok(session),
+            Err(why) => {
+                // The connection is closed, but its mount may be there.
+                let _ = unmount(on, UnmountFlags::DETACH);
+                why
+            }
         }
-        // The connection is gone, and its mount may be there.
-        let _ = unmount(on, UnmountFlags::DETACH);
+    } else {
+        "--no-io-uring was given".to_owned()
+    };
+    let connection = linux::fuse::open()?;
+    linux::fuse::mount_on(&connection, NAME, on)?;
+    greet(&connection, 0)?;
+    Session::new(
+        connection,
+        device,
+        files,
+        on,
+        None,
+        Road::DevFuse { because },
+    )
+}
+
+/// Mounts the file so that queues carry the requests.
+///
+/// # Errors
+/// The reason that there are no queues.
+fn with_queues(device: &Arc<Device<Reply>>, files: Files, on: &Path) -> Result<Session, String> {
+    let no_queues = || "this kernel has no queues for it (Linux 6.14 does)".to_owned();
+    let failed = |error: io::Error| error.to_string();
+    // The first to open it may load the module that has the switch.
+    let connection = linux::fuse::open().map_err(failed)?;
+    let switch = Switch::system();
+    let switched_on = switch.on().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => no_queues(),
+        _ => failed(error),
+    })?;
+    linux::fuse::mount_on(&connection, NAME, on).map_err(failed)?;
+    let agreed = greet(&connection, can::OVER_IO_URING).map_err(failed)?;
+    // The kernel has made its offer, so nobody needs the switch any more.
+    drop(switched_on);
+    if agreed & can::OVER_IO_URING == 0 {
+        return Err(no_queues());
     }
-    Ok((Session::new(device, files, on, 0)?, why))
+    let queues = Queues::start(&connection, device, files)
+        .map_err(|error| format!("its queues can't be made ({error})"))?;
+    let session = Session::new(connection, device, files, on, Some(queues), Road::IoUring);
+    session.map_err(failed)
 }
 
 impl Session {
-    fn new(device: &Arc<Device<Reply>>, files: Files, on: &Path, also: u64) -> io::Result<Session> {
-        let connection = linux::fuse::open()?;
-        linux::fuse::mount_on(&connection, NAME, on)?;
-        let agreed = greet(&connection, also)?;
-        if agreed & also != also {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "this kernel offers no queues",
-            ));
-        }
-        let queues = match also {
-            0 => None,
-            _ => Some(Queues::start(&connection, device, files)?),
-        };
+    fn new(
+        connection: OwnedFd,
+        device: &Arc<Device<Reply>>,
+        files: Files,
+        on: &Path,
+        queues: Option<Queues>,
+        road: Road,
+    ) -> io::Result<Session> {
         let mut connections = vec![connection];
         while connections.len() < THREADS {
             connections.push(linux::fuse::clone_of(&connections[0])?);
@@ -117,12 +146,13 @@ impl Session {
             on: on.to_owned(),
             readers: readers.collect::<io::Result<_>>()?,
             queues,
+            road,
         })
     }
 
-    /// Whether requests come through queues of io_uring.
-    pub(crate) fn is_over_io_uring(&self) -> bool {
-        self.queues.is_some()
+    /// The way that requests come.
+    pub(crate) fn road(&self) -> &Road {
+        &self.road
     }
 
     /// Whether the file system was unmounted.

@@ -1,14 +1,29 @@
 //! The machine's switch for FUSE over io_uring, on for the moment of a mount.
 //!
 //! The kernel offers queues to a connection only while `enable_uring` of the module `fuse` is on.
-//! It is off by default. A note beside a lock says what it was, so that whoever comes after a
-//! process that was killed can put it back.
+//! It is off by default. So a server turns it on before it mounts, and off after the kernel's first
+//! message.
+//!
+//! A note holds the value to put back. It is written before the switch is turned and emptied
+//! afterwards, and a lock on it is held in between. The kernel drops the lock of a killed process.
+//! So a note that isn't empty and isn't locked is one of a killed process, and whoever finds it
+//! carries it out. Nobody touches the switch without the lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use units::names;
+
+use crate::error::LabError;
+use crate::lock;
+
+/// How long a server waits for the server of another drive, which needs the switch for some
+/// milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The switch, and the place of the note.
 #[derive(Debug, Clone)]
@@ -27,6 +42,18 @@ pub(crate) struct On<'a> {
     was_off: bool,
 }
 
+/// Puts back the kernel's switch for FUSE over io_uring, if a process that had turned it on was
+/// killed. Leaves it alone while a living process needs it. Every command of the laboratory begins
+/// with this.
+///
+/// # Errors
+/// If the note of the killed process can't be read, or the switch can't be turned.
+pub fn put_back_switch() -> Result<(), LabError> {
+    let switch = Switch::system();
+    let back = switch.restore();
+    back.map_err(LabError::io("cannot put back N in", &switch.parameter))
+}
+
 impl Switch {
     /// The machine's.
     pub(crate) fn system() -> Switch {
@@ -36,83 +63,99 @@ impl Switch {
         }
     }
 
-    /// The kernel's file.
-    pub(crate) fn parameter(&self) -> &Path {
-        &self.parameter
-    }
-
     /// Turns it on, where it isn't on already.
     ///
     /// # Errors
-    /// If the kernel has no such switch, or this process may not turn it.
+    /// `NotFound` if the kernel has no such switch. An error that names the switch if this process
+    /// may not turn it, or another one keeps it. Then it is as it was.
     pub(crate) fn on(&self) -> io::Result<On<'_>> {
         self.is_on()?;
-        if let Some(dir) = self.note.parent() {
-            fs::create_dir_all(dir)?;
-        }
-        let mut note = open(&self.note)?;
-        self.settle(&mut note)?;
-        let was_off = !self.is_on()?;
-        // From here on the drop puts it back, also if turning fails.
-        let mut on = On {
-            switch: self,
-            note,
-            was_off,
-        };
-        if was_off {
-            on.note.write_all(b"N")?;
-            fs::write(&self.parameter, "Y")?;
-        }
-        Ok(on)
+        let on = self.note().and_then(|mut note| {
+            lock::try_for(&note, PATIENCE)?;
+            self.settle(&mut note)?;
+            // From here on the drop puts it back, also if turning fails.
+            let mut on = On {
+                switch: self,
+                note,
+                was_off: !self.is_on()?,
+            };
+            if on.was_off {
+                on.note.write_all(b"N")?;
+                fs::write(&self.parameter, "Y")?;
+            }
+            Ok(on)
+        });
+        on.map_err(|error| {
+            let parameter = names::shown(&self.parameter);
+            io::Error::new(error.kind(), format!("cannot turn on {parameter}: {error}"))
+        })
     }
 
-    /// Puts it back if a process that had turned it on was killed. Waits for one that lives.
-    ///
-    /// # Errors
-    /// If the note can't be read or the switch can't be turned.
-    pub(crate) fn restore(&self) -> io::Result<()> {
+    /// Puts it back if a process that had turned it on was killed.
+    fn restore(&self) -> io::Result<()> {
         if !self.note.exists() {
             return Ok(());
         }
-        self.settle(&mut open(&self.note)?)
+        let mut note = self.note()?;
+        match lock::try_for(&note, lock::GLANCE) {
+            // Its holder lives, and puts it back.
+            Err(Errno::WOULDBLOCK) => Ok(()),
+            locked => {
+                locked?;
+                self.settle(&mut note)
+            }
+        }
     }
 
-    /// Carries out what the note of a killed process says.
+    /// Carries out the note of a killed process. This process has the lock.
     fn settle(&self, note: &mut File) -> io::Result<()> {
         let mut text = String::new();
         note.read_to_string(&mut text)?;
-        if !text.is_empty() {
-            fs::write(&self.parameter, &text)?;
-            note.set_len(0)?;
-            note.rewind()?;
+        if text.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        if self.is_on()? {
+            fs::write(&self.parameter, "N")?;
+        }
+        empty(note)
     }
 
     fn is_on(&self) -> io::Result<bool> {
         Ok(fs::read_to_string(&self.parameter)?.starts_with('Y'))
     }
+
+    /// Opens the note, which only this user may lock.
+    fn note(&self) -> io::Result<File> {
+        let dir = self.note.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(dir)?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).mode(0o600);
+        options.truncate(false).open(&self.note)
+    }
 }
 
 impl Drop for On<'_> {
     fn drop(&mut self) {
-        // The note goes last: a process killed in between leaves one that changes nothing.
-        if self.was_off && fs::write(&self.switch.parameter, "N").is_ok() {
-            let _ = self.note.set_len(0);
+        if !self.was_off {
+            return;
+        }
+        // The note is emptied last: a process killed in between leaves one that changes nothing.
+        let is_off = || self.switch.is_on().is_ok_and(|on| !on);
+        if is_off() || fs::write(&self.switch.parameter, "N").is_ok() {
+            let _ = empty(&mut self.note);
         }
     }
 }
 
-fn open(note: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let options = options.read(true).write(true).create(true).truncate(false);
-    let note = options.open(note)?;
-    flock(&note, FlockOperation::LockExclusive)?;
-    Ok(note)
+fn empty(note: &mut File) -> io::Result<()> {
+    note.set_len(0)?;
+    note.rewind()
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{FlockOperation, flock};
+
     use super::*;
 
     fn switch(dir: &Path, value: &str) -> Switch {
@@ -124,27 +167,43 @@ mod tests {
         switch
     }
 
+    fn value(switch: &Switch) -> String {
+        fs::read_to_string(&switch.parameter).unwrap()
+    }
+
+    /// Nothing of the process runs any more, and the kernel drops its lock.
+    fn kill(on: On<'_>) {
+        flock(&on.note, FlockOperation::Unlock).unwrap();
+        std::mem::forget(on);
+    }
+
     #[test]
     fn is_on_for_a_moment_and_back_after_a_kill() {
         let dir = tempfile::tempdir().unwrap();
         let switch = switch(dir.path(), "N\n");
-        let value = || fs::read_to_string(&switch.parameter).unwrap();
         switch.restore().unwrap();
         drop(switch.on().unwrap());
-        assert_eq!(value(), "N");
+        assert_eq!(value(&switch), "N");
         let on = switch.on().unwrap();
-        assert_eq!(value(), "Y");
-        // As if this process had been killed: nothing runs, and the lock is free.
-        flock(&on.note, FlockOperation::Unlock).unwrap();
-        std::mem::forget(on);
+        assert_eq!(value(&switch), "Y");
+        kill(on);
         switch.restore().unwrap();
-        assert_eq!(value(), "N");
+        assert_eq!(value(&switch), "N");
         assert_eq!(fs::read_to_string(&switch.note).unwrap(), "");
-        let on = switch.on().unwrap();
-        flock(&on.note, FlockOperation::Unlock).unwrap();
-        std::mem::forget(on);
+        kill(switch.on().unwrap());
         drop(switch.on().unwrap());
-        assert_eq!(value(), "N", "the next drive puts it back, too");
+        assert_eq!(value(&switch), "N", "the next drive puts it back, too");
+    }
+
+    #[test]
+    fn is_left_alone_while_another_drive_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let switch = switch(dir.path(), "N\n");
+        let on = switch.on().unwrap();
+        switch.restore().unwrap();
+        assert_eq!(value(&switch), "Y");
+        drop(on);
+        assert_eq!(value(&switch), "N");
     }
 
     #[test]
@@ -153,8 +212,20 @@ mod tests {
         let switch = switch(dir.path(), "Y\n");
         drop(switch.on().unwrap());
         switch.restore().unwrap();
-        assert_eq!(fs::read_to_string(&switch.parameter).unwrap(), "Y\n");
+        assert_eq!(value(&switch), "Y\n");
+    }
+
+    #[test]
+    fn an_old_note_is_emptied_where_the_switch_is_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let switch = switch(dir.path(), "N\n");
+        fs::create_dir_all(switch.note.parent().unwrap()).unwrap();
+        fs::write(&switch.note, "N").unwrap();
+        switch.restore().unwrap();
+        assert_eq!(value(&switch), "N\n", "nothing was written");
+        assert_eq!(fs::read_to_string(&switch.note).unwrap(), "");
         fs::remove_file(&switch.parameter).unwrap();
-        switch.on().unwrap_err();
+        let none = switch.on().unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -1,8 +1,10 @@
 //! A queue of a FUSE connection over io_uring: the requests of one processor.
 //!
 //! An entry is memory for one request and its answer. It belongs to the kernel while it waits for
-//! a request, and to whoever has the [`Entry`] afterwards.
+//! a request, and to the holder of the [`Entry`] afterwards. The kernel fills the entry that became
+//! free last. So no more entries take up memory than were in use at once.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -69,6 +71,18 @@ impl Entry {
         id.copy_from_slice(&self.0.header[COMMIT_ID..COMMIT_ID + 8]);
         u64::from_ne_bytes(id)
     }
+}
+
+/// Zeroed memory, which takes no room until it is written. Unlike `vec!` this survives a system that
+/// refuses so much address space.
+fn zeroed(len: usize) -> io::Result<Box<[u8]>> {
+    let layout = Layout::array::<u8>(len.max(1)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    // SAFETY: the layout has a size.
+    let at = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+    let slice = NonNull::slice_from_raw_parts(at, layout.size());
+    // SAFETY: these bytes are initialized and belong to nobody else, and a box of them is freed with
+    // this layout.
+    Ok(unsafe { Box::from_raw(slice.as_ptr()) })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -215,7 +229,7 @@ impl Queue {
         };
         queue.listen();
         for index in 0..entries.into() {
-            queue.register(index, payload);
+            queue.register(index, zeroed(payload)?);
         }
         queue.enter(0)?;
         // A connection that takes no queues says so at once.
@@ -281,16 +295,17 @@ impl Queue {
         outcome
     }
 
-    fn register(&mut self, index: usize, payload: usize) {
+    fn register(&mut self, index: usize, payload: Box<[u8]>) {
+        let len = payload.len() as u64;
         let mut memory = Box::new(Memory {
             header: [0; HEADER_BYTES],
-            payload: vec![0; payload].into_boxed_slice(),
+            payload,
             vectors: [[0; 2]; 2],
             index,
         });
         memory.vectors = [
             [memory.header.as_mut_ptr() as u64, HEADER_BYTES as u64],
-            [memory.payload.as_mut_ptr() as u64, payload as u64],
+            [memory.payload.as_mut_ptr() as u64, len],
         ];
         self.arm(Entry(memory), abi::REGISTER, 0);
     }

@@ -44,6 +44,7 @@ mod lab_crash;
 mod lab_drive;
 mod lab_full;
 mod lab_gone;
+mod lab_road;
 mod lab_run;
 mod lab_time;
 mod make_run;

@@ -324,9 +324,9 @@ pub struct UpArgs {
     /// Let the kernel look for partitions on it, as losetup's option does
     #[arg(long)]
     pub partscan: bool,
-    /// Bring requests over FUSE's queues of io_uring, where the kernel has them (Linux 6.14)
+    /// Take requests from /dev/fuse, also where the kernel has FUSE over io_uring (Linux 6.14)
     #[arg(long)]
-    pub io_uring: bool,
+    pub no_io_uring: bool,
     /// Log every write, discard and flush in this new file, for `lab crash`
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,

@@ -25,6 +25,14 @@ pub(crate) fn run(args: LabArgs) -> Result<Exit, Error> {
     if !matches!(args.command, LabCommand::Profiles(_)) {
         need_root()?;
     }
+    // A server must not report here: its maker reads this as its last words.
+    if !matches!(
+        args.command,
+        LabCommand::Profiles(_) | LabCommand::Serve { .. }
+    ) && let Err(error) = ::lab::put_back_switch()
+    {
+        console::error(&Error::from(error));
+    }
     if !matches!(
         args.command,
         // `down` finds dead drives, too; a server is no command of a person.

@@ -148,6 +148,9 @@ fn facts(info: &Info, stats: &Stats) -> String {
         units::bytes(stats.ignored_bytes),
         stats.in_flight,
     );
+    if let Some(road) = &stats.road {
+        text += &format!("requests   by {road}\n");
+    }
     for (number, line) in near(info).iter().enumerate() {
         let label = if number == 0 { "near" } else { "" };
         text += &format!("{label:<11}{line}\n");

@@ -24,6 +24,9 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     Stream::Err.print(&next(lab, &info));
     let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
     notes.extend(room(lab, &info));
+    let stats = lab.stats(&info.spec.name).ok();
+    let road = stats.and_then(|stats| stats.road);
+    notes.extend(road.map(|road| format!("the kernel's requests come by {road}")));
     notes.extend(near(&info));
     Stream::Err.print(
         &notes
@@ -64,7 +67,7 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.force = args.force;
     spec.sector_bytes = args.sector_size;
     spec.partscan = args.partscan;
-    spec.io_uring = args.io_uring;
+    spec.io_uring = !args.no_io_uring;
     spec.log = args.log.as_ref().map(absolute).transpose()?;
     spec.log_limit_bytes = args.log_limit;
     spec.slower = match args.faster {
