@@ -26,6 +26,7 @@
 //! | [`btrfs`] | commit, and clean up at once |
 //! | [`async_discard`] | how many discards may btrfs's own trimmer send, for a while? |
 //! | [`block`] | discard or zero a part of a block device |
+//! | [`md`] | an array without a superblock, stopped whatever happens |
 //! | [`dm`] | which targets make up a device of the device mapper? |
 //! | [`trim`] | discard a file system's free space, window by window |
 //! | [`watcher`] | a process that undoes a change when this one has ended, however |
@@ -58,6 +59,7 @@ pub mod host;
 pub mod identify;
 pub mod limit;
 pub mod loop_device;
+pub mod md;
 pub mod memory;
 pub mod mount_point;
 pub mod mounted;

@@ -135,8 +135,8 @@ fn c_string(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
 
-/// Takes away the places whose lock nobody holds.
-fn sweep(base: &Path) {
+/// Takes away the places in `base` whose lock nobody holds: what killed processes left.
+pub fn sweep(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let Ok(number) = entry.file_name().to_string_lossy().parse::<u32>() else {
             continue;

@@ -184,6 +184,19 @@ impl DeviceStats {
         })
     }
 
+    /// Opens the counters of several devices, to be read as their sums. The busy time is then that
+    /// of all of them together.
+    pub fn open_all(sys: &SysRoot, devices: &[String]) -> Result<DeviceStats, StatsError> {
+        let mut all = DeviceStats {
+            device: devices.join("+"),
+            files: Vec::new(),
+        };
+        for device in devices {
+            all.files.extend(DeviceStats::open(sys, device)?.files);
+        }
+        Ok(all)
+    }
+
     /// The device's kernel name.
     pub fn device(&self) -> &str {
         &self.device
@@ -387,6 +400,10 @@ mod tests {
         assert!(paths(&sys, "nvme0c0n1").is_empty() && paths(&sys, "sda").is_empty());
         let read = |name: &str| DeviceStats::open(&sys, name).unwrap().read().unwrap();
         assert_eq!(read("nvme0n1").discards, 12);
+        let both = ["nvme0n1", "nvme1c0n1"].map(str::to_owned);
+        let both = DeviceStats::open_all(&sys, &both).unwrap();
+        assert_eq!(both.device(), "nvme0n1+nvme1c0n1");
+        assert_eq!(both.read().unwrap().discards, 112);
         assert_eq!(writes_in_flight(&sys, "nvme0n1"), Some(6));
         assert!(counts_at_paths(&sys, "nvme0n1") && !counts_at_paths(&sys, "nvme0n2"));
         // From Linux 6.3 on it counts itself, and its paths the same once more.
