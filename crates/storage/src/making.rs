@@ -14,7 +14,7 @@ pub enum Kind {
     Ext4,
     /// XFS.
     Xfs,
-    /// btrfs on one device.
+    /// btrfs.
     Btrfs,
     /// F2FS.
     F2fs,
@@ -142,6 +142,15 @@ impl Kind {
         Some([words.0, words.1].concat())
     }
 
+    /// Options with which its mkfs spreads data and metadata over all devices that it is given, as
+    /// RAID 0. `None`: it has one device.
+    pub fn striped(self) -> Option<&'static [&'static str]> {
+        match self {
+            Kind::Btrfs => Some(&["-d", "raid0", "-m", "raid0"]),
+            _ => None,
+        }
+    }
+
     /// Whether this machine can make and mount it.
     ///
     /// # Errors
@@ -205,6 +214,7 @@ mod tests {
             }
         }
         assert_eq!(Kind::Exfat.mkfs(true), None);
+        assert!(Kind::Btrfs.striped().is_some() && Kind::Ext4.striped().is_none());
         assert_eq!(Kind::Btrfs.rules(), FileSystem::Btrfs);
         assert_ne!(Kind::Xfs.mkfs(true), Kind::Xfs.mkfs(false));
     }

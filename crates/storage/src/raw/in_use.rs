@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use units::names;
 
 use linux::SysRoot;
+use linux::limit::whole;
 use linux::mounts::{self, DeviceNumber, MountError};
 
 /// Names the users of a device or one of its partitions; `None` if there is none.
@@ -53,6 +54,14 @@ pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountErr
 /// Whether writing is switched off. Opening such a device for writing works all the same.
 pub(super) fn is_read_only(sys: &SysRoot, name: &str) -> bool {
     read(&sys.class(name).join("ro")) == "1"
+}
+
+/// Whether two devices are one, or one is a partition of the other. Two partitions of one drive
+/// are two devices.
+pub fn overlap(sys: &SysRoot, one: &str, other: &str) -> bool {
+    let drives = [one, other].map(|name| whole(sys, name));
+    one == other
+        || drives[0] == drives[1] && drives.iter().flatten().any(|d| d == one || d == other)
 }
 
 /// The device and, of a whole one, its partitions.
@@ -155,5 +164,26 @@ mod tests {
             "/dev/sdb1\n",
         );
         assert!(use_of(&machine, "sdb").contains("loop0"));
+    }
+
+    #[test]
+    fn a_drive_overlaps_with_itself_and_its_partitions() {
+        let machine = Machine::new("");
+        machine.device("pci/sda", "8:0", Some(0));
+        machine.device("pci/sda/sda1", "8:1", None);
+        machine.device("pci/sda/sda2", "8:2", None);
+        machine.device("pci/sdb", "8:16", Some(0));
+        let sys = SysRoot::at(machine.root());
+        for (one, other, overlaps) in [
+            ("sda", "sda", true),
+            ("sda", "sda1", true),
+            ("sda2", "sda", true),
+            ("sda1", "sda1", true),
+            ("sda1", "sda2", false),
+            ("sda", "sdb", false),
+            ("sda1", "sdb", false),
+        ] {
+            assert_eq!(overlap(&sys, one, other), overlaps, "{one} {other}");
+        }
     }
 }

@@ -7,6 +7,7 @@
 mod in_use;
 mod signatures;
 
+pub use in_use::overlap;
 pub use signatures::{Signature, signatures};
 
 use std::fs::File;
