@@ -10,6 +10,7 @@
 mod advice;
 mod cell;
 mod compare;
+mod drive;
 pub mod engines;
 mod error;
 pub mod log;
@@ -17,11 +18,13 @@ mod measure;
 mod perform;
 mod plan;
 mod programs;
+mod raid0;
 mod results;
 mod rows;
 mod sheet;
 mod stage;
 mod step;
+mod target;
 mod verdict;
 
 #[cfg(test)]
@@ -35,8 +38,10 @@ pub use measure::{Measure, Unit};
 pub use perform::{Now, Watch, perform};
 pub use plan::{Asked, Estimate, Plan};
 pub use programs::Programs;
+pub use raid0::Raid0;
 pub use results::{Results, Row, SUMMARY_SCHEMA, Spread};
 pub use rows::columns;
 pub use sheet::sheet;
-pub use stage::{Stage, Target};
+pub use stage::Stage;
 pub use step::Step;
+pub use target::Target;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::names;
 
 use crate::cell::Cell;
+pub use crate::drive::{Drive, Member};
 use crate::engines::Engines;
 use crate::error::SuiteError;
 use crate::plan::Plan;
@@ -39,98 +40,6 @@ pub struct Head {
     pub drive: Drive,
     /// The plan.
     pub plan: Plan,
-}
-
-/// The drive that a suite ran on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Drive {
-    /// A block device.
-    Device {
-        /// Its path.
-        path: String,
-        /// Its model, where it has one.
-        model: Option<String>,
-        /// Its size in bytes.
-        size_bytes: u64,
-    },
-    /// A file in a directory, as a loop device.
-    File {
-        /// The directory.
-        directory: String,
-        /// The size of the file in bytes.
-        size_bytes: u64,
-    },
-    /// A simulated drive.
-    Lab {
-        /// The profile's name.
-        profile: String,
-        /// Its size in bytes.
-        size_bytes: u64,
-        /// How many times slower than its profile it is; 1 in logs that don't have it.
-        #[serde(default = "as_fast", skip_serializing_if = "is_as_fast")]
-        slower: f64,
-    },
-}
-
-fn as_fast() -> f64 {
-    1.0
-}
-
-fn is_as_fast(slower: &f64) -> bool {
-    *slower == as_fast()
-}
-
-impl Drive {
-    /// How many times slower than the drive that it stands for a simulated one is; else 1.
-    pub fn slower(&self) -> f64 {
-        match self {
-            Drive::Lab { slower, .. } => *slower,
-            Drive::Device { .. } | Drive::File { .. } => as_fast(),
-        }
-    }
-
-    /// Its size in bytes.
-    pub fn size_bytes(&self) -> u64 {
-        match self {
-            Drive::Device { size_bytes, .. }
-            | Drive::File { size_bytes, .. }
-            | Drive::Lab { size_bytes, .. } => *size_bytes,
-        }
-    }
-
-    /// The drive in words, for titles.
-    pub fn words(&self) -> String {
-        match self {
-            Drive::Device {
-                path,
-                model,
-                size_bytes,
-            } => {
-                let model = model.as_deref().map(str::trim).filter(|m| !m.is_empty());
-                let size = units::bytes(*size_bytes);
-                match model {
-                    Some(model) => format!("{model} ({path}, {size})"),
-                    None => format!("{path} ({size})"),
-                }
-            }
-            Drive::File {
-                directory,
-                size_bytes,
-            } => format!("a file of {} in {directory}", units::bytes(*size_bytes)),
-            Drive::Lab {
-                profile,
-                size_bytes,
-                slower,
-            } => {
-                let size = units::bytes(*size_bytes);
-                match is_as_fast(slower) {
-                    true => format!("simulated {profile} of {size}"),
-                    false => format!("simulated {profile} of {size}, {slower} times slower"),
-                }
-            }
-        }
-    }
 }
 
 /// The figures of a step that succeeded.

@@ -183,6 +183,9 @@ impl Turn<'_> {
 
     fn mkfs(&mut self) -> Result<Figures, Trouble> {
         let cell = self.now.cell;
+        if let Some(why) = self.stage.why_not(cell.kind) {
+            return Err(Trouble::Failed(why));
+        }
         self.stage.unmount()?;
         self.stage.empty(self.stop)?;
         self.settle()?;
@@ -190,7 +193,11 @@ impl Turn<'_> {
             return Err(Trouble::Failed("its mkfs can't do that".to_owned()));
         };
         let mut words: Vec<_> = mkfs.iter().map(std::ffi::OsString::from).collect();
-        words.push(self.stage.device().into());
+        if self.stage.stripes_itself() {
+            let striped = cell.kind.striped().unwrap_or_default();
+            words.extend(striped.iter().map(std::ffi::OsString::from));
+        }
+        words.extend(self.stage.devices().map(std::ffi::OsString::from));
         self.timed(&words)
     }
 

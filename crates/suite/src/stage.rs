@@ -8,63 +8,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lab::{Down, Lab, Spec};
+use linux::md::ArrayGuard;
 use linux::mount_point::MountPoint;
-use linux::space::Space;
 use linux::stats::{Counters, DeviceStats};
 use linux::{SysRoot, block, loop_device};
 use record::DeviceInterval;
 use rustix::fs::{Mode, OFlags};
-use ssd::Card;
+use storage::making::Kind;
 use storage::raw::RawDevice;
 use units::names::shown;
 use units::{GIB, MIB, bytes};
 
 use crate::error::SuiteError;
-use crate::log::Drive;
 use crate::plan::Plan;
 use crate::programs::{Programs, Trouble};
+use crate::raid0::Raid0;
+use crate::target::Target;
 
-/// Where the file systems are mounted.
-const MOUNTS: &str = "/run/trimbench/suite";
+/// Where the file systems are mounted, and where the locks of arrays are kept.
+pub(crate) const PLACES: &str = "/run/trimbench/suite";
 /// How often counters are read.
 const LOOK: Duration = Duration::from_millis(10);
 /// A device without a new operation for so long is quiet.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The drive to run on, before it is touched.
-#[derive(Debug, Clone)]
-pub enum Target {
-    /// A block device whose data may be destroyed.
-    Device {
-        /// Its path.
-        path: PathBuf,
-        /// Names of what it may carry and lose.
-        overwrite: Vec<String>,
-    },
-    /// A file, which has no name and goes with the suite.
-    File {
-        /// The directory that it takes its space from.
-        directory: PathBuf,
-        /// Its size in bytes.
-        size_bytes: u64,
-    },
-    /// A simulated drive, which goes with the suite.
-    Lab {
-        /// Its card.
-        card: Box<Card>,
-        /// Its size in bytes.
-        size_bytes: u64,
-        /// How many times slower than its card it is, 0.001 to 1000.
-        slower: f64,
-        /// The laboratory.
-        lab: Lab,
-    },
-}
-
 /// Keeps the device.
 #[derive(Debug)]
 enum Hold {
     Device,
+    /// An array is stopped when it is dropped.
+    Raid0 {
+        raid0: Raid0,
+        _array: Option<ArrayGuard>,
+    },
     /// A loop device is detached when it is closed.
     File {
         _open: File,
@@ -84,76 +60,49 @@ impl Drop for Hold {
     }
 }
 
-/// A device that is ours.
+/// A device that is ours, or several over which a file system is striped.
 #[derive(Debug)]
 pub struct Stage {
     // Unmounted before the device goes.
     mount: MountPoint,
     stats: DeviceStats,
-    device: PathBuf,
-    size_bytes: u64,
+    /// A file system is made over all of these; never empty.
+    devices: Vec<Part>,
+    /// The drives whose data it is: those of an array, else the devices themselves.
+    drives: Vec<Part>,
     discards: bool,
     hold: Hold,
 }
 
-impl Target {
-    /// The drive as the log has it, without touching it.
-    ///
-    /// # Errors
-    /// When a device may not be touched, or a file doesn't fit.
-    pub fn drive(&self) -> Result<Drive, SuiteError> {
-        match self {
-            Target::Device { path, overwrite } => {
-                let claimed = RawDevice::claim(path, overwrite)?;
-                let model = storage::describe_device(path).ok().and_then(|found| {
-                    let named = found.devices.into_iter().find(|d| d.model.is_some());
-                    named.and_then(|device| device.model)
-                });
-                Ok(Drive::Device {
-                    path: path.to_string_lossy().into_owned(),
-                    model,
-                    size_bytes: claimed.size_bytes(),
-                })
-            }
-            Target::File {
-                directory,
-                size_bytes,
-            } => {
-                fits(directory, *size_bytes)?;
-                let directory = std::fs::canonicalize(directory);
-                Ok(Drive::File {
-                    directory: directory.unwrap_or_default().to_string_lossy().into_owned(),
-                    size_bytes: *size_bytes,
-                })
-            }
-            Target::Lab {
-                card,
-                size_bytes,
-                slower,
-                ..
-            } => Ok(Drive::Lab {
-                slower: *slower,
-                profile: card.name().to_owned(),
-                size_bytes: *size_bytes,
-            }),
-        }
-    }
+/// A device with its size.
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    size_bytes: u64,
 }
 
-/// Whether a file that may fill up leaves the reserve free.
-fn fits(directory: &Path, size_bytes: u64) -> Result<(), SuiteError> {
-    let space = Space::of(directory).map_err(|error| SuiteError::Usage(error.to_string()))?;
-    if size_bytes <= space.usable_bytes() {
-        return Ok(());
+impl Part {
+    fn all(paths: Vec<PathBuf>) -> io::Result<Vec<Part>> {
+        let part = |path: PathBuf| {
+            let size_bytes = size_of(&path)?;
+            Ok(Part { path, size_bytes })
+        };
+        paths.into_iter().map(part).collect()
     }
-    Err(SuiteError::Usage(format!(
-        "{}: a file of {} may fill up, and {} may be written there ({} stay free); give less, or \
-         another directory with --dir",
-        shown(directory),
-        bytes(size_bytes),
-        bytes(space.usable_bytes()),
-        bytes(space.reserve_bytes())
-    )))
+
+    fn is_there(&self) -> bool {
+        size_of(&self.path).is_ok_and(|size| size == self.size_bytes)
+    }
+
+    /// Opens the device to be written. The kernel refuses that (`EBUSY`) where it is mounted or held:
+    /// between two cells another user may have taken it.
+    fn unheld(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options
+            .write(true)
+            .custom_flags(OFlags::EXCL.bits().cast_signed());
+        options.open(&self.path)
+    }
 }
 
 impl Stage {
@@ -167,11 +116,25 @@ impl Stage {
             move |error: io::Error| SuiteError::Failed(format!("{what}: {error}; run it as root"))
         };
         let mount =
-            MountPoint::make(Path::new(MOUNTS)).map_err(failed("can't make a mount point"))?;
-        let (device, hold) = match target {
+            MountPoint::make(Path::new(PLACES)).map_err(failed("can't make a mount point"))?;
+        let mut drives = None;
+        let (devices, hold) = match target {
             Target::Device { path, overwrite } => {
                 drop(RawDevice::claim(path, overwrite)?);
-                (path.clone(), Hold::Device)
+                (vec![path.clone()], Hold::Device)
+            }
+            Target::Raid0(raid0) => {
+                let array = raid0.build()?;
+                drives = Some(raid0.paths().to_vec());
+                let devices = match &array {
+                    Some(array) => vec![array.node().to_path_buf()],
+                    None => raid0.paths().to_vec(),
+                };
+                let hold = Hold::Raid0 {
+                    raid0: raid0.clone(),
+                    _array: array,
+                };
+                (devices, hold)
             }
             Target::File {
                 directory,
@@ -179,7 +142,7 @@ impl Stage {
             } => {
                 let made = loop_over_file(directory, *size_bytes);
                 let (path, open) = made.map_err(failed("can't make a loop device"))?;
-                (path, Hold::File { _open: open })
+                (vec![path], Hold::File { _open: open })
             }
             Target::Lab {
                 card,
@@ -190,32 +153,50 @@ impl Stage {
                 let name = format!("suite-{}", std::process::id());
                 let mut spec = Spec::new(&name, card, *size_bytes);
                 spec.slower = *slower;
-                simulated(&spec, lab, programs, plan)?
+                let (path, hold) = simulated(&spec, lab, programs, plan)?;
+                (vec![path], hold)
             }
         };
-        let sys = SysRoot::host();
-        let name = sys.device_at(&device).ok_or_else(|| {
-            SuiteError::Failed(format!("{} is not listed in /sys", shown(&device)))
-        })?;
-        let stats = DeviceStats::open(&sys, &name)
+        let drives = drives.unwrap_or_else(|| devices.clone());
+        let stats = DeviceStats::open_all(&SysRoot::host(), &counting(&drives)?)
             .map_err(|error| SuiteError::Failed(error.to_string()))?;
-        let described = storage::describe_device(&device);
-        let first = described
-            .ok()
-            .and_then(|found| found.devices.into_iter().next());
+        let parts = |paths| Part::all(paths).map_err(failed("can't read the device"));
         Ok(Stage {
             mount,
             stats,
-            size_bytes: size_of(&device).map_err(failed("can't read the device"))?,
-            device,
-            discards: first.is_some_and(|device| device.discard.max_bytes > 0),
+            discards: devices.iter().all(|device| discards(device)),
+            devices: parts(devices)?,
+            drives: parts(drives)?,
             hold,
         })
     }
 
-    /// The device.
+    /// The device, the first one if there are several.
     pub fn device(&self) -> &Path {
-        &self.device
+        &self.devices[0].path
+    }
+
+    /// The devices that a file system is made over.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &Path> {
+        self.devices.iter().map(|device| device.path.as_path())
+    }
+
+    /// How many drives' counters are summed.
+    pub(crate) fn drives(&self) -> usize {
+        self.drives.len()
+    }
+
+    /// Whether a file system has to stripe itself over several devices.
+    pub(crate) fn stripes_itself(&self) -> bool {
+        self.devices.len() > 1
+    }
+
+    /// Why this file system can't be made here; `None` if it can.
+    pub(crate) fn why_not(&self, kind: Kind) -> Option<String> {
+        match &self.hold {
+            Hold::Raid0 { raid0, .. } => raid0.why_not(kind),
+            _ => None,
+        }
     }
 
     /// Where it is mounted, if it is.
@@ -225,9 +206,16 @@ impl Stage {
 
     /// Mounts it, which must not be mounted.
     pub(crate) fn mount(&self, kind: &str, options: &str) -> Result<(), Trouble> {
+        let mut options = options.to_owned();
+        // The kernel may not know yet that they belong together.
+        for further in &self.devices[1..] {
+            let real = std::fs::canonicalize(&further.path);
+            let path = real.unwrap_or_else(|_| further.path.clone());
+            options += &format!(",device={}", path.to_string_lossy());
+        }
         let what = format!("mount -t {kind} -o {options}");
         self.mount
-            .mount(&self.device, kind, options)
+            .mount(self.device(), kind, &options)
             .map_err(Trouble::of(&what))
     }
 
@@ -236,56 +224,55 @@ impl Stage {
         self.mount.unmount().map_err(Trouble::of("umount"))
     }
 
-    /// Whether the device is still there.
+    /// Whether the device is still there, and the drives that it is made of.
     pub(crate) fn is_there(&self) -> bool {
-        size_of(&self.device).is_ok_and(|size| size == self.size_bytes)
+        self.devices.iter().chain(&self.drives).all(Part::is_there)
     }
 
     /// Empties the device, so that each file system begins on a blank device: discards all of it,
     /// or clears what is at its beginning where it takes no discards.
     pub(crate) fn empty(&self, stop: &AtomicBool) -> Result<(), Trouble> {
-        let what = format!("emptying {}", shown(&self.device));
+        self.devices
+            .iter()
+            .try_for_each(|device| self.empty_one(device, stop))
+    }
+
+    fn empty_one(&self, device: &Part, stop: &AtomicBool) -> Result<(), Trouble> {
+        let what = format!("emptying {}", shown(&device.path));
         let failed = |error: io::Error| Trouble::Failed(format!("{what}: {error}"));
-        let file = self.unheld().map_err(failed)?;
+        let file = device.unheld().map_err(failed)?;
         // Pieces, so that Ctrl-C is heard; the kernel cuts them to what the device takes.
-        let piece = (self.size_bytes / 64).next_multiple_of(MIB).max(GIB);
+        let piece = (device.size_bytes / 64).next_multiple_of(MIB).max(GIB);
         let mut at = 0;
-        while self.discards && at < self.size_bytes {
+        while self.discards && at < device.size_bytes {
             if stop.load(Ordering::Relaxed) {
                 return Err(Trouble::Stopped);
             }
-            let end = (at + piece).min(self.size_bytes);
+            let end = (at + piece).min(device.size_bytes);
             block::discard(&file, &(at..end)).map_err(failed)?;
             at = end;
         }
         // What a drive returns for discarded space is its own affair.
-        self.clear(&file).map_err(failed)
+        self.clear(device, &file).map_err(failed)
     }
 
-    /// Opens the device to be written. The kernel refuses that (`EBUSY`) where it is mounted or held:
-    /// between two cells another user may have taken it.
-    fn unheld(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .custom_flags(OFlags::EXCL.bits().cast_signed());
-        options.open(&self.device)
-    }
-
-    /// Clears the beginning of the device, where every file system is recognised.
-    fn clear(&self, file: &File) -> io::Result<()> {
-        block::zero_out(file, &(0..MIB.min(self.size_bytes)))
+    /// Clears the beginning of each drive, where every file system is recognised.
+    fn clear(&self, device: &Part, file: &File) -> io::Result<()> {
+        let drives = (self.drives.len() / self.devices.len()) as u64;
+        block::zero_out(file, &(0..(drives * MIB).min(device.size_bytes)))
     }
 
     /// Leaves a device of the user's without a file system.
     pub(crate) fn leave(&self) {
-        if matches!(self.hold, Hold::Device) {
-            // A device that is gone carries nothing any more, and another's is left alone.
-            let _ = self.unheld().and_then(|file| self.clear(&file));
+        if matches!(self.hold, Hold::Device | Hold::Raid0 { .. }) {
+            for device in &self.devices {
+                // A device that is gone carries nothing any more, and another's is left alone.
+                let _ = device.unheld().and_then(|file| self.clear(device, &file));
+            }
         }
     }
 
-    /// The counters of the device.
+    /// The counters of the device; of several drives their sums.
     pub(crate) fn counters(&self) -> Result<Counters, Trouble> {
         self.stats
             .read()
@@ -321,6 +308,25 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Kernel names of the devices whose statistics count for these, each once.
+fn counting(drives: &[PathBuf]) -> Result<Vec<String>, SuiteError> {
+    let mut names = Vec::new();
+    for drive in drives {
+        let found = storage::describe_device(drive)
+            .map_err(|error| SuiteError::Failed(error.to_string()))?;
+        let name = found.devices.first().map(|own| own.statistics().to_owned());
+        names.extend(name.filter(|name| !names.contains(name)));
+    }
+    Ok(names)
+}
+
+/// Whether a device takes discards.
+fn discards(device: &Path) -> bool {
+    let found = storage::describe_device(device).ok();
+    let own = found.and_then(|found| found.devices.into_iter().next());
+    own.is_some_and(|own| own.discard.max_bytes > 0)
 }
 
 /// A loop device over a new file without a name; it is detached when the returned file is closed

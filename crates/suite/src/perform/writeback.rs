@@ -126,11 +126,12 @@ impl Turn<'_> {
             (last, at) = (counters, now);
         }
         let seconds = at.duration_since(began).as_secs_f64();
-        let busy_ms = last.busy_ms.saturating_sub(first.busy_ms);
+        let busy_ms = last.busy_ms.saturating_sub(first.busy_ms) as f64;
+        let drives = self.stage.drives().max(1) as f64;
         Ok(Side {
             dirtied_bytes_per_s: dirtied as f64 / seconds,
             written_bytes_per_s: last.since(&first).write_bytes as f64 / seconds,
-            utilisation: (busy_ms as f64 / 1e3 / seconds).min(1.0),
+            utilisation: (busy_ms / 1e3 / seconds / drives).min(1.0),
             lumpiness: judge::lumpiness(&rates),
         })
     }

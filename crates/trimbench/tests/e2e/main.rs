@@ -75,6 +75,7 @@ mod sim;
 mod sim_slurm;
 mod suite;
 mod suite_jobs;
+mod suite_raid0;
 mod tune;
 mod tune_limits;
 mod verdicts;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ::suite::Step;
 use bench::scenario::values::size;
-use clap::{Args, Subcommand, value_parser};
+use clap::{ArgGroup, Args, Subcommand, value_parser};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,6 +13,8 @@ Examples:
                                           loop device
   trimbench suite /dev/sdX --destroy-data --cells ext4,xfs
                                           a drive, all of whose data may be lost
+  trimbench suite --raid0 /dev/sdX /dev/sdY --destroy-data
+                                          two drives as RAID 0
   trimbench suite /dev/sdX --destroy-data --dry-run
                                           how long, and how much it writes
   trimbench suite report suite.jsonl --html suite.html
@@ -32,6 +34,7 @@ Exit codes: 0 done, 1 a step failed, 2 usage, interrupted 130 (SIGINT),
 /// Arguments of `trimbench suite`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(group(ArgGroup::new("raw").args(["device", "raid0"])))]
 pub struct SuiteArgs {
     /// Show or compare what was measured.
     #[command(subcommand)]
@@ -40,6 +43,10 @@ pub struct SuiteArgs {
     /// A block device, with --destroy-data
     #[arg(value_name = "DEVICE", conflicts_with_all = ["on_file", "lab"])]
     pub device: Option<PathBuf>,
+    /// Run on two block devices as RAID 0, with --destroy-data: by md; where there is no md, by
+    /// btrfs itself and without other file systems
+    #[arg(long, value_names = ["DEVICE", "DEVICE"], num_args = 2, conflicts_with_all = ["on_file", "lab"])]
+    pub raid0: Option<Vec<PathBuf>>,
     /// Run on a file of this size, as a loop device; it is removed with the suite
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "lab")]
     pub on_file: Option<u64>,
@@ -96,8 +103,8 @@ pub struct SuiteArgs {
     #[arg(long, help_heading = "What is done")]
     pub dry_run: bool,
 
-    /// Yes, all data on the DEVICE may be destroyed
-    #[arg(long, help_heading = "Raw device", requires = "device")]
+    /// Yes, all data on the DEVICE may be destroyed; of --raid0, on both
+    #[arg(long, help_heading = "Raw device", requires = "raw")]
     pub destroy_data: bool,
     /// Go on although the device carries this (as the refusal names it); may be repeated
     #[arg(

@@ -4,13 +4,13 @@ pub(crate) mod args;
 mod progress;
 mod shown;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::suite::log::{Head, Log, SCHEMA, Writer};
 use ::suite::{
-    Asked, Plan, Programs, Results, Selection, Stage, SuiteError, Target, compare,
+    Asked, Plan, Programs, Raid0, Results, Selection, Stage, SuiteError, Target, compare,
     comparison_sheet, perform, select,
 };
 use storage::making::Kind;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
 
 fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     let target = target(args)?;
-    let selection = select(&args.cells, args.quick, Kind::available)?;
+    let mut selection = select(&args.cells, args.quick, Kind::available)?;
     if !rustix::process::geteuid().is_root() {
         return Err(Error::Usage(
             "trimbench suite needs root, for it makes file systems and mounts them: run it with \
@@ -52,6 +52,9 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
         ));
     }
     let drive = target.drive()?;
+    if let Target::Raid0(raid0) = &target {
+        selection.notes.push(raid0.note());
+    }
     let (head, plan) = head(args, &selection, drive)?;
     if args.dry_run {
         intentions(&plan, &selection, &head, Stream::Out);
@@ -131,16 +134,15 @@ fn programs() -> Result<Programs, String> {
 }
 
 fn target(args: &SuiteArgs) -> Result<Target, Error> {
+    if let Some(paths) = &args.raid0 {
+        return raid0(paths, args);
+    }
     match (&args.device, args.on_file, &args.lab) {
         (Some(path), _, _) if args.destroy_data => Ok(Target::Device {
             path: path.clone(),
             overwrite: args.overwrite_signature.clone(),
         }),
-        (Some(path), _, _) => Err(Error::Usage(format!(
-            "{}: the suite makes file systems on it again and again, which destroys all data on it: \
-             say so with --destroy-data, or use --on-file SIZE or --lab PROFILE",
-            shown_path(path)
-        ))),
+        (Some(path), _, _) => Err(unconfirmed(&shown_path(path))),
         (None, Some(size_bytes), _) => Ok(Target::File {
             directory: args.dir.clone(),
             size_bytes: size_bytes / units::MIB * units::MIB,
@@ -152,10 +154,34 @@ fn target(args: &SuiteArgs) -> Result<Target, Error> {
             lab: simulated::here(),
         }),
         (None, None, None) => Err(Error::Usage(
-            "there is nothing to run on: name a DEVICE, or use --on-file SIZE or --lab PROFILE"
+            "there is nothing to run on: name a DEVICE, or use --raid0, --on-file SIZE or --lab PROFILE"
                 .to_owned(),
         )),
     }
+}
+
+fn raid0(paths: &[PathBuf], args: &SuiteArgs) -> Result<Target, Error> {
+    let [first, second] = paths else {
+        return Err(Error::Usage("--raid0: give two devices".to_owned()));
+    };
+    match args.destroy_data {
+        true => Ok(Target::Raid0(Raid0::new(
+            [first.clone(), second.clone()],
+            args.overwrite_signature.clone(),
+        ))),
+        false => Err(unconfirmed(&format!(
+            "{} and {}",
+            shown_path(first),
+            shown_path(second)
+        ))),
+    }
+}
+
+fn unconfirmed(devices: &str) -> Error {
+    Error::Usage(format!(
+        "{devices}: the suite makes file systems there again and again, which destroys all data: \
+         say so with --destroy-data, or use --on-file SIZE or --lab PROFILE"
+    ))
 }
 
 fn head(

@@ -1,0 +1,116 @@
+//! The drive that a suite is to run on, before it is touched.
+
+use std::path::{Path, PathBuf};
+
+use lab::Lab;
+use linux::SysRoot;
+use linux::space::Space;
+use ssd::Card;
+use storage::raw::RawDevice;
+use units::bytes;
+use units::names::shown;
+
+use crate::error::SuiteError;
+use crate::log::Drive;
+use crate::raid0::Raid0;
+use crate::stage::PLACES;
+
+/// The drive to run on, before it is touched.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A block device whose data may be destroyed.
+    Device {
+        /// Its path.
+        path: PathBuf,
+        /// Names of what it may carry and lose.
+        overwrite: Vec<String>,
+    },
+    /// Two block devices as RAID 0.
+    Raid0(Raid0),
+    /// A file, which has no name and goes with the suite.
+    File {
+        /// The directory that it takes its space from.
+        directory: PathBuf,
+        /// Its size in bytes.
+        size_bytes: u64,
+    },
+    /// A simulated drive, which goes with the suite.
+    Lab {
+        /// Its card.
+        card: Box<Card>,
+        /// Its size in bytes.
+        size_bytes: u64,
+        /// How many times slower than its card it is, 0.001 to 1000.
+        slower: f64,
+        /// The laboratory.
+        lab: Lab,
+    },
+}
+
+impl Target {
+    /// The drive as the log has it, without touching it. Takes away what a suite left on devices
+    /// that was killed together with its watchers.
+    ///
+    /// # Errors
+    /// When a device may not be touched, or a file doesn't fit.
+    pub fn drive(&self) -> Result<Drive, SuiteError> {
+        if let Target::Device { .. } | Target::Raid0(_) = self {
+            linux::mount_point::sweep(Path::new(PLACES));
+            linux::md::sweep(&SysRoot::host(), Path::new(PLACES));
+        }
+        match self {
+            Target::Device { path, overwrite } => {
+                let claimed = RawDevice::claim(path, overwrite)?;
+                Ok(Drive::Device {
+                    path: path.to_string_lossy().into_owned(),
+                    model: model(path),
+                    size_bytes: claimed.size_bytes(),
+                })
+            }
+            Target::Raid0(raid0) => raid0.drive(),
+            Target::File {
+                directory,
+                size_bytes,
+            } => {
+                fits(directory, *size_bytes)?;
+                let directory = std::fs::canonicalize(directory);
+                Ok(Drive::File {
+                    directory: directory.unwrap_or_default().to_string_lossy().into_owned(),
+                    size_bytes: *size_bytes,
+                })
+            }
+            Target::Lab {
+                card,
+                size_bytes,
+                slower,
+                ..
+            } => Ok(Drive::Lab {
+                slower: *slower,
+                profile: card.name().to_owned(),
+                size_bytes: *size_bytes,
+            }),
+        }
+    }
+}
+
+/// The model of a device or of a drive below it, where it has one.
+pub(crate) fn model(path: &Path) -> Option<String> {
+    let found = storage::describe_device(path).ok()?;
+    found.devices.into_iter().find_map(|device| device.model)
+}
+
+/// Whether a file that may fill up leaves the reserve free.
+fn fits(directory: &Path, size_bytes: u64) -> Result<(), SuiteError> {
+    let space = Space::of(directory).map_err(|error| SuiteError::Usage(error.to_string()))?;
+    if size_bytes <= space.usable_bytes() {
+        return Ok(());
+    }
+    Err(SuiteError::Usage(format!(
+        "{}: a file of {} may fill up, and {} may be written there ({} stay free); give less, or \
+         another directory with --dir",
+        shown(directory),
+        bytes(size_bytes),
+        bytes(space.usable_bytes()),
+        bytes(space.reserve_bytes())
+    )))
+}
