@@ -93,10 +93,10 @@ pub fn perform(
         if ended.is_err() {
             break;
         }
-        if !stage.is_there() {
+        if let Some(gone) = stage.gone() {
             ended = Err(SuiteError::Failed(format!(
                 "{} is gone; what was measured is kept, and the same command goes on when it is back",
-                units::names::shown(stage.device())
+                units::names::shown(gone)
             )));
             break;
         }

@@ -224,9 +224,11 @@ impl Stage {
         self.mount.unmount().map_err(Trouble::of("umount"))
     }
 
-    /// Whether the device is still there, and the drives that it is made of.
-    pub(crate) fn is_there(&self) -> bool {
-        self.devices.iter().chain(&self.drives).all(Part::is_there)
+    /// The device, or the drive that it is made of, that is no longer there.
+    pub(crate) fn gone(&self) -> Option<&Path> {
+        let mut parts = self.drives.iter().chain(&self.devices);
+        let gone = parts.find(|part| !part.is_there())?;
+        Some(&gone.path)
     }
 
     /// Empties the device, so that each file system begins on a blank device: discards all of it,
