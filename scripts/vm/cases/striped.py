@@ -49,8 +49,13 @@ def suite_stripes_by_md_and_leaves_no_array(guest):
     same("md raid0", "suite's array", ["raid0", str(512 << 10), "none"], "sysfs", files)
     guest.sh("kill -9 $(cat /tmp/pid)")
     until_gone(guest)
-    # The watchers, too: the next command takes away what is left.
     until_created(guest, AGAIN)
+    guest.sh("kill $(cat /tmp/pid)")
+    until_gone(guest)
+    # A stopped suite leaves the drives blank.
+    guest.sh(command(guest, "--dry-run"))
+    # The watchers, too: the next command takes away what is left.
+    until_created(guest)
     guest.sh("kill -9 $(cat /tmp/pid) $(grep -l trimbench-guard /proc/[0-9]*/comm | cut -d/ -f3)")
     time.sleep(1)
     assert arrays(guest), guest.sh("cat /proc/mdstat")

@@ -51,8 +51,8 @@ fn assert_nothing_is_left(pid: u32, drives: &[PathBuf; 2]) {
     let gone = || {
         let places = fs::read_dir("/run/trimbench/suite").into_iter().flatten();
         let mut names = places.flatten().map(|place| place.file_name());
-        let own = pid.to_string();
-        names.all(|name| !name.to_string_lossy().starts_with(&own)) && drives.iter().all(is_free)
+        let own = [pid.to_string(), format!("{pid}.lock")];
+        names.all(|name| own.iter().all(|own| name != **own)) && drives.iter().all(is_free)
     };
     for _ in 0..600 {
         if gone() {
