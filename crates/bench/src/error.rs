@@ -31,7 +31,7 @@ pub enum BenchError {
     Plan(String),
     /// Nobody would know whether discards came.
     #[error(
-        "the counters of {} are switched off (queue/iostats is 0), so nobody would know whether \
+        "the counters of {} are switched off (queue/iostats is 0), so it would be unknown whether \
          discards came: switch them on ({}), let --enable-counters do it for the run, or go on \
          without them with --blind",
         .0.join(" and "),

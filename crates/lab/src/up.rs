@@ -165,7 +165,7 @@ fn start(place: &Place, launcher: &Launcher) -> Result<(), LabError> {
         name: place.name(),
         said: match (said.is_empty(), ready) {
             (false, _) => said.into_iter().rev().collect::<Vec<_>>().join("; "),
-            (true, true) => "it said nothing".to_owned(),
+            (true, true) => "it printed nothing".to_owned(),
             (true, false) => format!("no answer within {} s", READY.as_secs()),
         },
     })

@@ -52,7 +52,7 @@ impl fmt::Display for Warning {
             }
             Warning::SomeUncounted(devices) => write!(
                 f,
-                "the counters of {} are off: those of the other devices are taken for them",
+                "the counters of {} are off: those of the other devices stand for them",
                 devices.join(", ")
             ),
             Warning::NoCanary(why) => {
@@ -69,7 +69,7 @@ impl fmt::Display for Warning {
             ),
             Warning::TrimsQueued => f.write_str(
                 "f2fs is mounted with discard: it sends by itself, when it is idle, what is \
-                 trimmed, so that nothing is paced or told",
+                 trimmed, so that nothing is paced or measured",
             ),
             Warning::OneCall(fs) => write!(
                 f,
@@ -84,7 +84,7 @@ impl fmt::Display for Warning {
                  held instead",
             ),
             Warning::Unidentified => f.write_str(
-                "what this file system is known by can't be told: an interrupted trim begins anew",
+                "the identity of this file system is unknown: an interrupted trim begins anew",
             ),
             Warning::NotNoted(why) => write!(
                 f,

@@ -85,7 +85,7 @@ pub(crate) fn discard_setting(setting: DiscardSetting) -> (Tone, &'static str) {
             Tone::Warn,
             "not supported: the mount would send them, but no device below takes them",
         ),
-        DiscardSetting::Unknown => (Tone::Warn, "can't be told from here"),
+        DiscardSetting::Unknown => (Tone::Warn, "unknown here"),
     }
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> Stri
         _ => {}
     }
     if why == Reason::DevicesUnknown && head.target.mount.is_none() {
-        return "What the devices did was not recorded, so a stall can't be told from another dip. Record \
+        return "What the devices did was not recorded, so a stall looks like any other dip. Record \
             `iostat -x -y -t 1` beside it, and import both."
             .to_owned();
     }
@@ -191,7 +191,7 @@ fn too_noisy(verdict: &Verdict) -> String {
         None => "No loss would have been seen".to_owned(),
     };
     format!(
-        "Without discards the foreground scatters so much that a loss of 10 % can't be told from it. \
+        "Without discards the foreground scatters so much that a loss of 10 % is within that scatter. \
          {seen}. Delete more, so that its discards last longer; make the baseline longer; stop \
          other load; or compare several runs with several without discards (trimbench compare)."
     )
@@ -219,7 +219,7 @@ fn counters_off(devices: &[&str]) -> String {
         .iter()
         .map(|device| format!("echo 1 > /sys/class/block/{device}/queue/iostats"));
     format!(
-        "The counters of {} are switched off (queue/iostats is 0), so nobody knows whether \
+        "The counters of {} are switched off (queue/iostats is 0), so it is unknown whether \
          discards came, and a dip may be theirs. Switch them on ({}), or run with --enable-counters.",
         devices.join(" and "),
         commands.collect::<Vec<_>>().join("; ")
@@ -232,15 +232,15 @@ fn reason(reason: Reason, target: &Target) -> String {
         Reason::ForeignDiscards => "Discards that can't be this deletion's came while it was \
             measured: an fstrim (`systemctl list-timers fstrim.timer`), another program that \
             frees space on the same drive, or files deleted below a loop device. Repeat the run \
-            when nobody else discards."
+            when no other program discards."
             .to_owned(),
         Reason::CountersOff => counters_off(&["the devices"]),
-        Reason::DevicesUnknown => "No block device is known below the target, so nobody counted \
+        Reason::DevicesUnknown => "No block device is known below the target, so nothing counted \
             discards, and a dip may be theirs. Is /sys mounted? In a container or on a network \
             file system run on the host or the server."
             .to_owned(),
         Reason::Absent => "trimbench itself did not run while most of the discards were \
-            processed, so nobody saw what they did. Repeat the run, and let it run through: no \
+            processed, so what they did was not seen. Repeat the run, and let it run through: no \
             suspend, no Ctrl-Z, enough processors."
             .to_owned(),
         Reason::DiscardsDidNotCome => "Most of what was freed had not been discarded when the \
@@ -266,7 +266,7 @@ fn reason(reason: Reason, target: &Target) -> String {
         // `advice` has these, with their figures.
         Reason::TooNoisy | Reason::TooLittleDeleted => String::new(),
         Reason::ControlDipsToo => "The control run, which sent no discards, lost about as much: \
-            TRIM isn't proven to be the cause. Deleting itself may be what hurts (the file \
+            TRIM isn't proven to be the cause. Deleting itself may be the cause (the file \
             system's own work, or its journal)."
             .to_owned(),
         Reason::DipsWithoutDiscards => "The foreground dipped while no discards were processed: \
@@ -280,7 +280,7 @@ fn reason(reason: Reason, target: &Target) -> String {
             recorded by then. Its error says what to do; then repeat it."
             .to_owned(),
         Reason::DiscardsAllTheTime => "Discards were in service nearly all the time while files \
-            were created and dropped, so it can't be told what they cost from what the writes \
+            were created and dropped, so what they cost can't be separated from what the writes \
             cost. A control run (--control) has the writes without the discards; or leave longer \
             pauses between the deletions, or look closer (--interval)."
             .to_owned(),
@@ -323,7 +323,7 @@ fn no_discards(target: &Target) -> String {
             to see them."
             .to_owned(),
         DiscardSetting::On if target.mount.is_none() => {
-            "The device was told to discard, but its statistics show no discards. Before Linux \
+            "The device got discards to process, but its statistics show no discards. Before Linux \
              4.18 there are none; otherwise a layer below swallows them."
                 .to_owned()
         }
@@ -333,7 +333,7 @@ fn no_discards(target: &Target) -> String {
              file keeps the data of a deleted file alive."
         ),
         DiscardSetting::Unknown => "The devices saw no discards, and whether this mount sends any \
-            can't be told from here. In a container or on a network file system they are sent, if \
+            is unknown here. In a container or on a network file system they are sent, if \
             at all, by the host or the server: run there."
             .to_owned(),
     }

@@ -189,7 +189,7 @@ STALL  Deleting 75.0 GiB stalled reads for 12.0 s (to 2.0 % of 36,000/s in its
              deletion call
 
 - Discards were in service nearly all the time while files were created and
-  dropped, so it can't be told what they cost from what the writes cost. A
+  dropped, so what they cost can't be separated from what the writes cost. A
   control run (--control) has the writes without the discards; or leave longer
   pauses between the deletions, or look closer (--interval).
 - The devices wrote far more in the seconds with discards than in those without:

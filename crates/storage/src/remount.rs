@@ -57,7 +57,7 @@ pub enum RemountError {
     #[error("{path} is mounted with discard already", path = names::shown(path))]
     AlreadyOn { path: PathBuf },
     #[error(
-        "whether {path} ({fs}) sends discards can't be told from its options, so they can't be switched off or on either", path = names::shown(path))]
+        "whether {path} ({fs}) sends discards is unknown from its options, so they can't be switched off or on either", path = names::shown(path))]
     Unknown { path: PathBuf, fs: String },
     #[error(
         "{fs} at {path} is not remounted: it may take the options that are not named for its defaults; unmount it and mount it with the option that you want", path = names::shown(path))]

@@ -27,7 +27,7 @@ pub struct Selected {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SelectError {
-    #[error("what is mounted can't be told: {0}")]
+    #[error("what is mounted is unknown: {0}")]
     Mounts(#[from] MountError),
     #[error(
         "cannot read {}: {}; name a table that can be read",

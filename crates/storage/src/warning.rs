@@ -165,7 +165,7 @@ impl fmt::Display for Warning {
             ),
             Warning::Untold { at, fs } => write!(
                 f,
-                "whether {fs} at {} sends discards can't be told from its options",
+                "whether {fs} at {} sends discards is unknown from its options",
                 shown(at)
             ),
             Warning::NoneTaken(leaves) => write!(
@@ -182,12 +182,12 @@ impl fmt::Display for Warning {
             Warning::NotThrough => f.write_str("no discards get through to the devices"),
             Warning::NoDevice { at, mounted, fs } => write!(
                 f,
-                "{mounted} ({fs}) at {} has no block device that can be told",
+                "{mounted} ({fs}) at {} has no known block device",
                 shown(at)
             ),
             Warning::FileDeleted { device, file } => write!(
                 f,
-                "{device} is backed by {file}, which was deleted; what is below it can't be told"
+                "{device} is backed by {file}, which was deleted; what is below it is unknown"
             ),
             Warning::OnlyHoles { device, file, at } => write!(
                 f,
@@ -196,7 +196,7 @@ impl fmt::Display for Warning {
                 shown(at)
             ),
             Warning::UnknownBelow { device, why } => {
-                write!(f, "what is below {device} can't be told: {why}")
+                write!(f, "what is below {device} is unknown: {why}")
             }
             Warning::CountersOff(drive) => write!(
                 f,

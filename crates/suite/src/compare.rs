@@ -160,7 +160,7 @@ pub fn comparison_sheet(of: &Comparison) -> Sheet {
         about: vec![
             format!("{}: {}", of.names[0], of.set_ups[0]),
             format!("{}: {}", of.names[1], of.set_ups[1]),
-            "Means of the rounds. A change is told where its interval leaves 0 out; of twenty equal \
+            "Means of the rounds. A change is reported where its interval leaves 0 out; of twenty equal \
              figures one is expected to seem different."
                 .to_owned(),
         ],

@@ -9,7 +9,7 @@ use pace::{Goal, Refusal};
 use units::{bytes_exact, duration_exact, names, percent_exact};
 
 /// The heading of the options for the goal.
-pub(crate) const GOALS: &str = "What others may feel";
+pub(crate) const GOALS: &str = "How much others' I/O may lose";
 
 /// The limits on the slow-down of other I/O.
 #[derive(Debug, Args)]

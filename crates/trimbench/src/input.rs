@@ -72,7 +72,7 @@ pub(crate) enum InputError {
         name: String,
     },
     /// A pipe that would be waited for in vain.
-    #[error("{name}: is a pipe that nobody writes to; give a file, or - for standard input")]
+    #[error("{name}: is a pipe without a writer; give a file, or - for standard input")]
     IdlePipe {
         /// The text as it was given.
         name: String,

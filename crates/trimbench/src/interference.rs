@@ -19,7 +19,7 @@ pub(crate) fn lost(summary: &Summary) -> String {
     let observed = summary.observed.as_ref();
     let readers = match observed.and_then(|observed| observed.readers) {
         Some(readers) => of_readers(&readers),
-        None => "others lost: not measured (too few reads of theirs)".to_owned(),
+        None => "other I/O lost: not measured (too few reads)".to_owned(),
     };
     let canary = match observed.and_then(|observed| observed.canary) {
         Some(canary) => of_canary(&canary),
@@ -36,7 +36,7 @@ fn of_readers(readers: &ReaderLoss) -> String {
     );
     if readers.open_loop {
         return format!(
-            "others lost no reads, for theirs don't wait for each other ({rates}), but each took {} instead of {}",
+            "other I/O lost no reads, for they don't wait for each other ({rates}), but each took {} instead of {}",
             seconds(readers.wait_s),
             seconds(readers.usual_wait_s)
         );
@@ -50,7 +50,7 @@ fn of_readers(readers: &ReaderLoss) -> String {
         )
     });
     format!(
-        "others lost {} of their reads ({rates}){slower}",
+        "other I/O lost {} of its reads ({rates}){slower}",
         share(&readers.lost)
     )
 }
@@ -93,7 +93,7 @@ fn goal(result: &GoalResult) -> String {
     let Some(measured) = result.measured else {
         return match result.kept {
             Kept::NobodyElse => {
-                format!("goal {limit}: nobody else used the drive, so nobody was slowed down")
+                format!("goal {limit}: nothing else used the drive, so nothing was slowed down")
             }
             _ => format!("goal {limit}: not measured"),
         };
@@ -117,7 +117,7 @@ fn came_to(result: &GoalResult, measured: &Measured) -> String {
         Limit::Slowdown(limit) => {
             let beyond = format!("{:.1} points", (value - limit) * 100.0);
             match result.witness {
-                Some(Witness::Readers) => (format!("others lost {}", share(measured)), beyond),
+                Some(Witness::Readers) => (format!("other I/O lost {}", share(measured)), beyond),
                 _ => {
                     let what = format!("{} of reads met a discard", share(measured));
                     (what, beyond)
@@ -261,7 +261,7 @@ mod tests {
         let met = result(Limit::Slowdown(0.1), Kept::Met, 0.08);
         assert_eq!(
             goal(&met),
-            "goal --slowdown 10% met: others lost 8.0 % (7.0 % to 9.0 %) (measured on the drive's readers)"
+            "goal --slowdown 10% met: other I/O lost 8.0 % (7.0 % to 9.0 %) (measured on the drive's readers)"
         );
         let on_canary = GoalResult {
             witness: Some(Witness::Canary),

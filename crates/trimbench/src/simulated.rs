@@ -66,7 +66,7 @@ pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
                 notes.push(note);
             }
             Err(error) => notes.push(format!(
-                "whether {} is a simulated drive (trimbench lab) can't be told: {error}; run as \
+                "whether {} is a simulated drive (trimbench lab) is unknown: {error}; run as \
                  root. If it is one, reads waited for whole discards whatever the drive says",
                 device.name
             )),

@@ -139,8 +139,8 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
         "Online discard {}: {} of their time for {} deleted, {} of their throughput in the worst \
          100 ms.",
         match goal.online {
-            true => "as it is now holds others up",
-            false => "would hold others up",
+            true => "as it is now slows down other I/O",
+            false => "would slow down other I/O",
         },
         units::seconds(now.lost_s.median),
         units::bytes(goal.deleted_bytes),
@@ -184,7 +184,7 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
         (_, Some(fstrim)) => {
             let text = format!(
                 "{stall} Mount with nodiscard and trim with `trimbench fstrim` by a timer: deletions \
-                 then hold nobody up, and the trimming costs {} of others' throughput while it \
+                 then slow down nothing, and the trimming costs {} of others' throughput while it \
                  goes on. Only with the timer, for no discards at all have a price; see below.",
                 units::percent(fstrim.lost_share()),
             ) + &missed;
@@ -273,7 +273,7 @@ fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) 
     if too_much && now.is_worse() && now.lost_s.median >= NOTHING_S {
         let more = (goal.deleted_bytes as f64 * 3.0 * LOST_S / now.lost_s.median) / GIB as f64;
         let text = format!(
-            "Too little was deleted to tell: {} held others up for {} only, but took {} of their \
+            "Too little was deleted to tell: {} slowed down other I/O for {} only, but took {} of its \
              throughput in the worst 100 ms; that is {}. Give --size {}G or more.",
             units::bytes(goal.deleted_bytes),
             units::seconds(now.lost_s.median),
@@ -284,7 +284,7 @@ fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) 
         return (Finding::TooLittle, None, text);
     }
     let seen = format!(
-        "Online discard holds nobody up here: {} deleted and discarded in {}, and {} {} lost.",
+        "Online discard slows down nothing here: {} deleted and discarded in {}, and {} {} lost.",
         units::bytes(goal.deleted_bytes),
         units::seconds(now.freeing_s.median),
         lost(now.lost_s.median),
@@ -297,7 +297,7 @@ fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) 
         true => (None, "Nothing to change."),
         false => (
             Some(now.trial),
-            "It is off now; mount with discard: freed space is told to the drive at once, and no \
+            "It is off now; mount with discard: the drive learns of freed space at once, and no \
              timer is needed.",
         ),
     };
@@ -378,7 +378,7 @@ fn over_goal(point: &Point, goal: &Goal) -> &'static str {
 /// The cost of deleting 100 GiB for other I/O, extrapolated from a small deletion.
 fn per_100_gib(point: &Point, goal: &Goal) -> String {
     match point.lost_s.median {
-        s if s < NOTHING_S => "no time that could be told".to_owned(),
+        s if s < NOTHING_S => "no measurable time".to_owned(),
         s => {
             let gib = goal.deleted_bytes.max(1) as f64 / GIB as f64;
             format!("about {} per 100 GiB", units::seconds(100.0 * s / gib))

@@ -66,10 +66,7 @@ pub(crate) fn disturbed(
         return found(false, &why);
     }
     if figures.usual_low >= HELD_UP {
-        return found(
-            false,
-            "the readers were held up before anything was deleted",
-        );
+        return found(false, "the readers were slow before anything was deleted");
     }
     None
 }

@@ -118,7 +118,7 @@ impl Target {
             }
             DiscardSetting::Unknown => {
                 return Err(format!(
-                    "whether {} sends discards can't be told from its options",
+                    "whether {} sends discards is unknown from its options",
                     mount.fs
                 ));
             }

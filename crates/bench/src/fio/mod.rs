@@ -234,7 +234,7 @@ impl Fio {
         let said = self.running.said();
         Some(match said.is_empty() {
             true => format!("fio {how}"),
-            false => format!("fio {how} and said: {said}"),
+            false => format!("fio {how} with: {said}"),
         })
     }
 

@@ -210,6 +210,6 @@ fn command_failure(program: &str, command: &CommandOutcome) -> Option<String> {
     Some(if tail.is_empty() {
         how
     } else {
-        format!("{how} and said: {tail}")
+        format!("{how} with: {tail}")
     })
 }

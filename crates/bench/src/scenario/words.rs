@@ -159,7 +159,7 @@ pub static ENGINES: &[Word<Engine>] = &[
     word(
         "auto",
         Engine::Auto,
-        "io_uring, or libaio, or sync, whichever is allowed (said)",
+        "io_uring, or libaio, or sync, the first that is allowed (reported)",
     ),
     word("io_uring", Engine::IoUring, "io_uring"),
     word("libaio", Engine::Libaio, "Linux's older asynchronous I/O"),

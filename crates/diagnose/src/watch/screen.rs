@@ -286,7 +286,7 @@ impl Painter<'_> {
             lines.extend(lacks.map(|lack| Line::from(self.span(lack, Tone::Dim))));
         }
         if lines.len() == 1 {
-            lines.push(Line::from(self.span("  nobody".to_owned(), Tone::Dim)));
+            lines.push(Line::from(self.span("  none".to_owned(), Tone::Dim)));
         }
         lines
     }
@@ -319,7 +319,7 @@ impl Painter<'_> {
             lines.push(Line::from(self.span(format!("  {more}"), Tone::Dim)));
         }
         if all.is_empty() {
-            lines.push(Line::from(self.span("  nobody".to_owned(), Tone::Dim)));
+            lines.push(Line::from(self.span("  none".to_owned(), Tone::Dim)));
         }
         lines
     }

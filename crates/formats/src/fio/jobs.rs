@@ -158,7 +158,7 @@ impl<'a> Job<'a> {
             };
             return Some(format!(
                 "{name}: fio wrote no histograms (write_hist_log), and averages are no percentiles, so \
-                 those are not told.{blocked}"
+                 those are not reported.{blocked}"
             ));
         }
         let submission = self
@@ -199,9 +199,7 @@ impl<'a> Job<'a> {
         Some(if series.started_unix_s.is_some() {
             format!("{name}: {UNTIMED}, which is known to about a second only.")
         } else {
-            format!(
-                "{name}: {UNTIMED}, and when that was isn't known; it was taken for the record's."
-            )
+            format!("{name}: {UNTIMED}, and when that was isn't known; the record's time is used.")
         })
     }
 

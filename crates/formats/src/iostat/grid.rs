@@ -114,7 +114,7 @@ pub(super) fn kept(
     }
     if interval_s >= LONG_S {
         warnings.push(format!(
-            "iostat's intervals are {}: a stall that is shorter than two of them is told as a slowdown \
+            "iostat's intervals are {}: a stall that is shorter than two of them is reported as a slowdown \
              or not at all, and rates are means over them. Record with intervals of a second.",
             units::seconds(interval_s)
         ));
@@ -132,7 +132,7 @@ fn folded(log: &Log, interval_s: f64) -> Option<String> {
     let longest = folded.map(|row| row.reports).max()?;
     Some(format!(
         "The log is long, so {reports} of its {} reports were folded into intervals of up to {}, those \
-         far from discards first; shorter dips are not told there. Figures of the time around \
+         far from discards first; shorter dips are not reported there. Figures of the time around \
          discards are as iostat printed them unless the discards themselves went on for long.",
         log.reports,
         units::seconds(f64::from(longest) * interval_s)

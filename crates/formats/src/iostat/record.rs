@@ -66,9 +66,8 @@ pub fn record(
         )),
     }
     if actors.is_empty() {
-        warnings.push(
-            "No device read or wrote for long enough to be taken for a foreground.".to_owned(),
-        );
+        warnings
+            .push("No device read or wrote for long enough to count as a foreground.".to_owned());
     }
     if !log.discards {
         warnings.push(
@@ -169,7 +168,7 @@ fn about_the_text(log: &Log) -> Vec<String> {
     if log.columns.iter().any(|column| column.group) {
         all.push(
             "Only totals of groups are in this log (iostat -H): what a device and those it is made of \
-             did counts twice in them, and members can't be told."
+             did counts twice in them, and members are unknown."
                 .to_owned(),
         );
     }

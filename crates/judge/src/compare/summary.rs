@@ -76,7 +76,7 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
             format!("{what} the same within {within}")
         }
         (ChangeFinding::CannotTell, _) => {
-            format!("{what} {before} → {after}, which can't be told from noise")
+            format!("{what} {before} → {after}, which is within the noise")
         }
     })
 }

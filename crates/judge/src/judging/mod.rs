@@ -255,7 +255,7 @@ fn warnings(record: &RunRecord, main: Option<&PartJudged>) -> Vec<String> {
     let discards = main.is_some_and(|main| main.discards.any());
     if discards && record.head.target.discard == DiscardSetting::Off {
         warnings.push(
-            "There were discards although the mount sends none: somebody else's, or an fstrim."
+            "There were discards although the mount sends none: another program's, or an fstrim."
                 .to_owned(),
         );
     }

@@ -14,7 +14,7 @@ pub(super) fn before_the_deletion(why: Option<Reason>) -> String {
         Some(Reason::Failed) => "the run failed before the deletion",
         _ => "the record ends before the deletion",
     };
-    format!("It cannot be told whether deleting stalls anything: {why}.")
+    format!("It is unknown whether deleting stalls anything: {why}.")
 }
 
 /// One sentence, with the figures that matter.
@@ -47,12 +47,12 @@ fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
     let (whose, unknown) = match (&part.event, deleted) {
         (Some(event), _) => (
             format!("{bytes}, not the event's: {}", why.in_words()),
-            format!("it cannot be told whether {} does", event.name()),
+            format!("it is unknown whether {} does", event.name()),
         ),
         (None, Some(deletion)) => (
             format!("{bytes}, not this deletion's: {}", why.in_words()),
             format!(
-                "it cannot be told whether deleting {} does",
+                "it is unknown whether deleting {} does",
                 units::bytes(deletion.bytes)
             ),
         ),
@@ -83,8 +83,8 @@ fn by_others(part: &PartJudged, reasons: &[Reason]) -> String {
             units::seconds(theirs.seconds),
         ),
         Some((actor, theirs, Some(own))) => format!(
-            "Discards of others ({whose}) came beside this deletion's, and {} stalled for {}; it \
-             cannot be told whose discards did it.",
+            "Discards of others ({whose}) came beside this deletion's, and {} stalled for {}; \
+             it is unknown whose discards did it.",
             operations(part, actor),
             units::seconds(own.seconds + theirs.map_or(0.0, |stall| stall.seconds)),
         ),
@@ -291,7 +291,7 @@ fn inconclusive(part: &PartJudged, reasons: &[Reason]) -> String {
         }
         _ => "discards stall anything".to_owned(),
     };
-    format!("It cannot be told whether {what}: {why}.")
+    format!("It is unknown whether {what}: {why}.")
 }
 
 /// `within 60 s of the last deletion call`, as far as the record tells.
@@ -312,7 +312,7 @@ fn because(part: &PartJudged, reason: Reason) -> Option<String> {
             "what the devices did isn't known, nor so whether there were discards"
         }
         Reason::CountersOff => {
-            "the devices' counters are switched off, so nobody knows whether there were discards"
+            "the devices' counters are switched off, so it is unknown whether there were discards"
         }
         Reason::ForeignDiscards => "discards that can't be this deletion's came beside it",
         Reason::NoDiscards => "the devices saw no discards",

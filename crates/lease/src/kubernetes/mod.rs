@@ -230,7 +230,7 @@ fn renew(ours: &Ours, object: &mut Object, shared: &Mutex<Shared>) {
             }
             Ok(found) => {
                 locked(shared).tenure = None;
-                format!("{} has it", found.holder().unwrap_or("nobody"))
+                format!("{} has it", found.holder().unwrap_or("no node"))
             }
             Err(Failure::Passing(why) | Failure::Final(why)) => why,
         },

@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(
             allowance.take(1 << 30),
             0,
-            "nothing is ready yet, and nobody waits"
+            "nothing is ready yet, and no program waits"
         );
         let mut sum = 0;
         std::thread::scope(|threads| {

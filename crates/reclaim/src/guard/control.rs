@@ -65,7 +65,7 @@ impl Request {
             words.push("frees what waits at once".to_owned());
         }
         if self.stop {
-            words.push("told to stop".to_owned());
+            words.push("asked to stop".to_owned());
         }
         words.join("; ")
     }

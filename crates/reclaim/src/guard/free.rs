@@ -151,7 +151,7 @@ impl<'a> Freeing<'a> {
             Ok(false) => Opened::Alone(file),
             Ok(true) => Opened::InUse,
             Err(error) => Opened::Unknown(format!(
-                "whether a process has it open can't be told: {}",
+                "whether a process has it open is unknown: {}",
                 crate::words::of_io(&error)
             )),
         }

@@ -187,7 +187,7 @@ impl Place<'_> {
             }
             None => {
                 return Large::Shared(Some(
-                    "was removed all at once: whether it is mounted elsewhere can't be told".into(),
+                    "was removed all at once: whether it is mounted elsewhere is unknown".into(),
                 ));
             }
         }
@@ -197,7 +197,7 @@ impl Place<'_> {
                 "is open elsewhere: its space comes free when it is closed, all at once".into(),
             )),
             Err(_) => Large::Shared(Some(
-                "was removed all at once: whether somebody has it open can't be told".into(),
+                "was removed all at once: whether a process has it open is unknown".into(),
             )),
         }
     }

@@ -172,7 +172,7 @@ pub(super) fn give_back(
     talk.failed(
         path,
         &Problem::Words(format!(
-            "somebody has swapped it meanwhile; what they put there is kept in {}, for it can't have its name back: {}",
+            "another program has swapped it meanwhile; what it put there is kept in {}, for it can't have its name back: {}",
             quoted(&kept),
             crate::words::of(errno)
         )),

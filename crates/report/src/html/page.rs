@@ -151,7 +151,7 @@ fn cost(html: &mut String, data: &Data) {
         ),
         None => {
             "This record gives no a and b: they take discards of different sizes, each seen to \
-                 hold up the foreground."
+                 slow down the foreground."
                 .to_owned()
         }
     };

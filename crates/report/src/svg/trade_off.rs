@@ -69,7 +69,7 @@ pub fn trade_off(of: &TradeOff) -> String {
     frame.captions(
         "hollow: another way is better in something and worse in nothing; seconds until all was \
          discarded",
-        "throughput others lose",
+        "throughput that other I/O loses",
     );
     same_loss(&mut frame, x, of.lost_s);
     let goal = share(of.goal);

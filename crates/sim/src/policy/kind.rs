@@ -119,7 +119,7 @@ impl PolicyKind {
             PolicyKind::XfsOnline => "XFS -o discard: four in flight, then one",
             PolicyKind::BtrfsSync => "btrfs -o discard=sync: inside the commit",
             PolicyKind::BtrfsAsync => "btrfs -o discard=async: after 120 s, 64 MiB each, limited",
-            PolicyKind::F2fs => "f2fs -o discard: eight in a round, while nobody else works",
+            PolicyKind::F2fs => "f2fs -o discard: eight in a round, while nothing else works",
             PolicyKind::Fstrim => "no online discards, and fstrim from time to time",
             PolicyKind::Guard => "trimbench guard --by trim: what was freed, as pace allows",
             PolicyKind::Adaptive => "trimbench rm: pieces as pace allows, on ext4 -o discard",

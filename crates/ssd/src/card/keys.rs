@@ -82,7 +82,7 @@ pub const KEYS: &[Key] = &[
     key(
         "discard.phi",
         Some("1"),
-        "share of its time that holds up reads and writes",
+        "share of its time in which reads and writes wait",
     ),
     key(
         "discard.jitter",

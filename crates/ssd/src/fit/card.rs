@@ -58,7 +58,7 @@ impl Fit {
                 units::bytes((a.value / b.value * units::MIB as f64) as u64)
             ),
             (Figure::Known(_), Figure::Known(_)) => String::new(),
-            _ => " Not all of its figures could be told: see the sources.".to_owned(),
+            _ => " Not all of its figures could be measured: see the sources.".to_owned(),
         };
         format!("{}, measured {}.{sentence}", made.drive, made.when)
     }
@@ -100,7 +100,7 @@ impl Fit {
             );
         }
         let Some(barrier) = self.share.barrier else {
-            let source = "not told by the records; the worst case";
+            let source = "not in the records; the worst case";
             return (Sure::Assumed, source.to_owned());
         };
         let seen = self.share.seen();
@@ -134,7 +134,7 @@ impl Fit {
         let source = match phi.value == 1.0 && self.share.barrier == Some(Barrier::Batches) {
             true => format!("a barrier: {}", self.share.seen()),
             false => format!(
-                "the time that others lost beside discards, as a share of theirs; 95 % confidence \
+                "the time that other I/O lost beside discards, as a share of theirs; 95 % confidence \
                  {low} to {high}"
             ),
         };

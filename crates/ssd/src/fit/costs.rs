@@ -43,7 +43,7 @@ pub(super) const BENT: f64 = 0.2;
 
 /// Why there isn't even a bound.
 const BESIDE: &str = "free space was discarded beside what was deleted, and what the drive had \
-                      there, if anything, can't be told";
+                      there, if anything, is unknown";
 
 /// Sum of cells.
 pub(super) fn all_cells(records: &[Vec<Cell>]) -> All {
@@ -116,7 +116,7 @@ pub(super) fn costs(records: &[Vec<Cell>], points: &[Point], all: &All, reads: &
     let apart = last.mib >= first.mib * APART;
     if last.service_us.low <= floor {
         let why = format!(
-            "a discard of {} takes no longer than {READS:.0} reads: its own time can't be told from \
+            "a discard of {} takes no longer than {READS:.0} reads: its own time can't be separated from \
              the machine's",
             last.size()
         );

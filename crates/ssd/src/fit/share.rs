@@ -62,10 +62,10 @@ impl Share {
         match self.barrier {
             Some(Barrier::Batches) => between,
             Some(Barrier::TimeLost) => format!(
-                "others lost about as much time as the discards took (and there were pauses: \
+                "other I/O lost about as much time as the discards took (and there were pauses: \
                  {between})"
             ),
-            Some(Barrier::None) => "others lost less time than the discards took".to_owned(),
+            Some(Barrier::None) => "other I/O lost less time than the discards took".to_owned(),
             None => String::new(),
         }
     }
@@ -117,7 +117,7 @@ pub(super) fn of(
         .find(|f| !f.loop_kind.is_open() && f.baseline.ops_per_s.is_some() && f.lost_s.is_some());
     let Some(seen) = closed else {
         return Share::nothing(
-            "nobody kept reads in flight beside the discards: what they lost tells it",
+            "no reads were in flight beside the discards: what they lose gives it",
         );
     };
     let judged = verdict.fit.as_ref();
@@ -170,10 +170,12 @@ fn phi(
     lost: &mut Option<f64>,
 ) -> Figure {
     if evidence.devices > 1 {
-        return Figure::unknown("several drives take turns: what one of them held up isn't told");
+        return Figure::unknown(
+            "several drives take turns: what one of them slowed down isn't known",
+        );
     }
     if verdict.verdict == Finding::Inconclusive {
-        return Figure::unknown("the run was inconclusive, so what others lost isn't known");
+        return Figure::unknown("the run was inconclusive, so what other I/O lost isn't known");
     }
     if record
         .events
@@ -184,7 +186,7 @@ fn phi(
     }
     let discards = verdict.discard.commands.unwrap_or(0) as f64;
     let (Some(lost_s), Some(active_s)) = (seen.lost_s, verdict.discard.active_s) else {
-        return Figure::unknown("what others lost isn't known");
+        return Figure::unknown("what other I/O lost isn't known");
     };
     if discards < 1.0 {
         return Figure::unknown("no discards");
@@ -193,7 +195,7 @@ fn phi(
     *lost = Some(lost_us);
     let Some(service) = service_us else {
         return Figure::unknown(format!(
-            "only its product with the time of a discard is identified: others lost {} for each",
+            "only its product with the time of a discard is identified: other I/O lost {} for each",
             units::latency_us(lost_us)
         ));
     };

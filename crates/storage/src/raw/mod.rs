@@ -43,7 +43,7 @@ pub enum RawError {
     NotInSys { path: PathBuf },
     #[error("{path} is in use: {used}; nothing was touched", path = names::shown(path))]
     InUse { path: PathBuf, used: String },
-    #[error("{path} is busy: the kernel says that somebody holds it; see lsblk and fuser {path}", path = names::shown(path))]
+    #[error("{path} is busy: the kernel says that it is held; see lsblk and fuser {path}", path = names::shown(path))]
     Busy { path: PathBuf },
     #[error("{path} is read-only; see blockdev --setrw {path}", path = names::shown(path))]
     ReadOnly { path: PathBuf },

@@ -33,7 +33,7 @@ fn it_ends_when_all_is_discarded() {
     fs::hard_link(here.join("linked"), here.join("t/linked")).unwrap();
     let done = removed(here, &["-r", "t", "--slowdown", "50%", "--deadline", "1m"]);
     assert!(
-        done.succeeds().stderr.contains("others lost"),
+        done.succeeds().stderr.contains("other I/O lost"),
         "{}",
         done.text()
     );
@@ -210,7 +210,7 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
     let mut running = start(rm(here, &slow));
     running.until("the trash", || seen(here) == ["trash", "kept"]);
     // Somebody is at it: it is left alone.
-    removed(here, &["--resume"]).fails_with(1, &["somebody works on it"]);
+    removed(here, &["--resume"]).fails_with(1, &["another process works on it"]);
     running.signal(Signal::INT);
     running.wait().fails_with(130, &["interrupted", "--resume"]);
     assert_eq!(seen(here), ["trash", "kept"]);
@@ -360,7 +360,7 @@ fn what_is_allocated_beyond_the_end_is_freed_piece_by_piece() {
     let done = removed(here, &["log", "--slowdown", "50%"]);
     let said = &done.succeeds().stderr;
     assert!(!said.contains("no discards came"), "{}", done.text());
-    assert!(said.contains("others lost"), "{}", done.text());
+    assert!(said.contains("other I/O lost"), "{}", done.text());
     assert_eq!(seen(here), [""; 0]);
 }
 

@@ -75,7 +75,7 @@ fn what_nobody_measured_is_null_and_never_prints_as_0() {
         written(&here.join("big"), 4);
         let (done, told) = told(here, way);
         let said = &done.succeeds().stderr;
-        assert!(said.contains("others lost: not measured"), "{said}");
+        assert!(said.contains("other I/O lost: not measured"), "{said}");
         assert!(!said.contains("lost 0.0"), "{said}");
         let system = &told["file_systems"][0];
         assert_eq!(system["readers"], Value::Null, "{told:#}");
@@ -128,7 +128,7 @@ fn a_trim_tells_its_goal_and_writes_json() {
     let done = trimmed(states.path(), &["--deadline", "1ms", "--json", &to, &at]);
     done.fails_with(
         3,
-        &["goal --deadline 1ms missed", "others lost: not measured"],
+        &["goal --deadline 1ms missed", "other I/O lost: not measured"],
     );
     let told = json(&file);
     assert_eq!(told["schema"], "trimbench.fstrim/1");

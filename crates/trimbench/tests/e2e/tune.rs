@@ -305,7 +305,7 @@ fn what_stalls_is_told_with_what_each_choice_costs() {
     let text = &told.succeeds().stdout;
     println!("{text}");
     for part in [
-        "holds others up",
+        "slows down other I/O",
         "wear",
         "not advised",
         "on the frontier",

@@ -210,7 +210,7 @@ impl<'a, W: Watch> Rounds<'a, W> {
         let usable = space.usable_bytes();
         if usable < needed {
             self.note(format!(
-                "no more runs: each writes {}, and somebody has left room for {} beyond the {} that \
+                "no more runs: each writes {}, and other files leave room for {} beyond the {} that \
                  stay free",
                 units::bytes(needed),
                 units::bytes(usable),

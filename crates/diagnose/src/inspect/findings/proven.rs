@@ -20,7 +20,7 @@ pub(super) fn of(facts: &Inspection, proof: &Proof) -> Option<Finding> {
                 .remedy(remedy)
         }
         Outcome::TooMuch => Finding::new("trims-too-much", &drive.name, &proof.summary)
-            .cost("TRIM destroys data that nobody deleted")
+            .cost("TRIM destroys data that was not deleted")
             .remedy("mount without discard, stop timers that trim, restore from a backup"),
         _ => return None,
     };

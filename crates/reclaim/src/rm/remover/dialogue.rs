@@ -113,7 +113,7 @@ impl Watch for Dialogue<'_> {
     fn tick(&mut self, progress: &Progress) -> ControlFlow<()> {
         if progress.urgent && !std::mem::replace(&mut self.urgent, true) {
             self.talk.note(
-                "little space is free: it goes faster now, whatever others feel, until there is more",
+                "little space is free: it goes faster now, whatever other I/O loses, until there is more",
             );
         }
         self.progress = *progress;

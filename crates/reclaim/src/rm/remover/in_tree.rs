@@ -120,7 +120,7 @@ impl Visit for InTree<'_, '_> {
         }
         let problem = match errno {
             Errno::XDEV => Problem::OtherDevice,
-            Errno::STALE => Problem::Words("somebody has moved it meanwhile".to_owned()),
+            Errno::STALE => Problem::Words("it was moved meanwhile".to_owned()),
             errno => Problem::System(errno),
         };
         remover.stays(trail.path(), problem)

@@ -114,7 +114,7 @@ impl Trash {
             Found::Left(because) => return Err(Unusable(because)),
             Found::InUse { pid } => {
                 let who = pid.map_or(String::new(), |pid| format!(" (process {pid})"));
-                return Err(Unusable(format!("somebody works on it{who}")));
+                return Err(Unusable(format!("another process works on it{who}")));
             }
         };
         let entries = match journal::read(held.directory(), JOURNAL) {

@@ -55,7 +55,7 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     ];
     if let Some(added) = progress.added_latency {
         let added = units::latency_us(added.as_secs_f64() * 1e6);
-        parts.push(format!("others wait {added} longer"));
+        parts.push(format!("other I/O waits {added} longer"));
     }
     let left = progress.total_bytes.saturating_sub(progress.freed_bytes);
     if left > 0 && per_s >= 1.0 && elapsed >= Duration::from_secs(3) {

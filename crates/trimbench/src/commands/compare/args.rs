@@ -27,7 +27,7 @@ value (+10%) or in the figure's unit (+1s, -2ms, +1G). Figures: baseline, delete
 deletion; baseline.p99 before, recovery.p99 after it); trim, bytes, commands,
 active, drain, await (discards); deletion.
 
-Exit codes: 0 done, 1 failed or nothing told, 2 usage, 3 a --fail-on condition
+Exit codes: 0 done, 1 failed or no result, 2 usage, 3 a --fail-on condition
 held.";
 
 /// Arguments of `trimbench compare`.

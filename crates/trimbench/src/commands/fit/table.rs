@@ -72,7 +72,7 @@ fn sentence(fit: &Fit) -> String {
         Figure::AtMost { bound, .. } => {
             format!("TRIM of {size} costs at most {}.", time(*bound))
         }
-        Figure::Unknown { why } => format!("What TRIM costs can't be told: {why}."),
+        Figure::Unknown { why } => format!("What TRIM costs is unknown: {why}."),
     }
 }
 
@@ -100,7 +100,7 @@ fn queue(fit: &Fit) -> String {
     match fit.share.barrier {
         Some(Barrier::Batches | Barrier::TimeLost) => format!("exclusive: a barrier; {seen}"),
         Some(Barrier::None) => format!("no barrier; {seen}"),
-        None => "–  not told: a run whose readers stall tells it".to_owned(),
+        None => "–  not known: a run whose readers stall measures it".to_owned(),
     }
 }
 

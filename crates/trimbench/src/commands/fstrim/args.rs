@@ -9,10 +9,10 @@ use crate::goal::{GOALS, GoalArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench fstrim /                      others lose at most 10 % of their
+  trimbench fstrim /                      other I/O loses at most 10 % of their
                                           throughput
   trimbench fstrim /data --max-latency 5ms
-                                          others wait at most 5 ms longer
+                                          other I/O waits at most 5 ms longer
   trimbench fstrim --all --slowdown 5%    whatever is mounted and can be trimmed
   trimbench fstrim --resume /data         go on where it was interrupted
   trimbench fstrim --fstab --dry-run      what it would trim, and how

@@ -22,8 +22,9 @@ pub(super) fn install(args: &FstrimArgs) -> Result<Exit, Error> {
         // Better now than every week.
         crate::card::named(name)?;
     }
-    let program = std::env::current_exe()
-        .map_err(|error| Error::Usage(format!("where trimbench is can't be told: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Error::Usage(format!("where trimbench is installed is unknown: {error}"))
+    })?;
     let command = command(args, &program)?;
     let units = [
         (path(args, "service"), service(&command)),

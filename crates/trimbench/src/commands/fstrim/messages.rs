@@ -175,7 +175,7 @@ fn line(progress: &TrimProgress, elapsed: Duration) -> String {
     }
     if let Some(added) = progress.added_latency {
         let added = units::latency_us(added.as_secs_f64() * 1e6);
-        parts.push(format!("others wait {added} longer"));
+        parts.push(format!("other I/O waits {added} longer"));
     }
     let per_s = progress.looked_now_bytes as f64 / seconds;
     let left = progress.total_bytes.saturating_sub(looked);
@@ -271,7 +271,7 @@ mod tests {
             "3.0 GiB of 4.0 GiB looked at",
             ", 512 MiB trimmed",
             "24 windows",
-            "others wait 2.0 ms longer",
+            "other I/O waits 2.0 ms longer",
             "10.0 s left",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -23,8 +23,9 @@ pub(super) fn install(args: &StartArgs) -> Result<Exit, Error> {
     if let Some(name) = &args.goal.profile {
         crate::card::named(name)?;
     }
-    let own = std::env::current_exe()
-        .map_err(|error| Error::Usage(format!("where trimbench is can't be told: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| {
+        Error::Usage(format!("where trimbench is installed is unknown: {error}"))
+    })?;
     let command = command(args, &own)?;
     let text = text(args, &command)?;
     let path = args.unit_dir.join(NAME);

@@ -20,7 +20,7 @@ Examples:
                                           what the log itself can't tell
   zstdcat old.zst | trimbench import - --format json
 
-What a file is, is told by its content: extended reports of iostat (sysstat 10
+A file's content shows what it is: extended reports of iostat (sysstat 10
 to 12, as text or JSON), fio's JSON and logs, and what a script wrote down that
 ran them and rm. Only names tell which log of fio is which: leave them as fio
 made them (NAME_iops.1.log, NAME_clat_hist.1.log, …).";

@@ -28,8 +28,8 @@ Examples:
 Everything but `profiles` needs root, /dev/fuse and loop devices. The loop
 driver holds reads of the root cgroup behind each whole discard, whatever the
 drive says; `trimbench run` and whatever `lab exec` starts are in a cgroup of
-the drive's own, where they wait only as long as the drive holds them up. Drives
-are kept in /run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
+the drive's own, where they wait only for the drive itself. Drives are kept in
+/run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
 
 const SNAPSHOT: &str = "\
 The drive's writes and discards wait until its data are copied, so that the file

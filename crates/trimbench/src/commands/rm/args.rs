@@ -12,9 +12,10 @@ const EXAMPLES: &str = "\
 Examples:
   trimbench rm -r /data/old               gone from sight at once, freed without
                                           a stall
-  trimbench rm big.img --max-latency 5ms  others wait at most 5 ms longer
+  trimbench rm big.img --max-latency 5ms  other I/O waits at most 5 ms longer
   trimbench rm -r /data/old --deadline 20m
-                                          done by then, even if others lose more
+                                          done by then, even if others' I/O
+                                          loses more
   trimbench rm -r /data/old --dry-run     what it would free, and how
   trimbench rm --resume /data             go on with what was interrupted there
   trimbench rm --resume --all             go on with all that this user has left
@@ -22,8 +23,8 @@ Examples:
 What is named is first renamed, directories whole, into a directory
 .trimbench-trash-* beside it, and freed from there: whatever ends it early,
 nothing half-deleted is in sight, and --resume goes on. Where that can't be done
-it is removed in place, and said. What can't be removed gets its name back. With
-little space left the goal gives way to freeing, and that is said, too.
+it is removed in place, with a warning. What can't be removed gets its name back.
+With little space left the goal gives way to freeing, with a warning, too.
 
 Exit codes: 0 done, 1 something stays, 2 usage, 3 all is freed and a goal that
 you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129 (SIGHUP).";

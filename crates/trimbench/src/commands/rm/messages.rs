@@ -196,7 +196,7 @@ mod tests {
         let mib = 1 << 20;
         assert_eq!(
             said(64 * mib, 60 * mib),
-            "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded; others lost: not measured \
+            "trimbench rm: freed 64.0 MiB in 2.0 s, 60.0 MiB discarded; other I/O lost: not measured \
              (too few reads of theirs); a read's wait: not measured\n"
         );
         let more = said(64 * mib, 80 * mib);

@@ -29,7 +29,7 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     }
     if let Some(added) = progress.added_latency {
         let added = units::latency_us(added.as_secs_f64() * 1e6);
-        parts.push(format!("others wait {added} longer"));
+        parts.push(format!("other I/O waits {added} longer"));
     }
     let left = progress.total_bytes.saturating_sub(freed);
     // Before, there is no rate that an estimate could rest on.

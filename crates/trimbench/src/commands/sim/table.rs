@@ -54,7 +54,7 @@ pub(super) fn single(setup: &Setup, outcome: &Outcome) -> String {
     line("cancelled by reuse", bytes(f.cancelled_bytes));
     line("never discarded", bytes(f.untold_bytes));
     line(
-        "free and taken for data, on average",
+        "free and kept as data, on average",
         format!("{}, for {}", bytes(f.debt_mean_bytes), time(f.debt_age_s)),
     );
     line(
@@ -168,7 +168,7 @@ pub(super) fn all(setups: &[Setup], figures: &[Figures], front: &[bool]) -> Stri
     let mut text = setups.first().map_or(String::new(), |s| title(s) + "\n\n");
     text += &aligned(&rows);
     text += "\n* No other policy is at least as good in time, lost time, p99.9 and what the drive \
-             is never\n  told, and better in one (Pareto front).\n";
+             never\n  learns, and better in one (Pareto front).\n";
     text += &figures.iter().map(trouble).collect::<String>();
     text
 }

@@ -162,7 +162,7 @@ pub(super) fn persist(
 fn rule_text(target: &Target, rule: &Rule) -> String {
     match rule {
         Rule::Removed(path) => format!(
-            "Taken out of {}: what it said of {}, which needs no rule for that limit.\n",
+            "Taken out of {}: its lines on {}, which needs no rule for that limit.\n",
             shown(path),
             target.drives.join(", ")
         ),

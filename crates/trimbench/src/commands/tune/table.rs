@@ -9,7 +9,7 @@ pub(super) const LETTERS: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     let mut text = format!(
         "  {:<42} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
-        "", "freed in", "others lose", "worst", "longest", "longest"
+        "", "freed in", "others' loss", "worst", "longest", "longest"
     );
     text += &format!(
         "  {:<42} {:>19} {:>19} {:>8} {:>9} {:>9}\n",
@@ -44,7 +44,7 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     let slowdown = trials.setup.slowdown;
     if points.iter().any(|p| p.misses(slowdown) == Some(true)) {
         text += &format!(
-            "  ! misses the goal: others lost more than {} of their throughput\n",
+            "  ! misses the goal: other I/O lost more than {} of their throughput\n",
             units::percent(slowdown)
         );
     }
