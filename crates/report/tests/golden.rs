@@ -301,8 +301,8 @@ INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
   control    without discards (nodiscard): no stall; reader dipped for 15.3 s
 
 - The control run, which sent no discards, lost about as much: TRIM isn't proven
-  to be the cause. Deleting itself may be what hurts (the file system's own
-  work, or its journal).
+  to be the cause. Deleting itself may be the cause (the file system's own work,
+  or its journal).
 - The foreground dipped while no discards were processed: something else slowed
   it. Look for other load, or background work of the drive; a control run
   (--control) shows whether it comes back without discards.

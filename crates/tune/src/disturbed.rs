@@ -123,7 +123,7 @@ mod tests {
         );
         let mut busy = run(1000.0);
         busy.usual_low = 0.3;
-        assert!(of(&busy, &others).unwrap().why.contains("held up before"));
+        assert!(of(&busy, &others).unwrap().why.contains("slow before"));
     }
 
     #[test]

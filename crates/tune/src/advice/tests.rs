@@ -105,7 +105,7 @@ fn discards_that_are_off_are_not_switched_on_to_stall() {
     };
     let advice = advise(&points, &off);
     assert_eq!((advice.finding, advice.set), (Finding::WithinNoise, None));
-    assert!(advice.text.contains("would hold"), "{}", advice.text);
+    assert!(advice.text.contains("would slow down"), "{}", advice.text);
     assert_eq!(advise(&points, &NOW).set, Some(points[1].trial));
     // Those that don't may be.
     let harmless = point(Policy::Online, 8, [1.9, 0.02, 0.1, 4.0]);
