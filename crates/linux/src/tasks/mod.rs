@@ -7,9 +7,10 @@
 mod call;
 mod stat;
 
-use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,12 @@ impl Thread {
 
     /// Its state and times. `None` if it has ended.
     pub fn stat(self) -> Option<Stat> {
-        Stat::parse(&fs::read(self.file("stat")).ok()?)
+        self.stat_file()?.read()
+    }
+
+    /// The file of its state and times, held open. `None` if it has ended.
+    pub fn stat_file(self) -> Option<StatFile> {
+        File::open(self.file("stat")).ok().map(StatFile)
     }
 
     /// Where in the kernel it waits: names of functions, the innermost first.
@@ -40,7 +46,7 @@ impl Thread {
     /// # Errors
     /// Without root, and if it has ended.
     pub fn stack(self) -> io::Result<Vec<String>> {
-        let text = fs::read_to_string(self.file("stack"))?;
+        let text = text(&self.file("stack"))?;
         Ok(frames(&text).map(str::to_owned).collect())
     }
 
@@ -53,7 +59,7 @@ impl Thread {
     /// The system call it is blocked in; `None` while it runs, of kernel threads, and of threads
     /// of other users.
     pub fn call(self) -> Option<Call> {
-        Call::parse(&fs::read_to_string(self.file("syscall")).ok()?)
+        Call::parse(&text(&self.file("syscall")).ok()?)
     }
 
     /// The path of the file behind one of its descriptors: a link of `/proc`.
@@ -82,9 +88,39 @@ impl Thread {
     }
 }
 
+/// A thread's `stat`, held open: a reading makes one system call. It stays that of its thread,
+/// whoever has the number later.
+#[derive(Debug)]
+pub struct StatFile(File);
+
+impl StatFile {
+    /// The thread's state and times. `None` if it has ended.
+    pub fn read(&self) -> Option<Stat> {
+        let mut text = [0; SHORT];
+        let count = self.0.read_at(&mut text, 0).ok()?;
+        Stat::parse(&text[..count])
+    }
+}
+
+/// `stat` and `syscall` are shorter than this, in bytes; most stacks are, too.
+const SHORT: usize = 2048;
+
+/// The text of a file of `/proc` that the kernel makes at once. A read that does not fill its
+/// buffer was the last.
+fn text(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut short = [0; SHORT];
+    let count = file.read(&mut short)?;
+    let mut text = short[..count].to_vec();
+    if count == SHORT {
+        file.read_to_end(&mut text)?;
+    }
+    String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
 /// The number of the device that holds a file, or of the block device that the file is: read
 /// without asking a file system that does not answer.
-pub fn device_of(path: &std::path::Path) -> Option<crate::mounts::DeviceNumber> {
+pub fn device_of(path: &Path) -> Option<crate::mounts::DeviceNumber> {
     use rustix::fs::{AtFlags, FileType, StatxFlags};
     let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
     let found = rustix::fs::statx(rustix::fs::CWD, path, flags, StatxFlags::TYPE).ok()?;
@@ -114,6 +150,13 @@ pub fn name_of_process(tid: u32) -> Option<String> {
         .map(|stat| stat.comm)
 }
 
+/// A figure that changes with the number of a process' threads, without a list of them: the links
+/// of its directory `task` (Linux, `proc_task_getattr` in fs/proc/base.c). `None` if it has ended.
+pub fn thread_links(pid: u32) -> Option<u64> {
+    let found = fs::metadata(format!("/proc/{pid}/task")).ok()?;
+    Some(found.nlink())
+}
+
 /// The threads of a process; none if it has ended.
 pub fn threads(pid: u32) -> Vec<Thread> {
     let all = numbers(&format!("/proc/{pid}/task")).into_iter();
@@ -136,7 +179,7 @@ pub fn family(pid: u32) -> Vec<u32> {
 }
 
 /// The processes of a control group and of those below it, by the group's directory.
-pub fn of_cgroup(directory: &std::path::Path) -> Vec<u32> {
+pub fn of_cgroup(directory: &Path) -> Vec<u32> {
     let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
     let mut all: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -204,8 +247,14 @@ mod tests {
             .spawn()
             .unwrap();
         assert!(family(own).contains(&child.id()));
+        let alone = thread_links(child.id()).unwrap();
+        assert!(thread_links(own).unwrap() > alone || threads(own).len() == 1);
+        let first = threads(child.id())[0];
+        let held = first.stat_file().unwrap();
+        assert_eq!(held.read().unwrap().parent, own);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(threads(child.id()).is_empty());
+        assert!(threads(child.id()).is_empty() && thread_links(child.id()).is_none());
+        assert!(held.read().is_none() && first.stat_file().is_none());
     }
 }

@@ -24,6 +24,8 @@ pub struct Instance {
     pipe: Option<File>,
     /// The beginning of a line that is not complete yet.
     rest: Vec<u8>,
+    /// Kept, because a reading without events should cost one call.
+    buffer: Vec<u8>,
 }
 
 impl Instance {
@@ -54,6 +56,7 @@ impl Instance {
                         dir,
                         pipe: Some(pipe),
                         rest: Vec::new(),
+                        buffer: vec![0; READ_BYTES],
                     };
                     instance.set("trace_clock", "mono")?;
                     instance.set("buffer_size_kb", &buffer_kib.to_string())?;
@@ -113,16 +116,15 @@ impl Instance {
         let Some(pipe) = &mut self.pipe else {
             return Ok(());
         };
-        let mut buffer = vec![0; READ_BYTES];
         loop {
-            let count = match pipe.read(&mut buffer) {
+            let count = match pipe.read(&mut self.buffer) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            self.rest.extend_from_slice(&buffer[..count]);
+            self.rest.extend_from_slice(&self.buffer[..count]);
             let end = self.rest.iter().rposition(|byte| *byte == b'\n');
             if let Some(end) = end {
                 let complete: Vec<u8> = self.rest.drain(..=end).collect();
