@@ -3,19 +3,23 @@
 //! A thread that is looked at stands for the time since the last look at it. So the sums are right
 //! on average, however many threads there are: with more of them each is looked at less often.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linux::SysRoot;
-use linux::tasks::{self, Call, State, Thread};
+use linux::tasks::{self, Call, StatFile, State, Thread};
 use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
 mod given;
+mod listing;
+mod spent;
 
 use super::Subject;
 use super::frames::{Place, place};
+use listing::Listing;
+use spent::Spent;
 
 /// The longest time that one look stands for, in seconds: what happened before is not known.
 const LONGEST_S: f64 = 1.0;
@@ -26,9 +30,9 @@ const FEW: usize = 500;
 /// A light sampler asks a sleeping thread for its call at one look in so many.
 const RARELY: u32 = 8;
 
-/// Listing the threads takes at most one part in so many of the time; of a light sampler in twice
-/// as many.
-const LISTING: u32 = 200;
+/// The states of so many threads at most are held open: half of the descriptors that a process
+/// usually has.
+const MOST_HELD: usize = 500;
 
 /// One look at one thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,11 +94,14 @@ pub struct Sampled {
 
 #[derive(Debug)]
 struct Known {
-    index: usize,
+    looked: Looked,
+    /// Its place in [`Sampled::threads`], once a look since the last drain is kept.
+    index: Option<usize>,
+    /// Its state, held open.
+    stat: Option<StatFile>,
     looked_s: f64,
-    blocked: bool,
-    /// Since when it was blocked at each look, on the clock of the looks.
-    waits_since_s: Option<f64>,
+    /// Whether it is among the blocked ones.
+    queued: bool,
     looks: u32,
 }
 
@@ -105,11 +112,16 @@ pub struct Sampler {
     subject: Subject,
     disks: Disks,
     known: HashMap<Thread, Known>,
+    /// How many of them have their state held open.
+    held: usize,
     /// The order in which threads are looked at, and where the next turn begins.
     order: Vec<Thread>,
     next: usize,
-    listed: Option<Instant>,
-    listing: Duration,
+    listing: Listing,
+    /// Threads that were blocked when they were looked at last, the oldest look first.
+    blocked: VecDeque<Thread>,
+    /// Since when threads were blocked at each look, on the clock of the looks.
+    waiting: HashMap<Thread, f64>,
     stacks: HashMap<Vec<String>, usize>,
     /// By device number.
     below: HashMap<linux::mounts::DeviceNumber, Option<usize>>,
@@ -136,10 +148,12 @@ impl Sampler {
             subject,
             disks,
             known: HashMap::new(),
+            held: 0,
             order: Vec::new(),
             next: 0,
-            listed: None,
-            listing: Duration::ZERO,
+            listing: Listing::default(),
+            blocked: VecDeque::new(),
+            waiting: HashMap::new(),
             stacks: HashMap::from([(Vec::new(), 0)]),
             below: HashMap::new(),
             asleep: HashSet::new(),
@@ -164,31 +178,23 @@ impl Sampler {
         let clock = Spent::begin();
         self.list(now_s);
         self.found.turns += 1;
-        let blocked: Vec<Thread> = {
-            let all = self.known.iter();
-            let mut blocked: Vec<(f64, Thread)> = all
-                .filter(|(_, known)| known.blocked)
-                .map(|(thread, known)| (known.looked_s, *thread))
-                .collect();
-            // Those that waited longest for a look.
-            blocked.sort_by(|a, b| a.0.total_cmp(&b.0));
-            blocked.into_iter().map(|(_, thread)| thread).collect()
-        };
         // Half of the turn is for threads that were not blocked: or they would never be seen to be.
-        let mut done = HashSet::new();
-        for thread in blocked {
-            if clock.is_over(budget / 2) && !done.is_empty() {
+        for count in 0..self.blocked.len() {
+            if clock.is_over(budget / 2) && count > 0 {
                 break;
             }
-            self.look(thread, now_s);
-            done.insert(thread);
+            let Some(thread) = self.blocked.pop_front() else {
+                break;
+            };
+            if let Some(known) = self.known.get_mut(&thread) {
+                known.queued = false;
+                self.look_once(thread, now_s);
+            }
         }
         let count = self.order.len();
         for step in 0..count {
             let thread = self.order[(self.next + step) % count];
-            if !done.contains(&thread) {
-                self.look(thread, now_s);
-            }
+            self.look_once(thread, now_s);
             if clock.is_over(budget) {
                 self.next = (self.next + step + 1) % count;
                 self.found.partial_turns += u64::from(step + 1 < count);
@@ -207,14 +213,15 @@ impl Sampler {
 
     /// Takes out what was seen since the last call, and looks on.
     pub fn drain(&mut self) -> Sampled {
-        let mut fresh = Sampled {
+        let fresh = Sampled {
             stacks: vec![Vec::new()],
             places: self.found.places.clone(),
             ..Sampled::default()
         };
-        for known in self.known.values_mut() {
-            fresh.threads.push(self.found.threads[known.index].clone());
-            known.index = fresh.threads.len() - 1;
+        for looked in &self.found.threads {
+            if let Some(known) = self.known.get_mut(&looked.thread) {
+                known.index = None;
+            }
         }
         self.stacks = HashMap::from([(Vec::new(), 0)]);
         std::mem::replace(&mut self.found, fresh)
@@ -232,29 +239,21 @@ impl Sampler {
 
     /// Lists the threads again, if that is due.
     fn list(&mut self, now_s: f64) {
-        let due = self
-            .listed
-            .is_none_or(|at| at.elapsed() >= self.listing * LISTING * (1 + u32::from(self.light)));
-        if !due {
-            return;
-        }
-        let (began, clock) = (Instant::now(), Spent::begin());
-        let own = std::process::id();
-        let processes = match &self.subject {
-            Subject::All => tasks::processes(),
-            Subject::Process(pid) => vec![*pid],
-            Subject::Family(pid) => tasks::family(*pid),
-            Subject::Group(directory) => tasks::of_cgroup(directory),
+        let (kernel, known) = (&self.kernel, &self.known);
+        let is_kernel = |thread: Thread| {
+            let looked = known.get(&thread).map(|known| &known.looked);
+            kernel.contains(&thread) || looked.is_some_and(|looked| looked.kernel)
         };
-        let threads = processes
-            .into_iter()
-            .filter(|pid| *pid != own)
-            .flat_map(tasks::threads);
-        let threads: Vec<Thread> = threads.collect();
+        let clock = Spent::begin();
+        let Some(threads) = self.listing.renew(&self.subject, self.light, &is_kernel) else {
+            return;
+        };
         let there: HashSet<Thread> = threads.iter().copied().collect();
         self.asleep.retain(|thread| there.contains(thread));
         self.kernel.retain(|thread| there.contains(thread));
         self.known.retain(|thread, _| there.contains(thread));
+        self.waiting.retain(|thread, _| there.contains(thread));
+        self.held = self.known.values().filter(|one| one.stat.is_some()).count();
         for thread in &threads {
             if !self.known.contains_key(thread) && !self.kernel.contains(thread) {
                 self.meet(*thread, now_s);
@@ -262,71 +261,99 @@ impl Sampler {
         }
         self.order = threads;
         self.order.retain(|thread| self.known.contains_key(thread));
-        self.listing = clock.spent();
-        self.listed = Some(began);
+        self.listing.took(clock.spent());
     }
 
     /// A thread that is new.
     fn meet(&mut self, thread: Thread, now_s: f64) {
-        let Some(stat) = thread.stat() else { return };
+        let Some(file) = thread.stat_file() else {
+            return;
+        };
+        let Some(stat) = file.read() else { return };
         if stat.kernel && self.light {
             self.kernel.insert(thread);
             return;
         }
-        self.found.threads.push(Looked {
-            thread,
-            comm: stat.comm,
-            kernel: stat.kernel,
-        });
         let known = Known {
-            index: self.found.threads.len() - 1,
+            looked: Looked {
+                thread,
+                comm: stat.comm,
+                kernel: stat.kernel,
+            },
+            index: None,
+            stat: (self.held < self.listing.most_held()).then_some(file),
             looked_s: now_s,
-            blocked: false,
-            waits_since_s: None,
+            queued: false,
             looks: 0,
         };
+        self.held += usize::from(known.stat.is_some());
         self.known.insert(thread, known);
     }
 
-    fn look(&mut self, thread: Thread, now_s: f64) {
-        if !self.known.contains_key(&thread) {
+    /// Looks at a thread, unless this turn has; one that is blocked comes sooner in the next.
+    fn look_once(&mut self, thread: Thread, now_s: f64) {
+        let known = self.known.get(&thread);
+        if known.is_none_or(|known| known.looked_s == now_s && known.looks > 0) {
             return;
         }
-        let Some(stat) = thread.stat() else {
-            // It has ended; the next list is without it.
-            self.known.remove(&thread);
+        if !self.look(thread, now_s) {
             return;
-        };
+        }
+        if let Some(known) = self.known.get_mut(&thread)
+            && !known.queued
+        {
+            known.queued = true;
+            self.blocked.push_back(thread);
+        }
+    }
+
+    /// Looks at a thread. Returns whether it is blocked.
+    fn look(&mut self, thread: Thread, now_s: f64) -> bool {
         let few = self.order.len() <= FEW;
         let Some(known) = self.known.get_mut(&thread) else {
-            return;
+            return false;
+        };
+        let stat = match &known.stat {
+            Some(file) => file.read(),
+            None => thread.stat(),
+        };
+        let Some(stat) = stat else {
+            // It has ended; the next list is without it.
+            self.known.remove(&thread);
+            self.waiting.remove(&thread);
+            self.listing.forget(thread.pid);
+            return false;
         };
         let stands_for_s = (now_s - known.looked_s).clamp(0.0, LONGEST_S);
         known.looked_s = now_s;
-        known.blocked = stat.state == State::Blocked;
         known.looks = known.looks.wrapping_add(1);
-        let (looks, light) = (known.looks, self.light);
-        let was_asleep = self.asleep.remove(&thread);
-        let index = known.index;
+        let (looks, light, kernel) = (known.looks, self.light, known.looked.kernel);
         // A program that has started another by execve has its name.
-        let looked = &mut self.found.threads[index];
-        if looked.comm != stat.comm && !stat.kernel {
-            looked.comm = stat.comm;
+        if known.looked.comm != stat.comm && !stat.kernel {
+            known.looked.comm = stat.comm;
+            if let Some(index) = known.index {
+                self.found.threads[index]
+                    .comm
+                    .clone_from(&known.looked.comm);
+            }
         }
-        let kernel = looked.kernel;
+        let blocked = stat.state == State::Blocked;
+        let was_asleep = self.asleep.remove(&thread);
+        if stat.state == State::Other || stat.state == State::Sleeping && kernel {
+            self.waiting.remove(&thread);
+            return false;
+        }
         let mut sample = Sample {
             at_s: now_s,
             stands_for_s,
-            thread: index,
+            thread: self.index(thread),
             place: Place::Running,
             stack: 0,
             call: None,
             below: None,
         };
         match stat.state {
-            State::Running => {}
-            State::Other => return,
-            State::Sleeping if kernel => return,
+            State::Running | State::Other => {}
             State::Sleeping => {
                 sample.place = Place::Sleep;
                 let asked = few && (!light || was_asleep || looks.is_multiple_of(RARELY));
@@ -352,25 +379,36 @@ impl Sampler {
                 }
             }
         }
-        self.note_wait(thread, &sample);
+        if sample.waits() {
+            self.waiting.entry(thread).or_insert(now_s);
+        } else {
+            self.waiting.remove(&thread);
+        }
         self.found.samples.push(sample);
+        blocked
     }
 
-    /// Notes since when a thread waits for storage or a lock of the kernel.
-    fn note_wait(&mut self, thread: Thread, sample: &Sample) {
-        let Some(known) = self.known.get_mut(&thread) else {
-            return;
+    /// The place of a thread in [`Sampled::threads`]; its process' first thread is there before it.
+    fn index(&mut self, thread: Thread) -> usize {
+        let first = Thread {
+            tid: thread.pid,
+            ..thread
         };
-        known.waits_since_s = match sample.waits() {
-            true => known.waits_since_s.or(Some(sample.at_s)),
-            false => None,
-        };
+        for one in [first, thread] {
+            if let Some(known) = self.known.get_mut(&one)
+                && known.index.is_none()
+            {
+                known.index = Some(self.found.threads.len());
+                self.found.threads.push(known.looked.clone());
+            }
+        }
+        let known = self.known.get(&thread);
+        known.and_then(|known| known.index).unwrap_or_default()
     }
 
     /// The longest time for which a thread has been blocked at each look so far, in seconds.
     pub fn blocked_for_s(&self, now_s: f64) -> f64 {
-        let all = self.known.values();
-        let all = all.filter_map(|known| known.waits_since_s);
+        let all = self.waiting.values();
         all.map(|since| now_s - since).fold(0.0, f64::max)
     }
 
@@ -424,36 +462,6 @@ impl Sampler {
     }
 }
 
-/// Time on a processor: on a busy machine far more passes.
-#[derive(Debug, Clone, Copy)]
-struct Spent {
-    began: Instant,
-    before: Duration,
-}
-
-impl Spent {
-    fn begin() -> Spent {
-        Spent {
-            began: Instant::now(),
-            before: Spent::now(),
-        }
-    }
-
-    fn now() -> Duration {
-        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Duration::new(used.tv_sec.max(0) as u64, used.tv_nsec.max(0) as u32)
-    }
-
-    fn spent(self) -> Duration {
-        Spent::now().saturating_sub(self.before)
-    }
-
-    /// Whether a budget is used up; or ten times as much has passed, so that no turn is very long.
-    fn is_over(self, budget: Duration) -> bool {
-        self.spent() > budget || self.began.elapsed() > budget * 10
-    }
-}
-
 /// Drops every second sample of each thread, and lets the others stand for twice the time.
 fn thin(samples: &mut Vec<Sample>) {
     let mut keep: HashMap<usize, bool> = HashMap::new();
@@ -467,6 +475,8 @@ fn thin(samples: &mut Vec<Sample>) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -519,8 +529,7 @@ mod tests {
             child.wait().unwrap();
         }
         // No new list is due for that long: each of them is looked for.
-        sampler.listed = Some(Instant::now());
-        sampler.listing = Duration::from_secs(1);
+        sampler.listing.took(Duration::from_secs(1));
         sampler.turn(0.1, Duration::from_secs(1));
         let knows = |pid: u32| sampler.known.keys().any(|thread| thread.pid == pid);
         assert!(!all.iter().any(|child| knows(child.id())), "{sampler:?}");

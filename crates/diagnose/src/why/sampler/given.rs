@@ -23,6 +23,8 @@ impl Sampler {
             let there: HashSet<Thread> = threads.iter().copied().collect();
             self.known.retain(|thread, _| there.contains(thread));
             self.asleep.retain(|thread| there.contains(thread));
+            self.waiting.retain(|thread, _| there.contains(thread));
+            self.held = self.known.values().filter(|one| one.stat.is_some()).count();
             self.order = threads.to_vec();
             self.next = 0;
         }
