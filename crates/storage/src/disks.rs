@@ -14,7 +14,7 @@ use crate::stack::Pending;
 
 /// The block devices of a machine: each partition stands for its whole device, as in the events
 /// of the block layer.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disks {
     whole: HashMap<DeviceNumber, DeviceNumber>,
     names: HashMap<DeviceNumber, String>,

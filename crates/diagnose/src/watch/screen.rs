@@ -58,16 +58,18 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, look: Look) {
         return;
     };
     let heights = Heights::of(area.height, view, update);
-    let [title, head, devices, timeline, senders, blocked, foot] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(2),
-        Constraint::Length(heights.devices),
-        Constraint::Length(heights.timeline),
-        Constraint::Length(heights.senders),
-        Constraint::Min(0),
-        Constraint::Length(1),
-    ])
-    .areas(area);
+    // From top to bottom, as far as there is room; the blocked processes have the rest.
+    let mut y = area.y;
+    let mut rows = |height: u16| {
+        let rows = Rect { y, height, ..area }.intersection(area);
+        y = y.saturating_add(height);
+        rows
+    };
+    let [title, head] = [1, 2].map(&mut rows);
+    let [devices, timeline, senders] =
+        [heights.devices, heights.timeline, heights.senders].map(&mut rows);
+    let used = devices.height + timeline.height + senders.height;
+    let [blocked, foot] = [area.height.saturating_sub(used + 4), 1].map(&mut rows);
     let painter = Painter { view, update, look };
     let mut put = |area: Rect, lines: Vec<Line<'static>>| {
         frame.render_widget(Paragraph::new(lines), area);

@@ -13,14 +13,14 @@ use storage::stack::Pending;
 use super::target::{Watched, present};
 use super::update::{Blocked, Debt, DeviceUpdate, SenderUpdate, Update, Waiting, Work};
 use crate::why::observe::{Did, Observation, by_statistics, cpu_s, monotonic_s};
-use crate::why::sampler::Sampler;
+use crate::why::sampler::{Sample, Sampler};
 use crate::why::sentence::senders;
 use crate::why::trace::Trace;
 use crate::why::tracer::Tracer;
 use crate::why::{Cause, Missing, SenderWork, Subject, Victim, Wait, join};
 
 /// Share of one processor that looking at threads may take.
-const BUDGET: f64 = 0.003;
+const BUDGET: f64 = 0.0015;
 
 /// The least time that a turn may take: or a slow machine would look at nothing.
 const LEAST: Duration = Duration::from_micros(100);
@@ -30,6 +30,13 @@ const WINDOW_S: f64 = 10.0;
 
 /// Devices and mounts are listed again so often.
 const RENEWED: Duration = Duration::from_secs(5);
+
+/// Mounts are surveyed again so often, even if neither they nor the devices have changed: a layer's
+/// table may have.
+const SURVEYED: Duration = Duration::from_secs(60);
+
+/// Events that were read so shortly ago are not read again, in seconds.
+const READ_S: f64 = 0.02;
 
 /// At most so many blocked processes are in an update.
 const MOST_BLOCKED: usize = 50;
@@ -45,11 +52,16 @@ pub struct Watcher {
     /// The window that waits are explained by.
     seen: Observation,
     pending: Vec<(Place, Pending)>,
+    /// The table of mounts that both come from.
+    mounts: String,
+    surveyed: Instant,
     pressure: Option<Pressure>,
     missing: Vec<Missing>,
     began_s: f64,
     last_s: f64,
     last_cpu_s: f64,
+    /// When events were read.
+    read_s: f64,
     renewed: Instant,
 }
 
@@ -80,7 +92,8 @@ impl Watcher {
     pub fn begin(sys: SysRoot, disks: Disks, watched: &Watched) -> Watcher {
         let now_s = monotonic_s();
         let mut missing = Vec::new();
-        let tracer = Tracer::begin(now_s).map_err(|lack| missing.push(lack)).ok();
+        let tracer = Tracer::sparing(now_s);
+        let tracer = tracer.map_err(|lack| missing.push(lack)).ok();
         let devices = watched.devices.iter();
         let devices =
             devices.filter_map(|info| Device::open(&sys, disks.numbered(&info.name)?, &info.name));
@@ -94,11 +107,14 @@ impl Watcher {
                 ..Observation::default()
             },
             pending: Vec::new(),
+            mounts: String::new(),
+            surveyed: Instant::now(),
             pressure: Pressure::io(&sys),
             missing,
             began_s: now_s,
             last_s: now_s,
             last_cpu_s: cpu_s(),
+            read_s: now_s,
             renewed: Instant::now(),
             sys,
         };
@@ -110,6 +126,10 @@ impl Watcher {
     pub fn look(&mut self, period: Duration) {
         let now_s = monotonic_s();
         self.sampler.turn(now_s, period.mul_f64(BUDGET).max(LEAST));
+        if now_s - self.read_s < READ_S {
+            return;
+        }
+        self.read_s = now_s;
         if let Some(tracer) = &mut self.tracer {
             tracer.read(now_s, &self.seen.disks);
         }
@@ -123,6 +143,7 @@ impl Watcher {
         let now_s = monotonic_s();
         let seconds = (now_s - self.last_s).max(1e-6);
         let statistics = self.statistics(now_s, seconds);
+        self.read_s = now_s;
         let piece = match &mut self.tracer {
             Some(tracer) => tracer.drain(now_s, &self.seen.disks),
             None => self.estimated(&statistics),
@@ -150,7 +171,10 @@ impl Watcher {
     /// Lists devices and mounts again.
     fn renew(&mut self) {
         self.renewed = Instant::now();
-        self.seen.disks = Disks::now(&self.sys);
+        let earlier = std::mem::replace(&mut self.seen.disks, Disks::now(&self.sys));
+        if earlier != self.seen.disks {
+            self.mounts.clear();
+        }
         self.sampler.renew(self.seen.disks.clone());
         if !self.named {
             let there = present(&self.sys, &self.seen.disks);
@@ -171,7 +195,14 @@ impl Watcher {
         self.survey();
     }
 
+    /// Finds out what is mounted on which devices, if either has changed.
     fn survey(&mut self) {
+        let mounts = self.sys.text("/proc/self/mountinfo").unwrap_or_default();
+        let fresh = self.surveyed.elapsed() < SURVEYED && !mounts.is_empty();
+        if fresh && mounts == self.mounts {
+            return;
+        }
+        (self.mounts, self.surveyed) = (mounts, Instant::now());
         self.seen.mounted = self.seen.disks.mounted(&self.sys);
         self.pending = self.seen.disks.pending(&self.sys);
     }
@@ -266,6 +297,9 @@ impl Watcher {
 
     /// The processes that were blocked, on the devices that are watched or where that isn't known.
     fn blocked(&self) -> Vec<Blocked> {
+        if !self.seen.sampled.samples.iter().any(Sample::waits) {
+            return Vec::new();
+        }
         let watched = |victim: &Victim| {
             let on = |name: &String| self.devices.iter().any(|device| device.name == *name);
             let mut waits = victim.waits.iter().filter(|wait| wait.cause.is_blocked());

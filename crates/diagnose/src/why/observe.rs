@@ -20,7 +20,7 @@ use super::{Missing, Subject};
 const STATISTICS: Duration = Duration::from_millis(100);
 
 /// Share of one processor that looking at threads may take.
-const BUDGET: f64 = 0.015;
+const BUDGET: f64 = 0.01;
 
 /// The least time that a turn may take: or a slow machine would look at nothing.
 const LEAST: Duration = Duration::from_micros(150);

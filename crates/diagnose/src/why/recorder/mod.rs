@@ -37,10 +37,10 @@ const LONG_S: f64 = 1.0;
 
 /// The pause between two looks while nothing is blocked for long, and then.
 const SELDOM: Duration = Duration::from_millis(250);
-const OFTEN: Duration = Duration::from_millis(20);
+const OFTEN: Duration = Duration::from_millis(25);
 
 /// Share of one processor that looking at threads may take, besides listing them.
-const BUDGET: (f64, f64) = (0.002, 0.004);
+const BUDGET: (f64, f64) = (0.002, 0.003);
 
 /// The least time that a turn may take: or a slow machine would look at nothing.
 const LEAST: Duration = Duration::from_micros(60);
@@ -49,7 +49,7 @@ const LEAST: Duration = Duration::from_micros(60);
 const WORK: Duration = Duration::from_secs(1);
 const LOOKS: Duration = Duration::from_secs(5);
 
-/// Statistics are read so often.
+/// Statistics and events are read so often.
 const STATISTICS: Duration = Duration::from_millis(250);
 
 /// Devices and mounts are listed again so often.
@@ -111,11 +111,11 @@ impl Recorder {
             false => (SELDOM, BUDGET.0),
         };
         self.sampler.turn(now_s, pause.mul_f64(share).max(LEAST));
-        if let Some(tracer) = &mut self.tracer {
-            tracer.read(now_s, &self.disks);
-        }
         if self.statistics.elapsed() >= STATISTICS {
             self.statistics = began;
+            if let Some(tracer) = &mut self.tracer {
+                tracer.read(now_s, &self.disks);
+            }
             self.devices
                 .iter_mut()
                 .for_each(|device| device.read(now_s));

@@ -47,9 +47,13 @@ pub(super) fn run(args: &WhyArgs) -> Result<Exit, Error> {
          {}\n",
         shown(&args.directory)
     ));
+    let mut answered = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let until = Instant::now() + recorder.look();
-        desk.answer(&mut recorder);
+        if answered.elapsed() >= NAP / 2 {
+            answered = Instant::now();
+            desk.answer(&mut recorder);
+        }
         if asked.swap(false, Ordering::Relaxed) {
             let said = match keep(&args.directory, &mut recorder) {
                 Ok(path) => format!(
