@@ -3,8 +3,8 @@
 
 use std::os::fd::RawFd;
 
-/// `_IOR(229, 0, uint32_t)`
-pub(super) const DEV_IOC_CLONE: u64 = 0x8004_E500;
+/// Another file of the same connection.
+pub(super) const DEV_IOC_CLONE: libc::Ioctl = libc::_IOR::<u32>(229, 0);
 
 pub(super) const OFF_SQ_RING: u64 = 0;
 pub(super) const OFF_SQES: u64 = 0x1000_0000;
