@@ -424,7 +424,7 @@ fn what_is_none_of_it_is_refused() {
         ("record", &["trimbench report"]),
         ("notes", &["notes alone"]),
         ("log", &["log", "_iops.N.log"]),
-        ("pipe", &["nobody writes to"]),
+        ("pipe", &["a pipe without a writer"]),
         ("missing", &["No such file"]),
         ("empty/", &["Not a directory"]),
     ] {

@@ -246,7 +246,7 @@ fn what_is_no_record_is_refused() {
         ("absurd", &["does not fit"]),
         ("torn", &["line ", "cannot be understood"]),
         ("log", &["it looks like an iostat log", "trimbench import"]),
-        ("pipe", &["nobody writes to"]),
+        ("pipe", &["a pipe without a writer"]),
         ("", &["is a directory", "trimbench import"]),
     ] {
         report(&[], &[&at(name)]).fails_with(2, words);
