@@ -3,7 +3,7 @@
 use storage::disks::Disks;
 use units as show;
 
-use super::frames::Reason;
+use super::frames::{Reason, reason};
 use super::report::{Cause, Deletion, SenderWork, Verdict, Victim, Why};
 use super::trace::{Deleter, Sender, Trace};
 
@@ -179,11 +179,24 @@ pub(super) fn culprit<'a>(why: &'a Why, victim: &Victim) -> Option<&'a SenderWor
     // A discard or two of its own elsewhere don't explain its waits.
     let explains = |one: &&SenderWork| one.in_drive_s >= OWN * victim.discards_s;
     let mut by_itself = there().filter(|one| one.pid == Some(victim.pid) && explains(one));
-    let found = own.then(|| by_itself.next()).flatten();
+    // Of a command another process may send them: for the reason that its stack shows.
+    let sends = own_reason(victim);
+    let mut alike = there().filter(|one| Some(one.reason) == sends && explains(one));
+    let found = own.then(|| by_itself.next().or_else(|| alike.next()));
     found
+        .flatten()
         .or_else(|| there().find(layers))
         .or_else(|| there().next())
         .or_else(|| why.senders.first())
+}
+
+/// Why a victim sent the discards of its own that it waited in longest; `None` where its stack does
+/// not show it.
+fn own_reason(victim: &Victim) -> Option<Reason> {
+    let mut waits = victim.waits.iter();
+    let longest = waits.find(|wait| wait.cause == Cause::InDiscards)?;
+    let found = reason(longest.stack.iter().map(String::as_str));
+    (found != Reason::Unknown).then_some(found)
 }
 
 /// `its btrfs commit sent 165 discards of 42 ms each to sda (discard=sync)`.

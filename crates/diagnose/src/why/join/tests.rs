@@ -224,6 +224,20 @@ fn a_report_conforms_to_its_schema() {
 }
 
 #[test]
+fn a_commands_own_discards_explain_its_wait_beside_longer_ones_of_others() {
+    let stack = ["submit_bio_wait", "btrfs_discard_extent"];
+    let mut seen = observation(Place::OwnDiscard, &stack, None);
+    // Process 44 is the command's second one.
+    seen.trace.senders = vec![
+        Sender::of_test(DISK, Reason::ExtCommit, 160, 9.0),
+        Sender::of_test(OTHER, Reason::BtrfsCommit, 40, 8.0),
+    ];
+    let why = explain(&seen, &Subject::Family(7), Some("sh -c sync"));
+    let expected = "its btrfs commit sent 40 discards of 200 ms each to sdb";
+    assert!(why.sentence.contains(expected), "{}", why.sentence);
+}
+
+#[test]
 fn a_discard_of_its_own_elsewhere_does_not_explain_a_long_wait() {
     let mut seen = observation(Place::OwnDiscard, &["blkdev_issue_discard"], None);
     let mut own = Sender::of_test(OTHER, Reason::ExtCall, 1, 0.0002);

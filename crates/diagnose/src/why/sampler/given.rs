@@ -85,6 +85,8 @@ mod tests {
         let subject = Subject::Process(own);
         let mut sampler = Sampler::new(SysRoot::host(), subject, Disks::default());
         for turn in 0..50 {
+            // It takes a moment to fall asleep.
+            std::thread::sleep(std::time::Duration::from_millis(1));
             let now_s = 1.0 + f64::from(turn) / 100.0;
             assert!(sampler.look_at(&[thread], now_s, &|_| true).is_empty());
         }
