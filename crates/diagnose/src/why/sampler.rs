@@ -4,14 +4,14 @@
 //! on average, however many threads there are: with more of them each is looked at less often.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use linux::SysRoot;
-use linux::tasks::{self, Call, StatFile, State, Thread};
+use linux::tasks::{Call, StatFile, State, Thread};
 use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place as Below};
 
+mod below;
 mod given;
 mod listing;
 mod spent;
@@ -125,6 +125,8 @@ pub struct Sampler {
     stacks: HashMap<Vec<String>, usize>,
     /// By device number.
     below: HashMap<linux::mounts::DeviceNumber, Option<usize>>,
+    /// By process: when its open files were asked for, and the only place that they are at.
+    open_at: HashMap<u32, (f64, Option<usize>)>,
     /// Threads that slept for storage when they were looked at last.
     asleep: HashSet<Thread>,
     /// The kernel's threads, where they are left out.
@@ -156,6 +158,7 @@ impl Sampler {
             waiting: HashMap::new(),
             stacks: HashMap::from([(Vec::new(), 0)]),
             below: HashMap::new(),
+            open_at: HashMap::new(),
             asleep: HashSet::new(),
             kernel: HashSet::new(),
             light: false,
@@ -231,6 +234,7 @@ impl Sampler {
     pub fn renew(&mut self, disks: Disks) {
         self.disks = disks;
         self.below.clear();
+        self.open_at.clear();
         // Places of looks that are not drained yet stay; a list that has grown long goes with them.
         if self.found.samples.is_empty() {
             self.found.places.clear();
@@ -431,34 +435,7 @@ impl Sampler {
                 index
             }
         };
-        sample.below = self.below(thread, sample.call);
-    }
-
-    /// The file system or device that a call works on.
-    fn below(&mut self, thread: Thread, call: Option<Call>) -> Option<usize> {
-        let path = match call {
-            Some(call) if call.has_descriptor() => thread.descriptor(call.first),
-            // A path that it was given is most often below the working directory; not certain.
-            _ => return None,
-        };
-        self.below_path(path)
-    }
-
-    fn below_path(&mut self, path: PathBuf) -> Option<usize> {
-        let number = tasks::device_of(&path)?;
-        if let Some(known) = self.below.get(&number) {
-            return *known;
-        }
-        let found = self.disks.place(&self.sys, &path, number);
-        let index = found.map(|place| {
-            let same = self.found.places.iter().position(|one| *one == place);
-            same.unwrap_or_else(|| {
-                self.found.places.push(place);
-                self.found.places.len() - 1
-            })
-        });
-        self.below.insert(number, index);
-        index
+        sample.below = self.below(thread, sample.call, sample.at_s);
     }
 }
 
@@ -476,6 +453,8 @@ fn thin(samples: &mut Vec<Sample>) {
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
+
+    use linux::tasks;
 
     use super::*;
 

@@ -170,10 +170,10 @@ fn blamed(why: &Why, victim: &Victim, seconds: f64) -> String {
 /// The sender that is to blame for a victim's waits.
 pub(super) fn culprit<'a>(why: &'a Why, victim: &Victim) -> Option<&'a SenderWork> {
     let own = sum(victim, |cause| cause == Cause::InDiscards) >= victim.discards_s / 2.0;
-    let waits = victim.waits.iter().filter(|wait| wait.cause.is_discards());
-    let devices: Vec<&String> = waits.flat_map(|wait| &wait.devices).collect();
-    // Where a wait's devices aren't known, any may be it.
-    let matters = |one: &&SenderWork| devices.is_empty() || devices.contains(&&one.device);
+    // The longest is the one to explain. Where its devices aren't known, any may be it.
+    let longest = victim.waits.iter().find(|wait| wait.cause.is_discards());
+    let devices = longest.map_or(&[][..], |wait| &wait.devices);
+    let matters = |one: &&SenderWork| devices.is_empty() || devices.contains(&one.device);
     let layers = |one: &&SenderWork| !matches!(one.reason, Reason::Loop | Reason::Layer);
     let there = || why.senders.iter().filter(matters);
     // A discard or two of its own elsewhere don't explain its waits.

@@ -107,6 +107,12 @@ impl Call {
             .is_some_and(|name| !NONE.contains(&name) && !older.contains(&name))
     }
 
+    /// Whether it submits to or waits for a queue of operations: io_uring or libaio.
+    pub fn is_of_queue(self) -> bool {
+        let name = self.name();
+        name.is_some_and(|name| matches!(name, "io_uring_enter" | "io_getevents" | "io_submit"))
+    }
+
     /// Whether a thread that sleeps in it (`S`, not `D`) may wait for storage all the same: it
     /// syncs, frees, trims or reaps I/O.
     pub fn may_sleep_for_storage(self) -> bool {
@@ -142,6 +148,8 @@ mod tests {
         assert!(fsync.has_descriptor() && fsync.may_sleep_for_storage());
         let sync = Call::parse(&format!("{} 0x3\n", libc::SYS_sync)).unwrap();
         assert!(!sync.has_descriptor());
+        let ring = Call::parse(&format!("{} 0x4\n", libc::SYS_io_uring_enter)).unwrap();
+        assert!(ring.is_of_queue() && !ring.has_descriptor() && !fsync.is_of_queue());
         for none in ["running\n", "-1 0x0 0x0\n", ""] {
             assert_eq!(Call::parse(none), None);
         }

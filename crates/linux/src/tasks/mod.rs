@@ -67,6 +67,12 @@ impl Thread {
         self.file(&format!("fd/{number}"))
     }
 
+    /// Its open descriptors; none of threads of other users.
+    pub fn descriptors(self) -> Vec<u64> {
+        let all = numbers(&format!("/proc/{}/task/{}/fd", self.pid, self.tid));
+        all.into_iter().map(u64::from).collect()
+    }
+
     /// Operations in flight in the io_uring behind one of its descriptors: submitted and not
     /// completed. `None` if it is no ring, or the kernel doesn't show it.
     pub fn ring_in_flight(self, number: u64) -> Option<u32> {
