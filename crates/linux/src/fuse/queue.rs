@@ -5,8 +5,8 @@
 //! free last. So no more entries take up memory than were in use at once.
 
 use std::alloc::{Layout, alloc_zeroed};
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -76,9 +76,9 @@ impl Entry {
 /// Zeroed memory, which takes no room until it is written. Unlike `vec!` this survives a system that
 /// refuses so much address space.
 fn zeroed(len: usize) -> io::Result<Box<[u8]>> {
-    let layout = Layout::array::<u8>(len.max(1)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let layout = Layout::array::<u8>(len.max(1)).map_err(|_| ErrorKind::OutOfMemory)?;
     // SAFETY: the layout has a size.
-    let at = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+    let at = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(ErrorKind::OutOfMemory)?;
     let slice = NonNull::slice_from_raw_parts(at, layout.size());
     // SAFETY: these bytes are initialized and belong to nobody else, and a box of them is freed with
     // this layout.
@@ -99,7 +99,8 @@ pub struct Queue {
     /// Where the bell's count is read to: the kernel's while the ring lives.
     rung: NonNull<u64>,
     next: u32,
-    taken: u32,
+    /// Entries whose requests came before the first [`Queue::wait`].
+    early: Vec<Entry>,
     sq: SubmissionRing,
     cq: CompletionRing,
     /// Closed before the mappings go.
@@ -136,7 +137,7 @@ impl Map {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new mapping where the kernel likes it; nothing else lies there.
         let at = unsafe { mmap(std::ptr::null_mut(), len, access, flags, ring, offset) }?;
-        let at = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let at = NonNull::new(at.cast()).ok_or(ErrorKind::OutOfMemory)?;
         Ok(Map { at, len })
     }
 
@@ -184,7 +185,7 @@ impl Queue {
         // SAFETY: a new file that nobody else has.
         let ring = unsafe { OwnedFd::from_raw_fd(fd) };
         if params.features & abi::FEAT_SINGLE_MMAP == 0 {
-            return Err(io::ErrorKind::Unsupported.into());
+            return Err(ErrorKind::Unsupported.into());
         }
         let (sq, cq) = (&params.sq_off, &params.cq_off);
         let sq_len = sq.array + params.sq_entries * 4;
@@ -202,13 +203,12 @@ impl Queue {
             unsafe { word(sq.array + i * 4).as_ref() }.store(i, Ordering::Relaxed);
         }
         let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
-        let start = read(sq.tail);
         let mut queue = Queue {
             number,
             bell,
             rung: NonNull::from(Box::leak(Box::new(0))),
-            next: start,
-            taken: start,
+            next: read(sq.tail),
+            early: Vec::new(),
             sq: SubmissionRing {
                 head: word(sq.head),
                 tail: word(sq.tail),
@@ -232,8 +232,11 @@ impl Queue {
             queue.register(index, zeroed(payload)?);
         }
         queue.enter(0)?;
-        // A connection that takes no queues says so at once.
-        queue.reap(&mut Vec::new())?;
+        // A connection that takes no queues says so at once. One whose last queue this is may send a
+        // request at once.
+        let mut early = Vec::new();
+        queue.reap(&mut early)?;
+        queue.early = early;
         Ok(queue)
     }
 
@@ -242,7 +245,7 @@ impl Queue {
     /// # Errors
     /// If there are too many open files.
     pub fn bell(&self) -> io::Result<OwnedFd> {
-        self.bell.as_fd().try_clone_to_owned()
+        self.bell.try_clone()
     }
 
     /// Gives an entry back: with an answer, and for the next request. It reaches the kernel with
@@ -258,8 +261,12 @@ impl Queue {
     /// # Errors
     /// `ENOTCONN` or `ECONNABORTED` when the connection has ended; the error of `io_uring_enter`.
     pub fn wait(&mut self, came: &mut Vec<Entry>) -> io::Result<()> {
-        match self.enter(1) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        let wait = u32::from(self.early.is_empty());
+        came.append(&mut self.early);
+        match self.enter(wait) {
+            // A signal; or the kernel had no memory for a submission, and takes it the next time.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             done => done?,
         }
         self.reap(came)
@@ -343,10 +350,10 @@ impl Queue {
     }
 
     /// Submits all, and waits for so many completions.
-    fn enter(&mut self, wait: u32) -> io::Result<()> {
+    fn enter(&self, wait: u32) -> io::Result<()> {
         // SAFETY: the word lies in the mapping.
-        self.taken = unsafe { self.sq.head.as_ref() }.load(Ordering::Acquire);
-        let submit = self.next.wrapping_sub(self.taken);
+        let taken = unsafe { self.sq.head.as_ref() }.load(Ordering::Acquire);
+        let submit = self.next.wrapping_sub(taken);
         // SAFETY: the memory that the entries point to is the kernel's until they complete.
         let done = unsafe {
             libc::syscall(
@@ -363,11 +370,5 @@ impl Queue {
             0.. => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
-    }
-}
-
-impl AsFd for Queue {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.ring.as_fd()
     }
 }
