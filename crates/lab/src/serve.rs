@@ -166,7 +166,7 @@ fn answer_orders(
     loop {
         let ready = rustix::event::poll(std::slice::from_mut(&mut waits), Some(&span));
         if session.is_finished() {
-            return session.join();
+            return session.end();
         }
         guardian.keep();
         if since.elapsed() >= BETWEEN_LOOKS {

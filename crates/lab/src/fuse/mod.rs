@@ -155,16 +155,25 @@ impl Session {
         &self.road
     }
 
-    /// Whether the file system was unmounted.
+    /// Whether the file system was unmounted, or a thread has failed.
     pub(crate) fn is_finished(&self) -> bool {
-        self.readers.iter().any(JoinHandle::is_finished)
+        let queues = self.queues.as_ref().is_some_and(Queues::is_finished);
+        queues || self.readers.iter().any(JoinHandle::is_finished)
     }
 
-    /// Waits for the end of a file system that was unmounted.
+    /// Ends a file system of which a thread has failed, and waits for the end of all threads.
     ///
     /// # Errors
-    /// The error of the thread that ended otherwise.
-    pub(crate) fn join(self) -> io::Result<()> {
+    /// The error of the thread that failed.
+    pub(crate) fn end(self) -> io::Result<()> {
+        // Requests that the thread had taken would never be answered: this fails them. The loop device
+        // keeps the mount busy, and whoever takes the drive down finds the device by it. After an
+        // unmount there is nothing to do.
+        let _ = unmount(&self.on, UnmountFlags::FORCE);
+        self.join()
+    }
+
+    fn join(self) -> io::Result<()> {
         let ended = self.readers.into_iter().map(|reader| match reader.join() {
             Ok(ended) => ended,
             Err(_) => Err(io::Error::other("a thread panicked")),

@@ -54,6 +54,11 @@ impl Queues {
         Ok(queues)
     }
 
+    /// Whether a thread has ended: with the connection, or by an error.
+    pub(super) fn is_finished(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
     /// Ends them, once the connection has ended.
     pub(super) fn join(self) -> io::Result<()> {
         self.mailboxes.iter().for_each(|mailbox| mailbox.close());
@@ -92,10 +97,12 @@ impl Served {
         ready: &SyncSender<io::Result<Arc<Mailbox>>>,
     ) -> io::Result<Served> {
         // Where the requests are made, so that no other processor has to be woken for them.
-        let mut here = CpuSet::new();
-        here.set(number.into());
-        // One that is not there has no requests.
-        let _ = sched_setaffinity(None, &here);
+        if usize::from(number) < CpuSet::MAX_CPU {
+            let mut here = CpuSet::new();
+            here.set(number.into());
+            // One that is not there has no requests.
+            let _ = sched_setaffinity(None, &here);
+        }
         let made = Queue::new(connection, number, ENTRIES, usize::from(PAGES) * 4096)
             .and_then(|queue| Ok((Arc::new(Mailbox::new(queue.bell()?)), queue)));
         let (mailbox, queue) = match made {
