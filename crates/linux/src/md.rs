@@ -59,13 +59,12 @@ struct Stop {
 
 impl Undo for Stop {
     fn undo(&self, _: BorrowedFd<'_>) -> bool {
-        let stopped = match rustix::fs::access(self.holder.as_c_str(), Access::EXISTS) {
-            Ok(()) => self.stop(),
-            Err(_) => {
-                self.looks.set(self.looks.get() + 1);
-                self.looks.get() >= LOOKS
-            }
-        };
+        if rustix::fs::access(self.holder.as_c_str(), Access::EXISTS).is_err() {
+            // The file stays for the next `sweep`: an mdadm that is slower than that may still run.
+            self.looks.set(self.looks.get() + 1);
+            return self.looks.get() >= LOOKS;
+        }
+        let stopped = self.stop();
         if stopped {
             let _ = rustix::fs::unlink(self.lock_file.as_c_str());
         }
