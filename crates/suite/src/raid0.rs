@@ -37,7 +37,7 @@ impl Raid0 {
         }
     }
 
-    /// A sentence about who spreads the data, and over what that is left.
+    /// A sentence about the layer that stripes, and about what becomes of it or of other file systems.
     pub fn note(&self) -> String {
         let Some(why) = &self.without_md else {
             return "mdadm builds the array without a superblock, and it is stopped at the end"
@@ -48,7 +48,7 @@ impl Raid0 {
             .filter(|kind| kind.striped().is_some());
         let names: Vec<&str> = striped.map(Kind::name).collect();
         format!(
-            "{why}, so only {} is striped here, by itself; other cells are rows that say so",
+            "{why}, so {} alone can stripe here, by itself; cells of other file systems will fail",
             names.join(", ")
         )
     }
@@ -169,7 +169,7 @@ mod tests {
             );
             assert_eq!(raid0(None).why_not(kind), None);
         }
-        assert!(none.note().starts_with("there is no mdadm, so only btrfs"));
+        assert!(none.note().starts_with("there is no mdadm, so btrfs alone"));
         assert!(raid0(None).note().starts_with("mdadm builds"));
     }
 }

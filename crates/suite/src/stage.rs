@@ -260,6 +260,7 @@ impl Stage {
 
     /// Clears the beginning of each drive, where every file system is recognised.
     fn clear(&self, device: &Part, file: &File) -> io::Result<()> {
+        // An array begins with the beginnings of its drives, a chunk of each in turn.
         let drives = (self.drives.len() / self.devices.len()) as u64;
         block::zero_out(file, &(0..(drives * MIB).min(device.size_bytes)))
     }
