@@ -36,7 +36,7 @@ fn of_readers(readers: &ReaderLoss) -> String {
     );
     if readers.open_loop {
         return format!(
-            "other I/O lost no reads, for they don't wait for each other ({rates}), but each took {} instead of {}",
+            "other I/O lost no reads, for its reads don't wait for each other ({rates}), but each took {} instead of {}",
             seconds(readers.wait_s),
             seconds(readers.usual_wait_s)
         );

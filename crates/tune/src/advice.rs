@@ -136,8 +136,8 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
         return nothing_stalls(now, goal);
     }
     let stall = format!(
-        "Online discard {}: {} of their time for {} deleted, {} of their throughput in the worst \
-         100 ms.",
+        "Online discard {}, by {} of its time for {} deleted and by {} of its throughput in the \
+         worst 100 ms.",
         match goal.online {
             true => "as it is now slows down other I/O",
             false => "would slow down other I/O",

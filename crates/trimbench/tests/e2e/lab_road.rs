@@ -37,7 +37,7 @@ fn road(lab: &OwnLab, name: &str, up: &Done) -> Option<String> {
     };
     assert!(up.succeeds().stderr.contains(&text), "{}", up.text());
     let shown = lab.lab(&["stats", name]);
-    let line = format!("requests   by {text}\n");
+    let line = format!("requests   through {text}\n");
     assert!(shown.stdout.contains(&line), "{}", shown.text());
     let over = if because.is_none() {
         "io_uring"

@@ -324,7 +324,7 @@ pub struct UpArgs {
     /// Let the kernel look for partitions on it, as losetup's option does
     #[arg(long)]
     pub partscan: bool,
-    /// Take requests from /dev/fuse, also where the kernel has FUSE over io_uring (Linux 6.14)
+    /// Take requests from /dev/fuse, even if the kernel has FUSE over io_uring (Linux 6.14)
     #[arg(long)]
     pub no_io_uring: bool,
     /// Log every write, discard and flush in this new file, for `lab crash`

@@ -149,7 +149,7 @@ fn facts(info: &Info, stats: &Stats) -> String {
         stats.in_flight,
     );
     if let Some(road) = &stats.road {
-        text += &format!("requests   by {road}\n");
+        text += &format!("requests   through {road}\n");
     }
     for (number, line) in near(info).iter().enumerate() {
         let label = if number == 0 { "near" } else { "" };

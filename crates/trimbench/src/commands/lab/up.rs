@@ -26,7 +26,7 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     notes.extend(room(lab, &info));
     let stats = lab.stats(&info.spec.name).ok();
     let road = stats.and_then(|stats| stats.road);
-    notes.extend(road.map(|road| format!("the kernel's requests come by {road}")));
+    notes.extend(road.map(|road| format!("requests come through {road}")));
     notes.extend(near(&info));
     Stream::Err.print(
         &notes

@@ -44,7 +44,7 @@ pub(super) fn of(points: &[Point], on: &[bool], trials: &Trials) -> String {
     let slowdown = trials.setup.slowdown;
     if points.iter().any(|p| p.misses(slowdown) == Some(true)) {
         text += &format!(
-            "  ! misses the goal: other I/O lost more than {} of their throughput\n",
+            "  ! misses the goal: other I/O lost more than {} of its throughput\n",
             units::percent(slowdown)
         );
     }
