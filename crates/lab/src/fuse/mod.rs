@@ -75,8 +75,9 @@ pub(crate) fn mount(
         match with_queues(device, files, on) {
             Ok(session) => return Ok(session),
             Err(why) => {
-                // The connection is closed, but its mount may be there.
-                let _ = unmount(on, UnmountFlags::DETACH);
+                // If there is a mount, this ends the connection, which a queue's thread may keep open,
+                // and fails requests that wait for the queues.
+                let _ = unmount(on, UnmountFlags::FORCE | UnmountFlags::DETACH);
                 why
             }
         }
