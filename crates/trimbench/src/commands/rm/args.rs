@@ -23,8 +23,8 @@ Examples:
 What is named is first renamed, directories whole, into a directory
 .trimbench-trash-* beside it, and freed from there: whatever ends it early,
 nothing half-deleted is in sight, and --resume goes on. Where that can't be done
-it is removed in place, with a warning. What can't be removed gets its name back.
-With little space left the goal gives way to freeing, with a warning, too.
+it is removed in place, with a warning. What can't be removed gets its name
+back. With little space left the goal gives way to freeing, with a warning, too.
 
 Exit codes: 0 done, 1 something stays, 2 usage, 3 all is freed and a goal that
 you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129 (SIGHUP).";
