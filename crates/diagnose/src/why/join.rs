@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use linux::mounts::DeviceNumber;
-use storage::disks::Place as Below;
+use storage::disks::{Disks, Place as Below};
 
 use super::devices::{hung, slows_others, work};
 use super::frames::Place;
@@ -23,6 +23,8 @@ const MOST: f64 = 0.5;
 const PART: f64 = 0.1;
 /// Of all time, a fault is at least this share, and so many seconds.
 const LEAST: (f64, f64) = (0.02, 0.02);
+/// A wait whose place isn't known may be at a device whose discards cover this share of it.
+const SUSPECT: f64 = 0.1;
 
 /// Draws the conclusions. `command`: the name to call a [`Subject::Family`] by.
 pub fn explain(observation: &Observation, subject: &Subject, command: Option<&str>) -> Why {
@@ -153,12 +155,20 @@ fn verdict(victim: &Victim) -> Verdict {
 struct Waiting {
     /// For each known place, when discards and hangs keep its devices.
     places: Vec<(Spans, Spans)>,
-    /// Of all devices, for waits whose place isn't known.
-    all: (Spans, Spans),
+    /// All devices, for waits whose place isn't known.
+    all: Candidates,
     /// The same of each file system's devices, by what its functions begin with.
-    by_function: Vec<(&'static str, (Spans, Spans))>,
+    by_function: Vec<(&'static str, Candidates)>,
     /// When any discard was in flight.
     discards: Spans,
+}
+
+/// Devices that a wait may be at.
+struct Candidates {
+    /// When discards and hangs keep any of them.
+    spans: (Spans, Spans),
+    /// When discards keep each.
+    each: Vec<(DeviceNumber, Spans)>,
 }
 
 impl Waiting {
@@ -180,6 +190,11 @@ impl Waiting {
                 .map(device)
                 .fold(start, |sum, one| (sum.0.with(&one.0), sum.1.with(&one.1)))
         };
+        let candidates = |numbers: &[DeviceNumber]| Candidates {
+            spans: of(&mut numbers.iter()),
+            each: numbers.iter().map(|one| (*one, device(one).0)).collect(),
+        };
+        let all: Vec<DeviceNumber> = observation.devices.keys().copied().collect();
         let places: &[Below] = &observation.sampled.places;
         let mounted = &observation.mounted;
         let mut prefixes: Vec<&'static str> = mounted
@@ -198,7 +213,7 @@ impl Waiting {
                 .collect();
             numbers.sort();
             numbers.dedup();
-            (prefix, of(&mut numbers.iter()))
+            (prefix, candidates(&numbers))
         });
         let any = trace.discards.values();
         Waiting {
@@ -206,7 +221,7 @@ impl Waiting {
                 .iter()
                 .map(|place| of(&mut place.devices.iter()))
                 .collect(),
-            all: of(&mut observation.devices.keys()),
+            all: candidates(&all),
             by_function: by_function.collect(),
             discards: any.fold(Spans::default(), |sum, one| sum.with(one)),
         }
@@ -217,9 +232,14 @@ impl Waiting {
         if let Some(place) = sample.below.and_then(|index| self.places.get(index)) {
             return place;
         }
+        &self.candidates(stack).spans
+    }
+
+    /// The devices that a wait with this stack may be at.
+    fn candidates(&self, stack: &[String]) -> &Candidates {
         let mut all = self.by_function.iter();
         let found = all.find(|(prefix, _)| stack.iter().any(|frame| frame.starts_with(prefix)));
-        found.map_or(&self.all, |(_, spans)| spans)
+        found.map_or(&self.all, |(_, candidates)| candidates)
     }
 
     /// The causes of a wait by one look at a thread, with seconds that add up to `seconds`.
@@ -303,6 +323,13 @@ fn gather(
                 .entry((cause, sample.place, call, sample.below))
                 .or_default();
             spent.seconds += part;
+            if cause == Cause::BehindDiscards && sample.below.is_none() {
+                let stack = &sampled.stacks[sample.stack];
+                for (device, spans) in &waiting.candidates(stack).each {
+                    let covered = spans.covered(at_s - seconds, at_s);
+                    *spent.suspects.entry(*device).or_default() += covered;
+                }
+            }
             *spent.stacks.entry(sample.stack).or_default() += part;
             tally(&mut timeline, at_s - observation.from_s, cause, part);
         }
@@ -318,6 +345,7 @@ fn gather(
                 let devices = sampled.places[index].devices.iter();
                 devices.map(|one| observation.disks.name(*one)).collect()
             }),
+            suspects: spent.suspects(&observation.disks),
             seconds: spent.seconds,
             stack: sampled.stacks[spent.most()].clone(),
         })
@@ -347,9 +375,19 @@ type Way = (Cause, Place, Option<&'static str>, Option<usize>);
 struct Spent {
     seconds: f64,
     stacks: HashMap<usize, f64>,
+    /// How long each device discarded meanwhile, where the place isn't known.
+    suspects: HashMap<DeviceNumber, f64>,
 }
 
 impl Spent {
+    fn suspects(&self, disks: &Disks) -> Vec<String> {
+        let all = self.suspects.iter();
+        let some = all.filter(|one| *one.1 > 0.0 && *one.1 >= SUSPECT * self.seconds);
+        let mut names: Vec<String> = some.map(|one| disks.name(*one.0)).collect();
+        names.sort();
+        names
+    }
+
     fn most(&self) -> usize {
         let most = self.stacks.iter().max_by(|a, b| a.1.total_cmp(b.1));
         most.map_or(0, |one| *one.0)

@@ -83,6 +83,8 @@ pub struct Wait {
     pub at: Option<String>,
     /// The devices below it; none where it isn't known.
     pub devices: Vec<String>,
+    /// Where it isn't known: the devices that discarded during most of the wait, or a good part.
+    pub suspects: Vec<String>,
     /// How long, in seconds.
     pub seconds: f64,
     /// The kernel stack that it was seen in most, the innermost function first.

@@ -14,11 +14,13 @@ use storage::disks::{Disks, Place as Below};
 mod below;
 mod given;
 mod listing;
+mod memory;
 mod spent;
 
 use super::Subject;
 use super::frames::{Place, place};
 use listing::Listing;
+use memory::Memory;
 use spent::Spent;
 
 /// The longest time that one look stands for, in seconds: what happened before is not known.
@@ -127,6 +129,9 @@ pub struct Sampler {
     below: HashMap<linux::mounts::DeviceNumber, Option<usize>>,
     /// By process: when its open files were asked for, and the only place that they are at.
     open_at: HashMap<u32, (f64, Option<usize>)>,
+    /// By thread that waits: its call with a path, and the place that it named.
+    named: HashMap<Thread, (Call, Option<usize>)>,
+    memory: Memory,
     /// Threads that slept for storage when they were looked at last.
     asleep: HashSet<Thread>,
     /// The kernel's threads, where they are left out.
@@ -159,6 +164,8 @@ impl Sampler {
             stacks: HashMap::from([(Vec::new(), 0)]),
             below: HashMap::new(),
             open_at: HashMap::new(),
+            named: HashMap::new(),
+            memory: Memory::default(),
             asleep: HashSet::new(),
             kernel: HashSet::new(),
             light: false,
@@ -180,6 +187,7 @@ impl Sampler {
     pub fn turn(&mut self, now_s: f64, budget: Duration) {
         let clock = Spent::begin();
         self.list(now_s);
+        self.memory.begin_turn();
         self.found.turns += 1;
         // Half of the turn is for threads that were not blocked: or they would never be seen to be.
         for count in 0..self.blocked.len() {
@@ -235,6 +243,7 @@ impl Sampler {
         self.disks = disks;
         self.below.clear();
         self.open_at.clear();
+        self.named.clear();
         // Places of looks that are not drained yet stay; a list that has grown long goes with them.
         if self.found.samples.is_empty() {
             self.found.places.clear();
@@ -257,6 +266,7 @@ impl Sampler {
         self.kernel.retain(|thread| there.contains(thread));
         self.known.retain(|thread, _| there.contains(thread));
         self.waiting.retain(|thread, _| there.contains(thread));
+        self.named.retain(|thread, _| there.contains(thread));
         self.held = self.known.values().filter(|one| one.stat.is_some()).count();
         for thread in &threads {
             if !self.known.contains_key(thread) && !self.kernel.contains(thread) {
@@ -324,7 +334,7 @@ impl Sampler {
         let Some(stat) = stat else {
             // It has ended; the next list is without it.
             self.known.remove(&thread);
-            self.waiting.remove(&thread);
+            self.goes_on(thread);
             self.listing.forget(thread.pid);
             return false;
         };
@@ -344,7 +354,7 @@ impl Sampler {
         let blocked = stat.state == State::Blocked;
         let was_asleep = self.asleep.remove(&thread);
         if stat.state == State::Other || stat.state == State::Sleeping && kernel {
-            self.waiting.remove(&thread);
+            self.goes_on(thread);
             return false;
         }
         let mut sample = Sample {
@@ -386,10 +396,16 @@ impl Sampler {
         if sample.waits() {
             self.waiting.entry(thread).or_insert(now_s);
         } else {
-            self.waiting.remove(&thread);
+            self.goes_on(thread);
         }
         self.found.samples.push(sample);
         blocked
+    }
+
+    /// A thread does not wait, or has ended.
+    fn goes_on(&mut self, thread: Thread) {
+        self.waiting.remove(&thread);
+        self.named.remove(&thread);
     }
 
     /// The place of a thread in [`Sampled::threads`]; its process' first thread is there before it.

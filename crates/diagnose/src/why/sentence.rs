@@ -162,19 +162,52 @@ fn blamed(why: &Why, victim: &Victim, seconds: f64) -> String {
             )
         }
         None if own => text += " in discards of its own; who else sends some is not known",
-        None => text += " behind discards; who sent them is not known",
+        None => match &suspects(why, victim)[..] {
+            several @ [_, _, ..] => {
+                text += &format!(
+                    " behind discards of {}; on which of these drives it waited is not known",
+                    several.join(" or ")
+                )
+            }
+            _ => text += " behind discards; who sent them is not known",
+        },
     }
     text + "."
 }
 
-/// The sender that is to blame for a victim's waits.
+/// The devices that the longest wait for discards may be at, where its place isn't known. Those
+/// that discard for a layer above are left out.
+fn suspects<'a>(why: &Why, victim: &'a Victim) -> Vec<&'a str> {
+    let longest = victim.waits.iter().find(|wait| wait.cause.is_discards());
+    let all = longest.map_or(&[][..], |wait| &wait.suspects);
+    let for_layers = |device: &&String| {
+        let mut senders = why.senders.iter().filter(|one| one.device == **device);
+        senders.clone().next().is_some() && senders.all(is_layers)
+    };
+    let some = all.iter().filter(|device| !for_layers(device));
+    some.map(String::as_str).collect()
+}
+
+/// Whether a layer sends them for what lies above.
+fn is_layers(sender: &SenderWork) -> bool {
+    matches!(sender.reason, Reason::Loop | Reason::Layer)
+}
+
+/// The sender that is to blame for a victim's waits. `None` where the waits may be at one of
+/// several devices that discard, and nothing says at which.
 pub(super) fn culprit<'a>(why: &'a Why, victim: &Victim) -> Option<&'a SenderWork> {
     let own = sum(victim, |cause| cause == Cause::InDiscards) >= victim.discards_s / 2.0;
-    // The longest is the one to explain. Where its devices aren't known, any may be it.
+    let suspects = suspects(why, victim);
+    if !own && suspects.len() > 1 {
+        return None;
+    }
+    // The longest is the one to explain. Where nothing says its devices, any may be it.
     let longest = victim.waits.iter().find(|wait| wait.cause.is_discards());
     let devices = longest.map_or(&[][..], |wait| &wait.devices);
-    let matters = |one: &&SenderWork| devices.is_empty() || devices.contains(&one.device);
-    let layers = |one: &&SenderWork| !matches!(one.reason, Reason::Loop | Reason::Layer);
+    let matters = |one: &&SenderWork| match devices.is_empty() {
+        false => devices.contains(&one.device),
+        true => suspects.is_empty() || suspects.contains(&one.device.as_str()),
+    };
     let there = || why.senders.iter().filter(matters);
     // A discard or two of its own elsewhere don't explain its waits.
     let explains = |one: &&SenderWork| one.in_drive_s >= OWN * victim.discards_s;
@@ -185,9 +218,8 @@ pub(super) fn culprit<'a>(why: &'a Why, victim: &Victim) -> Option<&'a SenderWor
     let found = own.then(|| by_itself.next().or_else(|| alike.next()));
     found
         .flatten()
-        .or_else(|| there().find(layers))
+        .or_else(|| there().find(|one| !is_layers(one)))
         .or_else(|| there().next())
-        .or_else(|| why.senders.first())
 }
 
 /// Why a victim sent the discards of its own that it waited in longest; `None` where its stack does

@@ -9,7 +9,63 @@ pub struct Call {
     pub number: i64,
     /// Its first argument: the descriptor of most calls.
     pub first: u64,
+    /// Its second argument: the path of calls that take a directory and a path.
+    #[serde(default)]
+    pub second: u64,
 }
+
+/// How a call names its file: a directory, and where in memory its path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileName {
+    /// The directory at which a relative path begins.
+    pub directory: Directory,
+    /// The address of the path in the memory of the process.
+    pub path: u64,
+    /// Whether the call changes the name and not the file: it removes, renames or makes it.
+    pub changes_name: bool,
+}
+
+/// The directory at which a relative path begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directory {
+    /// The working directory of the process.
+    Working,
+    /// That of one of its descriptors.
+    Descriptor(u64),
+}
+
+/// Calls that take a directory's descriptor and a path.
+const WITH_DIRECTORY: [&str; 11] = [
+    "openat",
+    "openat2",
+    "unlinkat",
+    "renameat",
+    "renameat2",
+    "mkdirat",
+    "mknodat",
+    "linkat",
+    "statx",
+    "newfstatat",
+    "utimensat",
+];
+
+/// Calls that take a path first.
+const WITH_PATH: [&str; 9] = [
+    "truncate", "execve", "swapon", "open", "unlink", "rename", "rmdir", "mkdir", "link",
+];
+
+/// Calls that change a name and not a file.
+const OF_NAMES: [&str; 9] = [
+    "unlinkat",
+    "renameat",
+    "renameat2",
+    "mkdirat",
+    "mknodat",
+    "unlink",
+    "rename",
+    "rmdir",
+    "mkdir",
+];
 
 /// Calls that wait for storage, with their names. Not every architecture has the older ones.
 const NAMES: &[(i64, &str)] = &[
@@ -29,9 +85,13 @@ const NAMES: &[(i64, &str)] = &[
     (libc::SYS_pwritev, "pwritev"),
     (libc::SYS_copy_file_range, "copy_file_range"),
     (libc::SYS_openat, "openat"),
+    (libc::SYS_openat2, "openat2"),
     (libc::SYS_unlinkat, "unlinkat"),
     (libc::SYS_renameat2, "renameat2"),
     (libc::SYS_mkdirat, "mkdirat"),
+    (libc::SYS_mknodat, "mknodat"),
+    (libc::SYS_linkat, "linkat"),
+    (libc::SYS_utimensat, "utimensat"),
     (libc::SYS_truncate, "truncate"),
     (libc::SYS_ftruncate, "ftruncate"),
     (libc::SYS_fallocate, "fallocate"),
@@ -49,6 +109,12 @@ const NAMES: &[(i64, &str)] = &[
     (libc::SYS_swapoff, "swapoff"),
     (libc::SYS_umount2, "umount"),
     (libc::SYS_mount, "mount"),
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    (libc::SYS_renameat, "renameat"),
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    (libc::SYS_newfstatat, "newfstatat"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_link, "link"),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, "open"),
     #[cfg(target_arch = "x86_64")]
@@ -67,12 +133,14 @@ impl Call {
     pub(super) fn parse(text: &str) -> Option<Call> {
         let mut words = text.split_whitespace();
         let number: i64 = words.next()?.parse().ok()?;
-        let first = words.next().and_then(|word| word.strip_prefix("0x"));
+        let mut argument = || {
+            let word = words.next()?.strip_prefix("0x")?;
+            u64::from_str_radix(word, 16).ok()
+        };
         (number >= 0).then(|| Call {
             number,
-            first: first
-                .and_then(|word| u64::from_str_radix(word, 16).ok())
-                .unwrap_or(u64::MAX),
+            first: argument().unwrap_or(u64::MAX),
+            second: argument().unwrap_or(0),
         })
     }
 
@@ -86,25 +154,42 @@ impl Call {
 
     /// Whether its first argument is a descriptor of the file that it works on.
     pub fn has_descriptor(self) -> bool {
-        const NONE: [&str; 12] = [
+        const NONE: [&str; 7] = [
             "sync",
             "msync",
-            "openat",
-            "unlinkat",
-            "renameat2",
-            "mkdirat",
-            "truncate",
-            "execve",
             "io_getevents",
             "io_submit",
             "io_uring_enter",
-            "statx",
+            "mount",
+            "umount",
         ];
-        let older = [
-            "open", "unlink", "rename", "rmdir", "mkdir", "mount", "umount",
-        ];
+        let by_path = |name| WITH_DIRECTORY.contains(&name) || WITH_PATH.contains(&name);
         self.name()
-            .is_some_and(|name| !NONE.contains(&name) && !older.contains(&name))
+            .is_some_and(|name| !NONE.contains(&name) && !by_path(name))
+    }
+
+    /// How it names the file that it works on. `None` of calls that take no path, or several file
+    /// systems' (`mount`).
+    pub fn file_name(self) -> Option<FileName> {
+        let name = self.name()?;
+        let changes_name = OF_NAMES.contains(&name);
+        if WITH_PATH.contains(&name) {
+            return Some(FileName {
+                directory: Directory::Working,
+                path: self.first,
+                changes_name,
+            });
+        }
+        // The kernel takes an `int` of it.
+        let directory = match self.first as i32 {
+            libc::AT_FDCWD => Directory::Working,
+            number => Directory::Descriptor(u64::try_from(number).ok()?),
+        };
+        WITH_DIRECTORY.contains(&name).then_some(FileName {
+            directory,
+            path: self.second,
+            changes_name,
+        })
     }
 
     /// Whether it submits to or waits for a queue of operations: io_uring or libaio.
@@ -156,7 +241,36 @@ mod tests {
         let other = Call {
             number: 9999,
             first: 0,
+            second: 0,
         };
         assert!(other.name().is_none() && !other.has_descriptor());
+    }
+
+    #[test]
+    fn a_call_with_a_path_names_its_directory() {
+        let name = |number: i64, first: &str| {
+            let call = Call::parse(&format!("{number} {first} 0x7f00 0x0\n")).unwrap();
+            assert!(!call.has_descriptor(), "{call:?}");
+            call.file_name()
+        };
+        let in_directory = |directory, changes_name| FileName {
+            directory,
+            path: 0x7f00,
+            changes_name,
+        };
+        // The kernel shows AT_FDCWD in 32 or in 64 bits, as the program passed it.
+        for working in ["0xffffff9c", "0xffffffffffffff9c"] {
+            let expected = in_directory(Directory::Working, true);
+            assert_eq!(name(libc::SYS_unlinkat, working), Some(expected));
+        }
+        let opened = in_directory(Directory::Descriptor(5), false);
+        assert_eq!(name(libc::SYS_openat, "0x5"), Some(opened));
+        let truncated = name(libc::SYS_truncate, "0x55aa").unwrap();
+        assert_eq!(
+            (truncated.directory, truncated.path),
+            (Directory::Working, 0x55aa)
+        );
+        assert_eq!(name(libc::SYS_sync, "0x0"), None);
+        assert_eq!(name(libc::SYS_umount2, "0x55aa"), None);
     }
 }

@@ -5,6 +5,7 @@
 //! times to its owner, and the stack to root alone.
 
 mod call;
+mod named;
 mod stat;
 
 use std::fs::{self, File};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use call::Call;
+pub use call::{Call, Directory, FileName};
 pub use stat::{Stat, State};
 
 /// A thread, by its numbers.
@@ -77,11 +78,6 @@ impl Thread {
     /// completed. `None` if it is no ring, or the kernel doesn't show it.
     pub fn ring_in_flight(self, number: u64) -> Option<u32> {
         in_flight(&fs::read_to_string(self.file(&format!("fdinfo/{number}"))).ok()?)
-    }
-
-    /// The path of its working directory: a link of `/proc`.
-    pub fn directory(self) -> PathBuf {
-        self.file("cwd")
     }
 
     /// How long it has run on a processor and waited for one, in seconds. `None` if the kernel

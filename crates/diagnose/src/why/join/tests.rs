@@ -33,6 +33,7 @@ fn observation(place: Place, stack: &[&str], on: Option<DeviceNumber>) -> Observ
         call: Some(Call {
             number: 74,
             first: 3,
+            second: 0,
         }),
         below: below.as_ref().map(|_| 0),
     });
@@ -251,4 +252,54 @@ fn a_discard_of_its_own_elsewhere_does_not_explain_a_long_wait() {
     seen.trace.senders[0] = own;
     let why = told(&seen);
     assert!(why.sentence.contains("to sdb"), "{}", why.sentence);
+}
+
+/// A wait whose place isn't known, in a function of ext4, on a machine with these mounts. Discards
+/// are in flight on `sda` from second 2 to 8, and on `sdb` if `both`.
+fn somewhere(both: bool) -> Observation {
+    let mut seen = observation(Place::Commit, &["ext4_evict_inode"], None);
+    discard(&mut seen, 40, 1);
+    let mounted = [(DISK, "/"), (OTHER, "/data")];
+    seen.mounted = mounted
+        .map(|(number, at)| Below {
+            at: at.to_owned(),
+            file_system: Some(FileSystem::of("ext4")),
+            tops: vec![number],
+            devices: vec![number],
+        })
+        .to_vec();
+    if both {
+        let spans = seen.trace.discards[&DISK].clone();
+        seen.trace.discards.insert(OTHER, spans);
+        let did = seen.devices[&DISK].clone();
+        seen.devices.insert(OTHER, did);
+        let sender = Sender::of_test(OTHER, Reason::ExtCommit, 99, 6.0);
+        seen.trace.senders.push(sender);
+    }
+    seen
+}
+
+#[test]
+fn a_wait_at_an_unknown_place_blames_none_of_several_drives() {
+    let why = told(&somewhere(true));
+    let text = "behind discards of sda or sdb; on which of these drives it waited is not known.";
+    assert!(why.sentence.contains(text), "{}", why.sentence);
+    assert_eq!(why.victims[0].waits[0].suspects, ["sda", "sdb"]);
+    // Only one of them discards.
+    let why = told(&somewhere(false));
+    assert!(why.sentence.contains("to sda"), "{}", why.sentence);
+    // One discards for the other: they are one stack.
+    let mut seen = somewhere(true);
+    seen.trace.senders[1].reason = Reason::Layer;
+    let why = told(&seen);
+    assert!(why.sentence.contains("to sda"), "{}", why.sentence);
+}
+
+#[test]
+fn a_wait_at_a_known_place_does_not_blame_senders_elsewhere() {
+    let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    seen.trace.senders = vec![Sender::of_test(OTHER, Reason::ExtCommit, 150, 6.0)];
+    let why = told(&seen);
+    assert!(!why.sentence.contains("to sdb"), "{}", why.sentence);
 }

@@ -23,9 +23,26 @@ impl Sampler {
         match call? {
             call if call.has_descriptor() => self.below_path(thread.descriptor(call.first)),
             call if call.is_of_queue() => self.below_queue(thread, now_s),
-            // A path that it was given is most often below the working directory; not certain.
-            _ => None,
+            call => self.below_named(thread, call),
         }
+    }
+
+    /// The place of a call that takes a directory and a path. While a thread is in the same call
+    /// at each look, it is asked for once.
+    fn below_named(&mut self, thread: Thread, call: Call) -> Option<usize> {
+        let name = call.file_name()?;
+        let known = self.named.get(&thread);
+        if let Some((_, place)) = known.filter(|one| one.0 == call) {
+            return *place;
+        }
+        let path = self.memory.path(thread, name.path);
+        let certain = path.is_ok();
+        let file = thread.named(name, path.unwrap_or_default().as_deref());
+        let place = file.and_then(|file| self.below_path(file.path()));
+        if certain {
+            self.named.insert(thread, (call, place));
+        }
+        place
     }
 
     /// The place that a queue's operations go to, where all open files of the process are at one:
@@ -62,5 +79,135 @@ impl Sampler {
         });
         self.below.insert(number, index);
         index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::path::Path;
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use linux::SysRoot;
+    use storage::disks::Disks;
+    use testkit::loop_fs::{Fs, LoopFs, must};
+
+    use super::*;
+    use crate::why::Subject;
+    use crate::why::frames::Place;
+
+    /// Two file systems, each on a loop device of its own.
+    fn two() -> Option<(LoopFs, LoopFs)> {
+        let one = LoopFs::or_skip(Fs::Ext4, "nodiscard", 32)?;
+        Some((one, LoopFs::or_skip(Fs::Ext4, "discard", 32)?))
+    }
+
+    fn sampler() -> Sampler {
+        let sys = SysRoot::host();
+        let disks = Disks::now(&sys);
+        Sampler::new(sys, Subject::All, disks)
+    }
+
+    fn call(name: &str) -> Call {
+        let of = |number| Call {
+            number,
+            first: 3,
+            second: 0,
+        };
+        let all = (0..1000).map(of);
+        all.into_iter()
+            .find(|call| call.name() == Some(name))
+            .unwrap()
+    }
+
+    struct Frozen<'a>(&'a Path);
+
+    impl Frozen<'_> {
+        fn new(at: &Path) -> Frozen<'_> {
+            must("fsfreeze", &["-f", at.to_str().unwrap()]);
+            Frozen(at)
+        }
+    }
+
+    impl Drop for Frozen<'_> {
+        fn drop(&mut self) {
+            let _ = Command::new("fsfreeze").arg("-u").arg(self.0).status();
+        }
+    }
+
+    #[test]
+    fn a_removal_waits_at_the_file_system_of_its_path() {
+        let Some((held, other)) = two() else { return };
+        for name in ["relative", "absolute"] {
+            std::fs::write(held.path().join(name), name).unwrap();
+        }
+        std::fs::create_dir(held.path().join("tree")).unwrap();
+        std::fs::write(held.path().join("tree/leaf"), "leaf").unwrap();
+        let frozen = Frozen::new(held.path());
+        let removal = |from: &Path, arguments: &[&str]| -> Child {
+            let mut rm = Command::new("rm");
+            rm.args(arguments).current_dir(from);
+            rm.stdin(Stdio::null()).spawn().unwrap()
+        };
+        let absolute = held.path().join("absolute");
+        let absolute = absolute.to_str().unwrap();
+        let mut all = [
+            removal(held.path(), &["-f", "relative"]),
+            removal(other.path(), &["-f", absolute]),
+            removal(held.path(), &["-rf", "tree"]),
+        ];
+        let places: Vec<Option<String>> = all.iter().map(|child| waits_at(child.id())).collect();
+        drop(frozen);
+        for child in &mut all {
+            assert!(child.wait().unwrap().success());
+        }
+        let expected = Some(held.path().to_str().unwrap().to_owned());
+        assert_eq!(places, [expected.clone(), expected.clone(), expected]);
+    }
+
+    /// The mount point that a process is seen to wait at.
+    fn waits_at(pid: u32) -> Option<String> {
+        let mut sampler = sampler();
+        let thread = Thread { pid, tid: pid };
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(20) {
+            sampler.look_at(&[thread], began.elapsed().as_secs_f64(), &|_| false);
+            let last = sampler.found.samples.last();
+            let frozen = last.filter(|one| one.place == Place::Frozen);
+            if let Some(place) = frozen.and_then(|one| one.below) {
+                return Some(sampler.found.places[place].at.clone());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+
+    #[test]
+    fn a_queue_is_at_the_only_place_of_its_open_files() {
+        let Some((one, other)) = two() else { return };
+        let file = |at: &LoopFs, name: &str| File::create(at.path().join(name)).unwrap();
+        let sleeper = |input: File, output: File| {
+            let mut sleep = Command::new("sleep");
+            sleep.arg("60").stdin(input).stdout(output);
+            sleep.stderr(Stdio::null()).spawn().unwrap()
+        };
+        let mut together = sleeper(file(&one, "a"), file(&one, "b"));
+        let mut apart = sleeper(file(&one, "c"), file(&other, "d"));
+        let mut sampler = sampler();
+        let mut place = |child: &Child, name: &str| {
+            let pid = child.id();
+            let below = sampler.below(Thread { pid, tid: pid }, Some(call(name)), 1.0);
+            below.map(|index| sampler.found.places[index].at.clone())
+        };
+        for name in ["io_uring_enter", "io_getevents"] {
+            let expected = Some(one.path().to_str().unwrap().to_owned());
+            assert_eq!(place(&together, name), expected);
+            assert_eq!(place(&apart, name), None);
+        }
+        for child in [&mut together, &mut apart] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 }

@@ -24,10 +24,12 @@ impl Sampler {
             self.known.retain(|thread, _| there.contains(thread));
             self.asleep.retain(|thread| there.contains(thread));
             self.waiting.retain(|thread, _| there.contains(thread));
+            self.named.retain(|thread, _| there.contains(thread));
             self.held = self.known.values().filter(|one| one.stat.is_some()).count();
             self.order = threads.to_vec();
             self.next = 0;
         }
+        self.memory.begin_turn();
         self.found.turns += 1;
         let count = self.order.len();
         let mut ended = Vec::new();

@@ -102,6 +102,7 @@ fn looks(tid: u32, stretches: &[(f64, f64, Place)]) -> Sampled {
         (place != Place::Running).then_some(Call {
             number: libc_unlinkat(),
             first: 3,
+            second: 0,
         })
     };
     let mut samples = Vec::new();
@@ -132,7 +133,15 @@ fn looks(tid: u32, stretches: &[(f64, f64, Place)]) -> Sampled {
 /// `unlinkat` on this architecture, by its name.
 fn libc_unlinkat() -> i64 {
     (0..500)
-        .find(|&number| Call { number, first: 0 }.name() == Some("unlinkat"))
+        .find(|&number| {
+            Call {
+                number,
+                first: 0,
+                second: 0,
+            }
+            .name()
+                == Some("unlinkat")
+        })
         .unwrap()
 }
 
