@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use crate::mounts::DeviceNumber;
 use crate::patience::while_is;
 
 const LOOP_CONFIGURE: u64 = 0x4C0A;
@@ -269,18 +271,58 @@ pub fn backing_file(device: &Path) -> Option<PathBuf> {
 /// made, at most 63 bytes of it. It stays when the file can't be reached by a
 /// path any more.
 pub fn name(device: &Path) -> Option<PathBuf> {
+    let info = status(device)?;
+    let end = info.file_name.iter().position(|&byte| byte == 0)?;
+    Some(PathBuf::from(OsString::from_vec(
+        info.file_name[..end].to_vec(),
+    )))
+}
+
+/// The part of a file that a loop device is made of. The names of the file don't matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backing {
+    /// The device number and the inode number of the file.
+    file: (u64, u64),
+    /// The device, if the file is the node of one.
+    pub device: Option<DeviceNumber>,
+    /// Its bytes that are the loop device's.
+    pub range: Range<u64>,
+}
+
+impl Backing {
+    /// Whether both are made of one file, or of one device by nodes that may differ.
+    pub fn is_of_the_same_file(&self, other: &Backing) -> bool {
+        match (self.device, other.device) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.file == other.file,
+        }
+    }
+}
+
+/// The part of a file that a loop device is made of; `None` if it is detached, or no loop device.
+pub fn backing(device: &Path) -> Option<Backing> {
+    let info = status(device)?;
+    let size = File::open(device).ok()?.seek(SeekFrom::End(0)).ok()?;
+    Some(Backing {
+        file: (info.device, info.inode),
+        device: (info.rdevice != 0).then(|| DeviceNumber::from_raw(huge(info.rdevice))),
+        range: info.offset..info.offset.saturating_add(size),
+    })
+}
+
+/// A device number as `stat` has it, of one in the kernel's `huge_encode_dev`.
+fn huge(number: u64) -> u64 {
+    let (major, minor) = (number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xfff00);
+    rustix::fs::makedev(major as u32, minor as u32)
+}
+
+fn status(device: &Path) -> Option<LoopInfo64> {
     let opened = OpenOptions::new().read(true).open(device).ok()?;
     let mut info = LoopInfo64::EMPTY;
     // SAFETY: the request writes one `struct loop_info64`, laid out as above,
     // and keeps no pointer to it.
     let done = unsafe { libc::ioctl(opened.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut info) };
-    if done != 0 {
-        return None;
-    }
-    let end = info.file_name.iter().position(|&byte| byte == 0)?;
-    Some(PathBuf::from(OsString::from_vec(
-        info.file_name[..end].to_vec(),
-    )))
+    (done == 0).then_some(info)
 }
 
 /// Every loop device that is attached, with its file.

@@ -51,7 +51,7 @@ pub struct Figures {
     pub first_sync_s: Option<f64>,
     /// A removal: the second sync, right after the first, in seconds.
     pub second_sync_s: Option<f64>,
-    /// A removal: from its beginning to the last discard that came of it, in seconds.
+    /// A removal or a trim: from its beginning to the last discard that came of it, in seconds.
     pub freed_s: Option<f64>,
     /// Discards that the device completed.
     pub discards: u64,

@@ -44,6 +44,7 @@ pub(crate) fn step(cell: &Cell, round: u32, step: Step, seconds: f64) -> Line {
         summary: "Deleting 1 GiB stalled reads.".to_owned(),
         before_per_s: Some(1000.0),
         during_per_s: Some(100.0 * seconds),
+        in_stall_per_s: Some(50.0),
         after_per_s: Some(990.0),
         stall_s: Some(seconds),
         longest_stall_s: Some(seconds),

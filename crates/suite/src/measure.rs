@@ -33,7 +33,7 @@ pub enum Measure {
     FirstSync,
     /// Time of the second sync after a removal.
     SecondSync,
-    /// Time from the beginning of a removal to its last discard.
+    /// Time from the beginning of a removal or a trim to its last discard.
     Freed,
     /// Bytes that the device discarded.
     Discarded,
@@ -41,6 +41,8 @@ pub enum Measure {
     ReadsBefore,
     /// Reads per second while space is freed.
     ReadsDuring,
+    /// Reads per second in the stall, of a run that stalled.
+    ReadsInStall,
     /// Reads per second afterwards.
     ReadsAfter,
     /// Time for which reads stalled.
@@ -92,7 +94,10 @@ impl Measure {
             | Measure::Freed
             | Measure::Stall
             | Measure::LongestStall => Unit::Seconds,
-            Measure::ReadsBefore | Measure::ReadsDuring | Measure::ReadsAfter => Unit::PerSecond,
+            Measure::ReadsBefore
+            | Measure::ReadsDuring
+            | Measure::ReadsInStall
+            | Measure::ReadsAfter => Unit::PerSecond,
             Measure::Discarded => Unit::Bytes,
             Measure::TrimRate
             | Measure::Dirtied
@@ -114,6 +119,7 @@ impl Measure {
             Measure::Discarded => "discarded",
             Measure::ReadsBefore => "reads before",
             Measure::ReadsDuring => "reads during",
+            Measure::ReadsInStall => "reads in the stall",
             Measure::ReadsAfter => "reads after",
             Measure::Stall => "stall",
             Measure::LongestStall => "longest stall",
@@ -141,6 +147,10 @@ impl Measure {
             (Measure::Discarded, Some(figures.discard_bytes as f64)),
             (Measure::ReadsBefore, run.and_then(|run| run.before_per_s)),
             (Measure::ReadsDuring, run.and_then(|run| run.during_per_s)),
+            (
+                Measure::ReadsInStall,
+                run.and_then(|run| run.in_stall_per_s),
+            ),
             (Measure::ReadsAfter, run.and_then(|run| run.after_per_s)),
             (Measure::Stall, run.and_then(|run| run.stall_s)),
             (
@@ -175,12 +185,14 @@ fn writeback(figures: &Figures) -> Vec<(Measure, Option<f64>)> {
     both.into_iter().flat_map(values).collect()
 }
 
-/// The rate of a run as it was judged; of mkfs and a trim the bytes over the whole time.
+/// The rate of a run as it was judged; of mkfs and a trim the bytes over the time to the last
+/// discard.
 fn trim_rate(step: Step, figures: &Figures) -> Option<f64> {
     match step {
         Step::Mkfs | Step::Fstrim | Step::FstrimTrimbench => {
             let bytes = figures.discard_bytes as f64;
-            (bytes > 0.0 && figures.seconds > 0.0).then(|| bytes / figures.seconds)
+            let seconds = figures.freed_s.unwrap_or(figures.seconds);
+            (bytes > 0.0 && seconds > 0.0).then(|| bytes / seconds)
         }
         _ => figures.run.as_ref()?.trim_bytes_per_s,
     }

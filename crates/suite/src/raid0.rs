@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use linux::SysRoot;
 use linux::md::{self, ArrayGuard};
 use storage::making::{Kind, program_path};
-use storage::raw::{RawDevice, overlap};
+use storage::raw::{RawDevice, shared_medium};
 use units::names::shown;
 
 use crate::drive::{Drive, Member, Striping};
@@ -69,13 +69,9 @@ impl Raid0 {
     /// Claims both, so that neither is the other or a part of it.
     fn claim(&self) -> Result<[RawDevice; 2], SuiteError> {
         let [first, second] = &self.paths;
-        let sys = SysRoot::host();
-        let [one, other] = [first, second].map(|path| sys.device_at(path));
-        if let (Some(one), Some(other)) = (one, other)
-            && overlap(&sys, &one, &other)
-        {
+        if let Some(why) = shared_medium(&SysRoot::host(), [first, second]) {
             return Err(SuiteError::Usage(format!(
-                "--raid0: {} and {} are one device, or one is a part of the other; give two drives",
+                "--raid0: {} and {} {why}; give two drives",
                 shown(first),
                 shown(second)
             )));

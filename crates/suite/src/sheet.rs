@@ -216,6 +216,7 @@ fn trim(results: &Results) -> Table {
         vec![
             row.cell.to_string(),
             told(row, Step::Fstrim, Measure::Time),
+            told(row, Step::Fstrim, Measure::Freed),
             told(row, Step::Fstrim, Measure::Discarded),
             told(row, Step::Fstrim, Measure::TrimRate),
             told(row, Step::FstrimTrimbench, Measure::Time),
@@ -223,11 +224,13 @@ fn trim(results: &Results) -> Table {
     });
     Table {
         title: "fstrim".to_owned(),
-        note: "mounted anew; where the mount sends no discards, the files were removed before"
+        note: "mounted anew; where the mount sends no discards, the files were removed before; \
+               all discarded: until the last discard of fstrim ended"
             .to_owned(),
         columns: columns([
             "file system/mkfs/mount",
             "fstrim",
+            "all discarded",
             "discarded",
             "TRIM rate",
             "trimbench fstrim",
@@ -252,6 +255,7 @@ fn reads(results: &Results) -> Table {
                 ),
                 figure(Measure::ReadsBefore),
                 figure(Measure::ReadsDuring),
+                figure(Measure::ReadsInStall),
                 figure(Measure::ReadsAfter),
                 figure(Measure::Stall),
                 figure(Measure::TrimRate),
@@ -262,13 +266,14 @@ fn reads(results: &Results) -> Table {
     Table {
         title: "Reads beside a deletion".to_owned(),
         note: format!(
-            "4 KiB at random, 8 in flight, while {} are freed",
+            "4 KiB at random, 8 in flight, while {} are freed; during: all of that time",
             units::bytes(results.head.plan.cell_bytes())
         ),
         columns: columns([
             "file system/mkfs/mount: freed by",
             "before",
             "during",
+            "in the stall",
             "after",
             "stall",
             "TRIM rate",

@@ -14,6 +14,9 @@ pub struct RunFigures {
     pub before_per_s: Option<f64>,
     /// The same while space is freed.
     pub during_per_s: Option<f64>,
+    /// The same in the stall: the median of its intervals. `None` without a stall.
+    #[serde(default)]
+    pub in_stall_per_s: Option<f64>,
     /// The same afterwards.
     pub after_per_s: Option<f64>,
     /// Seconds for which it stalled; 0 if it didn't.
@@ -40,6 +43,9 @@ impl RunFigures {
         Some(RunFigures {
             summary: text("/summary")?,
             before_per_s: number("/baseline/ops_per_s"),
+            in_stall_per_s: number("/stall/depth")
+                .zip(number("/baseline/ops_per_s"))
+                .map(|(share, before)| share * before),
             during_per_s: number("/delete/ops_per_s"),
             after_per_s: number("/recovery/ops_per_s"),
             stall_s: stall("/stall/seconds"),
@@ -71,12 +77,17 @@ mod tests {
         };
         assert_eq!(of("none", Value::Null).stall_s, Some(0.0));
         assert_eq!(of("inconclusive", Value::Null).stall_s, None);
-        let stalled = of("stall", json!({"seconds": 1.5, "longest_s": 1.0}));
+        let stalled = of(
+            "stall",
+            json!({"seconds": 1.5, "longest_s": 1.0, "depth": 0.25}),
+        );
         assert_eq!(
             (stalled.stall_s, stalled.longest_stall_s),
             (Some(1.5), Some(1.0))
         );
         assert_eq!(stalled.before_per_s, Some(10.0));
+        assert_eq!(stalled.in_stall_per_s, Some(2.5));
+        assert_eq!(of("none", Value::Null).in_stall_per_s, None);
         assert_eq!(RunFigures::of(&json!({"schema": "another"})), None);
     }
 }

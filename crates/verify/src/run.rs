@@ -131,6 +131,7 @@ fn check_kept(
         tick(&stage::progress(
             shared,
             "checking what was forced to the medium",
+            None,
         ));
         recover(shared, &mut slot, kept);
         slots.push(slot);
@@ -159,6 +160,7 @@ fn churn(
     let left = plan
         .duration
         .saturating_sub(Duration::from_secs_f64(before_s));
+    let _ = shared.churn_ends.set(began + left);
     if let (Some(_), Place::Directory { home, .. }) = (&plan.state, shared.place) {
         home.keep().map_err(|source| VerifyError::Io {
             path: home.path().to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,12 @@ pub(crate) struct Shared<'a> {
     pub(crate) device: Option<PathBuf>,
     pub(crate) erase_block: Option<u64>,
     pub(crate) began: Instant,
+    /// Bytes that are tested.
+    pub(crate) size_bytes: u64,
+    /// How long data are written and discarded.
+    pub(crate) duration: Duration,
+    /// When that ends, once it has begun.
+    pub(crate) churn_ends: OnceLock<Instant>,
     pub(crate) rate: Option<u64>,
     pub(crate) remover: Option<Remover<'a>>,
     /// A signal stops the test.
@@ -99,6 +105,9 @@ impl<'a> Shared<'a> {
             device: surveyed.device.clone(),
             erase_block: surveyed.erase_block_bytes,
             began: carried.began,
+            size_bytes: surveyed.size_bytes,
+            duration: plan.duration,
+            churn_ends: OnceLock::new(),
             rate: plan.rate,
             remover,
             stop,

@@ -33,8 +33,8 @@ pub(crate) enum Work {
 pub struct Progress {
     /// The present work, to be read after "verify:".
     pub doing: &'static str,
-    /// Seconds since the beginning.
-    pub seconds: f64,
+    /// Until the last reading begins; `None`: not known, or it has begun.
+    pub left: Option<Duration>,
     /// Bytes written.
     pub written_bytes: u64,
     /// Bytes read and compared.
@@ -83,7 +83,7 @@ pub(crate) fn run(
             if until.is_some_and(|until| Instant::now() >= until) {
                 shared.pause.store(true, Ordering::Relaxed);
             }
-            tick(&progress(shared, work.words()));
+            tick(&progress(shared, work.words(), left(shared, work)));
             thread::sleep(TICK);
         }
     });
@@ -99,14 +99,37 @@ impl Drop for Ends<'_> {
     }
 }
 
-pub(crate) fn progress(shared: &Shared<'_>, doing: &'static str) -> Progress {
+pub(crate) fn progress(
+    shared: &Shared<'_>,
+    doing: &'static str,
+    left: Option<Duration>,
+) -> Progress {
     let (operations, findings) = shared.count(|c| (c.operations, c.finding_count));
     Progress {
         doing,
-        seconds: shared.now_s(),
+        left,
         written_bytes: operations.written_bytes,
         read_bytes: operations.read_bytes,
         findings,
+    }
+}
+
+/// The time until the last reading begins.
+fn left(shared: &Shared<'_>, work: Work) -> Option<Duration> {
+    match work {
+        Work::Fill => {
+            let written = shared.count(|counts| counts.operations.written_bytes);
+            let per_byte = shared.now_s() / written as f64;
+            let rest = shared.size_bytes.saturating_sub(written) as f64;
+            // Without a byte written, nothing is known.
+            let rest = Duration::try_from_secs_f64(rest * per_byte).ok()?;
+            Some(rest + shared.duration)
+        }
+        Work::Churn => {
+            let end = *shared.churn_ends.get()?;
+            Some(end.saturating_duration_since(Instant::now()))
+        }
+        Work::Read => None,
     }
 }
 

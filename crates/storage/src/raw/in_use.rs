@@ -10,6 +10,7 @@ use units::names;
 
 use linux::SysRoot;
 use linux::limit::whole;
+use linux::loop_device;
 use linux::mounts::{self, DeviceNumber, MountError};
 
 /// Names the users of a device or one of its partitions; `None` if there is none.
@@ -56,9 +57,53 @@ pub(super) fn is_read_only(sys: &SysRoot, name: &str) -> bool {
     read(&sys.class(name).join("ro")) == "1"
 }
 
+/// Why data on one device may be on the other as well, to be read after their names; `None` if
+/// they are two devices.
+pub fn shared_medium(sys: &SysRoot, paths: [&Path; 2]) -> Option<String> {
+    let names = paths.map(|path| sys.device_at(path));
+    let [Some(one), Some(other)] = &names else {
+        return None;
+    };
+    if overlap(sys, one, other) {
+        return Some("are one device, or one is a part of the other".to_owned());
+    }
+    let drives = [one, other].map(|name| whole(sys, name).unwrap_or_else(|| name.clone()));
+    if drives[0] == drives[1] {
+        return None;
+    }
+    if let Some(wwid) = shared_wwid(sys, &drives) {
+        return Some(format!("are two paths to one drive ({wwid})"));
+    }
+    let [Some(one), Some(other)] = paths.map(loop_device::backing) else {
+        return None;
+    };
+    let on_parts = || {
+        let names = [one.device, other.device].map(|number| sys.device_name(number?));
+        matches!(&names, [Some(one), Some(other)] if one != other && overlap(sys, one, other))
+    };
+    let meet = one.range.start < other.range.end && other.range.start < one.range.end;
+    if one.is_of_the_same_file(&other) && meet || on_parts() {
+        let file = loop_device::backing_file(paths[0]).unwrap_or_default();
+        return Some(format!(
+            "are loop devices over one file ({})",
+            names::shown(file)
+        ));
+    }
+    None
+}
+
+/// The identity that two drives have in common, because both are paths to one.
+fn shared_wwid(sys: &SysRoot, drives: &[String; 2]) -> Option<String> {
+    let [first, second] = drives.each_ref().map(|name| {
+        let places = ["device/wwid", "wwid"].map(|place| read(&sys.class(name).join(place)));
+        places.into_iter().find(|wwid| !wwid.is_empty())
+    });
+    first.filter(|first| Some(first) == second.as_ref())
+}
+
 /// Whether two devices are one, or one is a partition of the other. Two partitions of one drive
 /// are two devices.
-pub fn overlap(sys: &SysRoot, one: &str, other: &str) -> bool {
+fn overlap(sys: &SysRoot, one: &str, other: &str) -> bool {
     let drives = [one, other].map(|name| whole(sys, name));
     one == other
         || drives[0] == drives[1] && drives.iter().flatten().any(|d| d == one || d == other)
@@ -185,5 +230,22 @@ mod tests {
         ] {
             assert_eq!(overlap(&sys, one, other), overlaps, "{one} {other}");
         }
+    }
+
+    #[test]
+    fn two_paths_to_one_drive_share_its_medium() {
+        let machine = Machine::new("");
+        for (name, number) in [("sda", "8:0"), ("sdb", "8:16"), ("sdc", "8:32")] {
+            machine.device(&format!("pci/{name}"), number, Some(0));
+            machine.write(&format!("dev/{name}"), "");
+        }
+        for name in ["sda", "sdb"] {
+            machine.write(&format!("sys/devices/pci/{name}/device/wwid"), "naa.5001\n");
+        }
+        let sys = SysRoot::at(machine.root());
+        let of = |one: &str, other: &str| shared_medium(&sys, [Path::new(one), Path::new(other)]);
+        assert!(of("/dev/sda", "/dev/sdb").unwrap().contains("naa.5001"));
+        assert!(of("/dev/sda", "/dev/sda").unwrap().contains("one device"));
+        assert_eq!(of("/dev/sda", "/dev/sdc"), None);
     }
 }

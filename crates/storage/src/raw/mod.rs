@@ -7,7 +7,7 @@
 mod in_use;
 mod signatures;
 
-pub use in_use::overlap;
+pub use in_use::shared_medium;
 pub use signatures::{Signature, signatures};
 
 use std::fs::File;

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use linux::stats::Counters;
+
 use super::Turn;
 use crate::log::Figures;
 use crate::programs::Trouble;
@@ -23,14 +25,9 @@ impl Turn<'_> {
     pub(super) fn removal(&mut self, step: Step) -> Result<Figures, Trouble> {
         self.with_files()?;
         let before = self.stage.counters()?;
-        let began = Instant::now();
+        let mut freed = Freed::since(&before);
         self.remove(step)?;
-        let seconds = began.elapsed().as_secs_f64();
-        let mut freed = Freed {
-            began,
-            discards: before.discards,
-            last_s: None,
-        };
+        let seconds = freed.elapsed_s();
         freed.look(self.stage.counters()?.discards);
         let first_sync_s = self.sync()?;
         freed.look(self.stage.counters()?.discards);
@@ -39,7 +36,7 @@ impl Turn<'_> {
         Ok(Figures {
             first_sync_s: Some(first_sync_s),
             second_sync_s: Some(second_sync_s),
-            freed_s: freed.last_s,
+            freed_s: freed.last_s(),
             ..self.figures(seconds, &before)?
         })
     }
@@ -47,10 +44,6 @@ impl Turn<'_> {
     /// Waits until the discards of a removal are over.
     fn wait_for_discards(&mut self, freed: &mut Freed) -> Result<(), Trouble> {
         let cell = self.now.cell;
-        let at_most = match cell.mounting.is_late() {
-            true => LATE,
-            false => DISCARDS,
-        };
         // XFS frees after the call, and discards with the commit after that.
         let commits = cell.mounting.discards() && cell.kind.rules().frees_in_background();
         while commits
@@ -69,6 +62,15 @@ impl Turn<'_> {
             }
             std::thread::sleep(LOOK);
         }
+        self.wait_until_quiet(freed)
+    }
+
+    /// Waits until no discard is in flight and none has come for a while.
+    pub(super) fn wait_until_quiet(&self, freed: &mut Freed) -> Result<(), Trouble> {
+        let at_most = match self.now.cell.mounting.is_late() {
+            true => LATE,
+            false => DISCARDS,
+        };
         self.stage
             .settle(at_most, self.stop, |now| freed.look(now.discards))
     }
@@ -113,22 +115,37 @@ impl Turn<'_> {
     }
 }
 
-/// When the last discard of a removal was seen.
-struct Freed {
+/// When the last discard of a removal or a trim was seen.
+pub(super) struct Freed {
     began: Instant,
     discards: u64,
     last_s: Option<f64>,
 }
 
 impl Freed {
+    /// It begins now, with these counters.
+    pub(super) fn since(before: &Counters) -> Freed {
+        Freed {
+            began: Instant::now(),
+            discards: before.discards,
+            last_s: None,
+        }
+    }
+
     fn elapsed_s(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
 
-    fn look(&mut self, discards: u64) {
+    /// Notes the count of discards that the device has completed by now.
+    pub(super) fn look(&mut self, discards: u64) {
         if discards != self.discards {
             self.discards = discards;
             self.last_s = Some(self.elapsed_s());
         }
+    }
+
+    /// Seconds from the beginning to the last discard; `None` without any.
+    pub(super) fn last_s(&self) -> Option<f64> {
+        self.last_s
     }
 }

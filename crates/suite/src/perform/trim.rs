@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::Turn;
+use super::removal::Freed;
 use crate::log::Figures;
 use crate::programs::Trouble;
 use crate::step::Step;
@@ -41,6 +42,15 @@ impl Turn<'_> {
             _ => vec!["fstrim".into()],
         };
         words.push(self.stage.mount_point().into());
-        self.timed(&words)
+        let before = self.stage.counters()?;
+        let mut freed = Freed::since(&before);
+        let seconds = self.program(&words)?;
+        freed.look(self.stage.counters()?.discards);
+        // XFS returns while its last discards are still in flight.
+        self.wait_until_quiet(&mut freed)?;
+        Ok(Figures {
+            freed_s: freed.last_s(),
+            ..self.figures(seconds, &before)?
+        })
     }
 }

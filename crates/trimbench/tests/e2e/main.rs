@@ -76,6 +76,7 @@ mod sim_slurm;
 mod suite;
 mod suite_jobs;
 mod suite_raid0;
+mod suite_trim;
 mod tune;
 mod tune_limits;
 mod verdicts;

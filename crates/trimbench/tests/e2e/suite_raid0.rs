@@ -157,6 +157,31 @@ fn shown_again(at: &Path) {
     assert!(shown(&["compare", "s.jsonl", "s.jsonl"]).contains("btrfs/discard/sync"));
 }
 
+/// A second loop device over the file of another, by another name of the file.
+struct Twin(String);
+
+impl Twin {
+    fn of(device: &str) -> Twin {
+        let name = device.trim_start_matches("/dev/");
+        let file = format!("/sys/block/{name}/loop/backing_file");
+        let file = PathBuf::from(fs::read_to_string(file).unwrap().trim());
+        let other_name = file.with_extension("twin.img");
+        fs::hard_link(&file, &other_name).unwrap();
+        let mut losetup = std::process::Command::new("losetup");
+        let made = losetup.args(["--show", "-f"]).arg(&other_name).output();
+        fs::remove_file(&other_name).unwrap();
+        let text = String::from_utf8(made.unwrap().stdout).unwrap();
+        Twin(text.trim().to_owned())
+    }
+}
+
+impl Drop for Twin {
+    fn drop(&mut self) {
+        let mut losetup = std::process::Command::new("losetup");
+        let _ = losetup.args(["-d", &self.0]).status();
+    }
+}
+
 #[test]
 fn suite_refuses_a_raid0_of_one_device_and_of_devices_in_use() {
     if lacks(LOOP_EXT4) {
@@ -182,6 +207,9 @@ fn suite_refuses_a_raid0_of_one_device_and_of_devices_in_use() {
     refused(&[&free], &destroy, "2 values required");
     refused(&[&free, &free], &destroy, "are one device");
     refused(&[&free, link.to_str().unwrap()], &destroy, "are one device");
+    let twin = Twin::of(&free);
+    refused(&[&free, &twin.0], &destroy, "loop devices over one file");
+    drop(twin);
     refused(&[&free, &mounted], &destroy, "in use");
     refused(&[&mounted, &free], &destroy, "in use");
     refused(&[&free, "/dev/null"], &destroy, "not a block device");

@@ -5,7 +5,6 @@ mod remover;
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::time::Duration;
 
 use units::names::shown;
 use verify::{Outcome, Plan, Progress, Report, VerifyError, Where, verify};
@@ -32,7 +31,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
     crate::simulated::refuse_full(std::slice::from_ref(&args.path))?;
     let mut live = Live::new("trimbench verify");
     let ended = verify(&plan, &stop, Some(&remover::remove), &mut |progress| {
-        live.show(|_| line(progress, plan.duration));
+        live.show(|_| line(progress));
     });
     live.end();
     let report = ended.map_err(|error| explained(error, args))?;
@@ -106,19 +105,21 @@ fn about_state(args: &VerifyArgs) {
     }
 }
 
-fn line(progress: &Progress, duration: Duration) -> String {
-    let found = match progress.findings {
-        0 => String::new(),
-        count => format!(", {} FOUND", units::counted(count, "damaged place")),
-    };
-    let left = (duration.as_secs_f64() - progress.seconds).max(0.0);
-    format!(
-        "{}: {} written, {} compared, {} left{found}",
+fn line(progress: &Progress) -> String {
+    let mut text = format!(
+        "{}: {} written, {} compared",
         progress.doing,
         units::bytes(progress.written_bytes),
         units::bytes(progress.read_bytes),
-        units::seconds(left),
-    )
+    );
+    if let Some(left) = progress.left {
+        text += &format!(", {} left", units::minutes(left));
+    }
+    if progress.findings > 0 {
+        let places = units::counted(progress.findings, "damaged place");
+        text += &format!(", {places} FOUND");
+    }
+    text
 }
 
 fn exit(report: &Report) -> Exit {
@@ -127,5 +128,28 @@ fn exit(report: &Report) -> Exit {
         Outcome::Corrupt => Exit::ConditionHeld,
         Outcome::Interrupted => Exit::Interrupted,
         Outcome::Failed => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_time_left_is_shown_only_where_it_is_known() {
+        let mut progress = Progress {
+            doing: "writing all of it",
+            left: None,
+            written_bytes: 0,
+            read_bytes: 0,
+            findings: 0,
+        };
+        assert_eq!(
+            line(&progress),
+            "writing all of it: 0 bytes written, 0 bytes compared"
+        );
+        (progress.left, progress.findings) = (Some(Duration::from_secs(75)), 2);
+        assert!(line(&progress).ends_with(", 75 s left, 2 damaged places FOUND"));
     }
 }
