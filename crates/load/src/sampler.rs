@@ -77,7 +77,7 @@ impl Sampler {
             p50_us: us(p50),
             p99_us: us(p99),
             max_us: us(max),
-            oldest_us: oldest.map(|since| now.since(since).as_micros_f64()),
+            oldest_us: Some(oldest.map_or(0.0, |since| now.since(since).as_micros_f64())),
         };
         self.errors = errors;
         Sample {
@@ -229,6 +229,11 @@ mod tests {
         lane.add_error();
         let first = sampler.sample(Nanos(5)).interval;
         assert_eq!((first.ops, first.errors, first.bytes), (10, 1, 40_960));
+        assert_eq!(
+            first.oldest_us,
+            Some(0.0),
+            "none is in flight, and that is known"
+        );
         record(lane, &[100, 100, 100]);
         lane.slots[1].begin(Nanos(2_000), Nanos(2_500));
         let second = sampler.sample(Nanos(12_000)).interval;

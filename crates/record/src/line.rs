@@ -73,7 +73,8 @@ pub struct ActorInterval {
     /// Longest latency, in microseconds.
     pub max_us: Option<f64>,
     /// Age at the interval's end of the oldest operation in flight, in
-    /// microseconds, from its intended start; `None` when none is in flight.
+    /// microseconds, from its intended start; 0 when none is in flight, `None`
+    /// where it isn't known.
     pub oldest_us: Option<f64>,
 }
 

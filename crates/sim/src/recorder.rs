@@ -295,7 +295,7 @@ fn row(actor: &Actor, oldest: Option<Duration>) -> ActorInterval {
         p50_us: quantile(0.5),
         p99_us: quantile(0.99),
         max_us: (!own.is_empty()).then(|| us(own.max())),
-        oldest_us: oldest.map(|age| age.as_secs_f64() * 1e6),
+        oldest_us: Some(oldest.map_or(0.0, |age| age.as_secs_f64() * 1e6)),
     }
 }
 

@@ -175,6 +175,17 @@ fn a_sync_each_second_that_waits_for_discards() {
     assert!(verdict.summary.contains(others), "{}", verdict.summary);
 }
 
+/// Reads so fast that no interval ends with one in flight.
+#[test]
+fn an_open_loop_that_no_interval_catches_in_flight() {
+    let mut it = beside_a_reader(6.0..8.0, vec![open("reader", "read", 500.0, &[])]);
+    it.actors.remove(0);
+    let mut record = it.record();
+    record.intervals.actors[0].oldest_us.fill(0.0);
+    let verdict = crate::judge(&record, &crate::JudgeOptions::default());
+    assert_eq!(verdict.verdict, Finding::None, "{}", verdict.summary);
+}
+
 /// Eight saves a second of 125 ms each; during discards each takes a second. None of
 /// them is ten times as old as usual, but six of seven don't happen.
 #[test]
