@@ -23,7 +23,7 @@ from disks import DISKS
 from here import TARGET, Gone, Trouble
 from machine import Machine
 
-GROUPS = ["drives", "layers", "proofs", "freeing", "tuning", "striped"]
+GROUPS = ["drives", "layers", "proofs", "freeing", "tuning", "striped", "polling"]
 
 
 def main():

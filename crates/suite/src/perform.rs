@@ -83,9 +83,11 @@ pub fn perform(
                 round: *round,
                 cell: *cell,
                 step: Step::Mkfs,
-                left: per_turn.and_then(|one| one.checked_mul(rest)),
+                left: None,
             },
             files: false,
+            left: per_turn.and_then(|one| one.checked_mul(rest)),
+            began: Instant::now(),
         };
         ended = turn.perform();
         // A file system that can't be unmounted goes with the stage.
@@ -116,6 +118,9 @@ struct Turn<'a> {
     now: Now,
     /// Whether the files are there.
     files: bool,
+    /// The time that this turn and the rest were going to take when it began.
+    left: Option<Duration>,
+    began: Instant,
 }
 
 impl Turn<'_> {
@@ -219,8 +224,12 @@ impl Turn<'_> {
     }
 
     fn program(&mut self, words: &[std::ffi::OsString]) -> Result<f64, Trouble> {
-        let (watch, now) = (&mut *self.watch, &self.now);
-        programs::run(words, self.stop, &mut || watch.tick(now))
+        let (watch, now) = (&mut *self.watch, &mut self.now);
+        let (left, began) = (self.left, self.began);
+        programs::run(words, self.stop, &mut || {
+            now.left = left.map(|left| left.saturating_sub(began.elapsed()));
+            watch.tick(now);
+        })
     }
 
     /// Waits until the device is quiet.
@@ -237,6 +246,8 @@ impl Turn<'_> {
     }
 
     fn tick(&mut self) {
+        let left = self.left;
+        self.now.left = left.map(|left| left.saturating_sub(self.began.elapsed()));
         self.watch.tick(&self.now);
     }
 }

@@ -225,7 +225,7 @@ fn trim(results: &Results) -> Table {
     Table {
         title: "fstrim".to_owned(),
         note: "mounted anew; where the mount sends no discards, the files were removed before; \
-               all discarded: until the last discard of fstrim ended"
+               all discarded: time to fstrim's last discard"
             .to_owned(),
         columns: columns([
             "file system/mkfs/mount",
@@ -307,9 +307,10 @@ fn ranking(ways: &[Way]) -> Table {
     let rows = ways.iter().enumerate().map(|(i, way)| {
         vec![
             format!("{}. {}", i + 1, way.words()),
-            units::seconds(way.stall_s),
+            value(Unit::Seconds, way.stall_s),
             way.lost.map_or(NONE.to_owned(), units::percent),
-            way.freeing_s.map_or(NONE.to_owned(), units::seconds),
+            way.freeing_s
+                .map_or(NONE.to_owned(), |s| value(Unit::Seconds, s)),
         ]
     });
     Table {

@@ -249,10 +249,16 @@ fn read_trimmed(plan: &Plan, shared: &Shared<'_>) {
     }
     match trimmed::read(shared, device) {
         Ok(found) => shared.count(|counts| counts.trimmed.add(&found)),
-        Err(error) => shared.note(format!(
-            "what trimmed space reads as is not known: {} can't be read: {error}; that needs root",
-            units::names::shown(device)
-        )),
+        Err(error) => {
+            let next = match rustix::process::geteuid().is_root() {
+                true => "; this container or its device rules may forbid it",
+                false => "; that needs root",
+            };
+            shared.note(format!(
+                "what trimmed space reads as is not known: {} can't be read: {error}{next}",
+                units::names::shown(device)
+            ));
+        }
     }
 }
 
