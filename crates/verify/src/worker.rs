@@ -39,13 +39,7 @@ impl<'a, 'b> Worker<'a, 'b> {
     /// Writes all slots once.
     pub(crate) fn fill(&mut self) {
         for slot in 0..self.slots.len() {
-            for start in (0..self.slots[slot].map.len()).step_by(MOST) {
-                if self.shared.is_over() {
-                    return;
-                }
-                let end = self.slots[slot].map.len().min(start + MOST);
-                self.write(slot, start..end);
-            }
+            self.write_all(slot, 0..self.slots[slot].map.len());
         }
     }
 
@@ -78,7 +72,7 @@ impl<'a, 'b> Worker<'a, 'b> {
         let raw = matches!(self.shared.place, Place::Device { .. });
         match (self.rng.u32(..200), raw) {
             (0..110, _) => {
-                let blocks = self.somewhere(self.slots[slot].map.len());
+                let blocks = self.somewhere_to_write(slot);
                 self.write(slot, blocks);
             }
             (110..178, _) => self.read(slot),
@@ -99,18 +93,39 @@ impl<'a, 'b> Worker<'a, 'b> {
         start..end.min(start + length)
     }
 
+    /// Blocks to write: mostly within a file or at its end, so that few of its blocks are holes.
+    fn somewhere_to_write(&mut self, slot: usize) -> Range<usize> {
+        let (length, end) = (self.slots[slot].length, self.slots[slot].map.len());
+        let blocks = self.somewhere(end);
+        if blocks.start <= length || self.rng.u32(..8) == 0 {
+            return blocks;
+        }
+        let start = self.rng.usize(..=length);
+        start..end.min(start + blocks.len())
+    }
+
     /// Reads blocks that are about to be overwritten or freed: damage must not vanish unseen.
+    /// Holes have nothing on the device, so those at both ends are left out.
     fn check_before(&mut self, slot: usize, blocks: Range<usize>) {
         let of = &mut self.slots[slot];
         let end = blocks.end.min(of.length);
         for start in (blocks.start..end).step_by(MOST) {
-            let part = start..end.min(start + MOST);
-            if part
-                .clone()
-                .any(|block| of.content(block) != Content::Unknown)
-            {
-                self.checker.check(of, part);
+            let held =
+                |block: &usize| !matches!(of.content(*block), Content::Zeros | Content::Unknown);
+            let mut part = start..end.min(start + MOST);
+            if let (Some(first), Some(last)) = (part.clone().find(held), part.rfind(held)) {
+                self.checker.check(of, first..last + 1);
             }
+        }
+    }
+
+    /// Writes blocks in pieces, until it is over.
+    fn write_all(&mut self, slot: usize, blocks: Range<usize>) {
+        for start in blocks.clone().step_by(MOST) {
+            if self.shared.is_over() {
+                return;
+            }
+            self.write(slot, start..blocks.end.min(start + MOST));
         }
     }
 
@@ -154,7 +169,14 @@ impl<'a, 'b> Worker<'a, 'b> {
     fn read(&mut self, slot: usize) {
         let length = self.slots[slot].length;
         if length > 0 {
-            let blocks = self.somewhere(length);
+            let mut blocks = self.somewhere(length);
+            // A hole is read from no device.
+            for _ in 0..self.rng.u32(..8) {
+                if self.slots[slot].content(blocks.start) != Content::Zeros {
+                    break;
+                }
+                blocks = self.somewhere(length);
+            }
             self.checker.check(&mut self.slots[slot], blocks);
         }
     }
@@ -261,6 +283,9 @@ impl<'a, 'b> Worker<'a, 'b> {
                 self.log(freed);
                 self.shared
                     .succeeded(|operations| operations.truncations += 1);
+                if self.rng.bool() {
+                    self.write_all(slot, before..length);
+                }
             }
             Err(error) => {
                 of.set(length.min(before)..end, Content::Unknown);
@@ -308,6 +333,9 @@ impl<'a, 'b> Worker<'a, 'b> {
                     operations.removals += 1;
                     operations.paced_removals += u64::from(paced.is_some());
                 });
+                // Soon it takes space that was just freed.
+                let length = self.rng.usize(..=end);
+                self.write_all(slot, 0..length);
             }
             Err(error) => self.removal_failed(slot, &error),
         }
