@@ -131,6 +131,12 @@ impl Plan {
         sets * self.cell_bytes() + self.foreground_bytes() + 64 * MIB
     }
 
+    /// Whether any cell has a step that is a run of `trimbench run`.
+    pub(crate) fn runs(&self) -> bool {
+        let mut cells = self.cells.iter().filter_map(|name| Cell::named(name));
+        cells.any(|cell| self.steps_of(&cell).into_iter().any(Step::is_run))
+    }
+
     /// Round (from 1) and cell of each turn. Each round begins with another cell than the one
     /// before, so that whatever drifts affects all alike.
     pub fn turns(&self) -> Vec<(u32, Cell)> {
@@ -305,6 +311,14 @@ mod tests {
         assert_eq!(stored("ext4/discard/discard", &[]), 1);
         assert_eq!(stored("ext4/discard/nodiscard", &[]), 3);
         assert_eq!(stored("ext4/discard/nodiscard", &[Step::Fstrim]), 1);
+        let runs = |steps: &[Step]| {
+            let request = Asked {
+                steps: steps.to_vec(),
+                ..asked(&["ext4/discard/discard"])
+            };
+            Plan::new(&request, 64 * GIB).unwrap().runs()
+        };
+        assert!(runs(&[Step::Rm, Step::Run]) && !runs(&[Step::Rm]));
     }
 
     #[test]

@@ -364,14 +364,22 @@ fn simulated(
         lab: lab.clone(),
         name: name.clone(),
     };
-    let needed = plan.stored_bytes().min(spec.size_bytes);
-    if let Some(left) = lab.left(&info.spec).filter(|left| *left < needed) {
-        return Err(SuiteError::Usage(format!(
-            "a simulated drive can keep {} in this machine's memory now, and up to {} would be on \
-             it: give a smaller --size, or free memory",
-            bytes(left),
-            bytes(needed)
-        )));
+    let stored = plan.stored_bytes().min(spec.size_bytes);
+    if let Some(left) = lab.left(&info.spec) {
+        // `trimbench run` leaves a part of the room free.
+        let free = match plan.runs() {
+            true => linux::space::reserve_bytes(left),
+            false => 0,
+        };
+        if left < stored + free {
+            return Err(SuiteError::Usage(format!(
+                "a simulated drive can keep {} in this machine's memory now, and up to {} would \
+                 be on it, beside {} that stay free: give a smaller --size, or free memory",
+                bytes(left),
+                bytes(stored),
+                bytes(free)
+            )));
+        }
     }
     let device = info.device.ok_or_else(|| {
         SuiteError::Failed(format!("the drive {name} of `trimbench lab` has no device"))

@@ -23,6 +23,8 @@ pub(crate) struct Worker<'a, 'b> {
     rng: Rng,
     checker: Checker<'a, 'b>,
     buffer: Aligned,
+    /// Blocks written since the last commit in place of freed ones.
+    refilled: usize,
 }
 
 impl<'a, 'b> Worker<'a, 'b> {
@@ -33,6 +35,7 @@ impl<'a, 'b> Worker<'a, 'b> {
             rng: Rng::with_seed(seed),
             checker: Checker::new(shared),
             buffer: Aligned::new(MOST * BLOCK),
+            refilled: 0,
         }
     }
 
@@ -117,6 +120,17 @@ impl<'a, 'b> Worker<'a, 'b> {
                 self.checker.check(of, first..last + 1);
             }
         }
+    }
+
+    /// Writes blocks in place of freed ones. Space that was freed may be taken until a commit, so
+    /// each worker forces one before it takes more than a file.
+    fn refill(&mut self, slot: usize, blocks: Range<usize>) {
+        if self.refilled + blocks.len() > self.slots[slot].map.len() {
+            self.sync(slot);
+            self.refilled = 0;
+        }
+        self.refilled += blocks.len();
+        self.write_all(slot, blocks);
     }
 
     /// Writes blocks in pieces, until it is over.
@@ -284,7 +298,7 @@ impl<'a, 'b> Worker<'a, 'b> {
                 self.shared
                     .succeeded(|operations| operations.truncations += 1);
                 if self.rng.bool() {
-                    self.write_all(slot, before..length);
+                    self.refill(slot, before..length);
                 }
             }
             Err(error) => {
@@ -335,7 +349,7 @@ impl<'a, 'b> Worker<'a, 'b> {
                 });
                 // Soon it takes space that was just freed.
                 let length = self.rng.usize(..=end);
-                self.write_all(slot, 0..length);
+                self.refill(slot, 0..length);
             }
             Err(error) => self.removal_failed(slot, &error),
         }
