@@ -126,7 +126,11 @@ fn the_library_exports_what_the_header_declares() {
         .lines()
         .filter_map(|line| line.split_whitespace().nth(2))
         .filter(|name| name.starts_with("trimbench_"))
-        .map(str::to_owned)
+        .map(|name| {
+            let (name, version) = name.split_once("@@").unwrap_or((name, "none"));
+            assert_eq!(version, "libtrimbench_throttle.so.1", "{name}");
+            name.to_owned()
+        })
         .collect();
     assert_eq!(declared, exported);
     assert_eq!(declared.len(), 9);
