@@ -200,7 +200,7 @@ fn answer_orders(
         }
         let reply = match order {
             Ok(Order::Stats) => Reply::Stats(Box::new(Stats {
-                road: Some(session.road().clone()),
+                transport: Some(session.transport().clone()),
                 ..device.stats()
             })),
             Ok(order) => obey(order, device, place, &mut spec),

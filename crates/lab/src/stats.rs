@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::road::Road;
+use crate::transport::Transport;
 
 /// The kinds of commands that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub struct Stats {
     pub power: bool,
     /// The way that requests come; `None` from a server of an earlier version.
     #[serde(default)]
-    pub road: Option<Road>,
+    pub transport: Option<Transport>,
 }
 
 /// A fault, and the number of commands that it struck.

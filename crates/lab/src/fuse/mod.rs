@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::device::Device;
-use crate::road::Road;
+use crate::transport::Transport;
 
 mod files;
 mod message;
@@ -53,13 +53,13 @@ pub(crate) struct Session {
     on: PathBuf,
     readers: Vec<JoinHandle<io::Result<()>>>,
     queues: Option<Queues>,
-    road: Road,
+    transport: Transport,
 }
 
 /// Mounts the file on a directory, and serves it until the file system is unmounted.
 ///
 /// `granule`: the discard granularity that the loop device reports, in bytes. `io_uring`: whether
-/// queues shall carry the requests, where they can be had. [`Session::road`] has the outcome.
+/// queues shall carry the requests, where they can be had. [`Session::transport`] has the outcome.
 ///
 /// # Errors
 /// The kernel's error for the mount.
@@ -93,7 +93,7 @@ pub(crate) fn mount(
         files,
         on,
         None,
-        Road::DevFuse { because },
+        Transport::DevFuse { because },
     )
 }
 
@@ -120,7 +120,14 @@ fn with_queues(device: &Arc<Device<Reply>>, files: Files, on: &Path) -> Result<S
     }
     let queues = Queues::start(&connection, device, files)
         .map_err(|error| format!("its queues can't be made ({error})"))?;
-    let session = Session::new(connection, device, files, on, Some(queues), Road::IoUring);
+    let session = Session::new(
+        connection,
+        device,
+        files,
+        on,
+        Some(queues),
+        Transport::IoUring,
+    );
     session.map_err(failed)
 }
 
@@ -131,7 +138,7 @@ impl Session {
         files: Files,
         on: &Path,
         queues: Option<Queues>,
-        road: Road,
+        transport: Transport,
     ) -> io::Result<Session> {
         let mut connections = vec![connection];
         while connections.len() < THREADS {
@@ -147,13 +154,13 @@ impl Session {
             on: on.to_owned(),
             readers: readers.collect::<io::Result<_>>()?,
             queues,
-            road,
+            transport,
         })
     }
 
     /// The way that requests come.
-    pub(crate) fn road(&self) -> &Road {
-        &self.road
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
     }
 
     /// Whether the file system was unmounted, or a thread has failed.

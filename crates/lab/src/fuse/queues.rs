@@ -1,4 +1,4 @@
-//! The road over io_uring: a queue and a thread for each processor.
+//! The transport over io_uring: a queue and a thread for each processor.
 
 use std::fs;
 use std::io;

@@ -148,8 +148,8 @@ fn facts(info: &Info, stats: &Stats) -> String {
         units::bytes(stats.ignored_bytes),
         stats.in_flight,
     );
-    if let Some(road) = &stats.road {
-        text += &format!("requests   through {road}\n");
+    if let Some(transport) = &stats.transport {
+        text += &format!("requests   through {transport}\n");
     }
     for (number, line) in near(info).iter().enumerate() {
         let label = if number == 0 { "near" } else { "" };

@@ -25,8 +25,8 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
     notes.extend(room(lab, &info));
     let stats = lab.stats(&info.spec.name).ok();
-    let road = stats.and_then(|stats| stats.road);
-    notes.extend(road.map(|road| format!("requests come through {road}")));
+    let transport = stats.and_then(|stats| stats.transport);
+    notes.extend(transport.map(|transport| format!("requests come through {transport}")));
     notes.extend(near(&info));
     Stream::Err.print(
         &notes

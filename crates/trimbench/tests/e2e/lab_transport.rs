@@ -26,11 +26,11 @@ fn switch() -> String {
     fs::read_to_string(SWITCH).unwrap().trim().to_owned()
 }
 
-/// Asserts that all who show a drive's road agree; the reason for `/dev/fuse`, or `None`.
+/// Asserts that all who show a drive's transport agree; the reason for `/dev/fuse`, or `None`.
 #[track_caller]
-fn road(lab: &OwnLab, name: &str, up: &Done) -> Option<String> {
-    let road = lab.stats(name)["road"].clone();
-    let because = road["because"].as_str();
+fn transport(lab: &OwnLab, name: &str, up: &Done) -> Option<String> {
+    let transport = lab.stats(name)["transport"].clone();
+    let because = transport["because"].as_str();
     let text = match because {
         None => "FUSE over io_uring".to_owned(),
         Some(because) => format!("FUSE over /dev/fuse, because {because}"),
@@ -44,7 +44,7 @@ fn road(lab: &OwnLab, name: &str, up: &Done) -> Option<String> {
     } else {
         "/dev/fuse"
     };
-    assert_eq!(road["over"], over);
+    assert_eq!(transport["over"], over);
     because.map(str::to_owned)
 }
 
@@ -70,13 +70,13 @@ fn requests_come_over_io_uring_unless_the_kernel_or_the_user_refuses_it() {
     let _turn = beside();
     let lab = OwnLab::new();
     let done = lab.lab(&[&["up", "new"], &SMALL[..]].concat());
-    match road(&lab, "new", &done) {
+    match transport(&lab, "new", &done) {
         None => assert!(has_queues()),
         Some(because) => assert!(!has_queues() && because.contains("Linux 6.14"), "{because}"),
     }
     works(&done);
     let done = lab.lab(&[&["up", "old", "--no-io-uring"], &SMALL[..]].concat());
-    let because = road(&lab, "old", &done).unwrap();
+    let because = transport(&lab, "old", &done).unwrap();
     assert_eq!(because, "--no-io-uring was given");
     works(&done);
 }
@@ -91,7 +91,7 @@ fn a_process_that_may_not_use_io_uring_serves_over_dev_fuse() {
     let mut command = trimbench();
     command.args(["lab", "up", "forbidden"]).args(SMALL);
     let done = run(lab.in_here(without_io_uring(&command)));
-    let because = road(&lab, "forbidden", &done).unwrap();
+    let because = transport(&lab, "forbidden", &done).unwrap();
     let expected = if has_queues() {
         "queues can't be made"
     } else {
@@ -121,7 +121,7 @@ fn a_machine_that_lets_nobody_turn_the_switch_serves_over_dev_fuse() {
     let done = run(lab.in_here(command));
     let (_device, stats) = done.succeeds().stdout.split_once('\n').unwrap();
     let stats: Value = serde_json::from_str(stats).unwrap();
-    let because = stats["stats"]["road"]["because"]
+    let because = stats["stats"]["transport"]["because"]
         .as_str()
         .unwrap_or_default();
     assert!(because.contains(SWITCH), "{}", done.text());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How the kernel's requests reach a drive's server, and the answers the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "over")]
-pub enum Road {
+pub enum Transport {
     /// Through queues of io_uring, one for each processor (Linux 6.14).
     #[serde(rename = "io_uring")]
     IoUring,
@@ -19,11 +19,11 @@ pub enum Road {
     },
 }
 
-impl fmt::Display for Road {
+impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Road::IoUring => f.write_str("FUSE over io_uring"),
-            Road::DevFuse { because } => write!(f, "FUSE over /dev/fuse, because {because}"),
+            Transport::IoUring => f.write_str("FUSE over io_uring"),
+            Transport::DevFuse { because } => write!(f, "FUSE over /dev/fuse, because {because}"),
         }
     }
 }
