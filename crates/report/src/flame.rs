@@ -19,6 +19,8 @@ pub struct Stack {
     pub seconds: f64,
     /// How much of that is discards' fault, in seconds.
     pub discards_s: f64,
+    /// How much of that was in discards of its own, in seconds.
+    pub own_s: f64,
 }
 
 /// One stretch of the timeline.
@@ -79,6 +81,7 @@ const OTHERS: &str = "#56b4e9";
 struct Node {
     seconds: f64,
     discards_s: f64,
+    own_s: f64,
     above: BTreeMap<String, Node>,
 }
 
@@ -99,6 +102,7 @@ impl Node {
     fn add(&mut self, stack: &Stack) {
         self.seconds += stack.seconds;
         self.discards_s += stack.discards_s;
+        self.own_s += stack.own_s;
     }
 
     /// Levels above it that are wide enough to be drawn.
@@ -163,8 +167,8 @@ pub fn html(blocked: &Blocked) -> String {
 
 fn key() -> String {
     let entries = [
-        (DISCARDS, "in discards of its own, or all of it their fault"),
-        (BEHIND, "behind discards, or part of it their fault"),
+        (DISCARDS, "in discards of its own"),
+        (BEHIND, "behind discards"),
         (OTHERS, "blocked on something else"),
     ];
     let mut text = String::new();
@@ -180,7 +184,8 @@ fn key() -> String {
     text
 }
 
-/// Draws the frames above a node, from `x` on with the lowest at `y`.
+/// Draws the frames above a node, from `x` on with the lowest at `y`. The parts of a frame have the
+/// colours of its causes.
 fn frames(svg: &mut String, node: &Node, mut x: f64, y: f64, px_per_s: f64, whole_s: f64) {
     for (name, above) in &node.above {
         let width = above.seconds * px_per_s;
@@ -194,10 +199,29 @@ fn frames(svg: &mut String, node: &Node, mut x: f64, y: f64, px_per_s: f64, whol
             );
             *svg += &format!(
                 "<g><title>{}</title><rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{}\" \
-                 fill=\"{}\" stroke=\"#fff\" stroke-width=\".5\"/>",
+                 fill=\"{OTHERS}\"/>",
                 text(&about),
                 ROW - 1.0,
-                colour(above)
+            );
+            let mut part = x;
+            for (seconds, fill) in [
+                (above.own_s, DISCARDS),
+                (above.discards_s - above.own_s, BEHIND),
+            ] {
+                let width = seconds * px_per_s;
+                if width >= 0.05 {
+                    *svg += &format!(
+                        "<rect x=\"{part:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{}\" \
+                         fill=\"{fill}\"/>",
+                        ROW - 1.0
+                    );
+                    part += width;
+                }
+            }
+            *svg += &format!(
+                "<rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{}\" fill=\"none\" \
+                 stroke=\"#fff\" stroke-width=\".5\"/>",
+                ROW - 1.0
             );
             let room = ((width - 6.0) / CHARACTER) as usize;
             if room >= 3 {
@@ -212,14 +236,6 @@ fn frames(svg: &mut String, node: &Node, mut x: f64, y: f64, px_per_s: f64, whol
             frames(svg, above, x, y - ROW, px_per_s, whole_s);
         }
         x += width;
-    }
-}
-
-fn colour(node: &Node) -> &'static str {
-    match node.discards_s / node.seconds.max(1e-12) {
-        share if share >= 0.9 => DISCARDS,
-        share if share >= 0.1 => BEHIND,
-        _ => OTHERS,
     }
 }
 
@@ -288,6 +304,7 @@ mod tests {
             frames: frames.iter().map(|&frame| frame.to_owned()).collect(),
             seconds,
             discards_s,
+            own_s: 0.0,
         }
     }
 
@@ -343,6 +360,20 @@ mod tests {
         );
         assert_eq!(svg.matches("class=\"lane\"").count(), 4);
         assert!(!svg.contains("<b>"));
+    }
+
+    #[test]
+    fn a_frame_has_the_colours_of_its_causes() {
+        let mut all = blocked();
+        all.stacks = vec![stack(&["dd"], 4.0, 3.0)];
+        all.stacks[0].own_s = 1.0;
+        all.timeline.clear();
+        let svg = svg(&all);
+        let frame = svg.lines().find(|line| line.starts_with("<g>")).unwrap();
+        for (width, colour) in [(980, OTHERS), (245, DISCARDS), (490, BEHIND)] {
+            let part = format!("width=\"{width}.00\" height=\"17\" fill=\"{colour}\"");
+            assert!(frame.contains(&part), "{part} in {frame}");
+        }
     }
 
     #[test]

@@ -364,6 +364,7 @@ fn a_browser_shows_a_flame_graph_as_wide_as_its_time() {
         frames: frames.iter().map(|&frame| frame.to_owned()).collect(),
         seconds,
         discards_s,
+        own_s: 0.0,
     };
     let blocked = report::flame::Blocked {
         title: format!("{name} waited 3.0 s of 4.0 s behind discards"),

@@ -100,7 +100,8 @@ fn blocked(one: &Blocked, seconds: f64) -> String {
     let mut text = format!(
         "blocked: {} {} of {}",
         program(&one.program, Some(one.pid)),
-        show::seconds(one.seconds),
+        // Its first look may stand for time before the update.
+        show::seconds(one.seconds.min(seconds)),
         show::seconds(seconds)
     );
     if let Some(call) = one.call {

@@ -17,7 +17,7 @@ use crate::why::sampler::{Sample, Sampler};
 use crate::why::sentence::senders;
 use crate::why::trace::Trace;
 use crate::why::tracer::Tracer;
-use crate::why::{Cause, Missing, SenderWork, Subject, Victim, Wait, join};
+use crate::why::{Missing, SenderWork, Subject, Victim, join};
 
 /// Share of one processor that looking at threads may take.
 const BUDGET: f64 = 0.0015;
@@ -295,7 +295,8 @@ impl Watcher {
         all.filter(watched).map(sender).collect()
     }
 
-    /// The processes that were blocked, on the devices that are watched or where that isn't known.
+    /// The processes that were blocked on the devices that are watched, and those of which it isn't
+    /// known where they waited most.
     fn blocked(&self) -> Vec<Blocked> {
         if !self.seen.sampled.samples.iter().any(Sample::waits) {
             return Vec::new();
@@ -303,7 +304,9 @@ impl Watcher {
         let watched = |victim: &Victim| {
             let on = |name: &String| self.devices.iter().any(|device| device.name == *name);
             let mut waits = victim.waits.iter().filter(|wait| wait.cause.is_blocked());
-            waits.any(|wait| wait.devices.is_empty() || wait.devices.iter().any(on))
+            let longest = waits.clone().next();
+            longest.is_some_and(|wait| wait.devices.is_empty())
+                || waits.any(|wait| wait.devices.iter().any(on))
         };
         let all = join::waits(&self.seen, &Subject::All).into_iter();
         let mut all: Vec<Blocked> = all
@@ -327,8 +330,13 @@ impl Watcher {
         })
     }
 
+    /// The debts of the file systems on the devices that are watched.
     fn debts(&self) -> Vec<Debt> {
         let disks = &self.seen.disks;
+        let watched = |(place, _): &&(Place, Pending)| {
+            let mut devices = self.devices.iter();
+            !self.named || devices.any(|device| place.devices.contains(&device.number))
+        };
         let debt = |(place, pending): &(Place, Pending)| {
             let pending = pending.now(&self.sys)?;
             Some(Debt {
@@ -338,7 +346,11 @@ impl Watcher {
                 commands: pending.commands,
             })
         };
-        self.pending.iter().filter_map(debt).collect()
+        self.pending
+            .iter()
+            .filter(watched)
+            .filter_map(debt)
+            .collect()
     }
 
     fn missing(&self) -> Vec<Missing> {
@@ -380,11 +392,7 @@ fn sender(work: SenderWork) -> SenderUpdate {
 }
 
 fn blocked(victim: Victim) -> Option<Blocked> {
-    // Programs wait for each other's file locks by design.
-    let by_design =
-        |wait: &Wait| wait.cause == Cause::Lock && matches!(wait.call, Some("flock" | "fcntl"));
-    let waits = victim.waits.iter();
-    let mut waits = waits.filter(|wait| wait.cause.is_blocked() && !by_design(wait));
+    let mut waits = victim.waits.iter().filter(|wait| wait.cause.is_blocked());
     let longest = waits.next()?;
     let others: f64 = waits.map(|wait| wait.seconds).sum();
     Some(Blocked {

@@ -47,15 +47,18 @@ fn by_reason(reason: Reason, at: Option<&str>) -> Option<String> {
     let at = at.map_or("MOUNT".to_owned(), units::names::shown);
     Some(match reason {
         Reason::Trim => format!(
-            "`trimbench fstrim {at}` trims with a goal for what others may lose, and can go on later"
+            "`trimbench fstrim {at}` keeps to a goal for what other I/O may lose, and can go on later"
         ),
-        Reason::Device => "discard in steps (`blkdiscard -p 128M`), or not at all: \
+        Reason::Device => {
+            "discard with `trimbench blkdiscard`, which keeps to a goal for what other \
+                           I/O may lose; or not at all: \
                            `mkfs.ext4 -E nodiscard`, `mkfs.xfs -K`, `mkfs.btrfs -K`"
-            .to_owned(),
+                .to_owned()
+        }
         Reason::Swap => "switch swap on with `discard=once` or without discard".to_owned(),
         Reason::ExtCommit | Reason::ExtCall | Reason::XfsLog | Reason::Fat => format!(
-            "delete with `trimbench rm`, which frees as fast as others can bear; or mount {at} \
-             without discard and let `trimbench fstrim {at}` trim at night"
+            "delete with `trimbench rm`, which keeps to a goal for what other I/O may lose; or mount \
+             {at} without discard and let `trimbench fstrim {at}` trim at night"
         ),
         Reason::BtrfsAsync => "lower iops_limit in /sys/fs/btrfs/UUID/discard".to_owned(),
         Reason::F2fs => "mount without discard and trim at night".to_owned(),

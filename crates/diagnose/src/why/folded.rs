@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Subject;
 use super::join::Causes;
 use super::observe::Observation;
 use super::report::Cause;
@@ -17,13 +18,15 @@ pub struct Stack {
     pub seconds: f64,
     /// How much of that is discards' fault, in seconds.
     pub discards_s: f64,
+    /// How much of that was in discards of its own, in seconds.
+    pub own_s: f64,
 }
 
 /// The stacks of all waits, by their names. Threads that run or sleep for something else than
 /// storage have none. The kernel's own threads count too.
-pub fn stacks(observation: &Observation) -> Vec<Stack> {
-    let causes = Causes::of(observation);
-    let mut sums: BTreeMap<Vec<String>, (f64, f64)> = BTreeMap::new();
+pub fn stacks(observation: &Observation, subject: &Subject) -> Vec<Stack> {
+    let causes = Causes::of(observation, subject);
+    let mut sums: BTreeMap<Vec<String>, (f64, f64, f64)> = BTreeMap::new();
     for sample in &observation.sampled.samples {
         let all = causes.of_sample(sample);
         let blocked: f64 = sum(&all, Cause::is_blocked);
@@ -31,12 +34,14 @@ pub fn stacks(observation: &Observation) -> Vec<Stack> {
             let sum_of = sums.entry(frames(observation, sample)).or_default();
             sum_of.0 += blocked;
             sum_of.1 += sum(&all, Cause::is_discards);
+            sum_of.2 += sum(&all, |cause| cause == Cause::InDiscards);
         }
     }
-    let stack = |(frames, (seconds, discards_s))| Stack {
+    let stack = |(frames, (seconds, discards_s, own_s))| Stack {
         frames,
         seconds,
         discards_s,
+        own_s,
     };
     sums.into_iter().map(stack).collect()
 }
@@ -79,6 +84,7 @@ mod tests {
                 .to_vec(),
             seconds: 1.25,
             discards_s: 1.0,
+            own_s: 0.0,
         };
         assert_eq!(folded(&[stack]), "a__b_c;write;submit_bio_wait 1250000\n");
     }

@@ -223,6 +223,17 @@ pub fn place<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Place {
     }
 }
 
+/// Functions in which a thread is blocked (`D`) and waits for something else than storage: the
+/// kernel's own grace periods and pauses.
+const ELSEWHERE: [&str; 3] = ["__wait_rcu_gp", "__synchronize_srcu", "msleep"];
+
+/// Whether a blocked thread with this stack, the innermost function first, waits for something
+/// else than storage.
+pub(super) fn is_elsewhere<'a>(stack: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut frames = stack.into_iter();
+    frames.any(|frame| ELSEWHERE.contains(&base(frame)))
+}
+
 /// A function's name without the compiler's suffixes: `__mutex_lock.constprop.0`.
 fn base(frame: &str) -> &str {
     frame.split('.').next().unwrap_or(frame)

@@ -28,7 +28,7 @@ const SUSPECT: f64 = 0.1;
 
 /// Draws the conclusions. `command`: the name to call a [`Subject::Family`] by.
 pub fn explain(observation: &Observation, subject: &Subject, command: Option<&str>) -> Why {
-    let waiting = Waiting::of(observation);
+    let waiting = Waiting::of(observation, subject);
     let mut victims = victims(observation, &waiting, subject);
     let whole = match subject {
         Subject::Family(pid) => {
@@ -96,7 +96,7 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
 
 /// The processes that waited, each with its waits by cause.
 pub fn waits(observation: &Observation, subject: &Subject) -> Vec<Victim> {
-    victims(observation, &Waiting::of(observation), subject)
+    victims(observation, &Waiting::of(observation, subject), subject)
 }
 
 /// The causes of waits, look by look.
@@ -106,10 +106,10 @@ pub(super) struct Causes<'a> {
 }
 
 impl<'a> Causes<'a> {
-    pub(super) fn of(observation: &'a Observation) -> Causes<'a> {
+    pub(super) fn of(observation: &'a Observation, subject: &Subject) -> Causes<'a> {
         Causes {
             observation,
-            waiting: Waiting::of(observation),
+            waiting: Waiting::of(observation, subject),
         }
     }
 
@@ -155,12 +155,17 @@ fn verdict(victim: &Victim) -> Verdict {
 struct Waiting {
     /// For each known place, when discards and hangs keep its devices.
     places: Vec<(Spans, Spans)>,
+    /// For each known place, when discards were in flight on its devices.
+    in_flight: Vec<Spans>,
     /// All devices, for waits whose place isn't known.
     all: Candidates,
     /// The same of each file system's devices, by what its functions begin with.
     by_function: Vec<(&'static str, Candidates)>,
     /// When any discard was in flight.
     discards: Spans,
+    /// The cause of a wait for a lock on a file. Of a whole machine, programs that wait for each
+    /// other by design are none that wait for storage.
+    for_program: Cause,
 }
 
 /// Devices that a wait may be at.
@@ -172,7 +177,7 @@ struct Candidates {
 }
 
 impl Waiting {
-    fn of(observation: &Observation) -> Waiting {
+    fn of(observation: &Observation, subject: &Subject) -> Waiting {
         let trace = &observation.trace;
         let none = Spans::default();
         let device = |number: &DeviceNumber| -> (Spans, Spans) {
@@ -221,9 +226,36 @@ impl Waiting {
                 .iter()
                 .map(|place| of(&mut place.devices.iter()))
                 .collect(),
+            in_flight: places
+                .iter()
+                .map(|place| {
+                    let all = place.devices.iter();
+                    all.filter_map(|device| trace.discards.get(device))
+                        .fold(Spans::default(), |sum, one| sum.with(one))
+                })
+                .collect(),
             all: candidates(&all),
             by_function: by_function.collect(),
+            for_program: match subject {
+                Subject::All => Cause::Sleep,
+                _ => Cause::Lock,
+            },
             discards: any.fold(Spans::default(), |sum, one| sum.with(one)),
+        }
+    }
+
+    /// When discards were in flight on the devices that these waits are at; on any device if one of
+    /// their places isn't known.
+    fn discards_at(&self, all: &[&Sample]) -> Spans {
+        let waits = all.iter().filter(|sample| sample.waits());
+        let places: HashSet<Option<usize>> = waits.map(|sample| sample.below).collect();
+        let known: Option<Vec<usize>> = places.into_iter().collect();
+        match known.filter(|known| !known.is_empty()) {
+            Some(known) => known
+                .iter()
+                .filter_map(|index| self.in_flight.get(*index))
+                .fold(Spans::default(), |sum, one| sum.with(one)),
+            None => self.discards.clone(),
         }
     }
 
@@ -244,8 +276,11 @@ impl Waiting {
 
     /// The causes of a wait by one look at a thread, with seconds that add up to `seconds`.
     fn causes(&self, sample: &Sample, stack: &[String], seconds: f64) -> Vec<(Cause, f64)> {
+        if sample.waits_for_program() {
+            return vec![(self.for_program, seconds)];
+        }
         let own = sample.place.cause();
-        if !sample.place.is_behind_a_device() || seconds <= 0.0 {
+        if !sample.place.is_behind_a_device() || sample.nowhere || seconds <= 0.0 {
             return vec![(own, seconds)];
         }
         let (discards, hung) = self.at(sample, stack);
@@ -270,8 +305,7 @@ fn victims(observation: &Observation, waiting: &Waiting, subject: &Subject) -> V
     // Only those that were seen to wait: of a whole machine most sleep.
     let mut waits: HashSet<u32> = HashSet::new();
     for sample in &sampled.samples {
-        let blocked = !matches!(sample.place, Place::Sleep | Place::Running);
-        if blocked || *subject != Subject::All {
+        if sample.waits() || *subject != Subject::All {
             waits.insert(sampled.threads[sample.thread].thread.pid);
         }
     }
@@ -300,7 +334,7 @@ fn gather(
     let mine = |sample: &&Sample| belongs(sampled.threads[sample.thread].thread.pid);
     let all: Vec<&Sample> = sampled.samples.iter().filter(mine).collect();
     let mut waits: HashMap<Way, Spent> = HashMap::new();
-    let mut timeline = seconds(observation, waiting);
+    let mut timeline = seconds(observation, &waiting.discards_at(&all));
     let mut last_s = None;
     for turn in all.chunk_by(|a, b| a.at_s == b.at_s) {
         let at_s = turn[0].at_s;
@@ -395,7 +429,7 @@ impl Spent {
 }
 
 /// The seconds of an observation, with the discards in flight and no waits.
-fn seconds(observation: &Observation, waiting: &Waiting) -> Vec<Second> {
+fn seconds(observation: &Observation, discards: &Spans) -> Vec<Second> {
     let length = observation.to_s - observation.from_s;
     (0..length.ceil().max(0.0) as u32)
         .map(|second| {
@@ -406,7 +440,7 @@ fn seconds(observation: &Observation, waiting: &Waiting) -> Vec<Second> {
                 behind_discards_s: 0.0,
                 blocked_s: 0.0,
                 cpu_s: 0.0,
-                discarding_s: waiting.discards.covered(from, from + 1.0),
+                discarding_s: discards.covered(from, from + 1.0),
             }
         })
         .collect()

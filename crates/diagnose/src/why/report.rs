@@ -173,7 +173,8 @@ pub struct Second {
     pub blocked_s: f64,
     /// On a processor or waiting for one, in seconds.
     pub cpu_s: f64,
-    /// For how long a discard at least was in flight on some device, in seconds.
+    /// For how long a discard at least was in flight on a device that it waited for, in seconds; on
+    /// any device where one of the places is not known.
     pub discarding_s: f64,
 }
 

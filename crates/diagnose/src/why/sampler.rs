@@ -18,9 +18,10 @@ mod memory;
 mod spent;
 
 use super::Subject;
-use super::frames::{Place, place};
+use super::frames::{Place, is_elsewhere, place};
+use below::is_of_call;
 use listing::Listing;
-use memory::Memory;
+use memory::{Late, Memory};
 use spent::Spent;
 
 /// The longest time that one look stands for, in seconds: what happened before is not known.
@@ -53,14 +54,22 @@ pub struct Sample {
     pub call: Option<Call>,
     /// The file system or device that it waited for: an index into [`Sampled::places`].
     pub below: Option<usize>,
+    /// Whether it waited at one place, and a look that came too late has not found out at which. So
+    /// no device's discards can be blamed for it.
+    #[serde(default)]
+    pub nowhere: bool,
 }
 
 impl Sample {
     /// Whether the thread waits for storage, or for a lock that is not a program's own.
     pub fn waits(&self) -> bool {
+        !matches!(self.place, Place::Sleep | Place::Running) && !self.waits_for_program()
+    }
+
+    /// Whether it waits for a lock on a file, which another program holds by design.
+    pub fn waits_for_program(&self) -> bool {
         let call = self.call.and_then(Call::name);
-        let by_design = self.place == Place::Lock && matches!(call, Some("flock" | "fcntl"));
-        !matches!(self.place, Place::Sleep | Place::Running) && !by_design
+        self.place == Place::Lock && matches!(call, Some("flock" | "fcntl"))
     }
 }
 
@@ -365,6 +374,7 @@ impl Sampler {
             stack: 0,
             call: None,
             below: None,
+            nowhere: false,
         };
         match stat.state {
             State::Running | State::Other => {}
@@ -387,9 +397,11 @@ impl Sampler {
             State::Blocked => {
                 sample.call = thread.call();
                 self.waits(thread, &mut sample);
-                if sample.place == Place::Sleep {
-                    // Blocked, in a place that no table has.
+                let stack = &self.found.stacks[sample.stack];
+                if sample.place == Place::Sleep && !is_elsewhere(stack.iter().map(String::as_str)) {
+                    // Blocked, in a place that no table has. Or it went on before its stack was read.
                     sample.place = Place::Io;
+                    sample.nowhere = sample.below.is_none() && !stack.is_empty();
                 }
             }
         }
@@ -451,7 +463,13 @@ impl Sampler {
                 index
             }
         };
-        sample.below = self.below(thread, sample.call, sample.at_s);
+        match self.below(thread, sample.call, sample.at_s) {
+            Ok(below) => sample.below = below,
+            Err(Late) => sample.nowhere = true,
+        }
+        // It was in a call when its stack was read, and not when the call was.
+        let stack = &self.found.stacks[sample.stack];
+        sample.nowhere |= sample.call.is_none() && stack.iter().any(|one| is_of_call(one));
     }
 }
 
@@ -565,6 +583,7 @@ mod tests {
             stack: 0,
             call: None,
             below: None,
+            nowhere: false,
         };
         let mut all: Vec<Sample> = (0..100)
             .flat_map(|at| [sample(0, at), sample(1, at)])

@@ -106,6 +106,9 @@ fn deletion(trace: &Trace, disks: &Disks, sender: &Sender) -> Option<Deletion> {
 /// A victim's own discards are the culprit if they took this share of its wait in the drive.
 const OWN: f64 = 0.1;
 
+/// If looks at a victim stand for less than this, in seconds, they tell nothing of it.
+const SHORT_S: f64 = 0.005;
+
 /// The answer.
 pub(super) fn sentence(why: &Why) -> String {
     let Some(victim) = why.victims.first() else {
@@ -123,6 +126,12 @@ pub(super) fn sentence(why: &Why) -> String {
             rest(victim)
         ),
         Verdict::NotTrim => not_trim(why, victim),
+        Verdict::Nothing if victim.seconds < SHORT_S => format!(
+            "{} was not seen to wait: in {} trimbench had {} at it. A higher --rate makes more.",
+            who(victim),
+            show::seconds(why.seconds),
+            show::counted(why.sampling.samples, "look"),
+        ),
         Verdict::Nothing => format!(
             "{} did not wait for storage: of {} it was blocked for {}.",
             who(victim),
@@ -321,9 +330,14 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
         show::seconds(victim.seconds),
         call.map_or(String::new(), |call| format!(" (in {call})"))
     );
+    let own = own_devices(victim);
     let busy = why
         .devices
         .iter()
+        .filter(|device| {
+            own.as_ref()
+                .is_none_or(|own| own.contains(&device.device.as_str()))
+        })
         .max_by(|a, b| a.discarding_s.total_cmp(&b.discarding_s));
     match busy.filter(|one| one.discarding_s > 0.0) {
         Some(device) => {
@@ -337,9 +351,26 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
                 }
             );
         }
-        None => text += " There were no discards.",
+        None => match own {
+            Some(own) => text += &format!(" There were no discards on {}.", own.join(" or ")),
+            None => text += " There were no discards.",
+        },
     }
     text
+}
+
+/// The devices that a victim was blocked at. `None` where one of the places isn't known.
+fn own_devices(victim: &Victim) -> Option<Vec<&str>> {
+    let mut devices: Vec<&str> = Vec::new();
+    for wait in victim.waits.iter().filter(|wait| wait.cause.is_blocked()) {
+        if wait.devices.is_empty() {
+            return None;
+        }
+        devices.extend(wait.devices.iter().map(String::as_str));
+    }
+    devices.sort_unstable();
+    devices.dedup();
+    (!devices.is_empty()).then_some(devices)
 }
 
 fn sum(victim: &Victim, of: impl Fn(Cause) -> bool) -> f64 {

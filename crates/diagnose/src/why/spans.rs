@@ -35,9 +35,11 @@ impl Spans {
     pub fn covered(&self, from_s: f64, to_s: f64) -> f64 {
         let first = self.all.partition_point(|one| one.1 <= from_s);
         let rest = self.all[first..].iter();
-        rest.take_while(|one| one.0 < to_s)
-            .map(|one| one.1.min(to_s) - one.0.max(from_s))
-            .sum()
+        let parts = rest
+            .take_while(|one| one.0 < to_s)
+            .map(|one| one.1.min(to_s) - one.0.max(from_s));
+        // An empty sum is -0.0.
+        parts.sum::<f64>() + 0.0
     }
 
     /// Forgets what ended before a moment.
@@ -83,7 +85,8 @@ impl Spans {
 
     /// Their whole length, in seconds.
     pub fn length_s(&self) -> f64 {
-        self.all.iter().map(|one| one.1 - one.0).sum()
+        let all = self.all.iter().map(|one| one.1 - one.0);
+        all.sum::<f64>() + 0.0
     }
 
     /// Their union with others.
@@ -98,6 +101,13 @@ impl Spans {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn nothing_takes_no_time_with_a_plus() {
+        let none = Spans::default();
+        assert!(none.covered(0.0, 1.0).is_sign_positive());
+        assert!(none.length_s().is_sign_positive());
+    }
 
     #[test]
     fn overlapping_stretches_count_once() {

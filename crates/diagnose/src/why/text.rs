@@ -234,7 +234,7 @@ fn footer(why: &Why) -> String {
         show::percent(sampling.cpu_share),
     );
     if sampling.partial_turns * 10 > sampling.turns {
-        text += "; too many threads for that, so each less often";
+        text += "; of so many threads, each had a look less often";
     }
     if sampling.lost_events > 0 {
         text += &format!("; {} lost", show::counted(sampling.lost_events, "event"));

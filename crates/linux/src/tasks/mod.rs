@@ -80,6 +80,12 @@ impl Thread {
         in_flight(&fs::read_to_string(self.file(&format!("fdinfo/{number}"))).ok()?)
     }
 
+    /// Whether one of its descriptors bypasses the page cache (`O_DIRECT`).
+    pub fn is_direct(self, number: u64) -> bool {
+        let text = fs::read_to_string(self.file(&format!("fdinfo/{number}")));
+        text.is_ok_and(|text| has_direct(&text))
+    }
+
     /// How long it has run on a processor and waited for one, in seconds. `None` if the kernel
     /// doesn't say, or it has ended.
     pub fn ran_and_queued_s(self) -> Option<(f64, f64)> {
@@ -208,6 +214,13 @@ fn in_flight(text: &str) -> Option<u32> {
     Some(figure("CachedSqHead:")?.wrapping_sub(figure("CachedCqTail:")?))
 }
 
+/// Whether the flags of an `fdinfo`, in octal, have `O_DIRECT`.
+fn has_direct(text: &str) -> bool {
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & rustix::fs::OFlags::DIRECT.bits() != 0)
+}
+
 /// The functions of `/proc/PID/stack`: `[<0>] submit_bio_wait+0x74/0xc0`.
 fn frames(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
@@ -235,6 +248,14 @@ mod tests {
                     CqMask:\t0x7f\nCqHead:\t7\nCqTail:\t7\nCachedCqTail:\t7\n";
         assert_eq!(in_flight(text), Some(2));
         assert_eq!(in_flight("pos:\t0\nflags:\t02\n"), None);
+    }
+
+    #[test]
+    fn a_descriptor_that_bypasses_the_page_cache_is_recognised() {
+        let flags = |bits: u32| format!("pos:\t0\nflags:\t0{bits:o}\nmnt_id:\t26\n");
+        let direct = rustix::fs::OFlags::DIRECT.bits();
+        assert!(has_direct(&flags(direct | 2)));
+        assert!(!has_direct(&flags(2)) && !has_direct("pos:\t0\n"));
     }
 
     #[test]

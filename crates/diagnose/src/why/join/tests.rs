@@ -36,6 +36,7 @@ fn observation(place: Place, stack: &[&str], on: Option<DeviceNumber>) -> Observ
             second: 0,
         }),
         below: below.as_ref().map(|_| 0),
+        nowhere: false,
     });
     Observation {
         from_s: 100.0,
@@ -145,6 +146,9 @@ fn discards_of_another_drive_are_not_blamed() {
         (why.verdict, why.main_cause),
         (Verdict::NotTrim, Some(Cause::Io))
     );
+    let text = "There were no discards on sdb.";
+    assert!(why.sentence.ends_with(text), "{}", why.sentence);
+    assert!(why.timeline.iter().all(|one| one.discarding_s == 0.0));
 }
 
 #[test]
@@ -220,7 +224,7 @@ fn a_report_conforms_to_its_schema() {
         .map(|f| f.to_string())
         .collect();
     assert!(faults.is_empty(), "{faults:#?}");
-    let folded = crate::why::folded(&crate::why::stacks(&seen));
+    let folded = crate::why::folded(&crate::why::stacks(&seen, &Subject::Process(7)));
     assert_eq!(folded, "vim;fsync;jbd2_log_wait_commit 10000000\n");
 }
 
@@ -302,4 +306,53 @@ fn a_wait_at_a_known_place_does_not_blame_senders_elsewhere() {
     seen.trace.senders = vec![Sender::of_test(OTHER, Reason::ExtCommit, 150, 6.0)];
     let why = told(&seen);
     assert!(!why.sentence.contains("to sdb"), "{}", why.sentence);
+}
+
+#[test]
+fn a_lock_that_another_program_holds_is_not_discards_fault() {
+    let mut seen = observation(Place::Lock, &["locks_lock_inode_wait"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    let all = (0..1000).map(|number| Call {
+        number,
+        first: 3,
+        second: 0,
+    });
+    let flock = all.into_iter().find(|call| call.name() == Some("flock"));
+    seen.sampled.samples.iter_mut().for_each(|s| s.call = flock);
+    let why = told(&seen);
+    assert_eq!(
+        (why.verdict, why.main_cause),
+        (Verdict::NotTrim, Some(Cause::Lock))
+    );
+    // On a whole machine some program always waits for another.
+    let why = explain(&seen, &Subject::All, None);
+    assert!(why.victims.is_empty(), "{}", why.sentence);
+    assert!(crate::why::stacks(&seen, &Subject::All).is_empty());
+}
+
+#[test]
+fn a_command_that_is_over_at_once_was_not_seen_to_wait() {
+    let mut seen = observation(Place::Running, &[], None);
+    seen.sampled.samples.truncate(1);
+    seen.sampled.samples[0].stands_for_s = 0.0;
+    let why = explain(&seen, &Subject::Family(7), Some("true"));
+    assert!(
+        why.sentence.contains("trimbench had 1 look at it"),
+        "{}",
+        why.sentence
+    );
+}
+
+#[test]
+fn a_look_that_came_too_late_to_place_a_wait_blames_no_drive() {
+    let mut seen = somewhere(false);
+    seen.sampled
+        .samples
+        .iter_mut()
+        .for_each(|s| s.nowhere = true);
+    let why = told(&seen);
+    assert_eq!(
+        (why.verdict, why.main_cause),
+        (Verdict::NotTrim, Some(Cause::Commit))
+    );
 }

@@ -24,6 +24,7 @@ fn sample(at_s: f64, thread: usize, place: Place) -> Sample {
         stack: 0,
         call: None,
         below: None,
+        nowhere: false,
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use linux::tasks::{self, Call, Thread};
 
 use super::Sampler;
+use super::memory::Late;
 
 /// Of a process with more files open than this nobody asks on which devices they are.
 const MOST_FILES: usize = 64;
@@ -12,41 +13,55 @@ const MOST_FILES: usize = 64;
 /// The files that a process has open are asked for again after so long, in seconds.
 const FILES_S: f64 = 1.0;
 
+/// Whether a function of a stack is that of a system call, on x86-64 and ARM.
+pub(super) fn is_of_call(function: &str) -> bool {
+    const BEGIN: [&str; 4] = ["do_syscall_64", "__x64_sys_", "el0_svc", "__arm64_sys_"];
+    BEGIN.iter().any(|begin| function.starts_with(begin))
+}
+
 impl Sampler {
-    /// The file system or device that a call works on.
+    /// The file system or device that a call works on. `None`: it is not known, or there are
+    /// several.
     pub(super) fn below(
         &mut self,
         thread: Thread,
         call: Option<Call>,
         now_s: f64,
-    ) -> Option<usize> {
-        match call? {
-            call if call.has_descriptor() => self.below_path(thread.descriptor(call.first)),
-            call if call.is_of_queue() => self.below_queue(thread, now_s),
-            call => self.below_named(thread, call),
-        }
+    ) -> Result<Option<usize>, Late> {
+        Ok(match call {
+            None => None,
+            Some(call) if call.has_descriptor() => self.below_path(thread.descriptor(call.first)),
+            Some(call) if call.is_of_queue() => self.below_queue(thread, now_s),
+            Some(call) => return self.below_named(thread, call),
+        })
     }
 
     /// The place of a call that takes a directory and a path. While a thread is in the same call
     /// at each look, it is asked for once.
-    fn below_named(&mut self, thread: Thread, call: Call) -> Option<usize> {
-        let name = call.file_name()?;
+    fn below_named(&mut self, thread: Thread, call: Call) -> Result<Option<usize>, Late> {
+        let Some(name) = call.file_name() else {
+            return Ok(None);
+        };
         let known = self.named.get(&thread);
         if let Some((_, place)) = known.filter(|one| one.0 == call) {
-            return *place;
+            return Ok(*place);
         }
         let path = self.memory.path(thread, name.path);
-        let certain = path.is_ok();
-        let file = thread.named(name, path.unwrap_or_default().as_deref());
+        let file = thread.named(name, path.clone().unwrap_or_default().as_deref());
         let place = file.and_then(|file| self.below_path(file.path()));
-        if certain {
-            self.named.insert(thread, (call, place));
+        match path {
+            Err(Late) if place.is_none() => return Err(Late),
+            Err(Late) => {}
+            Ok(_) => {
+                self.named.insert(thread, (call, place));
+            }
         }
-        place
+        Ok(place)
     }
 
-    /// The place that a queue's operations go to, where all open files of the process are at one:
-    /// the kernel does not show the files of a queue.
+    /// The place that a queue's operations go to, if it is the only one of the process' open files.
+    /// Of a process with files that bypass the page cache, these alone count. The kernel does not
+    /// show the files of a queue.
     fn below_queue(&mut self, thread: Thread, now_s: f64) -> Option<usize> {
         let known = self.open_at.get(&thread.pid);
         if let Some((_, place)) = known.filter(|one| now_s - one.0 < FILES_S) {
@@ -55,6 +70,9 @@ impl Sampler {
         let all = thread.descriptors();
         let mut places: Vec<usize> = Vec::new();
         if all.len() <= MOST_FILES {
+            let direct = all.iter().copied().filter(|one| thread.is_direct(*one));
+            let direct: Vec<u64> = direct.collect();
+            let all = if direct.is_empty() { all } else { direct };
             let paths = all.into_iter().map(|number| thread.descriptor(number));
             places.extend(paths.filter_map(|path| self.below_path(path)));
         }
@@ -85,6 +103,7 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::unix::fs::OpenOptionsExt;
     use std::path::Path;
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
@@ -192,20 +211,28 @@ mod tests {
             sleep.arg("60").stdin(input).stdout(output);
             sleep.stderr(Stdio::null()).spawn().unwrap()
         };
+        let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true);
+        options.custom_flags(direct);
+        let data = options.open(one.path().join("data")).unwrap();
+        let mut database = sleeper(data, file(&other, "log"));
         let mut together = sleeper(file(&one, "a"), file(&one, "b"));
         let mut apart = sleeper(file(&one, "c"), file(&other, "d"));
         let mut sampler = sampler();
         let mut place = |child: &Child, name: &str| {
             let pid = child.id();
-            let below = sampler.below(Thread { pid, tid: pid }, Some(call(name)), 1.0);
+            let thread = Thread { pid, tid: pid };
+            let below = sampler.below(thread, Some(call(name)), 1.0).unwrap();
             below.map(|index| sampler.found.places[index].at.clone())
         };
         for name in ["io_uring_enter", "io_getevents"] {
             let expected = Some(one.path().to_str().unwrap().to_owned());
             assert_eq!(place(&together, name), expected);
+            assert_eq!(place(&database, name), expected);
             assert_eq!(place(&apart, name), None);
         }
-        for child in [&mut together, &mut apart] {
+        for child in [&mut together, &mut apart, &mut database] {
             child.kill().unwrap();
             child.wait().unwrap();
         }

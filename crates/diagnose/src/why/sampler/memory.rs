@@ -10,7 +10,11 @@ use linux::tasks::Thread;
 const MOST: usize = 8;
 
 /// An answer that takes longer comes too late.
-const PATIENCE: Duration = Duration::from_millis(2);
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// A question is not answered yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Late;
 
 /// A thread's address, asked for.
 type Question = (Thread, u64);
@@ -31,20 +35,21 @@ impl Memory {
         self.asked = 0;
     }
 
-    /// The path at an address of a thread's memory. `Err`: it is not known yet; ask again later.
-    pub(super) fn path(&mut self, thread: Thread, address: u64) -> Result<Option<PathBuf>, ()> {
+    /// The path at an address of a thread's memory.
+    pub(super) fn path(&mut self, thread: Thread, address: u64) -> Result<Option<PathBuf>, Late> {
         if self.asked == MOST {
-            return Err(());
+            return Err(Late);
         }
         self.asked += 1;
         let (ask, answers) = self.reader.get_or_insert_with(reader);
         if self.late {
-            answers.try_recv().map_err(drop)?;
+            answers.try_recv().map_err(|_| Late)?;
             self.late = false;
         }
-        ask.send((thread, address)).map_err(drop)?;
+        ask.send((thread, address)).map_err(|_| Late)?;
         answers.recv_timeout(PATIENCE).map_err(|error| {
             self.late = error == RecvTimeoutError::Timeout;
+            Late
         })
     }
 }
@@ -88,6 +93,6 @@ mod tests {
         for _ in 1..MOST {
             let _ = memory.path(own, address);
         }
-        assert_eq!(memory.path(own, address), Err(()));
+        assert_eq!(memory.path(own, address), Err(Late));
     }
 }

@@ -123,7 +123,7 @@ impl Report {
         if let Some(file) = self.file {
             file.json(&json)?;
         }
-        self.pictures.write(&why, observation)
+        self.pictures.write(&why, observation, subject)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stacks and pictures of a report.
 
-use diagnose::why::{Observation, Second, Why, folded, stacks, text};
+use diagnose::why::{Observation, Second, Subject, Why, folded, stacks, text};
 use report::flame::{self, Blocked, Stack, Stretch};
 
 use crate::commands::why::args::WhyArgs;
@@ -33,8 +33,13 @@ impl Pictures {
     }
 
     /// Writes them.
-    pub(super) fn write(self, why: &Why, observation: &Observation) -> Result<(), Error> {
-        let all = stacks(observation);
+    pub(super) fn write(
+        self,
+        why: &Why,
+        observation: &Observation,
+        subject: &Subject,
+    ) -> Result<(), Error> {
+        let all = stacks(observation, subject);
         if let Some(mut sink) = self.folded {
             sink.write(|to| to.write_all(folded(&all).as_bytes()))?;
         }
@@ -51,6 +56,7 @@ impl Pictures {
                     frames: one.frames,
                     seconds: one.seconds,
                     discards_s: one.discards_s,
+                    own_s: one.own_s,
                 })
                 .collect(),
             timeline: why

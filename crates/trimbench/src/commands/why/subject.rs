@@ -64,9 +64,15 @@ fn group(name: &str) -> Result<PathBuf, Error> {
         .chain(units)
         .filter(has);
     all.next().ok_or_else(|| {
+        let help = match Path::new("/run/systemd/system").is_dir() {
+            true => "`systemctl list-units` lists the names",
+            false => {
+                "systemd does not run here, so units have no groups; name a group's path, or use \
+                 --pid"
+            }
+        };
         Error::Usage(format!(
-            "there is no control group {name:?} below /sys/fs/cgroup; `systemctl list-units` lists \
-             the names"
+            "there is no control group {name:?} below /sys/fs/cgroup; {help}"
         ))
     })
 }

@@ -116,6 +116,7 @@ fn looks(tid: u32, stretches: &[(f64, f64, Place)]) -> Sampled {
             stack: 0,
             call: call(place),
             below: None,
+            nowhere: false,
         }));
     }
     Sampled {
