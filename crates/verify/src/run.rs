@@ -5,6 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::VerifyError;
+use crate::finding::Finding;
+use crate::pattern::Pattern;
 use crate::place::{Place, Surveyed, survey};
 use crate::plan::Plan;
 use crate::recover::recover;
@@ -304,7 +306,16 @@ fn report(
     carried: Carried,
     stop: &AtomicBool,
 ) -> Report {
-    let counts = carried.counts;
+    let mut counts = carried.counts;
+    let unreadable = |finding: &Finding| finding.pattern == Pattern::Unreadable;
+    if counts.fatal.is_some() && counts.finding_count > 0 && counts.findings.iter().all(unreadable)
+    {
+        counts.notes.push(
+            "no data were wrong, they were unreadable, and then the test could not go on: if the \
+             drive was gone, check them with --state and --check when it is back"
+                .to_owned(),
+        );
+    }
     let outcome = match () {
         () if counts.finding_count > 0 => Outcome::Corrupt,
         () if counts.fatal.is_some() => Outcome::Failed,
