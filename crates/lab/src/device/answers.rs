@@ -1,11 +1,11 @@
 //! From the model to the answers, when they are due.
 
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -14,10 +14,8 @@ use super::state::Pending;
 use super::{Answer, Device};
 use crate::stats::Kind;
 
-thread_local! {
-    /// Each answering thread's buffer, as large as the largest read so far.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
+/// So late is an answer before the timekeeper gives it in place of the front end's threads.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 impl<A: Answer> Device<A> {
     /// Gives the model what it hasn't seen of a command; returns what is done.
@@ -41,13 +39,43 @@ impl<A: Answer> Device<A> {
         };
         state.pending.insert(id, pending);
         let done = state.take_completed(now);
-        let next = state.next_alarm();
+        let next = state.next_alarm().map(|next| next + self.patience());
         let sooner = state.is_sooner(next);
         drop(state);
         if sooner {
             self.sooner.notify_one();
         }
         done
+    }
+
+    /// From now on threads of the front end answer what is due, each before it waits
+    /// ([`Device::answer_due`]). The timekeeper does it where they are too busy.
+    pub(crate) fn leave_to_front_end(&self) {
+        self.front_end_answers.store(true, Ordering::Relaxed);
+    }
+
+    /// How late an answer is before the timekeeper gives it.
+    fn patience(&self) -> Duration {
+        match self.front_end_answers.load(Ordering::Relaxed) {
+            true => PATIENCE,
+            false => Duration::ZERO,
+        }
+    }
+
+    /// Answers what is due, for a thread of the front end before it waits. Returns how long it may
+    /// wait at most; `None`: another thread looks in time, or nothing is in flight.
+    pub(crate) fn answer_due(&self) -> Option<Duration> {
+        loop {
+            let mut state = self.lock();
+            let now = Instant::now();
+            let done = state.take_completed(now);
+            if done.is_empty() {
+                let next = state.watches(thread::current().id());
+                return next.map(|next| next.saturating_duration_since(now));
+            }
+            drop(state);
+            self.answer_all(done);
+        }
     }
 
     /// Answers what becomes due, until [`Device::close`]: a thread's work.
@@ -68,7 +96,7 @@ impl<A: Answer> Device<A> {
                 state = self.lock();
                 continue;
             }
-            state.alarm = state.next_alarm();
+            state.alarm = state.next_alarm().map(|next| next + self.patience());
             state = match state.alarm {
                 Some(alarm) => {
                     let span = alarm.saturating_duration_since(now);
@@ -131,19 +159,11 @@ impl<A: Answer> Device<A> {
     }
 
     fn answer_read(&self, pending: Pending<A>) {
-        BUFFER.with_borrow_mut(|buffer| {
-            let len = (pending.range.end - pending.range.start) as usize;
-            if buffer.len() < len {
-                buffer.resize(len, 0);
-            }
-            let into = &mut buffer[..len];
-            match self.store.read(pending.range.start, into) {
-                Ok(()) => {
-                    pending.outcome.spoil(pending.range.start, into);
-                    pending.answer.data(into);
-                }
-                Err(_) => pending.answer.fail(Errno::IO),
-            }
+        let Range { start, end } = pending.range;
+        pending.answer.data((end - start) as usize, |into| {
+            self.store.read(start, into)?;
+            pending.outcome.spoil(start, into);
+            Ok(())
         });
     }
 

@@ -3,14 +3,17 @@
 //! One lock guards the model and the commands in flight. The thread that brings a command takes the
 //! lock and hands the command to the model with the real time. It also answers the commands that
 //! are done by now. The timekeeper, one thread that sleeps until the model's next event, answers
-//! the others. So no thread waits for a command, and data are copied outside the lock.
+//! the others. Where the front end has threads that can wait for a span, they do that instead, so
+//! that no other thread has to be woken for an answer. No thread waits for a command, and data are
+//! copied outside the lock.
 //!
 //! This is also the boundary to the front end, which knows how a kernel brings commands and takes
 //! answers. It needs [`Op`], [`Answer`] and [`Device::submit`], and nothing else. FUSE is the only
 //! front end.
 
+use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -45,8 +48,8 @@ pub(crate) enum Op<'a> {
 
 /// Takes the answer to one command, from any thread, exactly once.
 pub(crate) trait Answer: Send {
-    /// A read's data.
-    fn data(self, data: &[u8]);
+    /// A read of so many bytes: `read` fills them, or fails, and then the read has failed.
+    fn data(self, len: usize, read: impl FnOnce(&mut [u8]) -> io::Result<()>);
     /// Anything else is done.
     fn done(self);
     /// It failed: `EIO`, or `EOPNOTSUPP` where the drive has no such command.
@@ -61,6 +64,8 @@ pub(crate) struct Device<A> {
     sooner: Condvar,
     /// How often the power was cut; changed with the lock held.
     cuts: AtomicU64,
+    /// Whether threads of the front end answer what is due.
+    front_end_answers: AtomicBool,
     store: Store,
     tuning: Mutex<Tuning>,
 }
@@ -72,6 +77,7 @@ impl<A: Answer> Device<A> {
             state: Mutex::new(State::new(drive, slower)),
             sooner: Condvar::new(),
             cuts: AtomicU64::new(0),
+            front_end_answers: AtomicBool::new(false),
             store,
             tuning: Mutex::default(),
         }

@@ -1,6 +1,7 @@
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::thread;
 
 use std::time::Duration;
 
@@ -34,8 +35,9 @@ impl Tells {
 }
 
 impl Answer for Tells {
-    fn data(self, _: &[u8]) {
-        self.tell(Said::Data);
+    fn data(self, len: usize, read: impl FnOnce(&mut [u8]) -> io::Result<()>) {
+        let done = read(&mut vec![0; len]);
+        self.tell(done.map_or(Said::Failed, |()| Said::Data));
     }
 
     fn done(self) {
@@ -274,4 +276,36 @@ fn neither_power_off_nor_writes_wait_for_a_snapshot() {
     let mut now = [9; 3 * 4096];
     store.read(0, &mut now).unwrap();
     assert_eq!((now[0], now[4096], now[8192]), (0, 3, 0));
+}
+
+#[test]
+fn one_thread_of_the_front_end_waits_for_what_is_due_and_the_timekeeper_helps_out() {
+    let device = device(&["read.latency=20ms"], false);
+    device.leave_to_front_end();
+    let (to, told) = channel();
+    let read = |to: &Sender<_>| {
+        let answer = Tells {
+            to: to.clone(),
+            name: "",
+            first: None,
+        };
+        device.submit(Op::Read(0..4096), answer);
+    };
+    read(&to);
+    let span = device.answer_due().unwrap();
+    let other = thread::scope(|threads| threads.spawn(|| device.answer_due()).join());
+    assert_eq!(other.unwrap(), None, "this thread looks in time");
+    assert!(told.try_recv().is_err());
+    thread::sleep(span);
+    assert_eq!(device.answer_due(), None, "nothing is in flight");
+    assert_eq!(told.try_recv().unwrap().1, Said::Data);
+    // Now no thread comes back in time.
+    let timekeeper = thread::spawn({
+        let device = Arc::clone(&device);
+        move || device.keep_time()
+    });
+    read(&to);
+    assert_eq!(told.recv().unwrap().1, Said::Data);
+    device.close();
+    timekeeper.join().unwrap();
 }

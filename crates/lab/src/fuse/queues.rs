@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -103,6 +104,8 @@ impl Served {
             // One that is not there has no requests.
             let _ = sched_setaffinity(None, &here);
         }
+        // By default the kernel may end a wait 50 µs late, to save power.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let made = Queue::new(connection, number, ENTRIES, usize::from(PAGES) * 4096)
             .and_then(|queue| Ok((Arc::new(Mailbox::new(queue.bell()?)), queue)));
         let (mailbox, queue) = match made {
@@ -124,11 +127,13 @@ impl Served {
 
     fn serve(mut self) -> io::Result<()> {
         let mut came = Vec::new();
+        self.device.leave_to_front_end();
         loop {
+            let span = self.device.answer_due();
             for letter in self.mailbox.take() {
                 self.commit(letter);
             }
-            match self.queue.wait(&mut came) {
+            match self.queue.wait(span, &mut came) {
                 Err(error) if !is_the_end(&error) => return Err(error),
                 Err(_) => return Ok(()),
                 Ok(()) if self.mailbox.is_closed() => return Ok(()),

@@ -1,6 +1,7 @@
 //! Where a drive's answer to a request goes.
 
-use std::io::IoSlice;
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,11 @@ use rustix::io::Errno;
 
 use super::message::{Out, out_header};
 use crate::device::Answer;
+
+thread_local! {
+    /// Each answering thread's buffer, as large as the largest read so far.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The answer to one request.
 #[derive(Debug)]
@@ -144,8 +150,29 @@ pub(super) fn fill(entry: &mut Entry, unique: u64, error: i32, data: &[u8]) {
 }
 
 impl Answer for Reply {
-    fn data(self, data: &[u8]) {
-        self.send(0, data);
+    fn data(self, len: usize, read: impl FnOnce(&mut [u8]) -> io::Result<()>) {
+        if let To::Entry(mut entry, mailbox) = self.to {
+            // The kernel takes them from there. It asks for no more than there is room for.
+            let into = entry.payload_mut().get_mut(..len);
+            match into.map_or(Err(Errno::IO.into()), read) {
+                Ok(()) => {
+                    let header = out_header(self.unique, 0, len);
+                    entry.answer(&header, u32::try_from(len).unwrap_or(0));
+                }
+                Err(_) => fill(&mut entry, self.unique, Errno::IO.raw_os_error(), &[]),
+            }
+            return mailbox.send(Letter::Filled(entry));
+        }
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < len {
+                buffer.resize(len, 0);
+            }
+            let into = &mut buffer[..len];
+            match read(into) {
+                Ok(()) => self.send(0, into),
+                Err(_) => self.fail(Errno::IO),
+            }
+        });
     }
 
     fn done(self) {

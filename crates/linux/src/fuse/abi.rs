@@ -2,6 +2,7 @@
 //! them.
 
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 /// Another file of the same connection.
 pub(super) const DEV_IOC_CLONE: libc::Ioctl = libc::_IOR::<u32>(229, 0);
@@ -13,6 +14,7 @@ pub(super) const SETUP_SQE128: u32 = 1 << 10;
 pub(super) const SETUP_SINGLE_ISSUER: u32 = 1 << 12;
 pub(super) const SETUP_DEFER_TASKRUN: u32 = 1 << 13;
 pub(super) const ENTER_GETEVENTS: u32 = 1;
+pub(super) const ENTER_EXT_ARG: u32 = 1 << 3;
 pub(super) const FEAT_SINGLE_MMAP: u32 = 1;
 
 const OP_READ: u8 = 22;
@@ -67,6 +69,43 @@ pub(super) struct CqOffsets {
     flags: u32,
     resv1: u32,
     user_addr: u64,
+}
+
+/// `struct io_uring_getevents_arg`
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(super) struct GeteventsArg {
+    sigmask: u64,
+    sigmask_sz: u32,
+    min_wait_usec: u32,
+    ts: u64,
+}
+
+/// `struct __kernel_timespec`
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Timespec {
+    sec: i64,
+    nsec: i64,
+}
+
+impl Timespec {
+    pub(super) fn of(span: Duration) -> Timespec {
+        Timespec {
+            sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+            nsec: span.subsec_nanos().into(),
+        }
+    }
+}
+
+impl GeteventsArg {
+    /// With the address of a time after which a wait ends.
+    pub(super) fn timeout(ts: u64) -> GeteventsArg {
+        GeteventsArg {
+            ts,
+            ..GeteventsArg::default()
+        }
+    }
 }
 
 /// `struct io_uring_cqe`

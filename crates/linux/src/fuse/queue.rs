@@ -9,10 +9,11 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::abi::{self, Cqe, Params, Sqe};
+use super::abi::{self, Cqe, GeteventsArg, Params, Sqe, Timespec};
 
 /// Bytes of an entry's header: 128 for the request's or the answer's, 128 for the operation's, and
 /// 32 about the entry (`struct fuse_uring_req_header`).
@@ -231,7 +232,7 @@ impl Queue {
         for index in 0..entries.into() {
             queue.register(index, zeroed(payload)?);
         }
-        queue.enter(0)?;
+        queue.enter(0, None)?;
         // A connection that takes no queues says so at once. One whose last queue this is may send a
         // request at once.
         let mut early = Vec::new();
@@ -256,17 +257,19 @@ impl Queue {
     }
 
     /// Gives the kernel all answers, waits for a request or the bell, and appends the entries of
-    /// all requests that came.
+    /// all requests that came. `span`: the longest wait; `None`: as long as it takes.
     ///
     /// # Errors
     /// `ENOTCONN` or `ECONNABORTED` when the connection has ended; the error of `io_uring_enter`.
-    pub fn wait(&mut self, came: &mut Vec<Entry>) -> io::Result<()> {
+    pub fn wait(&mut self, span: Option<Duration>, came: &mut Vec<Entry>) -> io::Result<()> {
         let wait = u32::from(self.early.is_empty());
         came.append(&mut self.early);
-        match self.enter(wait) {
-            // A signal; or the kernel had no memory for a submission, and takes it the next time.
+        match self.enter(wait, span) {
+            // A signal, or the end of the span; or the kernel had no memory for a submission, and
+            // takes it the next time.
             Err(error)
-                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
+                    || error.raw_os_error() == Some(libc::ETIME) => {}
             done => done?,
         }
         self.reap(came)
@@ -349,21 +352,25 @@ impl Queue {
         unsafe { self.sq.tail.as_ref() }.store(self.next, Ordering::Release);
     }
 
-    /// Submits all, and waits for so many completions.
-    fn enter(&self, wait: u32) -> io::Result<()> {
+    /// Submits all, and waits for so many completions, or for the span.
+    fn enter(&self, wait: u32, span: Option<Duration>) -> io::Result<()> {
         // SAFETY: the word lies in the mapping.
         let taken = unsafe { self.sq.head.as_ref() }.load(Ordering::Acquire);
         let submit = self.next.wrapping_sub(taken);
-        // SAFETY: the memory that the entries point to is the kernel's until they complete.
+        let time = span.map(Timespec::of);
+        let time_at = time.as_ref().map_or(0, |time| &raw const *time as u64);
+        let arg = GeteventsArg::timeout(time_at);
+        // SAFETY: the memory that the entries point to is the kernel's until they complete. The
+        // argument and its time outlive the call.
         let done = unsafe {
             libc::syscall(
                 libc::SYS_io_uring_enter,
                 self.ring.as_raw_fd(),
                 submit,
                 wait,
-                abi::ENTER_GETEVENTS,
-                std::ptr::null::<libc::c_void>(),
-                0,
+                abi::ENTER_GETEVENTS | abi::ENTER_EXT_ARG,
+                &raw const arg,
+                size_of::<GeteventsArg>(),
             )
         };
         match done {
