@@ -29,10 +29,11 @@
 //! anything is left.
 //!
 //! # How true it is
-//! The loop driver, FUSE and waking up add some 20 to 100 µs to each I/O, which the model doesn't
-//! include ([`Stats::late_us`] is the part after its due time). For a drive whose reads take 100
-//! µs, stretch its time ([`Spec::slower`]) until that doesn't matter. At 20 times slower, depth and
-//! TRIM rate are right within a few percent, and times divide by 20.
+//! The loop driver, FUSE and waking up add some 15 to 90 µs to each I/O. The server measures that, and
+//! the model counts commands as having come earlier by it. [`Trip`] has the rates of reads beside the
+//! card's, by depth, and [`Stats::late_us`] the part of an answer after its due time. Where a drive is
+//! faster than this machine's way to it, stretch its time ([`Spec::slower`]). At 20 times slower, depth
+//! and TRIM rate are right within a few percent, and times divide by 20.
 //!
 //! [`record::as_drive()`] converts a whole record.
 //!

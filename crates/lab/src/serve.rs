@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ssd::{Card, Drive};
 
@@ -27,14 +27,11 @@ use crate::place::Place;
 use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::store::{Content, Store};
-use crate::trip;
+use crate::trip::Looks;
 use units::names;
 
 /// A client that has sent no whole message after this time is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks at how long reads take in the kernel.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
-
 /// Serves the drive in `dir`, until an order stops it or its file is unmounted. This is the whole
 /// life of a process that [`Lab::up`](crate::Lab::up) started; it must have no other threads.
 ///
@@ -158,21 +155,18 @@ fn answer_orders(
     // Looks up from time to time, to see whether the file was unmounted, or the
     // guardian killed.
     let mut waits = rustix::event::PollFd::new(listener, rustix::event::PollFlags::IN);
-    let span = rustix::event::Timespec {
-        tv_sec: 0,
-        tv_nsec: 500_000_000,
-    };
-    let mut since = Instant::now();
+    let mut looks = Looks::new();
     loop {
+        let span = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: looks.every().subsec_nanos().into(),
+        };
         let ready = rustix::event::poll(std::slice::from_mut(&mut waits), Some(&span));
         if session.is_finished() {
             return session.end();
         }
         guardian.keep();
-        if since.elapsed() >= BETWEEN_LOOKS {
-            since = Instant::now();
-            tune(device, place);
-        }
+        looks.keep(device, place);
         if !ready.is_ok_and(|ready| ready > 0) {
             continue;
         }
@@ -203,7 +197,7 @@ fn answer_orders(
                 transport: Some(session.transport().clone()),
                 ..device.stats()
             })),
-            Ok(order) => obey(order, device, place, &mut spec),
+            Ok(order) => obey(order, device, place, &mut spec, &mut looks),
             Err(error) => Reply::Refused(format!("cannot understand this order: {error}")),
         };
         // Whoever asked may be gone.
@@ -216,7 +210,13 @@ fn read(stream: &UnixStream) -> io::Result<Order> {
     control::receive(stream, PATIENCE)
 }
 
-fn obey(order: Order, device: &Device<FuseReply>, place: &Place, spec: &mut Spec) -> Reply {
+fn obey(
+    order: Order,
+    device: &Device<FuseReply>,
+    place: &Place,
+    spec: &mut Spec,
+    looks: &mut Looks,
+) -> Reply {
     match order {
         // The last three are carried out where they come in.
         Order::Ping | Order::Stop | Order::Snapshot(_) | Order::Stats => {}
@@ -229,7 +229,7 @@ fn obey(order: Order, device: &Device<FuseReply>, place: &Place, spec: &mut Spec
             if let Some((depth, nanos)) = side {
                 device.reader_side(depth as usize, Duration::from_nanos(nanos));
             }
-            tune(device, place);
+            looks.look(device, place);
         }
         Order::Mark(text) => {
             if let Err(error) = device.store().mark(&text) {
@@ -262,18 +262,6 @@ fn snapshot(device: &Device<FuseReply>, file: &Path) -> Reply {
             "cannot copy its data to {}: {error}",
             names::shown(file)
         )),
-    }
-}
-
-/// Lets the model know how long reads take in the kernel.
-fn tune(device: &Device<FuseReply>, place: &Place) {
-    // Only the kernel's lists are read: this process must never touch its own file.
-    let devices = place.devices();
-    if let Some(counted) = devices
-        .first()
-        .and_then(|device| trip::counted(device).ok())
-    {
-        device.tune(counted);
     }
 }
 

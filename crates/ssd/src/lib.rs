@@ -23,6 +23,6 @@ mod rng;
 mod time;
 
 pub use card::{Card, CardError, Discard, Figures, Fold, PerMib, Queue, ReadAfterTrim, Transfer};
-pub use drive::{Command, Completion, Drive, HeadStart, Id, Refused};
+pub use drive::{Command, Completion, Drive, Id, Refused};
 pub use rng::Rng;
 pub use time::Time;

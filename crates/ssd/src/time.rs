@@ -34,6 +34,12 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
+    /// So much earlier, but not before the start.
+    pub fn before(self, span: Duration) -> Time {
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        Time(self.0.saturating_sub(nanos))
+    }
+
     /// How long after `earlier` this is; nothing if it isn't after it.
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

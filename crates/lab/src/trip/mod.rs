@@ -17,10 +17,11 @@ use crate::lab::Lab;
 use crate::place::Place;
 use crate::spec::Spec;
 
+mod looks;
 mod reads;
 
-use reads::Reads;
-pub(crate) use reads::counted;
+pub(crate) use looks::Looks;
+use reads::{Reads, counted};
 
 /// The depths that are measured.
 const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
@@ -30,6 +31,9 @@ const ROUNDS: usize = 2;
 const LONG: Duration = Duration::from_millis(1);
 /// One whose reads take longer isn't measured: it would take seconds and show nothing.
 const LONGEST_READ: Duration = Duration::from_millis(20);
+/// No reader takes longer to be woken up and to submit its next read, unless something else uses the
+/// processors. Where a tenth of a read's time is more, that counts.
+const LONGEST_SIDE: Duration = Duration::from_micros(15);
 /// Nearer than that is near enough.
 const NEAR: f64 = 0.95;
 /// The share of the rates measured here that a slower drive may need.
@@ -135,7 +139,8 @@ pub(crate) fn measure(place: &Place, spec: &Spec, device: &Path) -> Result<Optio
         tune(None)?;
         let seen = reads.at(depth)?;
         let outside = (f64::from(depth) - seen.in_flight) / seen.per_s;
-        tune(Some((depth, (outside * 1e9) as u64)))?;
+        let longest = LONGEST_SIDE.max(latency / 10).as_nanos() as u64;
+        tune(Some((depth, longest.min((outside * 1e9) as u64))))?;
         let rate = read.per_s(depth.into()) / spec.slower;
         Ok(AtDepth {
             depth,

@@ -100,7 +100,7 @@ impl Reads {
 }
 
 /// The kernel's counts of a block device.
-pub(crate) fn counted(device: &Path) -> io::Result<Counted> {
+pub(super) fn counted(device: &Path) -> io::Result<Counted> {
     let text = fs::read_to_string(sys(device).join("stat"))?;
     let fields: Vec<u64> = text
         .split_whitespace()

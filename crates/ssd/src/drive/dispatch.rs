@@ -8,8 +8,9 @@ use super::command::{Command, Completion, Id};
 use super::lane::Lane;
 use super::link::INCLUDED;
 use super::map::Taken;
-use super::{Drive, Event, Leaves, What};
+use super::{Drive, Event, UnderWay, What};
 use crate::card::{Discard, Queue, Transfer};
+use crate::time::Time;
 
 /// The four kinds of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +120,15 @@ impl Drive {
             }
     }
 
+    /// Whether commands of this kind may keep reads and writes from starting.
+    pub(super) fn holds(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Discard => true,
+            Kind::Flush => self.queue() == Some(Queue::NonNcqDrain),
+            Kind::Read | Kind::Write => false,
+        }
+    }
+
     fn discard_may_start(&self, id: Id) -> bool {
         match self.queue() {
             // Those before it must have been begun, not completed.
@@ -144,10 +154,11 @@ impl Drive {
     }
 
     fn start(&mut self, kind: Kind) {
+        let begins = self.begins(kind);
         let Some(waiting) = self.lane_mut(kind).take() else {
             return;
         };
-        let service = self.service(&waiting.command);
+        let service = self.service(&waiting.command, begins);
         if !service.blocks.is_zero() {
             let until = self.now + service.blocks;
             self.blocked_until = self.blocked_until.max(until);
@@ -160,52 +171,54 @@ impl Drive {
                 }));
             }
         }
-        let early = self.early(kind).min(service.time);
-        let leaves = if early.is_zero() {
-            Leaves::Now
-        } else {
-            Leaves::Later
-        };
-        if leaves == Leaves::Later {
-            self.events.push(Reverse(Event {
-                at: self.now + service.time,
-                id: waiting.id,
-                what: What::Leave(kind),
-            }));
+        if self.holds(kind) {
+            self.let_go = self.now;
         }
-        let completed = self.now + (service.time - early);
-        let place = self.begin(Completion {
+        let ends = begins + service.time;
+        let completed = ends.max(self.now);
+        let completion = Completion {
             id: waiting.id,
             command: waiting.command,
             submitted: waiting.submitted,
-            started: self.now,
+            started: begins,
             completed,
             trimmed: Vec::new(),
-        });
+        };
+        let place = self.begin(UnderWay { completion, ends });
         self.events.push(Reverse(Event {
             at: completed,
             id: waiting.id,
-            what: What::Complete(place, leaves),
+            what: What::Complete(place),
         }));
     }
 
-    /// How much earlier than its time a command of this kind that starts now completes.
-    fn early(&self, kind: Kind) -> Duration {
-        let lane = self.lane(kind);
-        match kind {
-            Kind::Read | Kind::Write | Kind::Flush => {
-                self.ahead.at(lane.active as usize + lane.waiting())
-            }
-            Kind::Discard => Duration::ZERO,
-        }
+    /// The time at which the head of a lane begins, if it starts now. That is earlier than now where it
+    /// counts as having come earlier, had a place then, and nothing held it.
+    fn begins(&mut self, kind: Kind) -> Time {
+        let places = match kind {
+            Kind::Read => self.figures.read.parallelism,
+            Kind::Write => self.figures.write.parallelism,
+            Kind::Flush => return self.now.before(self.ahead),
+            Kind::Discard => return self.now,
+        };
+        let lane = self.lane_mut(kind);
+        let came = lane.head_came();
+        let idle_since = lane.take_place(places);
+        came.unwrap_or(self.now)
+            .before(self.ahead)
+            .max(idle_since)
+            .max(self.let_go)
+            .min(self.now)
     }
 
-    /// A command's place is free for another one.
-    pub(super) fn leave(&mut self, kind: Kind) {
-        self.lane_mut(kind).active -= 1;
+    /// A command's place is free for another one since `ends`.
+    pub(super) fn leave(&mut self, kind: Kind, ends: Time) {
+        let long_ago = self.now.before(self.ahead);
+        self.lane_mut(kind).leave(ends, long_ago);
     }
 
-    fn service(&mut self, command: &Command) -> Service {
+    /// `begins`: when the command begins.
+    fn service(&mut self, command: &Command, begins: Time) -> Service {
         match command {
             Command::Read(range) => {
                 let mut cost = Cost::of(&self.figures.read, range);
@@ -213,13 +226,13 @@ impl Drive {
                     cost = cost.at(self.figures.fold.read_share);
                 }
                 let alone = self.jittered(cost.alone, self.figures.read.jitter);
-                let shared = self.out.transfer(self.now, nanos(cost.shared));
+                let shared = self.out.transfer(begins, nanos(cost.shared));
                 Service::free(alone.max(shared))
             }
             Command::Write(range) => {
                 let cost = Cost::of(&self.figures.write, range);
                 let alone = self.jittered(cost.alone, self.figures.write.jitter);
-                let shared = self.into.transfer(self.now, nanos(cost.shared));
+                let shared = self.into.transfer(begins, nanos(cost.shared));
                 Service::free(alone.max(shared))
             }
             Command::Flush => Service::free(self.figures.flush),

@@ -24,7 +24,6 @@
 //! start ([`Queue`](crate::Queue)). These rules alone give a reader with 8 reads in flight 8 reads
 //! for each of several back-to-back discards.
 
-mod ahead;
 mod command;
 mod dispatch;
 mod lane;
@@ -38,7 +37,6 @@ use std::time::Duration;
 
 use extents::Extents;
 
-pub use ahead::HeadStart;
 pub use command::{Command, Completion, Id, Refused, Stats};
 
 use crate::card::Figures;
@@ -67,8 +65,11 @@ pub struct Drive {
     out: Link,
     /// The way of what is written.
     into: Link,
-    /// How much earlier than its time a command completes.
-    ahead: HeadStart,
+    /// How much earlier a command counts as having come.
+    ahead: Duration,
+    /// When something that may hold others last began, ended, or let them go on: a discard, a flush
+    /// that runs alone, other figures.
+    let_go: Time,
     /// Writes that are not completed, waiting or under way: flushes wait for them.
     unwritten: BTreeSet<Id>,
     /// Until then no read, write or flush starts.
@@ -78,7 +79,7 @@ pub struct Drive {
     events: BinaryHeap<Reverse<Event>>,
     /// The completions of the commands under way, by the place that their events name, and places
     /// that are empty. The heap moves its events often, so they are small.
-    under_way: Vec<Option<Completion>>,
+    under_way: Vec<Option<UnderWay>>,
     empty: Vec<u32>,
     /// Completed, but not yet returned.
     done: Vec<Completion>,
@@ -98,17 +99,17 @@ struct Event {
 enum What {
     /// A discard lets the others go on, though it isn't done.
     Unblock,
-    /// The command at this place is done, and leaves room for another one now or later.
-    Complete(u32, Leaves),
-    /// A command that is done leaves room for another one.
-    Leave(Kind),
+    /// The command at this place is done.
+    Complete(u32),
 }
 
-/// When a command that is done leaves room for another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leaves {
-    Now,
-    Later,
+/// A command under way.
+#[derive(Debug, Clone)]
+struct UnderWay {
+    completion: Completion,
+    /// When its place is free for another one: at its completion, or earlier if it came so late
+    /// that its time was over then.
+    ends: Time,
 }
 
 impl Drive {
@@ -127,7 +128,8 @@ impl Drive {
             discards: Lane::default(),
             out: Link::default(),
             into: Link::default(),
-            ahead: HeadStart::default(),
+            ahead: Duration::ZERO,
+            let_go: Time::ZERO,
             unwritten: BTreeSet::new(),
             blocked_until: Time::ZERO,
             folding_until: Time::ZERO,
@@ -166,12 +168,20 @@ impl Drive {
     pub fn set_figures(&mut self, now: Time, figures: Figures) {
         self.run_to(now);
         self.figures = figures;
+        self.let_go = self.now;
         self.dispatch();
     }
 
-    /// Lets reads, writes and flushes that start from now on complete earlier than they would, by
-    /// what their caller adds to their time.
-    pub fn set_head_start(&mut self, ahead: HeadStart) {
+    /// Lets reads, writes and flushes that start from now on count as having come earlier than they
+    /// did, for a drive whose answers take a way of their own.
+    ///
+    /// A block device in software has a round trip to its model: the command has to get there, and
+    /// the answer back. A reader sees both. If a command counts as one that came earlier by that
+    /// round trip, it takes as long as the card says. A place among those worked at that was idle
+    /// meanwhile is used in arrears, so commands that arrive in bursts cost the drive none of its
+    /// rate. Each place still does one command after the other, so the drive's highest rate stays the
+    /// card's.
+    pub fn set_head_start(&mut self, ahead: Duration) {
         self.ahead = ahead;
     }
 
@@ -260,17 +270,20 @@ impl Drive {
         {
             self.now = self.now.max(event.at);
             match event.what {
-                What::Complete(place, leaves) => {
-                    if let Some(completion) = self.under_way[place as usize].take() {
+                What::Complete(place) => {
+                    if let Some(UnderWay { completion, ends }) =
+                        self.under_way[place as usize].take()
+                    {
                         self.empty.push(place);
-                        if leaves == Leaves::Now {
-                            self.leave(Kind::of(&completion.command));
+                        let kind = Kind::of(&completion.command);
+                        self.leave(kind, ends);
+                        if self.holds(kind) {
+                            self.let_go = self.now;
                         }
                         self.complete(completion);
                     }
                 }
-                What::Leave(kind) => self.leave(kind),
-                What::Unblock => {}
+                What::Unblock => self.let_go = self.now,
             }
             // All that ends now must have ended before anything new is begun.
             if self
@@ -285,14 +298,14 @@ impl Drive {
     }
 
     /// Notes a command under way; returns its place.
-    fn begin(&mut self, completion: Completion) -> u32 {
+    fn begin(&mut self, command: UnderWay) -> u32 {
         match self.empty.pop() {
             Some(place) => {
-                self.under_way[place as usize] = Some(completion);
+                self.under_way[place as usize] = Some(command);
                 place
             }
             None => {
-                self.under_way.push(Some(completion));
+                self.under_way.push(Some(command));
                 (self.under_way.len() - 1) as u32
             }
         }
@@ -391,7 +404,7 @@ impl Drive {
 
 impl Event {
     fn rank(&self) -> (Time, Id, bool) {
-        (self.at, self.id, matches!(self.what, What::Complete(..)))
+        (self.at, self.id, matches!(self.what, What::Complete(_)))
     }
 }
 
