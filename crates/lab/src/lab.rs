@@ -218,7 +218,11 @@ impl Lab {
         &self.root
     }
 
-    pub(crate) fn names(&self) -> Result<Vec<String>, LabError> {
+    /// Returns the names of all drives, in order.
+    ///
+    /// # Errors
+    /// If its directory can't be read.
+    pub fn names(&self) -> Result<Vec<String>, LabError> {
         let entries = match fs::read_dir(&self.root) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(LabError::io("cannot read", &self.root))?,

@@ -56,6 +56,14 @@ pub(crate) struct Session {
     transport: Transport,
 }
 
+/// Bytes of memory that a drive's queues of io_uring may take, where the kernel has them.
+pub(crate) fn queues_memory() -> u64 {
+    match Switch::system().is_there() {
+        true => queues::memory(),
+        false => 0,
+    }
+}
+
 /// Mounts the file on a directory, and serves it until the file system is unmounted.
 ///
 /// `granule`: the discard granularity that the loop device reports, in bytes. `io_uring`: whether

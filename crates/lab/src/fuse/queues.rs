@@ -20,6 +20,12 @@ use crate::device::{Device, Op};
 /// Requests of a processor that reach the drive at once; the loop driver has no more by default.
 const ENTRIES: u16 = 128;
 
+/// Bytes of memory that the queues of a drive take at most: those of entries that were in use at once.
+pub(super) fn memory() -> u64 {
+    let of_each = u64::from(ENTRIES) * u64::from(PAGES) * 4096;
+    processors().map_or(0, |processors| u64::from(processors) * of_each)
+}
+
 /// The threads of a connection's queues.
 #[derive(Debug)]
 pub(super) struct Queues {

@@ -63,6 +63,11 @@ impl Switch {
         }
     }
 
+    /// Whether the kernel has one. The module that has it may not be loaded yet.
+    pub(crate) fn is_there(&self) -> bool {
+        self.parameter.exists()
+    }
+
     /// Turns it on, where it isn't on already.
     ///
     /// # Errors

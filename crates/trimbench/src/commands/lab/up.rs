@@ -23,7 +23,7 @@ pub(super) fn up(lab: &Lab, args: &UpArgs) -> Result<(), Error> {
     let info = lab.up(&spec, &launcher()?)?;
     Stream::Err.print(&next(lab, &info));
     let mut notes = lab.notes(&info.spec.name).unwrap_or_default();
-    notes.extend(room(lab, &info));
+    notes.extend(room(lab, &info, args));
     let stats = lab.stats(&info.spec.name).ok();
     let transport = stats.and_then(|stats| stats.transport);
     notes.extend(transport.map(|transport| format!("requests come through {transport}")));
@@ -93,16 +93,26 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
 }
 
 /// Returns a warning if the drive can't keep as much data as its size; otherwise `None`.
-fn room(lab: &Lab, info: &Info) -> Option<String> {
+fn room(lab: &Lab, info: &Info, args: &UpArgs) -> Option<String> {
     let spec = &info.spec;
     let most = units::bytes(lab.room(spec)?);
-    let hint = match spec.store {
-        None => "in memory; --store-limit sets another limit, --store FILE keeps them on a disk",
-        Some(_) => "that is its limit, or all the space there is",
+    let others = lab.names().map_or(0, |names| names.len().saturating_sub(1));
+    let hint = match (&spec.store, args.store_limit) {
+        (None, None) if others > 0 => format!(
+            "half of the memory that is free and that no other drive may take ({others} others are up). \
+             Take drives down, or give --store-limit or --store FILE"
+        ),
+        (None, None) => {
+            "half of the free memory. --store-limit sets another limit, --store FILE keeps \
+                         the data on a disk"
+                .to_owned()
+        }
+        (None, Some(_)) => "its --store-limit. --store FILE keeps the data on a disk".to_owned(),
+        (Some(_), _) => "its limit, or all the space there is".to_owned(),
     };
     let size = units::bytes(spec.size_bytes);
     Some(format!(
-        "of its {size} it keeps {most} of data at most, and writes beyond fail: {hint}"
+        "of its {size} it keeps {most} of data at most, and writes beyond fail. That is {hint}"
     ))
 }
 
