@@ -77,6 +77,15 @@ impl Tuning {
     /// Learns from what came since the last look; whether anything changed.
     fn learn(&mut self, look: Look) -> bool {
         let found = self.last.and_then(|last| way(&last, &look));
+        let idle = self
+            .last
+            .is_some_and(|last| last.kernel.reads == look.kernel.reads);
+        if idle && self.now != 0 {
+            // Whoever reads next may be alone, and must not find a way that is too long.
+            self.now = 0;
+            self.last = Some(look);
+            return true;
+        }
         let Some((step, way)) = found else {
             // Those that are too few so far count with the next ones.
             if !self.last.is_some_and(|last| last.is_too_early(&look)) {
