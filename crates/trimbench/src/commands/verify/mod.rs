@@ -147,7 +147,7 @@ mod tests {
         };
         assert_eq!(
             line(&progress),
-            "writing all of it: 0 bytes written, 0 bytes compared"
+            "writing all of it: 0 B written, 0 B compared"
         );
         (progress.left, progress.findings) = (Some(Duration::from_secs(75)), 2);
         assert!(line(&progress).ends_with(", 75 s left, 2 damaged places FOUND"));
