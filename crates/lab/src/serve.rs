@@ -32,6 +32,7 @@ use units::names;
 
 /// A client that has sent no whole message after this time is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Serves the drive in `dir`, until an order stops it or its file is unmounted. This is the whole
 /// life of a process that [`Lab::up`](crate::Lab::up) started; it must have no other threads.
 ///
