@@ -277,6 +277,16 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
+    /// Those of a place whose device is not known.
+    #[cfg(test)]
+    pub(crate) fn unknown() -> Addresses {
+        Addresses {
+            device: None,
+            chunks: None,
+            directory: None,
+        }
+    }
+
     fn of(found: &Description, home: &Home) -> Addresses {
         let directory = home.directory().ok();
         let of_its_own = found

@@ -107,18 +107,13 @@ impl<'a, 'b> Worker<'a, 'b> {
         start..end.min(start + blocks.len())
     }
 
-    /// Reads blocks that are about to be overwritten or freed: damage must not vanish unseen.
-    /// Holes have nothing on the device, so those at both ends are left out.
+    /// Reads blocks that are about to be overwritten or freed, with their holes and whatever was
+    /// never written: damage must not vanish unseen.
     fn check_before(&mut self, slot: usize, blocks: Range<usize>) {
         let of = &mut self.slots[slot];
         let end = blocks.end.min(of.length);
         for start in (blocks.start..end).step_by(MOST) {
-            let held =
-                |block: &usize| !matches!(of.content(*block), Content::Zeros | Content::Unknown);
-            let mut part = start..end.min(start + MOST);
-            if let (Some(first), Some(last)) = (part.clone().find(held), part.rfind(held)) {
-                self.checker.check(of, first..last + 1);
-            }
+            self.checker.check(of, start..end.min(start + MOST));
         }
     }
 
@@ -401,4 +396,101 @@ impl<'a, 'b> Worker<'a, 'b> {
 
 fn bytes_of(blocks: &Range<usize>) -> u64 {
     (blocks.len() * BLOCK) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::block::Identity;
+    use crate::cause::Cause;
+    use crate::home::Home;
+    use crate::place::{Addresses, Surveyed};
+    use crate::plan::{Plan, Where};
+    use crate::shared::Carried;
+
+    const VOLUME: u64 = 7;
+
+    fn surveyed(directory: &Path) -> Surveyed {
+        Surveyed {
+            place: Place::Directory {
+                home: Home::create(directory).unwrap(),
+                addresses: Addresses::unknown(),
+                direct: false,
+            },
+            path: directory.to_owned(),
+            fs: None,
+            device: None,
+            size_bytes: 0,
+            erase_block_bytes: None,
+            mount: None,
+            notes: Vec::new(),
+        }
+    }
+
+    fn plan(directory: &Path) -> Plan {
+        Plan {
+            place: Where::Directory(directory.to_owned()),
+            duration: Duration::ZERO,
+            size_bytes: None,
+            rate: None,
+            workers: 1,
+            fstrim: false,
+            remount: false,
+            state: None,
+            check: false,
+            volume: VOLUME,
+        }
+    }
+
+    #[test]
+    fn damage_in_what_was_never_written_is_found_before_it_is_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let (surveyed, plan) = (surveyed(directory.path()), plan(directory.path()));
+        // Data are in 0..16 and 48..64, and a write of another file landed in block 20.
+        for (rest, overwritten) in [
+            (Content::Zeros, 18..30),
+            (Content::Zeros, 10..30),
+            (Content::Zeros, 18..50),
+            (Content::Unknown, 18..30),
+        ] {
+            let stop = AtomicBool::new(false);
+            let shared = Shared::new(&plan, &surveyed, VOLUME, &stop, None, Carried::new());
+            let mut slots = [surveyed.place.slot(1, 64).unwrap()];
+            let mut worker = Worker::new(&shared, &mut slots, 1);
+            worker.write(0, 0..16);
+            worker.write(0, 48..64);
+            worker.slots[0].set(16..48, rest);
+            let mut block = vec![0; BLOCK];
+            let elsewhere = Identity {
+                volume: VOLUME,
+                file: 2,
+                generation: 1,
+                offset: 0,
+            };
+            block::fill(&mut block, elsewhere);
+            let file = &worker.slots[0].file;
+            file.write_all_at(&block, Slot::offset(20)).unwrap();
+
+            worker.write(0, overwritten.clone());
+            let findings = shared.count(|counts| counts.findings.clone());
+            let found = |finding: &crate::finding::Finding| {
+                (finding.cause, finding.offset_bytes, finding.length_bytes)
+            };
+            let found: Vec<_> = findings.iter().map(found).collect();
+            let landed = (Cause::MisdirectedWrite, Slot::offset(20), BLOCK as u64);
+            assert_eq!(found, [landed], "{rest:?} {overwritten:?}");
+            std::fs::remove_file(home_of(&surveyed).path().join(slot_name(1))).unwrap();
+        }
+    }
+
+    fn home_of(surveyed: &Surveyed) -> &Home {
+        match &surveyed.place {
+            Place::Directory { home, .. } => home,
+            Place::Device { .. } => unreachable!("it is a directory"),
+        }
+    }
 }
