@@ -237,26 +237,39 @@ fn lvm_copies(sys: &SysRoot, device: &DeviceInfo, all: &[DeviceInfo]) -> f64 {
 
 /// By the profile in which a btrfs keeps its data, or data and metadata together.
 fn btrfs_copies(sys: &SysRoot, device: &str) -> f64 {
-    let Ok(all) = fs::read_dir(sys.path("/sys/fs/btrfs")) else {
-        return 1.0;
-    };
-    let ours = all
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|one| one.join("devices").join(device.replace('/', "!")).exists());
-    let Some(ours) = ours else { return 1.0 };
-    let has = |profile: &str| {
-        let kinds = ["data", "mixed"].iter();
-        kinds
-            .into_iter()
-            .any(|kind| ours.join("allocation").join(kind).join(profile).is_dir())
-    };
+    let profiles = btrfs_profiles(sys, device);
+    let has = |profile: &str| profiles.iter().any(|one| one == profile);
     match () {
         () if has("raid1c4") => 4.0,
         () if has("raid1c3") => 3.0,
         () if has("raid1") || has("raid10") || has("dup") => 2.0,
         () => 1.0,
     }
+}
+
+/// The profiles in which a btrfs keeps data, or data and metadata together: several while it
+/// is converted.
+pub(crate) fn btrfs_profiles(sys: &SysRoot, device: &str) -> Vec<String> {
+    let all = fs::read_dir(sys.path("/sys/fs/btrfs"));
+    let ours = all
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|one| one.join("devices").join(device.replace('/', "!")).exists());
+    let Some(ours) = ours else { return Vec::new() };
+    let kinds = ["data", "mixed"].map(|kind| fs::read_dir(ours.join("allocation").join(kind)));
+    // Each profile is a directory there; all else are files.
+    let inside = kinds.into_iter().flatten().flatten().flatten();
+    inside
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// The level of an array of md.
+pub(crate) fn md_level(sys: &SysRoot, device: &str) -> Option<String> {
+    text(class(sys, device).join("md/level"))
 }
 
 fn class(sys: &SysRoot, device: &str) -> PathBuf {

@@ -73,11 +73,27 @@ pub(crate) fn joined(mut survey: Survey, dry: bool) -> Survey {
         }
     }
     if let Some((left, why)) = fullest {
+        let (left, why) = spread(&survey, left, why);
         survey.limit_space(left, why);
     }
     let notes = notes.into_iter().map(Warning::Simulated);
     survey.warnings.extend(notes);
     survey
+}
+
+/// Returns the bytes that all drives of a stripe can store, if each can store `left` more.
+fn spread(survey: &Survey, left: u64, why: String) -> (u64, String) {
+    let here = linux::SysRoot::host();
+    let Some(drives) = storage::stripes::over(&here, &survey.target, &survey.devices) else {
+        return (left, why);
+    };
+    let copies = storage::counter::mean_copies(&survey.devices);
+    let all = (left as f64 * f64::from(drives) / copies) as u64;
+    let more = format!(
+        "; data are striped over {drives} drives, which leaves {}",
+        units::bytes(all)
+    );
+    (all, why + &more)
 }
 
 /// A drive with less room than this, in bytes, gets no more work: a write that fails aborts the

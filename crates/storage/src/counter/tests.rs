@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::describe_mount;
+use crate::{describe_mount, stripes};
 use linux::mounts;
 use linux::space::Space;
 
@@ -74,8 +74,12 @@ impl Tree {
 
     fn described(&self, fs: &str) -> Description {
         self.link("dev/block/8:1", "devices/top");
+        self.mounted("8:1", fs)
+    }
+
+    fn mounted(&self, device: &str, fs: &str) -> Description {
         let sys = SysRoot::at(self.0.path());
-        let mount = mounts::parse(format!("1 1 8:1 / /mnt rw - {fs}\n").as_bytes()).remove(0);
+        let mount = mounts::parse(format!("1 1 {device} / /mnt rw - {fs}\n").as_bytes()).remove(0);
         let space = Space {
             size_bytes: 100 << 30,
             available_bytes: 50 << 30,
@@ -183,6 +187,55 @@ fn btrfs_counts_by_the_profile_of_its_data() {
         let own = tree.leaves(BTRFS);
         assert_eq!(own[0], ("top".to_owned(), copies), "{profile}");
     }
+}
+
+#[test]
+fn raid_0_and_10_spread_data_evenly_and_nothing_else_does() {
+    let members = |tree: &Tree, fs: &str| {
+        let found = match fs {
+            // It has a number of its own, as a file system on several devices has.
+            BTRFS => tree.mounted("0:39", fs),
+            _ => tree.described(fs),
+        };
+        stripes::over(&SysRoot::at(tree.0.path()), &found.target, &found.devices)
+    };
+    for (level, expected) in [
+        ("raid0", Some(2)),
+        ("raid10", Some(2)),
+        ("raid1", None),
+        ("linear", None),
+    ] {
+        let tree = Tree::new();
+        tree.device("top", 64, &["sda", "sdb"])
+            .md("top", level, 0, 2, 2);
+        tree.device("sda", 64, &[]).device("sdb", 64, &[]);
+        assert_eq!(members(&tree, EXT4), expected, "md {level}");
+    }
+    for (profiles, expected) in [
+        (&["raid0"][..], Some(2)),
+        (&["raid1"], None),
+        (&["single"], None),
+        (&["raid0", "single"], None),
+    ] {
+        let tree = Tree::new();
+        tree.device("top", 64, &[]).device("sdb", 64, &[]);
+        for profile in profiles {
+            let own = format!("fs/btrfs/uuid/allocation/data/{profile}/total_bytes");
+            tree.write(&own, "0\n");
+        }
+        fs::create_dir(tree.0.path().join("dev")).unwrap();
+        fs::write(tree.0.path().join("dev/top"), "").unwrap();
+        for device in ["top", "sdb"] {
+            tree.link(
+                &format!("fs/btrfs/uuid/devices/{device}"),
+                &format!("devices/{device}"),
+            );
+        }
+        assert_eq!(members(&tree, BTRFS), expected, "btrfs {profiles:?}");
+    }
+    let tree = Tree::new();
+    tree.device("top", 64, &[]);
+    assert_eq!(members(&tree, EXT4), None, "one drive");
 }
 
 /// A byte has as many copies as there are along its path: LVM over a mirror and a drive.

@@ -1,4 +1,5 @@
-//! The store of a simulated drive fills up while a command works on the drive.
+//! The stores of simulated drives: they fill up while a command works on a drive, or several drives
+//! of a stripe share the data.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::common::gate::{beside, lacks};
 use crate::common::loop_fs::{must, unmount};
-use crate::common::run::{Done, start, trimbench};
+use crate::common::run::{Done, run, start, trimbench};
 use crate::lab_drive::{NEEDS, OwnLab};
 use crate::quick::{Files, command_on};
 
@@ -140,4 +141,49 @@ fn rm_names_the_store_that_filled_up() {
         thread::sleep(Duration::from_millis(5));
     }
     full.is_named(&running.wait(), "rm");
+}
+
+/// A run may write as much as both drives of a stripe can store; with other profiles, as one can.
+#[test]
+fn a_run_on_striped_drives_takes_the_stores_of_all_of_them() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    for (profile, fits) in [("raid0", true), ("single", false), ("raid1", false)] {
+        let lab = OwnLab::new();
+        let options = [
+            "--profile",
+            "ideal",
+            "--size",
+            "4G",
+            "--store-limit",
+            "1100M",
+        ];
+        let drives = ["one", "two"].map(|name| lab.up(name, &options));
+        let mount = lab.mount();
+        let mount = mount.to_str().unwrap();
+        let devices = drives.each_ref().map(|drive| drive.to_str().unwrap());
+        let made = ["-q", "-f", "-d", profile, "-m", "raid1"];
+        must("mkfs.btrfs", &[&made[..], &devices].concat());
+        fs::create_dir(mount).unwrap();
+        must("mount", &[devices[0], mount]);
+        // Beside the GiB that stays free, two drives can store it together, and one can't.
+        let mut command = trimbench();
+        command.args(["run", mount, "--size", "1000M", "--foreground-size", "64M"]);
+        command.args(["--dry-run"]);
+        let done = run(lab.in_here(command));
+        unmount(mount);
+        let _ = fs::remove_dir(mount);
+        match fits {
+            true => {
+                done.succeeds();
+            }
+            false => {
+                assert_eq!(done.code(), Some(2), "{profile}: {}", done.text());
+                let why = done.stderr.contains("can store");
+                assert!(why, "{profile}: {}", done.text());
+            }
+        }
+    }
 }
