@@ -25,8 +25,8 @@ use reads::{Reads, counted};
 
 /// The depths that are measured.
 const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-/// How often the head start is corrected.
-const ROUNDS: usize = 2;
+/// Before reads are counted, the server looks so often at how long they take.
+const LOOKS: usize = 3;
 /// A drive whose reads take longer is off by no more than some percent without a correction.
 const LONG: Duration = Duration::from_millis(1);
 /// One whose reads take longer isn't measured: it would take seconds and show nothing.
@@ -135,9 +135,8 @@ pub(crate) fn measure(place: &Place, spec: &Spec, device: &Path) -> Result<Optio
     }
     let tune = |side| control::ask(place, &Order::Tune(side));
     let mut trip = Trip::default();
-    let at_depth = |depth| -> Result<AtDepth, LabError> {
-        tune(None)?;
-        let seen = reads.at(depth)?;
+    let at_depth = |depth, looks: usize| -> Result<AtDepth, LabError> {
+        let seen = reads.at(depth, looks, || tune(None).map(drop))?;
         let outside = (f64::from(depth) - seen.in_flight) / seen.per_s;
         let longest = LONGEST_SIDE.max(latency / 10).as_nanos() as u64;
         tune(Some((depth, longest.min((outside * 1e9) as u64))))?;
@@ -148,16 +147,16 @@ pub(crate) fn measure(place: &Place, spec: &Spec, device: &Path) -> Result<Optio
             card_per_s: rate.is_finite().then_some(rate),
         })
     };
-    // Not yet with what an earlier look took off; and the first reads after a pause take longer.
-    let first = at_depth(1)?;
+    // It begins with what an earlier look took off; and the first reads after a pause take longer.
+    let first = at_depth(1, 0)?;
     let should = first.card_per_s.map_or(0.0, |rate| 1.0 / rate);
     trip.added_us = (1.0 / first.reads_per_s - should).max(0.0) * 1e6;
     for depth in DEPTHS {
-        let rounds = if latency < LONG { ROUNDS } else { 0 };
-        for _ in 0..rounds {
-            at_depth(depth)?;
+        if latency < LONG {
+            // For the time on the reader's side, which counts from the next reads on.
+            at_depth(depth, LOOKS)?;
         }
-        trip.depths.push(at_depth(depth)?);
+        trip.depths.push(at_depth(depth, LOOKS)?);
     }
     control::ask(place, &Order::ResetStats)?;
     let text = serde_json::to_vec(&trip).map_err(std::io::Error::from);

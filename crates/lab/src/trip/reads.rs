@@ -13,8 +13,12 @@ use load::{Region, Work};
 use crate::device::Counted;
 use crate::error::LabError;
 
-/// The time for which reads run before they are counted, at least.
+/// The time for which reads run before anything is learned from them, at least.
 const BEFORE: Duration = Duration::from_millis(6);
+/// The number of reads between two looks, which is enough for the server to learn from.
+const BETWEEN_LOOKS: u32 = 330;
+/// The time between two looks at most: slower drives need no correction.
+const LONGEST_LOOK: Duration = Duration::from_millis(60);
 /// The time for which they are counted, at least. The kernel counts their time in milliseconds.
 const COUNTED: Duration = Duration::from_millis(60);
 /// The time for which no other process may use the device.
@@ -66,8 +70,14 @@ impl Reads {
         Ok(self.counted()? != before)
     }
 
-    /// Measures reads of 4 KiB with `depth` in flight.
-    pub(super) fn at(&self, depth: u32) -> Result<Seen, LabError> {
+    /// Measures reads of 4 KiB with `depth` in flight. `look` lets the server look at how long they
+    /// take, so many times; what it learns holds for the reads that are counted.
+    pub(super) fn at(
+        &self,
+        depth: u32,
+        looks: usize,
+        look: impl Fn() -> Result<(), LabError>,
+    ) -> Result<Seen, LabError> {
         let spec = ActorSpec {
             name: "trip".to_owned(),
             work: Work::Blocks(Blocks {
@@ -83,6 +93,12 @@ impl Reads {
         };
         let actor = Actor::start(spec, self.clock).map_err(failed(&self.device))?;
         sleep(BEFORE.max(self.latency));
+        for number in 0..looks {
+            if number > 0 {
+                sleep(LONGEST_LOOK.min(self.latency * BETWEEN_LOOKS / depth));
+            }
+            look()?;
+        }
         let (before, began) = (self.counted()?, Instant::now());
         sleep(COUNTED.max(self.latency * ENOUGH / depth));
         let (now, span) = (self.counted()?, began.elapsed().as_secs_f64());
