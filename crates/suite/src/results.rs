@@ -52,6 +52,8 @@ pub struct Row {
     pub verdicts: BTreeMap<Step, Vec<String>>,
     /// The figures of the step `engines`, in the order of rounds.
     pub engines: Vec<Engines>,
+    /// Runs that were not conclusive, each with its sentence and how often.
+    pub inconclusive: Vec<(Step, String, usize)>,
     /// Steps that failed, each with its reason and how often.
     pub failures: Vec<(Step, String, usize)>,
 }
@@ -195,6 +197,7 @@ fn row(log: &Log, cell: Cell) -> Row {
         values: BTreeMap::new(),
         verdicts: BTreeMap::new(),
         engines: Vec::new(),
+        inconclusive: Vec::new(),
         failures: Vec::new(),
     };
     let name = cell.to_string();
@@ -204,7 +207,7 @@ fn row(log: &Log, cell: Cell) -> Row {
                 continue;
             };
             match outcome {
-                Outcome::Failed(why) => fail(&mut row, step, why),
+                Outcome::Failed(why) => count(&mut row.failures, step, why),
                 Outcome::Done(figures) => {
                     for (measure, value) in Measure::of(step, figures) {
                         row.values.entry((step, measure)).or_default().push(value);
@@ -213,6 +216,9 @@ fn row(log: &Log, cell: Cell) -> Row {
                     if let Some(run) = &figures.run {
                         let verdicts = row.verdicts.entry(step).or_default();
                         verdicts.push(run.verdict.clone());
+                        if run.is_inconclusive() {
+                            count(&mut row.inconclusive, step, &run.summary);
+                        }
                     }
                 }
             }
@@ -221,12 +227,14 @@ fn row(log: &Log, cell: Cell) -> Row {
     row
 }
 
-fn fail(row: &mut Row, step: Step, why: &str) {
-    let known = row.failures.iter_mut();
-    let mut same = known.filter(|(other, text, _)| *other == step && text == why);
+/// Counts one more of a sentence about a step.
+fn count(known: &mut Vec<(Step, String, usize)>, step: Step, why: &str) {
+    let mut same = known
+        .iter_mut()
+        .filter(|(other, text, _)| *other == step && text == why);
     match same.next() {
         Some((_, _, times)) => *times += 1,
-        None => row.failures.push((step, why.to_owned(), 1)),
+        None => known.push((step, why.to_owned(), 1)),
     }
 }
 

@@ -98,6 +98,7 @@ pub fn sheet(results: &Results) -> Sheet {
         removal(results),
         trim(results),
         reads(results),
+        inconclusive(results),
         jobs::engines(results),
         jobs::writeback(results),
     ];
@@ -329,8 +330,19 @@ fn ranking(ways: &[Way]) -> Table {
 }
 
 fn failures(results: &Results) -> Table {
+    reasons("Steps that failed", results, |row| &row.failures)
+}
+
+fn inconclusive(results: &Results) -> Table {
+    reasons("Runs that are not conclusive", results, |row| {
+        &row.inconclusive
+    })
+}
+
+/// A row for each sentence about a step of a cell.
+fn reasons(title: &str, results: &Results, of: fn(&Row) -> &Vec<(Step, String, usize)>) -> Table {
     let rows = results.rows.iter().flat_map(|row| {
-        row.failures.iter().map(|(step, why, times)| {
+        of(row).iter().map(|(step, why, times)| {
             vec![
                 row.cell.to_string(),
                 step.words().to_owned(),
@@ -340,7 +352,7 @@ fn failures(results: &Results) -> Table {
         })
     });
     Table {
-        title: "Steps that failed".to_owned(),
+        title: title.to_owned(),
         note: String::new(),
         columns: columns(["file system/mkfs/mount", "step", "rounds", "why"]),
         rows: rows.collect(),
@@ -480,6 +492,28 @@ mod tests {
         );
         assert_eq!(of(Unit::Seconds, &[0.0, 0.0]), "0 s");
         assert_eq!(of(Unit::Seconds, &[]), NONE);
+    }
+
+    #[test]
+    fn an_inconclusive_run_has_its_reason() {
+        let mut log = made::log(&["ext4/discard/discard"], 2, 1.0);
+        let key = ("ext4/discard/discard".to_owned(), 2, Step::Run);
+        let Some(Outcome::Done(figures)) = log.outcomes.get_mut(&key) else {
+            panic!("no run");
+        };
+        let run = figures.run.as_mut().unwrap();
+        run.verdict = "inconclusive".to_owned();
+        run.summary = "Delete more.".to_owned();
+        let sheet = sheet(&Results::of(&log));
+        let title = "Runs that are not conclusive";
+        let table = sheet.tables.iter().find(|table| table.title == title);
+        let expected = [
+            "ext4/discard/discard",
+            "reads beside rm",
+            "1 of 2",
+            "Delete more.",
+        ];
+        assert_eq!(table.unwrap().rows, [expected]);
     }
 
     #[test]

@@ -28,6 +28,11 @@ pub struct RunFigures {
 }
 
 impl RunFigures {
+    /// Whether the run leaves open whether the deletion stalled reads.
+    pub fn is_inconclusive(&self) -> bool {
+        self.verdict == "inconclusive"
+    }
+
     /// The figures of a `trimbench.verdict/1`. `None`: it isn't one.
     pub(crate) fn of(json: &Value) -> Option<RunFigures> {
         let text = |at: &str| json.pointer(at)?.as_str().map(str::to_owned);

@@ -110,6 +110,11 @@ fn strike(lab: &OwnLab, device: &Path, fault: &str, cause: &str) {
     let report = json(&done);
     let found = report["findings"].as_array().unwrap();
     let named = found.iter().any(|finding| finding["cause"] == cause);
+    let mut causes: Vec<String> = found.iter().map(|one| one["cause"].to_string()).collect();
+    causes.sort();
+    causes.dedup();
+    // With --nocapture: the fault matrix.
+    println!("{fault} => {}", causes.join(" "));
     assert!(named, "{fault}: {}", done.text());
     assert_eq!(done.code(), Some(3), "{fault}");
     assert!(
