@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::drive::Drive;
 use crate::measure::Measure;
 use crate::results::{Results, Row};
 use crate::step::Step;
@@ -56,16 +57,21 @@ pub fn advise(results: &Results) -> Option<Advice> {
     }
     ranking.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
     let best = ranking.first()?;
+    let unknown = unknown(results);
     let mut sentences = match ranking.len() {
         // Where there is nothing to choose from, nothing is recommended.
         1 => vec![format!(
             "Only one way was conclusive ({}), so none is recommended.",
             best.words()
         )],
+        known if known < unknown.len() => vec![format!(
+            "Only {known} ways were conclusive, and {} runs were not, so none is recommended.",
+            unknown.len()
+        )],
         _ => vec![policy(best), reason(best, &ranking), price(best, &ranking)],
     };
     sentences.extend(mkfs(results, best));
-    sentences.extend(unknown(results));
+    sentences.extend(more(&unknown, results));
     Some(Advice { ranking, sentences })
 }
 
@@ -111,27 +117,44 @@ fn way(results: &Results, of: &Row, step: Step) -> Option<Way> {
     })
 }
 
-/// Names the runs without a conclusion: most often too little was deleted.
-fn unknown(results: &Results) -> Option<String> {
+/// Names the runs without a conclusion.
+fn unknown(results: &Results) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in &results.rows {
         let runs = row.verdicts.keys().copied();
         let untold = runs.filter(|step| row.median(*step, Measure::Stall).is_none());
         names.extend(untold.map(|step| format!("{} ({})", row.cell, step.words())));
     }
-    (!names.is_empty()).then(|| {
+    names
+}
+
+/// The next step where runs are without a conclusion: most often too little was deleted.
+fn more(unknown: &[String], results: &Results) -> Option<String> {
+    let slower = match results.head.drive {
+        Drive::Lab { .. } => ", a slower drive (--lab-slower)",
+        _ => "",
+    };
+    (!unknown.is_empty()).then(|| {
         format!(
-            "Not conclusive, so not ranked: {}. More data (--size) or a quieter machine may help.",
-            names.join(", ")
+            "Not conclusive, so not ranked: {}. More data (--size){slower} or a quieter machine \
+             may help.",
+            unknown.join(", ")
         )
     })
 }
 
+/// Whole steps of stall and of loss.
+fn steps(way: &Way) -> [f64; 2] {
+    [
+        (way.stall_s / STALL_STEP_S).round().clamp(0.0, 1e6),
+        // An unknown loss counts as a whole one.
+        (way.lost.unwrap_or(1.0) / LOSS_STEP).round(),
+    ]
+}
+
 /// One number that orders ways: whole steps of stall, then of loss, then time.
 fn rank(way: &Way) -> f64 {
-    let stall = (way.stall_s / STALL_STEP_S).round().clamp(0.0, 1e6);
-    // An unknown loss counts as a whole one.
-    let lost = (way.lost.unwrap_or(1.0) / LOSS_STEP).round();
+    let [stall, lost] = steps(way);
     let time = way.freeing_s.unwrap_or(1e6).clamp(0.0, 1e6);
     stall * 1e3 + lost * 10.0 + time / 1e6
 }
@@ -173,6 +196,9 @@ fn reason(best: &Way, ranking: &[Way]) -> String {
         ),
     };
     match ranking.last().filter(|worst| *worst != best) {
+        Some(worst) if steps(worst) == steps(best) => {
+            format!("{own}; in that all ways are alike, and it takes the least time.")
+        }
         Some(worst) => format!(
             "{own}; the worst way ({}) stalled them for {}.",
             worst.words(),
@@ -228,6 +254,7 @@ fn mkfs(results: &Results, best: &Way) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::{Log, Outcome};
     use crate::made;
 
     #[test]
@@ -267,6 +294,48 @@ mod tests {
         assert!(rank(&way(0.0, 0.9, 1e5)) < rank(&way(1.0, 0.0, 0.1)));
         assert!(rank(&way(0.04, 0.1, 9.0)) < rank(&way(0.0, 0.3, 1.0)));
         assert!(rank(&way(0.0, 0.11, 1.0)) < rank(&way(0.0, 0.1, 9.0)));
+    }
+
+    #[test]
+    fn nothing_is_recommended_where_most_runs_are_not_conclusive() {
+        let cells = ["ext4/discard/discard", "xfs/discard/discard"];
+        let mut log = made::log(&cells, 1, 1.0);
+        let runs = log.outcomes.iter_mut().filter(|(key, _)| key.2.is_run());
+        for ((cell, _, step), outcome) in runs {
+            let Outcome::Done(figures) = outcome else {
+                continue;
+            };
+            let run = figures.run.as_mut().unwrap();
+            match (cell.starts_with("ext4"), *step) {
+                (true, _) => run.stall_s = Some(0.0),
+                (false, _) => (run.verdict, run.stall_s) = ("inconclusive".to_owned(), None),
+            }
+        }
+        let of = |log: &Log| advise(&Results::of(log)).unwrap().sentences;
+        // Two of each: ext4's are alike, and the others are named with the next step.
+        let sentences = of(&log);
+        assert!(sentences[1].contains("did not stall"), "{sentences:?}");
+        let named = sentences.last().unwrap();
+        assert!(named.contains("xfs/discard/discard (reads beside rm)"));
+        assert!(named.contains("--lab-slower"), "{named}");
+
+        log.head.plan.cells.push("xfs/nodiscard/discard".to_owned());
+        let more = log
+            .outcomes
+            .iter()
+            .filter(|(key, _)| key.0.starts_with("xfs"));
+        let more: Vec<_> = more
+            .map(|(key, outcome)| (key.clone(), outcome.clone()))
+            .collect();
+        for ((_, round, step), outcome) in more {
+            let key = ("xfs/nodiscard/discard".to_owned(), round, step);
+            log.outcomes.insert(key, outcome);
+        }
+        let first = &of(&log)[0];
+        assert!(
+            first.ends_with("4 runs were not, so none is recommended."),
+            "{first}"
+        );
     }
 
     #[test]

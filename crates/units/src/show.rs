@@ -90,6 +90,9 @@ pub fn seconds(s: f64) -> String {
         return "–".to_owned();
     }
     let magnitude = s.abs();
+    if magnitude == 0.0 {
+        return "0 s".to_owned();
+    }
     if magnitude >= 3600.0 {
         let minutes = (s / 60.0).round();
         return format!("{} h {:02} min", (minutes / 60.0).floor(), minutes % 60.0);

@@ -210,7 +210,7 @@ impl Discards {
     /// Intervals are merged first until they complete 64 discards, or 16, 4 or 1 if too few would
     /// be left. With fewer, the rate is coarse: the median of 11s and 12s is one of them, and up to
     /// 9 % off. Where a discard takes longer than an interval, most intervals complete none. `None`
-    /// if fewer than three remain.
+    /// if fewer than three remain, or a quarter of them completes no significant discard.
     pub(super) fn full_rates(&self, record: &RunRecord) -> Option<Vec<f64>> {
         let (first, last) = self.span()?;
         let spread = record.head.devices_spread_over();
@@ -245,10 +245,11 @@ impl Discards {
                 .collect();
             let full = merged
                 .windows(3)
-                .filter(|w| w[0].significant && w[1].busy && w[2].significant)
-                .map(|w| w[1].rate);
-            let full: Vec<f64> = full.collect();
-            if full.len() >= 3 {
+                .filter(|w| w[0].significant && w[1].busy && w[2].significant);
+            // Small discards beside long ones: then a merged interval completes none of the long.
+            let without = full.clone().filter(|w| !w[1].significant).count();
+            let full: Vec<f64> = full.map(|w| w[1].rate).collect();
+            if full.len() >= 3 && 4 * without < full.len() {
                 return Some(full);
             }
         }

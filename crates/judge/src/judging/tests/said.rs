@@ -56,6 +56,27 @@ fn discards_longer_than_an_interval_have_a_rate() {
 }
 
 #[test]
+fn small_discards_beside_long_ones_leave_a_bound_of_the_rate() {
+    // As btrfs sends them: 1 GiB every 0.4 s, and small ones meanwhile.
+    let mut record = run(0.1, 6.0..7.6, vec![level(6.0..7.6, 0.0)]).record();
+    let device = &mut record.intervals.devices[0];
+    device.discard_bytes.fill(0);
+    device.discards.fill(0);
+    device.discard_ms.fill(0);
+    for i in 60..76 {
+        (device.discard_bytes[i], device.discards[i]) = (32 << 10, 3);
+        if i % 4 == 3 {
+            (device.discard_bytes[i], device.discards[i]) = (GIB, 2);
+            device.discard_ms[i] = 800;
+        }
+    }
+    let discard = judge(&record, &JudgeOptions::default()).discard;
+    let gib_per_s = discard.bytes_per_s.unwrap() / GIB as f64;
+    assert!((2.0..2.6).contains(&gib_per_s), "{gib_per_s}");
+    assert!(discard.bytes_per_s_is_lower_bound);
+}
+
+#[test]
 fn a_failed_run_says_failed() {
     let mut it = run(0.1, 6.0..9.0, vec![]);
     (it.completed, it.length_s) = (false, 5.8);
