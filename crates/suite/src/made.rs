@@ -49,6 +49,7 @@ pub(crate) fn step(cell: &Cell, round: u32, step: Step, seconds: f64) -> Line {
         stall_s: Some(seconds),
         longest_stall_s: Some(seconds),
         trim_bytes_per_s: Some(1e9),
+        trim_is_bound: false,
     });
     let run = run.map(Box::new);
     let removal = step.is_rm().then_some(seconds);

@@ -1,6 +1,6 @@
 //! Medians and spreads of the lines of a log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -52,6 +52,8 @@ pub struct Row {
     pub verdicts: BTreeMap<Step, Vec<String>>,
     /// The figures of the step `engines`, in the order of rounds.
     pub engines: Vec<Engines>,
+    /// Runs of which a round has only a lower bound of the TRIM rate.
+    pub trim_bounds: BTreeSet<Step>,
     /// Runs that were not conclusive, each with its sentence and how often.
     pub inconclusive: Vec<(Step, String, usize)>,
     /// Steps that failed, each with its reason and how often.
@@ -197,6 +199,7 @@ fn row(log: &Log, cell: Cell) -> Row {
         values: BTreeMap::new(),
         verdicts: BTreeMap::new(),
         engines: Vec::new(),
+        trim_bounds: BTreeSet::new(),
         inconclusive: Vec::new(),
         failures: Vec::new(),
     };
@@ -216,6 +219,9 @@ fn row(log: &Log, cell: Cell) -> Row {
                     if let Some(run) = &figures.run {
                         let verdicts = row.verdicts.entry(step).or_default();
                         verdicts.push(run.verdict.clone());
+                        if run.trim_is_bound {
+                            row.trim_bounds.insert(step);
+                        }
                         if run.is_inconclusive() {
                             count(&mut row.inconclusive, step, &run.summary);
                         }

@@ -259,7 +259,10 @@ fn reads(results: &Results) -> Table {
                 figure(Measure::ReadsInStall),
                 figure(Measure::ReadsAfter),
                 figure(Measure::Stall),
-                figure(Measure::TrimRate),
+                match (figure(Measure::TrimRate), row.trim_bounds.contains(&step)) {
+                    (rate, true) if rate != NONE => format!("≥ {rate}"),
+                    (rate, _) => rate,
+                },
                 counted(verdicts),
             ]);
         }
@@ -267,7 +270,8 @@ fn reads(results: &Results) -> Table {
     Table {
         title: "Reads beside a deletion".to_owned(),
         note: format!(
-            "4 KiB at random, 8 in flight, while {} are freed; during: all of that time",
+            "4 KiB at random, 8 in flight, while {} are freed; during: all of that time; ≥: discards \
+             were over too soon for more than a lower bound",
             units::bytes(results.head.plan.cell_bytes())
         ),
         columns: columns([
@@ -504,6 +508,7 @@ mod tests {
         let run = figures.run.as_mut().unwrap();
         run.verdict = "inconclusive".to_owned();
         run.summary = "Delete more.".to_owned();
+        run.trim_is_bound = true;
         let sheet = sheet(&Results::of(&log));
         let title = "Runs that are not conclusive";
         let table = sheet.tables.iter().find(|table| table.title == title);
@@ -514,6 +519,12 @@ mod tests {
             "Delete more.",
         ];
         assert_eq!(table.unwrap().rows, [expected]);
+        let title = "Reads beside a deletion";
+        let reads = sheet.tables.iter().find(|table| table.title == title);
+        let bounds: Vec<bool> = (reads.unwrap().rows.iter())
+            .map(|row| row.iter().any(|cell| cell.starts_with("≥ ")))
+            .collect();
+        assert_eq!(bounds, [true, false]);
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub struct RunFigures {
     pub longest_stall_s: Option<f64>,
     /// Bytes discarded per second while discards came.
     pub trim_bytes_per_s: Option<f64>,
+    /// Whether that is only a lower bound, because the discards were over too soon.
+    #[serde(default)]
+    pub trim_is_bound: bool,
 }
 
 impl RunFigures {
@@ -56,6 +59,10 @@ impl RunFigures {
             stall_s: stall("/stall/seconds"),
             longest_stall_s: stall("/stall/longest_s"),
             trim_bytes_per_s: json.pointer("/discard/bytes_per_s").and_then(Value::as_f64),
+            trim_is_bound: json
+                .pointer("/discard/bytes_per_s_is_lower_bound")
+                .and_then(Value::as_bool)
+                .unwrap_or(false),
             verdict,
         })
     }
