@@ -78,8 +78,8 @@ impl<'a, 'b> Worker<'a, 'b> {
                 let blocks = self.somewhere_to_write(slot);
                 self.write(slot, blocks);
             }
-            (110..181, _) => self.read(slot),
-            (181..184, _) => self.sync(slot),
+            (110..178, _) => self.read(slot),
+            (178..184, _) => self.sync(slot),
             (184..200, true) => self.discard(slot),
             (184..194, false) => self.punch(slot),
             (194..197, false) => self.truncate(slot),
