@@ -227,11 +227,11 @@ fn is_gone(place: &Place, at_most: Duration) -> Result<(), LabError> {
     if who.is_empty() {
         who.push("a file system that is still in use, or mounted elsewhere".to_owned());
     }
-    let who = who.join(", ");
-    Err(left(
-        place,
-        format!("{} is used by {who}", names::shown(&device)),
-    ))
+    let mut why = format!("{} is used by {}", names::shown(&device), who.join(", "));
+    if place.server_pid().is_none() {
+        why += "; it gives nothing but I/O errors now, and can be taken down after its last user";
+    }
+    Err(left(place, why))
 }
 
 /// Returns the users of a drive's devices, as far as they can be found.

@@ -143,7 +143,13 @@ impl FromStr for Fault {
                 let span = span.ok().filter(|span| *span <= LATEST);
                 Effect::Late(span.ok_or_else(|| bad("how late is like 500ms, at most a day"))?)
             }
-            _ => return Err(bad("this kind has no such effect")),
+            (kind, _) => {
+                return Err(bad(&format!(
+                    "the effects of {} are {}",
+                    kind.name(),
+                    effects(kind)
+                )));
+            }
         };
         let mut fault = Fault {
             kind,
@@ -151,7 +157,8 @@ impl FromStr for Fault {
             at: None,
             rate: 1.0,
             after: 0,
-            times: u64::MAX,
+            // The power is cut once.
+            times: if effect == Effect::Power { 1 } else { u64::MAX },
             struck: 0,
             text: text.split_whitespace().collect::<Vec<_>>().join(" "),
         };
@@ -175,6 +182,16 @@ impl FromStr for Fault {
             }
         }
         Ok(fault)
+    }
+}
+
+fn effects(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "error, zeros, flip and holes",
+        Kind::Write => "error, lost, misplaced BYTES and power",
+        Kind::Flush => "error, lost and power",
+        Kind::Discard => "error, nothing, neighbour BYTES, late TIME and power",
+        Kind::Zero => "error",
     }
 }
 

@@ -65,6 +65,10 @@ pub struct Stats {
     /// or all the memory or disk space there is.
     #[serde(default)]
     pub no_room: u64,
+    /// Writes, discards, flushes and marks that the drive's log had no room for. Writes and flushes
+    /// among them failed.
+    #[serde(default)]
+    pub not_logged: u64,
     /// Commands not answered.
     pub in_flight: u64,
     /// How much later than the model's time commands were answered, in microseconds: the median,

@@ -1,6 +1,7 @@
 //! Making a drive: its server, the loop device, the file system.
 
 use std::fs::{self, OpenOptions};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ impl Lab {
     pub fn up(&self, spec: &Spec, launcher: &Launcher) -> Result<Info, LabError> {
         spec.check()?;
         check_store(spec)?;
+        check_log(spec)?;
         let place = self.new_place(&spec.name)?;
         let (hold, spec) = place.make(|| {
             Ok(Spec {
@@ -57,19 +59,53 @@ impl Lab {
 
 /// A file that holds something else isn't emptied, and one to be kept must be there.
 fn check_store(spec: &Spec) -> Result<(), LabError> {
-    let Some(file) = spec.store.as_ref().filter(|_| !spec.force) else {
+    let Some(file) = spec.store.as_ref() else {
         return Ok(());
     };
-    let why = if store::is_foreign(file) {
+    let found = file.metadata().ok();
+    let why = if found.as_ref().is_some_and(fs::Metadata::is_dir) {
+        "is a directory: name a file in it"
+    } else if !has_directory(file) {
+        "can't be made: its directory isn't there"
+    } else if spec.keep && found.is_none() {
+        "can't be kept: there is no such file"
+    } else if store::is_in_use(file) {
+        "holds another drive's data and is in use: choose another file"
+    } else if spec.force {
+        return Ok(());
+    } else if store::is_foreign(file) {
         "holds something that isn't a drive's data: choose another file, or add --force"
-    } else if spec.keep && file.metadata().map_or(0, |found| found.len()) != spec.size_bytes {
+    } else if spec.keep && found.map_or(0, |found| found.len()) != spec.size_bytes {
         "can't be kept: it isn't as long as the drive, so give --size as it was"
     } else {
         return Ok(());
     };
-    Err(LabError::BadSpec {
-        why: format!("{} as its store, which {why}", units::names::shown(file)),
-    })
+    Err(bad("its store", file, why))
+}
+
+/// A log is a new file.
+fn check_log(spec: &Spec) -> Result<(), LabError> {
+    match spec.log.as_ref() {
+        Some(file) if file.symlink_metadata().is_ok() => {
+            Err(bad("its log", file, "is there already: name a new file"))
+        }
+        Some(file) if !has_directory(file) => Err(bad(
+            "its log",
+            file,
+            "can't be made: its directory isn't there",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn has_directory(file: &Path) -> bool {
+    file.parent().is_none_or(Path::is_dir)
+}
+
+fn bad(what: &str, file: &Path, why: &str) -> LabError {
+    LabError::BadSpec {
+        why: format!("{} as {what}, which {why}", units::names::shown(file)),
+    }
 }
 
 fn start_and_make(place: &Place, spec: &Spec, launcher: &Launcher) -> Result<(), LabError> {
@@ -160,14 +196,15 @@ fn start(place: &Place, launcher: &Launcher) -> Result<(), LabError> {
     let _ = server.kill();
     let _ = server.wait();
     let log = fs::read_to_string(place.log()).unwrap_or_default();
-    let said: Vec<&str> = log.lines().rev().take(3).collect();
+    // Lines before the last are warnings.
+    let said = match (log.lines().last(), ready) {
+        (Some(last), _) => last.strip_prefix("trimbench: ").unwrap_or(last).to_owned(),
+        (None, true) => "it printed nothing".to_owned(),
+        (None, false) => format!("no answer within {} s", READY.as_secs()),
+    };
     Err(LabError::Failed {
         name: place.name(),
-        said: match (said.is_empty(), ready) {
-            (false, _) => said.into_iter().rev().collect::<Vec<_>>().join("; "),
-            (true, true) => "it printed nothing".to_owned(),
-            (true, false) => format!("no answer within {} s", READY.as_secs()),
-        },
+        said,
     })
 }
 

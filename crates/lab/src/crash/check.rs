@@ -137,7 +137,10 @@ fn run(
         .stderr(err)
         .process_group(0)
         .spawn();
-    let mut child = child.map_err(LabError::io("cannot run", program))?;
+    let mut child = child.map_err(|error| LabError::NotRun {
+        program: program.into(),
+        error,
+    })?;
     let ended = wait(&mut child, check.timeout, stop);
     let said = end_of(&output).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);

@@ -22,6 +22,8 @@ pub(crate) struct Log {
     changes: u64,
     /// Bytes that it may still take.
     left: u64,
+    /// Records that there was no room for.
+    refused: u64,
 }
 
 impl Log {
@@ -38,6 +40,7 @@ impl Log {
             file,
             changes: 0,
             left: most,
+            refused: 0,
         })
     }
 
@@ -72,12 +75,21 @@ impl Log {
         self.file.flush()
     }
 
+    /// The number of records that there was no room for. Writes among them have failed.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
     fn record(&mut self, what: u8, at: u64, len: u64, data: &[u8]) -> io::Result<()> {
         let takes = 17 + data.len() as u64;
-        self.left = self
-            .left
-            .checked_sub(takes)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::StorageFull, "the drive's log is full"))?;
+        let Some(left) = self.left.checked_sub(takes) else {
+            // Smaller ones that came later would make a log with gaps.
+            self.left = 0;
+            self.refused += 1;
+            let full = io::Error::new(io::ErrorKind::StorageFull, "the drive's log is full");
+            return Err(full);
+        };
+        self.left = left;
         self.file.write_all(&[what])?;
         self.file.write_all(&at.to_le_bytes())?;
         self.file.write_all(&len.to_le_bytes())?;

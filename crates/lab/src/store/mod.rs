@@ -167,6 +167,11 @@ impl Store {
         lock(log).mark(text)
     }
 
+    /// The number of changes, flushes and marks that the drive's log had no room for.
+    pub(crate) fn not_logged(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| lock(log).refused())
+    }
+
     /// Makes a range read as the pattern until it is written or discarded.
     pub(crate) fn premap(&self, range: Range<u64>) {
         let mut over = self.lock();
@@ -365,6 +370,12 @@ pub(crate) fn is_foreign(path: &Path) -> bool {
     let holds = path.metadata().is_ok_and(|found| found.len() > 0);
     let mut value = [0; 16];
     holds && getxattr(path, OURS, &mut value[..]).is_err()
+}
+
+/// Whether a drive has a file as its store now.
+pub(crate) fn is_in_use(path: &Path) -> bool {
+    let locked = File::open(path).map(|file| flock(&file, FlockOperation::NonBlockingLockShared));
+    matches!(locked, Ok(Err(Errno::WOULDBLOCK)))
 }
 
 /// Opens a file for this store alone.

@@ -89,7 +89,9 @@ fn crash_states_keep_what_was_synced_unless_flushes_are_lost() {
         "the log and the block, and nothing of the states"
     );
     lab.lab(&["crash", scratch, "--", "true"])
-        .fails_with(1, &["cannot read the log"]);
+        .fails_with(2, &["cannot read the log"]);
+    lab.lab(&["crash", &log, "--", "/no/such/program"])
+        .fails_with(2, &["cannot run /no/such/program"]);
 
     let log = log_of_two(&lab, dir.path(), Some("flush lost"));
     let done = lab.lab(&["crash", &log, "--", "sh", "-c", CHECK]);
@@ -128,6 +130,7 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
     );
     let faults = lab.lab(&["fault", "cut"]);
     assert!(faults.stdout.contains("power off"), "{}", faults.text());
+    assert!(faults.stdout.contains(": 1 struck"), "{}", faults.text());
     lab.lab(&["fault", "cut", "--clear"]).succeeds();
     let written = (0..10).take_while(|_| write()).count();
     assert!((1..5).contains(&written), "{written} of 4 KiB in 20 KiB");
@@ -141,7 +144,11 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
         "--log",
         log.to_str().unwrap(),
     ])
-    .fails_with(1, &["cannot make the log"]);
+    .fails_with(2, &["its log", "is there already"]);
+    let listed = lab.lab(&["list"]).stdout;
+    assert!(listed.contains("its log is full"), "{listed}");
+    let stats = lab.lab(&["stats", "cut"]).stdout;
+    assert!(stats.contains("log full   "), "{stats}");
 }
 
 #[test]
@@ -155,12 +162,29 @@ fn a_store_is_opened_again_and_what_holds_something_else_is_not_emptied() {
     let path = dir.path().join("store");
     let store = path.to_str().unwrap();
     let options = ["--profile", "ideal", "--size", "1M", "--store", store];
+    let other = |file: &str, more: &[&str], why: &str| {
+        let up = [
+            "up",
+            "other",
+            "--profile",
+            "ideal",
+            "--size",
+            "1M",
+            "--store",
+            file,
+        ];
+        lab.lab(&[&up, more].concat()).fails_with(2, &[why]);
+    };
+    other(store, &["--keep"], "no such file");
+    other(dir.path().to_str().unwrap(), &[], "is a directory");
+    other("/no/such/directory/store", &[], "its directory isn't there");
     fs::write(&path, "a letter").unwrap();
     lab.lab(&[&["up", "kept"], &options[..]].concat())
         .fails_with(2, &["isn't a drive's data", "--force"]);
     assert_eq!(fs::read(&path).unwrap(), b"a letter");
     let device = lab.up("kept", &[&options[..], &["--force"]].concat());
     write(dir.path(), &device, 3, 7);
+    other(store, &["--force"], "is in use");
     lab.lab(&["down", "kept"]).succeeds();
 
     let mut again = options;

@@ -32,9 +32,9 @@ the drive's own, where they wait only for the drive itself. Drives are kept in
 /run/trimbench/lab, or where TRIMBENCH_LAB_DIR says.";
 
 const SNAPSHOT: &str = "\
-The drive's writes and discards wait until its data are copied, so that the file
-holds one moment. With --store on a file system that shares blocks (XFS, btrfs)
-it is copied at once. The copy includes the contents of a volatile cache.
+The file holds the data of one moment. The drive works on meanwhile; a write to a
+part that isn't copied yet waits until that part is. With --store on a file system
+that shares blocks (XFS, btrfs) all is copied at once. The copy includes the contents of a volatile cache.
 
 Example:
   trimbench lab snapshot a /var/tmp/a.img

@@ -1,5 +1,6 @@
 //! `trimbench lab crash`: a command on each crash state of a drive's log.
 
+use ::lab::LabError;
 use ::lab::crash::{Check, Outcome, Recorded, check, states};
 use serde_json::json;
 use units::names;
@@ -15,7 +16,9 @@ const SHOWN: usize = 5;
 
 /// Checks every state, and reports those on which the command failed.
 pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
-    let log = Recorded::open(&args.log)?;
+    // An exit code of 1 would be that of a state that failed.
+    let not_begun = |error: LabError| Error::Usage(error.to_string());
+    let log = Recorded::open(&args.log).map_err(not_begun)?;
     let torn = args.torn.unwrap_or(log.sector);
     let from = args.from.as_deref();
     let all = states(&log.records, from, args.torn, args.limit, args.seed);
@@ -39,7 +42,10 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
         unit: torn,
     };
     let stop = signals::stop_flag().map_err(|e| Error::Usage(e.to_string()))?;
-    let outcome = check(&log, &all, &how, &stop, |_, _, _| {})?;
+    let outcome = check(&log, &all, &how, &stop, |_, _, _| {}).map_err(|error| match error {
+        LabError::NotRun { .. } => not_begun(error),
+        error => error.into(),
+    })?;
     if args.json {
         Stream::Out.print(&show::pretty(&in_json(&outcome, all.len())));
     } else {

@@ -161,6 +161,12 @@ fn facts(info: &Info, stats: &Stats) -> String {
             units::count(stats.no_room)
         );
     }
+    if stats.not_logged > 0 {
+        text += &format!(
+            "log full   {} writes, discards and flushes are missing there; every write fails\n",
+            units::count(stats.not_logged)
+        );
+    }
     for fault in show::faults(stats) {
         text += &format!("fault      {fault}\n");
     }

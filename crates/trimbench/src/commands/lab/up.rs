@@ -140,7 +140,10 @@ fn next(lab: &Lab, info: &Info) -> String {
         ),
         (
             format!("trimbench lab down {name}"),
-            "takes it down; its data are gone",
+            match info.spec.store {
+                None => "takes it down; its data are gone",
+                Some(_) => "takes it down; the store keeps its data",
+            },
         ),
     ];
     // The run fits its sizes to the drive's room.
