@@ -190,6 +190,7 @@ fn foreground(facts: &mut Vec<Fact>, seen: &Foreground, verdict: &Verdict) {
         Some(DipDiscards::Others).filter(|_| seen.stall_by_others.is_none()),
         Some(DipDiscards::Unsure),
         Some(DipDiscards::Unknown),
+        Some(DipDiscards::Before),
     ];
     for (i, kind) in kinds.into_iter().enumerate() {
         let of_kind = |dip: &&Dip| dip.discards == kind && !kinds[..i].contains(&kind);
@@ -238,6 +239,9 @@ fn whose_doing(discards: Option<DipDiscards>) -> &'static str {
         Some(DipDiscards::Unknown) => "whether there were discards isn't known",
         Some(DipDiscards::Others) => "beside discards of others",
         Some(DipDiscards::Unsure) => "beside discards that may be this deletion's",
+        Some(DipDiscards::Before) => {
+            "right after TRIM, without discards: a slow recovery, or something else"
+        }
         None => "without discards, so not TRIM's doing",
     }
 }

@@ -185,6 +185,7 @@ impl<'a> View<'a> {
         match () {
             () if others.covered[range.clone()].contains(&true) => Some(DipDiscards::Others),
             () if others.unsure[range].contains(&true) => Some(DipDiscards::Unsure),
+            () if piece.tail => Some(DipDiscards::Before),
             () if counting::nobody_counts(&self.record.head) => Some(DipDiscards::Unknown),
             () => None,
         }
@@ -314,8 +315,8 @@ impl<'a> View<'a> {
         if judged.foreground.stall.is_some() {
             return Ok(Finding::Stall);
         }
-        let mut dips = judged.foreground.dips.iter();
-        let why_dipped = match dips.any(|dip| dip.discards.is_some()) {
+        let mut discards = judged.foreground.dips.iter().filter_map(|dip| dip.discards);
+        let why_dipped = match discards.any(|discards| discards != DipDiscards::Before) {
             true => Reason::ForeignDiscards,
             false => Reason::DipsWithoutDiscards,
         };

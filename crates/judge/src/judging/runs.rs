@@ -8,14 +8,17 @@
 //! - Where a run goes on for more than max(3 cells, 0.5 s) unexplained, it is cut there.
 //! - Its pieces with discards are stalls if most of the run is explained.
 //! - They are stalls, too, if the run began with discards and these are deeper. Most cells with
-//!   discards in service must be low in this record. The explained cells of the run must be at most
+//!   discards in service must be low in this record. Its cells with discards must be at most
 //!   half as high as its rest. Then discards do that here, and something weaker happened to follow.
 //!   A big writer that starts with the deletion fails this: it takes as much with discards as
 //!   without.
 //! - If the record has waits, those of the discards must add up to half of the piece at least.
-//!   Discards of 40 ms don't explain 0.3 s beside a processor hog.
+//!   Discards of 40 ms don't explain 0.3 s beside a processor hog. Where a piece begins with
+//!   discards and goes on without them, only its part with discards must meet this, and it is cut
+//!   at their end.
 //!
-//! A run without a piece that meets these is a dip.
+//! A run without a piece that meets these is a dip. The rest of a run after a stall is its *tail*:
+//! a dip, too, which may be a slow recovery.
 
 use std::ops::Range;
 
@@ -42,6 +45,8 @@ pub(super) struct Piece {
     pub(super) cells: Range<usize>,
     /// Whether discards explain it.
     pub(super) stall: bool,
+    /// Whether it is what follows a stall within the same run.
+    pub(super) tail: bool,
 }
 
 /// The cost of a set of pieces.
@@ -84,10 +89,11 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
         let mut pieces = vec![Piece {
             cells: run.clone(),
             stall: false,
+            tail: false,
         }];
         let deeper = || {
             let share = |so: bool| {
-                let cells = run.clone().filter(|&i| explained[i] == so);
+                let cells = run.clone().filter(|&i| grid.covered[i] == so);
                 median(cells.map(|i| lows.share(i)))
             };
             match (share(true), share(false)) {
@@ -99,17 +105,48 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
             pieces = cut(grid, &run, &explained, gap_s);
         }
         let worked = |p: &Piece| p.stall && (!waits_known || waits(grid, lows, p) >= WORKED);
+        let mut pieces: Vec<Piece> = pieces
+            .into_iter()
+            .flat_map(|piece| match worked(&piece) {
+                true => vec![piece],
+                false => at_discards_end(grid, piece, &explained),
+            })
+            .collect();
         if pieces.iter().any(worked) {
             pieces.iter_mut().for_each(|p| p.stall = worked(p));
+            for i in 1..pieces.len() {
+                pieces[i].tail = !pieces[i].stall && pieces[i - 1].stall;
+            }
             found.extend(pieces);
         } else {
             found.push(Piece {
                 cells: run,
                 stall: false,
+                tail: false,
             });
         }
     }
     found
+}
+
+/// Cuts a piece that begins with discards after the last of them.
+fn at_discards_end(grid: &Grid, piece: Piece, explained: &[bool]) -> Vec<Piece> {
+    let Range { start, end } = piece.cells;
+    let last = (start..end).rfind(|&i| grid.covered[i]);
+    match last {
+        Some(last) if piece.stall && explained[start] && last + 1 < end => vec![
+            Piece {
+                cells: start..last + 1,
+                ..piece.clone()
+            },
+            Piece {
+                cells: last + 1..end,
+                stall: false,
+                tail: false,
+            },
+        ],
+        _ => vec![piece],
+    }
 }
 
 /// Returns the waits of the discards that completed in a piece or at its edges, as a share of its
@@ -138,7 +175,11 @@ fn cut(grid: &Grid, run: &Range<usize>, explained: &[bool], gap_s: f64) -> Vec<P
     let mut found = Vec::new();
     let mut add = |cells: Range<usize>, stall: bool| {
         if !cells.is_empty() {
-            found.push(Piece { cells, stall });
+            found.push(Piece {
+                cells,
+                stall,
+                tail: false,
+            });
         }
     };
     // Cells are as long as they say but for rounding.

@@ -254,7 +254,7 @@ pub struct Dip {
     pub seconds: f64,
     /// Median share of the baseline that was left, 0 to 1.
     pub depth: f64,
-    /// Discards in it. `None`: there were none, so TRIM isn't the cause.
+    /// Discards in it or right before it. `None`: there were none, so TRIM isn't the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discards: Option<DipDiscards>,
 }
@@ -270,6 +270,9 @@ pub enum DipDiscards {
     Unsure,
     /// Nobody counted.
     Unknown,
+    /// None, but it directly follows low intervals that this deletion's discards explain: a slow
+    /// recovery, or something else.
+    Before,
 }
 
 /// Discards on the target's devices that can't be this deletion's.

@@ -14,6 +14,7 @@ mod others;
 mod permuted;
 mod presence;
 mod recorded;
+mod recovery;
 mod rows;
 mod said;
 mod writes;

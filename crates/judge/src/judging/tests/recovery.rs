@@ -1,0 +1,44 @@
+//! Stalls that a slow recovery follows.
+
+use super::build::{Build, drive, level, reader};
+use crate::verdict::{DipDiscards, Finding, Foreground, Reason};
+use units::GIB;
+
+/// As measured: a simulated 870 EVO, 8 times slower, needs 0.14 s for 1 GiB and recovers slowly.
+#[test]
+fn a_short_stall_and_a_slow_recovery() {
+    const BASE: f64 = 7080.0;
+    let verdict = |scatter: f64, longer: usize| {
+        let scattered = (0..250).map(|i| (i, [1.0 + scatter, 1.0 - scatter][i % 2] * BASE));
+        let stall = [(60, 800.0), (61, 1675.0), (62, 2207.0)];
+        let tail = (63..64 + longer).map(|i| (i, 3265.0));
+        let rates = scattered.chain(stall).chain(tail).map(|(i, per_s)| {
+            let at_s = i as f64 / 10.0;
+            level(at_s..at_s + 0.1, per_s)
+        });
+        let device = drive(vec![level(6.0..6.2, 50.0)], 130e6, 13.7);
+        Build::new(0.1, 25.0, reader(rates.collect()), device)
+            .phases(5.8, 15.0, GIB)
+            .verdict()
+    };
+    for (scatter, longer) in [(0.0, 0), (0.0, 2), (0.1, 0), (0.1, 2)] {
+        let verdict = verdict(scatter, longer);
+        let Foreground { dips, stall, .. } = &verdict.foreground[0];
+        println!("{scatter} {longer}: {} {dips:?}", verdict.summary);
+        // A tail of less than 0.2 s is not listed.
+        assert_eq!(dips.len(), longer.min(1));
+        for dip in dips {
+            assert_eq!(dip.discards, Some(DipDiscards::Before));
+            assert!((dip.at_s - 6.2).abs() < 0.01, "{dip:?}");
+        }
+        if scatter == 0.0 {
+            // Just short of two whole intervals.
+            assert_eq!(verdict.reasons, [Reason::TooLittleDeleted]);
+        } else {
+            assert_eq!(verdict.verdict, Finding::Stall, "{}", verdict.summary);
+            assert_eq!(verdict.reasons, []);
+            let seconds = stall.unwrap().seconds;
+            assert!((seconds - 0.2).abs() < 0.03, "{stall:?}");
+        }
+    }
+}
