@@ -112,7 +112,7 @@ impl Cause {
             Cause::MisdirectedRead => "one read returned another place's data",
             Cause::LateTrim => "a discard took effect after the space had been written anew",
             Cause::WideTrim => "a discard took more than it was asked to",
-            Cause::ReportedError => "the drive returned no data",
+            Cause::ReportedError => "the read failed",
             Cause::Unknown => "the data were overwritten or damaged",
         }
     }

@@ -136,13 +136,15 @@ impl Home {
     ///
     /// # Errors
     /// Where something in it is not ours, or the file system refuses. The rest stays.
-    pub(crate) fn remove(mut self) -> Result<(), VerifyError> {
+    pub(crate) fn remove(mut self) -> Result<(), String> {
         let path = self.path.clone();
         let held = self.held.take();
         held.map_or(Ok(()), |held| empty(held, &self.parent))
-            .map_err(|errno| VerifyError::Home {
-                path,
-                why: format!("it can't be removed: {errno}"),
+            .map_err(|errno| {
+                format!(
+                    "{} could not be removed: {errno}; the next `trimbench verify` there tries it",
+                    shown(&path)
+                )
             })
     }
 }

@@ -127,15 +127,28 @@ fn least(plan: &Plan) -> u64 {
 fn size(plan: &Plan, path: &Path) -> Result<u64, VerifyError> {
     let space = linux::space::Space::of(path).map_err(storage::TargetError::from)?;
     let usable = space.usable_bytes();
-    let size = plan.size_bytes.unwrap_or(USUAL.min(usable / 4) / MIB * MIB);
+    if usable < least(plan) + least(plan) / 4 {
+        return Err(VerifyError::Place {
+            path: path.to_owned(),
+            why: format!(
+                "the file system is too small or too full: {} may be written, as 10 % or 1 GiB \
+                 stays free, and the least test takes {}; free space, or name another directory",
+                units::bytes(usable),
+                units::bytes(least(plan) + least(plan) / 4)
+            ),
+        });
+    }
+    let size = plan
+        .size_bytes
+        .unwrap_or(least(plan).max(USUAL.min(usable / 4) / MIB * MIB));
     // A file that is being removed may take its space until the next commit.
     let needed = size + size / 4;
     if size < least(plan) || needed > usable {
         return Err(VerifyError::Place {
             path: path.to_owned(),
             why: format!(
-                "testing {} takes up to {}, at least {} must be tested, and {} may be written \
-                 (10 % or 1 GiB stays free); choose another --size or free space",
+                "testing {} takes up to {}, at least {} must be tested, and {} may be written, as \
+                 10 % or 1 GiB stays free; choose another --size or free space",
                 units::bytes(size),
                 units::bytes(needed),
                 units::bytes(least(plan)),

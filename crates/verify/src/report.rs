@@ -74,6 +74,10 @@ pub enum Outcome {
     Interrupted,
     /// It could not go on, and nothing had been wrong until then.
     Failed,
+    /// No data were wrong, and then the drive could no longer be read.
+    Incomplete,
+    /// No data were wrong, but the kernel reported errors.
+    Errors,
 }
 
 /// The result of a test.
@@ -139,20 +143,20 @@ impl Report {
         if let Some(trimmed) = &self.trimmed {
             lines.push(trimmed_words(trimmed));
         }
-        for finding in &self.findings {
+        let shown = match self.outcome {
+            Outcome::Incomplete => &[],
+            _ => &*self.findings,
+        };
+        for finding in shown {
             lines.push(finding.summary.clone());
         }
         let described = self.findings.len() as u64;
-        if self.finding_count > described {
+        if self.outcome == Outcome::Corrupt && self.finding_count > described {
             let more = self.finding_count - described;
             lines.push(format!("{} more are not described", units::count(more)));
         }
-        for failure in &self.failures {
-            let times = units::counted(failure.count, "time");
-            let (operation, error) = (&failure.operation, &failure.error);
-            lines.push(format!(
-                "the kernel reported for a {operation}, {times}: {error}"
-            ));
+        if !self.failures.is_empty() && self.outcome != Outcome::Errors {
+            lines.push(format!("the kernel reported errors: {}", self.errors()));
         }
         lines.extend(
             self.ended_by
@@ -176,7 +180,24 @@ impl Report {
             ),
             Outcome::Interrupted => format!("INTERRUPTED  {place}: nothing was wrong until then"),
             Outcome::Failed => format!("FAILED  {place}: nothing was wrong until then"),
+            Outcome::Incomplete => format!(
+                "INCOMPLETE  {place}: no data were wrong, but then the drive could no longer be read"
+            ),
+            Outcome::Errors => format!(
+                "ERRORS  {place}: no data were wrong, but the kernel reported errors: {}",
+                self.errors()
+            ),
         }
+    }
+
+    /// The kernel's errors, each with its count.
+    fn errors(&self) -> String {
+        let words = |failure: &Failure| {
+            let times = units::counted(failure.count, &format!("failed {}", failure.operation));
+            format!("{times} ({})", failure.error)
+        };
+        let words: Vec<String> = self.failures.iter().map(words).collect();
+        words.join(", ")
     }
 
     fn deletions(&self) -> String {
@@ -215,7 +236,7 @@ fn trimmed_words(trimmed: &Trimmed) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::Value;
 
     use super::*;
@@ -242,7 +263,7 @@ mod tests {
         jsonschema::draft202012::new(&schema).unwrap()
     }
 
-    fn finding() -> Finding {
+    pub(crate) fn finding() -> Finding {
         Finding {
             path: "/data/slot-000001".into(),
             is_file: true,
@@ -334,11 +355,19 @@ mod tests {
             "4 more are not described",
             "beside 1 punched hole",
             "50 % still the old data",
-            "the kernel reported for a read, 3 times: Input/output error",
+            "the kernel reported errors: 3 failed reads (Input/output error)",
             "note: a note",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(report(Vec::new()).text().starts_with("CLEAN"));
+        let mut gone = report(vec![finding()]);
+        gone.outcome = Outcome::Incomplete;
+        assert!(!gone.text().contains("is damaged"), "{}", gone.text());
+        let mut errors = report(Vec::new());
+        errors.outcome = Outcome::Errors;
+        let headline = "ERRORS  /data (ext4): no data were wrong, but the kernel reported errors: \
+                        3 failed reads (Input/output error)\n";
+        assert!(errors.text().starts_with(headline), "{}", errors.text());
     }
 }

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::block::BLOCK;
+use crate::buffer::Aligned;
+use crate::check::read_past_cache;
 use crate::error::VerifyError;
 use crate::finding::Finding;
 use crate::pattern::Pattern;
@@ -11,9 +14,9 @@ use crate::place::{Place, Surveyed, survey};
 use crate::plan::Plan;
 use crate::recover::recover;
 use crate::remount;
-use crate::report::{Outcome, Report, SCHEMA, Trimmed};
+use crate::report::{Operations, Outcome, Report, SCHEMA, Trimmed};
 use crate::shared::{Carried, Remover, Shared};
-use crate::slot::Slot;
+use crate::slot::{Content, Slot};
 use crate::stage::{self, Progress, Work};
 use crate::state::{SlotState, State};
 use crate::trimmed;
@@ -49,19 +52,29 @@ pub fn verify(
     let shared = Shared::new(plan, &surveyed, state.volume, stop, remover, carried);
     let ended = session(plan, &shared, &surveyed, &mut state, resumed, tick);
     let mut carried = shared.end();
-    ended?;
+    carried.ended(ended)?;
     let finished = carried.counts.fatal.is_none() && !stop.load(Ordering::Relaxed) && !plan.check;
-    let mut remounted = false;
-    if finished && plan.remount {
-        (surveyed, remounted) = mount_anew(plan, surveyed, &state, &mut carried)?;
-        let shared = Shared::new(plan, &surveyed, state.volume, stop, None, carried);
-        let checked = check_kept(&shared, &surveyed, &state, tick);
-        carried = shared.end();
-        checked?;
+    let mut report = Report {
+        resumed,
+        ..blank(plan, &surveyed, &state)
+    };
+    let mut left = Some(surveyed);
+    if let Some(surveyed) = left.take_if(|_| finished && plan.remount) {
+        let mounted = mount_anew(plan, surveyed, &state, &mut carried);
+        if let Some((surveyed, remounted)) = carried.ended(mounted)? {
+            report.remounted = remounted;
+            let shared = Shared::new(plan, &surveyed, state.volume, stop, None, carried);
+            let checked = check_kept(&shared, &surveyed, &state, tick);
+            carried = shared.end();
+            carried.ended(checked)?;
+            left = Some(surveyed);
+        }
     }
-    let mut report = report(plan, &surveyed, &state, carried, stop);
-    (report.resumed, report.remounted) = (resumed, remounted);
-    leave(plan, surveyed.place, finished)?;
+    report.add(carried, stop.load(Ordering::Relaxed));
+    // A directory that can't be removed must not cost the result.
+    if let Some(Err(why)) = left.map(|surveyed| leave(plan, surveyed.place, finished)) {
+        report.notes.push(why);
+    }
     Ok(report)
 }
 
@@ -107,10 +120,13 @@ fn session(
     if plan.check {
         return Ok(());
     }
-    churn(plan, shared, &mut slots, state, tick)?;
+    let churned = churn(plan, shared, &mut slots, state, tick);
+    look_for_drive(shared, &slots);
+    churned?;
     if !shared.is_over() {
         stage::run(shared, &mut slots, plan.workers, Work::Read, None, tick);
         read_trimmed(plan, shared);
+        look_for_drive(shared, &slots);
     }
     if plan.remount {
         sync(shared, &slots);
@@ -138,7 +154,31 @@ fn check_kept(
         recover(shared, &mut slot, kept);
         slots.push(slot);
     }
+    look_for_drive(shared, &slots);
     Ok(slots)
+}
+
+/// So many files or regions are tried to find out whether the drive is gone.
+const TRIED: usize = 8;
+
+/// Once the test can't go on, finds out whether the drive can be read at all.
+fn look_for_drive(shared: &Shared<'_>, slots: &[Slot]) {
+    if !shared.is_fatal() {
+        return;
+    }
+    let mut buffer = Aligned::new(BLOCK);
+    let mut readable = |slot: &Slot, block| {
+        let at = slot.base + Slot::offset(block);
+        read_past_cache(&slot.file, buffer.get(BLOCK), at).is_ok()
+    };
+    let tried = slots.iter().filter_map(|slot| {
+        // No drive returns a hole.
+        let mut blocks = 0..slot.length;
+        Some((slot, blocks.find(|at| slot.content(*at) != Content::Zeros)?))
+    });
+    let tried: Vec<_> = tried.take(TRIED).collect();
+    let gone = !tried.is_empty() && !tried.iter().any(|(slot, block)| readable(slot, *block));
+    shared.count(|counts| counts.gone = gone);
 }
 
 fn open_new(surveyed: &Surveyed, workers: u32) -> Result<Vec<Slot>, VerifyError> {
@@ -299,33 +339,12 @@ fn mount_anew(
     Ok((survey(plan, Some(state))?, done.is_ok()))
 }
 
-fn report(
-    plan: &Plan,
-    surveyed: &Surveyed,
-    state: &State,
-    carried: Carried,
-    stop: &AtomicBool,
-) -> Report {
-    let mut counts = carried.counts;
-    let unreadable = |finding: &Finding| finding.pattern == Pattern::Unreadable;
-    if counts.fatal.is_some() && counts.finding_count > 0 && counts.findings.iter().all(unreadable)
-    {
-        counts.notes.push(
-            "no data were wrong, they were unreadable, and then the test could not go on: if the \
-             drive was gone, check them with --state and --check when it is back"
-                .to_owned(),
-        );
-    }
-    let outcome = match () {
-        () if counts.finding_count > 0 => Outcome::Corrupt,
-        () if counts.fatal.is_some() => Outcome::Failed,
-        () if stop.load(Ordering::Relaxed) => Outcome::Interrupted,
-        () => Outcome::Clean,
-    };
+/// The report of a test of which nothing is known yet.
+fn blank(plan: &Plan, surveyed: &Surveyed, state: &State) -> Report {
     let (files, _) = surveyed.slots(plan.workers);
     Report {
         schema: SCHEMA,
-        outcome,
+        outcome: Outcome::Clean,
         path: units::names::shown(&surveyed.path),
         fs: surveyed.fs.clone(),
         device: surveyed.device.as_ref().map(units::names::shown),
@@ -333,32 +352,59 @@ fn report(
         size_bytes: state.size_bytes,
         files,
         workers: plan.workers,
-        seconds: carried.began.elapsed().as_secs_f64(),
+        seconds: 0.0,
         direct: surveyed.place.is_direct(),
         remounted: false,
         resumed: false,
-        operations: counts.operations,
-        trimmed: Some(counts.trimmed).filter(|trimmed| *trimmed != Trimmed::default()),
-        finding_count: counts.finding_count,
-        failures: counts.failures(),
-        findings: counts.findings,
-        ended_by: counts.fatal,
-        notes: counts.notes,
+        operations: Operations::default(),
+        trimmed: None,
+        finding_count: 0,
+        failures: Vec::new(),
+        findings: Vec::new(),
+        ended_by: None,
+        notes: Vec::new(),
+    }
+}
+
+impl Report {
+    /// Adds all that was found.
+    fn add(&mut self, carried: Carried, stopped: bool) {
+        let mut counts = carried.counts;
+        self.outcome = counts.outcome(stopped);
+        let unreadable = |finding: &Finding| finding.pattern == Pattern::Unreadable;
+        if self.fs.as_deref() == Some("btrfs") && counts.findings.iter().any(unreadable) {
+            counts.notes.push(
+                "btrfs reports an input/output error, too, where data do not match their checksum: \
+                 the kernel's log shows which it was (dmesg)"
+                    .to_owned(),
+            );
+        }
+        self.seconds = carried.began.elapsed().as_secs_f64();
+        self.operations = counts.operations;
+        self.trimmed = Some(counts.trimmed).filter(|trimmed| *trimmed != Trimmed::default());
+        self.finding_count = counts.finding_count;
+        self.failures = counts.failures();
+        self.findings = counts.findings;
+        self.ended_by = counts.fatal;
+        self.notes = counts.notes;
     }
 }
 
 /// Removes what the test made. With a state file, only once the test is finished.
-fn leave(plan: &Plan, place: Place, finished: bool) -> Result<(), VerifyError> {
+///
+/// # Errors
+/// A note about what stays.
+fn leave(plan: &Plan, place: Place, finished: bool) -> Result<(), String> {
     if let Some(path) = &plan.state {
         if !finished {
             return Ok(());
         }
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(VerifyError::State {
-                    path: path.clone(),
-                    why: format!("it can't be removed: {error}"),
-                });
+                return Err(format!(
+                    "{} could not be removed: {error}",
+                    units::names::shown(path)
+                ));
             }
             _ => {}
         }

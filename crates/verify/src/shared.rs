@@ -9,10 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::discards::Discards;
+use crate::error::VerifyError;
 use crate::finding::Finding;
+use crate::pattern::Pattern;
 use crate::place::{Place, Surveyed};
 use crate::plan::Plan;
-use crate::report::{Failure, Operations, Trimmed};
+use crate::report::{Failure, Operations, Outcome, Trimmed};
 
 /// So many findings are described; the rest is counted.
 const DESCRIBED: usize = 1000;
@@ -58,10 +60,25 @@ pub(crate) struct Counts {
     in_a_row: u64,
     /// Why the test can't go on.
     pub(crate) fatal: Option<String>,
+    /// The drive could not be read when the test had to end.
+    pub(crate) gone: bool,
     pub(crate) notes: Vec<String>,
 }
 
 impl Counts {
+    /// How the test ended. Data that only a drive that is gone can't return are not damaged.
+    pub(crate) fn outcome(&self, stopped: bool) -> Outcome {
+        let unreadable = |finding: &Finding| finding.pattern == Pattern::Unreadable;
+        match () {
+            () if self.gone && self.findings.iter().all(unreadable) => Outcome::Incomplete,
+            () if self.finding_count > 0 => Outcome::Corrupt,
+            () if self.fatal.is_some() => Outcome::Failed,
+            () if stopped => Outcome::Interrupted,
+            () if !self.failures.is_empty() => Outcome::Errors,
+            () => Outcome::Clean,
+        }
+    }
+
     pub(crate) fn failures(&self) -> Vec<Failure> {
         let failure = |((operation, error), count): (&(&'static str, String), &u64)| Failure {
             operation: (*operation).to_owned(),
@@ -86,6 +103,23 @@ impl Carried {
             counts: Counts::default(),
             discards: Discards::default(),
             began: Instant::now(),
+        }
+    }
+
+    /// Takes the end of a part of the test. An error ends the test, and its result stays.
+    ///
+    /// # Errors
+    /// An error before anything was tested.
+    pub(crate) fn ended<T>(
+        &mut self,
+        part: Result<T, VerifyError>,
+    ) -> Result<Option<T>, VerifyError> {
+        match part {
+            Err(error) if self.counts.operations != Operations::default() => {
+                self.counts.fatal.get_or_insert(error.to_string());
+                Ok(None)
+            }
+            part => part.map(Some),
         }
     }
 }
@@ -213,5 +247,45 @@ impl<'a> Shared<'a> {
                 counts.notes.push(note);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_is_gone_is_no_damage_and_errors_are_not_clean() {
+        let mut counts = Counts::default();
+        assert_eq!(counts.outcome(false), Outcome::Clean);
+        counts.failures.insert(("sync", "EIO".to_owned()), 3);
+        assert_eq!(counts.outcome(false), Outcome::Errors);
+        assert_eq!(counts.outcome(true), Outcome::Interrupted);
+        counts.fatal = Some("the device may be gone".to_owned());
+        assert_eq!(counts.outcome(false), Outcome::Failed);
+        counts.gone = true;
+        assert_eq!(counts.outcome(false), Outcome::Incomplete);
+        let mut finding = crate::report::tests::finding();
+        counts.finding_count = 1;
+        finding.pattern = Pattern::Unreadable;
+        counts.findings = vec![finding.clone()];
+        assert_eq!(counts.outcome(false), Outcome::Incomplete);
+        counts.gone = false;
+        assert_eq!(counts.outcome(false), Outcome::Corrupt);
+        counts.gone = true;
+        finding.pattern = Pattern::Zeros;
+        counts.findings.push(finding);
+        assert_eq!(counts.outcome(false), Outcome::Corrupt);
+    }
+
+    #[test]
+    fn an_error_at_the_end_keeps_the_result() {
+        let failed = || Err::<(), _>(VerifyError::Failed("it is gone".to_owned()));
+        let mut carried = Carried::new();
+        assert!(carried.ended(failed()).is_err());
+        carried.counts.operations.writes = 1;
+        assert_eq!(carried.ended(failed()).unwrap(), None);
+        assert_eq!(carried.counts.fatal.as_deref(), Some("it is gone"));
+        assert_eq!(carried.ended(Ok(())).unwrap(), Some(()));
     }
 }

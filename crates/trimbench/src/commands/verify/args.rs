@@ -24,8 +24,8 @@ Examples:
 As root it trims the file system in a loop, and reads what trimmed space holds
 from the device. Without root both are left out, and it says so.
 
-Exit codes: 0 all data were right, 1 it could not go on, 2 usage, 3 data were
-damaged.";
+Exit codes: 0 all data were right, 1 it could not go on or the kernel reported
+errors, 2 usage, 3 data were damaged.";
 
 /// Arguments of `trimbench verify`.
 #[derive(Debug, Args)]

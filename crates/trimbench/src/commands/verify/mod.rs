@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod remover;
 
+use std::ffi::OsStr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use verify::{Outcome, Plan, Progress, Report, VerifyError, Where, verify};
 use crate::commands::verify::args::VerifyArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
+use crate::filled::Watched;
 use crate::output::Output;
 use crate::signals;
 use crate::status_line::Live;
@@ -29,11 +31,18 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
     let stop = signals::stop_flag()
         .map_err(|error| Error::Usage(format!("signals can't be caught: {error}")))?;
     crate::simulated::refuse_full(std::slice::from_ref(&args.path))?;
+    let stores = match &plan.place {
+        Where::Directory(path) => Watched::under(std::slice::from_ref(path)),
+        Where::Device { path, .. } => {
+            Watched::of(path.file_name().and_then(OsStr::to_str).into_iter())
+        }
+    };
     let mut live = Live::new("trimbench verify");
     let ended = verify(&plan, &stop, Some(&remover::remove), &mut |progress| {
         live.show(|_| line(progress));
     });
     live.end();
+    stores.report("verify");
     let report = ended.map_err(|error| explained(error, args))?;
     let json = serde_json::to_value(&report).unwrap_or_default();
     match to_stdout {
@@ -50,8 +59,9 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
 }
 
 fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
-    let device =
-        std::fs::metadata(&args.path).is_ok_and(|found| found.file_type().is_block_device());
+    let found = std::fs::metadata(&args.path).map(|found| found.file_type());
+    let device = found.as_ref().is_ok_and(FileTypeExt::is_block_device);
+    let directory = found.as_ref().map_or(true, std::fs::FileType::is_dir);
     let place = match (device, args.destroy_data) {
         (true, true) => Where::Device {
             path: args.path.clone(),
@@ -68,6 +78,12 @@ fn plan(args: &VerifyArgs) -> Result<Plan, Error> {
             return Err(Error::Usage(format!(
                 "--destroy-data: {} is not a block device; name one, such as /dev/sdb, or leave \
                  the option out",
+                shown(&args.path)
+            )));
+        }
+        (false, false) if !directory => {
+            return Err(Error::Usage(format!(
+                "{} is not a directory; name a directory, or a block device with --destroy-data",
                 shown(&args.path)
             )));
         }
@@ -127,7 +143,7 @@ fn exit(report: &Report) -> Exit {
         Outcome::Clean => Exit::Done,
         Outcome::Corrupt => Exit::ConditionHeld,
         Outcome::Interrupted => Exit::Interrupted,
-        Outcome::Failed => Exit::Failed,
+        Outcome::Failed | Outcome::Incomplete | Outcome::Errors => Exit::Failed,
     }
 }
 
