@@ -37,16 +37,16 @@ pub struct Evidence {
 }
 
 /// The fault that explains the damage best.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The drive returned bad data, with every other byte 0xff.
     BadPattern,
     /// Bits flipped.
     BitFlips,
-    /// The drive returns zeros where it holds data.
+    /// The drive returned zeros, and no discard and no write explains them.
     Zeroed,
-    /// A write never reached the medium.
+    /// A write did not reach its place.
     LostWrite,
     /// A read returned an earlier state of the medium.
     StaleRead,
@@ -65,38 +65,68 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The explanation that the evidence supports best.
-    pub fn of(evidence: &Evidence) -> Cause {
+    /// The explanations that the evidence leaves, the most probable one first.
+    pub fn of(evidence: &Evidence) -> Vec<Cause> {
         let once = evidence.second_read == Again::Right;
-        match evidence.pattern {
+        vec![match evidence.pattern {
+            Pattern::Zeros => return Cause::of_zeros(evidence, once),
             Pattern::EveryOtherByteFf => Cause::BadPattern,
             Pattern::BitFlips { .. } => Cause::BitFlips,
             Pattern::Unreadable => Cause::ReportedError,
             Pattern::Stale { .. } if once => Cause::StaleRead,
-            Pattern::Stale { .. } => Cause::LostWrite,
+            Pattern::Stale { .. } | Pattern::Short { .. } => Cause::LostWrite,
             Pattern::OtherPlace { .. } | Pattern::Shifted { .. } if once => Cause::MisdirectedRead,
             Pattern::OtherPlace { .. } => Cause::MisdirectedWrite,
-            Pattern::Zeros => Cause::of_zeros(evidence, once),
             Pattern::Shifted { .. } | Pattern::Unknown => Cause::Unknown,
-        }
+        }]
     }
 
     /// Zeros come from trims and lost writes as well as from bad reads. A place that stays zero
-    /// when it is written anew is bad itself, whatever discards were near.
-    fn of_zeros(evidence: &Evidence, once: bool) -> Cause {
-        let bad_place = matches!(evidence.rewritten, Again::Same | Again::Different);
-        if once || bad_place {
-            Cause::Zeroed
-        } else if evidence.around.touches && (evidence.was_right || !evidence.around.before_write) {
-            Cause::WideTrim
-        } else if !evidence.was_right {
-            Cause::LostWrite
-        } else if evidence.around.before_write {
-            Cause::LateTrim
-        } else if evidence.around.close {
-            Cause::WideTrim
-        } else {
-            Cause::Zeroed
+    /// when it is written anew is bad itself, whatever discards were near. Data that were read
+    /// rightly once were no lost write.
+    fn of_zeros(evidence: &Evidence, once: bool) -> Vec<Cause> {
+        let around = &evidence.around;
+        if once || matches!(evidence.rewritten, Again::Same | Again::Different) {
+            return vec![Cause::Zeroed];
+        }
+        let late = around.before_write || around.unknown;
+        let wide = around.touches || around.close || around.unknown;
+        let mut causes = Vec::new();
+        // Where all discards are known and none came before the write, a lost write would have left
+        // the earlier data.
+        if !evidence.was_right && (late || !wide) {
+            causes.push(Cause::LostWrite);
+        }
+        let mut trims = [(late, Cause::LateTrim), (wide, Cause::WideTrim)];
+        if around.touches || around.close && !around.before_write {
+            trims.reverse();
+        }
+        causes.extend(
+            trims
+                .iter()
+                .filter(|(may, _)| *may)
+                .map(|(_, cause)| *cause),
+        );
+        if causes.is_empty() {
+            causes.push(Cause::Zeroed);
+        }
+        causes
+    }
+
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::BadPattern => "bad-pattern",
+            Cause::BitFlips => "bit-flips",
+            Cause::Zeroed => "zeroed",
+            Cause::LostWrite => "lost-write",
+            Cause::StaleRead => "stale-read",
+            Cause::MisdirectedWrite => "misdirected-write",
+            Cause::MisdirectedRead => "misdirected-read",
+            Cause::LateTrim => "late-trim",
+            Cause::WideTrim => "wide-trim",
+            Cause::ReportedError => "reported-error",
+            Cause::Unknown => "unknown",
         }
     }
 
@@ -105,8 +135,8 @@ impl Cause {
         match self {
             Cause::BadPattern => "the drive returned bad data",
             Cause::BitFlips => "the drive returned damaged data",
-            Cause::Zeroed => "the drive returned zeros for data that it holds",
-            Cause::LostWrite => "a write that the drive acknowledged never reached the medium",
+            Cause::Zeroed => "the drive returned zeros in place of the data",
+            Cause::LostWrite => "a write that the drive acknowledged did not reach its place",
             Cause::StaleRead => "one read returned an earlier state",
             Cause::MisdirectedWrite => "a write landed in the wrong place",
             Cause::MisdirectedRead => "one read returned another place's data",
@@ -134,87 +164,68 @@ mod tests {
 
     #[test]
     fn zeros_are_explained_by_what_happened_around_them() {
-        let around = |before_write, touches| Around {
-            before_write,
-            touches,
-            ..Around::default()
+        use Cause::{LateTrim, LostWrite, WideTrim, Zeroed};
+        let none = Around::default();
+        let before_write = Around {
+            before_write: true,
+            ..none
+        };
+        let touches = Around {
+            touches: true,
+            ..none
         };
         let close = Around {
             close: true,
-            ..Around::default()
+            ..none
         };
-        let cases = [
-            (zeros(), Cause::Zeroed),
-            (
-                Evidence {
-                    was_right: false,
-                    ..zeros()
-                },
-                Cause::LostWrite,
-            ),
-            (
-                Evidence {
-                    around: around(true, false),
-                    ..zeros()
-                },
-                Cause::LateTrim,
-            ),
-            (
-                Evidence {
-                    around: around(false, true),
-                    ..zeros()
-                },
-                Cause::WideTrim,
-            ),
-            (
-                Evidence {
-                    around: around(true, true),
-                    ..zeros()
-                },
-                Cause::WideTrim,
-            ),
-            (
-                Evidence {
-                    around: close,
-                    ..zeros()
-                },
-                Cause::WideTrim,
-            ),
-            (
-                Evidence {
-                    around: close,
-                    was_right: false,
-                    ..zeros()
-                },
-                Cause::LostWrite,
-            ),
-            (
-                Evidence {
-                    around: around(true, true),
-                    rewritten: Again::Same,
-                    ..zeros()
-                },
-                Cause::Zeroed,
-            ),
-            (
-                Evidence {
-                    around: around(true, false),
-                    second_read: Again::Right,
-                    ..zeros()
-                },
-                Cause::Zeroed,
-            ),
-            (
-                Evidence {
-                    around: around(true, false),
-                    was_right: false,
-                    ..zeros()
-                },
-                Cause::LostWrite,
-            ),
+        let both = Around {
+            before_write: true,
+            ..touches
+        };
+        let unknown = Around {
+            unknown: true,
+            ..none
+        };
+        let cases: [(bool, Around, &[Cause]); 12] = [
+            (true, none, &[Zeroed]),
+            (true, before_write, &[LateTrim]),
+            (true, touches, &[WideTrim]),
+            (true, close, &[WideTrim]),
+            (true, both, &[WideTrim, LateTrim]),
+            (true, unknown, &[LateTrim, WideTrim]),
+            (false, none, &[LostWrite]),
+            (false, before_write, &[LostWrite, LateTrim]),
+            (false, touches, &[WideTrim]),
+            (false, close, &[WideTrim]),
+            (false, both, &[LostWrite, WideTrim, LateTrim]),
+            (false, unknown, &[LostWrite, LateTrim, WideTrim]),
         ];
-        for (evidence, cause) in cases {
-            assert_eq!(Cause::of(&evidence), cause, "{evidence:?}");
+        for (was_right, around, causes) in cases {
+            let evidence = Evidence {
+                was_right,
+                around,
+                ..zeros()
+            };
+            assert_eq!(Cause::of(&evidence), causes, "{evidence:?}");
+            for bad in [
+                Evidence {
+                    rewritten: Again::Same,
+                    ..evidence
+                },
+                Evidence {
+                    second_read: Again::Right,
+                    ..evidence
+                },
+            ] {
+                assert_eq!(Cause::of(&bad), [Zeroed], "{bad:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_that_of_the_json() {
+        for cause in [Cause::BadPattern, Cause::LostWrite, Cause::ReportedError] {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
         }
     }
 
@@ -239,7 +250,7 @@ mod tests {
                 second_read,
                 ..zeros()
             };
-            assert_eq!(Cause::of(&evidence), cause);
+            assert_eq!(Cause::of(&evidence), [cause]);
         }
     }
 }

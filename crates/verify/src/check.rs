@@ -30,6 +30,10 @@ pub(crate) struct Checker<'a, 'b> {
 struct Span {
     range: Range<u64>,
     pattern: Pattern,
+    /// The write that ought to be there.
+    generation: Option<u32>,
+    /// Whether that was read rightly before.
+    was_right: bool,
 }
 
 impl<'a, 'b> Checker<'a, 'b> {
@@ -62,24 +66,34 @@ impl<'a, 'b> Checker<'a, 'b> {
         }
     }
 
+    /// Reports that a file is shorter than what was synced.
+    pub(crate) fn short(&mut self, slot: &mut Slot, file_bytes: u64) {
+        let synced_bytes = Slot::offset(slot.length);
+        let span = Span {
+            range: file_bytes..synced_bytes,
+            pattern: Pattern::Short {
+                file_bytes,
+                synced_bytes,
+            },
+            generation: None,
+            was_right: false,
+        };
+        self.report(slot, &span, Again::NotTried, None);
+    }
+
     /// Compares what is in the buffer.
     fn compare(&mut self, slot: &mut Slot, blocks: Range<usize>) {
         let volume = self.shared.volume;
-        let (mut spans, mut trimmed, mut right) = (Vec::new(), false, 0);
+        let (mut spans, mut trimmed) = (Vec::new(), false);
         let bytes = self.buffer.get(blocks.len() * BLOCK);
         for (block, data) in blocks.clone().zip(bytes.chunks_exact(BLOCK)) {
             let content = slot.content(block);
             trimmed |= matches!(content, Content::Trimmed(_));
             let expected = slot.expected(volume, block);
-            let before = spans.len();
-            damaged(data, Slot::offset(block), &expected, &mut spans);
-            // One note for the blocks of one write will do.
-            if let Content::Data(generation) = content
-                && generation != right
-                && spans.len() == before
-            {
-                right = generation;
-                slot.is_right(generation);
+            let was_right = slot.was_right(block);
+            let found = damaged(data, Slot::offset(block), &expected, was_right, &mut spans);
+            if matches!(content, Content::Data(_)) && !found {
+                slot.is_right(block);
             }
         }
         if trimmed {
@@ -138,6 +152,7 @@ impl<'a, 'b> Checker<'a, 'b> {
                 data,
                 Slot::offset(block),
                 &slot.expected(volume, block),
+                slot.was_right(block),
                 &mut second,
             );
         }
@@ -170,6 +185,8 @@ impl<'a, 'b> Checker<'a, 'b> {
             let span = Span {
                 range: Slot::offset(*first)..Slot::offset(last + 1),
                 pattern: Pattern::Unreadable,
+                generation: generation_of(slot, *first),
+                was_right: slot.was_right(*first),
             };
             self.report(slot, &span, Again::Error, Some(error.to_string()));
         }
@@ -187,18 +204,24 @@ impl<'a, 'b> Checker<'a, 'b> {
         let now_s = shared.now_s();
         let first = (span.range.start / BLOCK as u64) as usize;
         let blocks = first..span.range.end.div_ceil(BLOCK as u64) as usize;
-        let generation = match slot.content(first) {
-            Content::Data(generation) => Some(generation),
-            _ => None,
-        };
+        let generation = span.generation;
         let written_s = generation.and_then(|generation| slot.written_s(generation));
         let on_device = shared.place.on_device(slot, span.range.clone());
         let place = on_device.first().map(|(_, place)| place.clone());
-        let around = place
+        let is_file = matches!(shared.place, Place::Directory { .. });
+        let mut around = place
             .as_ref()
-            .map(|place| shared.discards.around(place, written_s, now_s))
+            .map(|place| {
+                let overwritten = |range, since_s| is_file || written_since(slot, range, since_s);
+                shared
+                    .discards
+                    .around(place, written_s, now_s, &overwritten)
+            })
             .unwrap_or_default();
-        let was_right = generation.is_none_or(|generation| slot.was_right(generation));
+        // A file system sends discards at a time of its own, and for its own blocks, too. Of what
+        // an earlier process did, and of what is forgotten, nothing is known.
+        around.unknown = written_s.is_none() || is_file && around.in_time.is_some();
+        let synced = slot.frozen && generation.is_some();
         let rewritten = match second_read {
             // It is right on the medium, and what was read wrong once may be so again.
             Again::Right => Again::NotTried,
@@ -208,12 +231,16 @@ impl<'a, 'b> Checker<'a, 'b> {
             pattern: span.pattern,
             second_read,
             rewritten,
-            was_right,
+            was_right: span.was_right,
             around,
         };
+        let mut causes = Cause::of(&evidence);
+        let cause = causes.remove(0);
         let finding = Finding {
             path: shared.place.shown(slot.number),
-            is_file: matches!(shared.place, Place::Directory { .. }),
+            is_file,
+            synced,
+            landed: None,
             file: slot.number,
             offset_bytes: span.range.start,
             length_bytes: span.range.end - span.range.start,
@@ -229,11 +256,12 @@ impl<'a, 'b> Checker<'a, 'b> {
             ),
             erase_block_bytes: shared.erase_block,
             pattern: span.pattern,
-            cause: Cause::of(&evidence),
+            cause,
+            other_causes: causes,
             expected_generation: generation,
             found_s: now_s,
             written_s,
-            was_right,
+            was_right: span.was_right,
             second_read,
             rewritten,
             kernel_error,
@@ -241,7 +269,7 @@ impl<'a, 'b> Checker<'a, 'b> {
             latest_discard: around.in_time,
             summary: String::new(),
         };
-        shared.found(finding.summed_up());
+        shared.found(finding);
     }
 
     /// Writes damaged blocks anew and reads them: a place that is bad itself stays wrong. Then
@@ -272,7 +300,7 @@ impl<'a, 'b> Checker<'a, 'b> {
             let mut wrong = Vec::new();
             for (block, data) in part.zip(self.second.get(length).chunks_exact(BLOCK)) {
                 let own = Expected::Data(identity.after(Slot::offset(block - start)));
-                damaged(data, Slot::offset(block), &own, &mut wrong);
+                damaged(data, Slot::offset(block), &own, false, &mut wrong);
             }
             if !wrong.is_empty() {
                 result = Again::Same;
@@ -282,7 +310,7 @@ impl<'a, 'b> Checker<'a, 'b> {
             Again::Right => {
                 slot.set(blocks.clone(), Content::Data(generation));
                 slot.length = slot.length.max(blocks.end);
-                slot.is_right(generation);
+                blocks.for_each(|block| slot.is_right(block));
             }
             _ => slot.set(blocks, Content::Unknown),
         }
@@ -309,8 +337,38 @@ fn covers(other: &Span, span: &Span) -> bool {
         && span.range.end <= other.range.end
 }
 
-/// Adds the damaged sectors of a block, joined to the last span where they continue it.
-fn damaged(data: &[u8], offset: u64, expected: &Expected, spans: &mut Vec<Span>) {
+fn generation_of(slot: &Slot, block: usize) -> Option<u32> {
+    match slot.content(block) {
+        Content::Data(generation) => Some(generation),
+        _ => None,
+    }
+}
+
+/// Whether nothing in a range of the device is older than that: what a discard took there too
+/// much can't be seen any more. What lies outside of the slot is not known.
+fn written_since(slot: &Slot, range: Range<u64>, since_s: f64) -> bool {
+    let block = |at: u64| (at.saturating_sub(slot.base) / BLOCK as u64) as usize;
+    let mut blocks = block(range.start)..block(range.end).min(slot.map.len());
+    blocks.all(|block| match slot.content(block) {
+        Content::Data(generation) => slot.written_s(generation).is_none_or(|at| at >= since_s),
+        _ => true,
+    })
+}
+
+/// Adds the damaged sectors of a block, joined to the last span where they continue it. Returns
+/// whether there are any.
+fn damaged(
+    data: &[u8],
+    offset: u64,
+    expected: &Expected,
+    was_right: bool,
+    spans: &mut Vec<Span>,
+) -> bool {
+    let generation = match expected {
+        Expected::Data(identity) => Some(identity.generation),
+        _ => None,
+    };
+    let mut found = false;
     for (index, sector) in data.chunks_exact(SECTOR).enumerate() {
         let more = (index * SECTOR) as u64;
         let expected = match expected {
@@ -321,10 +379,13 @@ fn damaged(data: &[u8], offset: u64, expected: &Expected, spans: &mut Vec<Span>)
         let Some(pattern) = pattern::of(sector, &expected) else {
             continue;
         };
+        found = true;
         let at = offset + more;
         let joins = spans.last_mut().filter(|last| {
             let length = last.range.end - last.range.start;
-            last.range.end == at && last.pattern.continues(&pattern, length)
+            last.range.end == at
+                && last.pattern.continues(&pattern, length)
+                && (last.generation, last.was_right) == (generation, was_right)
         });
         match joins {
             Some(last) => {
@@ -334,9 +395,12 @@ fn damaged(data: &[u8], offset: u64, expected: &Expected, spans: &mut Vec<Span>)
             None => spans.push(Span {
                 range: at..at + SECTOR as u64,
                 pattern,
+                generation,
+                was_right,
             }),
         }
     }
+    found
 }
 
 /// Reads all of `to`; what lies behind the file's end is an error. Where the file was not opened
@@ -349,6 +413,13 @@ pub(crate) fn read_past_cache(file: &File, to: &mut [u8], at: u64) -> io::Result
         let _ = rustix::fs::fadvise(file, at, length, rustix::fs::Advice::DontNeed);
     }
     file.read_exact_at(to, at)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::new(
+                error.kind(),
+                "the file is shorter than what was written to it",
+            ),
+            _ => error,
+        })
 }
 
 impl Trimmed {
@@ -380,10 +451,18 @@ mod tests {
         data[512..1536].fill(0);
         data[4000] ^= 1;
         let mut spans = Vec::new();
-        damaged(&data[..BLOCK], 0, &Expected::Data(identity), &mut spans);
+        damaged(
+            &data[..BLOCK],
+            0,
+            &Expected::Data(identity),
+            false,
+            &mut spans,
+        );
         let zeros = Span {
             range: 512..1536,
             pattern: Pattern::Zeros,
+            generation: Some(1),
+            was_right: false,
         };
         assert_eq!(spans[0], zeros);
         assert_eq!(spans[1].pattern, Pattern::BitFlips { bits: 1 });

@@ -71,17 +71,22 @@ pub struct Around {
     pub in_space: Option<Near>,
     /// The latest of all.
     pub in_time: Option<Near>,
-    /// One covered it before it was last written.
+    /// Those before it was last written cover all of it.
     pub before_write: bool,
     /// One that came after it was last written ends or begins right at its edge.
     pub touches: bool,
-    /// One that came after it was last written lies at most 128 KiB away. Of what a discard took
-    /// too much, the part at its edge may have been written anew meanwhile.
+    /// One that came after it was last written lies at most 128 KiB away, and all between them may
+    /// have been written anew since.
     pub close: bool,
+    /// There may have been others, of which nothing is known.
+    pub unknown: bool,
 }
 
 /// A discard is close up to this distance, in bytes.
 const CLOSE: u64 = 128 << 10;
+
+/// Whether all in a range of the device may have been written since a time.
+type Overwritten<'a> = &'a dyn Fn(Range<u64>, f64) -> bool;
 
 /// A log of discards.
 #[derive(Debug, Default)]
@@ -103,10 +108,17 @@ impl Discards {
         ours.take(most).cloned().collect()
     }
 
-    /// Those around a place on the device that was last written at `written_s`.
-    pub(crate) fn around(&self, place: &Range<u64>, written_s: Option<f64>, now_s: f64) -> Around {
+    /// Those around a place on the device that was last written at `written_s`. `overwritten`:
+    /// whether all in a range may have been written since a time.
+    pub(crate) fn around(
+        &self,
+        place: &Range<u64>,
+        written_s: Option<f64>,
+        now_s: f64,
+        overwritten: Overwritten<'_>,
+    ) -> Around {
         let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        around(log.iter(), place, written_s, now_s)
+        around(log.iter(), place, written_s, now_s, overwritten)
     }
 }
 
@@ -116,8 +128,10 @@ fn around<'a>(
     place: &Range<u64>,
     written_s: Option<f64>,
     now_s: f64,
+    overwritten: Overwritten<'_>,
 ) -> Around {
     let mut found = Around::default();
+    let mut before = Vec::new();
     for freed in log {
         let near = Near {
             how: freed.how,
@@ -136,15 +150,34 @@ fn around<'a>(
         let Some(written_s) = written_s else { continue };
         let overlaps = freed.range.start < place.end && place.start < freed.range.end;
         if overlaps && freed.began_s < written_s {
-            found.before_write = true;
+            before.push(freed.range.clone());
         }
         let edge = freed.range.end == place.start || freed.range.start == place.end;
         if freed.began_s >= written_s {
             found.touches |= edge;
-            found.close |= !overlaps && near.distance_bytes <= CLOSE;
+            let between = match freed.range.end <= place.start {
+                true => freed.range.end..place.start,
+                false => place.end..freed.range.start,
+            };
+            found.close |=
+                !overlaps && near.distance_bytes <= CLOSE && overwritten(between, freed.began_s);
         }
     }
+    found.before_write = covered(before, place);
     found
+}
+
+/// Whether ranges cover a place together.
+fn covered(mut ranges: Vec<Range<u64>>, place: &Range<u64>) -> bool {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut to = place.start;
+    for range in ranges.iter().filter(|range| range.end > place.start) {
+        if range.start > to {
+            break;
+        }
+        to = to.max(range.end);
+    }
+    to >= place.end && !ranges.is_empty()
 }
 
 fn distance(one: &Range<u64>, other: &Range<u64>) -> u64 {
@@ -171,7 +204,7 @@ mod tests {
         let log = Discards::default();
         log.add(freed(0..4096, 1.0));
         log.add(freed(1 << 20..2 << 20, 3.0));
-        let around = log.around(&(8192..12288), Some(2.0), 10.0);
+        let around = log.around(&(8192..12288), Some(2.0), 10.0, &|_, _| true);
         let space = around.in_space.unwrap();
         assert_eq!((space.distance_bytes, space.seconds_before), (4096, 9.0));
         let time = around.in_time.unwrap();
@@ -183,11 +216,22 @@ mod tests {
     #[test]
     fn late_and_wide_trims_leave_their_marks() {
         let log = [freed(0..8192, 1.0)];
-        let inside = around(log.iter(), &(4096..8192), Some(2.0), 3.0);
+        let inside = around(log.iter(), &(4096..8192), Some(2.0), 3.0, &|_, _| true);
         assert!(inside.before_write && !inside.touches);
-        let behind = around(log.iter(), &(8192..12288), Some(0.5), 3.0);
+        let behind = around(log.iter(), &(8192..12288), Some(0.5), 3.0, &|_, _| true);
         assert!(behind.touches && !behind.before_write);
-        let unknown = around(log.iter(), &(8192..12288), None, 3.0);
+        let half = around(log.iter(), &(4096..12288), Some(2.0), 3.0, &|_, _| true);
+        assert!(!half.before_write, "nothing was discarded behind it");
+        let far = |overwritten| {
+            let place = 12288..16384;
+            around(log.iter(), &place, Some(0.5), 3.0, &|between, since_s| {
+                assert_eq!((between, since_s), (8192..12288, 1.0));
+                overwritten
+            })
+        };
+        assert!(far(true).close && !far(true).touches);
+        assert!(!far(false).close, "what lies between them is right");
+        let unknown = around(log.iter(), &(8192..12288), None, 3.0, &|_, _| true);
         assert!(!unknown.touches && !unknown.before_write);
     }
 

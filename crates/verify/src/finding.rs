@@ -14,6 +14,12 @@ pub struct Finding {
     /// Whether it is a file, and not a region of a raw device.
     #[serde(skip)]
     pub is_file: bool,
+    /// Whether the data had been forced to the medium.
+    #[serde(skip)]
+    pub synced: bool,
+    /// Where the data of a misdirected write were found that ought to be here.
+    #[serde(skip)]
+    pub landed: Option<String>,
     /// The number of the file or region, from 1.
     pub file: u32,
     /// Where the damage begins in the file or region, in bytes.
@@ -33,6 +39,9 @@ pub struct Finding {
     pub pattern: Pattern,
     /// The fault that explains it best.
     pub cause: Cause,
+    /// Other faults that explain it, too, the most probable one first. If there are any, the
+    /// evidence doesn't decide.
+    pub other_causes: Vec<Cause>,
     /// The write that it ought to hold; `None` for a hole.
     pub expected_generation: Option<u32>,
     /// Seconds from the beginning of the test to the discovery.
@@ -56,6 +65,16 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// All causes that explain it, the most probable one first.
+    pub fn causes(&self) -> impl Iterator<Item = Cause> {
+        std::iter::once(self.cause).chain(self.other_causes.iter().copied())
+    }
+
+    /// The causes in a few words.
+    pub fn cause_names(&self) -> String {
+        hedged(self.causes().map(Cause::name))
+    }
+
     /// Writes the sentence.
     #[must_use]
     pub fn summed_up(mut self) -> Finding {
@@ -80,6 +99,16 @@ fn length(bytes: u64) -> String {
     }
 }
 
+/// One cause, or several that are possible.
+fn hedged<'a>(mut causes: impl Iterator<Item = &'a str>) -> String {
+    let first = causes.next().unwrap_or_default();
+    let others: String = causes.map(|cause| format!(", or {cause}")).collect();
+    match others.is_empty() {
+        true => first.to_owned(),
+        false => format!("most likely {first}{others}"),
+    }
+}
+
 fn sentence(found: &Finding) -> String {
     let aligned = match found.aligned_bytes {
         512 => "512-byte but not 4-KiB aligned".to_owned(),
@@ -95,13 +124,20 @@ fn sentence(found: &Finding) -> String {
     };
     let place = if found.is_file { "file" } else { "region" };
     let mut text = format!(
-        "{} is damaged: it starts {} bytes into the {place}, {aligned}, {} long, {}: {}{error}",
+        "{} is damaged: it starts {} bytes into the {place}, {aligned}, {} long, {}{}: {}{error}",
         found.path,
         units::count(found.offset_bytes),
         length(found.length_bytes),
         found.pattern.words(),
-        found.cause.words(),
+        match found.synced {
+            true => " where synced data should be",
+            false => "",
+        },
+        hedged(found.causes().map(Cause::words)),
     );
+    if let Some(landed) = &found.landed {
+        text += &format!("; the data were found in {landed}");
+    }
     text += match found.second_read {
         Again::Right => "; a second read was right",
         Again::Same => "; a second read gave the same",
@@ -143,6 +179,8 @@ mod tests {
         Finding {
             path: "/data/file".into(),
             is_file: true,
+            synced: false,
+            landed: None,
             file: 1,
             offset_bytes: 64_519_680,
             length_bytes: 16 << 10,
@@ -152,6 +190,7 @@ mod tests {
             erase_block_bytes: None,
             pattern: Pattern::EveryOtherByteFf,
             cause: Cause::BadPattern,
+            other_causes: Vec::new(),
             expected_generation: Some(3),
             found_s: 12.0,
             written_s: Some(2.0),
@@ -188,6 +227,26 @@ mod tests {
         let summary = reported.summed_up().summary;
         assert!(!summary.contains("without an error"), "{summary}");
         assert!(summary.contains("the kernel reported: Input/output error"));
+    }
+
+    #[test]
+    fn where_the_evidence_does_not_decide_the_sentence_hedges() {
+        let found = Finding {
+            pattern: Pattern::Zeros,
+            cause: Cause::LostWrite,
+            other_causes: vec![Cause::LateTrim],
+            synced: true,
+            ..the_drive_of_2009()
+        };
+        assert_eq!(found.cause_names(), "most likely lost-write, or late-trim");
+        let summary = found.summed_up().summary;
+        for words in [
+            "all zeros where synced data should be: most likely a write that the drive \
+             acknowledged did not reach its place, or a discard took effect after",
+            "anew, and the kernel reported no error",
+        ] {
+            assert!(summary.contains(words), "{summary}");
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod discards;
 mod error;
 pub mod finding;
 mod home;
+mod joined;
 pub mod pattern;
 mod place;
 mod plan;

@@ -20,17 +20,21 @@ pub(crate) fn recover(shared: &Shared<'_>, slot: &mut Slot, state: &SlotState) {
     let files = matches!(shared.place, Place::Directory { .. });
     let blocks = state.blocks();
     let on_disk = match slot.file.metadata() {
-        Ok(metadata) if files => (metadata.len() / BLOCK as u64) as usize,
-        _ => blocks,
+        Ok(metadata) if files => metadata.len(),
+        _ => Slot::offset(blocks),
     };
     slot.go_on(state.next);
     slot.frozen = true;
     if state.frozen {
         slot.map = state.map();
         slot.length = state.length;
+        if on_disk < Slot::offset(slot.length) {
+            checker.short(slot, on_disk);
+            slot.length = (on_disk / BLOCK as u64) as usize;
+        }
     } else {
         slot.map = vec![Content::Unknown.into(); blocks];
-        slot.length = on_disk.min(blocks);
+        slot.length = blocks.min((on_disk / BLOCK as u64) as usize);
     }
     for start in (0..slot.length).step_by(MOST) {
         if shared.is_over() {

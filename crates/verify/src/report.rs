@@ -1,11 +1,15 @@
 //! The result of a test. Its JSON is `trimbench.verify/1`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::finding::Finding;
 
 /// The schema's name.
 pub const SCHEMA: &str = "trimbench.verify/1";
+/// With more findings than this the text begins with their counts.
+const MANY: usize = 20;
 
 /// Counts of operations that succeeded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -147,6 +151,9 @@ impl Report {
             Outcome::Incomplete => &[],
             _ => &*self.findings,
         };
+        if shown.len() > MANY {
+            lines.extend(self.by_file());
+        }
         for finding in shown {
             lines.push(finding.summary.clone());
         }
@@ -154,6 +161,14 @@ impl Report {
         if self.outcome == Outcome::Corrupt && self.finding_count > described {
             let more = self.finding_count - described;
             lines.push(format!("{} more are not described", units::count(more)));
+        }
+        if !shown.is_empty() {
+            let causes = counted(shown, Finding::cause_names);
+            let words = |(cause, (count, _)): (&String, &(u64, u64))| {
+                format!("{} {cause}", units::count(*count))
+            };
+            let words: Vec<String> = causes.iter().map(words).collect();
+            lines.push(format!("causes: {}", words.join("; ")));
         }
         if !self.failures.is_empty() && self.outcome != Outcome::Errors {
             lines.push(format!("the kernel reported errors: {}", self.errors()));
@@ -190,6 +205,21 @@ impl Report {
         }
     }
 
+    /// The findings of each file and cause, in a line.
+    fn by_file(&self) -> Vec<String> {
+        let groups = counted(&self.findings, |found| {
+            (found.path.clone(), found.cause_names())
+        });
+        let line = |((path, cause), (count, bytes)): (&(String, String), &(u64, u64))| {
+            format!(
+                "{path}: {} ({}) with the cause {cause}",
+                units::counted(*count, "damaged place"),
+                units::bytes(*bytes)
+            )
+        };
+        groups.iter().map(line).collect()
+    }
+
     /// The kernel's errors, each with its count.
     fn errors(&self) -> String {
         let words = |failure: &Failure| {
@@ -218,6 +248,17 @@ impl Report {
             false => words.join(", "),
         }
     }
+}
+
+/// How many findings there are of each kind, and their bytes.
+fn counted<K: Ord>(findings: &[Finding], kind: impl Fn(&Finding) -> K) -> BTreeMap<K, (u64, u64)> {
+    let mut counts = BTreeMap::new();
+    for found in findings {
+        let (count, bytes) = counts.entry(kind(found)).or_default();
+        *count += 1u64;
+        *bytes += found.length_bytes;
+    }
+    counts
 }
 
 fn trimmed_words(trimmed: &Trimmed) -> String {
@@ -267,6 +308,8 @@ pub(crate) mod tests {
         Finding {
             path: "/data/slot-000001".into(),
             is_file: true,
+            synced: false,
+            landed: None,
             file: 1,
             offset_bytes: 4096,
             length_bytes: 8192,
@@ -276,6 +319,7 @@ pub(crate) mod tests {
             erase_block_bytes: None,
             pattern: Pattern::BitFlips { bits: 2 },
             cause: Cause::BitFlips,
+            other_causes: Vec::new(),
             expected_generation: Some(1),
             found_s: 1.0,
             written_s: None,
@@ -357,9 +401,14 @@ pub(crate) mod tests {
             "50 % still the old data",
             "the kernel reported errors: 3 failed reads (Input/output error)",
             "note: a note",
+            "causes: 1 bit-flips",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+        let many = report(vec![finding(); 21]).text();
+        let counted = "/data/slot-000001: 21 damaged places (168 KiB) with the cause bit-flips";
+        assert!(many.contains(counted), "{many}");
+        assert!(!text.contains("with the cause"), "{text}");
         assert!(report(Vec::new()).text().starts_with("CLEAN"));
         let mut gone = report(vec![finding()]);
         gone.outcome = Outcome::Incomplete;

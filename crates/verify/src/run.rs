@@ -9,6 +9,7 @@ use crate::buffer::Aligned;
 use crate::check::read_past_cache;
 use crate::error::VerifyError;
 use crate::finding::Finding;
+use crate::joined::joined;
 use crate::pattern::Pattern;
 use crate::place::{Place, Surveyed, survey};
 use crate::plan::Plan;
@@ -382,9 +383,10 @@ impl Report {
         self.seconds = carried.began.elapsed().as_secs_f64();
         self.operations = counts.operations;
         self.trimmed = Some(counts.trimmed).filter(|trimmed| *trimmed != Trimmed::default());
-        self.finding_count = counts.finding_count;
         self.failures = counts.failures();
-        self.findings = counts.findings;
+        let found = counts.findings.len();
+        self.findings = joined(counts.findings);
+        self.finding_count = counts.finding_count - (found - self.findings.len()) as u64;
         self.ended_by = counts.fatal;
         self.notes = counts.notes;
     }

@@ -24,8 +24,10 @@ pub(crate) enum Content {
     Unknown,
 }
 
-/// The highest generation: two bits of a cell are taken.
-const HIGHEST: u32 = (1 << 30) - 1;
+/// The highest generation: three bits of a cell are taken.
+const HIGHEST: u32 = RIGHT - 1;
+/// This bit of a cell means that the data were read rightly since they were written.
+const RIGHT: u32 = 1 << 29;
 
 /// A [`Content`] in four bytes: a test of a terabyte has a gigabyte of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +56,6 @@ impl From<Cell> for Content {
     }
 }
 
-/// A write, for the evidence.
-#[derive(Debug, Clone, Copy)]
-struct Written {
-    at_s: f64,
-    was_right: bool,
-}
-
 /// A file or region.
 #[derive(Debug)]
 pub(crate) struct Slot {
@@ -76,7 +71,8 @@ pub(crate) struct Slot {
     pub(crate) frozen: bool,
     pub(crate) map: Vec<Cell>,
     next: u32,
-    writes: VecDeque<Written>,
+    /// When each of the latest generations was written.
+    writes: VecDeque<f64>,
     /// The generation of the first of them.
     first: u32,
 }
@@ -110,7 +106,7 @@ impl Slot {
     /// The generation for a write that begins now.
     pub(crate) fn begin_write(&mut self, at_s: f64) -> u32 {
         let generation = self.next;
-        // A thousand writes a second reach it after twelve days.
+        // A thousand writes a second reach it after six days.
         self.next = if generation >= HIGHEST {
             1
         } else {
@@ -120,35 +116,24 @@ impl Slot {
             self.writes.pop_front();
             self.first = self.first.wrapping_add(1);
         }
-        self.writes.push_back(Written {
-            at_s,
-            was_right: false,
-        });
+        self.writes.push_back(at_s);
         generation
-    }
-
-    fn written(&self, generation: u32) -> Option<&Written> {
-        self.writes
-            .get(generation.checked_sub(self.first)? as usize)
     }
 
     /// When a generation was written, in seconds since the test began.
     pub(crate) fn written_s(&self, generation: u32) -> Option<f64> {
-        self.written(generation).map(|written| written.at_s)
+        let index = generation.checked_sub(self.first)?;
+        self.writes.get(index as usize).copied()
     }
 
-    /// Whether a generation was read rightly once. A forgotten one counts as that.
-    pub(crate) fn was_right(&self, generation: u32) -> bool {
-        self.written(generation)
-            .is_none_or(|written| written.was_right)
+    /// Whether a block was read rightly since it was written, by this process.
+    pub(crate) fn was_right(&self, block: usize) -> bool {
+        self.map[block].0 & RIGHT != 0
     }
 
-    /// Notes that a block of this generation was read rightly.
-    pub(crate) fn is_right(&mut self, generation: u32) {
-        let index = generation.checked_sub(self.first);
-        if let Some(written) = index.and_then(|index| self.writes.get_mut(index as usize)) {
-            written.was_right = true;
-        }
+    /// Notes that a block was read rightly.
+    pub(crate) fn is_right(&mut self, block: usize) {
+        self.map[block].0 |= RIGHT;
     }
 
     pub(crate) fn content(&self, block: usize) -> Content {
@@ -215,16 +200,23 @@ mod tests {
         assert_eq!(slot.begin_write(1.0), 1);
         assert_eq!(slot.begin_write(2.0), 2);
         assert_eq!(slot.written_s(2), Some(2.0));
-        assert!(!slot.was_right(2));
-        slot.is_right(2);
-        assert!(slot.was_right(2) && !slot.was_right(1));
         for _ in 0..REMEMBERED {
             slot.begin_write(3.0);
         }
         assert_eq!(slot.written_s(2), None);
-        assert!(slot.was_right(1), "nothing is known of it");
         slot.go_on(7);
         assert_eq!((slot.next(), slot.written_s(6)), (7, None));
+    }
+
+    #[test]
+    fn each_block_of_a_write_is_right_by_itself() {
+        let mut slot = slot();
+        slot.set(0..4, Content::Data(HIGHEST));
+        slot.is_right(1);
+        assert!(slot.was_right(1) && !slot.was_right(0) && !slot.was_right(2));
+        assert_eq!(slot.content(1), Content::Data(HIGHEST));
+        slot.set(0..4, Content::Data(3));
+        assert!(!slot.was_right(1), "it was written anew");
     }
 
     #[test]

@@ -1,0 +1,171 @@
+//! All findings of a test together: what belongs together becomes one, and each says more about the
+//! others. Pure.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::cause::Cause;
+use crate::discards::Near;
+use crate::finding::Finding;
+use crate::pattern::Pattern;
+
+/// Joins neighbours of one cause, links both ends of misdirected writes, and puts causes first that
+/// explain other findings.
+pub(crate) fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
+    link(&mut findings);
+    weigh(&mut findings);
+    findings.sort_by_key(|found| (found.file, found.offset_bytes));
+    findings.dedup_by(|later, earlier| merge(earlier, later));
+    findings.sort_by(|one, other| one.found_s.total_cmp(&other.found_s));
+    findings.into_iter().map(Finding::summed_up).collect()
+}
+
+/// A write that is missing here may be the one that landed elsewhere.
+fn link(findings: &mut [Finding]) {
+    let landed: Vec<_> = findings
+        .iter()
+        .filter(|found| found.cause == Cause::MisdirectedWrite)
+        .filter_map(|found| match found.pattern {
+            Pattern::OtherPlace {
+                file,
+                offset_bytes,
+                generation,
+            } => {
+                let at = units::count(found.offset_bytes);
+                let text = format!("{} at {at}", found.path);
+                let range = offset_bytes..offset_bytes + found.length_bytes;
+                Some(((file, Some(generation)), range, text))
+            }
+            _ => None,
+        })
+        .collect();
+    for found in findings {
+        let own = found.offset_bytes..found.offset_bytes + found.length_bytes;
+        let place = landed.iter().find(|(write, range, _)| {
+            *write == (found.file, found.expected_generation)
+                && range.start < own.end
+                && own.start < range.end
+        });
+        if let Some((_, _, text)) = place
+            && found.causes().any(|cause| cause == Cause::LostWrite)
+        {
+            found.landed = Some(text.clone());
+            found.cause = Cause::MisdirectedWrite;
+            found.other_causes.clear();
+        }
+    }
+}
+
+/// Of several possible causes, the one that explains most other findings is the most probable.
+fn weigh(findings: &mut [Finding]) {
+    let mut votes: BTreeMap<Cause, u64> = BTreeMap::new();
+    for found in &*findings {
+        *votes.entry(found.cause).or_default() += 1;
+    }
+    for found in findings {
+        let mut causes: Vec<Cause> = found.causes().collect();
+        causes.sort_by_key(|cause| Reverse(votes.get(cause)));
+        found.cause = causes.remove(0);
+        found.other_causes = causes;
+    }
+}
+
+/// Adds the later one to the earlier one, if it continues that.
+fn merge(earlier: &mut Finding, later: &Finding) -> bool {
+    let sector = |found: &Finding, bytes: u64| Some(found.device_sector? + bytes / 512);
+    let length = earlier.length_bytes;
+    let same = earlier.file == later.file
+        && earlier.offset_bytes + length == later.offset_bytes
+        && sector(earlier, length) == later.device_sector
+        && earlier.pattern.continues(&later.pattern, length)
+        && earlier.causes().eq(later.causes())
+        && earlier.landed.is_some() == later.landed.is_some()
+        && (earlier.second_read, earlier.rewritten) == (later.second_read, later.rewritten)
+        && (earlier.synced, &earlier.kernel_error) == (later.synced, &later.kernel_error);
+    if same {
+        earlier.pattern.add(&later.pattern);
+        earlier.length_bytes += later.length_bytes;
+        earlier.found_s = earlier.found_s.min(later.found_s);
+        earlier.was_right |= later.was_right;
+        let nearest = [earlier.nearest_discard, later.nearest_discard];
+        let distance = |near: &Near| near.distance_bytes;
+        earlier.nearest_discard = nearest.into_iter().flatten().min_by_key(distance);
+    }
+    same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::finding;
+
+    fn zeros(offset_bytes: u64, cause: Cause, other_causes: &[Cause]) -> Finding {
+        Finding {
+            offset_bytes,
+            length_bytes: 4096,
+            device_sector: Some(offset_bytes / 512),
+            pattern: Pattern::Zeros,
+            cause,
+            other_causes: other_causes.to_vec(),
+            expected_generation: Some(7),
+            ..finding()
+        }
+    }
+
+    #[test]
+    fn neighbours_of_one_cause_become_one() {
+        let all = [8192, 4096, 16384].map(|at| zeros(at, Cause::WideTrim, &[]));
+        let found = joined(all.to_vec());
+        let found: Vec<_> = found
+            .iter()
+            .map(|f| (f.offset_bytes, f.length_bytes))
+            .collect();
+        assert_eq!(found, [(4096, 8192), (16384, 4096)]);
+        let other = zeros(8192, Cause::LateTrim, &[]);
+        assert_eq!(
+            joined(vec![zeros(4096, Cause::WideTrim, &[]), other]).len(),
+            2
+        );
+    }
+
+    #[test]
+    fn both_ends_of_a_misdirected_write_are_linked() {
+        let missing = zeros(4096, Cause::LostWrite, &[Cause::LateTrim]);
+        let landed = Finding {
+            file: 2,
+            path: "/data/slot-000002".into(),
+            pattern: Pattern::OtherPlace {
+                file: 1,
+                offset_bytes: 4096,
+                generation: 7,
+            },
+            ..zeros(65536, Cause::MisdirectedWrite, &[])
+        };
+        let found = joined(vec![missing.clone(), landed.clone()]);
+        assert_eq!(
+            (found[0].cause, found[0].other_causes.len()),
+            (Cause::MisdirectedWrite, 0)
+        );
+        let words = "the data were found in /data/slot-000002 at 65,536";
+        assert!(found[0].summary.contains(words), "{}", found[0].summary);
+        let another = Finding {
+            expected_generation: Some(8),
+            ..missing
+        };
+        assert_eq!(joined(vec![another, landed])[0].cause, Cause::LostWrite);
+    }
+
+    #[test]
+    fn what_explains_the_other_findings_comes_first() {
+        let late = |at| zeros(at, Cause::LateTrim, &[Cause::WideTrim]);
+        let unsure = zeros(8192, Cause::LostWrite, &[Cause::LateTrim]);
+        let found = joined(vec![late(65536), late(131_072), unsure.clone()]);
+        let first = found
+            .iter()
+            .find(|found| found.offset_bytes == 8192)
+            .unwrap();
+        assert_eq!(first.cause, Cause::LateTrim);
+        assert_eq!(first.other_causes, [Cause::LostWrite]);
+        assert_eq!(joined(vec![unsure])[0].cause, Cause::LostWrite);
+    }
+}
