@@ -86,8 +86,13 @@ impl Cause {
     /// rightly once were no lost write.
     fn of_zeros(evidence: &Evidence, once: bool) -> Vec<Cause> {
         let around = &evidence.around;
-        if once || matches!(evidence.rewritten, Again::Same | Again::Different) {
+        if once {
             return vec![Cause::Zeroed];
+        }
+        if matches!(evidence.rewritten, Again::Same | Again::Different) {
+            // Both writes may have been lost.
+            let others = (!evidence.was_right).then_some(Cause::LostWrite);
+            return std::iter::once(Cause::Zeroed).chain(others).collect();
         }
         let late = around.before_write || around.unknown;
         let wide = around.touches || around.close || around.unknown;
@@ -207,18 +212,20 @@ mod tests {
                 ..zeros()
             };
             assert_eq!(Cause::of(&evidence), causes, "{evidence:?}");
-            for bad in [
-                Evidence {
-                    rewritten: Again::Same,
-                    ..evidence
-                },
-                Evidence {
-                    second_read: Again::Right,
-                    ..evidence
-                },
-            ] {
-                assert_eq!(Cause::of(&bad), [Zeroed], "{bad:?}");
-            }
+            let once = Evidence {
+                second_read: Again::Right,
+                ..evidence
+            };
+            assert_eq!(Cause::of(&once), [Zeroed], "{once:?}");
+            let bad = Evidence {
+                rewritten: Again::Same,
+                ..evidence
+            };
+            let causes: &[Cause] = match was_right {
+                true => &[Zeroed],
+                false => &[Zeroed, LostWrite],
+            };
+            assert_eq!(Cause::of(&bad), causes, "{bad:?}");
         }
     }
 

@@ -345,7 +345,7 @@ fn generation_of(slot: &Slot, block: usize) -> Option<u32> {
 }
 
 /// Whether nothing in a range of the device is older than that: what a discard took there too
-/// much can't be seen any more. What lies outside of the slot is not known.
+/// much can't be seen any more. Nothing is known outside of the slot.
 fn written_since(slot: &Slot, range: Range<u64>, since_s: f64) -> bool {
     let block = |at: u64| (at.saturating_sub(slot.base) / BLOCK as u64) as usize;
     let mut blocks = block(range.start)..block(range.end).min(slot.map.len());

@@ -1,5 +1,6 @@
 //! The result of a test. Its JSON is `trimbench.verify/1`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -49,7 +50,7 @@ pub struct Trimmed {
     pub zero_bytes: u64,
     /// Those that still had the data from before the trim.
     pub old_data_bytes: u64,
-    /// Those with anything else. On a file system others may have written there since.
+    /// Those with anything else. The file system may have written its own blocks there since.
     pub other_bytes: u64,
     /// Those that a second read returned differently.
     pub unstable_bytes: u64,
@@ -163,12 +164,7 @@ impl Report {
             lines.push(format!("{} more are not described", units::count(more)));
         }
         if !shown.is_empty() {
-            let causes = counted(shown, Finding::cause_names);
-            let words = |(cause, (count, _)): (&String, &(u64, u64))| {
-                format!("{} {cause}", units::count(*count))
-            };
-            let words: Vec<String> = causes.iter().map(words).collect();
-            lines.push(format!("causes: {}", words.join("; ")));
+            lines.push(format!("causes: {}", by_cause(shown.iter())));
         }
         if !self.failures.is_empty() && self.outcome != Outcome::Errors {
             lines.push(format!("the kernel reported errors: {}", self.errors()));
@@ -205,19 +201,22 @@ impl Report {
         }
     }
 
-    /// The findings of each file and cause, in a line.
+    /// The findings of each file, in a line.
     fn by_file(&self) -> Vec<String> {
-        let groups = counted(&self.findings, |found| {
-            (found.path.clone(), found.cause_names())
-        });
-        let line = |((path, cause), (count, bytes)): (&(String, String), &(u64, u64))| {
+        let mut files: BTreeMap<u32, Vec<&Finding>> = BTreeMap::new();
+        for found in &self.findings {
+            files.entry(found.file).or_default().push(found);
+        }
+        let line = |found: &Vec<&Finding>| {
             format!(
-                "{path}: {} ({}) with the cause {cause}",
-                units::counted(*count, "damaged place"),
-                units::bytes(*bytes)
+                "{}: {} ({}), causes: {}",
+                found.first().map_or("", |first| &first.path),
+                units::counted(found.len() as u64, "damaged place"),
+                units::bytes(found.iter().map(|found| found.length_bytes).sum()),
+                by_cause(found.iter().copied())
             )
         };
-        groups.iter().map(line).collect()
+        files.values().map(line).collect()
     }
 
     /// The kernel's errors, each with its count.
@@ -250,15 +249,17 @@ impl Report {
     }
 }
 
-/// How many findings there are of each kind, and their bytes.
-fn counted<K: Ord>(findings: &[Finding], kind: impl Fn(&Finding) -> K) -> BTreeMap<K, (u64, u64)> {
-    let mut counts = BTreeMap::new();
+/// How many findings have each cause, the most frequent one first.
+fn by_cause<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for found in findings {
-        let (count, bytes) = counts.entry(kind(found)).or_default();
-        *count += 1u64;
-        *bytes += found.length_bytes;
+        *counts.entry(found.cause_names()).or_default() += 1;
     }
-    counts
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| Reverse(*count));
+    let words = |(cause, count): &(String, u64)| format!("{} {cause}", units::count(*count));
+    let words: Vec<String> = counts.iter().map(words).collect();
+    words.join("; ")
 }
 
 fn trimmed_words(trimmed: &Trimmed) -> String {
@@ -406,9 +407,9 @@ pub(crate) mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         let many = report(vec![finding(); 21]).text();
-        let counted = "/data/slot-000001: 21 damaged places (168 KiB) with the cause bit-flips";
+        let counted = "/data/slot-000001: 21 damaged places (168 KiB), causes: 21 bit-flips";
         assert!(many.contains(counted), "{many}");
-        assert!(!text.contains("with the cause"), "{text}");
+        assert!(!text.contains("KiB), causes"), "{text}");
         assert!(report(Vec::new()).text().starts_with("CLEAN"));
         let mut gone = report(vec![finding()]);
         gone.outcome = Outcome::Incomplete;

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use storage::FileSystem;
+
 use crate::block::BLOCK;
 use crate::buffer::Aligned;
 use crate::check::read_past_cache;
@@ -126,7 +128,7 @@ fn session(
     churned?;
     if !shared.is_over() {
         stage::run(shared, &mut slots, plan.workers, Work::Read, None, tick);
-        read_trimmed(plan, shared);
+        read_trimmed(plan, shared, &slots);
         look_for_drive(shared, &slots);
     }
     if plan.remount {
@@ -282,7 +284,7 @@ fn sync(shared: &Shared<'_>, slots: &[Slot]) -> bool {
 }
 
 /// Reads what trimmed space of a file system holds, as root.
-fn read_trimmed(plan: &Plan, shared: &Shared<'_>) {
+fn read_trimmed(plan: &Plan, shared: &Shared<'_>, slots: &[Slot]) {
     let (Place::Directory { home, .. }, Some(device)) = (shared.place, &shared.device) else {
         return;
     };
@@ -290,7 +292,7 @@ fn read_trimmed(plan: &Plan, shared: &Shared<'_>) {
     if plan.fstrim {
         stage::trim_once(shared);
     }
-    match trimmed::read(shared, device) {
+    match trimmed::read(shared, slots, device) {
         Ok(found) => shared.count(|counts| counts.trimmed.add(&found)),
         Err(error) => {
             let next = match rustix::process::geteuid().is_root() {
@@ -373,7 +375,8 @@ impl Report {
         let mut counts = carried.counts;
         self.outcome = counts.outcome(stopped);
         let unreadable = |finding: &Finding| finding.pattern == Pattern::Unreadable;
-        if self.fs.as_deref() == Some("btrfs") && counts.findings.iter().any(unreadable) {
+        let btrfs = self.fs.as_deref().map(FileSystem::of) == Some(FileSystem::Btrfs);
+        if btrfs && counts.findings.iter().any(unreadable) {
             counts.notes.push(
                 "btrfs reports an input/output error, too, where data do not match their checksum: \
                  the kernel's log shows which it was (dmesg)"

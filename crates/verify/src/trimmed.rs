@@ -1,8 +1,9 @@
 //! The content of space that a file system freed and trimmed, on the device below it.
 //!
-//! Only places are read that held data of this test.
+//! Only places are read that held data of this test and hold none now.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -12,6 +13,7 @@ use crate::buffer::Aligned;
 use crate::check::{MOST, read_past_cache};
 use crate::report::Trimmed;
 use crate::shared::Shared;
+use crate::slot::Slot;
 
 /// So many freed places are read, and at most [`MOST`] blocks of each.
 const PLACES: usize = 2000;
@@ -20,11 +22,17 @@ const PLACES: usize = 2000;
 ///
 /// # Errors
 /// Where the device can't be opened: it needs root.
-pub(crate) fn read(shared: &Shared<'_>, device: &Path) -> std::io::Result<Trimmed> {
+pub(crate) fn read(shared: &Shared<'_>, slots: &[Slot], device: &Path) -> std::io::Result<Trimmed> {
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
     let device = File::from(rustix::fs::open(device, flags, Mode::empty())?);
     let (mut first, mut second) = (Aligned::new(MOST * BLOCK), Aligned::new(MOST * BLOCK));
     let mut found = Trimmed::default();
+    // Space that holds data again, or of which a later freeing was read, is left out.
+    let mut left_out: Vec<Range<u64>> = Vec::new();
+    for slot in slots {
+        let places = shared.place.on_device(slot, 0..Slot::offset(slot.length));
+        left_out.extend(places.into_iter().map(|(_, place)| place));
+    }
     for freed in shared.discards.of_ours(PLACES) {
         let Some((file, offset)) = freed.held else {
             continue;
@@ -32,32 +40,61 @@ pub(crate) fn read(shared: &Shared<'_>, device: &Path) -> std::io::Result<Trimme
         if shared.is_over() {
             break;
         }
-        let length = (freed.range.end - freed.range.start).min((MOST * BLOCK) as u64) as usize;
-        let (data, again) = (first.get(length), second.get(length));
-        let start = freed.range.start;
-        let (Ok(()), Ok(())) = (
-            read_past_cache(&device, data, start),
-            read_past_cache(&device, again, start),
-        ) else {
-            continue;
-        };
-        let sectors = data.chunks_exact(SECTOR).zip(again.chunks_exact(SECTOR));
-        for (index, (data, again)) in sectors.enumerate() {
-            let at = offset + (index * SECTOR) as u64;
-            let old = block::identify(data).is_some_and(|found| {
-                (found.volume, found.file, found.offset) == (shared.volume, file, at)
-            });
-            let bytes = SECTOR as u64;
-            found.read_bytes += bytes;
-            *match (block::is_zero(data), old) {
-                (true, _) => &mut found.zero_bytes,
-                (_, true) => &mut found.old_data_bytes,
-                _ => &mut found.other_bytes,
-            } += bytes;
-            if data != again {
-                found.unstable_bytes += bytes;
+        let whole = freed.range.start;
+        for part in without(freed.range, &left_out) {
+            let length = (part.end - part.start).min((MOST * BLOCK) as u64) as usize;
+            let (data, again) = (first.get(length), second.get(length));
+            left_out.push(part.clone());
+            let (Ok(()), Ok(())) = (
+                read_past_cache(&device, data, part.start),
+                read_past_cache(&device, again, part.start),
+            ) else {
+                continue;
+            };
+            let sectors = data.chunks_exact(SECTOR).zip(again.chunks_exact(SECTOR));
+            for (index, (data, again)) in sectors.enumerate() {
+                let at = offset + (part.start - whole) + (index * SECTOR) as u64;
+                let old = block::identify(data).is_some_and(|found| {
+                    (found.volume, found.file, found.offset) == (shared.volume, file, at)
+                });
+                let bytes = SECTOR as u64;
+                found.read_bytes += bytes;
+                *match (block::is_zero(data), old) {
+                    (true, _) => &mut found.zero_bytes,
+                    (_, true) => &mut found.old_data_bytes,
+                    _ => &mut found.other_bytes,
+                } += bytes;
+                if data != again {
+                    found.unstable_bytes += bytes;
+                }
             }
         }
     }
     Ok(found)
+}
+
+/// The parts of a range that none of the others covers.
+fn without(range: Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut parts = vec![range];
+    for other in others {
+        let cut = |part: Range<u64>| {
+            let before = part.start..part.end.min(other.start);
+            let behind = part.start.max(other.end)..part.end;
+            [before, behind].into_iter().filter(|part| !part.is_empty())
+        };
+        parts = parts.into_iter().flat_map(cut).collect();
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_that_was_taken_again_is_left_out() {
+        assert_eq!(without(0..10, &[2..4, 8..20]), [0..2, 4..8]);
+        assert_eq!(without(0..10, &[2..8, 3..4, 10..12]), [0..2, 8..10]);
+        assert_eq!(without(5..10, &[7..10, 0..7]), []);
+    }
 }
