@@ -78,7 +78,7 @@ impl<'a, 'b> Checker<'a, 'b> {
             generation: None,
             was_right: false,
         };
-        self.report(slot, &span, Again::NotTried, None);
+        self.report(slot, &span, Again::NotTried, None, &[]);
     }
 
     /// Compares what is in the buffer.
@@ -108,7 +108,10 @@ impl<'a, 'b> Checker<'a, 'b> {
     fn trimmed(&mut self, slot: &Slot, blocks: &Range<usize>) {
         let length = blocks.len() * BLOCK;
         let at = slot.base + Slot::offset(blocks.start);
-        let second = read_past_cache(&slot.file, self.second.get(length), at).is_ok();
+        let second = read_past_cache(&slot.file, self.second.get(length), at);
+        if let Err(error) = &second {
+            self.shared.failed("read", error);
+        }
         let (first, again) = (self.buffer.get(length), self.second.get(length));
         let mut found = Trimmed::default();
         let pairs = first.chunks_exact(BLOCK).zip(again.chunks_exact(BLOCK));
@@ -129,7 +132,7 @@ impl<'a, 'b> Checker<'a, 'b> {
                     (_, true) => &mut found.old_data_bytes,
                     _ => &mut found.other_bytes,
                 } += SECTOR as u64;
-                if second && data != again {
+                if second.is_ok() && data != again {
                     found.unstable_bytes += SECTOR as u64;
                 }
             }
@@ -143,6 +146,9 @@ impl<'a, 'b> Checker<'a, 'b> {
         let length = blocks.len() * BLOCK;
         let at = slot.base + Slot::offset(blocks.start);
         let again = read_past_cache(&slot.file, self.second.get(length), at);
+        if let Err(error) = &again {
+            self.shared.failed("read", error);
+        }
         let mut second = Vec::new();
         for (block, data) in blocks
             .clone()
@@ -156,12 +162,17 @@ impl<'a, 'b> Checker<'a, 'b> {
                 &mut second,
             );
         }
-        for span in spans {
+        let is_right = |block: &usize| {
+            let range = Slot::offset(*block)..Slot::offset(block + 1);
+            !spans.iter().any(|span| overlap(&span.range, &range))
+        };
+        let right: Vec<usize> = blocks.filter(is_right).collect();
+        for span in &spans {
             let second_read = match &again {
-                Ok(()) => again_of(&span, &second),
+                Ok(()) => again_of(span, &second),
                 Err(_) => Again::Error,
             };
-            self.report(slot, &span, second_read, None);
+            self.report(slot, span, second_read, None, &right);
         }
     }
 
@@ -188,17 +199,19 @@ impl<'a, 'b> Checker<'a, 'b> {
                 generation: generation_of(slot, *first),
                 was_right: slot.was_right(*first),
             };
-            self.report(slot, &span, Again::Error, Some(error.to_string()));
+            self.report(slot, &span, Again::Error, Some(error.to_string()), &[]);
         }
     }
 
-    /// Gathers the evidence about a span, writes its blocks anew, and reports it.
+    /// Gathers the evidence about a span, writes its blocks anew, and reports it. `right`: blocks
+    /// that the same read showed to be right.
     fn report(
         &mut self,
         slot: &mut Slot,
         span: &Span,
         second_read: Again,
         kernel_error: Option<String>,
+        right: &[usize],
     ) {
         let shared = self.shared;
         let now_s = shared.now_s();
@@ -212,10 +225,8 @@ impl<'a, 'b> Checker<'a, 'b> {
         let mut around = place
             .as_ref()
             .map(|place| {
-                let overwritten = |range, since_s| is_file || written_since(slot, range, since_s);
-                shared
-                    .discards
-                    .around(place, written_s, now_s, &overwritten)
+                let spared = |range, since_s| !is_file && spared(slot, right, &range, since_s);
+                shared.discards.around(place, written_s, now_s, &spared)
             })
             .unwrap_or_default();
         // A file system sends discards at a time of its own, and for its own blocks, too. Of what
@@ -322,13 +333,17 @@ impl<'a, 'b> Checker<'a, 'b> {
 fn again_of(span: &Span, second: &[Span]) -> Again {
     let mut over = second
         .iter()
-        .filter(|other| other.range.start < span.range.end && span.range.start < other.range.end);
+        .filter(|other| overlap(&other.range, &span.range));
     match over.next() {
         None => Again::Right,
         Some(other) if *other == *span && over.next().is_none() => Again::Same,
         Some(other) if over.next().is_none() && covers(other, span) => Again::Same,
         Some(_) => Again::Different,
     }
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 fn covers(other: &Span, span: &Span) -> bool {
@@ -344,14 +359,16 @@ fn generation_of(slot: &Slot, block: usize) -> Option<u32> {
     }
 }
 
-/// Whether nothing in a range of the device is older than that: what a discard took there too
-/// much can't be seen any more. Nothing is known outside of the slot.
-fn written_since(slot: &Slot, range: Range<u64>, since_s: f64) -> bool {
-    let block = |at: u64| (at.saturating_sub(slot.base) / BLOCK as u64) as usize;
-    let mut blocks = block(range.start)..block(range.end).min(slot.map.len());
-    blocks.all(|block| match slot.content(block) {
-        Content::Data(generation) => slot.written_s(generation).is_none_or(|at| at >= since_s),
-        _ => true,
+/// Whether something in a range of the device is older than that and yet right: one of the blocks
+/// `right`.
+fn spared(slot: &Slot, right: &[usize], range: &Range<u64>, since_s: f64) -> bool {
+    right.iter().any(|block| {
+        let at = slot.base + Slot::offset(*block);
+        let generation = generation_of(slot, *block);
+        overlap(&(at..at + BLOCK as u64), range)
+            && generation
+                .and_then(|generation| slot.written_s(generation))
+                .is_some_and(|written_s| written_s < since_s)
     })
 }
 

@@ -75,8 +75,8 @@ pub struct Around {
     pub before_write: bool,
     /// One that came after it was last written ends or begins right at its edge.
     pub touches: bool,
-    /// One that came after it was last written lies at most 128 KiB away, and all between them may
-    /// have been written anew since.
+    /// One that came after it was last written lies at most 128 KiB away, and nothing between them
+    /// is known to be older and right.
     pub close: bool,
     /// There may have been others, of which nothing is known.
     pub unknown: bool,
@@ -85,8 +85,8 @@ pub struct Around {
 /// A discard is close up to this distance, in bytes.
 const CLOSE: u64 = 128 << 10;
 
-/// Whether all in a range of the device may have been written since a time.
-type Overwritten<'a> = &'a dyn Fn(Range<u64>, f64) -> bool;
+/// Whether something in a range of the device is older than a time, and right.
+type Spared<'a> = &'a dyn Fn(Range<u64>, f64) -> bool;
 
 /// A log of discards.
 #[derive(Debug, Default)]
@@ -108,17 +108,17 @@ impl Discards {
         ours.take(most).cloned().collect()
     }
 
-    /// Those around a place on the device that was last written at `written_s`. `overwritten`:
-    /// whether all in a range may have been written since a time.
+    /// Those around a place on the device that was last written at `written_s`. `spared`:
+    /// whether something in a range is older than a time, and right.
     pub(crate) fn around(
         &self,
         place: &Range<u64>,
         written_s: Option<f64>,
         now_s: f64,
-        overwritten: Overwritten<'_>,
+        spared: Spared<'_>,
     ) -> Around {
         let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        around(log.iter(), place, written_s, now_s, overwritten)
+        around(log.iter(), place, written_s, now_s, spared)
     }
 }
 
@@ -128,7 +128,7 @@ fn around<'a>(
     place: &Range<u64>,
     written_s: Option<f64>,
     now_s: f64,
-    overwritten: Overwritten<'_>,
+    spared: Spared<'_>,
 ) -> Around {
     let mut found = Around::default();
     let mut before = Vec::new();
@@ -160,7 +160,7 @@ fn around<'a>(
                 false => place.end..freed.range.start,
             };
             found.close |=
-                !overlaps && near.distance_bytes <= CLOSE && overwritten(between, freed.began_s);
+                !overlaps && near.distance_bytes <= CLOSE && !spared(between, freed.began_s);
         }
     }
     found.before_write = covered(before, place);
@@ -204,7 +204,7 @@ mod tests {
         let log = Discards::default();
         log.add(freed(0..4096, 1.0));
         log.add(freed(1 << 20..2 << 20, 3.0));
-        let around = log.around(&(8192..12288), Some(2.0), 10.0, &|_, _| true);
+        let around = log.around(&(8192..12288), Some(2.0), 10.0, &|_, _| false);
         let space = around.in_space.unwrap();
         assert_eq!((space.distance_bytes, space.seconds_before), (4096, 9.0));
         let time = around.in_time.unwrap();
@@ -216,22 +216,22 @@ mod tests {
     #[test]
     fn late_and_wide_trims_leave_their_marks() {
         let log = [freed(0..8192, 1.0)];
-        let inside = around(log.iter(), &(4096..8192), Some(2.0), 3.0, &|_, _| true);
+        let inside = around(log.iter(), &(4096..8192), Some(2.0), 3.0, &|_, _| false);
         assert!(inside.before_write && !inside.touches);
-        let behind = around(log.iter(), &(8192..12288), Some(0.5), 3.0, &|_, _| true);
+        let behind = around(log.iter(), &(8192..12288), Some(0.5), 3.0, &|_, _| false);
         assert!(behind.touches && !behind.before_write);
-        let half = around(log.iter(), &(4096..12288), Some(2.0), 3.0, &|_, _| true);
+        let half = around(log.iter(), &(4096..12288), Some(2.0), 3.0, &|_, _| false);
         assert!(!half.before_write, "nothing was discarded behind it");
-        let far = |overwritten| {
+        let far = |spared| {
             let place = 12288..16384;
             around(log.iter(), &place, Some(0.5), 3.0, &|between, since_s| {
                 assert_eq!((between, since_s), (8192..12288, 1.0));
-                overwritten
+                spared
             })
         };
-        assert!(far(true).close && !far(true).touches);
-        assert!(!far(false).close, "what lies between them is right");
-        let unknown = around(log.iter(), &(8192..12288), None, 3.0, &|_, _| true);
+        assert!(far(false).close && !far(false).touches);
+        assert!(!far(true).close, "what lies between them is right");
+        let unknown = around(log.iter(), &(8192..12288), None, 3.0, &|_, _| false);
         assert!(!unknown.touches && !unknown.before_write);
     }
 

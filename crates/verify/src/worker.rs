@@ -218,17 +218,16 @@ impl<'a, 'b> Worker<'a, 'b> {
         let blocks = whole(start)..whole(end);
         self.check_before(slot, blocks.clone());
         let of = &mut self.slots[slot];
-        let began_s = self.shared.now_s();
+        // Before it takes effect: another worker may find what it took too much.
+        self.shared.discards.add(Freed {
+            range: start..end,
+            began_s: self.shared.now_s(),
+            how: How::Blkdiscard,
+            held: Some((of.number, Slot::offset(blocks.start))),
+        });
         match linux::block::discard(&of.file, &(start..end)) {
             Ok(()) => {
-                let held = Some((of.number, Slot::offset(blocks.start)));
                 of.trimmed(blocks.clone());
-                self.shared.discards.add(Freed {
-                    range: start..end,
-                    began_s,
-                    how: How::Blkdiscard,
-                    held,
-                });
                 self.shared.succeeded(|operations| {
                     operations.discards += 1;
                     operations.discarded_bytes += end - start;
