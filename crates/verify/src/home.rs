@@ -58,7 +58,10 @@ impl Home {
                 None => "another process works in it".to_owned(),
             })),
             Found::Left(why) => Err(gone(why)),
-            Found::Gone => Err(gone("it does not exist".to_owned())),
+            Found::Gone => Err(gone(
+                "it does not exist: it was removed, or the file system lost it though it was synced"
+                    .to_owned(),
+            )),
         }
     }
 

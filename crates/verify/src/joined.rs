@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::cause::Cause;
+use crate::cause::{Again, Cause};
 use crate::discards::Near;
 use crate::finding::Finding;
 use crate::pattern::Pattern;
@@ -34,19 +34,22 @@ fn link(findings: &mut [Finding]) {
                 let at = units::count(found.offset_bytes);
                 let text = format!("{} at {at}", found.path);
                 let range = offset_bytes..offset_bytes + found.length_bytes;
-                Some(((file, Some(generation)), range, text))
+                Some((file, generation, range, text))
             }
             _ => None,
         })
         .collect();
     for found in findings {
         let own = found.offset_bytes..found.offset_bytes + found.length_bytes;
-        let place = landed.iter().find(|(write, range, _)| {
-            *write == (found.file, found.expected_generation)
+        // A write in its place that went astray, too, has covered what landed first.
+        let astray = matches!(found.rewritten, Again::Same | Again::Different);
+        let place = landed.iter().find(|(file, generation, range, _)| {
+            *file == found.file
+                && (astray || found.expected_generation == Some(*generation))
                 && range.start < own.end
                 && own.start < range.end
         });
-        if let Some((_, _, text)) = place
+        if let Some((_, _, _, text)) = place
             && found.causes().any(|cause| cause == Cause::LostWrite)
         {
             found.landed = Some(text.clone());
@@ -149,9 +152,15 @@ mod tests {
         let words = "the data were found in /data/slot-000002 at 65,536";
         assert!(found[0].summary.contains(words), "{}", found[0].summary);
         let another = Finding {
-            expected_generation: Some(8),
+            expected_generation: Some(6),
+            rewritten: Again::Right,
             ..missing
         };
+        let astray = Finding {
+            rewritten: Again::Same,
+            ..another.clone()
+        };
+        assert!(joined(vec![astray, landed.clone()])[0].landed.is_some());
         assert_eq!(joined(vec![another, landed])[0].cause, Cause::LostWrite);
     }
 

@@ -383,6 +383,13 @@ impl Report {
                     .to_owned(),
             );
         }
+        if btrfs && counts.trimmed.old_data_bytes + counts.trimmed.other_bytes > 0 {
+            counts.notes.push(
+                "btrfs frees an extent once no file uses a part of it, so some of the space that \
+                 files freed was not trimmed"
+                    .to_owned(),
+            );
+        }
         self.seconds = carried.began.elapsed().as_secs_f64();
         self.operations = counts.operations;
         self.trimmed = Some(counts.trimmed).filter(|trimmed| *trimmed != Trimmed::default());

@@ -95,7 +95,10 @@ fn verify_names_each_fault_of_a_drive() {
 fn assert_all_allow(found: &[Value], cause: &str, text: &str) {
     for finding in found {
         let others = finding["other_causes"].as_array().unwrap();
-        let allowed = finding["cause"] == cause || others.iter().any(|other| other == cause);
+        // A write may have covered what landed in the wrong place before it was read.
+        let covered = cause == "misdirected-write" && finding["cause"] == "lost-write";
+        let allowed =
+            covered || finding["cause"] == cause || others.iter().any(|other| other == cause);
         assert!(allowed, "{}\n{text}", finding["summary"]);
     }
 }
