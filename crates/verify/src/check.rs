@@ -291,6 +291,14 @@ impl<'a, 'b> Checker<'a, 'b> {
             slot.set(blocks, Content::Unknown);
             return Again::NotTried;
         }
+        // A late trim may strike once more, and a second write may be lost as well.
+        match self.write_once(slot, blocks.clone()) {
+            Again::Same => self.write_once(slot, blocks),
+            result => result,
+        }
+    }
+
+    fn write_once(&mut self, slot: &mut Slot, blocks: Range<usize>) -> Again {
         let generation = slot.begin_write(self.shared.now_s());
         let mut result = Again::Right;
         for start in blocks.clone().step_by(MOST) {

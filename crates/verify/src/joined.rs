@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::cause::{Again, Cause};
+use crate::cause::Cause;
 use crate::discards::Near;
 use crate::finding::Finding;
 use crate::pattern::Pattern;
@@ -19,6 +19,10 @@ pub(crate) fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by(|one, other| one.found_s.total_cmp(&other.found_s));
     findings.into_iter().map(Finding::summed_up).collect()
 }
+
+/// A damaged place is written anew so often. These writes may go astray, too, and cover what landed
+/// first.
+const REWRITTEN: u32 = 2;
 
 /// A write that is missing here may be the one that landed elsewhere.
 fn link(findings: &mut [Finding]) {
@@ -41,11 +45,11 @@ fn link(findings: &mut [Finding]) {
         .collect();
     for found in findings {
         let own = found.offset_bytes..found.offset_bytes + found.length_bytes;
-        // A write in its place that went astray, too, has covered what landed first.
-        let astray = matches!(found.rewritten, Again::Same | Again::Different);
         let place = landed.iter().find(|(file, generation, range, _)| {
             *file == found.file
-                && (astray || found.expected_generation == Some(*generation))
+                && found
+                    .expected_generation
+                    .is_some_and(|own| (own..=own + REWRITTEN).contains(generation))
                 && range.start < own.end
                 && own.start < range.end
         });
@@ -152,12 +156,11 @@ mod tests {
         let words = "the data were found in /data/slot-000002 at 65,536";
         assert!(found[0].summary.contains(words), "{}", found[0].summary);
         let another = Finding {
-            expected_generation: Some(6),
-            rewritten: Again::Right,
+            expected_generation: Some(8),
             ..missing
         };
         let astray = Finding {
-            rewritten: Again::Same,
+            expected_generation: Some(5),
             ..another.clone()
         };
         assert!(joined(vec![astray, landed.clone()])[0].landed.is_some());
