@@ -409,7 +409,9 @@ mod tests {
     use crate::home::Home;
     use crate::place::{Addresses, Surveyed};
     use crate::plan::{Plan, Where};
+    use crate::recover::recover;
     use crate::shared::Carried;
+    use crate::state::SlotState;
 
     const VOLUME: u64 = 7;
 
@@ -484,6 +486,40 @@ mod tests {
             assert_eq!(found, [landed], "{rest:?} {overwritten:?}");
             std::fs::remove_file(home_of(&surveyed).path().join(slot_name(1))).unwrap();
         }
+    }
+
+    #[test]
+    fn a_file_shorter_than_what_was_synced_is_reported_with_both_lengths() {
+        let directory = tempfile::tempdir().unwrap();
+        let (surveyed, plan) = (surveyed(directory.path()), plan(directory.path()));
+        let stop = AtomicBool::new(false);
+        let shared = Shared::new(&plan, &surveyed, VOLUME, &stop, None, Carried::new());
+        let mut slots = [surveyed.place.slot(1, 64).unwrap()];
+        Worker::new(&shared, &mut slots, 1).write(0, 0..16);
+        let mut slot = slots.into_iter().next().unwrap();
+        slot.frozen = true;
+        let state = SlotState::of(&slot);
+        slot.file.write_all_at(&[0; BLOCK], 0).unwrap();
+        slot.file.set_len(5000).unwrap();
+        recover(&shared, &mut slot, &state);
+        let findings = shared.count(|counts| counts.findings.clone());
+        let [short, zeros] = &findings[..] else {
+            panic!("{findings:?}")
+        };
+        assert_eq!((short.offset_bytes, short.length_bytes), (5000, 60536));
+        let summary = short.clone().summed_up().summary;
+        let lengths = "missing, as the file is 5,000 bytes long, and 65,536 bytes were synced";
+        assert!(summary.contains(lengths), "{summary}");
+        assert_eq!(zeros.cause, Cause::LostWrite);
+        assert!(
+            !zeros.other_causes.is_empty(),
+            "nothing is known of earlier discards"
+        );
+        let summary = zeros.clone().summed_up().summary;
+        assert!(
+            summary.contains("all zeros where synced data should be"),
+            "{summary}"
+        );
     }
 
     fn home_of(surveyed: &Surveyed) -> &Home {
