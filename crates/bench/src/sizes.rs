@@ -99,19 +99,37 @@ pub struct Sizes {
 
 /// The files don't fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error(
-    "too little space: the run needs {} MiB, and only {} MiB are available beyond the {} MiB \
-     that stay free; choose a smaller --size or --foreground-size, fewer or smaller files of \
-     actors or of the fio job, or free some space",
-    needed / MIB, usable / MIB, reserve / MIB
-)]
+#[error("{}", self.words())]
 pub struct TooLittleSpace {
+    /// Size of the file system.
+    pub size: u64,
     /// Bytes the run would take while it prepares.
     pub needed: u64,
     /// Bytes it may take.
     pub usable: u64,
     /// Bytes that stay free.
     pub reserve: u64,
+}
+
+impl TooLittleSpace {
+    fn words(&self) -> String {
+        let [needed, usable, reserve, size] =
+            [self.needed, self.usable, self.reserve, self.size].map(|bytes| bytes / MIB);
+        // Neither another size nor free space would help.
+        if self.size <= self.reserve.saturating_add(2 * LEAST) {
+            return format!(
+                "too little space: the file system is too small: it has {size} MiB, and {reserve} \
+                 MiB always stay free; use one of at least {} MiB",
+                2 * self.reserve / MIB
+            );
+        }
+        format!(
+            "too little space: the run needs {needed} MiB, and only {usable} MiB are available \
+             beyond the {reserve} MiB that stay free; choose a smaller --size or \
+             --foreground-size, fewer or smaller files of actors or of the fio job, or free some \
+             space"
+        )
+    }
 }
 
 /// Chooses what wasn't asked for and checks that all fits.
@@ -143,6 +161,7 @@ pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
     let into_reserve = wanted.into_reserve && small && needed <= space.available_bytes / 4;
     if needed > usable && !into_reserve {
         return Err(TooLittleSpace {
+            size: space.size_bytes,
             needed,
             usable,
             reserve: space.reserve_bytes(),
@@ -244,6 +263,20 @@ mod tests {
             fragments: None,
             into_reserve: false,
         }
+    }
+
+    #[test]
+    fn a_file_system_below_the_reserve_is_called_too_small() {
+        let refused = |size_mib: u64, available_mib: u64| {
+            let space = space(size_mib * MIB, available_mib * MIB);
+            let why = choose(&space, wanted(None, None)).unwrap_err();
+            why.to_string()
+        };
+        let small = refused(512, 480);
+        assert!(small.contains("the file system is too small: it has 512 MiB"));
+        assert!(small.contains("at least 2048 MiB") && !small.contains("only 0 MiB"));
+        // A larger one is full, and space can be freed.
+        assert!(refused(8192, 900).contains("free some space"));
     }
 
     #[test]

@@ -165,7 +165,7 @@ pub(crate) fn advice(why: Reason, verdict: &Verdict, record: &RunRecord) -> Stri
     let head = &record.head;
     match why {
         Reason::TooNoisy => return too_noisy(verdict),
-        Reason::TooLittleDeleted => return too_little(verdict),
+        Reason::TooLittleDeleted => return too_little(verdict, &record.head.target),
         _ => {}
     }
     if why == Reason::DevicesUnknown && head.target.mount.is_none() {
@@ -198,15 +198,24 @@ fn too_noisy(verdict: &Verdict) -> String {
 }
 
 /// How much to delete.
-fn too_little(verdict: &Verdict) -> String {
-    let more = verdict
-        .try_bytes
-        .map_or("Delete more.".to_owned(), |bytes| {
+fn too_little(verdict: &Verdict, target: &Target) -> String {
+    let more = match verdict.try_bytes {
+        Some(bytes) => format!(
+            "Delete {} (--size), which would take seconds.",
+            units::bytes(bytes)
+        ),
+        None if target.size_bytes == 0 => "Delete more.".to_owned(),
+        None => {
+            let what = match target.mount {
+                Some(_) => "file system",
+                None => "device",
+            };
             format!(
-                "Delete {} (--size), which would take seconds.",
-                units::bytes(bytes)
+                "So much does not fit here: this {what} is too small, or too full, for a \
+                 conclusive run. Use a larger one, or free space first."
             )
-        });
+        }
+    };
     format!(
         "The discards were over too soon to tell whether they stall: a stall lasts two intervals \
          and 200 ms, a slowdown one second. {more}"

@@ -11,6 +11,8 @@ use crate::step::Step;
 const STALL_STEP_S: f64 = 0.1;
 /// Losses that differ by less count as alike: 5 % of the reads.
 const LOSS_STEP: f64 = 0.05;
+/// Ways whose runs discarded so many times as much are not compared without a word.
+const UNLIKE: f64 = 2.0;
 
 /// A way of freeing space, measured beside readers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,6 +27,8 @@ pub struct Way {
     pub stall_s: f64,
     /// Share of the reads that were lost while space was freed, 0 to 1; `None`: not known.
     pub lost: Option<f64>,
+    /// Bytes that the drive discarded during the runs.
+    pub discarded: Option<f64>,
     /// Seconds that the freeing takes: of the suite's files, by this way; `None`: not known.
     pub freeing_s: Option<f64>,
     /// Rounds behind it: the fewest of any cell that measured it.
@@ -56,8 +60,13 @@ pub fn advise(results: &Results) -> Option<Advice> {
         }
     }
     ranking.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
-    let best = ranking.first()?;
     let unknown = unknown(results);
+    let Some(best) = ranking.first() else {
+        let more = more(&unknown, results)?;
+        let none = "No run was conclusive, so nothing is ranked or recommended.".to_owned();
+        let sentences = vec![none, more];
+        return Some(Advice { ranking, sentences });
+    };
     let mut sentences = match ranking.len() {
         // Where there is nothing to choose from, nothing is recommended.
         1 => vec![format!(
@@ -70,6 +79,7 @@ pub fn advise(results: &Results) -> Option<Advice> {
         )],
         _ => vec![policy(best), reason(best, &ranking), price(best, &ranking)],
     };
+    sentences.extend(unlike(&ranking));
     sentences.extend(mkfs(results, best));
     sentences.extend(more(&unknown, results));
     Some(Advice { ranking, sentences })
@@ -112,6 +122,7 @@ fn way(results: &Results, of: &Row, step: Step) -> Option<Way> {
         step,
         stall_s: stall.median,
         lost: lost.map(|(before, during)| (1.0 - during / before).clamp(0.0, 1.0)),
+        discarded: all(step, Measure::Discarded).map(|spread| spread.median),
         freeing_s: freeing_s.map(|spread| spread.median),
         rounds: stall.count,
     })
@@ -134,11 +145,33 @@ fn more(unknown: &[String], results: &Results) -> Option<String> {
         Drive::Lab { .. } => ", a slower drive (--lab-slower)",
         _ => "",
     };
+    let head = &results.head;
+    let data = match head.plan.may_grow(head.drive.size_bytes()) {
+        true => "More data (--size)",
+        false => "A larger drive, since no more data fits this one,",
+    };
     (!unknown.is_empty()).then(|| {
         format!(
-            "Not conclusive, so not ranked: {}. More data (--size){slower} or a quieter machine \
-             may help.",
+            "Not conclusive, so not ranked: {}. {data}{slower} or a quieter machine may help.",
             unknown.join(", ")
+        )
+    })
+}
+
+/// Names the ways whose runs discarded more than twice as much as those that discarded least.
+fn unlike(ranking: &[Way]) -> Option<String> {
+    let known = || ranking.iter().filter_map(|way| Some((way, way.discarded?)));
+    let least = known().map(|(_, bytes)| bytes).min_by(f64::total_cmp)?;
+    let more: Vec<String> = known()
+        .filter(|(_, bytes)| *bytes > UNLIKE * least)
+        .map(|(way, bytes)| format!("{} ({})", way.words(), units::bytes(bytes as u64)))
+        .collect();
+    (!more.is_empty() && least > 0.0).then(|| {
+        format!(
+            "Not all ways discarded alike: the least was {}, and more discards take longer. More \
+             were those of {}.",
+            units::bytes(least as u64),
+            more.join(", ")
         )
     })
 }
@@ -254,7 +287,7 @@ fn mkfs(results: &Results, best: &Way) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{Log, Outcome};
+    use crate::log::{Figures, Log, Outcome};
     use crate::made;
 
     #[test]
@@ -288,6 +321,7 @@ mod tests {
             step: Step::Run,
             stall_s,
             lost: Some(lost),
+            discarded: Some(1e9),
             freeing_s: Some(freeing_s),
             rounds: 3,
         };
@@ -336,6 +370,50 @@ mod tests {
             first.ends_with("4 runs were not, so none is recommended."),
             "{first}"
         );
+    }
+
+    #[test]
+    fn without_a_conclusive_run_a_sentence_says_so() {
+        let mut log = made::log(&["ext4/discard/discard"], 1, 1.0);
+        for outcome in log.outcomes.values_mut() {
+            if let Outcome::Done(Figures { run: Some(run), .. }) = outcome {
+                (run.verdict, run.stall_s) = ("inconclusive".to_owned(), None);
+            }
+        }
+        let advice = advise(&Results::of(&log)).unwrap();
+        assert!(advice.ranking.is_empty());
+        let [none, more] = &advice.sentences[..] else {
+            panic!("{advice:?}");
+        };
+        assert!(none.contains("nothing is ranked or recommended"));
+        assert!(more.contains("More data (--size)"), "{more}");
+        // 8 GiB of files and what is beside them fill the drive.
+        log.head.drive = Drive::Device {
+            path: "/dev/sdx".to_owned(),
+            model: None,
+            size_bytes: 12 << 30,
+        };
+        let more = &advise(&Results::of(&log)).unwrap().sentences[1];
+        assert!(more.contains("A larger drive"), "{more}");
+    }
+
+    #[test]
+    fn a_way_that_discarded_more_is_named() {
+        let mut log = made::log(
+            &["ext4/discard/discard", "ext4/nodiscard/nodiscard"],
+            1,
+            1.0,
+        );
+        let told = |log: &Log| advise(&Results::of(log)).unwrap().sentences.join(" ");
+        assert!(!told(&log).contains("discarded alike"));
+        for ((_, _, step), outcome) in &mut log.outcomes {
+            if let (Step::RunFstrim, Outcome::Done(figures)) = (step, outcome) {
+                figures.discard_bytes = 3 << 30;
+            }
+        }
+        let told = told(&log);
+        let named = "More were those of ext4, mounted nodiscard: rm, and fstrim later (3.0 GiB).";
+        assert!(told.contains(named), "{told}");
     }
 
     #[test]

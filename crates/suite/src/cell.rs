@@ -119,10 +119,6 @@ pub fn select(
         if lost.is_empty() {
             continue;
         }
-        let named = |pattern: &String| pattern.split('/').next() == Some(kind.name());
-        if patterns.iter().any(named) {
-            return Err(SuiteError::Usage(format!("--cells {}: {why}", kind.name())));
-        }
         lost.into_iter().for_each(|i| wanted[i] = false);
         notes.push(format!("{} is left out: {why}", kind.name()));
     }
@@ -155,7 +151,8 @@ fn parts(pattern: &str) -> Result<[Option<&str>; 3], SuiteError> {
         if !names.contains(&word) {
             let hint = typed::hint(&typed::nearest(word, names.iter().copied()));
             return Err(SuiteError::Usage(format!(
-                "--cells {pattern}: no {what} is called '{word}'{hint} There are {}.",
+                "--cells {pattern}: no {what} is called '{word}'{} There are {}.",
+                typed::sentence_end(&hint),
                 names.join(", ")
             )));
         }
@@ -242,13 +239,14 @@ mod tests {
         assert!(refused("ext4/nodiscrd").contains("did you mean 'nodiscard'?"));
         assert!(refused("btrfs/*/asink").contains("did you mean 'async'?"));
         assert!(refused("xfs/*/async").contains("way of mounting"));
+        assert!(refused("btrfs/*/discard").contains("'discard'. There are"));
         assert!(refused("exfat/discard").contains("no such cell"));
         assert!(refused("a/b/c/d").contains("three parts"));
         assert!(refused("").contains("file system"));
     }
 
     #[test]
-    fn what_cannot_be_made_is_left_out_or_refused_when_named() {
+    fn what_cannot_be_made_is_left_out() {
         let only_ext4 = |kind: Kind| match kind {
             Kind::Ext4 => Ok(()),
             _ => Err("it is missing".to_owned()),
@@ -256,8 +254,16 @@ mod tests {
         let selection = select(&[], true, only_ext4).unwrap();
         assert_eq!(selection.cells.len(), 2, "{selection:?}");
         assert_eq!(selection.notes.len(), Kind::ALL.len() - 1);
-        let named = select(&["xfs".to_owned()], false, only_ext4).unwrap_err();
-        assert_eq!(named.to_string(), "--cells xfs: it is missing");
-        assert!(named.is_usage());
+        let of = |patterns: &[&str]| {
+            let patterns: Vec<String> = patterns.iter().map(|&p| p.to_owned()).collect();
+            select(&patterns, false, only_ext4)
+        };
+        let named = of(&["ext4/discard/discard", "xfs"]).unwrap();
+        assert_eq!(named.cells.len(), 1);
+        assert_eq!(named.notes, ["xfs is left out: it is missing"]);
+        let nothing = of(&["xfs"]).unwrap_err();
+        let why = "no cell is left: xfs is left out: it is missing";
+        assert_eq!(nothing.to_string(), why);
+        assert!(nothing.is_usage());
     }
 }

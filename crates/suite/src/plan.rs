@@ -10,7 +10,6 @@ use crate::error::SuiteError;
 use crate::step::Step;
 
 /// Least bytes that `trimbench run` leaves free, and a little for its reader and a journal.
-const RUN_NEEDS: u64 = GIB + 256 * MIB;
 /// Share of a device that the files take by default.
 const SHARE: u64 = 8;
 
@@ -88,18 +87,28 @@ impl Plan {
             writers: asked.writers.unwrap_or(8).min(files),
             quick: asked.quick,
         };
-        let needed = RUN_NEEDS + plan.cell_bytes() * 3 / 2;
+        let own = plan.cell_bytes() + plan.foreground_bytes();
+        let needed = own + beside(device_bytes);
         if needed > device_bytes {
             return Err(SuiteError::Usage(format!(
-                "{} is too small: {} files of {} and 1.2 GiB beside them need {}; give a larger \
-                 device, or a smaller --size or fewer --files",
+                "{} is too small: {} files of {} ({}), a file of {} for the readers, and {} that \
+                 stay free or that the file system takes need {}; give a larger device, or a \
+                 smaller --size or fewer --files",
                 bytes(device_bytes),
                 plan.files,
                 bytes(plan.file_bytes),
+                bytes(plan.cell_bytes()),
+                bytes(plan.foreground_bytes()),
+                bytes(needed - own),
                 bytes(needed)
             )));
         }
         Ok(plan)
+    }
+
+    /// Whether files of twice the size fit on a device of so many bytes.
+    pub(crate) fn may_grow(&self, device_bytes: u64) -> bool {
+        2 * self.cell_bytes() + self.foreground_bytes() + beside(device_bytes) <= device_bytes
     }
 
     /// The steps of a cell, in their order.
@@ -220,6 +229,11 @@ impl Plan {
     }
 }
 
+/// Bytes beside the files: a run leaves a tenth free, or 1 GiB, and a file system takes some itself.
+fn beside(device_bytes: u64) -> u64 {
+    GIB.max(device_bytes / 10) + (256 * MIB).max(device_bytes / 16)
+}
+
 /// The chosen steps in their order, with mkfs, which nothing goes without.
 fn steps(chosen: &[Step]) -> Vec<Step> {
     let wanted = |step: &Step| match chosen.is_empty() {
@@ -338,6 +352,19 @@ mod tests {
         };
         let twice = Plan::new(&more, 64 * GIB).unwrap();
         assert_eq!(twice.estimate().written_bytes, 2 * expected);
+    }
+
+    #[test]
+    fn a_refusal_adds_up() {
+        let request = Asked {
+            size_bytes: Some(20 * GIB),
+            ..asked(&["ext4/discard/discard"])
+        };
+        let why = Plan::new(&request, 4 * GIB).unwrap_err().to_string();
+        let told = "4.0 GiB is too small: 64 files of 320 MiB (20.0 GiB), a file of 1.0 GiB for \
+                    the readers, and 1.2 GiB that stay free or that the file system takes need \
+                    22.2 GiB;";
+        assert!(why.starts_with(told), "{why}");
     }
 
     proptest! {

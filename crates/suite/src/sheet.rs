@@ -263,6 +263,7 @@ fn reads(results: &Results) -> Table {
                     (rate, true) if rate != NONE => format!("≥ {rate}"),
                     (rate, _) => rate,
                 },
+                figure(Measure::Discarded),
                 counted(verdicts),
             ]);
         }
@@ -270,8 +271,8 @@ fn reads(results: &Results) -> Table {
     Table {
         title: "Reads beside a deletion".to_owned(),
         note: format!(
-            "4 KiB at random, 8 in flight, while {} are freed; during: all of that time; ≥: discards \
-             were over too soon for more than a lower bound",
+            "4 KiB at random, 8 in flight, while {} are deleted; during: all of that time; ≥: discards \
+             were over too soon for more than a lower bound; fstrim discards other free space, too",
             units::bytes(results.head.plan.cell_bytes())
         ),
         columns: columns([
@@ -282,6 +283,7 @@ fn reads(results: &Results) -> Table {
             "after",
             "stall",
             "TRIM rate",
+            "discarded",
             "verdicts",
         ]),
         rows,
@@ -314,6 +316,8 @@ fn ranking(ways: &[Way]) -> Table {
             format!("{}. {}", i + 1, way.words()),
             value(Unit::Seconds, way.stall_s),
             way.lost.map_or(NONE.to_owned(), units::percent),
+            way.discarded
+                .map_or(NONE.to_owned(), |bytes| value(Unit::Bytes, bytes)),
             way.freeing_s
                 .map_or(NONE.to_owned(), |s| value(Unit::Seconds, s)),
         ]
@@ -327,6 +331,7 @@ fn ranking(ways: &[Way]) -> Table {
             "way of freeing space",
             "stall",
             "reads lost",
+            "discarded",
             "time to free",
         ]),
         rows: rows.collect(),

@@ -146,7 +146,8 @@ impl std::str::FromStr for Step {
             let names = Step::ALL.map(Step::name);
             let hint = typed::hint(&typed::nearest(text, names));
             format!(
-                "no step is called '{text}'{hint} There are {}.",
+                "no step is called '{text}'{} There are {}.",
+                typed::sentence_end(&hint),
                 names.join(", ")
             )
         })

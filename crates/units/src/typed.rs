@@ -88,6 +88,11 @@ pub fn hint(nearest: &Option<String>) -> String {
         .map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
+/// Returns a [`hint`] that ends its sentence: a full stop if there is none.
+pub fn sentence_end(hint: &str) -> &str {
+    if hint.is_empty() { "." } else { hint }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

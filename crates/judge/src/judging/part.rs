@@ -13,7 +13,7 @@ use super::reference::Reference;
 use super::stats::total;
 use super::window::Window;
 use crate::verdict::{Deletion, DipDiscards, Discard, Finding, Fit, Reason};
-use record::{DeletionLine, Event, EventKind, RunRecord};
+use record::{DeletionLine, Event, EventKind, RunRecord, Target};
 
 /// Discards of others, as a share of the deletion's own, that don't make its finding unsure.
 const FEW_OTHERS: f64 = 0.1;
@@ -59,8 +59,10 @@ pub(super) struct PartJudged {
     pub(super) deletion: Option<Deletion>,
     /// The event that was watched in place of a deletion of the run's own.
     pub(super) event: Option<Watched>,
-    /// Where too little was deleted: how much to try, in bytes.
+    /// Where too little was deleted: how much to try, in bytes; `None`: so much does not fit.
     pub(super) try_bytes: Option<u64>,
+    /// Whether it is known that so much does not fit.
+    pub(super) is_full: bool,
     /// The cost of the discards.
     pub(super) fit: Option<Fit>,
     /// The time limit of the wait for discards after the last deletion call, in seconds. `None`
@@ -129,8 +131,11 @@ pub(super) fn judge(
     };
     let (finding, reasons) = case.find();
     let too_little = reasons.contains(&Reason::TooLittleDeleted);
+    let try_bytes = too_little.then(|| case.try_bytes()).flatten();
+    let room = room(&record.head.target);
     PartJudged {
-        try_bytes: too_little.then(|| case.try_bytes()).flatten(),
+        try_bytes: try_bytes.filter(|&bytes| bytes <= room),
+        is_full: try_bytes.is_some_and(|bytes| bytes > room),
         finding,
         reasons,
         discard: case.discard(),
@@ -154,6 +159,23 @@ pub(super) fn judge(
         actors,
         discards,
         event,
+    }
+}
+
+/// Returns the bytes that a deletion can have at most: of a file system what was available, without
+/// the tenth, or 1 GiB, that stays free.
+fn room(target: &Target) -> u64 {
+    match target.size_bytes {
+        // A log from elsewhere.
+        0 => u64::MAX,
+        size => {
+            let reserve = match target.mount {
+                Some(_) => units::GIB.max(size / 10),
+                None => 0,
+            };
+            let available = target.available_bytes.unwrap_or(size);
+            available.saturating_sub(reserve)
+        }
     }
 }
 

@@ -368,9 +368,11 @@ fn too_little(part: &PartJudged) -> String {
         .discard
         .active_s
         .map_or(String::new(), |s| format!(" within {}", units::seconds(s)));
-    let more = part.try_bytes.map_or(String::new(), |bytes| {
-        format!(" (try {})", units::bytes(bytes))
-    });
+    let more = match part.try_bytes {
+        Some(bytes) => format!(" (try {})", units::bytes(bytes)),
+        None if part.is_full => ", and more than fits here would be needed".to_owned(),
+        None => String::new(),
+    };
     format!("the discards were over{took}, too soon to tell a stall{more}")
 }
 

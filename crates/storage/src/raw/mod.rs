@@ -54,12 +54,15 @@ pub enum RawError {
     #[error("{path} has no size; is there a medium in it?", path = names::shown(path))]
     NoSize { path: PathBuf },
     #[error(
-        "{path} holds data: {}; if that may be destroyed, name it with --overwrite-signature, or wipe it with: wipefs --all {}",
+        "{path} holds data: {}{}; if that may be destroyed, name it with --overwrite-signature, or wipe it with: wipefs --all {}",
         names(found),
+        mismatch(others),
         names::shown(path), path = names::shown(path))]
     Signatures {
         path: PathBuf,
         found: Vec<Signature>,
+        /// Names that were given and match none of them.
+        others: Vec<String>,
     },
     #[error("cannot read {path} to see whether it holds data: {source}", path = names::shown(path))]
     Read { path: PathBuf, source: io::Error },
@@ -73,6 +76,13 @@ fn names(found: &[Signature]) -> String {
         .map(|one| format!("{} (at byte {})", one.name, one.offset_bytes))
         .collect();
     names.join(", ")
+}
+
+fn mismatch(others: &[String]) -> String {
+    match others {
+        [] => String::new(),
+        others => format!(" (and not {}, which was named)", others.join(", ")),
+    }
 }
 
 /// A block device that is ours alone while this lives.
@@ -132,9 +142,15 @@ impl RawDevice {
             path: path.clone(),
             source,
         })?;
-        let allowed = |one: &Signature| overwrite.iter().any(|name| name == one.name);
+        let allowed = |one: &Signature| overwrite.iter().any(|name| one.is_called(name));
         if !found.iter().all(allowed) {
-            return Err(RawError::Signatures { path, found });
+            let differs = |name: &&String| !found.iter().any(|one| one.is_called(name));
+            let others = overwrite.iter().filter(differs).cloned().collect();
+            return Err(RawError::Signatures {
+                path,
+                found,
+                others,
+            });
         }
         let info = devices::under_device(&sys, &name)
             .ok()

@@ -17,6 +17,15 @@ pub struct Signature {
     pub offset_bytes: u64,
 }
 
+impl Signature {
+    /// Whether a user calls it so: by its name in any case, or `ext2`, `ext3` or `ext4`, whose
+    /// mark is the same.
+    pub fn is_called(&self, name: &str) -> bool {
+        let ext = self.name == EXT && ["ext2", "ext3", "ext4"].contains(&name);
+        ext || name.eq_ignore_ascii_case(self.name)
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Place {
     /// From the beginning.
@@ -64,6 +73,7 @@ const KIB: u64 = 1024;
 /// All places from the beginning lie in this many bytes, and those from the end as well.
 const WINDOW: u64 = 2048 * KIB + 512;
 
+const EXT: &str = "ext2/3/4";
 const ZFS: &str = "ZFS member";
 const ZFS_LITTLE: &[u8] = &[0x0c, 0xb1, 0xba, 0, 0, 0, 0, 0];
 const ZFS_BIG: &[u8] = &[0, 0, 0, 0, 0, 0xba, 0xb1, 0x0c];
@@ -91,7 +101,7 @@ const MAGICS: &[Magic] = &[
     at("BSD disklabel", Start(512), &[0x57, 0x45, 0x56, 0x82]),
     at("Sun partition table", Start(508), &[0xda, 0xbe]),
     // File systems
-    at("ext2/3/4", Start(0x438), &[0x53, 0xef]),
+    at(EXT, Start(0x438), &[0x53, 0xef]),
     at("XFS", Start(0), b"XFSB"),
     at("XFS log", Start(0), &[0xfe, 0xed, 0xba, 0xbe]),
     at("btrfs", Start(64 * KIB + 64), b"_BHRfS_M"),
@@ -233,6 +243,19 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(size).unwrap();
         file
+    }
+
+    #[test]
+    fn a_signature_goes_by_the_names_that_users_give_it() {
+        let signature = |name| Signature {
+            name,
+            offset_bytes: 0,
+        };
+        for name in ["ext2/3/4", "ext2", "ext3", "ext4"] {
+            assert!(signature(EXT).is_called(name));
+            assert!(!signature("XFS").is_called(name));
+        }
+        assert!(signature("XFS").is_called("xfs") && !signature(EXT).is_called("xfs"));
     }
 
     #[test]

@@ -133,6 +133,7 @@ fn a_signature_must_be_told_to_be_overwritten() {
     }
     for (maker, name) in [
         ("mkfs.ext4", "ext2/3/4"),
+        ("mkfs.ext4", "ext4"),
         ("mkfs.xfs", "XFS"),
         ("mkfs.btrfs", "btrfs"),
     ] {
@@ -151,6 +152,9 @@ fn a_signature_must_be_told_to_be_overwritten() {
             let after = first_bytes(device.path());
             assert!(after == before, "{name}: it was written to");
         }
+        on_device(device.path(), &misnamed)
+            .done
+            .fails_with(2, &["(and not ntfs, which was named)"]);
         let named = ["--destroy-data", "--overwrite-signature", name];
         on_device(device.path(), &named).succeeds();
         assert!(first_bytes(device.path()) != before);

@@ -18,6 +18,27 @@ fn the_summary_can_be_quoted() {
 }
 
 #[test]
+fn no_more_is_advised_than_fits() {
+    // 8 GiB, discarded within 0.15 s.
+    let mut record = run(0.1, 6.0..6.15, vec![level(6.0..6.15, 0.2 * BASE)]).record();
+    let judged = |record: &RunRecord| judge(record, &JudgeOptions::default());
+    let told = judged(&record);
+    assert_eq!(told.reasons, [Reason::TooLittleDeleted], "{}", told.summary);
+    let try_bytes = told.try_bytes.unwrap();
+    record.head.target.mount = Some("/srv".into());
+    for (size_bytes, advised) in [(16 * GIB, None), (2 * try_bytes, Some(try_bytes))] {
+        record.head.target.size_bytes = size_bytes;
+        record.head.target.available_bytes = Some(size_bytes - GIB / 4);
+        let told = judged(&record);
+        assert_eq!(told.try_bytes, advised);
+        let full = told
+            .summary
+            .ends_with("more than fits here would be needed.");
+        assert_eq!(full, advised.is_none(), "{}", told.summary);
+    }
+}
+
+#[test]
 fn what_has_no_files_is_discarded_and_not_deleted() {
     let it = run(0.1, 6.0..7.1, vec![level(6.0..7.1, 0.006 * BASE)]);
     let mut record = it.record();

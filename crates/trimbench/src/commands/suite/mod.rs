@@ -69,11 +69,11 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     let mut ended = Ok(());
     if !log.left().is_empty() {
         let done = plan.turns().len() - log.left().len();
-        if done > 0 {
+        if !log.outcomes.is_empty() {
             people.print(&format!(
-                "{} has {} already; going on.\n",
+                "Resumed: {} has {done} of {} already (a turn takes a cell through a round).\n",
                 shown_path(&args.output),
-                units::counted(done as u64, "turn")
+                units::counted(plan.turns().len() as u64, "turn")
             ));
         }
         ended = performed(&target, &log, &mut writer, &stop, people);

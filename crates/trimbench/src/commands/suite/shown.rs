@@ -11,29 +11,23 @@ use crate::console::Stream;
 use crate::exit::Error;
 use crate::output::{Output, Sink};
 
-/// The files that the results go to, opened before anything begins.
-pub(super) struct Shown {
+/// The files that the results go to.
+pub(super) struct Shown<'a> {
+    args: &'a ShownArgs,
     to_stdout: bool,
-    json: Option<Output>,
-    markdown: Option<Sink>,
-    html: Option<Sink>,
-    svg: Option<Sink>,
-    parquet: Option<Sink>,
 }
 
-impl Shown {
-    pub(super) fn open(args: &ShownArgs) -> Result<Shown, Error> {
+impl Shown<'_> {
+    /// Checks that each file can be written. It leaves none behind: a suite takes hours, and may be
+    /// killed.
+    pub(super) fn open(args: &ShownArgs) -> Result<Shown<'_>, Error> {
         let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-        let file = args.json.as_deref().filter(|_| !to_stdout);
-        let sink = |path: &Option<std::path::PathBuf>| path.as_deref().map(Sink::file).transpose();
-        Ok(Shown {
-            to_stdout,
-            json: file.map(Output::open).transpose()?,
-            markdown: sink(&args.markdown)?,
-            html: sink(&args.html)?,
-            svg: sink(&args.svg)?,
-            parquet: sink(&args.parquet)?,
-        })
+        let json = args.json.as_ref().filter(|_| !to_stdout);
+        let others = [&args.markdown, &args.html, &args.svg, &args.parquet];
+        for path in json.into_iter().chain(others.into_iter().flatten()) {
+            Output::open(path)?;
+        }
+        Ok(Shown { args, to_stdout })
     }
 
     /// Where the text for people goes.
@@ -53,22 +47,23 @@ impl Shown {
         if self.to_stdout {
             Stream::Out.print(&format!("{json:#}\n"));
         }
-        if let Some(file) = self.json {
-            file.json(&json)?;
+        let args = self.args;
+        if let Some(path) = args.json.as_ref().filter(|_| !self.to_stdout) {
+            Output::open(path)?.json(&json)?;
         }
         let texts = [
-            (self.markdown, markdown(&sheet)),
-            (self.html, html(&sheet, &format!("{json:#}"))),
-            (self.svg, svg(&sheet)),
+            (&args.markdown, markdown(&sheet)),
+            (&args.html, html(&sheet, &format!("{json:#}"))),
+            (&args.svg, svg(&sheet)),
         ];
-        for (sink, text) in texts {
-            if let Some(mut sink) = sink {
-                sink.write(|to| to.write_all(text.as_bytes()))?;
+        for (path, text) in texts {
+            if let Some(path) = path {
+                Sink::file(path)?.write(|to| to.write_all(text.as_bytes()))?;
             }
         }
-        if let Some(mut sink) = self.parquet {
+        if let Some(path) = &args.parquet {
             let bytes = report::parquet::parquet(&columns(log));
-            sink.write(|to| to.write_all(&bytes))?;
+            Sink::file(path)?.write(|to| to.write_all(&bytes))?;
         }
         Ok(())
     }
