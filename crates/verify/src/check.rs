@@ -9,6 +9,7 @@ use crate::block::{self, BLOCK, SECTOR};
 use crate::buffer::Aligned;
 use crate::cause::{Again, Cause, Evidence};
 use crate::finding::{Finding, alignment};
+use crate::joined::REWRITTEN;
 use crate::pattern::{self, Expected, Pattern};
 use crate::place::Place;
 use crate::report::Trimmed;
@@ -291,11 +292,11 @@ impl<'a, 'b> Checker<'a, 'b> {
             slot.set(blocks, Content::Unknown);
             return Again::NotTried;
         }
-        // A late trim may strike once more, and a second write may be lost as well.
-        match self.write_once(slot, blocks.clone()) {
-            Again::Same => self.write_once(slot, blocks),
-            result => result,
-        }
+        // A late trim may strike once more, and the next writes may be lost as well.
+        let mut results = (0..REWRITTEN).map(|_| self.write_once(slot, blocks.clone()));
+        results
+            .find(|result| *result != Again::Same)
+            .unwrap_or(Again::Same)
     }
 
     fn write_once(&mut self, slot: &mut Slot, blocks: Range<usize>) -> Again {

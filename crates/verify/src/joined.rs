@@ -20,9 +20,9 @@ pub(crate) fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.into_iter().map(Finding::summed_up).collect()
 }
 
-/// A damaged place is written anew so often. These writes may go astray, too, and cover what landed
+/// A damaged place is written anew at most so often. These writes may go astray, too, and cover what landed
 /// first.
-const REWRITTEN: u32 = 2;
+pub(crate) const REWRITTEN: u32 = 3;
 
 /// A write that is missing here may be the one that landed elsewhere.
 fn link(findings: &mut [Finding]) {
@@ -160,7 +160,7 @@ mod tests {
             ..missing
         };
         let astray = Finding {
-            expected_generation: Some(5),
+            expected_generation: Some(4),
             ..another.clone()
         };
         assert!(joined(vec![astray, landed.clone()])[0].landed.is_some());
