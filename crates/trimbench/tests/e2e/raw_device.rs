@@ -131,11 +131,11 @@ fn a_signature_must_be_told_to_be_overwritten() {
     {
         return;
     }
-    for (maker, name) in [
-        ("mkfs.ext4", "ext2/3/4"),
-        ("mkfs.ext4", "ext4"),
-        ("mkfs.xfs", "XFS"),
-        ("mkfs.btrfs", "btrfs"),
+    for (maker, told, name) in [
+        ("mkfs.ext4", "ext2/3/4", "ext2/3/4"),
+        ("mkfs.ext4", "ext2/3/4", "ext4"),
+        ("mkfs.xfs", "XFS", "xfs"),
+        ("mkfs.btrfs", "btrfs", "btrfs"),
     ] {
         let device = LoopDevice::new(512, On::Tmpfs);
         let path = device.path().to_string_lossy().into_owned();
@@ -148,7 +148,7 @@ fn a_signature_must_be_told_to_be_overwritten() {
             let measured = on_device(device.path(), arguments);
             measured
                 .done
-                .fails_with(2, &[name, "--overwrite-signature"]);
+                .fails_with(2, &[told, "--overwrite-signature"]);
             let after = first_bytes(device.path());
             assert!(after == before, "{name}: it was written to");
         }
