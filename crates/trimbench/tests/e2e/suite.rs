@@ -74,12 +74,14 @@ fn suite_goes_on_after_a_kill_and_shows_every_cell() {
     let more = ["--output", "s.jsonl", "--writers", "2"];
 
     // Killed in the first cell, interrupted in the second.
-    let mut running = suite(&lab, at, &more);
+    let with_html = [&more[..], &["--html", "killed.html"]].concat();
+    let mut running = suite(&lab, at, &with_html);
     running.until("three steps", || steps() >= 3);
     let pid = running.pid().as_raw_nonzero().get().unsigned_abs();
     running.signal(Signal::KILL);
     running.wait();
     assert_nothing_is_left(&lab, pid);
+    assert!(!at.join("killed.html").exists(), "an empty file is left");
     let before = steps();
     let mut running = suite(&lab, at, &more);
     running.until("the second cell", || steps() >= before + 9);
