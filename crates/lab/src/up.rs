@@ -196,9 +196,13 @@ fn start(place: &Place, launcher: &Launcher) -> Result<(), LabError> {
     let _ = server.kill();
     let _ = server.wait();
     let log = fs::read_to_string(place.log()).unwrap_or_default();
-    // Lines before the last are warnings.
-    let said = match (log.lines().last(), ready) {
-        (Some(last), _) => last.strip_prefix("trimbench: ").unwrap_or(last).to_owned(),
+    // Other lines are warnings.
+    let error = log
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("trimbench: "));
+    let said = match (error.or(log.lines().last()), ready) {
+        (Some(line), _) => line.to_owned(),
         (None, true) => "it printed nothing".to_owned(),
         (None, false) => format!("no answer within {} s", READY.as_secs()),
     };

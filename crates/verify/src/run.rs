@@ -175,9 +175,10 @@ fn look_for_drive(shared: &Shared<'_>, slots: &[Slot]) {
         read_past_cache(&slot.file, buffer.get(BLOCK), at).is_ok()
     };
     let tried = slots.iter().filter_map(|slot| {
-        // No drive returns a hole.
+        // What was never written, or failed to be, may be read without the drive.
         let mut blocks = 0..slot.length;
-        Some((slot, blocks.find(|at| slot.content(*at) != Content::Zeros)?))
+        let written = |at: &usize| matches!(slot.content(*at), Content::Data(_));
+        Some((slot, blocks.find(written)?))
     });
     let tried: Vec<_> = tried.take(TRIED).collect();
     let gone = !tried.is_empty() && !tried.iter().any(|(slot, block)| readable(slot, *block));

@@ -23,7 +23,7 @@ fn serve_a_drive_when_started_for_it() {
     if dir.is_absolute() && dir.join("spec.json").exists() && std::env::args().count() == 5 {
         // As a program would: its last words are the reason.
         if let Err(error) = lab::serve(dir) {
-            eprintln!("{error}");
+            eprintln!("\ntrimbench: {error}");
             std::process::exit(1);
         }
     }
