@@ -203,6 +203,8 @@ fn verify_is_not_clean_where_the_kernel_reported_an_error() {
 /// Switches a fault on at a random time of a test, which must name it.
 fn strike(lab: &OwnLab, device: &Path, fault: &str, cause: &str) {
     lab.lab(&["fault", name(lab), "--clear"]).succeeds();
+    // Late discards of the fault before are done by then.
+    std::thread::sleep(Duration::from_millis(300));
     let mut command = trimbench();
     command.arg("verify").arg(device).arg("--destroy-data");
     command.args(["--size", "64M", "--duration", "4s", "--json", "-"]);
