@@ -125,6 +125,7 @@ fn verify_excludes_no_true_cause_on_a_file_system() {
         return;
     }
     let _turn = beside();
+    let mut findings = 0;
     for fs in ["ext4", "xfs"] {
         let lab = OwnLab::new();
         let mount = lab.mount();
@@ -135,7 +136,7 @@ fn verify_excludes_no_true_cause_on_a_file_system() {
                 ("discard neighbour 64k times 3", "wide-trim"),
                 ("discard late 500ms at 200M+1600M times 20", "late-trim"),
             ] {
-                lab.lab(&["fault", name(&lab), "--clear"]).succeeds();
+                clear_faults(&lab);
                 let mut command = trimbench();
                 command.arg("verify").arg(&mount);
                 command.args(["--size", "256M", "--duration", "3s", "--json", "-"]);
@@ -150,9 +151,18 @@ fn verify_excludes_no_true_cause_on_a_file_system() {
                 let text = format!("{fs}, {fault}: {}", done.text());
                 println!("{fs}, {fault}: {} findings", found.len());
                 assert_all_allow(found, cause, &text);
+                findings += found.len();
             }
         }
     }
+    // A single fault may strike where there are no data.
+    assert!(findings > 0, "no fault struck any data");
+}
+
+/// Clears the faults. Late discards of an earlier one are done by then.
+fn clear_faults(lab: &OwnLab) {
+    lab.lab(&["fault", name(lab), "--clear"]).succeeds();
+    std::thread::sleep(Duration::from_millis(600));
 }
 
 #[test]
@@ -202,9 +212,7 @@ fn verify_is_not_clean_where_the_kernel_reported_an_error() {
 
 /// Switches a fault on at a random time of a test, which must name it.
 fn strike(lab: &OwnLab, device: &Path, fault: &str, cause: &str) {
-    lab.lab(&["fault", name(lab), "--clear"]).succeeds();
-    // Late discards of the fault before are done by then.
-    std::thread::sleep(Duration::from_millis(300));
+    clear_faults(lab);
     let mut command = trimbench();
     command.arg("verify").arg(device).arg("--destroy-data");
     command.args(["--size", "64M", "--duration", "4s", "--json", "-"]);
