@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use extents::Extents;
 use serde::Serialize;
 
 /// So many are remembered; the oldest are forgotten.
@@ -131,7 +132,7 @@ fn around<'a>(
     spared: Spared<'_>,
 ) -> Around {
     let mut found = Around::default();
-    let mut before = Vec::new();
+    let mut before = Extents::new();
     for freed in log {
         let near = Near {
             how: freed.how,
@@ -150,7 +151,7 @@ fn around<'a>(
         let Some(written_s) = written_s else { continue };
         let overlaps = freed.range.start < place.end && place.start < freed.range.end;
         if overlaps && freed.began_s < written_s {
-            before.push(freed.range.clone());
+            before.insert(freed.range.clone());
         }
         let edge = freed.range.end == place.start || freed.range.start == place.end;
         if freed.began_s >= written_s {
@@ -163,21 +164,8 @@ fn around<'a>(
                 !overlaps && near.distance_bytes <= CLOSE && !spared(between, freed.began_s);
         }
     }
-    found.before_write = covered(before, place);
+    found.before_write = before.covers(place.clone());
     found
-}
-
-/// Whether ranges cover a place together.
-fn covered(mut ranges: Vec<Range<u64>>, place: &Range<u64>) -> bool {
-    ranges.sort_unstable_by_key(|range| range.start);
-    let mut to = place.start;
-    for range in ranges.iter().filter(|range| range.end > place.start) {
-        if range.start > to {
-            break;
-        }
-        to = to.max(range.end);
-    }
-    to >= place.end && !ranges.is_empty()
 }
 
 fn distance(one: &Range<u64>, other: &Range<u64>) -> u64 {

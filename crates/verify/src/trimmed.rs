@@ -3,9 +3,9 @@
 //! Only places are read that held data of this test and hold none now.
 
 use std::fs::File;
-use std::ops::Range;
 use std::path::Path;
 
+use extents::Extents;
 use rustix::fs::{Mode, OFlags};
 
 use crate::block::{self, BLOCK, SECTOR};
@@ -28,10 +28,12 @@ pub(crate) fn read(shared: &Shared<'_>, slots: &[Slot], device: &Path) -> std::i
     let (mut first, mut second) = (Aligned::new(MOST * BLOCK), Aligned::new(MOST * BLOCK));
     let mut found = Trimmed::default();
     // Space that holds data again, or of which a later freeing was read, is left out.
-    let mut left_out: Vec<Range<u64>> = Vec::new();
+    let mut left_out = Extents::new();
     for slot in slots {
         let places = shared.place.on_device(slot, 0..Slot::offset(slot.length));
-        left_out.extend(places.into_iter().map(|(_, place)| place));
+        for (_, place) in places {
+            left_out.insert(place);
+        }
     }
     for freed in shared.discards.of_ours(PLACES) {
         let Some((file, offset)) = freed.held else {
@@ -41,10 +43,11 @@ pub(crate) fn read(shared: &Shared<'_>, slots: &[Slot], device: &Path) -> std::i
             break;
         }
         let whole = freed.range.start;
-        for part in without(freed.range, &left_out) {
+        let parts: Vec<_> = left_out.gaps(freed.range).collect();
+        for part in parts {
             let length = (part.end - part.start).min((MOST * BLOCK) as u64) as usize;
             let (data, again) = (first.get(length), second.get(length));
-            left_out.push(part.clone());
+            left_out.insert(part.clone());
             let (Ok(()), Ok(())) = (
                 read_past_cache(&device, data, part.start),
                 read_past_cache(&device, again, part.start),
@@ -71,30 +74,4 @@ pub(crate) fn read(shared: &Shared<'_>, slots: &[Slot], device: &Path) -> std::i
         }
     }
     Ok(found)
-}
-
-/// The parts of a range that none of the others covers.
-fn without(range: Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut parts = vec![range];
-    for other in others {
-        let cut = |part: Range<u64>| {
-            let before = part.start..part.end.min(other.start);
-            let behind = part.start.max(other.end)..part.end;
-            [before, behind].into_iter().filter(|part| !part.is_empty())
-        };
-        parts = parts.into_iter().flat_map(cut).collect();
-    }
-    parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn space_that_was_taken_again_is_left_out() {
-        assert_eq!(without(0..10, &[2..4, 8..20]), [0..2, 4..8]);
-        assert_eq!(without(0..10, &[2..8, 3..4, 10..12]), [0..2, 8..10]);
-        assert_eq!(without(5..10, &[7..10, 0..7]), []);
-    }
 }
