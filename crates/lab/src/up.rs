@@ -65,6 +65,8 @@ fn check_store(spec: &Spec) -> Result<(), LabError> {
     let found = file.metadata().ok();
     let why = if found.as_ref().is_some_and(fs::Metadata::is_dir) {
         "is a directory: name a file in it"
+    } else if found.as_ref().is_some_and(|found| !found.is_file()) {
+        "isn't a file: choose another one"
     } else if !has_directory(file) {
         "can't be made: its directory isn't there"
     } else if spec.keep && found.is_none() {

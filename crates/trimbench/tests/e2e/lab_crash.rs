@@ -178,6 +178,7 @@ fn a_store_is_opened_again_and_what_holds_something_else_is_not_emptied() {
     other(store, &["--keep"], "no such file");
     other(dir.path().to_str().unwrap(), &[], "is a directory");
     other("/no/such/directory/store", &[], "its directory isn't there");
+    other("/dev/null", &[], "isn't a file");
     fs::write(&path, "a letter").unwrap();
     lab.lab(&[&["up", "kept"], &options[..]].concat())
         .fails_with(2, &["isn't a drive's data", "--force"]);
