@@ -19,7 +19,7 @@ use ssd::Time;
 
 use crate::feedback::Feedback;
 use crate::goal::Goal;
-use crate::meter::{Meter, Tick};
+use crate::meter::{Meter, Reads, Tick};
 use crate::quantity::Seconds;
 
 pub use goals::{GoalResult, Kept, Limit, Witness};
@@ -44,6 +44,7 @@ const TREES: u64 = 1 << 20;
 pub struct Account {
     meter: Meter,
     readers: Readers,
+    flushers: Readers,
     waits: Waits,
     /// Whether freed bytes may be discarded a second time ([`crate::Work::discards_twice`]).
     twice: bool,
@@ -74,6 +75,8 @@ pub struct Observed {
     pub seconds: f64,
     /// The loss of the drive's readers. `None`: there were too few reads.
     pub readers: Option<ReaderLoss>,
+    /// The same of those who flush. `None`: there were too few flushes.
+    pub flushers: Option<ReaderLoss>,
     /// The waits of the canary's reads. `None`: there were none.
     pub canary: Option<CanaryWaits>,
     /// Our own discards, as far as they can be distinguished.
@@ -89,6 +92,7 @@ impl Account {
         Account {
             meter: Meter::default(),
             readers: Readers::default(),
+            flushers: Readers::default(),
             waits: Waits::new(goal.and_then(|goal| goal.max_latency)),
             twice,
             freed: 0,
@@ -114,7 +118,11 @@ impl Account {
         }
         let begun = self.began.is_some();
         let pending = pending_before || self.pending > 0;
-        self.readers.observe(now, &tick, begun, pending);
+        if let Some(others) = &tick.others {
+            let (reads, flushes) = (Reads::of(tick.length, others), Reads::flushes(&tick));
+            self.readers.observe(now, &tick, reads, begun, pending);
+            self.flushers.observe(now, &tick, flushes, begun, pending);
+        }
         let quiet = !pending && tick.commands == 0 && tick.busy <= Seconds::ZERO;
         let look = Look::new(now, &tick, own);
         self.waits.observe(look, seen.canary, quiet, begun, idle);
@@ -127,6 +135,7 @@ impl Account {
         Observed {
             seconds,
             readers: self.readers.loss(),
+            flushers: self.flushers.loss(),
             canary: self.waits.result(),
             own: self.own,
             others: self.others,
@@ -141,7 +150,8 @@ impl Account {
 
     /// Returns how each part of a goal was kept. `elapsed`: how long the whole took.
     pub fn judge(&self, goal: &Goal, elapsed: Duration) -> Vec<GoalResult> {
-        goals::judge(goal, &self.observed(), self.readers.windows(), elapsed)
+        let windows = [self.readers.windows(), self.flushers.windows()];
+        goals::judge(goal, &self.observed(), windows, elapsed)
     }
 
     fn count_freed(&mut self, seen: &Feedback<'_>) {

@@ -289,7 +289,7 @@ impl Adaptive {
         let commands = flight.commands + std::mem::take(&mut self.late);
         self.sizes
             .landed(flight.freed, flight.twice, commands, bytes, flight.busy);
-        self.sizes.flushed(flight.flushes, flight.flushing);
+        self.sizes.flushed(&flight);
         // A commit's own discards tell nothing of what an extent's takes.
         let beside = self.sizes.beside().round() as u64;
         let (own, busy) = match flight.commands.saturating_sub(beside) {
@@ -408,6 +408,7 @@ impl Adaptive {
             &self.cost,
             phi,
             held,
+            idle,
             self.trips.overhead(),
             self.latency.scale(),
         );

@@ -31,6 +31,8 @@ pub struct Feedback<'a> {
     pub sent_since: Option<Time>,
     /// The device's flushes, whoever asked for them; all 0 if nobody knows.
     pub flushes: Flushes,
+    /// How often we have committed so far, for whatever reason: some of the flushes are ours.
+    pub own_commits: u64,
     /// The canary's reads that completed since the last feedback.
     pub canary: &'a [Canary],
     /// The I/O of others on the device. `None` if nobody knows. Then every discard counts as

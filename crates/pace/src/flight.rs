@@ -28,6 +28,8 @@ pub(crate) struct Flight {
     /// Flushes meanwhile, and their time.
     pub(crate) flushes: u64,
     pub(crate) flushing: Seconds,
+    /// Commits meanwhile.
+    pub(crate) commits: u64,
     /// This process did not run for a part of the time, so that nothing is learned from it.
     pub(crate) absent: bool,
 }
@@ -42,6 +44,7 @@ impl Flight {
         self.busy += own.busy;
         self.flushes += tick.flushes;
         self.flushing += tick.flushing;
+        self.commits += tick.commits;
     }
 
     /// Returns the bytes and the time of a usual command. Of what was discarded beyond what was

@@ -5,6 +5,14 @@ use ssd::Time;
 use crate::feedback::{Discards, Feedback, Flushes, Others};
 use crate::quantity::Seconds;
 
+/// A commit's block in the journal has a flush before it and one behind it.
+const FLUSHES: f64 = 2.0;
+
+/// Returns the share of flushes that are those of our commits.
+pub(crate) fn own_flushes(commits: u64, flushes: u64) -> f64 {
+    (FLUSHES * commits as f64 / flushes.max(1) as f64).min(1.0)
+}
+
 /// The events between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Tick {
@@ -19,6 +27,8 @@ pub(crate) struct Tick {
     /// Flushes completed, and the sum of their times, whoever asked for them.
     pub(crate) flushes: u64,
     pub(crate) flushing: Seconds,
+    /// Commits of ours.
+    pub(crate) commits: u64,
     /// The others' I/O, if it is known.
     pub(crate) others: Option<OthersTick>,
 }
@@ -34,12 +44,12 @@ pub(crate) struct OthersTick {
     pub(crate) writes: f64,
 }
 
-/// The others' reads over some time.
+/// The others' reads, or flushes, over some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reads {
     /// The time.
     pub(crate) length: Seconds,
-    /// Reads completed.
+    /// How many completed.
     pub(crate) ops: f64,
     /// The sum of their times.
     pub(crate) wait: Seconds,
@@ -51,6 +61,16 @@ impl Reads {
             length,
             ops: others.ops,
             wait: others.wait,
+        }
+    }
+
+    /// The others' flushes of a tick.
+    pub(crate) fn flushes(tick: &Tick) -> Reads {
+        let others = 1.0 - own_flushes(tick.commits, tick.flushes);
+        Reads {
+            length: tick.length,
+            ops: tick.flushes as f64 * others,
+            wait: tick.flushing * others,
         }
     }
 
@@ -81,6 +101,7 @@ impl Reads {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Meter {
     last: Option<(Time, Discards, Flushes, Option<Others>)>,
+    commits: u64,
     /// When the discards' time was last seen to grow.
     grew: Time,
 }
@@ -101,6 +122,8 @@ impl Meter {
         let last = self
             .last
             .replace((now, seen.discards, seen.flushes, seen.others));
+        let commits = seen.own_commits.saturating_sub(self.commits);
+        self.commits = seen.own_commits;
         let Some((then, discards, flushes, others)) = last else {
             self.grew = now;
             return Tick::default();
@@ -140,6 +163,7 @@ impl Meter {
             commands,
             bytes,
             flushes: seen.flushes.commands.saturating_sub(flushes.commands),
+            commits,
             flushing: seen.flushes.busy.saturating_sub(flushes.busy).into(),
             others,
         }

@@ -67,6 +67,7 @@ mod tests {
         bytes: (128 + 20 * 16) * MIB,
         flushes: 0,
         flushing: Seconds::ZERO,
+        commits: 0,
         others: None,
     };
 

@@ -5,8 +5,10 @@
 //! than the pause that the goal asks for.
 
 use crate::cost::Cost;
+use crate::flight::Flight;
 use crate::goal::{Goal, TOLERANCE};
-use crate::plan::{PIECE_LOSS, cuts};
+use crate::meter::own_flushes;
+use crate::plan::{BRIEF, PIECE_LOSS, cuts};
 use crate::quantity::{Bytes, Line, Seconds, SecondsPerByte, Share};
 use crate::shape::{Shape, is_beside};
 use crate::work::{GROUP, Work};
@@ -19,6 +21,9 @@ const FIRST_CAREFUL: u64 = 64 << 10;
 
 /// By how much a piece may be larger than any seen before.
 const GROWTH: f64 = 8.0;
+
+/// The most that a part of an extent may cost that is larger than any before.
+const GROWING: Seconds = Seconds(0.004);
 
 /// How fast pieces grow that never wait for the budget.
 const EAGER: f64 = 1.3;
@@ -36,11 +41,13 @@ pub(crate) const COMMIT_LOSS: Seconds = Seconds(0.041);
 /// many groups as any other. Pieces that are alike fit better into a window.
 const NEARLY_A_GROUP: f64 = 0.7;
 
-/// A commit's block in the journal has a flush before it and one behind it.
-const FLUSHES: f64 = 2.0;
-
 /// How much the latest piece counts in what its commit's flushes take.
 const FLUSHING_WEIGHT: f64 = 0.2;
+
+/// Of cut pieces one in this many is this many times smaller: two sizes that are both known well
+/// show the fixed cost.
+const SAMPLE_EVERY: u32 = 8;
+const SAMPLE: f64 = 4.0;
 
 /// The share of the accepted latency that a discard is planned to take.
 const MARGIN: f64 = 0.80;
@@ -69,6 +76,8 @@ pub(crate) struct Sizes {
     /// The least number of discards in a piece. It rises while the round trip, not the goal, keeps
     /// pieces waiting.
     eager: f64,
+    /// Pieces sent so far.
+    sent: u32,
     /// How long a commit's flushes take.
     flushing: Seconds,
     /// How many times each byte is discarded, on average.
@@ -105,6 +114,7 @@ impl Sizes {
             planned: planned.map(|planned| Bytes::from(planned.max(1))),
             landed: Bytes::ZERO,
             eager: 1.0,
+            sent: 0,
             flushing: Seconds::ZERO,
             times: 1.0,
             max_latency: goal.max_latency.map(Seconds::from),
@@ -155,6 +165,7 @@ impl Sizes {
 
     /// Takes in that a piece was sent. `waited`: it had to wait for the budget.
     pub(crate) fn sent(&mut self, waited: bool) {
+        self.sent = self.sent.wrapping_add(1);
         let change = if waited { 1.0 / EAGER } else { EAGER };
         self.eager = (self.eager * change).clamp(1.0, 64.0);
     }
@@ -203,10 +214,9 @@ impl Sizes {
         }
     }
 
-    /// Takes in the flushes that were done while a piece was under way, and the time of all. Those
-    /// beyond the [`FLUSHES`] of a commit count as another process's.
-    pub(crate) fn flushed(&mut self, flushes: u64, flushing: Seconds) {
-        let ours = (FLUSHES / flushes.max(1) as f64).min(1.0) * flushing;
+    /// Takes in the flushes of the commits of an acknowledged piece.
+    pub(crate) fn flushed(&mut self, flight: &Flight) {
+        let ours = own_flushes(flight.commits, flight.flushes) * flight.flushing;
         self.flushing += FLUSHING_WEIGHT * (ours - self.flushing);
     }
 
@@ -239,12 +249,14 @@ impl Sizes {
     }
 
     /// Returns the size of the next piece, in bytes. `share`: the share of the time that may be
-    /// lost, `None` without a limit. `overhead`: the time around each piece.
+    /// lost, `None` without a limit. `idle`: nobody waits for these discards. `overhead`: the time
+    /// around each piece.
     pub(crate) fn choose(
         &mut self,
         cost: &Cost,
         phi: Share,
         share: Option<Share>,
+        idle: bool,
         overhead: Seconds,
         scale: f64,
     ) -> u64 {
@@ -259,21 +271,29 @@ impl Sizes {
         let limit = self
             .max_latency
             .map_or(Seconds::INFINITE, |l| l * margin * scale);
-        let (command, cut) = self.command_size(cost, phi, limit, margin);
-        let mut piece = command;
+        let brief = if idle { PIECE_LOSS } else { BRIEF };
+        let (command, cut) = self.command_size(cost, phi, brief, limit, margin);
         let line = self.line(cost);
         let (one, beside) = match line {
             Some(line) => (line.per_byte * command, line.fixed),
             None => (cost.predict(command).unwrap_or(PIECE_LOSS), self.commit()),
         };
         let one = one.max(Seconds(1e-7)) * self.times;
-        if !cut {
+        let by_latency = cut && self.max_latency.is_some();
+        let mut piece = command;
+        if cut && !by_latency && self.sent % SAMPLE_EVERY == 0 {
+            piece = command / SAMPLE;
+        } else if !by_latency {
             // So long that what is around it doesn't make it late.
             let long = match share.map(|share| phi / share.min(phi) - 1.5) {
                 Some(room) if room > 0.0 => 1.5 * overhead / room,
                 _ => Seconds::INFINITE,
             };
-            let commits = ((beside + self.flushing) / (COMMITS * one)).ceil();
+            // Each part of a cut extent has a commit of its own.
+            let commits = match cut {
+                true => 1.0,
+                false => ((beside + self.flushing) / (COMMITS * one)).ceil(),
+            };
             let loss = |most: Seconds| ((most / phi.max(Share(0.05)) - beside) / one).floor();
             // At least half of what is lost is for what is freed.
             let half = (beside / one).ceil();
@@ -304,7 +324,13 @@ impl Sizes {
             // A latency may be missed by a piece: that is far less than a
             // thousandth of the time.
             let latest = (PROBED * limit).max(now);
-            let bearable = (PIECE_LOSS / phi.max(Share(0.5)))
+            // A drive whose small discards are long gains nothing by small steps.
+            let is_brief = cost.predict(Bytes(1.0)).is_some_and(|one| one < brief);
+            let loss = match piece <= self.whole && is_brief {
+                true => GROWING,
+                false => PIECE_LOSS,
+            };
+            let bearable = (loss / phi.max(Share(0.5)))
                 .max(2.4 * now + Seconds(0.002))
                 .min(latest);
             let costs = |bytes: Bytes| {
@@ -334,7 +360,14 @@ impl Sizes {
     }
 
     /// Returns the size of a discard, and whether it is less than a whole one.
-    fn command_size(&self, cost: &Cost, phi: Share, limit: Seconds, margin: f64) -> (Bytes, bool) {
+    fn command_size(
+        &self,
+        cost: &Cost,
+        phi: Share,
+        brief: Seconds,
+        limit: Seconds,
+        margin: f64,
+    ) -> (Bytes, bool) {
         let whole = self.whole;
         let missed = self
             .max_latency
@@ -345,7 +378,12 @@ impl Sizes {
         let Some(line) = cost.line() else {
             return if missed { (half, true) } else { (whole, false) };
         };
-        let mut count = cuts(line, phi.max(Share(0.5)), whole) as f64;
+        // A piece that is cut off has a commit of its own.
+        let with_commit = Line {
+            fixed: line.fixed + self.commit() + self.flushing,
+            ..line
+        };
+        let mut count = cuts(with_commit, phi, whole, brief) as f64;
         let one = line.at(whole);
         if one > limit {
             // Half of what the whole limit leaves, where the margin leaves less.

@@ -15,8 +15,11 @@ use crate::work::Work;
 /// is kept for chance.
 pub(crate) const PIECE_LOSS: Seconds = Seconds(0.020);
 
-/// The share that cutting an extent may add to what it costs.
-pub(crate) const CUTTING: f64 = 0.08;
+/// A read waits no longer than this for a discard that is cut, where cutting is cheap.
+pub(crate) const BRIEF: Seconds = Seconds(0.001);
+
+/// The share of an extent's cost for its bytes that the fixed costs of its pieces may reach.
+pub(crate) const CUTTING: f64 = 0.10;
 
 /// The plan of a deletion, and its cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -222,28 +225,25 @@ impl Law {
     /// keep a piece's loss small, where that costs little.
     fn cuts(&self, whole: u64, largest: u64) -> u64 {
         let must = whole.div_ceil(largest.max(1));
-        must.max(cuts(self.line, self.phi, Bytes::from(whole)))
+        must.max(cuts(self.line, self.phi, Bytes::from(whole), BRIEF))
     }
 }
 
-/// Returns into how many pieces an extent of `whole` bytes is cut so that each costs others little,
-/// where cutting costs little.
-pub(crate) fn cuts(line: Line, phi: Share, whole: Bytes) -> u64 {
-    let one = line.at(whole);
+/// Returns into how many pieces an extent of `whole` bytes is cut, where it slows others down for
+/// longer than `brief`: so many that a read waits that long for one of them, but no more than make
+/// their fixed costs [`CUTTING`] of what the bytes cost.
+pub(crate) fn cuts(line: Line, phi: Share, whole: Bytes, brief: Seconds) -> u64 {
     let Line { fixed, per_byte } = line;
-    if phi * one <= PIECE_LOSS {
+    let bytes = per_byte * whole;
+    if phi * (fixed + bytes) <= brief {
         return 1;
     }
-    let room = PIECE_LOSS / phi - fixed;
-    let wanted = if room > Seconds::ZERO {
-        (per_byte * whole / room).ceil()
-    } else {
-        f64::INFINITY
+    // Whatever share others lose on average, a read can wait for the whole discard.
+    let room = brief - fixed;
+    let wanted = match room > Seconds::ZERO {
+        true => (bytes / room).ceil(),
+        false => f64::INFINITY,
     };
-    let cheap = if fixed > Seconds::ZERO {
-        1.0 + (CUTTING * one / fixed).floor()
-    } else {
-        f64::INFINITY
-    };
+    let cheap = (CUTTING * bytes / fixed.max(Seconds(1e-9))).floor();
     wanted.min(cheap).clamp(1.0, 1e9) as u64
 }

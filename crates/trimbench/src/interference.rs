@@ -17,18 +17,25 @@ const SLOWER: f64 = 0.05;
 /// Reports how much other I/O lost and waited.
 pub(crate) fn lost(summary: &Summary) -> String {
     let observed = summary.observed.as_ref();
-    let readers = match observed.and_then(|observed| observed.readers) {
-        Some(readers) => of_readers(&readers),
-        None => "other I/O lost: not measured (too few reads)".to_owned(),
+    let of = |loss: Option<ReaderLoss>, ops| loss.map(|loss| of_series(&loss, ops));
+    let series = [
+        of(observed.and_then(|observed| observed.readers), "reads"),
+        of(observed.and_then(|observed| observed.flushers), "flushes"),
+    ];
+    let series: Vec<String> = series.into_iter().flatten().collect();
+    let series = match series.is_empty() {
+        true => "other I/O lost: not measured (too few reads and flushes)".to_owned(),
+        false => series.join("; "),
     };
     let canary = match observed.and_then(|observed| observed.canary) {
         Some(canary) => of_canary(&canary),
         None => "a read's wait: not measured".to_owned(),
     };
-    format!("{readers}; {canary}")
+    format!("{series}; {canary}")
 }
 
-fn of_readers(readers: &ReaderLoss) -> String {
+/// Reports the loss of those who read, or flush. `ops`: what they do.
+fn of_series(readers: &ReaderLoss, ops: &str) -> String {
     let rates = format!(
         "{} without discards, {} in all",
         units::rate(readers.baseline_per_s),
@@ -36,7 +43,7 @@ fn of_readers(readers: &ReaderLoss) -> String {
     );
     if readers.open_loop {
         return format!(
-            "other I/O lost no reads, for its reads don't wait for each other ({rates}), but each took {} instead of {}",
+            "other I/O lost no {ops}, for its {ops} don't wait for each other ({rates}), but each took {} instead of {}",
             seconds(readers.wait_s),
             seconds(readers.usual_wait_s)
         );
@@ -50,7 +57,7 @@ fn of_readers(readers: &ReaderLoss) -> String {
         )
     });
     format!(
-        "other I/O lost {} of its reads ({rates}){slower}",
+        "other I/O lost {} of its {ops} ({rates}){slower}",
         share(&readers.lost)
     )
 }
@@ -101,7 +108,7 @@ fn goal(result: &GoalResult) -> String {
     let word = match result.kept {
         Kept::Met => "met",
         Kept::Missed => "missed",
-        _ => "met, or missed by little",
+        _ => "not certain",
     };
     format!(
         "goal {limit} {word}: {}{}{}",
@@ -117,7 +124,9 @@ fn came_to(result: &GoalResult, measured: &Measured) -> String {
         Limit::Slowdown(limit) => {
             let beyond = format!("{:.1} points", (value - limit) * 100.0);
             match result.witness {
-                Some(Witness::Readers) => (format!("other I/O lost {}", share(measured)), beyond),
+                Some(Witness::Readers | Witness::Flushers) => {
+                    (format!("other I/O lost {}", share(measured)), beyond)
+                }
                 _ => {
                     let what = format!("{} of reads met a discard", share(measured));
                     (what, beyond)
@@ -146,11 +155,7 @@ fn came_to(result: &GoalResult, measured: &Measured) -> String {
 fn on_whom(result: &GoalResult) -> &'static str {
     match (result.witness, result.limit) {
         (Some(Witness::Readers), _) => " (measured on the drive's readers)",
-        // Four writers with fdatasync lost 17 to 37 % where 6 to 9 % of the reads met a discard
-        // (FIGURES, "What does a database lose?").
-        (Some(Witness::Canary), Limit::Slowdown(_)) => {
-            " (measured on our canary's reads: writers that sync may have lost more)"
-        }
+        (Some(Witness::Flushers), _) => " (measured on the flushes of programs that sync)",
         (Some(Witness::Canary), _) => " (measured on our canary's reads)",
         (Some(Witness::Clock) | None, _) => "",
     }

@@ -41,6 +41,8 @@ pub enum Kept {
 pub enum Witness {
     /// The drive's readers, our canary not among them.
     Readers,
+    /// Those who flush: programs that sync.
+    Flushers,
     /// Our canary's reads.
     Canary,
     /// The clock.
@@ -93,7 +95,7 @@ impl GoalResult {
 pub(super) fn judge(
     goal: &Goal,
     observed: &Observed,
-    windows: &Windows,
+    windows: [&Windows; 2],
     elapsed: Duration,
 ) -> Vec<GoalResult> {
     let mut all = vec![slowdown(goal.share(), observed, windows)];
@@ -102,15 +104,23 @@ pub(super) fn judge(
     all
 }
 
-fn slowdown(share: Share, observed: &Observed, windows: &Windows) -> GoalResult {
+/// Judges by who lost more, the readers or those who flush. Where both are an open loop, the canary
+/// is asked.
+fn slowdown(share: Share, observed: &Observed, windows: [&Windows; 2]) -> GoalResult {
     let result = GoalResult::of(Limit::Slowdown(share.0));
-    if let Some(readers) = observed.readers.filter(|readers| !readers.open_loop) {
+    let who = [Witness::Readers, Witness::Flushers];
+    let closed = [observed.readers, observed.flushers]
+        .into_iter()
+        .zip(who.into_iter().zip(windows))
+        .filter_map(|(of, who)| Some((of.filter(|of| !of.open_loop)?.lost, who)))
+        .max_by(|(a, _), (b, _)| a.value.total_cmp(&b.value));
+    if let Some((lost, (witness, windows))) = closed {
         let beyond = |worst: &Worst| worst.value > (share + TOLERANCE).0;
         let losses = || windows.losses();
         return GoalResult {
             first_missed_s: losses().find(beyond).map(|window| window.at_s),
             worst: losses().max_by(|a, b| a.value.total_cmp(&b.value)),
-            ..result.measured(Witness::Readers, readers.lost, share.0)
+            ..result.measured(witness, lost, share.0)
         };
     }
     match observed.canary.map(|canary| canary.held_share) {

@@ -1,5 +1,6 @@
 //! Measures the loss of the drive's readers by their own rate: beside each discard, against the
-//! pauses just before it. A load that changes by itself then counts as no loss.
+//! pauses just before it. A load that changes by itself then counts as no loss. The same measures
+//! those who flush: a database that commits waits for its flushes, and may read nothing.
 
 use std::collections::VecDeque;
 
@@ -143,14 +144,22 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Takes in a tick. `begun`: something was freed; `pending`: discards may be in service.
-    pub(super) fn observe(&mut self, now: Time, tick: &Tick, begun: bool, pending: bool) {
-        let Some(others) = tick.others.filter(|_| tick.length > Seconds::ZERO) else {
+    /// Takes in what others did in a tick. `begun`: something was freed; `pending`: discards may be
+    /// in service.
+    pub(super) fn observe(
+        &mut self,
+        now: Time,
+        tick: &Tick,
+        reads: Reads,
+        begun: bool,
+        pending: bool,
+    ) {
+        if tick.length <= Seconds::ZERO {
             return;
-        };
+        }
         let look = Look {
             end: Seconds(now.as_secs_f64()),
-            reads: Reads::of(tick.length, &others),
+            reads,
         };
         let discarded = tick.busy > Seconds::ZERO || tick.commands > 0;
         if !begun {

@@ -224,6 +224,7 @@ impl Deleter {
             freed: self.freed,
             left: (self.sight.left || self.left == 0).then_some(self.left),
             commits: self.commits,
+            own_commits: self.commits + self.log.borrow().frees.len() as u64,
             discards: Discards {
                 commands: seen.counters.commands,
                 bytes: seen.counters.bytes,

@@ -95,6 +95,7 @@ proptest! {
                 left: (canary % 3 > 0).then_some(u64::from(canary % 2) * 1000),
                 commits: u64::from(canary % 7),
                 settled: canary % 5 == 0,
+                own_commits: u64::from(canary % 4),
                 flushes: Flushes {
                     commands: u64::from(busy % 100),
                     busy: Duration::from_millis(u64::from(bytes)),

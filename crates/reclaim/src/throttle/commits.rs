@@ -32,6 +32,8 @@ pub(super) struct Commits {
     unlinked: bool,
     /// How often the pacer asked for a commit.
     forced: u64,
+    /// How many were made, for whatever reason.
+    made: u64,
     repeated: Option<RepeatedCommit>,
     /// When the first commit began that sends the discards of what was freed last.
     sent_since: Option<Time>,
@@ -58,6 +60,7 @@ impl Commits {
             uncommitted: false,
             unlinked: false,
             forced: 0,
+            made: 0,
             repeated: None,
             sent_since: None,
         }
@@ -66,6 +69,11 @@ impl Commits {
     /// Returns how often the pacer asked for a commit and got it.
     pub(super) fn forced(&self) -> u64 {
         self.forced
+    }
+
+    /// Returns how many commits were made.
+    pub(super) fn made(&self) -> u64 {
+        self.made
     }
 
     /// Returns since when discards may be in service of what was freed last; `None` where they
@@ -138,6 +146,7 @@ impl Throttle {
         anchor: &Arc<File>,
         watch: &mut dyn Watch,
     ) -> Result<(), ReclaimError> {
+        self.commits.made += 1;
         let anchor = Arc::clone(anchor);
         let job = move || {
             touch(&anchor)?;
@@ -186,6 +195,7 @@ impl Throttle {
     /// Commits the whole file system. btrfs's cleaner thread is woken, so that its work comes
     /// with the next such commit and not half a minute later.
     pub(crate) fn sync(&mut self, watch: &mut dyn Watch) -> Result<(), ReclaimError> {
+        self.commits.made += 1;
         let clone = self.on.try_clone();
         let on = clone.map_err(|source| self.failed("sync the file system of", source))?;
         self.call(watch, move || match linux::btrfs::sync_and_clean(&on) {

@@ -461,6 +461,7 @@ impl Throttle {
             discards: seen.discards,
             sent_since: self.commits.sent_since(),
             flushes: seen.flushes,
+            own_commits: self.commits.made(),
             canary: seen.canary,
             others: seen.others,
             space: self.space.last(),

@@ -72,6 +72,7 @@ impl Paced {
             freed: self.freed,
             left: Some(left),
             commits: seen.commits,
+            own_commits: seen.commits,
             discards: Discards {
                 commands: seen.discards.ops,
                 bytes: seen.discards.bytes,

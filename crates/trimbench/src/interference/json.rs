@@ -53,6 +53,7 @@ pub(crate) fn measured(summary: &Summary, given: &GoalArgs) -> Value {
         "others_discards": counted.map(|observed| discarded(observed.others)),
         "charged_s": summary.charged.map(seconds),
         "readers": observed.and_then(|observed| observed.readers).map(|r| readers(&r)),
+        "flushers": observed.and_then(|observed| observed.flushers).map(|r| readers(&r)),
         "canary": observed.and_then(|observed| observed.canary).map(|c| canary(&c)),
         "goals": summary.goals.iter().map(|goal| result(goal, given)).collect::<Vec<_>>(),
         "decisions": decisions(&summary.decisions),
@@ -121,6 +122,7 @@ fn result(of: &GoalResult, given: &GoalArgs) -> Value {
     };
     let witness = of.witness.map(|witness| match witness {
         Witness::Readers => "readers",
+        Witness::Flushers => "flushers",
         Witness::Canary => "canary",
         Witness::Clock => "clock",
     });
