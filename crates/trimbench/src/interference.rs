@@ -272,8 +272,16 @@ mod tests {
             witness: Some(Witness::Canary),
             ..met
         };
-        let writers = "(measured on our canary's reads: writers that sync may have lost more)";
-        assert!(goal(&on_canary).ends_with(writers), "{}", goal(&on_canary));
+        let on = "(measured on our canary's reads)";
+        assert!(goal(&on_canary).ends_with(on), "{}", goal(&on_canary));
+        let unsure = GoalResult {
+            witness: Some(Witness::Flushers),
+            ..result(Limit::Slowdown(0.1), Kept::Unsure, 0.105)
+        };
+        assert_eq!(
+            goal(&unsure),
+            "goal --slowdown 10% not certain: other I/O lost 10 % (9.5 % to 12 %) (measured on the flushes of programs that sync)"
+        );
         let missed = GoalResult {
             witness: Some(Witness::Canary),
             first_missed_s: Some(1.2),

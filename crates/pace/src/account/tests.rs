@@ -3,7 +3,7 @@ use std::time::Duration;
 use ssd::Time;
 
 use super::*;
-use crate::feedback::{Canary, Discards, Io, Others};
+use crate::feedback::{Canary, Discards, Flushes, Io, Others};
 
 const MIB: u64 = 1 << 20;
 
@@ -16,6 +16,8 @@ struct World {
     discarded: u64,
     commands: u64,
     busy_ms: u64,
+    flushes: u64,
+    own_commits: u64,
     absent: bool,
 }
 
@@ -29,6 +31,8 @@ impl World {
             discarded: 0,
             commands: 0,
             busy_ms: 0,
+            flushes: 0,
+            own_commits: 0,
             absent: false,
         }
     }
@@ -42,6 +46,11 @@ impl World {
                 bytes: self.discarded,
                 busy: Some(Duration::from_millis(self.busy_ms)),
             },
+            flushes: Flushes {
+                commands: self.flushes,
+                busy: Duration::from_micros(self.flushes * 400),
+            },
+            own_commits: self.own_commits,
             canary,
             absent: self.absent,
             others: Some(Others {
@@ -250,4 +259,30 @@ fn long_deletions_keep_few_windows() {
     let losses: Vec<Worst> = windows.losses().collect();
     assert!(losses.len() <= 4096 && losses[0].length_s == 4.0);
     assert!(losses.iter().all(|window| window.value < 0.01));
+}
+
+/// A program that only syncs, once a millisecond: discards stop it for a fifth of the time.
+#[test]
+fn a_goal_is_judged_by_flushes_where_nobody_reads() {
+    let goal = Goal::slowdown(0.1);
+    let mut world = World::new(&goal);
+    let syncs = |world: &mut World, ms: u64| {
+        for _ in 0..ms {
+            world.flushes += 1;
+            world.quiet(1, 0.0);
+        }
+    };
+    syncs(&mut world, 500);
+    for _ in 0..100 {
+        // Our own commits are nobody's loss and nobody's gain.
+        world.own_commits += 1;
+        world.flushes += 2;
+        world.discard(4, true);
+        syncs(&mut world, 16);
+    }
+    let result = world.account.judge(&goal, Duration::from_secs(3))[0];
+    let lost = result.measured.unwrap();
+    assert_eq!(result.witness, Some(Witness::Flushers), "{result:?}");
+    assert_eq!(result.kept, Kept::Missed, "{result:?}");
+    assert!((lost.value - 0.2).abs() < 0.04, "{lost:?}");
 }

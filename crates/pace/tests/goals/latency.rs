@@ -89,3 +89,52 @@ fn what_was_begun_goes_on_though_the_latency_cannot_be_held() {
     let late = log.frees.iter().filter(|free| free.0.as_secs_f64() > 40.0);
     assert!(!log.refused && late.count() > 0, "{:?}", log.state);
 }
+
+/// On drives whose discards cost by the byte, a read waits for a small piece: before, 20 ms. Where a discard costs
+/// the same whatever its size, extents stay whole.
+#[test]
+fn the_default_goal_keeps_the_tail_short_where_cutting_is_cheap() {
+    let run = |label: &str| {
+        let case = case(label);
+        let (outcome, log) = open(&case, Goal::slowdown(0.10), false);
+        let p999 = added(&outcome, START, 0.999);
+        let most = added(&outcome, START, 1.0);
+        println!(
+            "{label}: p99.9 {p999:?}, most {most:?}, {} pieces",
+            log.frees.len()
+        );
+        assert!(log.done.is_some(), "{label} {:?}", log.state);
+        (p999, most, log.frees.len() as u64, case.work.extents)
+    };
+    let (p999, most, ..) = run("root disk");
+    assert!(p999 <= Duration::from_millis(4) && most <= Duration::from_millis(8));
+    for label in ["T500", "870 EVO"] {
+        let (.., pieces, extents) = run(label);
+        assert!(
+            pieces < extents + extents / 4 + 16,
+            "{label}: {pieces} of {extents}"
+        );
+    }
+}
+
+/// A goal with one limit more may be slower, and never faster.
+#[test]
+fn no_goal_is_slower_than_the_same_with_a_limit_more() {
+    for label in ["root disk", "T500", "870 EVO"] {
+        let case = case(label);
+        let time = |goal| {
+            let (_, log) = open(&case, goal, false);
+            log.done
+                .map_or(f64::INFINITY, |done| done.since(START).as_secs_f64())
+        };
+        let (one, both) = (
+            time(Goal::slowdown(0.10)),
+            time(Goal {
+                slowdown: 0.10,
+                ..latency(5.0)
+            }),
+        );
+        println!("{label}: {one:.2} s, with a limit more {both:.2} s");
+        assert!(one <= both * 1.05, "{label}: {one} s instead of {both} s");
+    }
+}

@@ -279,7 +279,13 @@ impl Deleter {
             );
             self.freed += freed;
             self.left -= freed;
-            self.pending.extend(self.emptied.drain(..));
+            // Parts of one extent are freed by calls of their own; btrfs joins them in its commit.
+            let part = advice.piece.max(if self.sight.whole { freed } else { 1 });
+            for range in self.emptied.drain(..) {
+                let starts = range.clone().step_by(part.max(1) as usize);
+                let parts = starts.map(|at| at..range.end.min(at + part));
+                self.pending.extend(parts);
+            }
             self.empty_groups(freed);
             self.ready = now + self.sight.commit;
             self.to_flush = self.sight.flushes;
