@@ -9,7 +9,7 @@ use linux::mounts::Mount;
 use record::DiscardSetting;
 use storage::FileSystem;
 use storage::layout::{Layout, Trimmed};
-use units::names::quoted;
+use units::names::{quoted, shown};
 
 use super::error::GuardError;
 use super::look::{Looker, Unlisted};
@@ -59,6 +59,7 @@ impl Candidate {
         let described = described.map_err(|error| refuse.see_inspect(error.to_string()))?;
         let fs = FileSystem::named(&described.target);
         refuse.unless_whole(&mount, fs)?;
+        refuse.unless_read_only(&mount)?;
         let tops = || described.devices.iter().filter(|device| device.level == 0);
         if !tops().any(|top| top.discard.max_bytes > 0) {
             return Err(refuse.see_inspect("no device below it takes discards".to_owned()));
@@ -140,8 +141,13 @@ impl Refusing<'_> {
         }
     }
 
+    /// The path for a command that is run anywhere.
+    fn shown(&self) -> String {
+        shown(&canonical(self.0))
+    }
+
     fn see_inspect(&self, why: String) -> GuardError {
-        let inspect = format!("trimbench inspect {}", quoted(self.0));
+        let inspect = format!("trimbench inspect {}", self.shown());
         self.because(why, "this shows what stops discards", [inspect])
     }
 
@@ -149,7 +155,7 @@ impl Refusing<'_> {
         if rustix::process::geteuid().is_root() {
             return Ok(());
         }
-        let again = format!("sudo trimbench {command} {}", quoted(self.0));
+        let again = format!("sudo trimbench {command} {}", self.shown());
         Err(self.because("it takes root", "run it as root", [again]))
     }
 
@@ -169,22 +175,31 @@ impl Refusing<'_> {
         let whole = std::iter::once(mount).chain(&all).find(same);
         Err(match whole {
             Some(whole) => {
-                let guard = format!("trimbench guard {}", quoted(&whole.mount_point));
+                let guard = format!("trimbench guard {}", shown(&whole.mount_point));
                 self.because(why, "guard the whole file system", [guard])
             }
             None => {
-                let mount = format!("mount {} /mnt", quoted(Path::new(&mount.source)));
+                let mount = format!("mount {} /mnt", shown(Path::new(&mount.source)));
                 let guard = "trimbench guard /mnt".to_owned();
                 self.because(why, "mount it whole, and guard it there", [mount, guard])
             }
         })
     }
 
+    fn unless_read_only(&self, mount: &Mount) -> Result<(), GuardError> {
+        if !mount.read_only() {
+            return Ok(());
+        }
+        let remount = format!("mount -o remount,rw {}", self.shown());
+        let why = "it is mounted read-only, so nothing is freed there";
+        Err(self.because(why, "make it writable", [remount]))
+    }
+
     fn unless_async(&self, mount: &Mount) -> Result<Way, GuardError> {
         if FileSystem::mounted(mount).discard_setting(mount) == DiscardSetting::Async {
             return Ok(Way::Limit);
         }
-        let at = quoted(self.0);
+        let at = self.shown();
         let why = "on btrfs, guard sets the rate of the kernel's own trims, which run only with \
                    discard=async";
         let remount = format!("mount -o remount,discard=async {at}");
@@ -199,12 +214,8 @@ impl Refusing<'_> {
                 self.see_inspect("the kernel can't trim it".to_owned())
             }
             TrimError::NotPermitted { .. } => {
-                let again = format!("sudo trimbench guard {}", quoted(self.0));
+                let again = format!("sudo trimbench guard {}", self.shown());
                 self.because("trimming takes CAP_SYS_ADMIN", "run it as root", [again])
-            }
-            TrimError::ReadOnly { .. } => {
-                let remount = format!("mount -o remount,rw {}", quoted(self.0));
-                self.because("it is mounted read-only", "make it writable", [remount])
             }
             other => self.see_inspect(other.to_string()),
         })
@@ -228,7 +239,7 @@ impl Refusing<'_> {
                     "the kernel doesn't list its free extents (FS_IOC_GETFSMAP)".to_owned()
                 }
             };
-            let timer = format!("trimbench fstrim --install-timer {}", quoted(self.0));
+            let timer = format!("trimbench fstrim --install-timer {}", self.shown());
             self.because(why, "trim it every week instead", [timer])
         })?;
         let remount = self.unless_switched_off(mount, fs, remount)?;
@@ -249,7 +260,7 @@ impl Refusing<'_> {
         if !matches!(setting, DiscardSetting::On | DiscardSetting::Async) {
             return Ok(false);
         }
-        let (at, kind) = (quoted(self.0), &mount.fs);
+        let (at, kind) = (self.shown(), &mount.fs);
         let switches = fs.remount_switches_discard();
         if switches && remount {
             return Ok(true);
@@ -269,7 +280,7 @@ impl Refusing<'_> {
             let line = "rootflags=nodiscard".to_owned();
             return Err(self.because(why, "add this to the kernel's command line", [line]));
         }
-        let source = quoted(Path::new(&mount.source));
+        let source = shown(Path::new(&mount.source));
         let commands = [
             format!("umount {at}"),
             format!("mount -t {kind} -o nodiscard {source} {at}"),

@@ -165,7 +165,8 @@ fn another_user_than_root_gets_the_command_that_works() {
             .arg(&binary)
             .args(words)
             .current_dir(fs.path());
-        let again = format!("sudo trimbench {}", words.join(" "));
+        let again = words.join(" ").replace('.', &fs.path().to_string_lossy());
+        let again = format!("sudo trimbench {again}");
         run(command).fails_with(2, &["it takes root", &again]);
     }
 }
@@ -257,4 +258,44 @@ fn guard_and_fstrim_run_with_the_capabilities_of_their_units_alone() {
             trimmed.text()
         );
     }
+}
+
+#[test]
+fn install_writes_a_hardened_service_once() {
+    let outer = tempfile::tempdir_in("/dev/shm").unwrap();
+    let at = outer.path().to_string_lossy().into_owned();
+    let install = |more: &[&str]| {
+        let mut command = crate::common::run::trimbench();
+        command
+            .current_dir("/dev/shm")
+            .args(["guard", ".", "--install", "--unit-dir", &at]);
+        command.args(more);
+        run(command)
+    };
+    install(&[]).fails_with(2, &["--force"]);
+    install(&[
+        "--force",
+        "--slowdown",
+        "5%",
+        "--remount",
+        "--between",
+        "1:00-2:00",
+    ])
+    .succeeds();
+    let unit = outer.path().join("trimbench-guard.service");
+    let text = fs::read_to_string(&unit).unwrap();
+    for line in [
+        "Description=Trim what is freed on /dev/shm without stalling other I/O\n",
+        " guard --max-age=1h --most=20%% --between=01:00-02:00 --slowdown=5%% --remount /dev/shm\n",
+        "ReadWritePaths=/dev/shm\n",
+        "RequiresMountsFor=/dev/shm\n",
+        "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("%f"), "{text}");
+    install(&["--slowdown", "9%"]).fails_with(2, &["--force"]);
+    install(&["--force", "--most", "5%", "--min-run", "0"]).succeeds();
+    fs::write(&unit, "mine").unwrap();
+    install(&["--force"]).fails_with(2, &["wasn't written by trimbench"]);
 }

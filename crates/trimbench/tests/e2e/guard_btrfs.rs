@@ -86,7 +86,7 @@ fn a_btrfs_that_does_not_trim_by_itself_is_refused() {
         return;
     };
     fs.guarded(&["."])
-        .fails_with(2, &["mount -o remount,discard=async ."]);
+        .fails_with(2, &["mount -o remount,discard=async /"]);
     fs.remount("discard=async");
     for option in [
         &["--between", "01:00-02:00"][..],

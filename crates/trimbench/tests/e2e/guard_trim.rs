@@ -240,11 +240,10 @@ fn a_mount_with_discard_is_remounted_only_if_asked_and_given_back() {
         return;
     };
     for dry_run in [&[][..], &["--dry-run"]] {
-        let commands = [
-            "mounted with discard",
-            "guard --remount .",
-            "mount -o remount,nodiscard .",
-        ];
+        let at = fs.path().display();
+        let temporary = format!("trimbench guard --remount {at}");
+        let once = format!("mount -o remount,nodiscard {at}");
+        let commands = ["mounted with discard", &*temporary, &*once];
         fs.guarded(&[&["."], dry_run].concat())
             .fails_with(2, &commands);
     }
@@ -278,9 +277,11 @@ fn xfs_with_discard_is_refused_with_the_commands_that_mount_it_anew() {
     let Some(fs) = place(Fs::Xfs, "discard") else {
         return;
     };
-    let mount = format!("mount -t xfs -o nodiscard {}", fs.device().path().display());
+    let (device, at) = (fs.device().path().display(), fs.path().display());
+    let mount = format!("mount -t xfs -o nodiscard {device} {at}");
+    let umount = format!("umount {at}");
     for remount in [&["--remount"][..], &[]] {
-        let commands = ["only when it is mounted", "umount .", &mount];
+        let commands = ["only when it is mounted", &*umount, &mount];
         fs.guarded(&[&["."], remount].concat())
             .fails_with(2, &commands);
     }
@@ -318,5 +319,5 @@ fn a_file_system_that_cannot_be_listed_or_trimmed_is_refused_with_what_helps() {
     run(tmpfs).fails_with(2, &["trimbench inspect"]);
     must("mount", &["-o", "remount,ro", &fs.path().to_string_lossy()]);
     fs.guarded(&["."])
-        .fails_with(2, &["read-only", "mount -o remount,rw ."]);
+        .fails_with(2, &["read-only", "mount -o remount,rw /"]);
 }

@@ -11,14 +11,14 @@ use crate::goal::{GoalArgs, share};
 
 const EXAMPLES: &str = "\
 Examples:
-  trimbench guard /data                  trim what is freed there; other I/O loses
-                                         at most 10 % of its throughput
-  trimbench guard /data --remount        switch /data to nodiscard meanwhile
+  trimbench guard /data              trim what is freed there; other I/O loses
+                                     at most 10 % of its throughput
+  trimbench guard /data --remount    switch /data to nodiscard meanwhile
   trimbench guard /data --max-latency 5ms --between 01:00-06:00
-  trimbench guard --dry-run /data        what guard would do, or why it can't
-  trimbench guard status /data           what waits to be trimmed, and why
+  trimbench guard --dry-run /data    what guard would do, or why it can't
+  trimbench guard status /data       what waits to be trimmed, and why
   trimbench guard set --slowdown 30% /data
-  trimbench guard drain /data            trim what waits, at once
+  trimbench guard drain /data        trim what waits, at once
   trimbench guard stop /data
 
 It works on ext4 and XFS that are mounted with nodiscard, and on btrfs that is

@@ -41,14 +41,25 @@ pub(super) fn event(event: &Event<'_>) -> String {
             summary,
         } => {
             let text = format!(
-                "{}: trimmed {} in the last {}; the drive was busy with that for {}",
+                "{}: trimmed {} in the last {}{}",
                 quoted(mount),
                 units::bytes(*bytes),
                 units::seconds(*within_s),
-                units::seconds(*busy_s)
+                busy(*busy_s)
             );
             with_figures(text, *summary)
         }
+    }
+}
+
+/// How long the drive was busy; nothing where that isn't counted.
+fn busy(seconds: f64) -> String {
+    match seconds > 0.0 {
+        true => format!(
+            "; the drive was busy with that for {}",
+            units::seconds(seconds)
+        ),
+        false => String::new(),
     }
 }
 
@@ -115,9 +126,9 @@ pub(super) fn status(status: &Status) -> String {
         text += &format!("  {head:<9} {reason}\n");
     }
     text += &format!(
-        "  trimmed   {} since the guard's start; the drive was busy with that for {}",
+        "  trimmed   {} since the guard's start{}",
         units::bytes(trim.trimmed_bytes),
-        units::seconds(trim.busy_s)
+        busy(trim.busy_s)
     );
     if let (Some(p50), Some(p99)) = (trim.age_p50_s, trim.age_p99_s) {
         text += &format!(
@@ -143,24 +154,24 @@ fn reasons(status: &Status) -> Vec<String> {
         (
             waits.fresh_bytes,
             format!(
-                "until free for {}: it may be used again",
+                "until it is free for {}, because it may be used again",
                 units::duration_exact(FRESH_FOR)
             ),
         ),
         (
             waits.little_bytes,
             format!(
-                "up to {} for more: less than {} is no series of trims",
-                units::seconds(LITTLE_FOR.as_secs_f64().min(half)),
-                units::bytes(LITTLE)
+                "until there are {}, or for {}",
+                units::bytes(LITTLE),
+                units::seconds(LITTLE_FOR.as_secs_f64().min(half))
             ),
         ),
         (
             waits.short_bytes,
             format!(
-                "up to {} (half of --max-age) for more: in runs below {} (--min-run)",
-                units::seconds(half),
-                units::bytes(trim.min_run_bytes)
+                "in runs below {} (--min-run), for {} (half of --max-age)",
+                units::bytes(trim.min_run_bytes),
+                units::seconds(half)
             ),
         ),
         (waits.hours_bytes, "for the hours of --between".to_owned()),
@@ -170,7 +181,7 @@ fn reasons(status: &Status) -> Vec<String> {
         ),
     ];
     let some = all.into_iter().filter(|(bytes, _)| *bytes > 0);
-    some.map(|(bytes, rule)| format!("{}: {rule}", units::bytes(bytes)))
+    some.map(|(bytes, rule)| format!("{} {rule}", units::bytes(bytes)))
         .collect()
 }
 
@@ -239,11 +250,11 @@ mod tests {
             ..TrimReport::default()
         }));
         for line in [
-            "  waits     1.0 MiB: until free for 2s",
-            "3.0 MiB: up to 30 s for more: less than 64.0 MiB",
-            "2.0 MiB: up to 5 min (half of --max-age) for more: in runs below 256 KiB (--min-run)",
-            "4.0 MiB: for the hours of --between",
-            "5.0 MiB: for nothing: trimmed now",
+            "  waits     1.0 MiB until it is free for 2s",
+            "3.0 MiB until there are 64.0 MiB, or for 30.0 s",
+            "2.0 MiB in runs below 256 KiB (--min-run), for 5 min 00 s (half of --max-age)",
+            "4.0 MiB for the hours of --between",
+            "5.0 MiB for nothing: trimmed now",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
@@ -260,7 +271,7 @@ mod tests {
             busy_s: 0.15,
             summary: None,
         });
-        assert!(text.contains("23.0 GiB in the last 60 s"), "{text}");
-        assert!(text.contains("busy with that for 150 ms"), "{text}");
+        assert!(text.contains("23.0 GiB in the last 60.0 s"), "{text}");
+        assert!(text.contains("busy with that for 0.15 s"), "{text}");
     }
 }
