@@ -116,6 +116,7 @@ impl Line {
 #[derive(Debug)]
 pub(super) struct BtrfsGuard {
     common: Common,
+    directory: File,
     options: GuardOptions,
     trimmer: AsyncDiscard,
     counters: DeviceCounters,
@@ -208,6 +209,7 @@ impl BtrfsGuard {
         let now = Instant::now();
         let guard = BtrfsGuard {
             common,
+            directory,
             options,
             waiting: trimmer.waiting(),
             trimmer,
@@ -327,13 +329,12 @@ impl BtrfsGuard {
 
     /// Trims all free space at once.
     fn drain(&mut self, notify: Notify<'_>) {
-        let directory = File::open(self.common.path());
         let all = Range {
             start: 0,
             length: u64::MAX,
             minimum: 0,
         };
-        if let Err(error) = directory.and_then(|directory| fitrim(&directory, all)) {
+        if let Err(error) = fitrim(&self.directory, all) {
             self.common
                 .note_failure(notify, "it can't be trimmed", &error);
         }

@@ -1,7 +1,8 @@
 //! One throttled series of trims.
 
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -80,8 +81,10 @@ impl TrimGuard<'_> {
             .fold((0, 0), |(bytes, extents), (owed, _)| {
                 (bytes + owed.bytes(), extents + 1)
             });
+        // Another file system may be mounted there meanwhile.
+        let root = self.looker.directory().as_raw_fd();
         let begun = Pieces::begin(
-            self.common.path(),
+            Path::new(&format!("/proc/self/fd/{root}")),
             bytes,
             extents,
             due.policy,

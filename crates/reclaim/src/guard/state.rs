@@ -204,11 +204,11 @@ mod tests {
             0o700
         );
         chown(&one, Some(65_534), None).unwrap();
-        assert!(refused(&two).contains("one does not belong to root"));
+        assert!(refused(&two).contains("'one' does not belong to root"));
         chown(&one, Some(0), None).unwrap();
         for mode in [0o770, 0o707] {
             fs::set_permissions(&one, Permissions::from_mode(mode)).unwrap();
-            assert!(refused(&two).contains("one can be written to by other users"));
+            assert!(refused(&two).contains("'one' can be written to by other users"));
         }
         // In one with the sticky bit, others rename only what is theirs.
         fs::set_permissions(&one, Permissions::from_mode(0o1777)).unwrap();

@@ -100,6 +100,33 @@ fn a_second_guard_of_a_file_system_is_refused_wherever_it_is_mounted() {
     }
 }
 
+/// Its path leads elsewhere then.
+#[test]
+fn a_guard_goes_on_after_another_file_system_was_mounted_over_its_own() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
+        return;
+    };
+    written(&fs.path().join("gone"), 80);
+    let mut running = fs.trims(&[]);
+    fs.guarded(&["drain", "."]).succeeds();
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let [here, there] =
+        [fs.path(), elsewhere.path()].map(|path| path.to_string_lossy().into_owned());
+    must("mount", &["--bind", &here, &there]);
+    must("mount", &["-t", "tmpfs", "none", &here]);
+    let held = || std::os::unix::fs::MetadataExt::blocks(&fs.device().image().metadata().unwrap());
+    let full = held();
+    fs::remove_file(elsewhere.path().join("gone")).unwrap();
+    must("sync", &["-f", &there]);
+    let trimmed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        running.until("its own is trimmed", || held() + (70 << 11) <= full);
+    }));
+    must("umount", &[&here]);
+    must("umount", &[&there]);
+    trimmed.unwrap();
+    ended(running);
+}
+
 #[test]
 fn a_guard_whose_state_was_renamed_ends_and_a_new_one_starts() {
     let Some(fs) = place(Fs::Ext4, "nodiscard") else {
