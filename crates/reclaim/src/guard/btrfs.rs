@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -136,26 +135,6 @@ pub(super) struct BtrfsGuard {
     failed: Option<String>,
 }
 
-/// Refuses options that don't hold for the kernel's own trims.
-pub(super) fn refuse_options(path: &Path, options: &GuardOptions) -> Result<(), GuardError> {
-    let given = [
-        (options.between.is_some(), "--between"),
-        (options.min_run.is_some(), "--min-run"),
-        (options.goal.max_latency.is_some(), "--max-latency"),
-    ];
-    match given.iter().find(|(given, _)| *given) {
-        None => Ok(()),
-        Some((_, option)) => Err(GuardError::Refused {
-            path: path.to_owned(),
-            why: format!(
-                "btrfs trims by itself, guard only sets its rate, and {option} is no part of that"
-            ),
-            hint: "leave it out",
-            commands: vec![format!("trimbench guard {}", units::names::quoted(path))],
-        }),
-    }
-}
-
 impl BtrfsGuard {
     /// Takes charge of a btrfs that is mounted with `discard=async`. Returns notes for the user.
     ///
@@ -166,7 +145,6 @@ impl BtrfsGuard {
         options: GuardOptions,
     ) -> Result<(BtrfsGuard, Vec<String>), GuardError> {
         let path = found.path.as_path();
-        refuse_options(path, &options)?;
         let failed = |action| {
             move |source| GuardError::Io {
                 action,

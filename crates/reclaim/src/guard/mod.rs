@@ -145,7 +145,7 @@ impl<'a> Guard<'a> {
         options: GuardOptions,
         card: Option<&'a Card>,
     ) -> Result<(Guard<'a>, Vec<String>), GuardError> {
-        let (found, way) = Candidate::examine(path, options.remount)?;
+        let (found, way) = Candidate::examine(path, &options)?;
         match way {
             Way::Limit => {
                 let (guard, notes) = BtrfsGuard::start(found, options)?;
@@ -172,12 +172,9 @@ impl<'a> Guard<'a> {
 /// # Errors
 /// As [`Guard::start`].
 pub fn intend(path: &Path, options: &GuardOptions) -> Result<String, GuardError> {
-    let (found, way) = Candidate::examine(path, options.remount)?;
+    let (_, way) = Candidate::examine(path, options)?;
     Ok(match way {
-        Way::Limit => {
-            btrfs::refuse_options(&found.path, options)?;
-            "would set the rate of the kernel's own trims (discard=async)".to_owned()
-        }
+        Way::Limit => "would set the rate of the kernel's own trims (discard=async)".to_owned(),
         Way::Trims { looker, remount } => {
             let look = looker.look().map_err(|source| GuardError::Io {
                 action: "list the free extents of",

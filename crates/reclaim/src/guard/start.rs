@@ -11,6 +11,7 @@ use storage::FileSystem;
 use storage::layout::{Layout, Trimmed};
 use units::names::{quoted, shown};
 
+use super::GuardOptions;
 use super::error::GuardError;
 use super::look::{Looker, Unlisted};
 use super::state::State;
@@ -40,12 +41,14 @@ pub(super) enum Way {
 }
 
 impl Candidate {
-    /// Examines the file system at a path, and changes nothing. `remount`: the mount may be
-    /// switched to `nodiscard`.
+    /// Examines the file system at a path, and changes nothing.
     ///
     /// # Errors
     /// [`GuardError::Refused`] if it can't be guarded.
-    pub(super) fn examine(path: &Path, remount: bool) -> Result<(Candidate, Way), GuardError> {
+    pub(super) fn examine(
+        path: &Path,
+        options: &GuardOptions,
+    ) -> Result<(Candidate, Way), GuardError> {
         let directory = File::open(path).map_err(|source| GuardError::Io {
             action: "open",
             path: path.to_owned(),
@@ -66,11 +69,18 @@ impl Candidate {
         }
         let trimmed = Trimmed::of(&SysRoot::host(), &directory, &described);
         let way = match fs {
-            FileSystem::Btrfs => refuse.unless_async(&mount)?,
+            FileSystem::Btrfs => refuse.unless_async(&mount, options)?,
             _ => {
                 let device = tops().next().map(|top| top.name.as_str());
                 refuse.unless_trimmable()?;
-                refuse.looker(directory, fs, &trimmed.layout, device, &mount, remount)?
+                refuse.looker(
+                    directory,
+                    fs,
+                    &trimmed.layout,
+                    device,
+                    &mount,
+                    options.remount,
+                )?
             }
         };
         let candidate = Candidate {
@@ -143,7 +153,7 @@ impl Refusing<'_> {
 
     /// The path for a command that is run anywhere.
     fn shown(&self) -> String {
-        shown(&canonical(self.0))
+        shown(canonical(self.0))
     }
 
     fn see_inspect(&self, why: String) -> GuardError {
@@ -195,7 +205,19 @@ impl Refusing<'_> {
         Err(self.because(why, "make it writable", [remount]))
     }
 
-    fn unless_async(&self, mount: &Mount) -> Result<Way, GuardError> {
+    fn unless_async(&self, mount: &Mount, options: &GuardOptions) -> Result<Way, GuardError> {
+        let given = [
+            (options.between.is_some(), "--between"),
+            (options.min_run.is_some(), "--min-run"),
+            (options.goal.max_latency.is_some(), "--max-latency"),
+        ];
+        if let Some((_, option)) = given.iter().find(|(given, _)| *given) {
+            let why = format!(
+                "btrfs trims by itself, guard only sets its rate, and {option} is no part of that"
+            );
+            let without = format!("trimbench guard {}", self.shown());
+            return Err(self.because(why, "leave it out", [without]));
+        }
         if FileSystem::mounted(mount).discard_setting(mount) == DiscardSetting::Async {
             return Ok(Way::Limit);
         }

@@ -19,9 +19,45 @@ pub(super) fn registry(mount: &Path, status: Option<&Status>) -> Registry {
     up.set(f64::from(u8::from(status.is_some())));
     registry.register("up", "Whether the guard runs", up);
     let Some(status) = status else { return all };
+    for (name, help, value) in gauges(status) {
+        if let Some(value) = value {
+            let gauge = Gauge::<f64, AtomicU64>::default();
+            gauge.set(value);
+            registry.register(name, help, gauge);
+        }
+    }
+    let busy = Counter::<f64, AtomicU64>::default();
+    busy.inc_by(status.trim.busy_s);
+    registry.register(
+        "busy_seconds",
+        "Time that the drive was busy with trims",
+        busy,
+    );
+    for (name, help, value) in [
+        (
+            "goal_met",
+            "Series of trims in which the goal was met",
+            status.goals.met,
+        ),
+        (
+            "goal_missed",
+            "Series in which the goal was missed",
+            status.goals.missed,
+        ),
+        ("trimmed_bytes", "Bytes trimmed", status.trim.trimmed_bytes),
+    ] {
+        let counter = Counter::<u64>::default();
+        counter.inc_by(value);
+        registry.register(name, help, counter);
+    }
+    all
+}
+
+/// The values that rise and fall: name, help, and value where there is one.
+fn gauges(status: &Status) -> [(&'static str, &'static str, Option<f64>); 10] {
     let trim = &status.trim;
     let waits = trim.waits.unwrap_or_default();
-    let gauges = [
+    [
         (
             "goal_slowdown_ratio",
             "The share that others may lose",
@@ -72,39 +108,7 @@ pub(super) fn registry(mount: &Path, status: Option<&Status>) -> Registry {
             "How long trimmed bytes had waited",
             trim.age_p99_s,
         ),
-    ];
-    for (name, help, value) in gauges {
-        if let Some(value) = value {
-            let gauge = Gauge::<f64, AtomicU64>::default();
-            gauge.set(value);
-            registry.register(name, help, gauge);
-        }
-    }
-    let busy = Counter::<f64, AtomicU64>::default();
-    busy.inc_by(trim.busy_s);
-    registry.register(
-        "busy_seconds",
-        "Time that the drive was busy with trims",
-        busy,
-    );
-    for (name, help, value) in [
-        (
-            "goal_met",
-            "Series of trims in which the goal was met",
-            status.goals.met,
-        ),
-        (
-            "goal_missed",
-            "Series in which the goal was missed",
-            status.goals.missed,
-        ),
-        ("trimmed_bytes", "Bytes trimmed", trim.trimmed_bytes),
-    ] {
-        let counter = Counter::<u64>::default();
-        counter.inc_by(value);
-        registry.register(name, help, counter);
-    }
-    all
+    ]
 }
 
 #[cfg(test)]
