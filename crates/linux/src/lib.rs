@@ -17,7 +17,6 @@
 //! | [`space`] | how much may be written here? |
 //! | [`host`] | which machine is this? |
 //! | [`identify`] | which pages does a drive describe itself with? |
-//! | [`fanotify`] | which names appear on a file system, and which files are closed? |
 //! | [`fuse`] | connections of a FUSE server, and queues over io_uring |
 //! | [`files`] | open, create and examine files for measuring |
 //! | [`owner`] | a directory of our own, removed whatever happens |
@@ -51,7 +50,6 @@ pub mod counters;
 pub mod crypttab;
 pub mod deleters;
 pub mod dm;
-pub mod fanotify;
 pub mod files;
 pub mod fstab;
 pub mod fuse;

@@ -268,20 +268,6 @@ impl FileSystem {
         })
     }
 
-    /// Whether it brings changes to the disk in their order: by a journal or a tree. `journal`:
-    /// it has one ([`FileSystem::has_journal`]).
-    pub fn keeps_order(self, journal: bool) -> bool {
-        match self {
-            FileSystem::Ext | FileSystem::Ext3 => journal,
-            FileSystem::Xfs | FileSystem::Btrfs | FileSystem::F2fs | FileSystem::Memory => true,
-            FileSystem::Fat
-            | FileSystem::Ntfs
-            | FileSystem::Plain
-            | FileSystem::Overlay
-            | FileSystem::Other => false,
-        }
-    }
-
     /// Whether its files lie on block devices. Those of an overlay are another file system's.
     /// `read_only`: it is mounted so, as images of unknown file systems are.
     pub fn is_on_devices(self, read_only: bool) -> bool {

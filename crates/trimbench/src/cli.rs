@@ -90,11 +90,10 @@ pub enum Command {
     /// Takes fstrim's options. Trims window by window, as fast as the goal allows. You can watch
     /// it, stop it and resume it.
     Fstrim(Box<FstrimArgs>),
-    /// Free what programs delete, without stalling other I/O
+    /// Trim what programs free, all the time, without stalling other I/O
     ///
-    /// Keeps a second name of each large file below a directory, so that a program that deletes the
-    /// file frees nothing. Then guard frees it in pieces, as fast as the goal allows. On a file
-    /// system that is mounted without discard it can instead trim what is freed, at the same pace.
+    /// The file system is mounted without discard, so that deleting costs nothing when it happens.
+    /// Guard looks at the free space and trims what was freed, as fast as the goal allows.
     Guard(Box<GuardArgs>),
     /// Discard a block device without stalling other I/O
     ///

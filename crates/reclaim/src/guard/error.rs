@@ -1,5 +1,6 @@
-//! Why a directory can't be guarded.
+//! Why a file system can't be guarded, and what makes it possible.
 
+use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use units::names::quoted;
 
 use crate::words::of_io;
 
-/// Why a directory can't be guarded, or no guard reached.
+/// Why a file system can't be guarded, or no guard reached.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum GuardError {
@@ -17,63 +18,23 @@ pub enum GuardError {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("{} is not a directory; name a directory to guard", quoted(path))]
-    NotADirectory { path: PathBuf },
     #[error(
         "{} is guarded already{}; one guard is enough: see trimbench guard status {}",
         quoted(path), by(*pid), quoted(path)
     )]
     Guarded { path: PathBuf, pid: Option<u32> },
+    /// With the commands that make it possible.
     #[error(
-        "{} can't be guarded, because {} is guarded already{}: a file with two second names would never be freed",
-        quoted(path), quoted(other), by(*pid)
+        "{} can't be guarded: {why}; {hint}:{}",
+        quoted(path),
+        listed(commands)
     )]
-    Nested {
+    Refused {
         path: PathBuf,
-        other: PathBuf,
-        pid: Option<u32>,
+        why: String,
+        hint: &'static str,
+        commands: Vec<String>,
     },
-    #[error(
-        "the file system of {} has no hard links ({}): a guard can't keep second names there",
-        quoted(path),
-        of_io(source)
-    )]
-    NoLinks { path: PathBuf, source: io::Error },
-    #[error(
-        "openat2, by which a guard opens the names in {}, is forbidden ({}); in a service of systemd, \
-         remove RestrictSUIDSGID; in a container, let its seccomp profile allow openat2",
-        quoted(path),
-        of_io(source)
-    )]
-    NoOpenat2 { path: PathBuf, source: io::Error },
-    #[error(
-        "{} lies on an overlay, where a hard link copies the whole file; guard its upper directory instead",
-        quoted(path)
-    )]
-    Overlay { path: PathBuf },
-    #[error(
-        "{} belongs to the image store of {engine} at {}, and the kubelet evicts pods when space doesn't \
-         come back: guard it with --by trim, or give --most 2% or less",
-        quoted(path),
-        quoted(store)
-    )]
-    ImageStore {
-        path: PathBuf,
-        engine: &'static str,
-        store: PathBuf,
-    },
-    #[error(
-        "{} is on a file system that is mounted read-only; remount it with rw",
-        quoted(path)
-    )]
-    ReadOnly { path: PathBuf },
-    #[error(
-        "cannot use {}, because {because}; look at it, and remove it if nothing needs it",
-        quoted(path)
-    )]
-    Unusable { path: PathBuf, because: String },
-    #[error("{} can't be guarded by trims: {why}", quoted(path))]
-    NotTrimmed { path: PathBuf, why: String },
     #[error(transparent)]
     Remount(Box<storage::remount::RemountError>),
     #[error(
@@ -101,4 +62,11 @@ impl GuardError {
 
 fn by(pid: Option<u32>) -> String {
     pid.map_or(String::new(), |pid| format!(" (by process {pid})"))
+}
+
+fn listed(commands: &[String]) -> String {
+    commands.iter().fold(String::new(), |mut text, command| {
+        let _ = write!(text, "\n  {command}");
+        text
+    })
 }

@@ -1,151 +1,120 @@
-//! How a guard stands. The second names are counted where they are; the rest its process writes
-//! into its hidden directory, in place, so that it frees no block.
+//! How a guard stands. Its process writes that in place, so that it frees no block.
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use linux::owner::{Found, Held};
 use pace::Kept;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use super::GuardOptions;
-use super::by_trim::TrimReport;
-use super::control::{STATUS, open_own};
 use super::error::GuardError;
-use super::finder::FoundBy;
-use super::names::{SecondNames, names};
-use super::place::{hidden_in, open_directory};
+use super::start::running;
 use crate::throttle::Summary;
+
+const STATUS: &str = "status";
 
 /// The file has this length, padded with blanks: a block.
 const LENGTH: usize = 4096;
 
-/// Files that were freed.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Freed {
-    /// How many.
-    pub files: u64,
-    /// Their allocated bytes.
-    pub bytes: u64,
-    /// How long it took, in seconds.
-    pub seconds: f64,
+/// How often trims kept the goal since the guard's start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Goals {
+    /// Series of trims in which the goal was met.
+    pub met: u64,
+    /// Series in which it was missed.
+    pub missed: u64,
 }
 
-impl Freed {
-    pub(super) fn count(&mut self, bytes: u64) {
-        self.files += 1;
-        self.bytes += bytes;
-    }
-}
-
-/// The files that a guard has freed since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Totals {
-    /// Files.
-    pub files: u64,
-    /// Their allocated bytes.
-    pub bytes: u64,
-    /// Batches of files in which the goal was kept.
-    pub goal_met: u64,
-    /// Batches in which it was missed.
-    pub goal_missed: u64,
-}
-
-impl Totals {
-    pub(super) fn add(&mut self, freed: &Freed) {
-        self.files += freed.files;
-        self.bytes += freed.bytes;
-    }
-
+impl Goals {
     pub(super) fn judge(&mut self, summary: &Summary) {
-        let missed = |kept: Kept| summary.goals.iter().any(|goal| goal.kept == kept);
+        let any = |kept: Kept| summary.goals.iter().any(|goal| goal.kept == kept);
         match () {
-            () if missed(Kept::Missed) => self.goal_missed += 1,
-            () if missed(Kept::Met) => self.goal_met += 1,
+            () if any(Kept::Missed) => self.missed += 1,
+            () if any(Kept::Met) => self.met += 1,
             () => {}
         }
     }
 }
 
-/// How a guard stands.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Status {
-    /// The guarded directory.
-    pub directory: PathBuf,
-    /// The guard's process; `None` where none runs.
-    pub pid: Option<u32>,
-    /// Its second names, counted now.
-    pub names: SecondNames,
-    /// The report of its process; `None` where there is none yet.
-    pub reported: Option<Reported>,
-}
-
-/// The report of a guard's process.
+/// The report of a running guard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Reported {
+pub struct Status {
+    /// Where the file system is mounted.
+    pub mount: PathBuf,
     /// The guard's process.
     pub pid: u32,
-    /// Files below this, in bytes, get no second name.
-    pub min_bytes: u64,
-    /// The share of their throughput that others may lose.
+    /// How long it has run, in seconds.
+    pub running_s: u64,
+    /// The share of its throughput that other I/O may lose.
     pub slowdown: f64,
     /// The latency that may be added to others' reads, in milliseconds.
     pub max_latency_ms: Option<f64>,
-    /// The share of the file system that may wait to be freed.
+    /// The share of the file system that may wait to be trimmed. Above it, trims are faster.
     pub most: f64,
-    /// How new files are found.
-    pub found_by: Option<FoundBy>,
-    /// The files that it has freed since its start.
-    pub freed: Totals,
-    /// The files that it keeps by descriptors, which nobody else can count.
-    #[serde(default)]
-    pub held: Option<SecondNames>,
-    /// How the trims stand, where it works by trims.
-    #[serde(default)]
-    pub trim: Option<TrimReport>,
+    /// Debt that is older is trimmed faster, in seconds.
+    pub max_age_s: f64,
+    /// Whether the goal was kept.
+    pub goals: Goals,
+    /// The debt and the trims.
+    pub trim: TrimReport,
 }
 
-impl Status {
-    pub(super) fn of(
-        path: &Path,
-        options: &GuardOptions,
-        found_by: Option<FoundBy>,
-        freed: &Totals,
-    ) -> Status {
-        Status {
-            directory: path.to_owned(),
-            pid: Some(std::process::id()),
-            names: SecondNames::default(),
-            reported: Some(Reported {
-                pid: std::process::id(),
-                min_bytes: options.min_bytes,
-                slowdown: options.goal.slowdown,
-                max_latency_ms: options.goal.max_latency.map(|max| max.as_secs_f64() * 1e3),
-                most: options.most,
-                found_by,
-                freed: *freed,
-                held: None,
-                trim: None,
-            }),
-        }
-    }
+/// The debt and the trims of a guard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrimReport {
+    /// Bytes that were freed and are to be trimmed.
+    pub debt_bytes: u64,
+    /// Free bytes that may be trimmed or not: all at the first start.
+    pub unknown_bytes: u64,
+    /// Bytes that may have been used and freed again between two looks.
+    pub unseen_bytes: u64,
+    /// Extents that are to be trimmed.
+    pub extents: u64,
+    /// How long the oldest debt has waited, in seconds.
+    pub oldest_s: Option<f64>,
+    /// How long half of the trimmed bytes had waited, in seconds.
+    pub age_p50_s: Option<f64>,
+    /// How long 99 of 100 trimmed bytes had waited at most, in seconds.
+    pub age_p99_s: Option<f64>,
+    /// Bytes trimmed since the start. Space that is freed twice counts twice.
+    pub trimmed_bytes: u64,
+    /// How long the devices were busy with that, in seconds.
+    pub busy_s: f64,
+    /// Trims of a range (`FITRIM`) since the start; on btrfs, discards of the devices.
+    pub windows: u64,
+    /// Runs of fewer bytes wait for more, up to half of the greatest age: by their trims' cost.
+    pub min_run_bytes: u64,
+    /// Why the debt waits; `None` on btrfs, where the kernel decides.
+    pub waits: Option<Waits>,
+    /// On btrfs, how many discards a second the kernel may send.
+    pub discards_per_s: Option<u32>,
 }
 
-/// Writes what the process reports, in place, if it has changed.
-pub(super) fn write(hidden: BorrowedFd<'_>, reported: &Option<Reported>) -> std::io::Result<()> {
-    let mut text = serde_json::to_vec(reported)?;
+/// Why debt isn't trimmed yet, in bytes. They add up to the debt and what is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// It was freed less than [`FRESH_FOR`](super::FRESH_FOR) ago, and may be used again.
+    pub fresh_bytes: u64,
+    /// It lies in runs below `min_run_bytes`.
+    pub short_bytes: u64,
+    /// It is less than [`LITTLE`](super::LITTLE) in all.
+    pub little_bytes: u64,
+    /// It is outside the hours in which guard trims.
+    pub hours_bytes: u64,
+    /// Nothing: it is trimmed as fast as the goal allows.
+    pub due_bytes: u64,
+}
+
+/// Writes the report, in place, if it has changed.
+pub(super) fn write(state: BorrowedFd<'_>, status: &Status) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(status)?;
     text.resize(LENGTH, b' ');
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(
-        hidden,
-        STATUS,
-        flags,
-        Mode::RUSR | Mode::WUSR,
-    )?);
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = File::from(rustix::fs::openat(state, STATUS, flags, mode)?);
     let mut before = vec![0; LENGTH];
     let same = file.read_exact_at(&mut before, 0).is_ok() && before == text;
     match same {
@@ -154,44 +123,26 @@ pub(super) fn write(hidden: BorrowedFd<'_>, reported: &Option<Reported>) -> std:
     }
 }
 
-fn read(hidden: BorrowedFd<'_>) -> Option<Reported> {
+/// Reads the last report; `None` where there is none yet.
+pub(super) fn read(state: BorrowedFd<'_>) -> Option<Status> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(hidden, STATUS, flags, Mode::empty()).ok()?;
+    let file = rustix::fs::openat(state, STATUS, flags, Mode::empty()).ok()?;
     let mut text = String::new();
-    File::from(file)
-        .take(LENGTH as u64)
-        .read_to_string(&mut text)
-        .ok()?;
+    let mut file = File::from(file).take(LENGTH as u64);
+    file.read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// Returns how the guard of a directory stands, and what an ended one left there.
+/// Removes the report.
+pub(super) fn remove(state: BorrowedFd<'_>) {
+    let _ = rustix::fs::unlinkat(state, STATUS, AtFlags::empty());
+}
+
+/// Returns how the guard of a file system stands.
 ///
 /// # Errors
-/// [`GuardError::NotGuarded`] where nothing of a guard is there that this user may look at.
+/// [`GuardError::NotGuarded`] where none runs, or it has only begun.
 pub fn status(path: &Path) -> Result<Status, GuardError> {
-    let directory = open_directory(path)?;
-    for name in hidden_in(directory.as_fd()) {
-        let Some(hidden) = open_own(directory.as_fd(), &name) else {
-            continue;
-        };
-        let runs = match Held::find(&directory, &name) {
-            Found::InUse { .. } => true,
-            Found::Held(_) => false,
-            Found::Left(_) | Found::Gone => continue,
-        };
-        let reported = read(hidden.as_fd());
-        let pid = reported.as_ref().map(|reported| reported.pid);
-        return Ok(Status {
-            directory: path.to_owned(),
-            pid: pid.filter(|_| runs),
-            names: reported
-                .as_ref()
-                .and_then(|reported| reported.held)
-                .filter(|_| runs)
-                .unwrap_or_else(|| names(hidden.as_fd()).sums()),
-            reported: reported.filter(|_| runs),
-        });
-    }
-    Err(GuardError::NotGuarded { path: path.into() })
+    let found = read(running(path)?.directory());
+    found.ok_or_else(|| GuardError::NotGuarded { path: path.into() })
 }

@@ -1,52 +1,366 @@
-//! A guard by trims: its own, or the kernel's.
+//! A guard of ext4 or XFS: looks at what is free, and trims what was freed.
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use pace::Worth;
 use ssd::Card;
+use storage::remount::DiscardGuard;
+use units::names::quoted;
 
-use super::Tell;
-use super::by_btrfs::BtrfsGuard;
-use super::by_trim::{TrimGuard, TrimLeft, TrimOptions, kernels_own};
+use super::ages::Ages;
+use super::common::Common;
+use super::debt::{Debt, Moment};
+use super::due::LITTLE;
 use super::error::GuardError;
+use super::look::{Hidden, Looker};
+use super::note::Notes;
+use super::pick::runs;
+use super::start::Candidate;
+use super::status::TrimReport;
+use super::{Event, GuardOptions, Left, Notify, TICK};
+use crate::throttle::{CanaryFile, Summary, ThrottleOptions, nameless_filled};
 
-/// A running guard of one file system by trims.
+/// The pause between two looks, at least; and in times of the last look's length.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_SHARE: u32 = 20;
+
+/// Where the looks may have missed something, all is trimmed after this time, as a weekly fstrim
+/// does. The same happens once this share of the file system may have been used unseen.
+const RENEW_EVERY: Duration = Duration::from_secs(7 * 86_400);
+const RENEW_SHARE: f64 = 0.01;
+
+/// The debt is noted so often, at most.
+const NOTE_EVERY: Duration = Duration::from_secs(5);
+
+/// The status is written so often, at most.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// An event on what was trimmed comes so often, at most.
+const NOTIFY_EVERY: Duration = Duration::from_secs(60);
+
+/// A running guard that trims one file system.
 #[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "there are as many as guarded file systems"
-)]
-pub enum Trims<'a> {
-    /// It trims what was freed.
-    Own(TrimGuard<'a>),
-    /// btrfs trims, and it sets the rate.
-    Kernels(BtrfsGuard),
+pub(super) struct TrimGuard<'a> {
+    pub(super) common: Common,
+    pub(super) options: GuardOptions,
+    pub(super) card: Option<&'a Card>,
+    pub(super) looker: Looker,
+    pub(super) debt: Debt,
+    hidden: Hidden,
+    pub(super) ages: Ages,
+    pub(super) worth: Worth,
+    notes: Notes,
+    /// The canary's file, one for all series: a new one would free its blocks each time.
+    _canary: Option<Arc<File>>,
+    remounted: Option<DiscardGuard>,
+    /// An order to drain is for the debt of that moment.
+    pub(super) drained_up_to: Moment,
+    pub(super) trimmed: u64,
+    pub(super) busy: Duration,
+    pub(super) windows: u64,
+    pub(super) clock: Clocks,
+    /// Something changed since the last note.
+    pub(super) unnoted: bool,
+    reported: Reported,
+    /// Why the guard must end.
+    failed: Option<String>,
 }
 
-impl<'a> Trims<'a> {
-    /// Takes charge of a mounted file system. Returns notes for the user.
-    ///
-    /// # Errors
-    /// As [`TrimGuard::start`]; on btrfs if it isn't mounted with `discard=async`, or its limit
-    /// can't be changed.
-    pub fn start(
-        path: &Path,
-        options: TrimOptions,
+/// When something was done last, or is due.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clocks {
+    pub(super) look_at: Instant,
+    renewed: Instant,
+    noted: Instant,
+    reported: Option<Instant>,
+}
+
+/// The end of the last event on trims.
+#[derive(Debug)]
+struct Reported {
+    at: Instant,
+    first: bool,
+    bytes: u64,
+    busy: Duration,
+}
+
+pub(super) fn now() -> Moment {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(1, |now| Moment::try_from(now.as_millis()).unwrap_or(1))
+}
+
+impl<'a> TrimGuard<'a> {
+    /// Takes charge of a file system, after a switch to `nodiscard` if that is true. Returns notes for
+    /// the user.
+    pub(super) fn start(
+        found: Candidate,
+        (looker, remount): (Looker, bool),
+        mut options: GuardOptions,
         card: Option<&'a Card>,
-    ) -> Result<(Trims<'a>, Vec<String>), GuardError> {
-        if let Some(uuid) = kernels_own(path)? {
-            let (guard, notes) = BtrfsGuard::start(path, uuid.as_deref(), options)?;
-            return Ok((Trims::Kernels(guard), notes));
+    ) -> Result<(TrimGuard<'a>, Vec<String>), GuardError> {
+        let mut notes = Vec::new();
+        let common = Common::start(&found.path, &found.name)?;
+        let remounted = match remount.then(|| DiscardGuard::off(&found.mount)).transpose() {
+            Ok(remounted) => remounted,
+            Err(error) => {
+                common.close();
+                return Err(GuardError::Remount(Box::new(error)));
+            }
+        };
+        if remounted.is_some() {
+            notes.push(format!(
+                "{}: remounted with nodiscard until the guard ends",
+                quoted(&found.path)
+            ));
         }
-        let (guard, notes) = TrimGuard::start(path, options, card)?;
-        Ok((Trims::Own(guard), notes))
+        let canary = keep_canary(&looker, &mut options.throttle);
+        let now = Instant::now();
+        let mut guard = TrimGuard {
+            common,
+            options,
+            card,
+            looker,
+            debt: Debt::default(),
+            hidden: Hidden::default(),
+            ages: Ages::default(),
+            worth: Worth::default(),
+            notes: Notes::default(),
+            _canary: canary,
+            remounted,
+            drained_up_to: 0,
+            trimmed: 0,
+            busy: Duration::ZERO,
+            windows: 0,
+            clock: Clocks {
+                look_at: now,
+                renewed: now,
+                noted: now,
+                reported: None,
+            },
+            unnoted: true,
+            reported: Reported {
+                at: now,
+                first: true,
+                bytes: 0,
+                busy: Duration::ZERO,
+            },
+            failed: None,
+        };
+        match guard.begin(found.uuid.as_deref()) {
+            Ok(note) => notes.extend(note),
+            Err(source) => {
+                guard.common.close();
+                return Err(GuardError::Io {
+                    action: "list the free extents of",
+                    path: found.path,
+                    source,
+                });
+            }
+        }
+        Ok((guard, notes))
+    }
+
+    /// The first look, joined with what an earlier guard noted on this mount.
+    fn begin(&mut self, uuid: Option<&str>) -> std::io::Result<Option<String>> {
+        let look = self.looker.look()?;
+        self.notes.mount = self.looker.mount(uuid);
+        let noted = self.notes.read(self.common.state());
+        let path = quoted(self.common.path());
+        let Some((debt, hidden)) = noted.filter(|_| look.freed_blocks.is_some()) else {
+            self.hidden.saw(0, look.freed_blocks, self.looker.block);
+            self.debt = Debt::all(look.free);
+            let bytes = units::bytes(self.debt.bytes());
+            let remembered = match self.looker.is_remembered() {
+                true => ", but for the block groups that the kernel knows to be trimmed",
+                false => "",
+            };
+            return Ok(Some(format!(
+                "{path}: {bytes} are free and may never have been trimmed: they are trimmed \
+                 now{remembered}"
+            )));
+        };
+        (self.debt, self.hidden) = (debt, hidden);
+        let seen = self.debt.look(look.free, now());
+        let block = self.looker.block;
+        self.hidden.saw(seen.freed, look.freed_blocks, block);
+        if self.hidden.bytes() == 0 {
+            return Ok(None);
+        }
+        let unseen = units::bytes(self.hidden.bytes());
+        self.renew();
+        Ok(Some(format!(
+            "{path}: up to {unseen} were used and freed unseen while no guard ran: all that is free \
+             is trimmed again"
+        )))
     }
 
     /// Guards until `stop` is set or an order ends it. Returns what is left.
-    pub fn run(self, stop: &AtomicBool, tell: Tell<'_>) -> TrimLeft {
-        match self {
-            Trims::Own(guard) => guard.run(stop, tell),
-            Trims::Kernels(guard) => guard.run(stop, tell),
+    pub(super) fn run(mut self, stop: &AtomicBool, notify: Notify<'_>) -> Left {
+        while !stop.load(Ordering::Relaxed) && !self.common.orders.stop && self.failed.is_none() {
+            if !self.round(stop, notify) {
+                std::thread::sleep(TICK);
+            }
+        }
+        self.end(notify)
+    }
+
+    /// Looks once, and trims what is due. Returns whether anything was trimmed.
+    fn round(&mut self, stop: &AtomicBool, notify: Notify<'_>) -> bool {
+        let drained = self.common.orders.drain;
+        self.common.take_orders(&mut self.options.goal, notify);
+        if self.common.orders.drain && !drained {
+            // What may have been used unseen is owed, too.
+            self.clock.look_at = Instant::now();
+            self.look(notify);
+            self.renew();
+            self.drained_up_to = now();
+        }
+        if Instant::now() >= self.clock.look_at {
+            self.look(notify);
+        }
+        if self.common.orders.drain && !self.debt.has_since(self.drained_up_to) {
+            self.report(true);
+            self.common.drained();
+        }
+        self.report(false);
+        self.note(false, notify);
+        let Some(due) = self.due() else {
+            return false;
+        };
+        if due.hurried {
+            self.common.note_hurry(&self.options, notify);
+        }
+        self.series(&due, stop, notify)
+    }
+
+    /// Reads what is free.
+    pub(super) fn look(&mut self, notify: Notify<'_>) {
+        let began = Instant::now();
+        match self.looker.look() {
+            Ok(look) => {
+                let seen = self.debt.look(look.free, now());
+                let (blocks, block) = (look.freed_blocks, self.looker.block);
+                self.hidden.saw(seen.freed, blocks, block);
+                self.unnoted |= seen.freed + seen.used > 0;
+            }
+            Err(error) => {
+                let what = "what is free can't be read";
+                self.common.note_failure(notify, what, &error);
+            }
+        }
+        self.clock.look_at = Instant::now() + LOOK_EVERY.max(began.elapsed() * LOOK_SHARE);
+        let share = self.hidden.bytes() as f64 / self.looker.size.max(1) as f64;
+        let doubtful = self.looker.is_remembered() || self.hidden.bytes() > 0;
+        if share > RENEW_SHARE || doubtful && self.clock.renewed.elapsed() > RENEW_EVERY {
+            self.renew();
         }
     }
+
+    /// Nothing is certainly trimmed any more.
+    fn renew(&mut self) {
+        self.debt.owe_all();
+        self.hidden.settle();
+        self.clock.renewed = Instant::now();
+        self.unnoted = true;
+    }
+
+    fn end(mut self, notify: Notify<'_>) -> Left {
+        self.look(notify);
+        self.note(true, notify);
+        let left = Left {
+            mount: self.common.path().to_owned(),
+            debt_bytes: self.worth_trimming(),
+            failed: self.failed,
+            not_restored: self.remounted.take().and_then(|held| held.restore().err()),
+        };
+        self.common.close();
+        left
+    }
+
+    /// The debt, unless it is so little that guard would let it wait.
+    fn worth_trimming(&self) -> u64 {
+        let all = runs(&self.debt, self.least_run());
+        let bytes = all
+            .filter(|(_, short)| !short)
+            .map(|(owed, _)| owed.bytes())
+            .sum();
+        if bytes < LITTLE { 0 } else { bytes }
+    }
+
+    /// Writes the debt down, if it is time or `at_once`.
+    pub(super) fn note(&mut self, at_once: bool, notify: Notify<'_>) {
+        let due = at_once || self.unnoted && self.clock.noted.elapsed() >= NOTE_EVERY;
+        if !due || self.notes.mount.is_none() {
+            return;
+        }
+        let state = self.common.state();
+        if let Err(error) = self.notes.write(state, &self.debt, self.hidden) {
+            let what = "after a restart all that is free is trimmed again, because the debt can't be noted";
+            self.common.note_failure(notify, what, &error);
+        }
+        self.unnoted = false;
+        self.clock.noted = Instant::now();
+    }
+
+    /// Writes how it stands, for `status`.
+    pub(super) fn report(&mut self, at_once: bool) {
+        let due = |at: Instant| at.elapsed() >= REPORT_EVERY;
+        if !at_once && !self.clock.reported.is_none_or(due) {
+            return;
+        }
+        self.clock.reported = Some(Instant::now());
+        let age = |at: Moment| now().saturating_sub(at) as f64 / 1e3;
+        let report = TrimReport {
+            debt_bytes: self.debt.known_bytes(),
+            unknown_bytes: self.debt.unknown_bytes(),
+            unseen_bytes: self.hidden.bytes(),
+            extents: self.debt.len() as u64,
+            oldest_s: self.debt.oldest().map(age),
+            age_p50_s: self.ages.at_most(0.5),
+            age_p99_s: self.ages.at_most(0.99),
+            trimmed_bytes: self.trimmed,
+            busy_s: self.busy.as_secs_f64(),
+            windows: self.windows,
+            min_run_bytes: self.least_run(),
+            waits: Some(self.waits()),
+            discards_per_s: None,
+        };
+        let must_end = self.common.report(&self.options, report);
+        self.failed = self.failed.take().or(must_end);
+    }
+
+    /// Reports what was trimmed, now and then.
+    pub(super) fn notify_trimmed(&mut self, summary: Option<&Summary>, notify: Notify<'_>) {
+        let bytes = self.trimmed - self.reported.bytes;
+        let due = self.reported.first || self.reported.at.elapsed() >= NOTIFY_EVERY;
+        if due && bytes > 0 {
+            notify(Event::Trimmed {
+                mount: self.common.path(),
+                bytes,
+                within_s: self.reported.at.elapsed().as_secs_f64(),
+                busy_s: (self.busy - self.reported.busy).as_secs_f64(),
+                summary,
+            });
+            self.reported = Reported {
+                at: Instant::now(),
+                first: false,
+                bytes: self.trimmed,
+                busy: self.busy,
+            };
+        }
+    }
+}
+
+/// One file for all canaries of this guard.
+fn keep_canary(looker: &Looker, options: &mut ThrottleOptions) -> Option<Arc<File>> {
+    if !matches!(options.canary, CanaryFile::Made) {
+        return None;
+    }
+    let file = Arc::new(nameless_filled(looker.directory().as_fd()).ok()?);
+    options.canary = CanaryFile::Given(Arc::clone(&file));
+    Some(file)
 }

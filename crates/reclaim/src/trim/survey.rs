@@ -120,7 +120,7 @@ impl Survey {
 
     /// Asks the kernel to trim nothing, to find out whether it would trim. Only a process that may
     /// trim may ask.
-    pub(super) fn probe(&self) -> Result<(), TrimError> {
+    pub(crate) fn probe(&self) -> Result<(), TrimError> {
         // A range without length: refused, but last, for what is missing is told first.
         let nothing = Range {
             start: 0,

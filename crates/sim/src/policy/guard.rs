@@ -1,6 +1,6 @@
-//! `trimbench guard --by trim`: a mount without `discard`, and trims of what was freed.
+//! `trimbench guard`: a mount without `discard`, and trims of what was freed.
 //!
-//! It keeps the rules of `reclaim::guard::by_trim`. It looks more seldom than the guard does, which
+//! It keeps the rules of `reclaim::guard`. It looks more seldom than the guard does, which
 //! changes little: freed space waits for 30 s as a rule.
 
 use std::cmp::Reverse;

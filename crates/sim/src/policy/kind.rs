@@ -42,7 +42,7 @@ pub enum PolicyKind {
     F2fs,
     /// `fstrim` from time to time.
     Fstrim,
-    /// `trimbench guard --by trim`.
+    /// `trimbench guard`.
     Guard,
     /// `trimbench rm` over ext4 with `discard`.
     Adaptive,
@@ -121,7 +121,7 @@ impl PolicyKind {
             PolicyKind::BtrfsAsync => "btrfs -o discard=async: after 120 s, 64 MiB each, limited",
             PolicyKind::F2fs => "f2fs -o discard: eight in a round, while nothing else works",
             PolicyKind::Fstrim => "no online discards, and fstrim from time to time",
-            PolicyKind::Guard => "trimbench guard --by trim: what was freed, as pace allows",
+            PolicyKind::Guard => "trimbench guard: what was freed, as pace allows",
             PolicyKind::Adaptive => "trimbench rm: pieces as pace allows, on ext4 -o discard",
         }
     }

@@ -16,6 +16,23 @@ fn deployed(folder: &str) -> Vec<(String, String)> {
     files.collect()
 }
 
+/// The file of this name below a folder of `deploy`.
+fn one(folder: &str, name: &str) -> String {
+    let all = deployed(folder);
+    all.into_iter().find(|(file, _)| file == name).unwrap().1
+}
+
+/// The capabilities of a unit, without their prefix.
+pub fn capabilities(unit: &str) -> Vec<String> {
+    let text = one("systemd", unit);
+    let mut lines = text.lines();
+    let set = lines.find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let names = set.unwrap().split(' ');
+    names
+        .map(|name| name.strip_prefix("CAP_").unwrap().to_owned())
+        .collect()
+}
+
 /// Fails unless the program takes these words. It reads `--help` last, after the words before it.
 fn knows(file: &str, words: &[String]) {
     let mut command = trimbench();
@@ -53,5 +70,27 @@ fn the_commands_of_the_units_are_known() {
             commands += 1;
         }
     }
-    assert_eq!(commands, 3);
+    assert_eq!(commands, 4);
+}
+
+#[test]
+fn the_pods_have_the_capabilities_of_the_units_and_no_more() {
+    for (manifest, command, unit) in [
+        ("node.yaml", "guard", "trimbench-guard@.service"),
+        ("fstrim.yaml", "fstrim", "trimbench-fstrim.service"),
+    ] {
+        let text = one("kubernetes", manifest);
+        let args = format!("args: [\"{command}\"");
+        let mut pods = text.split("\n---\n");
+        let pod = pods.find(|pod| pod.contains(&args)).unwrap();
+        let add = pod
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("add: "));
+        let add: Vec<Vec<String>> = add.map(|add| serde_json::from_str(add).unwrap()).collect();
+        assert_eq!(add, [capabilities(unit)], "{manifest}");
+        assert!(
+            !pod.contains("hostPID") && !pod.contains("privileged: true"),
+            "{pod}"
+        );
+    }
 }

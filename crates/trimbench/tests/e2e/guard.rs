@@ -1,132 +1,23 @@
-//! `trimbench guard`: files that programs delete are freed in pieces, and no other is touched.
+//! `trimbench guard`: its orders, its state that only root can plant or rename, and its service.
 
-use std::fs::{self, File};
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::time::Duration;
 
-use crate::common::gate::{Need, beside, lacks};
+use crate::common::gate::lacks;
 use crate::common::loop_fs::{Fs, must};
 use crate::common::run::{run, start};
-use crate::guard_place::{ended, guard, guarded, hidden, second_names, seen, started, status};
-use crate::rm_place::{MIB, USERS, ext4, ground, place, written};
-
-/// A program deletes, replaces and keeps files.
-fn deletes_and_replaces(kind: Fs) {
-    let Some(fs) = ground(kind, "discard", 1024) else {
-        return;
-    };
-    let here = fs.path();
-    written(&here.join("before"), 24);
-    let mut running = started(here, &[]);
-    running.until("the file that was there", || second_names(here) == 1);
-    fs::create_dir(here.join("d")).unwrap();
-    for name in ["d/new", "old", "kept"] {
-        written(&here.join(name), 24);
-    }
-    running.until("all second names", || second_names(here) == 4);
-    let free = fs.free();
-    let (_, before) = fs.device().discards();
-    fs::remove_file(here.join("d/new")).unwrap();
-    fs::remove_file(here.join("before")).unwrap();
-    written(&here.join("newer"), 24);
-    fs::rename(here.join("newer"), here.join("old")).unwrap();
-    running.until_said("freed", 1);
-    // Four files were there, and one more came.
-    running.until("only those in use", || second_names(here) == 2);
-    running.until("the space", || {
-        fs.free() + 8 * MIB as u64 >= free + 48 * MIB as u64
-    });
-    let waiting = status(here);
-    assert_eq!(waiting["waiting"]["files"], 0, "{waiting}");
-    let (_, after) = fs.device().discards();
-    assert!(after - before >= 60 * MIB as u64, "{before} {after}");
-    for name in ["kept", "old"] {
-        let content = fs::read(here.join(name)).unwrap();
-        assert!(content.len() == 24 * MIB && content.iter().all(|&byte| byte == 1));
-    }
-    ended(running);
-    assert_eq!((hidden(here), seen(here).len()), (None, 3));
-}
-
-#[test]
-fn on_ext4_what_is_deleted_or_replaced_is_freed() {
-    deletes_and_replaces(Fs::Ext4);
-}
-
-/// XFS sends its discards when its log is forced. Guard forces it after each piece, so that all are
-/// sent when the file is freed, and not seconds later at once.
-#[test]
-fn on_xfs_the_log_is_forced_after_each_piece() {
-    deletes_and_replaces(Fs::Xfs);
-}
-
-#[test]
-fn on_btrfs_what_is_deleted_or_replaced_is_freed() {
-    let Some(fs) = ground(Fs::Btrfs, "discard=sync", 1024) else {
-        return;
-    };
-    let here = fs.path();
-    written(&here.join("old"), 24);
-    let mut running = started(here, &["--only-scan", "--scan-every", "100ms"]);
-    running.until("a second name", || second_names(here) == 1);
-    assert_eq!(status(here)["found_by"], "scan");
-    fs::remove_file(here.join("old")).unwrap();
-    running.until_said("freed 1 file", 1);
-    ended(running);
-    assert_eq!(hidden(here), None);
-}
-
-#[test]
-fn a_file_that_is_open_waits_whole_until_it_is_closed() {
-    let Some(fs) = ext4("discard", 512) else {
-        return;
-    };
-    let here = fs.path();
-    written(&here.join("used"), 8);
-    let mut running = started(here, &["--most", "50%", "--keep-names"]);
-    running.until("a second name", || second_names(here) == 1);
-    let open = File::open(here.join("used")).unwrap();
-    fs::remove_file(here.join("used")).unwrap();
-    std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(open.metadata().unwrap().len(), 8 * MIB as u64);
-    let content = std::io::read_to_string(&open).unwrap();
-    assert!(content.len() == 8 * MIB && content.bytes().all(|byte| byte == 1));
-    assert_eq!(status(here)["waiting"]["files"], 1);
-    drop(open);
-    running.until_said("freed 1 file", 1);
-    ended(running);
-}
-
-#[test]
-fn a_file_with_another_name_is_never_opened_or_changed() {
-    let Some(fs) = ext4("discard", 512) else {
-        return;
-    };
-    let here = fs.path();
-    written(&here.join("one"), 4);
-    fs::hard_link(here.join("one"), here.join("two")).unwrap();
-    let mut running = started(here, &[]);
-    running.until("a second name", || second_names(here) == 1);
-    fs::remove_file(here.join("one")).unwrap();
-    std::thread::sleep(Duration::from_secs(1));
-    let content = fs::read(here.join("two")).unwrap();
-    assert!(content.len() == 4 * MIB && content.iter().all(|&byte| byte == 1));
-    fs::remove_file(here.join("two")).unwrap();
-    running.until_said("freed 1 file", 1);
-    ended(running);
-}
+use crate::deployed::capabilities;
+use crate::guard_place::{ended, place};
+use crate::rm_place::{MIB, USERS, written};
 
 #[test]
 fn its_goal_is_changed_while_it_runs() {
-    let Some(fs) = ext4("discard", 512) else {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
         return;
     };
-    let here = fs.path();
     let goal = [
         ".",
-        "--min-size",
-        "1M",
         "--slowdown",
         "5%",
         "--max-latency",
@@ -136,306 +27,302 @@ fn its_goal_is_changed_while_it_runs() {
         "--profile",
         "ideal",
         "--quiet",
-        "--any-owner",
     ];
-    let mut running = start(guard(here, &goal));
+    let mut running = start(fs.guard(&goal));
     running.until("a status", || {
-        hidden(here).is_some_and(|hidden| here.join(hidden).join("status").exists())
+        fs.guarded(&["status", "."]).code() == Some(0)
     });
-    assert_eq!(status(here)["goal"]["slowdown"], 0.05);
-    guarded(
-        here,
-        &["set", "--slowdown", "30%", "--max-latency", "20ms", "."],
-    )
-    .succeeds();
-    running.until("the new goal", || status(here)["goal"]["slowdown"] == 0.3);
-    assert_eq!(status(here)["goal"]["max_latency_ms"], 20.0);
-    let shown = guarded(here, &["status", "."]).succeeds().stdout.clone();
-    for part in ["guarded by process", "--slowdown 30%", "1.0 MiB or more"] {
+    assert_eq!(fs.status()["goal"]["slowdown"], 0.05);
+    let set = ["set", "--slowdown", "30%", "--max-latency", "20ms", "."];
+    fs.guarded(&set).succeeds();
+    running.until("the new goal", || fs.status()["goal"]["slowdown"] == 0.3);
+    assert_eq!(fs.status()["goal"]["max_latency_ms"], 20.0);
+    let shown = fs.guarded(&["status", "."]).succeeds().stdout.clone();
+    for part in [
+        "guarded by process",
+        "--slowdown 30%",
+        "since the guard's start",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let figures = guarded(here, &["status", "--metrics", "-", "."]);
+    let figures = fs.guarded(&["status", "--metrics", "-", "."]);
     for part in [
-        "guard_up{directory=\".\"} 1.0",
-        "goal_slowdown_ratio{directory=\".\"} 0.3",
+        "guard_up{mount=\".\"} 1.0",
+        "goal_slowdown_ratio{mount=\".\"} 0.3",
+        "busy_seconds_total",
         "# EOF",
     ] {
-        assert!(
-            figures.succeeds().stdout.contains(part),
-            "{}",
-            figures.text()
-        );
-    }
-    guarded(here, &["status", "--metrics", "lost+found/g.prom", "."]).succeeds();
-    let file = fs::read_to_string(here.join("lost+found/g.prom")).unwrap();
-    assert!(file.contains("guard_up{directory=\".\"} 1.0"), "{file}");
-    assert_eq!(ended(running).stderr, "");
-    guarded(here, &["set", "--slowdown", "30%", "."]).fails_with(2, &["is not guarded"]);
-    guarded(here, &["status", "."]).fails_with(2, &["is not guarded"]);
-}
-
-#[test]
-fn stop_removes_all_and_drain_waits_for_it() {
-    let Some(fs) = ext4("discard", 512) else {
-        return;
-    };
-    let here = fs.path();
-    written(&here.join("kept"), 4);
-    written(&here.join("old"), 8);
-    let mut running = started(here, &[]);
-    running.until("second names", || second_names(here) == 2);
-    fs::remove_file(here.join("old")).unwrap();
-    guarded(here, &["drain", "."]).succeeds();
-    assert_eq!(second_names(here), 1);
-    guarded(here, &["stop", "--remove", "."]).succeeds();
-    running.wait().succeeds();
-    assert_eq!(hidden(here), None);
-    assert_eq!(seen(here), ["kept"]);
-    guarded(here, &["stop", "."]).succeeds();
-}
-
-#[test]
-fn what_is_deleted_while_no_guard_runs_is_freed_at_the_next_start() {
-    let Some(fs) = ext4("discard", 512) else {
-        return;
-    };
-    let here = fs.path();
-    for name in ["kept", "old", "older"] {
-        written(&here.join(name), 8);
-    }
-    let mut running = started(here, &["--keep-names"]);
-    running.until("second names", || second_names(here) == 3);
-    let done = ended(running);
-    assert!(
-        done.stderr
-            .contains("3 files in use keep their second name"),
-        "{}",
-        done.stderr
-    );
-    fs::remove_file(here.join("old")).unwrap();
-    assert_eq!(status(here)["waiting"]["files"], 1);
-    let mut running = started(here, &["--keep-names"]);
-    running.until_said("were deleted while no guard ran", 1);
-    running.until_said("freed 1 file", 1);
-    ended(running);
-    fs::remove_file(here.join("older")).unwrap();
-    // The same without a guard.
-    guarded(here, &["stop", "--remove", "."]).succeeds();
-    assert_eq!((hidden(here), seen(here)), (None, vec!["kept".to_owned()]));
-}
-
-#[test]
-fn a_second_guard_there_or_below_is_refused() {
-    let (_outer, here) = place();
-    fs::create_dir(here.join("below")).unwrap();
-    let _turn = beside();
-    let running = started(&here, &[]);
-    guarded(&here, &["."]).fails_with(2, &["is guarded already (by process"]);
-    guarded(&here, &["below"]).fails_with(2, &["would never be freed"]);
-    guarded(&here, &["nowhere"]).fails_with(1, &["open the directory"]);
-    fs::write(here.join("file"), "").unwrap();
-    guarded(&here, &["file"]).fails_with(2, &["is not a directory"]);
-    ended(running);
-    let running = started(&here.join("below"), &[]);
-    ended(running);
-}
-
-/// A descriptor instead of a second name: the link count stays, and nothing is left in the directory.
-#[test]
-fn a_descriptor_keeps_a_deleted_file_too() {
-    let Some(fs) = ext4("discard", 512) else {
-        return;
-    };
-    let here = fs.path();
-    written(&here.join("kept"), 8);
-    let mut running = started(here, &["--hold", "fd"]);
-    running.until("a file that is held", || {
-        status(here)["guarded"]["files"] == 1
-    });
-    written(&here.join("old"), 24);
-    running.until("two", || status(here)["guarded"]["files"] == 2);
-    let links = std::os::unix::fs::MetadataExt::nlink(&here.join("old").metadata().unwrap());
-    assert_eq!((links, second_names(here)), (1, 0));
-    let (free, (_, before)) = (fs.free(), fs.device().discards());
-    fs::remove_file(here.join("old")).unwrap();
-    running.until_said("freed 1 file with 24.0 MiB", 1);
-    running.until("the space", || fs.free() >= free + 20 * MIB as u64);
-    let (_, after) = fs.device().discards();
-    assert!(after - before >= 20 * MIB as u64, "{before} {after}");
-    ended(running);
-    assert_eq!((hidden(here), seen(here)), (None, vec!["kept".to_owned()]));
-    // A file that waits under a second name is held, and freed.
-    let mut running = started(here, &["--keep-names"]);
-    running.until("a second name", || second_names(here) == 1);
-    ended(running);
-    fs::remove_file(here.join("kept")).unwrap();
-    let mut running = started(here, &["--hold", "fd"]);
-    running.until_said("freed 1 file", 1);
-    ended(running);
-    assert_eq!((hidden(here), seen(here).len()), (None, 0));
-}
-
-/// More waits than may, and then nothing is free: what a program deletes comes back at once.
-#[test]
-fn a_full_disk_gets_its_space_back_at_once() {
-    let Some(fs) = ext4("discard", 512) else {
-        return;
-    };
-    let here = fs.path();
-    let before = fs.free();
-    let arguments = [".", "--min-size", "1M", "--most", "0.1%"];
-    let mut running = start(guard(here, &arguments));
-    running.until("a hidden directory", || hidden(here).is_some());
-    for name in ["one", "two", "kept"] {
-        written(&here.join(name), 48);
-    }
-    running.until("second names", || second_names(here) == 3);
-    fs::remove_file(here.join("one")).unwrap();
-    running.until_said("more than 0.1 % of the file system waits to be freed", 1);
-    fs::remove_file(here.join("two")).unwrap();
-    // Takes what becomes free, so that there is nothing until the guard says so.
-    let full = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut filler = File::create(here.join("filler")).unwrap();
-            let until = Instant::now() + Duration::from_secs(60);
-            while !full.load(Ordering::Relaxed) && Instant::now() < until {
-                if std::io::Write::write_all(&mut filler, &vec![3; MIB]).is_err() {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-            }
-        });
-        running.until_said("less than 1 % of the file system is free", 1);
-        full.store(true, Ordering::Relaxed);
-    });
-    running.until("nothing waits", || status(here)["waiting"]["files"] == 0);
-    fs::remove_file(here.join("filler")).unwrap();
-    running.until("all space but that of the last file", || {
-        fs.free() + 64 * MIB as u64 > before
-    });
-    let kept = fs::read(here.join("kept")).unwrap();
-    assert!(kept.len() == 48 * MIB && kept.iter().all(|&byte| byte == 1));
-    ended(running);
-}
-
-#[test]
-fn a_read_only_file_system_is_refused() {
-    let Some(fs) = ext4("discard", 512) else {
-        return;
-    };
-    must("mount", &["-o", "remount,ro", &fs.path().to_string_lossy()]);
-    guarded(fs.path(), &["."]).fails_with(2, &["read-only", "rw"]);
-}
-
-#[test]
-fn where_openat2_is_forbidden_it_says_so_and_ends() {
-    if lacks(&[Need::Tool("strace")]) {
-        return;
-    }
-    let _turn = beside();
-    let (_outer, here) = place();
-    let ours = guard(&here, &[".", "--by", "link"]);
-    let mut traced = Command::new("strace");
-    traced.args(["-f", "-o", "/dev/null", "-e", "inject=openat2:error=ENOSYS"]);
-    traced.arg(ours.get_program()).args(ours.get_args());
-    traced.current_dir(&here);
-    for (name, value) in ours.get_envs() {
-        traced.env(name, value.unwrap_or_default());
-    }
-    run(traced).fails_with(2, &["openat2", "RestrictSUIDSGID"]);
-    assert_eq!(hidden(&here), None);
-}
-
-#[test]
-fn a_dry_run_says_what_it_would_have_caught() {
-    let (_outer, here) = place();
-    let _turn = beside();
-    for name in ["large", "small", "cut"] {
-        written(&here.join(name), if name == "small" { 1 } else { 4 });
-    }
-    let arguments = [
-        ".",
-        "--min-size",
-        "2M",
-        "--dry-run",
-        "--for",
-        "3s",
-        "--scan-every",
-        "200ms",
-    ];
-    let running = start(guard(&here, &arguments));
-    std::thread::sleep(Duration::from_millis(1500));
-    fs::remove_file(here.join("large")).unwrap();
-    fs::remove_file(here.join("small")).unwrap();
-    File::options()
-        .write(true)
-        .open(here.join("cut"))
-        .unwrap()
-        .set_len(0)
-        .unwrap();
-    let done = running.wait();
-    let text = &done.succeeds().stdout;
-    for part in [
-        "freed 9.0 MiB here",
-        "44 %  1 file deleted of 2.0 MiB or more",
-        "11 %  1 file",
-        "by truncating",
-    ] {
+        let text = &figures.succeeds().stdout;
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert_eq!(hidden(&here), None);
-    guarded(&here, &[".", "--dry-run"]).fails_with(2, &["--for"]);
+    fs.guarded(&["status", "--metrics", "lost+found/g.prom", "."])
+        .succeeds();
+    let file = fs::read_to_string(fs.path().join("lost+found/g.prom")).unwrap();
+    assert!(file.contains("debt_bytes{mount=\".\"}"), "{file}");
+    assert_eq!(ended(running).stderr, "");
+    for order in [
+        &["set", "--slowdown", "30%", "."][..],
+        &["status", "."],
+        &["drain", "."],
+        &["stop", "."],
+    ] {
+        fs.guarded(order).fails_with(2, &["is not guarded"]);
+    }
+    let down = fs.guarded(&["status", "--metrics", "-", "."]);
+    assert!(down.succeeds().stdout.contains("guard_up{mount=\".\"} 0.0"));
+    assert!(fs.all_states().is_empty());
 }
 
-/// A user guards files of its own, and none of others.
+/// Through another mount point, a bind mount, or one that was mounted over it.
 #[test]
-fn a_user_guards_its_own_files() {
-    let (_outer, here) = place();
-    let _turn = beside();
+fn a_second_guard_of_a_file_system_is_refused_wherever_it_is_mounted() {
+    for kind in [Fs::Ext4, Fs::Xfs] {
+        let Some(fs) = place(kind, "nodiscard") else {
+            return;
+        };
+        let running = fs.trims(&[]);
+        fs.guarded(&["."])
+            .fails_with(2, &["is guarded already (by process", "guard status"]);
+        let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+        let at = elsewhere.path().to_string_lossy().into_owned();
+        let device = fs.device().path().to_string_lossy().into_owned();
+        let again = ["-o", "nodiscard", &device, &at];
+        let bound = ["--bind", &*fs.path().to_string_lossy(), &at];
+        for mount in [&again[..], &bound] {
+            must("mount", mount);
+            let second = run(fs.guard_in(elsewhere.path(), &["."]));
+            let status = run(fs.guard_in(elsewhere.path(), &["status", "."]));
+            must("umount", &[&at]);
+            second.fails_with(2, &["is guarded already"]);
+            status.succeeds();
+        }
+        ended(running);
+    }
+}
+
+/// Its path leads elsewhere then.
+#[test]
+fn a_guard_goes_on_after_another_file_system_was_mounted_over_its_own() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
+        return;
+    };
+    written(&fs.path().join("gone"), 80);
+    let mut running = fs.trims(&[]);
+    fs.guarded(&["drain", "."]).succeeds();
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let [here, there] =
+        [fs.path(), elsewhere.path()].map(|path| path.to_string_lossy().into_owned());
+    must("mount", &["--bind", &here, &there]);
+    must("mount", &["-t", "tmpfs", "none", &here]);
+    let held = || std::os::unix::fs::MetadataExt::blocks(&fs.device().image().metadata().unwrap());
+    let full = held();
+    fs::remove_file(elsewhere.path().join("gone")).unwrap();
+    must("sync", &["-f", &there]);
+    let trimmed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        running.until("its own is trimmed", || held() + (70 << 11) <= full);
+    }));
+    must("umount", &[&here]);
+    must("umount", &[&there]);
+    trimmed.unwrap();
+    ended(running);
+}
+
+#[test]
+fn a_guard_whose_state_was_renamed_ends_and_a_new_one_starts() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
+        return;
+    };
+    let running = fs.trims(&[]);
+    let state = fs.all_states().pop().unwrap();
+    fs::rename(&state, fs.states().join("renamed")).unwrap();
+    running
+        .wait()
+        .fails_with(1, &["ended, because its state was renamed or removed"]);
+    ended(fs.trims(&[]));
+}
+
+#[test]
+fn a_state_that_another_user_could_have_planted_is_refused() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
+        return;
+    };
+    let running = fs.trims(&[]);
+    let state = fs.all_states().pop().unwrap();
+    ended(running);
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    fs::create_dir(&state).unwrap();
+    chown(&state, Some(65_534), None).unwrap();
+    fs.guarded(&["."])
+        .fails_with(1, &["does not belong to root"]);
+    chown(&state, Some(0), None).unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o777)).unwrap();
+    fs.guarded(&["."])
+        .fails_with(1, &["can be written to by other users"]);
+    fs::remove_dir(&state).unwrap();
+    symlink(elsewhere.path(), &state).unwrap();
+    fs.guarded(&["."])
+        .fails_with(1, &["is no directory", "STATE_DIRECTORY"]);
+    fs.guarded(&["status", "."])
+        .fails_with(1, &["is no directory"]);
+    fs::remove_file(&state).unwrap();
+    // The directory above them is as safe.
+    fs::remove_dir(fs.states()).unwrap();
+    symlink(elsewhere.path(), fs.states()).unwrap();
+    fs.guarded(&["."]).fails_with(1, &["is no directory"]);
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn another_user_than_root_gets_the_command_that_works() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
+        return;
+    };
     if lacks(USERS) {
         return;
     }
-    let user = 65_534;
-    for directory in [here.parent().unwrap(), &here] {
-        std::os::unix::fs::chown(directory, Some(user), Some(user)).unwrap();
-    }
-    written(&here.join("roots"), 4);
-    written(&here.join("own"), 4);
-    std::os::unix::fs::chown(here.join("own"), Some(user), Some(user)).unwrap();
-    let mut mode = fs::metadata(here.join("own")).unwrap().permissions();
-    mode.set_readonly(true);
-    fs::set_permissions(here.join("own"), mode).unwrap();
     let copy = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .permissions(PermissionsExt::from_mode(0o755))
         .tempdir_in("/dev/shm")
         .unwrap();
     let binary = crate::common::run::copied_to(copy.path());
-    let mut command = std::process::Command::new("setpriv");
-    command
-        .args(["--clear-groups", "--reuid=65534", "--regid=65534"])
-        .arg(&binary)
-        .args(["guard", ".", "--min-size", "1M", "--scan-every", "100ms"])
-        .current_dir(&here);
-    let mut running = start(command);
-    running.until_said("found by a scan", 1);
-    running.until("a second name", || second_names(&here) == 1);
-    fs::remove_file(here.join("own")).unwrap();
-    fs::remove_file(here.join("roots")).unwrap();
-    running.until_said("freed 1 file", 1);
-    ended(running);
-    assert_eq!(hidden(&here), None);
+    for words in [&["guard", "."][..], &["guard", "status", "."]] {
+        let mut command = std::process::Command::new("setpriv");
+        command
+            .args(["--clear-groups", "--reuid=65534", "--regid=65534"])
+            .arg(&binary)
+            .args(words)
+            .current_dir(fs.path());
+        let again = words.join(" ").replace('.', &fs.path().to_string_lossy());
+        let again = format!("sudo trimbench {again}");
+        run(command).fails_with(2, &["it takes root", &again]);
+    }
+}
+
+/// A rest that guard itself would let wait is no warning at the end; more is one.
+#[test]
+fn a_rest_that_is_worth_no_trim_is_no_warning() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
+        return;
+    };
+    let free = |mib: usize, arguments: &[&str]| {
+        let gone = fs.path().join("gone");
+        let mut running = fs.trims(arguments);
+        fs.guarded(&["drain", "."]).succeeds();
+        written(&gone, mib);
+        std::thread::sleep(Duration::from_secs(2));
+        fs::remove_file(&gone).unwrap();
+        must("sync", &["-f", &fs.path().to_string_lossy()]);
+        let waits = || fs.status()["trim"]["debt_bytes"].as_u64() >= Some((mib * MIB) as u64 / 2);
+        running.until("its debt", waits);
+        ended(running).stderr
+    };
+    // Outside its hours, so that nothing of it is trimmed.
+    let hour = |from: u32| format!("{:02}:00-{:02}:00", from % 24, (from + 1) % 24);
+    let now = run({
+        let mut date = std::process::Command::new("date");
+        date.arg("+%H");
+        date
+    });
+    let now: u32 = now.succeeds().stdout.trim().parse().unwrap();
+    let later = hour(now + 12);
+    let outside = ["--between", &*later, "--most", "90%"];
+    let little = free(16, &outside);
+    assert!(!little.contains("aren't trimmed"), "{little}");
+    let much = free(128, &outside);
+    assert!(much.contains("that are free aren't trimmed"), "{much}");
+}
+
+/// On a mount that another user owns, as a database's.
+#[test]
+fn guard_and_fstrim_run_with_the_capabilities_of_their_units_alone() {
+    for kind in [Fs::Ext4, Fs::Xfs, Fs::Btrfs] {
+        let option = if kind == Fs::Btrfs {
+            "discard=async"
+        } else {
+            "nodiscard"
+        };
+        let Some(fs) = place(kind, option) else {
+            return;
+        };
+        if lacks(USERS) {
+            return;
+        }
+        chown(fs.path(), Some(65_534), Some(65_534)).unwrap();
+        fs::set_permissions(fs.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        let bounded = |unit: &str, words: &[&str]| {
+            let ours = fs.guard(&[]);
+            let set = capabilities(unit).join(",+").to_lowercase();
+            let mut command = std::process::Command::new("setpriv");
+            command.args([
+                "--inh-caps=-all".to_owned(),
+                format!("--bounding-set=-all,+{set}"),
+            ]);
+            command.arg(ours.get_program()).args(words).current_dir("/");
+            command.env("STATE_DIRECTORY", fs.states());
+            command
+        };
+        let here = fs.path().to_string_lossy().into_owned();
+        let words = ["guard", "--slowdown", "100%", &here];
+        let mut running = start(bounded("trimbench-guard@.service", &words));
+        running.until_said("trims what is freed", 1);
+        written(&fs.path().join("gone"), 80);
+        fs::remove_file(fs.path().join("gone")).unwrap();
+        must("sync", &["-f", &here]);
+        running.until("a status", || {
+            fs.guarded(&["status", "."]).code() == Some(0)
+        });
+        fs.guarded(&["drain", "."]).succeeds();
+        let found = fs.status();
+        let done = ended(running);
+        for failed in ["can't", "cannot", "denied", "not permitted"] {
+            assert!(!done.stderr.contains(failed), "{found}: {}", done.stderr);
+        }
+        let words = ["fstrim", "--slowdown", "100%", "--verbose", &here];
+        let trimmed = run(bounded("trimbench-fstrim.service", &words));
+        assert!(
+            trimmed.succeeds().stdout.contains("trimmed"),
+            "{}",
+            trimmed.text()
+        );
+    }
 }
 
 #[test]
-fn an_image_store_is_refused_unless_little_may_wait() {
-    let (_outer, here) = place();
-    let _turn = beside();
-    let layers = here.join("overlay2");
-    for directory in [&layers, &here.join("image")] {
-        fs::create_dir(directory).unwrap();
+fn install_writes_a_hardened_service_once() {
+    let outer = tempfile::tempdir_in("/dev/shm").unwrap();
+    let at = outer.path().to_string_lossy().into_owned();
+    let install = |more: &[&str]| {
+        let mut command = crate::common::run::trimbench();
+        command
+            .current_dir("/dev/shm")
+            .args(["guard", ".", "--install", "--unit-dir", &at]);
+        command.args(more);
+        run(command)
+    };
+    install(&[]).fails_with(2, &["--force"]);
+    install(&[
+        "--force",
+        "--slowdown",
+        "5%",
+        "--remount",
+        "--between",
+        "1:00-2:00",
+    ])
+    .succeeds();
+    let unit = outer.path().join("trimbench-guard.service");
+    let text = fs::read_to_string(&unit).unwrap();
+    for line in [
+        "Description=Trim what is freed on /dev/shm without stalling other I/O\n",
+        " guard --max-age=1h --most=20%% --between=01:00-02:00 --slowdown=5%% --remount /dev/shm\n",
+        "ReadWritePaths=/dev/shm\n",
+        "RequiresMountsFor=/dev/shm\n",
+        "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
     }
-    guarded(&layers, &[".", "--by", "link"])
-        .fails_with(2, &["image store of Docker", "--by trim", "--most 2%"]);
-    assert_eq!(hidden(&layers), None);
-    ended(started(&layers, &["--most", "2%"]));
+    assert!(!text.contains("%f"), "{text}");
+    install(&["--slowdown", "9%"]).fails_with(2, &["--force"]);
+    install(&["--force", "--most", "5%", "--min-run", "0"]).succeeds();
+    fs::write(&unit, "mine").unwrap();
+    install(&["--force"]).fails_with(2, &["wasn't written by trimbench"]);
 }

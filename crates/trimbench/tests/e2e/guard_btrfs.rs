@@ -1,4 +1,4 @@
-//! `trimbench guard --by trim` on btrfs: the rate of the kernel's own trims.
+//! `trimbench guard` on btrfs: the rate of the kernel's own trims.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -9,8 +9,8 @@ use rustix::process::Signal;
 
 use crate::common::loop_fs::{Fs, LoopFs, must};
 use crate::common::run::{Running, start};
-use crate::guard_place::{ended, guard, guarded, hidden, status};
-use crate::rm_place::{ground, written};
+use crate::guard_place::{Place, place};
+use crate::rm_place::written;
 
 /// Where the kernel has the limits of a mounted btrfs.
 fn limits(fs: &LoopFs) -> PathBuf {
@@ -28,8 +28,8 @@ fn iops_limit(fs: &LoopFs) -> String {
 }
 
 #[track_caller]
-fn steers(fs: &LoopFs, arguments: &[&str], before: &str) -> Running {
-    let mut running = start(guard(fs.path(), &[&["."], arguments].concat()));
+fn steers(fs: &Place, arguments: &[&str], before: &str) -> Running {
+    let mut running = start(fs.guard(&[&["."], arguments].concat()));
     running.until_said("trims what is freed", 1);
     running.until("another rate", || iops_limit(fs) != before);
     running
@@ -37,7 +37,7 @@ fn steers(fs: &LoopFs, arguments: &[&str], before: &str) -> Running {
 
 #[test]
 fn on_btrfs_the_kernels_rate_is_set_and_put_back() {
-    let Some(fs) = ground(Fs::Btrfs, "discard=async", 512) else {
+    let Some(fs) = place(Fs::Btrfs, "discard=async") else {
         return;
     };
     let here = fs.path();
@@ -45,9 +45,8 @@ fn on_btrfs_the_kernels_rate_is_set_and_put_back() {
     let other = if before == "10" { "11" } else { &before };
     fs::write(limits(&fs).join("iops_limit"), other).unwrap();
     let mut running = steers(&fs, &[], other);
-    running.until_said("--by trim, because btrfs trims by itself", 1);
     running.until_said(&format!("iops_limit, which was {other}, until it ends"), 1);
-    guarded(here, &[".", "--by", "trim"]).fails_with(2, &["guarded already"]);
+    fs.guarded(&["."]).fails_with(2, &["guarded already"]);
     // What is freed is trimmed at once by an order: the kernel waits two minutes.
     written(&here.join("gone"), 64);
     let held = || fs::metadata(fs.device().image()).unwrap().blocks() * 512;
@@ -56,15 +55,22 @@ fn on_btrfs_the_kernels_rate_is_set_and_put_back() {
     File::open(here).unwrap().sync_all().unwrap();
     must("sync", &["-f", &here.to_string_lossy()]);
     running.until("the drive holds less", || {
-        guarded(here, &["drain", "."]).succeeds();
+        fs.guarded(&["drain", "."]).succeeds();
         held() + (60 << 20) <= full
     });
-    running.until("a report", || status(here)["by"] == "trim");
-    guarded(here, &["stop", "."]).succeeds();
+    running.until("a report", || {
+        fs.status()["trim"]["discards_per_s"].is_u64()
+    });
+    let shown = fs.guarded(&["status", "."]).succeeds().stdout.clone();
+    assert!(
+        shown.contains("as the kernel decides: 2 minutes"),
+        "{shown}"
+    );
+    fs.guarded(&["stop", "."]).succeeds();
     running.wait().succeeds();
     assert_eq!(iops_limit(&fs), other);
     // A killed one's is put back, too.
-    let running = steers(&fs, &["--by", "trim", "--slowdown", "5%"], other);
+    let running = steers(&fs, &["--slowdown", "5%"], other);
     running.signal(Signal::KILL);
     running.wait();
     let began = Instant::now();
@@ -76,23 +82,24 @@ fn on_btrfs_the_kernels_rate_is_set_and_put_back() {
 
 #[test]
 fn a_btrfs_that_does_not_trim_by_itself_is_refused() {
-    let Some(fs) = ground(Fs::Btrfs, "nodiscard", 512) else {
+    let Some(fs) = place(Fs::Btrfs, "nodiscard") else {
         return;
     };
-    let here = fs.path();
-    guarded(here, &[".", "--by", "trim"]).fails_with(2, &["discard=async"]);
-    let mut running = start(guard(here, &["."]));
-    running.until_said("--by link, because on btrfs", 1);
-    running.until("a status", || hidden(here).is_some());
-    ended(running);
+    fs.guarded(&["."])
+        .fails_with(2, &["mount -o remount,discard=async /"]);
     fs.remount("discard=async");
     for option in [
         &["--between", "01:00-02:00"][..],
         &["--min-run", "1M"],
         &["--max-latency", "5ms"],
     ] {
-        let arguments = [&[".", "--by", "trim"], option].concat();
-        guarded(here, &arguments).fails_with(2, &["only sets its rate", option[0]]);
+        for dry_run in [&[][..], &["-n"]] {
+            let arguments = [&["."], option, dry_run].concat();
+            fs.guarded(&arguments)
+                .fails_with(2, &["only sets its rate", option[0]]);
+        }
     }
-    assert_eq!(hidden(here), None);
+    let intended = fs.guarded(&[".", "-n"]).succeeds().stdout.clone();
+    assert!(intended.contains("would set the rate"), "{intended}");
+    assert!(fs.all_states().is_empty());
 }

@@ -1,68 +1,88 @@
 //! Where tests of `trimbench guard` work, and the command itself.
 
 use std::fs;
-use std::path::Path;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::loop_fs::names;
+use crate::common::loop_fs::{Fs, LoopFs};
 use crate::common::run::{Done, Running, run, start, trimbench};
+use crate::rm_place::{Ground, ground};
 
-/// `trimbench guard` in a directory.
-pub fn guard(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = trimbench();
-    command.current_dir(directory).arg("guard").args(arguments);
-    command
+/// A file system of the test's own, with a directory for the states of its guards.
+pub struct Place {
+    fs: Ground,
+    states: tempfile::TempDir,
 }
 
-/// The same, to its end.
-pub fn guarded(directory: &Path, arguments: &[&str]) -> Done {
-    run(guard(directory, arguments))
+impl Deref for Place {
+    type Target = LoopFs;
+
+    fn deref(&self) -> &LoopFs {
+        &self.fs
+    }
 }
 
-/// A guard of a directory that frees as fast as it can; it runs and has looked once.
-#[track_caller]
-pub fn started(directory: &Path, arguments: &[&str]) -> Running {
-    let fast = [".", "--min-size", "1M", "--slowdown", "100%"];
-    let mut running = start(guard(directory, &[&fast, arguments].concat()));
-    running.until("a hidden directory with a status", || {
-        hidden(directory).is_some_and(|hidden| directory.join(hidden).join("status").exists())
-    });
-    running
+/// A file system with these options, or nothing where the machine lacks something.
+pub fn place(kind: Fs, options: &str) -> Option<Place> {
+    let fs = ground(kind, options, 512)?;
+    let states = tempfile::tempdir_in("/dev/shm").unwrap();
+    Some(Place { fs, states })
 }
 
-/// The hidden directory.
-pub fn hidden(directory: &Path) -> Option<String> {
-    let is_ours = |name: &String| name.starts_with(".trimbench-guard-");
-    fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .find(is_ours)
-}
+impl Place {
+    /// `trimbench guard` in the root of the file system.
+    pub fn guard(&self, arguments: &[&str]) -> Command {
+        self.guard_in(self.path(), arguments)
+    }
 
-/// How many second names there are.
-pub fn second_names(directory: &Path) -> usize {
-    let Some(hidden) = hidden(directory) else {
-        return 0;
-    };
-    // It may be removed just now.
-    let entries = fs::read_dir(directory.join(hidden))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let is_number = |name: String| name.parse::<u64>().is_ok();
-    entries
-        .filter(|entry| is_number(entry.file_name().to_string_lossy().into_owned()))
-        .count()
-}
+    /// The same in another directory.
+    pub fn guard_in(&self, directory: &Path, arguments: &[&str]) -> Command {
+        let mut command = trimbench();
+        command.env("STATE_DIRECTORY", self.states());
+        command.current_dir(directory).arg("guard").args(arguments);
+        command
+    }
 
-/// `guard status --json`.
-#[track_caller]
-pub fn status(directory: &Path) -> Value {
-    let done = guarded(directory, &["status", "--json", "."]);
-    serde_json::from_str(&done.succeeds().stdout).unwrap()
+    /// The same, to its end.
+    pub fn guarded(&self, arguments: &[&str]) -> Done {
+        run(self.guard(arguments))
+    }
+
+    /// Where the states lie.
+    pub fn states(&self) -> PathBuf {
+        self.states.path().join("guard")
+    }
+
+    /// The states that are there.
+    pub fn all_states(&self) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.states()).into_iter().flatten();
+        all.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// A guard that trims as fast as it can; it runs and has looked once.
+    #[track_caller]
+    pub fn trims(&self, arguments: &[&str]) -> Running {
+        let fast = [".", "--slowdown", "100%"];
+        let mut running = start(self.guard(&[&fast, arguments].concat()));
+        running.until_said("trims what is freed", 1);
+        let pid = running.pid().as_raw_nonzero().get();
+        running.until("a status", || {
+            let done = self.guarded(&["status", "--json", "."]);
+            serde_json::from_str(&done.stdout).is_ok_and(|found: Value| found["pid"] == pid)
+        });
+        running
+    }
+
+    /// `guard status --json`.
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        let done = self.guarded(&["status", "--json", "."]);
+        serde_json::from_str(&done.succeeds().stdout).unwrap()
+    }
 }
 
 /// Ends a guard as a service manager does, which must go well.
@@ -72,11 +92,4 @@ pub fn ended(running: Running) -> Done {
     let done = running.wait();
     done.succeeds();
     done
-}
-
-/// Names in a directory, without a hidden one.
-pub fn seen(directory: &Path) -> Vec<String> {
-    let mut all = names(directory);
-    all.retain(|name| !name.starts_with(".trimbench-guard-"));
-    all
 }

@@ -1,4 +1,4 @@
-//! `trimbench guard --by trim`: what is freed in any way is trimmed, and no debt is forgotten.
+//! `trimbench guard`: what is freed in any way is trimmed, and no debt is forgotten.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -8,22 +8,10 @@ use rustix::fs::SeekFrom;
 use rustix::process::Signal;
 
 use crate::common::gate::times;
-use crate::common::loop_fs::{Fs, LoopFs, must};
-use crate::common::run::{Running, start};
-use crate::guard_place::{ended, guard, guarded, hidden, seen, status};
-use crate::rm_place::{MIB, ext4, ground, written};
-
-/// A guard by trims that runs.
-#[track_caller]
-fn trims(fs: &LoopFs, arguments: &[&str]) -> Running {
-    let fast = [".", "--by", "trim", "--slowdown", "100%"];
-    let mut running = start(guard(fs.path(), &[&fast, arguments].concat()));
-    running.until_said("trims what is freed", 1);
-    let pid = running.pid().as_raw_nonzero().get();
-    // A killed one may have left a status.
-    running.until("a status", || status(fs.path())["pid"] == pid);
-    running
-}
+use crate::common::loop_fs::{Fs, LoopFs, must, names};
+use crate::common::run::run;
+use crate::guard_place::{Place, ended, place};
+use crate::rm_place::{MIB, written};
 
 /// Bytes of free extents that the drive still holds: data in the image of the loop device.
 fn untrimmed(fs: &LoopFs) -> u64 {
@@ -50,20 +38,20 @@ fn untrimmed(fs: &LoopFs) -> u64 {
 /// All that is free is trimmed when `drain` returns. XFS frees blocks of its own trees a little later,
 /// which the next one trims.
 #[track_caller]
-fn nothing_is_forgotten(fs: &LoopFs) {
+fn nothing_is_forgotten(fs: &Place) {
     let drained = (0..5).any(|_| {
-        guarded(fs.path(), &["drain", "."]).succeeds();
+        fs.guarded(&["drain", "."]).succeeds();
         untrimmed(fs) == 0
     });
-    assert!(drained, "{:#}", status(fs.path()));
+    assert!(drained, "{:#}", fs.status());
 }
 
 fn truncated_punched_and_small(kind: Fs) {
-    let Some(fs) = ground(kind, "nodiscard", 512) else {
+    let Some(fs) = place(kind, "nodiscard") else {
         return;
     };
     let here = fs.path();
-    let mut running = trims(&fs, &["--max-age", "10s", "--most", "50%"]);
+    let mut running = fs.trims(&["--max-age", "10s", "--most", "50%"]);
     for name in ["cut", "holed", "gone"] {
         written(&here.join(name), 16);
     }
@@ -93,9 +81,8 @@ fn truncated_punched_and_small(kind: Fs) {
     // XFS frees the space of unlinked files behind the call.
     running.until("the space", || fs.free() >= before + 40 * MIB as u64);
     running.until("all is trimmed", || untrimmed(&fs) == 0);
-    running.until("its age", || status(here)["trim"]["age_p99_s"].is_f64());
-    let found = status(here);
-    assert_eq!(found["by"], "trim", "{found}");
+    running.until("its age", || fs.status()["trim"]["age_p99_s"].is_f64());
+    let found = fs.status();
     let trim = &found["trim"];
     assert!(
         trim["trimmed_bytes"].as_u64() >= Some(40 * MIB as u64),
@@ -105,16 +92,22 @@ fn truncated_punched_and_small(kind: Fs) {
         trim["age_p99_s"].as_f64() >= trim["age_p50_s"].as_f64(),
         "{found}"
     );
-    let shown = guarded(here, &["status", "."]).succeeds().stdout.clone();
+    let shown = fs.guarded(&["status", "."]).succeeds().stdout.clone();
     for part in ["debt", "trimmed", "99 % within", "--slowdown 100%"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let holed = fs::read(here.join("holed")).unwrap();
     let is = |range: std::ops::Range<usize>, byte| holed[range].iter().all(|&b| b == byte);
     assert!(is(0..4 * MIB, 1) && is(4 * MIB..12 * MIB, 0) && is(12 * MIB..16 * MIB, 1));
-    guarded(here, &["stop", "--remove", "."]).succeeds();
+    fs.guarded(&["stop", "."]).succeeds();
     running.wait().succeeds();
-    assert_eq!((hidden(here), seen(here).len()), (None, 2));
+    let left = names(here);
+    assert!(
+        !left.iter().any(|name| name.contains("trimbench")),
+        "{left:?}"
+    );
+    fs.guarded(&["status", "."])
+        .fails_with(2, &["is not guarded"]);
 }
 
 #[test]
@@ -129,14 +122,14 @@ fn on_xfs_all_that_is_freed_is_trimmed() {
 
 /// Files come and go, many of them between two looks, while the guard is killed.
 fn killed(kind: Fs) {
-    let Some(fs) = ground(kind, "nodiscard", 512) else {
+    let Some(fs) = place(kind, "nodiscard") else {
         return;
     };
     let here = fs.path();
     let mut random = fastrand::Rng::with_seed(26);
     let kills = times(4, 100);
     for _ in 0..kills {
-        let running = trims(&fs, &["--most", "90%"]);
+        let running = fs.trims(&["--most", "90%"]);
         let until = Instant::now() + Duration::from_millis(random.u64(50..1500));
         while Instant::now() < until {
             let name = here.join(random.u32(..30).to_string());
@@ -155,7 +148,7 @@ fn killed(kind: Fs) {
         File::open(&name).unwrap().sync_all().unwrap();
         fs::remove_file(&name).unwrap();
     }
-    let running = trims(&fs, &["--most", "90%"]);
+    let running = fs.trims(&["--most", "90%"]);
     nothing_is_forgotten(&fs);
     ended(running);
     eprintln!("{kills} kills: no debt forgotten");
@@ -174,10 +167,10 @@ fn killed_at_any_moment_on_xfs_no_debt_is_forgotten() {
 /// The trims of an ended guard are certain only where nothing was used meanwhile.
 #[test]
 fn on_xfs_a_restart_owes_only_what_is_uncertain() {
-    let Some(fs) = ground(Fs::Xfs, "nodiscard", 512) else {
+    let Some(fs) = place(Fs::Xfs, "nodiscard") else {
         return;
     };
-    let running = trims(&fs, &[]);
+    let running = fs.trims(&[]);
     nothing_is_forgotten(&fs);
     let first = ended(running);
     assert!(
@@ -185,7 +178,7 @@ fn on_xfs_a_restart_owes_only_what_is_uncertain() {
         "{}",
         first.text()
     );
-    let again = ended(trims(&fs, &[]));
+    let again = ended(fs.trims(&[]));
     assert!(!again.stderr.contains("trimmed again"), "{}", again.text());
     assert!(!again.stderr.contains("may never"), "{}", again.text());
     let name = fs.path().join("unseen");
@@ -194,7 +187,7 @@ fn on_xfs_a_restart_owes_only_what_is_uncertain() {
     fs::remove_file(&name).unwrap();
     fs.remount("ro");
     fs.remount("rw");
-    let third = ended(trims(&fs, &[]));
+    let third = ended(fs.trims(&[]));
     assert!(
         third.stderr.contains("used and freed unseen"),
         "{}",
@@ -205,11 +198,11 @@ fn on_xfs_a_restart_owes_only_what_is_uncertain() {
 /// Small holes wait for `--min-run`, and a long run doesn't wait with them.
 #[test]
 fn on_ext4_short_runs_wait_for_more() {
-    let Some(fs) = ground(Fs::Ext4, "nodiscard", 512) else {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
         return;
     };
     let here = fs.path();
-    let mut running = trims(&fs, &["--min-run", "1M", "--most", "90%"]);
+    let mut running = fs.trims(&["--min-run", "1M", "--most", "90%"]);
     fs::create_dir(here.join("small")).unwrap();
     let small = |i: usize| here.join(format!("small/{i}"));
     (0..400).for_each(|i| fs::write(small(i), [7; 9000]).unwrap());
@@ -224,17 +217,17 @@ fn on_ext4_short_runs_wait_for_more() {
     fs::remove_file(here.join("long")).unwrap();
     must("sync", &["-f", &here.to_string_lossy()]);
     running.until("the long run is trimmed, and the holes wait", || {
-        let trim = &status(here)["trim"];
+        let trim = &fs.status()["trim"];
         let bytes = |name: &str| trim[name].as_u64().unwrap();
         (200 * 8192..8 * MIB as u64).contains(&bytes("debt_bytes"))
-            && bytes("short_bytes") >= 200 * 8192
+            && trim["waits"]["short_bytes"].as_u64() >= Some(200 * 8192)
             && bytes("min_run_bytes") == MIB as u64
     });
     let held = untrimmed(&fs);
     assert!((200 * 8192..8 * MIB as u64).contains(&held), "{held}");
-    let shown = guarded(here, &["status", "."]).succeeds().stdout.clone();
+    let shown = fs.guarded(&["status", "."]).succeeds().stdout.clone();
     assert!(
-        shown.contains("in runs below 1.0 MiB wait for more"),
+        shown.contains("in runs below 1.0 MiB (--min-run)"),
         "{shown}"
     );
     nothing_is_forgotten(&fs);
@@ -243,18 +236,33 @@ fn on_ext4_short_runs_wait_for_more() {
 
 #[test]
 fn a_mount_with_discard_is_remounted_only_if_asked_and_given_back() {
-    let Some(fs) = ext4("discard", 512) else {
+    let Some(fs) = place(Fs::Ext4, "discard") else {
         return;
     };
-    let here = fs.path();
-    guarded(here, &[".", "--by", "trim"]).fails_with(2, &["mounted with discard", "--remount"]);
+    for dry_run in [&[][..], &["--dry-run"]] {
+        let at = fs.path().display();
+        let temporary = format!("trimbench guard --remount {at}");
+        let once = format!("mount -o remount,nodiscard {at}");
+        let commands = ["mounted with discard", &*temporary, &*once];
+        fs.guarded(&[&["."], dry_run].concat())
+            .fails_with(2, &commands);
+    }
+    let intended = fs
+        .guarded(&[".", "--remount", "-n"])
+        .succeeds()
+        .stdout
+        .clone();
+    assert!(
+        intended.contains("would remount it with nodiscard, trim"),
+        "{intended}"
+    );
     let has_discard = |fs: &LoopFs| fs.options().split(',').any(|option| option == "discard");
-    let mut running = trims(&fs, &["--remount", "--between", "00:00-23:59"]);
+    let mut running = fs.trims(&["--remount", "--between", "00:00-23:59"]);
     assert!(!has_discard(&fs), "{}", fs.options());
     running.until_said("remounted with nodiscard", 1);
     ended(running);
     assert!(has_discard(&fs), "{}", fs.options());
-    let running = trims(&fs, &["--remount"]);
+    let running = fs.trims(&["--remount"]);
     running.signal(Signal::KILL);
     running.wait();
     let began = Instant::now();
@@ -265,35 +273,51 @@ fn a_mount_with_discard_is_remounted_only_if_asked_and_given_back() {
 }
 
 #[test]
-fn xfs_with_discard_is_refused_with_the_reason() {
-    let Some(fs) = ground(Fs::Xfs, "discard", 512) else {
+fn xfs_with_discard_is_refused_with_the_commands_that_mount_it_anew() {
+    let Some(fs) = place(Fs::Xfs, "discard") else {
         return;
     };
+    let (device, at) = (fs.device().path().display(), fs.path().display());
+    let mount = format!("mount -t xfs -o nodiscard {device} {at}");
+    let umount = format!("umount {at}");
     for remount in [&["--remount"][..], &[]] {
-        let arguments = [&[".", "--by", "trim"], remount].concat();
-        guarded(fs.path(), &arguments).fails_with(2, &["only when it is mounted", "nodiscard"]);
+        let commands = ["only when it is mounted", &*umount, &mount];
+        fs.guarded(&[&["."], remount].concat())
+            .fails_with(2, &commands);
     }
-    assert_eq!(hidden(fs.path()), None);
+    assert_eq!(fs.all_states(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
-fn guard_picks_the_way_that_fits_and_says_why() {
-    let Some(fs) = ext4("nodiscard", 512) else {
+fn a_part_of_a_file_system_is_refused_with_the_whole() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
         return;
     };
     let here = fs.path();
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
     fs::create_dir(here.join("below")).unwrap();
-    let mut running = start(guard(here, &["."]));
-    running.until_said("--by trim, because ext4 is mounted without discard", 1);
-    running.until("a status", || hidden(here).is_some());
-    ended(running);
-    guarded(here, &["below", "--by", "trim"]).fails_with(2, &["isn't where a whole file system"]);
-    let mut running = start(guard(here, &["below"]));
-    running.until_said("--by link, because it is a part of what is mounted at", 1);
-    ended(running);
-    fs.remount("discard");
-    let mut running = start(guard(here, &[".", "--by", "link"]));
-    running.until_said("guards files", 1);
-    ended(running);
-    guarded(here, &[".", "--by", "trim", "--between", "6-7"]).fails_with(2, &["times of the day"]);
+    let whole = format!("trimbench guard {}", here.display());
+    fs.guarded(&["below"])
+        .fails_with(2, &["is a part of the file system", &whole]);
+    let [below, bound] = [here.join("below"), elsewhere.path().to_owned()];
+    let [from, to] = [&below, &bound].map(|path| path.to_string_lossy().into_owned());
+    must("mount", &["--bind", &from, &to]);
+    let refused = run(fs.guard_in(&bound, &["."]));
+    must("umount", &[&to]);
+    refused.fails_with(2, &["is a part of the file system", &whole]);
+    fs.guarded(&["nowhere"]).fails_with(1, &["nowhere"]);
+    fs.guarded(&[".", "--between", "6-7"])
+        .fails_with(2, &["times of the day"]);
+}
+
+#[test]
+fn a_file_system_that_cannot_be_listed_or_trimmed_is_refused_with_what_helps() {
+    let Some(fs) = place(Fs::Ext4, "nodiscard") else {
+        return;
+    };
+    let tmpfs = fs.guard_in(std::path::Path::new("/dev/shm"), &["."]);
+    run(tmpfs).fails_with(2, &["trimbench inspect"]);
+    must("mount", &["-o", "remount,ro", &fs.path().to_string_lossy()]);
+    fs.guarded(&["."])
+        .fails_with(2, &["read-only", "mount -o remount,rw /"]);
 }

@@ -26,8 +26,6 @@ mod fstrim_lease;
 mod fstrim_resume;
 mod guard;
 mod guard_btrfs;
-mod guard_hand_over;
-mod guard_hostile;
 mod guard_place;
 mod guard_trim;
 mod help;

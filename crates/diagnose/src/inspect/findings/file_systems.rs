@@ -146,8 +146,7 @@ fn discards_again(facts: &Inspection, fs: &Mounted) -> Option<Finding> {
              stalled for 30 s",
         )
         .remedy(format!(
-            "mount -o remount,nodiscard {at}, and trimbench guard {at} --by trim, or fstrim from time \
-             to time"
+            "mount -o remount,nodiscard {at}, and trimbench guard {at}, or fstrim from time to time"
         )),
     )
 }

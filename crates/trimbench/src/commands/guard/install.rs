@@ -6,7 +6,7 @@ use linux::mounts::Mount;
 use storage::FileSystem;
 use units::names::shown;
 
-use crate::commands::guard::args::{ByWay, HoldBy, StartArgs};
+use crate::commands::guard::args::StartArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::{GoalArgs, in_shell};
@@ -16,7 +16,9 @@ use crate::systemd::{
 
 const MARK: &str = "# Written by trimbench guard --install";
 const NAME: &str = "trimbench-guard.service";
-const SERVICE: &str = include_str!("trimbench-guard.service");
+
+/// The unit as packages install it, one for each mount point (`%f`).
+const SERVICE: &str = include_str!("../../../../../deploy/systemd/trimbench-guard@.service");
 
 /// Writes the service, unless another is there.
 pub(super) fn install(args: &StartArgs) -> Result<Exit, Error> {
@@ -51,7 +53,7 @@ pub(super) fn install(args: &StartArgs) -> Result<Exit, Error> {
         if !changes.is_empty() {
             return Err(Error::Usage(format!(
                 "a service is there already, and this would change it:\n{changes}name all its \
-                 directories and options again, or give --force to replace it"
+                 mounts and options again, or give --force to replace it"
             )));
         }
     }
@@ -75,47 +77,33 @@ pub(super) fn install(args: &StartArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// The service, which sees the directories as writable and waits for their mounts.
+/// The service, which sees the file systems as writable and waits for their mounts.
 fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
-    let paths: Result<Vec<String>, Error> = (args.directories.iter())
-        .map(|directory| Ok(in_unit(&absolute(directory)?)))
+    let paths: Result<Vec<String>, Error> = (args.mounts.iter())
+        .map(|mount| Ok(in_unit(&absolute(mount)?)))
         .collect();
     let paths = paths?.join(" ");
     let is_btrfs = |path: &PathBuf| {
         Mount::of(path).is_ok_and(|mount| FileSystem::mounted(&mount) == FileSystem::Btrfs)
     };
-    // The rate of the kernel's own trims is set there.
-    let limits = match args.directories.iter().any(is_btrfs) {
-        true => " -/sys/fs/btrfs",
-        false => "",
+    let line = |line: &str| match line {
+        // The rate of the kernel's own trims is set there.
+        _ if line.starts_with("ReadWritePaths=") && !args.mounts.iter().any(is_btrfs) => {
+            "ReadWritePaths=%f".to_owned()
+        }
+        line => line.to_owned(),
     };
-    let lines = |line: &str| match line {
-        "RequiresMountsFor=" => format!("{line}{paths}\n"),
-        "ReadWritePaths=" => format!("{line}{paths}{limits}\n"),
-        line => format!("{line}\n"),
-    };
-    let service: String = SERVICE.lines().map(lines).collect();
-    Ok(with_command(&service, MARK, command))
+    let named = SERVICE.lines().skip_while(|line| line.starts_with('#'));
+    let lines = named.map(|text| line(text).replace("%f", &paths) + "\n");
+    Ok(with_command(&lines.collect::<String>(), MARK, command))
 }
 
-/// Returns the command of the service: the options that were given, with `--keep-names`.
+/// Returns the command of the service, with the options that were given.
 fn command(args: &StartArgs, own: &Path) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(own)?, "guard".to_owned()];
     let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
-    match args.by {
-        Some(ByWay::Link) => add("by", "link".to_owned()),
-        Some(ByWay::Trim) => add("by", "trim".to_owned()),
-        None => {}
-    }
-    if args.hold == HoldBy::Fd {
-        add("hold", "fd".to_owned());
-    }
-    add("min-size", args.min_size.to_string());
-    add("scan-every", units::duration_exact(args.scan_every));
     add("max-age", units::duration_exact(args.max_age));
-    if let Some(most) = args.most {
-        add("most", units::percent_exact(most));
-    }
+    add("most", units::percent_exact(args.most));
     if let Some(bytes) = args.min_run {
         add("min-run", bytes.to_string());
     }
@@ -136,18 +124,13 @@ fn command(args: &StartArgs, own: &Path) -> Result<Vec<String>, Error> {
         profile,
     };
     words.extend(goal.given());
-    let switches = [
-        (args.any_owner, "--any-owner"),
-        (args.only_scan, "--only-scan"),
-        (args.remount, "--remount"),
-        (args.hand_over, "--hand-over"),
-        (args.quiet, "--quiet"),
-        (true, "--keep-names"),
-    ];
-    let given = switches.iter().filter(|(given, _)| *given);
-    words.extend(given.map(|(_, word)| (*word).to_owned()));
-    for directory in &args.directories {
-        words.push(absolute(directory)?);
+    for (given, word) in [(args.remount, "--remount"), (args.quiet, "--quiet")] {
+        if given {
+            words.push(word.to_owned());
+        }
+    }
+    for mount in &args.mounts {
+        words.push(absolute(mount)?);
     }
     refuse_control(&words)?;
     Ok(words)

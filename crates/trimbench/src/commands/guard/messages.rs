@@ -2,58 +2,64 @@
 
 use std::path::Path;
 
-use reclaim::guard::{
-    Event, FoundBy, Left, Reported, SecondNames, Status, TrimLeft, TrimReport, Watched,
-};
+use reclaim::guard::{Event, FRESH_FOR, LITTLE, LITTLE_FOR, Left, Status};
 use reclaim::throttle::Summary;
 use serde_json::{Value, json};
 use units::names::quoted;
 
-use crate::commands::guard::args::StartArgs;
+use crate::goal::{GoalArgs, default_slowdown, in_shell};
 use crate::interference;
 
 /// The first message.
-pub(super) fn begins(directory: &Path, args: &StartArgs) -> String {
+pub(super) fn begins(mount: &Path) -> String {
     format!(
-        "{}: guards files of {} or more; stop with Ctrl-C, or with: trimbench guard stop {}",
-        quoted(directory),
-        units::bytes(args.min_size),
-        quoted(directory)
+        "{}: trims what is freed on this file system; stop with Ctrl-C, or with: trimbench guard stop {}",
+        quoted(mount),
+        quoted(mount)
     )
+}
+
+/// The result of a dry run.
+pub(super) fn intended(mount: &Path, intention: &str, goal: &GoalArgs) -> String {
+    let given = goal.given();
+    let goal = match given.is_empty() {
+        true => format!(" --slowdown={}", default_slowdown()),
+        false => in_shell(&given),
+    };
+    format!("{}: {intention}; goal:{goal}\n", quoted(mount))
 }
 
 /// An event.
 pub(super) fn event(event: &Event<'_>) -> String {
     match event {
         Event::Note(note) => note.clone(),
-        Event::Freed {
-            directory,
-            freed,
-            summary,
-        } => {
-            let text = format!(
-                "{}: freed {} with {} in {}",
-                quoted(directory),
-                files(freed.files),
-                units::bytes(freed.bytes),
-                units::seconds(freed.seconds)
-            );
-            with_figures(text, *summary)
-        }
         Event::Trimmed {
-            directory,
+            mount,
             bytes,
-            seconds,
+            within_s,
+            busy_s,
             summary,
         } => {
             let text = format!(
-                "{}: trimmed {} in {}",
-                quoted(directory),
+                "{}: trimmed {} in the last {}{}",
+                quoted(mount),
                 units::bytes(*bytes),
-                units::seconds(*seconds)
+                units::seconds(*within_s),
+                busy(*busy_s)
             );
             with_figures(text, *summary)
         }
+    }
+}
+
+/// How long the drive was busy; nothing where that isn't counted.
+fn busy(seconds: f64) -> String {
+    match seconds > 0.0 {
+        true => format!(
+            "; the drive was busy with that for {}",
+            units::seconds(seconds)
+        ),
+        false => String::new(),
     }
 }
 
@@ -67,126 +73,39 @@ fn with_figures(text: String, summary: Option<&Summary>) -> String {
         .join("; ")
 }
 
-/// The first message of a guard by trims.
-pub(super) fn trims(directory: &Path) -> String {
-    format!(
-        "{}: trims what is freed on this file system; stop with Ctrl-C, or with: trimbench guard stop {}",
-        quoted(directory),
-        quoted(directory)
-    )
-}
-
-/// The debt that a guard by trims leaves, if any.
-pub(super) fn untrimmed(left: &TrimLeft) -> Option<String> {
+/// The debt that a guard leaves, if it is worth a trim.
+pub(super) fn untrimmed(left: &Left) -> Option<String> {
     (left.debt_bytes > 0).then(|| {
         format!(
             "{}: {} that are free aren't trimmed; start a guard again, or run: trimbench fstrim {}",
-            quoted(&left.directory),
+            quoted(&left.mount),
             units::bytes(left.debt_bytes),
-            quoted(&left.directory)
+            quoted(&left.mount)
         )
     })
 }
 
-/// Second names that an ended guard left.
-pub(super) fn left(left: &Left) -> String {
-    still_there(&left.directory, &left.names)
-}
-
-/// Second names that are still there, and the next step.
-pub(super) fn still_there(directory: &Path, names: &SecondNames) -> String {
-    let mut parts = Vec::new();
-    if names.waiting_files > 0 {
-        parts.push(format!(
-            "{} with {} wait to be freed",
-            files(names.waiting_files),
-            units::bytes(names.waiting_bytes)
-        ));
-    }
-    if names.guarded_files > 0 {
-        parts.push(format!(
-            "{} in use keep their second name",
-            files(names.guarded_files)
-        ));
-    }
-    format!(
-        "{}: {}; start a guard again, or free them with: trimbench guard stop --remove {}",
-        quoted(directory),
-        parts.join(", "),
-        quoted(directory)
-    )
-}
-
-fn files(count: u64) -> String {
-    format!(
-        "{} file{}",
-        units::count(count),
-        if count == 1 { "" } else { "s" }
-    )
+/// The failures of an ended guard.
+pub(super) fn failures(left: &Left) -> Vec<String> {
+    let failed = left.failed.as_ref();
+    let failed = failed.map(|why| format!("{}: ended, because {why}", quoted(&left.mount)));
+    let not_restored = left.not_restored.as_ref().map(ToString::to_string);
+    failed.into_iter().chain(not_restored).collect()
 }
 
 /// How a guard stands.
 pub(super) fn status(status: &Status) -> String {
-    let names = &status.names;
-    let mut text = match status.pid {
-        Some(pid) => format!("{}: guarded by process {pid}\n", quoted(&status.directory)),
-        None => format!("{}: no guard runs\n", quoted(&status.directory)),
-    };
-    let trims = |reported: &Reported| reported.trim.map(|trim| (trim, reported.clone()));
-    if let Some((trim, reported)) = status.reported.as_ref().and_then(trims) {
-        return text + &trim_status(&trim, &reported);
-    }
-    text += &format!(
-        "  guarded   {}, {}\n  waiting   {}, {}",
-        files(names.guarded_files),
-        units::bytes(names.guarded_bytes),
-        files(names.waiting_files),
-        units::bytes(names.waiting_bytes)
-    );
-    if names.waiting_files > 0 {
-        text += &format!(", the oldest for {}", units::seconds(names.oldest_s as f64));
-    }
-    text += "\n";
-    let Some(reported) = &status.reported else {
-        return text;
-    };
-    text += &format!(
-        "  freed     {}, {}\n{}",
-        files(reported.freed.files),
-        units::bytes(reported.freed.bytes),
-        goal(reported)
-    );
-    let found_by = match reported.found_by {
-        Some(FoundBy::Fanotify) => "as the kernel reports them (fanotify)",
-        Some(FoundBy::Scan) => "by scans",
-        None => "not yet",
-    };
-    text + &format!(
-        "  files     of {} or more, found {found_by}\n",
-        units::bytes(reported.min_bytes)
-    )
-}
-
-fn goal(reported: &Reported) -> String {
-    let latency = reported.max_latency_ms;
-    format!(
-        "  goal      --slowdown {}{}; met {} times, missed {} times\n",
-        units::percent_exact(reported.slowdown),
-        latency.map_or(String::new(), |ms| format!(" --max-latency {ms}ms")),
-        reported.freed.goal_met,
-        reported.freed.goal_missed,
-    )
-}
-
-/// How a guard by trims stands.
-fn trim_status(trim: &TrimReport, reported: &Reported) -> String {
+    let trim = &status.trim;
     let mut text = format!(
-        "  debt      {} freed and not trimmed, in {} extents",
+        "{}: guarded by process {} for {}\n  debt      {} freed and not trimmed, in {} extents",
+        quoted(&status.mount),
+        status.pid,
+        units::seconds(status.running_s as f64),
         units::bytes(trim.debt_bytes),
         units::count(trim.extents)
     );
     if let Some(oldest) = trim.oldest_s {
-        text += &format!(", the oldest for {}", units::seconds(oldest as f64));
+        text += &format!(", the oldest for {}", units::seconds(oldest));
     }
     text += "\n";
     if trim.unknown_bytes > 0 {
@@ -201,87 +120,158 @@ fn trim_status(trim: &TrimReport, reported: &Reported) -> String {
             units::bytes(trim.unseen_bytes)
         );
     }
-    if trim.short_bytes > 0 {
-        text += &format!(
-            "  short     {} of the debt in runs below {} wait for more\n",
-            units::bytes(trim.short_bytes),
-            units::bytes(trim.min_run_bytes)
-        );
+    let reasons = reasons(status);
+    for (index, reason) in reasons.iter().enumerate() {
+        let head = if index == 0 { "waits" } else { "" };
+        text += &format!("  {head:<9} {reason}\n");
     }
-    text += &format!("  trimmed   {}", units::bytes(trim.trimmed_bytes));
+    text += &format!(
+        "  trimmed   {} since the guard's start{}",
+        units::bytes(trim.trimmed_bytes),
+        busy(trim.busy_s)
+    );
     if let (Some(p50), Some(p99)) = (trim.age_p50_s, trim.age_p99_s) {
         text += &format!(
-            ", half within {}, 99 % within {} of being freed",
+            "\n            half within {}, 99 % within {} of being freed",
             units::seconds(p50),
             units::seconds(p99)
         );
     }
-    text + "\n" + &goal(reported)
+    text + "\n" + &goal(status)
+}
+
+/// Why debt waits, each with its rule.
+fn reasons(status: &Status) -> Vec<String> {
+    let trim = &status.trim;
+    if let Some(limit) = trim.discards_per_s {
+        return vec![format!(
+            "as the kernel decides: 2 minutes for more, then {limit} discards a second (the goal's)"
+        )];
+    }
+    let waits = trim.waits.unwrap_or_default();
+    let half = status.max_age_s / 2.0;
+    let all = [
+        (
+            waits.fresh_bytes,
+            format!(
+                "until it is free for {}, because it may be used again",
+                units::duration_exact(FRESH_FOR)
+            ),
+        ),
+        (
+            waits.little_bytes,
+            format!(
+                "until there are {}, or for {}",
+                units::bytes(LITTLE),
+                units::seconds(LITTLE_FOR.as_secs_f64().min(half))
+            ),
+        ),
+        (
+            waits.short_bytes,
+            format!(
+                "in runs below {} (--min-run), for {} (half of --max-age)",
+                units::bytes(trim.min_run_bytes),
+                units::seconds(half)
+            ),
+        ),
+        (waits.hours_bytes, "for the hours of --between".to_owned()),
+        (
+            waits.due_bytes,
+            "for nothing: trimmed now, as fast as the goal allows".to_owned(),
+        ),
+    ];
+    let some = all.into_iter().filter(|(bytes, _)| *bytes > 0);
+    some.map(|(bytes, rule)| format!("{} {rule}", units::bytes(bytes)))
+        .collect()
+}
+
+fn goal(status: &Status) -> String {
+    let latency = status.max_latency_ms;
+    format!(
+        "  goal      --slowdown {}{}; met {} times, missed {} times\n",
+        units::percent_exact(status.slowdown),
+        latency.map_or(String::new(), |ms| format!(" --max-latency {ms}ms")),
+        status.goals.met,
+        status.goals.missed,
+    )
 }
 
 /// The same as JSON.
 pub(super) fn json(status: &Status) -> Value {
-    let names = &status.names;
     json!({
-        "schema": "trimbench.guard/1",
-        "directory": status.directory.to_string_lossy(),
+        "schema": "trimbench.guard/2",
+        "mount": status.mount.to_string_lossy(),
         "pid": status.pid,
-        "guarded": { "files": names.guarded_files, "bytes": names.guarded_bytes },
-        "waiting": {
-            "files": names.waiting_files,
-            "bytes": names.waiting_bytes,
-            "oldest_s": (names.waiting_files > 0).then_some(names.oldest_s),
+        "running_s": status.running_s,
+        "goal": {
+            "slowdown": status.slowdown,
+            "max_latency_ms": status.max_latency_ms,
+            "met": status.goals.met,
+            "missed": status.goals.missed,
         },
-        "freed": status.reported.as_ref().map(|reported| json!({
-            "files": reported.freed.files, "bytes": reported.freed.bytes,
-        })),
-        "goal": status.reported.as_ref().map(|reported| json!({
-            "slowdown": reported.slowdown,
-            "max_latency_ms": reported.max_latency_ms,
-            "met": reported.freed.goal_met,
-            "missed": reported.freed.goal_missed,
-        })),
-        "min_bytes": status.reported.as_ref().map(|reported| reported.min_bytes),
-        "most": status.reported.as_ref().map(|reported| reported.most),
-        "by": status.reported.as_ref().map(|reported| match reported.trim {
-            Some(_) => "trim",
-            None => "link",
-        }),
-        "trim": status.reported.as_ref().and_then(|reported| reported.trim),
-        "found_by": status.reported.as_ref().and_then(|reported| reported.found_by),
+        "most": status.most,
+        "max_age_s": status.max_age_s,
+        "trim": status.trim,
     })
 }
 
-/// The result of a dry run.
-pub(super) fn watched(directory: &Path, watched: &Watched, min_size: u64) -> String {
-    let all = watched.large.bytes + watched.small.bytes + watched.truncated_bytes;
-    let share = |bytes: u64| units::percent(bytes as f64 / all.max(1) as f64);
-    let mut text = format!(
-        "{}: in {} programs freed {} here\n",
-        quoted(directory),
-        units::seconds(watched.seconds),
-        units::bytes(all)
-    );
-    if all > 0 {
-        text += &format!(
-            "  {:>8}  {} deleted of {} or more, with {}: --by link would have freed them\n",
-            share(watched.large.bytes),
-            files(watched.large.files),
-            units::bytes(min_size),
-            units::bytes(watched.large.bytes)
-        );
-        text += &format!(
-            "  {:>8}  {} deleted below that, with {}\n  {:>8}  {} by truncating files, which --by link can't catch\n",
-            share(watched.small.bytes),
-            files(watched.small.files),
-            units::bytes(watched.small.bytes),
-            share(watched.truncated_bytes),
-            units::bytes(watched.truncated_bytes)
-        );
-        text += &format!(
-            "  {:>8}  with --by trim, on a mount without discard\n",
-            share(all)
-        );
+#[cfg(test)]
+mod tests {
+    use reclaim::guard::{Goals, TrimReport, Waits};
+
+    use super::*;
+
+    fn standing(trim: TrimReport) -> Status {
+        Status {
+            mount: "/data".into(),
+            pid: 7,
+            running_s: 90,
+            slowdown: 0.1,
+            max_latency_ms: None,
+            most: 0.2,
+            max_age_s: 600.0,
+            goals: Goals::default(),
+            trim,
+        }
     }
-    text
+
+    #[test]
+    fn each_part_of_the_debt_has_the_rule_that_makes_it_wait() {
+        let waits = Waits {
+            fresh_bytes: 1 << 20,
+            short_bytes: 2 << 20,
+            little_bytes: 3 << 20,
+            hours_bytes: 4 << 20,
+            due_bytes: 5 << 20,
+        };
+        let text = status(&standing(TrimReport {
+            min_run_bytes: 256 << 10,
+            waits: Some(waits),
+            ..TrimReport::default()
+        }));
+        for line in [
+            "  waits     1.0 MiB until it is free for 2s",
+            "3.0 MiB until there are 64.0 MiB, or for 30.0 s",
+            "2.0 MiB in runs below 256 KiB (--min-run), for 5 min 00 s (half of --max-age)",
+            "4.0 MiB for the hours of --between",
+            "5.0 MiB for nothing: trimmed now",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!status(&standing(TrimReport::default())).contains("waits"));
+    }
+
+    #[test]
+    fn a_trim_says_within_which_time_and_the_time_of_what() {
+        let mount = Path::new("/data");
+        let text = event(&Event::Trimmed {
+            mount,
+            bytes: 23 << 30,
+            within_s: 60.0,
+            busy_s: 0.15,
+            summary: None,
+        });
+        assert!(text.contains("23.0 GiB in the last 60.0 s"), "{text}");
+        assert!(text.contains("busy with that for 0.15 s"), "{text}");
+    }
 }

@@ -1,7 +1,8 @@
 //! One throttled series of trims.
 
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,9 @@ use extents::Extents;
 use super::debt::UNKNOWN;
 use super::due::Due;
 use super::pick::{in_order, window};
-use super::{Tell, TrimGuard, now};
+use super::trims::{TrimGuard, now};
+use super::{Notify, orders};
 use crate::ReclaimError;
-use crate::guard::control;
 use crate::throttle::Summary;
 use crate::trim::{Pieces, TrimError, refused};
 use crate::watch::{Progress, Watch};
@@ -22,7 +23,7 @@ const ORDERS_EVERY: Duration = Duration::from_millis(250);
 
 /// Ends a series for a signal or an order.
 struct Interruption<'a> {
-    hidden: BorrowedFd<'a>,
+    state: BorrowedFd<'a>,
     stop: &'a AtomicBool,
     looked: Instant,
 }
@@ -34,7 +35,7 @@ impl Watch for Interruption<'_> {
         }
         if self.looked.elapsed() >= ORDERS_EVERY {
             self.looked = Instant::now();
-            if control::is_waiting(self.hidden) {
+            if orders::is_waiting(self.state) {
                 return ControlFlow::Break(());
             }
         }
@@ -44,36 +45,33 @@ impl Watch for Interruption<'_> {
 
 impl TrimGuard<'_> {
     /// Trims the debt that is due. Returns whether anything was trimmed.
-    pub(super) fn series(&mut self, due: &Due, stop: &AtomicBool, tell: Tell<'_>) -> bool {
-        let began = Instant::now();
+    pub(super) fn series(&mut self, due: &Due, stop: &AtomicBool, notify: Notify<'_>) -> bool {
         let trimmed = self.trimmed;
-        let (outcome, summary) = self.trim_series(due, stop, tell);
+        let (outcome, summary) = self.trim_series(due, stop, notify);
         if let Some(summary) = &summary {
-            self.place.freed.judge(summary);
+            self.common.goals.judge(summary);
         }
         match outcome {
             Ok(()) | Err(TrimError::Reclaim(ReclaimError::Interrupted)) => {}
-            Err(error) => self.place.tell_once(tell, error.to_string()),
+            Err(error) => self.common.note_once(notify, error.to_string()),
         }
-        let bytes = self.trimmed - trimmed;
-        self.tell_trimmed(bytes, began.elapsed().as_secs_f64(), summary.as_ref(), tell);
+        self.notify_trimmed(summary.as_ref(), notify);
         self.report(true);
-        bytes > 0
+        self.trimmed > trimmed
     }
 
     fn trim_series(
         &mut self,
         due: &Due,
         stop: &AtomicBool,
-        tell: Tell<'_>,
+        notify: Notify<'_>,
     ) -> (Result<(), TrimError>, Option<Summary>) {
-        let own = self.place.hidden().try_clone_to_owned();
-        let hidden = match own {
-            Ok(hidden) => hidden,
-            Err(error) => return (Err(refused(self.place.path(), error)), None),
+        let state = match self.common.state().try_clone_to_owned() {
+            Ok(state) => state,
+            Err(error) => return (Err(refused(self.common.path(), error)), None),
         };
         let mut watch = Interruption {
-            hidden: std::os::fd::AsFd::as_fd(&hidden),
+            state: std::os::fd::AsFd::as_fd(&state),
             stop,
             looked: Instant::now(),
         };
@@ -83,8 +81,10 @@ impl TrimGuard<'_> {
             .fold((0, 0), |(bytes, extents), (owed, _)| {
                 (bytes + owed.bytes(), extents + 1)
             });
+        // Another file system may be mounted there meanwhile.
+        let root = self.looker.directory().as_raw_fd();
         let begun = Pieces::begin(
-            self.place.path(),
+            Path::new(&format!("/proc/self/fd/{root}")),
             bytes,
             extents,
             due.policy,
@@ -96,9 +96,9 @@ impl TrimGuard<'_> {
             Err(error) => return (Err(error), None),
         };
         for warning in warnings {
-            self.place.tell_once(tell, warning.to_string());
+            self.common.note_once(notify, warning.to_string());
         }
-        let outcome = self.trim_pieces(&mut pieces, due, &mut watch, tell);
+        let outcome = self.trim_pieces(&mut pieces, due, &mut watch, notify);
         (outcome, Some(pieces.end()))
     }
 
@@ -107,7 +107,7 @@ impl TrimGuard<'_> {
         pieces: &mut Pieces,
         due: &Due,
         watch: &mut Interruption<'_>,
-        tell: Tell<'_>,
+        notify: Notify<'_>,
     ) -> Result<(), TrimError> {
         loop {
             let queue = in_order(&self.debt, self.ripe_of(due));
@@ -129,9 +129,9 @@ impl TrimGuard<'_> {
                     break;
                 }
             }
-            self.look(tell);
+            self.look(notify);
             self.report(false);
-            self.note(false, tell);
+            self.note(false, notify);
             // Another pace is due.
             let over = self.is_over();
             let ends = self.options.between.is_some_and(|hours| !hours.is_now());
@@ -152,12 +152,13 @@ impl TrimGuard<'_> {
             Ok(came) => {
                 let busy = Duration::from_secs_f64(came.busy.max(0.0));
                 self.worth.learn(came.discards, came.bytes, busy);
+                self.busy += busy;
             }
             // The file system shrank: nothing is there any more.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {}
             // The machine slept, and the kernel may have ended the call early: it stays owed.
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(refused(self.place.path(), error)),
+            Err(error) => return Err(refused(self.common.path(), error)),
         }
         let at = now();
         for paid in self.debt.forgive(range) {

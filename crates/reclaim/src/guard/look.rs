@@ -37,11 +37,11 @@ pub(super) struct Look {
 
 /// Why the free extents of a file system can't be read.
 #[derive(Debug)]
-pub(super) enum Unseen {
+pub(super) enum Unlisted {
     /// It is another file system than ext4 or XFS.
-    Kind(String),
+    Kind,
     /// The kernel doesn't list them.
-    NotListed,
+    Kernel,
 }
 
 impl Looker {
@@ -50,20 +50,19 @@ impl Looker {
         fs: &FileSystem,
         layout: &Layout,
         device: Option<&str>,
-        kind: &str,
-    ) -> Result<Looker, Unseen> {
+    ) -> Result<Looker, Unlisted> {
         let cuts = match *layout {
             Layout::Groups { group, first, .. } => Cuts::Groups { group, first },
             Layout::Allocation { group } => Cuts::Within {
                 group,
                 whole: fs.trims_whole_extents(linux::host::kernel_version()),
             },
-            _ => return Err(Unseen::Kind(kind.to_owned())),
+            _ => return Err(Unlisted::Kind),
         };
         if FreeSpace::open(&directory).is_none() {
-            return Err(Unseen::NotListed);
+            return Err(Unlisted::Kernel);
         }
-        let stat = rustix::fs::fstatvfs(&directory).map_err(|_| Unseen::NotListed)?;
+        let stat = rustix::fs::fstatvfs(&directory).map_err(|_| Unlisted::Kernel)?;
         let counted = device
             .filter(|_| *fs == FileSystem::Xfs)
             .map(|device| Path::new("/sys/fs/xfs").join(device).join("stats/stats"))
@@ -82,11 +81,16 @@ impl Looker {
         matches!(self.cuts, Cuts::Groups { .. })
     }
 
+    /// The root of the file system.
+    pub(super) fn directory(&self) -> &File {
+        &self.directory
+    }
+
     /// Returns an identity of this mount of the file system; `None` where there is none.
-    pub(super) fn mount(&self) -> Option<String> {
+    pub(super) fn mount(&self, uuid: Option<&str>) -> Option<String> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let inode = self.counted.as_ref()?.metadata().ok()?.ino();
-        Some(format!("{} {inode}", boot.trim()))
+        Some(format!("{} {inode} {}", boot.trim(), uuid?))
     }
 
     /// Looks at all that is free.

@@ -1,22 +1,25 @@
-//! Which debt is due now, and how fast it is trimmed.
+//! Which debt is due now, how fast it is trimmed, and why the rest waits.
 
 use std::time::Duration;
 
 use pace::{Goal, Policy};
 
+use super::HURRIED;
 use super::debt::{Moment, Owed};
-use super::pick::Ripe;
-use super::{TrimGuard, now};
-use crate::guard::HURRIED;
+use super::pick::{Ripe, runs};
+use super::status::Waits;
+use super::trims::{TrimGuard, now};
 
-/// Space that is used again so soon isn't trimmed.
-const REUSED_WITHIN: Duration = Duration::from_secs(2);
+/// Space is trimmed once it has been free for so long: much of it is used again sooner.
+pub const FRESH_FOR: Duration = Duration::from_secs(2);
 
-/// Less debt than this waits longer, so that a few freed blocks cost no series of trims.
-const SMALL: u64 = 64 << 20;
-const SMALL_WAITS: Duration = Duration::from_secs(30);
+/// Less debt than this, in bytes, waits for [`LITTLE_FOR`], so that a few freed blocks cost no series of
+/// trims.
+pub const LITTLE: u64 = 64 << 20;
+/// How long less debt than [`LITTLE`] waits.
+pub const LITTLE_FOR: Duration = Duration::from_secs(30);
 
-/// A run that is too short to be worth a trim waits for this share of [`TrimOptions::max_age`]. All
+/// A run that is too short to be worth a trim waits for this share of `--max-age`. All
 /// that have waited for almost as long go with it, in one series.
 const SHORT_WAITS: f64 = 0.5;
 const SHORT_GOES: f64 = 0.375;
@@ -53,11 +56,11 @@ impl TrimGuard<'_> {
         if self.debt.bytes() == 0 {
             return None;
         }
-        if self.place.orders.drain {
+        if self.common.orders.drain {
             return Some(Due::up_to(self.drained_up_to, Policy::Burst));
         }
         let hurried = self.is_over();
-        if !hurried && self.options.between.is_some_and(|hours| !hours.is_now()) {
+        if !hurried && self.is_outside_hours() {
             return None;
         }
         if !self.is_worth_a_series(hurried) {
@@ -79,6 +82,34 @@ impl TrimGuard<'_> {
         })
     }
 
+    fn is_outside_hours(&self) -> bool {
+        self.options.between.is_some_and(|hours| !hours.is_now())
+    }
+
+    /// Returns why debt waits.
+    pub(super) fn waits(&self) -> Waits {
+        let mut waits = Waits::default();
+        let hurried = self.is_over();
+        let ripe = match self.common.orders.drain {
+            true => Ripe::all(self.drained_up_to),
+            false => self.ripe(hurried),
+        };
+        let mut ripe_bytes = 0;
+        for (owed, short) in runs(&self.debt, ripe.least) {
+            match () {
+                () if owed.since > ripe.before => waits.fresh_bytes += owed.bytes(),
+                () if short && owed.since > ripe.short_before => waits.short_bytes += owed.bytes(),
+                () => ripe_bytes += owed.bytes(),
+            }
+        }
+        match () {
+            () if self.due().is_some() => waits.due_bytes = ripe_bytes,
+            () if !hurried && self.is_outside_hours() => waits.hours_bytes = ripe_bytes,
+            () => waits.little_bytes = ripe_bytes,
+        }
+        waits
+    }
+
     /// Runs of fewer bytes are short.
     pub(super) fn least_run(&self) -> u64 {
         let measured = || self.worth.least_run();
@@ -95,7 +126,7 @@ impl TrimGuard<'_> {
 
     fn ripe(&self, hurried: bool) -> Ripe {
         let now = now();
-        let before = now.saturating_sub(REUSED_WITHIN.as_millis() as Moment);
+        let before = now.saturating_sub(FRESH_FOR.as_millis() as Moment);
         if hurried {
             return Ripe::all(before);
         }
@@ -119,7 +150,7 @@ impl TrimGuard<'_> {
                 return waited(&owed, max_age.mul_f64(SHORT_WAITS));
             }
             bytes += owed.bytes();
-            bytes >= SMALL || waited(&owed, SMALL_WAITS.min(max_age / 2))
+            bytes >= LITTLE || waited(&owed, LITTLE_FOR.min(max_age / 2))
         })
     }
 }

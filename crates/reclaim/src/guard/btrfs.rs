@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,11 +15,12 @@ use linux::SysRoot;
 use linux::async_discard::{AsyncDiscard, MOST_PER_S, Waiting};
 use linux::trim::{Range, fitrim};
 
-use super::by_trim::{Ages, TrimLeft, TrimOptions, TrimReport};
+use super::ages::Ages;
+use super::common::Common;
 use super::error::GuardError;
-use super::place::Place;
-use super::status::Reported;
-use super::{HURRIED, TICK, Tell};
+use super::start::Candidate;
+use super::status::TrimReport;
+use super::{GuardOptions, HURRIED, Left, Notify, TICK};
 use crate::throttle::{DeviceCounters, Stack};
 
 /// The pause between two looks.
@@ -113,9 +113,10 @@ impl Line {
 
 /// A running guard of one btrfs.
 #[derive(Debug)]
-pub struct BtrfsGuard {
-    place: Place,
-    options: TrimOptions,
+pub(super) struct BtrfsGuard {
+    common: Common,
+    directory: File,
+    options: GuardOptions,
     trimmer: AsyncDiscard,
     counters: DeviceCounters,
     rate: Rate,
@@ -129,33 +130,21 @@ pub struct BtrfsGuard {
     discarded: u64,
     looked: Instant,
     waiting: Waiting,
+    per_second: u32,
+    /// Why the guard must end.
+    failed: Option<String>,
 }
 
 impl BtrfsGuard {
-    /// Takes charge of a btrfs that is mounted with `discard=async`.
+    /// Takes charge of a btrfs that is mounted with `discard=async`. Returns notes for the user.
     ///
     /// # Errors
-    /// If its limit can't be changed, its devices' discards aren't counted, or another guard works
-    /// there.
+    /// If its limit can't be changed, its devices' discards aren't counted, or another guard runs.
     pub(super) fn start(
-        path: &Path,
-        uuid: Option<&str>,
-        options: TrimOptions,
+        found: Candidate,
+        options: GuardOptions,
     ) -> Result<(BtrfsGuard, Vec<String>), GuardError> {
-        let refuse = |why: String| GuardError::NotTrimmed {
-            path: path.to_owned(),
-            why,
-        };
-        let without = [
-            (options.between.is_some(), "--between"),
-            (options.min_run.is_some(), "--min-run"),
-            (options.goal.max_latency.is_some(), "--max-latency"),
-        ];
-        if let Some((_, option)) = without.iter().find(|(given, _)| *given) {
-            return Err(refuse(format!(
-                "btrfs trims by itself, and guard only sets its rate: leave out {option}"
-            )));
-        }
+        let path = found.path.as_path();
         let failed = |action| {
             move |source| GuardError::Io {
                 action,
@@ -163,47 +152,42 @@ impl BtrfsGuard {
                 source,
             }
         };
-        let directory = File::open(path).map_err(failed("open the directory"))?;
-        let uuid = uuid.ok_or_else(|| refuse("its UUID can't be read".to_owned()))?;
+        let directory = File::open(path).map_err(failed("open"))?;
+        let uncounted = |error: &dyn std::fmt::Display| {
+            failed("count the discards of")(std::io::Error::other(error.to_string()))
+        };
+        let uuid = found.uuid.as_deref();
+        let uuid = uuid.ok_or_else(|| uncounted(&"its UUID can't be read"))?;
         let stack = Stack::at(std::os::fd::AsFd::as_fd(&directory));
-        let stack = stack.map_err(|error| refuse(error.to_string()))?;
+        let stack = stack.map_err(|error| uncounted(&error))?;
         if stack.sources.is_empty() {
-            return Err(refuse("its devices count no discards".to_owned()));
+            return Err(uncounted(&"its devices have no counters"));
         }
         let sys = SysRoot::host();
         let counters = DeviceCounters::open(&sys, &stack.sources);
-        let counters = counters.map_err(|error| refuse(error.to_string()))?;
+        let counters = counters.map_err(|error| uncounted(&error))?;
         let size = rustix::fs::fstatvfs(&directory)
             .map_err(|errno| failed("tell the size of")(errno.into()))?;
-        let mut notes = Vec::new();
-        let mut place = Place::open(path, &mut notes)?;
+        let common = Common::start(path, &found.name)?;
         let trimmer = match AsyncDiscard::take(&sys, uuid) {
             Ok(trimmer) => trimmer,
             Err(error) => {
-                place.close();
+                common.close();
                 return Err(failed("change /sys/fs/btrfs/…/discard/iops_limit of")(
                     error,
                 ));
             }
         };
-        if options.hand_over
-            && let Err(error) = place.open_inbox(options.goal, &options.throttle)
-        {
-            place.close();
-            return Err(error);
-        }
-        // Freeing costs nothing here.
-        place.forget_live();
-        place.forget_orphans();
-        notes.push(format!(
+        let note = format!(
             "{}: btrfs trims by itself (discard=async); guard sets its iops_limit, which was {}, until it ends",
             units::names::quoted(path),
             trimmer.before()
-        ));
+        );
         let (discarded, _) = trimmer.settled_bytes();
         let now = Instant::now();
         let guard = BtrfsGuard {
-            place,
+            common,
+            directory,
             options,
             waiting: trimmer.waiting(),
             trimmer,
@@ -217,56 +201,47 @@ impl BtrfsGuard {
             first: discarded,
             discarded,
             looked: now,
+            per_second: 0,
+            failed: None,
         };
-        Ok((guard, notes))
+        Ok((guard, vec![note]))
     }
 
     /// Guards until `stop` is set or an order ends it.
-    pub fn run(mut self, stop: &AtomicBool, tell: Tell<'_>) -> TrimLeft {
-        let ended = AtomicBool::new(false);
-        let service = self.place.service();
-        std::thread::scope(|threads| {
-            if let Some(service) = &service {
-                threads.spawn(|| service.run(&ended));
+    pub(super) fn run(mut self, stop: &AtomicBool, notify: Notify<'_>) -> Left {
+        self.steer(notify);
+        while !stop.load(Ordering::Relaxed) && !self.common.orders.stop && self.failed.is_none() {
+            self.common.take_orders(&mut self.options.goal, notify);
+            if self.common.orders.drain {
+                self.drain(notify);
             }
-            self.steer(tell);
-            while !stop.load(Ordering::Relaxed) && !self.place.orders.stop {
-                self.place.take_orders(&mut self.options.goal, tell);
-                self.place.take_in(false, tell);
-                if self.place.orders.drain {
-                    self.drain(tell);
-                }
-                if self.looked.elapsed() >= LOOK_EVERY {
-                    self.look(tell);
-                    self.steer(tell);
-                    self.report();
-                }
-                std::thread::sleep(TICK);
+            if self.looked.elapsed() >= LOOK_EVERY {
+                self.look(notify);
+                self.steer(notify);
+                self.report();
             }
-            ended.store(true, Ordering::Relaxed);
-        });
-        let directory = self.place.path().to_owned();
-        if let Err(error) = self.trimmer.restore() {
-            let path = units::names::quoted(&directory);
-            let why = crate::words::of_io(&error);
-            let text = format!("{path}: the iops_limit of btrfs can't be put back: {why}");
-            self.place.tell_once(tell, text);
+            std::thread::sleep(TICK);
         }
-        self.place.finish_orders();
-        self.place.close();
+        let mount = self.common.path().to_owned();
+        if let Err(error) = self.trimmer.restore() {
+            let what = "the iops_limit of btrfs can't be put back";
+            self.common.note_failure(notify, what, &error);
+        }
+        self.common.close();
         // What waits is the kernel's to trim.
-        TrimLeft {
-            directory,
+        Left {
+            mount,
             debt_bytes: 0,
+            failed: self.failed,
             not_restored: None,
         }
     }
 
     /// Takes in what the kernel has done since the last look.
-    fn look(&mut self, tell: Tell<'_>) {
+    fn look(&mut self, notify: Notify<'_>) {
         self.looked = Instant::now();
         if let Err(error) = self.counters.read() {
-            self.place.tell_once(tell, error.to_string());
+            self.common.note_once(notify, error.to_string());
             return;
         }
         let discards = self.counters.discards();
@@ -304,51 +279,42 @@ impl BtrfsGuard {
         if self.seen.0 > commands {
             let share = self.seen.1.saturating_sub(busy).as_secs_f64() / length.as_secs_f64();
             match share <= self.share() * TOLERANCE {
-                true => self.place.freed.goal_met += 1,
-                false => self.place.freed.goal_missed += 1,
+                true => self.common.goals.met += 1,
+                false => self.common.goals.missed += 1,
             }
         }
         self.judged = (self.seen.0, self.seen.1, Instant::now());
     }
 
     /// Sets the rate for what waits now.
-    fn steer(&mut self, tell: Tell<'_>) {
+    fn steer(&mut self, notify: Notify<'_>) {
         let oldest = self.line.oldest(Instant::now()).unwrap_or_default();
         let hurried = oldest > self.options.max_age
             || self.waiting.bytes as f64 > self.size as f64 * self.options.most;
         if hurried {
-            let why = format!(
-                "more than {} of the file system, or debt older than {}, waits to be trimmed",
-                units::percent(self.options.most),
-                units::duration_exact(self.options.max_age)
-            );
-            self.place.note_hurry_because(&why, tell);
+            self.common.note_hurry(&self.options, notify);
         }
         let share = match hurried {
             true => self.share().max(HURRIED),
             false => self.share(),
         };
-        if let Err(error) = self.trimmer.set(self.rate.per_second(share)) {
-            let path = units::names::quoted(self.place.path());
-            let why = crate::words::of_io(&error);
-            let text = format!("{path}: the iops_limit of btrfs can't be set: {why}");
-            self.place.tell_once(tell, text);
+        self.per_second = self.rate.per_second(share);
+        if let Err(error) = self.trimmer.set(self.per_second) {
+            let what = "the iops_limit of btrfs can't be set";
+            self.common.note_failure(notify, what, &error);
         }
     }
 
     /// Trims all free space at once.
-    fn drain(&mut self, tell: Tell<'_>) {
-        let directory = File::open(self.place.path());
+    fn drain(&mut self, notify: Notify<'_>) {
         let all = Range {
             start: 0,
             length: u64::MAX,
             minimum: 0,
         };
-        if let Err(error) = directory.and_then(|directory| fitrim(&directory, all)) {
-            let path = units::names::quoted(self.place.path());
-            let why = crate::words::of_io(&error);
-            self.place
-                .tell_once(tell, format!("{path}: can't be trimmed: {why}"));
+        if let Err(error) = fitrim(&self.directory, all) {
+            self.common
+                .note_failure(notify, "it can't be trimmed", &error);
         }
         // The goal doesn't hold for these, nor are they the trimmer's.
         if self.counters.read().is_ok() {
@@ -358,33 +324,25 @@ impl BtrfsGuard {
         }
         self.waiting = self.trimmer.waiting();
         self.report();
-        self.place.drained();
+        self.common.drained();
     }
 
     /// Writes how it stands, for `status`.
     fn report(&mut self) {
-        let goal = self.options.goal;
         let oldest = self.line.oldest(Instant::now());
-        self.place.report_as(Reported {
-            pid: std::process::id(),
-            min_bytes: 0,
-            slowdown: goal.slowdown,
-            max_latency_ms: None,
-            most: self.options.most,
-            found_by: None,
-            freed: self.place.freed,
-            held: None,
-            trim: Some(TrimReport {
-                debt_bytes: self.waiting.bytes,
-                extents: self.waiting.extents,
-                oldest_s: oldest.map(|age| age.as_secs()),
-                age_p50_s: self.ages.at_most(0.5),
-                age_p99_s: self.ages.at_most(0.99),
-                trimmed_bytes: self.discarded.saturating_sub(self.first),
-                windows: self.seen.0,
-                ..TrimReport::default()
-            }),
-        });
+        let report = TrimReport {
+            debt_bytes: self.waiting.bytes,
+            extents: self.waiting.extents,
+            oldest_s: oldest.map(|age| age.as_secs_f64()),
+            age_p50_s: self.ages.at_most(0.5),
+            age_p99_s: self.ages.at_most(0.99),
+            trimmed_bytes: self.discarded.saturating_sub(self.first),
+            busy_s: self.seen.1.as_secs_f64(),
+            windows: self.seen.0,
+            discards_per_s: Some(self.per_second),
+            ..TrimReport::default()
+        };
+        self.failed = self.common.report(&self.options, report);
     }
 }
 

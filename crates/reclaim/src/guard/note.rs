@@ -1,4 +1,4 @@
-//! The debt as it is noted on the file system itself, so that a restart doesn't trim all again.
+//! The debt as it is noted in the directory of the state, so that a restart doesn't trim all again.
 //!
 //! Two files are overwritten in turn, in place: that frees no block, and there is always a whole
 //! one. A note holds what was free and pending at one look, and the counter of that look. So an older
@@ -45,18 +45,21 @@ struct Content {
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     number: u64,
+    /// The identity of the mount; without one nothing is noted.
+    pub(super) mount: Option<String>,
 }
 
 impl Notes {
     /// Reads the newest whole note of this mount.
-    pub(super) fn read(&mut self, hidden: BorrowedFd<'_>, mount: &str) -> Option<(Debt, Hidden)> {
+    pub(super) fn read(&mut self, state: BorrowedFd<'_>) -> Option<(Debt, Hidden)> {
+        let mount = self.mount.as_ref()?;
         let mut all: Vec<(u64, Content)> = FILES
             .iter()
-            .filter_map(|name| decoded(&bytes(hidden, name).ok()?))
+            .filter_map(|name| decoded(&bytes(state, name).ok()?))
             .collect();
         all.sort_by_key(|(number, _)| *number);
         self.number = all.last().map_or(0, |(number, _)| *number);
-        let (_, content) = all.into_iter().rev().find(|(_, c)| c.mount == mount)?;
+        let (_, content) = all.into_iter().rev().find(|(_, c)| c.mount == *mount)?;
         let mut free = Extents::new();
         for range in content.free {
             free.insert(range);
@@ -75,14 +78,13 @@ impl Notes {
     /// Writes a note, and waits until it is on the disk.
     pub(super) fn write(
         &mut self,
-        hidden: BorrowedFd<'_>,
-        mount: &str,
+        state: BorrowedFd<'_>,
         debt: &Debt,
         unseen: Hidden,
     ) -> io::Result<()> {
         let (freed_blocks, hidden_bytes) = unseen.noting();
         let content = Content {
-            mount: mount.to_owned(),
+            mount: self.mount.clone().unwrap_or_default(),
             freed_blocks,
             hidden_bytes,
             free: debt.free().iter().collect(),
@@ -99,7 +101,7 @@ impl Notes {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = FILES[(next % 2) as usize];
         let file = File::from(rustix::fs::openat(
-            hidden,
+            state,
             name,
             flags,
             Mode::RUSR | Mode::WUSR,
@@ -109,18 +111,17 @@ impl Notes {
         self.number = next;
         Ok(())
     }
-
-    /// Removes both files.
-    pub(super) fn remove(hidden: BorrowedFd<'_>) {
-        for name in FILES {
-            let _ = rustix::fs::unlinkat(hidden, name, AtFlags::empty());
-        }
-    }
 }
 
-fn bytes(hidden: BorrowedFd<'_>, name: &str) -> io::Result<Vec<u8>> {
+/// Whether a state holds a note.
+pub(super) fn is_there(state: BorrowedFd<'_>) -> bool {
+    let found = |name| rustix::fs::statat(state, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    FILES.into_iter().any(found)
+}
+
+fn bytes(state: BorrowedFd<'_>, name: &str) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::openat(hidden, name, flags, Mode::empty())?);
+    let file = File::from(rustix::fs::openat(state, name, flags, Mode::empty())?);
     let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let mut all = vec![0; length.min(LONGEST + STEP)];
     file.read_exact_at(&mut all, 0)?;
@@ -178,17 +179,19 @@ mod tests {
     #[test]
     fn the_newest_whole_note_of_this_mount_is_read() {
         let (place, open) = place();
-        let mut notes = Notes::default();
+        let of = |mount: &str| Notes {
+            mount: Some(mount.to_owned()),
+            ..Notes::default()
+        };
+        let mut notes = of("here");
         let hidden = Hidden::noted(Some(7), -3);
         for owed in [10..20, 30..40, 50..60] {
-            notes
-                .write(open.as_fd(), "here", &debt(owed), hidden)
-                .unwrap();
+            notes.write(open.as_fd(), &debt(owed), hidden).unwrap();
         }
-        let mut again = Notes::default();
-        let read = again.read(open.as_fd(), "here").unwrap();
+        let read = of("here").read(open.as_fd()).unwrap();
         assert_eq!(read, (debt(50..60), hidden));
-        assert_eq!(again.read(open.as_fd(), "elsewhere"), None);
+        assert_eq!(of("elsewhere").read(open.as_fd()), None);
+        assert_eq!(Notes::default().read(open.as_fd()), None);
         // Torn in the middle of a write, the other one counts, at any byte.
         let newest = place.path().join(FILES[1]);
         let whole = std::fs::read(&newest).unwrap();
@@ -196,11 +199,9 @@ mod tests {
             let mut torn = whole.clone();
             torn[at] ^= 0x55;
             std::fs::write(&newest, torn).unwrap();
-            let read = Notes::default().read(open.as_fd(), "here").unwrap();
+            let read = of("here").read(open.as_fd()).unwrap();
             assert_eq!(read.0, debt(30..40), "{at}");
         }
-        Notes::remove(open.as_fd());
-        assert_eq!(again.read(open.as_fd(), "here"), None);
     }
 
     #[test]
@@ -210,7 +211,7 @@ mod tests {
         let mut length = None;
         for i in 0..6 {
             notes
-                .write(open.as_fd(), "here", &debt(i..i + 1), Hidden::default())
+                .write(open.as_fd(), &debt(i..i + 1), Hidden::default())
                 .unwrap();
             let files: Vec<u64> = FILES
                 .iter()

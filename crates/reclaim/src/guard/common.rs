@@ -1,0 +1,145 @@
+//! The parts of every guard: state, orders and messages.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use pace::Goal;
+use units::names::quoted;
+
+use super::error::GuardError;
+use super::orders::{self, Orders};
+use super::state::State;
+use super::status::{self, Goals, Status, TrimReport};
+use super::{Event, GuardOptions, Notify};
+
+/// The parts of a guard, however it works.
+#[derive(Debug)]
+pub(super) struct Common {
+    path: PathBuf,
+    state: State,
+    pub(super) orders: Orders,
+    pub(super) goals: Goals,
+    pub(super) began: Instant,
+    /// Notes that were printed already.
+    noted: RefCell<HashSet<String>>,
+    hurried: bool,
+}
+
+impl Common {
+    /// Takes the lock of a file system's state.
+    pub(super) fn start(path: &Path, name: &str) -> Result<Common, GuardError> {
+        let locked = State::lock(name).map_err(|source| GuardError::Io {
+            action: "keep the state of a guard of",
+            path: path.to_owned(),
+            source,
+        })?;
+        let Some(state) = locked else {
+            let found = State::find(name).ok().flatten();
+            let status = found.and_then(|state| status::read(state.directory()));
+            return Err(GuardError::Guarded {
+                path: path.to_owned(),
+                pid: status.map(|status| status.pid),
+            });
+        };
+        // An order that no guard took is none for this one.
+        orders::clear(state.directory());
+        status::remove(state.directory());
+        Ok(Common {
+            path: path.to_owned(),
+            state,
+            orders: Orders::default(),
+            goals: Goals::default(),
+            began: Instant::now(),
+            noted: RefCell::default(),
+            hurried: false,
+        })
+    }
+
+    /// Where the file system is mounted, as the user named it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory of the state.
+    pub(super) fn state(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.state.directory()
+    }
+
+    /// Takes an order, if there is one.
+    pub(super) fn take_orders(&mut self, goal: &mut Goal, notify: Notify<'_>) {
+        let Some(request) = orders::take(self.state()) else {
+            return;
+        };
+        if let Some(slowdown) = request.slowdown {
+            goal.slowdown = slowdown;
+        }
+        if let Some(ms) = request.max_latency_ms {
+            goal.max_latency = Some(std::time::Duration::from_secs_f64(ms / 1e3));
+        }
+        self.orders.add(&request);
+        notify(Event::Note(self.sentence(&request.in_words())));
+    }
+
+    /// Ends an order to drain, because nothing waits any more.
+    pub(super) fn drained(&mut self) {
+        self.orders.drain = false;
+        orders::drained(self.state());
+    }
+
+    /// Writes how it stands, for `status`. Returns why the guard must end, if it must.
+    pub(super) fn report(&self, options: &GuardOptions, trim: TrimReport) -> Option<String> {
+        let latency = options.goal.max_latency;
+        let status = Status {
+            mount: self.path.clone(),
+            pid: std::process::id(),
+            running_s: self.began.elapsed().as_secs(),
+            slowdown: options.goal.slowdown,
+            max_latency_ms: latency.map(|max| max.as_secs_f64() * 1e3),
+            most: options.most,
+            max_age_s: options.max_age.as_secs_f64(),
+            goals: self.goals,
+            trim,
+        };
+        // It is only read by people: a full disk must not end a guard.
+        let _ = status::write(self.state(), &status);
+        let moved = !self.state.is_in_place();
+        moved.then(|| "its state was renamed or removed, so a second guard could start".to_owned())
+    }
+
+    /// Reports a note that wasn't reported before.
+    pub(super) fn note_once(&self, notify: Notify<'_>, sentence: String) {
+        if self.noted.borrow_mut().insert(sentence.clone()) {
+            notify(Event::Note(sentence));
+        }
+    }
+
+    /// Reports what can't be done, once.
+    pub(super) fn note_failure(&self, notify: Notify<'_>, what: &str, error: &std::io::Error) {
+        let why = crate::words::of_io(error);
+        self.note_once(notify, self.sentence(&format!("{what}: {why}")));
+    }
+
+    /// Reports once that debt is trimmed faster.
+    pub(super) fn note_hurry(&mut self, options: &GuardOptions, notify: Notify<'_>) {
+        if !std::mem::replace(&mut self.hurried, true) {
+            let text = format!(
+                "more than {} of the file system, or debt older than {}, waits to be trimmed; others may \
+                 lose half until less does",
+                units::percent(options.most),
+                units::duration_exact(options.max_age)
+            );
+            notify(Event::Note(self.sentence(&text)));
+        }
+    }
+
+    fn sentence(&self, text: &str) -> String {
+        format!("{}: {text}", quoted(&self.path))
+    }
+
+    /// Removes the state but for the notes, and releases it.
+    pub(super) fn close(self) {
+        self.state.close();
+    }
+}
