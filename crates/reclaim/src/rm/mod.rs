@@ -11,6 +11,7 @@ mod removal;
 mod remover;
 mod resume;
 mod resume_trashes;
+mod spared;
 mod survey;
 mod talk;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use survey::{Surveyed, survey, would_ask};
 use units::names::quoted;
 
 pub use resume::{Where, resume};
+pub use spared::{Spared, Why};
 pub use talk::{Problem, Question, Talk};
 
 /// How the root directory and other devices are protected.
@@ -91,6 +93,8 @@ pub struct Outcome {
     pub failures: u64,
     /// The summary of each file system that was paced.
     pub summary: Vec<Summary>,
+    /// Files that were not emptied in pieces, by reason.
+    pub spared: Vec<Spared>,
     /// Why it ended before all was done.
     pub stopped: Option<Stopped>,
     /// Trashes in which something is left to resume.
@@ -375,6 +379,7 @@ fn begin(
     };
     outcome.names += remover.names();
     outcome.failures += remover.failures();
+    outcome.spared = remover.spared();
     ended
 }
 
