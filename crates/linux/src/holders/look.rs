@@ -76,7 +76,7 @@ pub(super) struct Entry {
 /// The memory between looks, and the time that they took.
 pub(super) struct Looks {
     began: Instant,
-    used: Duration,
+    pub(super) used: Duration,
     /// How many mounts were examined, rather than known from an earlier look.
     pub(super) examined: u64,
     known: HashMap<u64, Known>,

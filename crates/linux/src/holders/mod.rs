@@ -181,6 +181,11 @@ impl Default for Search {
 }
 
 impl Search {
+    /// Returns why nothing can be known here of any file, if that is so.
+    pub fn is_blind(&self) -> Option<&Unknown> {
+        self.blind.as_ref()
+    }
+
     /// Returns who holds a file.
     pub fn holders(&mut self, of: &Candidate<'_>) -> Holders {
         let found = match &self.blind {

@@ -100,21 +100,16 @@ impl Older<'_, '_> {
                 continue;
             };
             self.examined += 1;
-            match &*mount.fs {
-                "nsfs" => kept.extend(self.kept(&mount)),
-                "overlay" => {
-                    if let Some(path) = mount.super_option("upperdir") {
-                        let upper = self.look.upper_at(Path::new(path), &mount.mount_point);
-                        self.look.overlay(mount.device, upper);
-                        self.look.inside.enter(namespace)?;
-                    }
-                }
-                _ => {
-                    let entry = entry(mount);
-                    if self.look.may_be_it(&entry) {
-                        self.look.part(&entry);
-                    }
-                }
+            kept.extend(self.kept(&mount));
+            // Only an overlay has this option.
+            if let Some(path) = mount.super_option("upperdir") {
+                let upper = self.look.upper_at(Path::new(path), &mount.mount_point);
+                self.look.overlay(mount.device, upper);
+                self.look.inside.enter(namespace)?;
+            }
+            let entry = entry(mount);
+            if self.look.may_be_it(&entry) {
+                self.look.part(&entry);
             }
         }
         for (namespace, number) in kept {

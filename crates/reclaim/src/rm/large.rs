@@ -22,7 +22,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use linux::holders::{Candidate, Holder, Holders, Search};
+use linux::holders::{Candidate, Holder, Holders, Search, Unknown};
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags,
 };
@@ -99,6 +99,11 @@ fn is_safe(at: At<'_>) -> bool {
             .is_ok_and(|found| !found.stx_attributes.intersects(fixed))
 }
 
+/// Says that holders aren't known, and why.
+pub(super) fn unknown(why: &Unknown) -> String {
+    format!("who else has them is unknown, because {why}")
+}
+
 impl Place<'_> {
     /// Opens the file for writing, if this is its only name.
     pub(super) fn open(&self) -> Result<File, Refused> {
@@ -154,10 +159,7 @@ impl Place<'_> {
             Holders::Nobody => None,
             Holders::Held(Holder::Open) => Some(Why::Open(None)),
             Holders::Held(Holder::Mount(point)) => Some(Why::Mounted(point)),
-            Holders::Unknown(unknown) => {
-                let why = format!("who else has them is unknown, because {unknown}");
-                Some(Why::AtOnce(why))
-            }
+            Holders::Unknown(why) => Some(Why::AtOnce(unknown(&why))),
         }
     }
 

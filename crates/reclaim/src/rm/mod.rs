@@ -23,6 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
+use linux::holders::Search;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -145,7 +146,7 @@ pub fn intend(
 ) -> Result<(Vec<Intention>, u64), ReclaimError> {
     let mut parents = Parents::default();
     let mut failures = 0;
-    let mut all = Vec::new();
+    let mut all: Vec<Intention> = Vec::new();
     for argument in look(paths, options, &mut parents, talk, &mut failures) {
         let parent = parents.get(argument.parent);
         let mut amounts = Amounts::default();
@@ -178,6 +179,12 @@ pub fn intend(
             paced,
             unpaced,
         });
+    }
+    let search = Search::default();
+    let paced = all.iter().any(|intention| intention.paced);
+    if let Some(why) = search.is_blind().filter(|_| paced) {
+        let why = large::unknown(why);
+        talk.note(&format!("large files would be freed whole: {why}"));
     }
     Ok((all, failures))
 }

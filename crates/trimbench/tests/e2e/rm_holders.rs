@@ -84,10 +84,10 @@ fn stays_whole<T>(here: &Path, mounts: impl Fn(&Path) -> T, reads: impl Fn(&T) -
         written(&here.join("t/big"), BIG);
         let mounted = mounts(&here.join("t/big"));
         let done = removed(here, arguments);
-        let said = &done.succeeds().stderr;
-        assert!(said.contains("1 file is mounted at '/"), "{}", done.text());
         assert!(!here.join("t/big").exists());
         assert_whole(&reads(&mounted), &done);
+        let said = &done.succeeds().stderr;
+        assert!(said.contains("1 file is mounted at '/"), "{}", done.text());
     }
 }
 
@@ -279,12 +279,12 @@ fn from_a_container_no_file_is_emptied_and_one_line_says_why() {
     command.arg(inner.get_program()).args(inner.get_args());
     command.current_dir(here);
     let done = run(command);
-    let said = &done.succeeds().stderr;
-    let why = "the mounts of others can't be seen from a container";
-    assert_eq!(said.matches(why).count(), 1, "{}", done.text());
     assert!(!here.join("t").exists());
     let content = fs::read(container.sees(on)).unwrap();
     assert!(content.len() == 40 * MIB && content.iter().all(|&byte| byte == 1));
+    let said = &done.succeeds().stderr;
+    let why = "the mounts of others can't be seen from a container";
+    assert_eq!(said.matches(why).count(), 1, "{}", done.text());
 }
 
 #[test]
@@ -298,6 +298,9 @@ fn a_user_who_is_not_root_frees_large_files_whole() {
     let here = fs.path();
     written(&here.join("big"), 40);
     must("chown", &["-R", "65534:65534", &here.to_string_lossy()]);
+    let dry = removed_as(65534, here, &["--dry-run", "big"]);
+    let said = "large files would be freed whole: who else has them is unknown";
+    assert!(dry.succeeds().stderr.contains(said), "{}", dry.text());
     let done = removed_as(65534, here, &["-f", "big"]);
     let said = "1 file of 40.0 MiB was freed at once, not in pieces: who else has them";
     assert!(
