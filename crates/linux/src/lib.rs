@@ -15,6 +15,7 @@
 //! | [`counters`] | a device's own counters, switched on for a while and off again whatever happens |
 //! | [`stats`] | what did a block device do since I last asked? |
 //! | [`space`] | how much may be written here? |
+//! | [`holders`] | who would lose a file that is emptied? |
 //! | [`host`] | which machine is this? |
 //! | [`identify`] | which pages does a drive describe itself with? |
 //! | [`fuse`] | connections of a FUSE server, and queues over io_uring |
@@ -53,6 +54,7 @@ pub mod dm;
 pub mod files;
 pub mod fstab;
 pub mod fuse;
+pub mod holders;
 pub mod host;
 pub mod identify;
 pub mod limit;

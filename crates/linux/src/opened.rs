@@ -1,6 +1,6 @@
 //! Files that processes have open.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 
@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, FileType, RawDir, Stat, StatxFlags};
 /// (a loop device, swap).
 #[derive(Debug, Default)]
 pub struct OpenFiles {
-    /// By `st_dev` and inode number.
-    files: HashSet<(u64, u64)>,
+    /// One of the processes of each, by `st_dev` and inode number.
+    files: HashMap<(u64, u64), u32>,
 }
 
 impl OpenFiles {
@@ -22,13 +22,15 @@ impl OpenFiles {
         let mut open = OpenFiles::default();
         for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let name = process.file_name();
-            let is_process = name.to_str().is_some_and(|n| n.parse::<u32>().is_ok());
+            let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
             // Kernel threads, and processes of others or that have ended, show nothing.
-            if is_process && let Ok(directory) = File::open(process.path()) {
-                open.add(&directory, c"exe");
+            if let Ok(directory) = File::open(process.path()) {
+                open.add(pid, &directory, c"exe");
             }
-            if is_process && let Ok(directory) = File::open(process.path().join("fd")) {
-                open.add_all(&directory);
+            if let Ok(directory) = File::open(process.path().join("fd")) {
+                open.add_all(pid, &directory);
             }
         }
         open
@@ -36,21 +38,26 @@ impl OpenFiles {
 
     /// Whether a file is among them.
     pub fn has(&self, file: &Stat) -> bool {
-        self.files.contains(&(file.st_dev, file.st_ino))
+        self.process(file).is_some()
+    }
+
+    /// A process that has a file open.
+    pub fn process(&self, file: &Stat) -> Option<u32> {
+        self.files.get(&(file.st_dev, file.st_ino)).copied()
     }
 
     /// Adds all descriptors of a directory `fd`.
-    fn add_all(&mut self, directory: &File) {
+    fn add_all(&mut self, pid: u32, directory: &File) {
         let mut buffer = Vec::with_capacity(32 << 10);
         let mut names = RawDir::new(directory, buffer.spare_capacity_mut());
         while let Some(Ok(entry)) = names.next() {
             if entry.file_type() == FileType::Symlink {
-                self.add(directory, entry.file_name());
+                self.add(pid, directory, entry.file_name());
             }
         }
     }
 
-    fn add(&mut self, directory: impl AsFd, name: &std::ffi::CStr) {
+    fn add(&mut self, pid: u32, directory: impl AsFd, name: &std::ffi::CStr) {
         // A server that doesn't answer (NFS) is not asked.
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
         let wanted = StatxFlags::TYPE | StatxFlags::INO;
@@ -59,7 +66,7 @@ impl OpenFiles {
         };
         if FileType::from_raw_mode(u32::from(found.stx_mode)) == FileType::RegularFile {
             let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
-            self.files.insert((device, found.stx_ino));
+            self.files.insert((device, found.stx_ino), pid);
         }
     }
 }
@@ -73,6 +80,10 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let stat = rustix::fs::fstat(&file).unwrap();
         assert!(OpenFiles::now().has(&stat));
+        let own = std::process::id();
+        // Programs that other tests are about to start have it, too, for a moment.
+        let is_own = || OpenFiles::now().process(&stat) == Some(own);
+        assert!((0..100).any(|_| is_own()));
         drop(file);
         // A program that another test starts holds it until its exec.
         let mut tries = 0..100;
@@ -85,6 +96,6 @@ mod tests {
     #[test]
     fn a_running_program_is_listed() {
         let own = rustix::fs::stat("/proc/self/exe").unwrap();
-        assert!(OpenFiles::now().has(&own));
+        assert!(OpenFiles::now().process(&own).is_some());
     }
 }

@@ -26,8 +26,8 @@ pub mod words;
 pub use error::ReclaimError;
 pub use reclaimer::PacedReclaimers;
 pub use rm::{
-    Asking, Intention, Options, Outcome, PreserveRoot, Problem, Question, Stopped, Talk, Where,
-    intend, remove, resume,
+    Asking, Intention, Options, Outcome, PreserveRoot, Problem, Question, Spared, Stopped, Talk,
+    Where, Why, intend, remove, resume,
 };
 pub use warning::Warning;
 pub use watch::{Progress, Unwatched, Watch};

@@ -82,4 +82,44 @@ mod tests {
         assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::WouldBlock);
         assert!(!open_elsewhere(&file).unwrap());
     }
+
+    #[test]
+    fn a_descriptor_on_its_way_through_a_socket_is_seen() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let (_, path) = named.into_parts();
+        let (sender, receiver) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        send(&sender, &File::open(&path).unwrap());
+        // No process has it in its table.
+        let file = File::options().write(true).open(&path).unwrap();
+        assert!(open_elsewhere(&file).unwrap());
+        drop(receiver);
+        assert!(!open_elsewhere(&file).unwrap());
+    }
+
+    fn send(through: &std::os::unix::net::UnixDatagram, file: &File) {
+        let mut byte = [0u8; 1];
+        let mut part = libc::iovec {
+            iov_base: byte.as_mut_ptr().cast(),
+            iov_len: 1,
+        };
+        let mut control = [0u64; 8];
+        // SAFETY: all parts live through the call, and the control message, one descriptor, fits
+        // into its room.
+        let sent = unsafe {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            message.msg_iov = &raw mut part;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(4) as _;
+            let head = libc::CMSG_FIRSTHDR(&raw const message);
+            (*head).cmsg_level = libc::SOL_SOCKET;
+            (*head).cmsg_type = libc::SCM_RIGHTS;
+            (*head).cmsg_len = libc::CMSG_LEN(4) as _;
+            libc::CMSG_DATA(head)
+                .cast::<libc::c_int>()
+                .write(file.as_raw_fd());
+            libc::sendmsg(through.as_raw_fd(), &raw const message, 0)
+        };
+        assert_eq!(sent, 1, "{}", io::Error::last_os_error());
+    }
 }

@@ -14,55 +14,24 @@
 //! it and find it cut short. A link count of zero then proves that no name is left. The file is
 //! emptied under its name only where [`is_safe`] holds.
 //!
-//! A bind mount of the file alone needs neither a name nor an open file. So mounts are looked at as
-//! well.
+//! Then holders are looked for ([`linux::holders`]), after the rename or the removal: nobody else
+//! can reach the file any more, so none can come. A file that may have one is never emptied.
 
-use std::borrow::Cow;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 
-use linux::mounted::MountedFiles;
+use linux::holders::{Candidate, Holder, Holders, Search, Unknown};
 use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags,
+    Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags,
 };
 use rustix::io::Errno;
 
+use super::arguments::allocated;
+use super::spared::Why;
 use crate::rm::trash::{FILE, rename_new};
 use crate::rm::tree::At;
-
-/// How long the list of files mounted by themselves is used before it is read again: a process may
-/// mount a file while others are removed. Reading it costs some microseconds for each process of
-/// the machine.
-const MOUNTS_HOLD: Duration = Duration::from_secs(1);
-
-/// The files that are mounted by themselves, of the file system that was looked at last.
-#[derive(Debug, Default)]
-pub(super) struct Mounted(Option<(u64, Instant, MountedFiles)>);
-
-impl Mounted {
-    /// Returns whether `file` is mounted by itself, as of now; `None` where that can't be found
-    /// out.
-    pub(super) fn has_now(&mut self, file: &File) -> Option<bool> {
-        self.0 = None;
-        let stat = rustix::fs::fstat(file).ok()?;
-        self.has(file.as_fd(), &stat)
-    }
-
-    /// Returns whether the file of `stat`, on the file system of `on`, is mounted by itself. `None`
-    /// where that can't be found out.
-    pub(super) fn has(&mut self, on: BorrowedFd<'_>, stat: &Stat) -> Option<bool> {
-        let is_known = |(device, when, _): &(u64, Instant, MountedFiles)| {
-            *device == stat.st_dev && when.elapsed() < MOUNTS_HOLD
-        };
-        if !self.0.as_ref().is_some_and(is_known) {
-            let now = MountedFiles::now(on).ok()?;
-            self.0 = Some((stat.st_dev, Instant::now(), now));
-        }
-        self.0.as_ref().map(|(.., files)| files.has(stat))
-    }
-}
 
 /// Where a file is emptied.
 pub(super) struct Place<'a> {
@@ -74,13 +43,12 @@ pub(super) struct Place<'a> {
     was: Option<(BorrowedFd<'a>, CString)>,
 }
 
-/// Whether a file can be emptied.
-pub(super) enum Large {
-    /// No other process has it; it is open for writing.
-    Alone(File),
-    /// Only its name is removed. The text says why, for a message that begins with the name; `None`
-    /// where no message is needed.
-    Shared(Option<Cow<'static, str>>),
+/// A file that isn't emptied.
+pub(super) struct Refused {
+    /// Why; `None` where the removal of the name shows it.
+    pub(super) why: Option<Why>,
+    /// The bytes that it holds.
+    pub(super) bytes: u64,
 }
 
 /// Finds a place for a file.
@@ -131,74 +99,67 @@ fn is_safe(at: At<'_>) -> bool {
             .is_ok_and(|found| !found.stx_attributes.intersects(fixed))
 }
 
+/// Says that holders aren't known, and why.
+pub(super) fn unknown(why: &Unknown) -> String {
+    format!("who else has them is unknown, because {why}")
+}
+
 impl Place<'_> {
-    /// Opens the file, and finds out whether another process or mount has it.
-    pub(super) fn open(&self, mounted: &mut Mounted) -> Large {
+    /// Opens the file for writing, if this is its only name.
+    pub(super) fn open(&self) -> Result<File, Refused> {
+        let refused = |why, bytes| Refused { why, bytes };
+        let stat = rustix::fs::statat(self.at, &*self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let stat = stat
+            .filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+            .ok_or_else(|| refused(None, 0))?;
         let opened = match self.try_open() {
             // Its owner may remove a file that nobody may write to, and nobody needs its mode.
             Err(Errno::ACCESS) if !self.unlink_first => {
                 let mode = Mode::RUSR | Mode::WUSR;
-                let regular = rustix::fs::statat(self.at, &*self.name, AtFlags::SYMLINK_NOFOLLOW)
-                    .is_ok_and(|stat| {
-                        FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-                    });
-                match regular {
-                    true => rustix::fs::chmodat(self.at, &*self.name, mode, AtFlags::empty())
-                        .and_then(|()| self.try_open()),
-                    false => Err(Errno::ACCESS),
-                }
+                rustix::fs::chmodat(self.at, &*self.name, mode, AtFlags::empty())
+                    .and_then(|()| self.try_open())
             }
             opened => opened,
         };
-        let file = match opened {
-            Ok(file) => file,
-            Err(Errno::TXTBSY) => {
-                return Large::Shared(Some(
-                    "is being executed: its space comes free when that ends".into(),
-                ));
-            }
+        let bytes = allocated(&stat);
+        let file = opened.map_err(|errno| match errno {
+            Errno::TXTBSY => refused(Some(Why::Open(None)), bytes),
             // It isn't there, or something is mounted over it: the removal says so.
-            Err(Errno::NOENT | Errno::XDEV) => return Large::Shared(None),
-            Err(errno) => {
-                return Large::Shared(Some(Cow::Owned(format!(
-                    "was removed all at once: it can't be opened for writing: {}",
-                    crate::words::of(errno)
-                ))));
+            Errno::NOENT | Errno::XDEV => refused(None, bytes),
+            errno => {
+                let why = crate::words::of(errno);
+                let why = format!("opening for writing failed: {why}");
+                refused(Some(Why::AtOnce(why)), bytes)
             }
-        };
-        let alone = |stat: &Stat| {
-            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1
-        };
-        let Some(stat) = rustix::fs::fstat(&file).ok().filter(alone) else {
-            return Large::Shared(None);
-        };
-        // Without its name a mount is harder to tell.
-        let elsewhere = match self.unlink_first {
-            true => mounted.has_now(&file),
-            false => mounted.has(file.as_fd(), &stat),
-        };
-        match elsewhere {
-            Some(false) => {}
-            Some(true) => {
-                return Large::Shared(Some(
-                    "is mounted elsewhere: its space comes free when it is unmounted, all at once"
-                        .into(),
-                ));
-            }
-            None => {
-                return Large::Shared(Some(
-                    "was removed all at once: whether it is mounted elsewhere is unknown".into(),
-                ));
-            }
+        })?;
+        match self.has_names(&file, 1) {
+            true => Ok(file),
+            false => Err(refused(Some(Why::Named), bytes)),
         }
-        match linux::files::open_elsewhere(&file) {
-            Ok(false) => Large::Alone(file),
-            Ok(true) => Large::Shared(Some(
-                "is open elsewhere: its space comes free when it is closed, all at once".into(),
-            )),
-            Err(_) => Large::Shared(Some(
-                "was removed all at once: whether a process has it open is unknown".into(),
-            )),
+    }
+
+    /// Whether an open file is a regular one with so many names.
+    pub(super) fn has_names(&self, file: &File, names: u64) -> bool {
+        #[allow(clippy::useless_conversion, reason = "its width is the processor's")]
+        let has = |stat: &rustix::fs::Stat| u64::from(stat.st_nlink) == names;
+        rustix::fs::fstat(file).is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && has(&stat)
+        })
+    }
+
+    /// Returns why the file can't be emptied, if it can't: it has a holder, or may have one.
+    pub(super) fn holder(&self, file: &File, search: &mut Search) -> Option<Why> {
+        let directory = self.was.as_ref().map_or(self.at, |(was, _)| *was);
+        let candidate = Candidate {
+            file,
+            name: OsStr::from_bytes(self.name.as_bytes()),
+            directory,
+        };
+        match search.holders(&candidate) {
+            Holders::Nobody => None,
+            Holders::Held(Holder::Open) => Some(Why::Open(None)),
+            Holders::Held(Holder::Mount(point)) => Some(Why::Mounted(point)),
+            Holders::Unknown(why) => Some(Why::AtOnce(unknown(&why))),
         }
     }
 

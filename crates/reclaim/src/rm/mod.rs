@@ -11,6 +11,7 @@ mod removal;
 mod remover;
 mod resume;
 mod resume_trashes;
+mod spared;
 mod survey;
 mod talk;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
+use linux::holders::Search;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -39,6 +41,7 @@ use survey::{Surveyed, survey, would_ask};
 use units::names::quoted;
 
 pub use resume::{Where, resume};
+pub use spared::{Spared, Why};
 pub use talk::{Problem, Question, Talk};
 
 /// How the root directory and other devices are protected.
@@ -91,6 +94,8 @@ pub struct Outcome {
     pub failures: u64,
     /// The summary of each file system that was paced.
     pub summary: Vec<Summary>,
+    /// Files that were not emptied in pieces, by reason.
+    pub spared: Vec<Spared>,
     /// Why it ended before all was done.
     pub stopped: Option<Stopped>,
     /// Trashes in which something is left to resume.
@@ -141,7 +146,7 @@ pub fn intend(
 ) -> Result<(Vec<Intention>, u64), ReclaimError> {
     let mut parents = Parents::default();
     let mut failures = 0;
-    let mut all = Vec::new();
+    let mut all: Vec<Intention> = Vec::new();
     for argument in look(paths, options, &mut parents, talk, &mut failures) {
         let parent = parents.get(argument.parent);
         let mut amounts = Amounts::default();
@@ -174,6 +179,12 @@ pub fn intend(
             paced,
             unpaced,
         });
+    }
+    let search = Search::default();
+    let paced = all.iter().any(|intention| intention.paced);
+    if let Some(why) = search.is_blind().filter(|_| paced) {
+        let why = large::unknown(why);
+        talk.note(&format!("large files would be freed whole: {why}"));
     }
     Ok((all, failures))
 }
@@ -375,6 +386,7 @@ fn begin(
     };
     outcome.names += remover.names();
     outcome.failures += remover.failures();
+    outcome.spared = remover.spared();
     ended
 }
 

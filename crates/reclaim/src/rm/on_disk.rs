@@ -47,8 +47,8 @@ const XFS: rustix::fs::FsWord = 0x5846_5342;
 pub(super) enum ExpectedDiscards {
     /// So many bytes, soon after.
     Now(u64),
-    /// So many bytes, when another process closes the file.
-    OnClose(u64),
+    /// So many bytes, when another process closes the file: this one, if it is known.
+    OnClose(u64, Option<u32>),
 }
 
 impl ExpectedDiscards {
@@ -56,7 +56,7 @@ impl ExpectedDiscards {
     pub(super) fn now(self) -> u64 {
         match self {
             ExpectedDiscards::Now(bytes) => bytes,
-            ExpectedDiscards::OnClose(_) => 0,
+            ExpectedDiscards::OnClose(..) => 0,
         }
     }
 }
@@ -75,8 +75,8 @@ impl OnDisk {
         if bytes == 0 {
             return ExpectedDiscards::Now(0);
         }
-        if self.open_files().has(stat) {
-            return ExpectedDiscards::OnClose(bytes);
+        if let Some(process) = self.open_files().process(stat) {
+            return ExpectedDiscards::OnClose(bytes, Some(process));
         }
         if bytes < LARGE && (!is_fresh(stat) || !self.written.must_ask(stat)) {
             return ExpectedDiscards::Now(self.written.guess(stat));
@@ -87,7 +87,7 @@ impl OnDisk {
         };
         // A mapping, a loop device and the like keep it, too.
         if linux::files::open_elsewhere(&file).is_ok_and(|open| open) {
-            return ExpectedDiscards::OnClose(bytes);
+            return ExpectedDiscards::OnClose(bytes, None);
         }
         let Some(found) = extents(&file) else {
             return ExpectedDiscards::Now(bytes);
@@ -99,7 +99,8 @@ impl OnDisk {
         ExpectedDiscards::Now(found.on_disk().min(bytes))
     }
 
-    fn open_files(&mut self) -> &OpenFiles {
+    /// Returns the files that processes have open, as of a moment ago.
+    pub(super) fn open_files(&mut self) -> &OpenFiles {
         let now = Instant::now();
         let known = self.open.take().filter(|(until, _)| now < *until);
         let (_, files) = self.open.insert(known.unwrap_or_else(|| {

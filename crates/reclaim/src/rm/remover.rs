@@ -12,16 +12,18 @@ mod small;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::time::Instant;
 
+use linux::holders::Search;
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use super::amounts::Amounts;
 use super::arguments::held;
 use super::close::Rested;
-use super::large::Mounted;
 use super::lost;
 use super::on_disk::OnDisk;
+use super::spared::{AllSpared, Spared};
 use super::talk::{Problem, Talk};
 use super::{Asking, Summary};
 use crate::ReclaimError;
@@ -45,10 +47,11 @@ pub(super) struct Remover<'a> {
     current: Current,
     /// A file was begun: the content of the trash has changed.
     pub(super) begun: bool,
-    mounted: Mounted,
+    search: Search,
+    /// When it was last looked whether a file that is removed whole is mounted.
+    looked: Option<Instant>,
     on_disk: OnDisk,
-    /// Small files that other processes have open, and the bytes they hold.
-    open_elsewhere: (u64, u64),
+    spared: AllSpared,
 }
 
 /// The place of an item.
@@ -77,9 +80,10 @@ impl<'a> Remover<'a> {
             systems: PacedSystems::new(reclaimers, amounts),
             current: Current::default(),
             begun: false,
-            mounted: Mounted::default(),
+            search: Search::default(),
+            looked: None,
             on_disk: OnDisk::default(),
-            open_elsewhere: (0, 0),
+            spared: AllSpared::default(),
         }
     }
 
@@ -91,6 +95,11 @@ impl<'a> Remover<'a> {
     /// The number of names that stay although they should not.
     pub(super) fn failures(&self) -> u64 {
         self.dialogue.failures
+    }
+
+    /// The files that weren't emptied in pieces.
+    pub(super) fn spared(&self) -> Vec<Spared> {
+        self.spared.all()
     }
 
     /// Removes all that an item is. Returns whether nothing of it stays.
@@ -152,14 +161,6 @@ impl<'a> Remover<'a> {
     /// Waits until all is discarded, on every file system. Returns each summary, and the pause
     /// after each of the last small discards.
     pub(super) fn finish(&mut self) -> Result<(Vec<Summary>, Rested), ReclaimError> {
-        let (files, bytes) = self.open_elsewhere;
-        if files > 0 {
-            let (plural, verb) = if files == 1 { ("", "is") } else { ("s", "are") };
-            self.dialogue.talk.note(&format!(
-                "{files} small file{plural} of {} {verb} open elsewhere: their space comes free when closed",
-                units::bytes(bytes)
-            ));
-        }
         self.systems.finish(&mut self.dialogue)
     }
 
@@ -182,15 +183,21 @@ impl<'a> Remover<'a> {
             Paced::AllFiles => bytes > 0,
         };
         if !is_paced {
-            return self.unlink(at.fd, name, path);
+            let names = self.names();
+            let gone = self.unlink(at.fd, name, path)?;
+            if self.names() > names {
+                self.spared.name_removed(stat);
+            }
+            return Ok(gone);
         }
+        self.spared.name_removed(stat);
         self.systems
             .prepare(at, &self.current, &mut self.dialogue)?;
         if bytes > MOST_WHOLE {
             return self.large(at, name, path, trash);
         }
         let expected = self.on_disk.of(at.fd, name, stat);
-        if bytes < LARGE || self.goes_whole(at, stat, expected)? {
+        if bytes < LARGE || self.goes_whole(at, name, stat, expected)? {
             return self.whole(at, name, path, expected);
         }
         self.large(at, name, path, trash)

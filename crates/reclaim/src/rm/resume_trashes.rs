@@ -108,6 +108,7 @@ pub(crate) fn resume_trashes(
             Ok(())
         })();
         outcome.names = remover.names();
+        outcome.spared = remover.spared();
         outcome.failures += remover.failures();
         ended
     })();

@@ -58,6 +58,7 @@ mod real_disk;
 mod report;
 mod rm;
 mod rm_drive;
+mod rm_holders;
 mod rm_hostile;
 mod rm_others;
 mod rm_place;

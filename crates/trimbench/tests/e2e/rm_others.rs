@@ -1,122 +1,16 @@
-//! `trimbench rm` beside others who have what is removed, or are asked, or come back later.
+//! `trimbench rm` beside others who see what is removed, or are asked, or come back later.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::path::Path;
+use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::common::gate::{LOOP_EXT4, Need, alone, lacks};
-use crate::common::loop_fs::{Fs, LoopFs, On, must, names, unmount};
+use crate::common::gate::lacks;
+use crate::common::loop_fs::{must, names};
 use crate::common::run::{run, start};
-use crate::rm_place::{
-    MIB, SLOW, USERS, answered_as, ext4, half_way, place, removed, rm, seen, written,
-};
-
-/// A file of this many MiB.
-const BIG: usize = 8;
-
-/// A mount of a file; unmounted when dropped.
-struct Bound<'a>(&'a Path);
-
-impl<'a> Bound<'a> {
-    fn new(file: &Path, on: &'a Path) -> Bound<'a> {
-        let [file, at] = [file, on].map(|path| path.to_string_lossy());
-        must("mount", &["--bind", &file, &at]);
-        Bound(on)
-    }
-}
-
-impl Drop for Bound<'_> {
-    fn drop(&mut self) {
-        unmount(&self.0.to_string_lossy());
-    }
-}
-
-/// A process with mounts of its own, as a container is; killed when dropped.
-struct Container(Child);
-
-impl Container {
-    /// With a file mounted there, for it alone.
-    fn new(file: &Path, on: &Path) -> Container {
-        let mount = "mount --make-rprivate / && mount --bind \"$0\" \"$1\" && exec sleep 600";
-        let child = Command::new("unshare")
-            .args(["--mount", "sh", "-c", mount])
-            .args([file, on])
-            .spawn()
-            .unwrap();
-        let container = Container(child);
-        while fs::metadata(container.sees(on)).map_or(0, |found| found.len()) == 0 {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        container
-    }
-
-    fn sees(&self, path: &Path) -> PathBuf {
-        let root = format!("/proc/{}/root", self.0.id());
-        Path::new(&root).join(path.strip_prefix("/").unwrap())
-    }
-}
-
-impl Drop for Container {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// By way of the trash, in a tree, in place, and in place where nobody else comes.
-const WAYS: [(u32, &[&str]); 4] = [
-    (0o755, &["t/big"]),
-    (0o755, &["-r", "t"]),
-    (0o755, &["--no-trash", "t/big"]),
-    (0o700, &["--no-trash", "t/big"]),
-];
-
-/// Removes a file each way, while it is mounted elsewhere, where its content stays visible.
-fn stays_whole<T>(here: &Path, mounts: impl Fn(&Path) -> T, sees: impl Fn(&T) -> PathBuf) {
-    for (mode, arguments) in WAYS {
-        let _ = fs::create_dir(here.join("t"));
-        fs::set_permissions(here.join("t"), fs::Permissions::from_mode(mode)).unwrap();
-        written(&here.join("t/big"), BIG);
-        let mounted = mounts(&here.join("t/big"));
-        let done = removed(here, arguments);
-        let said = &done.succeeds().stderr;
-        assert!(said.contains("is mounted elsewhere"), "{}", done.text());
-        assert!(!here.join("t/big").exists());
-        let content = fs::read(sees(&mounted)).unwrap();
-        assert!(
-            content.len() == BIG * MIB && content.iter().all(|&byte| byte == 1),
-            "{arguments:?}: {} bytes are left",
-            content.len()
-        );
-    }
-}
-
-#[test]
-fn a_file_that_is_mounted_elsewhere_keeps_its_content() {
-    let Some(fs) = ext4("discard", 512) else {
-        return;
-    };
-    let outside = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
-    let on = outside.path();
-    stays_whole(fs.path(), |file| Bound::new(file, on), |_| on.to_owned());
-}
-
-#[test]
-fn a_file_that_a_container_has_mounted_keeps_its_content() {
-    if lacks(LOOP_EXT4) || lacks(&[Need::Tool("unshare")]) {
-        return;
-    }
-    // What other tests have mounted would stay mounted there when they unmount it.
-    let _turn = alone();
-    let fs = LoopFs::new(Fs::Ext4, "discard", 512, On::Tmpfs);
-    let outside = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
-    let on = outside.path();
-    let mounts = |file: &Path| Container::new(file, on);
-    stays_whole(fs.path(), mounts, |container| container.sees(on));
-}
+use crate::rm_place::{MIB, SLOW, USERS, answered_as, ext4, half_way, place, rm, seen, written};
 
 #[test]
 fn in_place_nobody_finds_a_file_cut_short() {

@@ -127,12 +127,20 @@ fn what_somebody_has_open_stays_theirs() {
     };
     let here = fs.path();
     let open = file(&here.join("big"), 8);
-    let done = removed(here, &["big"]);
-    assert!(
-        done.succeeds().stderr.contains("'big' is open elsewhere"),
-        "{}",
-        done.text()
+    let by = format!("(pid {})", std::process::id());
+    let done = removed(here, &["big", "--json", "-"]);
+    let said = &done.succeeds().stderr;
+    assert!(said.contains("1 file is open in "), "{}", done.text());
+    let end = format!("{by}: its 8.0 MiB stay until it closes it");
+    assert!(said.contains(&end), "{}", done.text());
+    let json: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let spared = &json["not_emptied"][0];
+    assert_eq!(spared["reason"], "open", "{json}");
+    assert_eq!(
+        (&spared["files"], &spared["space_stays"]),
+        (&1.into(), &true.into())
     );
+    assert!(spared["by"].as_str().unwrap().ends_with(&by), "{json}");
     let mut first = [0; 1];
     open.read_exact_at(&mut first, 8 * MIB as u64 - 1).unwrap();
     assert_eq!(first, [1]);
@@ -146,7 +154,7 @@ fn what_somebody_has_open_stays_theirs() {
     command.arg("60");
     let _runs = start(command);
     let done = removed(here, &["program"]);
-    let said = "'program' is being executed: its space comes free when that ends";
+    let said = "1 file is open in program (pid ";
     assert!(done.succeeds().stderr.contains(said), "{}", done.text());
     // Small files: nobody waits for their discards, nor says that they never came.
     fs::create_dir(here.join("t")).unwrap();
@@ -159,8 +167,13 @@ fn what_somebody_has_open_stays_theirs() {
         .collect();
     written(&here.join("t/big"), 2);
     let done = removed(here, &["-r", "t", "--slowdown", "50%"]);
-    let said = "3 small files of 1.2 MiB are open elsewhere: their space comes free when closed";
-    assert!(done.succeeds().stderr.contains(said), "{}", done.text());
+    let said = format!("{by}: their 1.2 MiB stay until it closes them");
+    assert!(done.succeeds().stderr.contains(&said), "{}", done.text());
+    assert!(
+        done.stderr.contains("3 files are open in "),
+        "{}",
+        done.text()
+    );
     assert!(!done.stderr.contains("no discards came"), "{}", done.text());
     assert_eq!(logs[2].metadata().unwrap().len(), 400 << 10);
     assert_eq!(seen(here), [""; 0]);

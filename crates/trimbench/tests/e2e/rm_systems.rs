@@ -211,7 +211,7 @@ fn a_used_up_quota_is_no_obstacle() {
     assert_eq!(refused.kind(), std::io::ErrorKind::QuotaExceeded);
     drop(big);
     let done = removed(&volume, &["big", "missing"]);
-    let said = "'big' was removed all at once: it can't be emptied: Disk quota exceeded";
+    let said = "freed at once, not in pieces: emptying failed: Disk quota exceeded";
     done.fails_with(1, &[said, "missing"]);
     assert_eq!(seen(&volume), [""; 0]);
 }

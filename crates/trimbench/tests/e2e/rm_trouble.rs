@@ -288,7 +288,8 @@ fn what_goes_at_once_because_it_cannot_be_written_is_said() {
     for way in [&["-f", "big"][..], &["-f", "--no-trash", "big"]] {
         written(&here.join("big"), 2);
         let done = removed_as(65534, here, way);
-        let said = "'big' was removed all at once: it can't be opened for writing: ";
+        let said =
+            "1 file of 2.0 MiB was freed at once, not in pieces: opening for writing failed: ";
         assert!(done.succeeds().stderr.contains(said), "{}", done.text());
         assert!(!here.join("big").exists());
     }

@@ -1,17 +1,19 @@
 //! Large files: emptied piece by piece, then removed.
 
-use std::borrow::Cow;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use super::Remover;
+use super::small::named;
 use crate::ReclaimError;
-use crate::rm::large::{self, Large, Place};
+use crate::rm::large::{self, Place, Refused};
 use crate::rm::on_disk::ExpectedDiscards;
+use crate::rm::spared::Why;
 use crate::rm::talk::Problem;
 use crate::rm::trash::Trash;
 use crate::rm::tree::At;
@@ -30,12 +32,30 @@ impl Remover<'_> {
             Err(Errno::NOENT) => return Ok(true),
             Err(errno) => return self.stays(path, Problem::System(errno)),
         };
-        match place.open(&mut self.mounted) {
-            Large::Alone(file) if place.unlink_first => {
-                self.emptied_without_a_name(at, &place, path, file)
+        let file = match place.open() {
+            Ok(file) => file,
+            Err(mut refused) => {
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                let stat = rustix::fs::statat(place.at, &*place.name, flags).ok();
+                refused.why = refused.why.map(|why| self.with_process(why, stat));
+                return self.only_its_name(at, &place, path, refused);
             }
-            Large::Alone(file) => self.emptied(at, &place, path, file),
-            Large::Shared(why) => self.only_its_name(&place, path, why),
+        };
+        if place.unlink_first {
+            return self.emptied_without_a_name(at, &place, path, file);
+        }
+        match place.holder(&file, &mut self.search) {
+            None => self.emptied(at, &place, path, file),
+            Some(why) => {
+                let why = self.with_process(why, rustix::fs::fstat(&file).ok());
+                let bytes = allocated(&file);
+                drop(file);
+                let refused = Refused {
+                    why: Some(why),
+                    bytes,
+                };
+                self.only_its_name(at, &place, path, refused)
+            }
         }
     }
 
@@ -58,15 +78,12 @@ impl Remover<'_> {
             }
             // rm would remove it.
             Err(ReclaimError::Free { source, .. }) if !is_stuck(&source) => {
-                let bytes = ExpectedDiscards::Now(allocated(&file));
+                let refused = Refused {
+                    why: Some(cannot_empty(&source)),
+                    bytes: allocated(&file),
+                };
                 drop(file);
-                let at = At { fd: place.at, ..at };
-                let gone = self.whole(at, &place.name, path, bytes)?;
-                match gone {
-                    true => self.note_all_at_once(path, &source),
-                    false => place.put_back(),
-                }
-                return Ok(gone);
+                return self.only_its_name(at, place, path, refused);
             }
             Err(ReclaimError::Free { source, .. }) => match Errno::from_io_error(&source) {
                 Some(errno) => Problem::System(errno),
@@ -78,8 +95,8 @@ impl Remover<'_> {
         self.stays(path, problem)
     }
 
-    /// Removes a file's name first, and then empties the file if it has no other name. No process
-    /// may have opened or mounted it before its name was removed.
+    /// Removes a file's name first, and then empties the file if it has no other name and nobody
+    /// has opened or mounted it before.
     fn emptied_without_a_name(
         &mut self,
         at: At<'_>,
@@ -87,23 +104,19 @@ impl Remover<'_> {
         path: &Path,
         file: File,
     ) -> Result<bool, ReclaimError> {
-        let gone = self.unlink(place.at, &place.name, path)?;
-        let nameless = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
-        let ours = gone
-            && nameless
-            && self.mounted.has_now(&file) == Some(false)
-            && linux::files::open_elsewhere(&file).is_ok_and(|is| !is);
-        if !ours {
-            return Ok(gone);
+        if !self.unlink(place.at, &place.name, path)? {
+            return Ok(false);
+        }
+        let why = match place.has_names(&file, 0) {
+            true => place.holder(&file, &mut self.search),
+            false => Some(Why::Named),
+        };
+        if let Some(why) = why {
+            return self.closed(at.device, file, why).map(|()| true);
         }
         let emptied = match self.empty(at.device, &file) {
             Err(ReclaimError::Free { source, .. }) => {
-                let bytes = allocated(&file);
-                self.allow(at.device, bytes).map(|()| {
-                    drop(file);
-                    self.freed(at.device, bytes);
-                    self.note_all_at_once(path, &source);
-                })
+                self.closed(at.device, file, cannot_empty(&source))
             }
             emptied => emptied,
         };
@@ -112,26 +125,59 @@ impl Remover<'_> {
             let what = format!("what was left of {name} went all at once");
             self.dialogue.talk.note(&what);
         }
-        emptied.map(|()| gone)
+        emptied.map(|()| true)
     }
 
-    /// Removes the name of a file that another process has, or may have. `why` is noted.
+    /// Closes a file without a name that isn't emptied, when the pacer allows what that frees.
+    fn closed(&mut self, device: u64, file: File, why: Why) -> Result<(), ReclaimError> {
+        let why = self.with_process(why, rustix::fs::fstat(&file).ok());
+        let bytes = allocated(&file);
+        let frees = if why.stays() { 0 } else { bytes };
+        self.allow(device, frees)?;
+        drop(file);
+        self.freed(device, frees);
+        self.spared.add(why, bytes);
+        Ok(())
+    }
+
+    /// Removes the name of a file that isn't emptied.
     fn only_its_name(
         &mut self,
+        at: At<'_>,
         place: &Place<'_>,
         path: &Path,
-        why: Option<Cow<'static, str>>,
+        refused: Refused,
     ) -> Result<bool, ReclaimError> {
-        let gone = self.unlink(place.at, &place.name, path)?;
-        match (gone, why) {
-            (true, Some(why)) => {
-                let name = units::names::quoted(path);
-                self.dialogue.talk.note(&format!("{name} {why}"));
+        let names = self.names();
+        let gone = match &refused.why {
+            Some(why) if !why.stays() => {
+                let at = At { fd: place.at, ..at };
+                let frees = ExpectedDiscards::Now(refused.bytes);
+                self.whole(at, &place.name, path, frees)?
             }
-            (true, None) => {}
-            (false, _) => place.put_back(),
+            _ => self.unlink(place.at, &place.name, path)?,
+        };
+        if !gone {
+            place.put_back();
+        }
+        if let Some(why) = refused.why
+            && self.names() > names
+        {
+            self.spared.add(why, refused.bytes);
         }
         Ok(gone)
+    }
+
+    /// Adds the process that has a file open, if one is known.
+    fn with_process(&mut self, why: Why, file: Option<Stat>) -> Why {
+        match (why, file) {
+            (Why::Open(None), Some(stat)) => {
+                let own = std::process::id();
+                let process = self.on_disk.open_files().process(&stat);
+                Why::Open(process.filter(|pid| *pid != own).and_then(named))
+            }
+            (why, _) => why,
+        }
     }
 
     fn empty(&mut self, device: u64, file: &File) -> Result<(), ReclaimError> {
@@ -140,13 +186,12 @@ impl Remover<'_> {
             None => Ok(()),
         }
     }
+}
 
-    /// Notes that a file's space came free with its name.
-    fn note_all_at_once(&mut self, path: &Path, why: &io::Error) {
-        let (name, why) = (units::names::quoted(path), crate::words::of_io(why));
-        let what = format!("{name} was removed all at once: it can't be emptied: {why}");
-        self.dialogue.talk.note(&what);
-    }
+/// Why the space of a file comes free with its name, by the error of a truncation.
+fn cannot_empty(error: &io::Error) -> Why {
+    let why = crate::words::of_io(error);
+    Why::AtOnce(format!("emptying failed: {why}"))
 }
 
 /// Bytes that a file still has on the disk.

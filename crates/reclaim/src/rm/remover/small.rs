@@ -4,9 +4,11 @@
 //! its size and one `unlink`. The reclaimer grants pieces that many files share, and commits once
 //! for each piece.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
@@ -17,8 +19,12 @@ use crate::ReclaimError;
 use crate::rm::arguments::Argument;
 use crate::rm::lost;
 use crate::rm::on_disk::ExpectedDiscards;
+use crate::rm::spared::Why;
 use crate::rm::talk::Problem;
 use crate::rm::tree::At;
+
+/// Files that are removed whole are looked at for mounts this far apart at least.
+const LOOKS_APART: Duration = Duration::from_secs(1);
 
 impl Remover<'_> {
     /// Removes files of one directory.
@@ -71,14 +77,20 @@ impl Remover<'_> {
     pub(super) fn goes_whole(
         &mut self,
         at: At<'_>,
+        name: &CStr,
         stat: &Stat,
         expected: ExpectedDiscards,
     ) -> Result<bool, ReclaimError> {
         let ExpectedDiscards::Now(bytes) = expected else {
             return Ok(false);
         };
-        if self.mounted.has(at.fd, stat) != Some(false) {
-            return Ok(false);
+        // This only spares a wait for discards that don't come.
+        if self.looked.is_none_or(|at| at.elapsed() >= LOOKS_APART) {
+            self.looked = Some(Instant::now());
+            let name = OsStr::from_bytes(name.to_bytes());
+            if self.search.is_mounted(at.fd, name, stat) {
+                return Ok(false);
+            }
         }
         match self.systems.of(at.device) {
             Some(reclaimer) => reclaimer.fits(bytes, &mut self.dialogue),
@@ -101,9 +113,8 @@ impl Remover<'_> {
         // A file that was gone before is freed by nobody here.
         if self.names() > names {
             self.freed(at.device, bytes);
-            if let ExpectedDiscards::OnClose(bytes) = expected {
-                self.open_elsewhere.0 += 1;
-                self.open_elsewhere.1 += bytes;
+            if let ExpectedDiscards::OnClose(bytes, process) = expected {
+                self.spared.add(Why::Open(process.and_then(named)), bytes);
             }
         }
         Ok(gone)
@@ -123,4 +134,10 @@ impl Remover<'_> {
             reclaimer.freed(bytes);
         }
     }
+}
+
+/// Returns a process in words; `None` if it has ended.
+pub(super) fn named(pid: u32) -> Option<String> {
+    let stat = linux::tasks::Thread { pid, tid: pid }.stat()?;
+    Some(format!("{} (pid {pid})", units::names::shown(stat.comm)))
 }

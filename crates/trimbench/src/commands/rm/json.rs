@@ -1,7 +1,7 @@
 //! The result of a deletion as JSON: `trimbench.rm/1`.
 
 use pace::Policy;
-use reclaim::Outcome;
+use reclaim::{Outcome, Spared, Why};
 use serde_json::{Value, json};
 
 use crate::commands::rm::args::RmArgs;
@@ -26,6 +26,7 @@ pub(super) fn of(outcome: &Outcome, args: &RmArgs, policy: &Policy, exit: Exit) 
         "paths": args.paths.iter().chain(&args.resume).map(path).collect::<Vec<_>>(),
         "names": outcome.names,
         "failures": outcome.failures,
+        "not_emptied": outcome.spared.iter().map(spared).collect::<Vec<_>>(),
         "left": outcome.left.iter().map(path).collect::<Vec<_>>(),
         "pacing": interference::policy(policy),
         "file_systems": outcome
@@ -33,5 +34,22 @@ pub(super) fn of(outcome: &Outcome, args: &RmArgs, policy: &Policy, exit: Exit) 
             .iter()
             .map(|summary| interference::measured(summary, &args.goal))
             .collect::<Vec<_>>(),
+    })
+}
+
+/// Files that were not emptied in pieces, for one reason.
+fn spared(spared: &Spared) -> Value {
+    let (reason, by) = match &spared.why {
+        Why::Named => ("another-name", None),
+        Why::Open(process) => ("open", process.clone()),
+        Why::Mounted(point) => ("mounted", Some(point.to_string_lossy().into_owned())),
+        Why::AtOnce(why) => ("freed-at-once", Some(why.clone())),
+    };
+    json!({
+        "reason": reason,
+        "by": by,
+        "files": spared.files,
+        "bytes": spared.bytes,
+        "space_stays": spared.why.stays(),
     })
 }

@@ -178,6 +178,9 @@ fn end(outcome: &Outcome, args: &RmArgs) -> Exit {
         for summary in &outcome.summary {
             Stream::Err.print(&messages::summary(summary));
         }
+        for spared in &outcome.spared {
+            Stream::Err.print(&format!("trimbench rm: {spared}\n"));
+        }
         let ended = outcome.stopped.is_none();
         if ended && outcome.summary.is_empty() && args.goal.has_limit() {
             Stream::Err.print("trimbench rm: goal: not measured, for nothing was paced\n");
