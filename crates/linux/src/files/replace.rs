@@ -14,8 +14,8 @@ const BEGIN: &str = ".replacing-";
 /// Names that are tried for a new file: each is random.
 const TRIES: usize = 16;
 
-/// Replaces a file by a new one with these bytes: a reader sees the old one or the new one, and
-/// the new one is on the disk when this returns. `mode` is that of the new file, less the umask.
+/// Replaces a file by a new one with these bytes. A reader sees the old one or the new one, and the
+/// new one is on the disk when this returns. `mode` is that of the new file, less the umask.
 ///
 /// # Errors
 /// The kernel's error. Then the old file is still there.
@@ -30,7 +30,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// Replaces a file by a new one that `write` fills, and waits for no disk.
 ///
 /// The new file has no name while `write` runs. Where a file system can't do that, it has a random
-/// name beside the old one. A link that somebody planted there is never followed.
+/// name beside the old one. A link that another user planted there is never followed.
 ///
 /// # Errors
 /// The kernel's error, or that of `write`. Then the old file is still there.

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use super::{Thread, device_of, processes, threads};
 use crate::mounts::DeviceNumber;
 
-/// What a process does with a device.
+/// The way in which a process uses a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// It can write to it, or has a file open that lies on it.
@@ -28,7 +28,7 @@ pub struct Opener {
     pub name: String,
     /// The device.
     pub device: DeviceNumber,
-    /// What it does with it.
+    /// The way in which it uses it.
     pub uses: Use,
 }
 

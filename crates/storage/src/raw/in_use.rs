@@ -1,8 +1,8 @@
 //! Everything that uses a block device, as far as `/proc` and `/sys` tell.
 //!
-//! Opening with `O_EXCL` is the last word. This module says by whom a device is used, and knows the
-//! users that make no claim: loop devices over it or beside it over one file, and processes that
-//! have it open for writing or mapped.
+//! Opening with `O_EXCL` is the last word. This module says by whom a device is used. It also knows
+//! the users that make no claim. These are loop devices over it, or beside it over one file, and
+//! processes that have it open for writing or mapped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,8 +137,8 @@ fn overlap(sys: &SysRoot, one: &str, other: &str) -> bool {
         || drives[0] == drives[1] && drives.iter().flatten().any(|d| d == one || d == other)
 }
 
-/// The device and all that its bytes are part of: its partitions, the drive that it is a partition
-/// of, and the same of the device that a loop device is made of.
+/// The device and all that its bytes are part of. These are its partitions, the drive that it is a
+/// partition of, and the same of the device that a loop device is made of.
 fn with_overlapping(sys: &SysRoot, name: &str) -> Vec<String> {
     let mut names = with_partitions(sys, name);
     names.extend(whole(sys, name).filter(|whole| whole != name));

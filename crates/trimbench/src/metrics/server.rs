@@ -138,9 +138,9 @@ struct Client {
     stream: TcpStream,
     /// When it is disconnected at the latest.
     until: Instant,
-    /// What it sent so far.
+    /// The bytes that it sent so far.
     head: Vec<u8>,
-    /// What it doesn't have yet of its answer; `None` before its request has come.
+    /// Its answer, behind what it has already. `None` before its request has come.
     answer: Option<io::Cursor<Vec<u8>>>,
 }
 
