@@ -279,7 +279,7 @@ fn more_jobs_than_a_record_has_actors_are_refused_before_they_get_names() {
     let error = refused.expect("it is not refused at once").unwrap_err();
     assert!(error.to_string().contains("256"), "{error}");
     let most = formats::fio::totals(&of(record::MAX_ACTORS)).unwrap();
-    assert_eq!(most.head.actors[255].name, "a-256");
+    assert_eq!(most.head.actors[255].name, "fio-a-read-256");
 }
 
 /// Found by the fuzz test: a gigabyte of memory for a log of 20 kB.
