@@ -167,7 +167,7 @@ fn escaped(raw: &str) -> String {
                 text.push('\\');
                 text.push(c);
             }
-            c if c.is_control() => text.push(' '),
+            c if units::names::is_harmful(c) => text.push(' '),
             c => text.push(c),
         }
     }
