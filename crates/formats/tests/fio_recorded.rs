@@ -259,3 +259,42 @@ fn a_cut_log_is_kept_as_far_as_it_goes() {
     };
     assert!(series([name], &About::default()).is_err());
 }
+
+/// Each name was compared with all others, with a new text for each comparison: ten minutes for
+/// these.
+#[test]
+fn more_jobs_than_a_record_has_actors_are_refused_before_they_get_names() {
+    let job = r#"{"jobname": "a", "read": {"total_ios": 5, "runtime": 9, "clat_ns": {"max": 7}}}"#;
+    let of = |jobs: usize| {
+        let jobs = vec![job; jobs].join(",");
+        Output::parse(&format!(
+            "{{\"fio version\": \"fio-3.33\", \"jobs\": [{jobs}]}}"
+        ))
+        .unwrap()
+    };
+    let (send, done) = std::sync::mpsc::channel();
+    let output = of(30_000);
+    std::thread::spawn(move || send.send(formats::fio::totals(&output)));
+    let refused = done.recv_timeout(std::time::Duration::from_secs(60));
+    let error = refused.expect("it is not refused at once").unwrap_err();
+    assert!(error.to_string().contains("256"), "{error}");
+    let most = formats::fio::totals(&of(record::MAX_ACTORS)).unwrap();
+    assert_eq!(most.head.actors[255].name, "fio-a-read-256");
+}
+
+/// Found by the fuzz test: a gigabyte of memory for a log of 20 kB.
+#[test]
+fn a_wrong_time_in_a_short_log_does_not_make_millions_of_intervals() {
+    let text = "1795208154422, 9326, 0, 0, 0\n1795208154522, 9390, 0, 0, 0\n".repeat(40);
+    let log = |text: String| Input {
+        name: "m_iops.1.log".to_owned(),
+        text: std::io::Cursor::new(text),
+    };
+    let read = |text: String| {
+        let all = series([log(text)], &About::default()).unwrap();
+        formats::fio::record(&all, &formats::fio::RecordOptions::default())
+    };
+    assert!(read(text.clone()).is_ok());
+    let refused = read("1795008154422, 4074, 0, 0, 0\n".to_owned() + &text).unwrap_err();
+    assert!(refused.to_string().contains("intervals"), "{refused}");
+}

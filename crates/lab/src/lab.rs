@@ -1,7 +1,8 @@
 //! The laboratory: which drives there are, and how to make and use them.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -223,10 +224,12 @@ impl Lab {
     /// # Errors
     /// If its directory can't be read.
     pub fn names(&self) -> Result<Vec<String>, LabError> {
-        let entries = match fs::read_dir(&self.root) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(LabError::io("cannot read", &self.root))?,
+        let Some(directory) = self.open()? else {
+            return Ok(Vec::new());
         };
+        // Through the open directory: its path could lead to another one by now.
+        let opened = format!("/proc/self/fd/{}", directory.as_raw_fd());
+        let entries = fs::read_dir(opened).map_err(LabError::io("cannot read", &self.root))?;
         let mut names: Vec<String> = entries
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
@@ -236,10 +239,20 @@ impl Lab {
         Ok(names)
     }
 
+    /// Opens the laboratory's directory, which must be this user's alone: `None` if it is missing.
+    fn open(&self) -> Result<Option<File>, LabError> {
+        match linux::files::own_directory(&self.root) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            opened => opened
+                .map(Some)
+                .map_err(LabError::io("cannot use", &self.root)),
+        }
+    }
+
     /// The directory of a drive that there is.
     pub(crate) fn place(&self, name: &str) -> Result<Place, LabError> {
         let place = self.new_place(name)?;
-        if place.dir().is_dir() {
+        if self.open()?.is_some() && place.is_there() {
             return Ok(place);
         }
         Err(LabError::NoSuch {
@@ -252,5 +265,59 @@ impl Lab {
     pub(crate) fn new_place(&self, name: &str) -> Result<Place, LabError> {
         check_name(name)?;
         Ok(Place::new(self.root.join(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+    use crate::down::Down;
+
+    /// A laboratory with a dead drive that leads to a directory of this user.
+    fn planted() -> (tempfile::TempDir, Lab, PathBuf) {
+        let base = tempfile::tempdir().unwrap();
+        let root = base.path().join("lab");
+        let precious = base.path().join("precious");
+        fs::create_dir(&root).unwrap();
+        fs::create_dir_all(precious.join("fuse")).unwrap();
+        symlink(&precious, root.join("drive")).unwrap();
+        (base, Lab::at(root), precious)
+    }
+
+    fn refuses_everything(lab: &Lab, why: &str) {
+        let errors = [
+            lab.list().map(drop).unwrap_err(),
+            lab.sweep().map(drop).unwrap_err(),
+            lab.info("drive").map(drop).unwrap_err(),
+            lab.notes("drive").map(drop).unwrap_err(),
+            lab.down("drive", Down::ByForce).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_laboratory_in_which_others_write_is_not_believed() {
+        let (_base, lab, precious) = planted();
+        fs::set_permissions(lab.root(), Permissions::from_mode(0o777)).unwrap();
+        refuses_everything(&lab, "other users may write in it");
+        if rustix::process::geteuid().is_root() {
+            fs::set_permissions(lab.root(), Permissions::from_mode(0o755)).unwrap();
+            chown(lab.root(), Some(65534), None).unwrap();
+            refuses_everything(&lab, "belongs to user 65534");
+        }
+        assert!(precious.join("fuse").is_dir());
+    }
+
+    #[test]
+    fn a_link_is_no_drive() {
+        let (_base, lab, precious) = planted();
+        assert!(lab.sweep().unwrap().is_empty());
+        assert!(matches!(lab.info("drive"), Err(LabError::NoSuch { .. })));
+        assert!(precious.join("fuse").is_dir());
     }
 }

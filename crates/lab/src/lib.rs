@@ -92,7 +92,7 @@ mod up;
 pub use down::Down;
 pub use error::LabError;
 pub use faults::{BadFault, Fault};
-pub use fuse::put_back_switch;
+pub use fuse::{put_back_switch, reach_of_message};
 pub use group::Foreground;
 pub use lab::{Info, Lab, Launcher};
 pub use serve::serve;

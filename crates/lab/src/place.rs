@@ -20,6 +20,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use linux::files::make_own_directory;
 use rustix::process::Pid;
 
 use crate::error::LabError;
@@ -40,6 +41,12 @@ impl Place {
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Whether it is there, and no link to another directory.
+    pub(crate) fn is_there(&self) -> bool {
+        let found = self.dir.symlink_metadata();
+        found.is_ok_and(|found| found.is_dir())
     }
 
     pub(crate) fn name(&self) -> String {
@@ -69,10 +76,6 @@ impl Place {
 
     fn spec(&self) -> PathBuf {
         self.dir.join("spec.json")
-    }
-
-    fn new_spec(&self) -> PathBuf {
-        self.dir.join("spec.json.new")
     }
 
     /// Locked by the server.
@@ -119,23 +122,19 @@ impl Place {
         &self,
         complete: impl FnOnce() -> Result<Spec, LabError>,
     ) -> Result<(File, Spec), LabError> {
-        let private = |dir: &Path, recursive| {
-            let mut builder = DirBuilder::new();
-            builder.mode(0o700).recursive(recursive).create(dir)
-        };
+        let private = |dir: &Path| DirBuilder::new().mode(0o700).create(dir);
         let root = self.dir.parent().unwrap_or(Path::new("/"));
-        private(root, true).map_err(LabError::io("cannot make directory", root))?;
+        make_own_directory(root).map_err(LabError::io("cannot use", root))?;
         let _root = lock::directory(root).map_err(LabError::io("cannot lock", root))?;
         if self.dir.exists() {
             return Err(LabError::Exists { name: self.name() });
         }
         let spec = complete()?;
-        private(&self.dir, false).map_err(LabError::io("cannot make directory", &self.dir))?;
+        private(&self.dir).map_err(LabError::io("cannot make directory", &self.dir))?;
         let made = || {
             let hold = lock::claim(&self.hold());
             let hold = hold.map_err(LabError::io("cannot lock", self.hold()))?;
-            private(&self.fuse(), false)
-                .map_err(LabError::io("cannot make directory", self.fuse()))?;
+            private(&self.fuse()).map_err(LabError::io("cannot make directory", self.fuse()))?;
             self.write_spec(&spec)?;
             Ok(hold)
         };
@@ -165,10 +164,8 @@ impl Place {
 
     /// Replaces the drive's specification, so that no reader gets half of it.
     pub(crate) fn write_spec(&self, spec: &Spec) -> Result<(), LabError> {
-        let new = self.new_spec();
         let text = serde_json::to_vec_pretty(spec).map_err(io::Error::from);
-        text.and_then(|text| fs::write(&new, text))
-            .and_then(|()| fs::rename(&new, self.spec()))
+        text.and_then(|text| linux::files::replace(&self.spec(), &text, 0o600))
             .map_err(LabError::io("cannot write", self.spec()))
     }
 
@@ -205,7 +202,6 @@ impl Place {
             self.control(),
             self.log(),
             self.spec(),
-            self.new_spec(),
             self.server(),
             self.guardian(),
             self.made_mount(),
@@ -219,6 +215,7 @@ impl Place {
                 _ => {}
             }
         }
+        linux::files::remove_unfinished(&self.dir)?;
         match fs::remove_dir(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,

@@ -43,7 +43,7 @@ impl Lab {
                 Ok(Some(hold)) if place.is_dead() => held.push((place, hold)),
                 Err(error)
                     if error.kind() == ErrorKind::NotFound
-                        && place.dir().is_dir()
+                        && place.is_there()
                         && place.server_pid().is_none() =>
                 {
                     swept.push(take(&place));

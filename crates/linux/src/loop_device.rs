@@ -297,6 +297,12 @@ impl Backing {
             _ => self.file == other.file,
         }
     }
+
+    /// Whether both are made of the same bytes of one file, in part at least.
+    pub fn shares_bytes_with(&self, other: &Backing) -> bool {
+        let meet = self.range.start < other.range.end && other.range.start < self.range.end;
+        meet && self.is_of_the_same_file(other)
+    }
 }
 
 /// The part of a file that a loop device is made of; `None` if it is detached, or no loop device.

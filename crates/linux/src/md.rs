@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::fs::{Access, FlockOperation, Mode, OFlags, flock};
 
 use crate::SysRoot;
+use crate::files::{make_own_directory, own_directory};
 use crate::watcher::{Undo, Watcher};
 
 /// `STOP_ARRAY`, `_IO(9, 0x32)` of `include/uapi/linux/raid/md_u.h`.
@@ -100,7 +101,7 @@ impl ArrayGuard {
     /// # Errors
     /// When there are no members, no number is free, or nothing can be written in `base`.
     pub fn take(sys: &SysRoot, base: &Path, members: &[String]) -> io::Result<ArrayGuard> {
-        fs::create_dir_all(base)?;
+        make_own_directory(base)?;
         let first = members.first().ok_or(io::ErrorKind::InvalidInput)?;
         for number in (0..=HIGHEST).rev() {
             let name = format!("md{number}");
@@ -141,8 +142,12 @@ impl Drop for ArrayGuard {
     }
 }
 
-/// Stops the arrays that killed processes left, as their locks in `base` have it.
+/// Stops the arrays that killed processes left, as their locks in `base` have it. A `base` in which
+/// another user could have put locks is left alone.
 pub fn sweep(sys: &SysRoot, base: &Path) {
+    if own_directory(base).is_err() {
+        return;
+    }
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let file_name = entry.file_name().to_string_lossy().into_owned();
         let name = file_name.strip_suffix(".lock").filter(|n| is_array(n));

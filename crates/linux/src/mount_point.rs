@@ -16,6 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
+use crate::files::{make_own_directory, own_directory};
 use crate::patience::while_is;
 use crate::watcher::{Undo, Watcher};
 
@@ -55,7 +56,7 @@ impl MountPoint {
     /// # Errors
     /// When it can't be made or watched.
     pub fn make(base: &Path) -> io::Result<MountPoint> {
-        fs::create_dir_all(base)?;
+        make_own_directory(base)?;
         sweep(base);
         let number = std::process::id();
         let (directory, lock_file) = (base.join(number.to_string()), lock_file(base, number));
@@ -135,8 +136,12 @@ fn c_string(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
 
-/// Takes away the places in `base` whose lock nobody holds: what killed processes left.
+/// Takes away the places in `base` whose lock nobody holds: what killed processes left. A `base` in
+/// which another user could have put places is left alone.
 pub fn sweep(base: &Path) {
+    if own_directory(base).is_err() {
+        return;
+    }
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let Ok(number) = entry.file_name().to_string_lossy().parse::<u32>() else {
             continue;

@@ -4,12 +4,14 @@
 //! There are two, since actors and devices are observed in different variables:
 //! [`actors`] has one row per interval and running actor, [`devices`] one per
 //! interval and device. `at_s` and `seconds` join them. An unknown value is
-//! an empty field, never 0. Quoting follows RFC 4180; lines end with LF.
+//! an empty field, never 0. Quoting follows RFC 4180; lines end with LF. Names can neither break a
+//! row, nor be a formula, nor act on a terminal.
 
 use std::io::{self, Write};
 
 use record::RunRecord;
 use record::{Part, PhaseName};
+use units::names::is_harmful;
 
 use crate::words;
 
@@ -172,12 +174,23 @@ fn told(us: f32) -> String {
     }
 }
 
-/// A field as RFC 4180 has it: quoted where it must be.
+/// A field as RFC 4180 has it: quoted where it must be. Characters on which a terminal acts are
+/// written as in Rust: `\n`, `\u{1b}`. A spreadsheet would compute a text that begins as a formula
+/// does, so an apostrophe comes before it, unless it is a number.
 fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+    let mut safe = String::with_capacity(text.len() + 2);
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err() {
+        safe.push('\'');
+    }
+    for c in text.chars() {
+        match c {
+            c if is_harmful(c) => safe.extend(c.escape_default()),
+            c => safe.push(c),
+        }
+    }
+    match safe.contains([',', '"']) {
+        true => format!("\"{}\"", safe.replace('"', "\"\"")),
+        false => safe,
     }
 }
 
@@ -222,7 +235,38 @@ mod tests {
         let mut record = SHORT.record();
         record.head.actors[0].name = "a,\"b\"\nc".into();
         let csv = text(|to| actors(&record, Run::Only, to));
-        assert!(csv.contains(",\"a,\"\"b\"\"\nc\",read,"));
+        assert!(csv.contains(",\"a,\"\"b\"\"\\nc\",read,"), "{csv}");
+    }
+
+    #[test]
+    fn a_name_is_no_formula_and_does_not_act_on_a_terminal() {
+        for (name, cell) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("+1+1", "'+1+1"),
+            ("-2+3", "'-2+3"),
+            ("@SUM(1,2)", "\"'@SUM(1,2)\""),
+            ("\t=1", "'\\t=1"),
+            ("\r=1", "'\\r=1"),
+            ("-5", "-5"),
+            ("+1.5e3", "+1.5e3"),
+            ("a\u{1b}[2Jb\u{9b}1m", "a\\u{1b}[2Jb\\u{9b}1m"),
+            ("a\u{202e}b\u{2066}", "a\\u{202e}b\\u{2066}"),
+            ("größe", "größe"),
+        ] {
+            assert_eq!(field(name), cell);
+        }
+        let mut record = SHORT.record();
+        record.head.devices[0].name = "=1\u{1b}[m".into();
+        record.head.actors[0].op = "@x\u{202e}".into();
+        for csv in [
+            text(|to| actors(&record, Run::First("+a"), to)),
+            text(|to| devices(&record, Run::First("+a"), to)),
+        ] {
+            let cells = csv.lines().flat_map(|row| row.split(','));
+            let formula = |cell: &&str| cell.starts_with(['=', '+', '@']);
+            assert_eq!(cells.filter(formula).count(), 0);
+            assert!(!csv.contains(|c| c != '\n' && is_harmful(c)));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use judge::Verdict;
 use judge::compare::Comparison;
+use units::names::harmless_json;
 
 /// A verdict as indented JSON that ends with a line feed. Figures that aren't
 /// numbers (a ratio of nothing) become `null`, as the schema has it.
@@ -9,9 +10,7 @@ use judge::compare::Comparison;
 /// # Errors
 /// None today: a verdict has nothing that JSON can't hold.
 pub fn verdict(verdict: &Verdict) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string_pretty(verdict)?;
-    text.push('\n');
-    Ok(text)
+    Ok(harmless_json(&serde_json::to_string_pretty(verdict)?) + "\n")
 }
 
 /// The same of a comparison.
@@ -19,9 +18,7 @@ pub fn verdict(verdict: &Verdict) -> serde_json::Result<String> {
 /// # Errors
 /// None today, as of a verdict.
 pub fn comparison(comparison: &Comparison) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string_pretty(comparison)?;
-    text.push('\n');
-    Ok(text)
+    Ok(harmless_json(&serde_json::to_string_pretty(comparison)?) + "\n")
 }
 
 #[cfg(test)]

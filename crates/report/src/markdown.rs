@@ -6,6 +6,7 @@ use record::RunRecord;
 use crate::terminal::{self, Style};
 use crate::words::Tone;
 use crate::{facts, figures, words};
+use units::names::{harmless, is_harmful};
 
 /// The sentence, a table per actor, the figures, what to do next, and the
 /// set-up folded away. Names are shown as they are: none becomes markup.
@@ -104,7 +105,10 @@ fn fenced(text: &mut String, language: &str, body: &str) {
         longest = longest.max(run);
     }
     let fence = "`".repeat(longest + 1);
-    *text += &format!("{fence}{language}\n{}\n{fence}\n\n", body.trim_end());
+    *text += &format!(
+        "{fence}{language}\n{}\n{fence}\n\n",
+        harmless(body.trim_end())
+    );
 }
 
 /// Text in which nothing is markup; line ends become spaces, control characters vanish.
@@ -122,7 +126,7 @@ pub(crate) fn escaped(text: &str) -> String {
                 safe.push(c);
             }
             c if c.is_whitespace() => safe.push(' '),
-            c if c.is_control() => {}
+            c if is_harmful(c) => {}
             c => safe.push(c),
         }
     }

@@ -411,12 +411,14 @@ fn open_locked(mount: &Mount) -> Result<Locked, RemountError> {
     Ok(Locked { root, lock })
 }
 
-/// The file whose lock is a file system's; `None` where it can't be made, as by who isn't root.
+/// The file whose lock is a file system's; `None` where it can't be made, as without root, and
+/// where another user could put it into place.
 fn open_lock(device: DeviceNumber) -> Option<OwnedFd> {
     let _ = rustix::fs::mkdir(LOCKS, Mode::RWXU | Mode::XGRP | Mode::XOTH);
     let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let name = format!("{LOCKS}/remount-{device}");
-    rustix::fs::open(name, flags, Mode::RUSR | Mode::WUSR).ok()
+    let directory = linux::files::own_directory(Path::new(LOCKS)).ok()?;
+    let name = format!("remount-{device}");
+    rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR).ok()
 }
 
 /// The option that puts a mount's discards back exactly as they are.

@@ -26,6 +26,11 @@ impl Stream {
         };
     }
 
+    /// Writes indented JSON, in which nothing acts on a terminal.
+    pub(crate) fn json(self, value: &serde_json::Value) {
+        self.print(&names::harmless_json(&format!("{value:#}\n")));
+    }
+
     /// Whether a person looks at it.
     pub(crate) fn is_terminal(self) -> bool {
         match self {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use judge::Verdict;
 use record::RecordWriter;
 use record::RunRecord;
+use units::names;
 
 use crate::console::Stream;
 use crate::exit::Error;
@@ -155,7 +156,7 @@ impl Json {
     pub(crate) fn write(self, value: &serde_json::Value) -> Result<(), Error> {
         match self {
             Json::Standard => {
-                Stream::Out.print(&format!("{value}\n"));
+                Stream::Out.print(&names::harmless_json(&format!("{value}\n")));
                 Ok(())
             }
             Json::File(output) => output.json(value),

@@ -9,6 +9,7 @@ use report::csv::Run;
 use report::seconds::Seconds;
 use report::terminal::{self, Style};
 use report::{csv, hlog, html, markdown};
+use units::names;
 
 use crate::console::Stream;
 use crate::exit::Error;
@@ -99,10 +100,7 @@ pub(crate) fn refuse_on_terminal(format: Format) -> Result<(), Error> {
 
 /// The title above one of several.
 fn title(run: Run<'_>, before: &str, after: &str) -> String {
-    let printable = |name: &str| -> String {
-        let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-        name.chars().map(harmless).collect()
-    };
+    let printable = |name: &str| names::harmless(name).replace('\n', "\u{fffd}");
     match run {
         Run::Only => String::new(),
         Run::First(name) => format!("{before}{}{after}\n\n", printable(name)),

@@ -53,9 +53,23 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(replaced).collect()
 }
 
-/// Whether a terminal acts on it instead of showing it: control characters, and those that
+/// JSON in which each character that a terminal acts on is written as `\u009b`, and which means the
+/// same: JSON has such characters in strings alone.
+pub fn harmless_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\n' => text.push(c),
+            c if is_harmful(c) => text += &format!("\\u{:04x}", u32::from(c)),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+/// Whether a terminal acts on a character instead of showing it: control characters, and those that
 /// turn the direction of the text around.
-fn is_harmful(c: char) -> bool {
+pub fn is_harmful(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -143,6 +157,13 @@ mod tests {
             assert_eq!(shown(name), words);
         }
         assert_eq!(shown(path(b"/a\x1b[2J")), "'/a'$'\\033''[2J'");
+    }
+
+    #[test]
+    fn json_means_the_same_and_nothing_in_it_acts_on_a_terminal() {
+        let json = "{\"a\": \"\u{9b}31m\u{202e}\u{7f}\\n\",\n\"b\": 1}\n";
+        let safe = "{\"a\": \"\\u009b31m\\u202e\\u007f\\n\",\n\"b\": 1}\n";
+        assert_eq!(harmless_json(json), safe);
     }
 
     #[test]

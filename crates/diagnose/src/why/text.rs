@@ -47,6 +47,8 @@ pub fn page(why: &Why, look: Look) -> String {
         page += &wrap(&line, look.width.min(100), "  ");
     }
     page += &footer(why);
+    // Frames, names and reasons may come from a recording of another machine.
+    let page = units::names::harmless(&page);
     if look.unicode { page } else { ascii(&page) }
 }
 

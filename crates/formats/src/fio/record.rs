@@ -2,8 +2,8 @@
 //! without discards.
 
 use record::{
-    ActorInterval, End, EndReason, Event, EventKind, Head, Host, Interval, Line, MAX_INTERVALS,
-    PushError, RUN_SCHEMA, RunRecord, Target,
+    ActorInterval, End, EndReason, Event, EventKind, Head, Host, Interval, Line, MAX_ACTORS,
+    MAX_INTERVALS, PushError, RUN_SCHEMA, RunRecord, Target,
 };
 
 use super::grid::Grid;
@@ -21,6 +21,9 @@ pub struct RecordOptions {
 
 /// Shortest interval that is chosen, in seconds: of single I/Os, and what a run records.
 pub(crate) const SHORTEST_S: f64 = 0.1;
+
+/// Intervals that a record may have however few lines the logs have: a day at 100 ms.
+const FEW_LINES: usize = 864_000;
 
 /// Makes a record of series alone. A gap in the logs is in it as what it was:
 /// intervals in which nothing completed.
@@ -41,10 +44,13 @@ pub fn record(all: &[FioSeries], options: &RecordOptions) -> Result<RunRecord, P
         0.0
     };
     let n = (long_s / interval_s - 1e-6).ceil().max(0.0);
-    if n > MAX_INTERVALS as f64 {
+    // One wrong time in a short log would make millions of empty intervals.
+    let lines: usize = all.iter().map(|series| series.operations.len()).sum();
+    let most = lines.saturating_mul(10).clamp(FEW_LINES, MAX_INTERVALS);
+    if n > most as f64 {
         return Err(PushError::TooMany {
             what: "intervals",
-            most: MAX_INTERVALS,
+            most,
         });
     }
     let at_s: Vec<f64> = (0..n as usize).map(|i| i as f64 * interval_s).collect();
@@ -88,6 +94,14 @@ pub fn record(all: &[FioSeries], options: &RecordOptions) -> Result<RunRecord, P
 /// # Errors
 /// If there is more than a record can hold.
 pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
+    // Before they are named: each name is compared with all others.
+    let count: usize = output.jobs.iter().map(|job| job.directions.len()).sum();
+    if count > MAX_ACTORS {
+        return Err(PushError::TooMany {
+            what: "actors",
+            most: MAX_ACTORS,
+        });
+    }
     let mut actors = Vec::new();
     let mut columns = Vec::new();
     let mut long_s: f64 = 0.0;

@@ -9,6 +9,7 @@
 //! Elsewhere threads read requests from `/dev/fuse` and write the answers to it.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
-use crate::device::Device;
+use crate::device::{Device, Op};
 use crate::transport::Transport;
 
 mod files;
@@ -231,6 +232,25 @@ fn greet(connection: &OwnedFd, also: u64) -> io::Result<u64> {
     let answer = [io::IoSlice::new(&header), io::IoSlice::new(out.bytes())];
     rustix::io::writev(connection, &answer)?;
     Ok(init.flags & wanted)
+}
+
+/// Returns the bytes of a drive of this size that a message of the kernel would read or change, and
+/// touches none: for tests of the parser with any message.
+pub fn reach_of_message(message: &[u8], size: u64) -> Option<Range<u64>> {
+    let request = Request::whole(message)?;
+    if request.opcode == op::INIT {
+        Init::of(&request)?.answer(can::ASYNC_READ, IN_FLIGHT, PAGES);
+        return None;
+    }
+    let files = Files {
+        size,
+        granule: 4096,
+    };
+    match files.act(&request) {
+        Action::Submit(Op::Read(range) | Op::Discard(range) | Op::Zero(range)) => Some(range),
+        Action::Submit(Op::Write(at, data)) => Some(at..at + data.len() as u64),
+        Action::Submit(Op::Flush) | Action::Answer(_) | Action::Ignore => None,
+    }
 }
 
 /// Takes requests from `/dev/fuse`, until the file system is unmounted.

@@ -132,7 +132,7 @@ impl Switch {
     /// Opens the note, which only this user may lock.
     fn note(&self) -> io::Result<File> {
         let dir = self.note.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(dir)?;
+        linux::files::make_own_directory(dir)?;
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).mode(0o600);
         options.truncate(false).open(&self.note)

@@ -5,6 +5,7 @@ mod elsewhere;
 mod extents;
 mod limit;
 mod map;
+mod own;
 mod replace;
 
 pub use direct::{DirectAlignment, DirectIo, direct_alignment, probe_direct};
@@ -12,7 +13,8 @@ pub use elsewhere::open_elsewhere;
 pub use extents::extents;
 pub use limit::allow_most_open;
 pub use map::{FileExtent, extents_within};
-pub use replace::{directory_of, replace};
+pub use own::{make_own_directory, own_directory};
+pub use replace::{directory_of, remove_unfinished, replace, replace_with};
 
 use std::fs::{File, Metadata};
 use std::io;

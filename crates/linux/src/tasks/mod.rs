@@ -6,6 +6,7 @@
 
 mod call;
 mod named;
+mod openers;
 mod stat;
 
 use std::fs::{self, File};
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use call::{Call, Directory, FileName};
+pub use openers::{Opener, Use, opener};
 pub use stat::{Stat, State};
 
 /// A thread, by its numbers.

@@ -77,7 +77,8 @@ pub fn text(of: &Sheet, width: usize) -> String {
     for note in &of.notes {
         text += &format!("{note}\n");
     }
-    text
+    // Names may come from another machine.
+    units::names::harmless(&text)
 }
 
 /// A table's lines.
@@ -166,7 +167,7 @@ fn escaped(raw: &str) -> String {
                 text.push('\\');
                 text.push(c);
             }
-            c if c.is_control() => text.push(' '),
+            c if units::names::is_harmful(c) => text.push(' '),
             c => text.push(c),
         }
     }
@@ -209,6 +210,19 @@ pub(crate) mod tests {
                 4
             ],
             notes: vec!["Recommended: a thing.".to_owned()],
+        }
+    }
+
+    /// Found by the fuzz test, in the log of a suite.
+    #[test]
+    fn no_name_of_a_sheet_acts_on_the_terminal() {
+        let mut sheet = sample();
+        let hostile = "a\u{1b}[2J\u{9b}1m\u{202e}";
+        sheet.title = hostile.to_owned();
+        sheet.tables[0].rows[0][0] = hostile.to_owned();
+        sheet.notes.push(hostile.to_owned());
+        for text in [text(&sheet, 100), text(&sheet, 20), markdown(&sheet)] {
+            assert!(!text.contains(|c| c != '\n' && units::names::is_harmful(c)));
         }
     }
 

@@ -1,7 +1,8 @@
 //! Everything that uses a block device, as far as `/proc` and `/sys` tell.
 //!
-//! Opening with `O_EXCL` is the last word; this says by whom, and knows the
-//! users that make no claim (a loop device over the device).
+//! Opening with `O_EXCL` is the last word. This module says by whom a device is used. It also knows
+//! the users that make no claim. These are loop devices over it, or beside it over one file, and
+//! processes that have it open for writing or mapped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +11,19 @@ use units::names;
 
 use linux::SysRoot;
 use linux::limit::whole;
-use linux::loop_device;
+use linux::loop_device::{self, Backing};
 use linux::mounts::{self, DeviceNumber, MountError};
 
-/// Names the users of a device or one of its partitions; `None` if there is none.
+/// Names a user of a device, of what it is a part of, or of one of its parts; `None` if there is
+/// none.
 pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountError> {
-    let names = with_partitions(sys, name);
-    let number_of = |name: &String| DeviceNumber::parse(&read(&sys.class(name).join("dev")));
-    let numbers: Vec<DeviceNumber> = names.iter().filter_map(number_of).collect();
+    let names = with_overlapping(sys, name);
+    let numbers = numbers(sys, &names);
     let is_ours = |name: &str| names.iter().any(|ours| ours == name);
 
+    // The source is a text that whoever mounts chooses: a FUSE file system may name any device.
     for mount in mounts::list(sys)? {
-        let source = sys.device_at(&mount.source);
-        if numbers.contains(&mount.device) || source.as_deref().is_some_and(is_ours) {
+        if numbers.contains(&mount.device) {
             let at = names::shown(&mount.mount_point);
             return Ok(Some(format!("{} is mounted at {at}", mount.source)));
         }
@@ -43,13 +44,41 @@ pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountErr
             return Ok(Some(format!("{name} is part of a mounted btrfs")));
         }
     }
+    let own: Vec<Backing> = names.iter().filter_map(|name| backing(sys, name)).collect();
     for other in entries(&sys.path("/sys/class/block")) {
-        let backing = read(&sys.class(&other).join("loop/backing_file"));
-        if !backing.is_empty() && sys.device_at(&backing).as_deref().is_some_and(is_ours) {
-            return Ok(Some(format!("{other} is a loop device over {backing}")));
+        let file = read(&sys.class(&other).join("loop/backing_file"));
+        if file.is_empty() || is_ours(&other) {
+            continue;
+        }
+        let same = backing(sys, &other).is_some_and(|other| {
+            let is_over = other.device.is_some_and(|device| numbers.contains(&device));
+            is_over || own.iter().any(|own| own.shares_bytes_with(&other))
+        });
+        if same || sys.device_at(&file).as_deref().is_some_and(is_ours) {
+            let file = names::shown(&file);
+            return Ok(Some(format!("{other} is a loop device over {file}, too")));
         }
     }
     Ok(None)
+}
+
+/// Returns a process that has the device, what it is a part of, or one of its parts open for
+/// writing or mapped.
+pub(super) fn opened(sys: &SysRoot, name: &str) -> Option<String> {
+    let numbers = numbers(sys, &with_overlapping(sys, name));
+    linux::tasks::opener(&numbers).map(|opener| match sys.device_name(opener.device) {
+        Some(part) if part != name => format!("{opener}, as {part}"),
+        _ => opener.to_string(),
+    })
+}
+
+fn numbers(sys: &SysRoot, names: &[String]) -> Vec<DeviceNumber> {
+    let number_of = |name: &String| DeviceNumber::parse(&read(&sys.class(name).join("dev")));
+    names.iter().filter_map(number_of).collect()
+}
+
+fn backing(sys: &SysRoot, name: &str) -> Option<Backing> {
+    loop_device::backing(&sys.path("/dev").join(name))
 }
 
 /// Whether writing is switched off. Opening such a device for writing works all the same.
@@ -81,8 +110,7 @@ pub fn shared_medium(sys: &SysRoot, paths: [&Path; 2]) -> Option<String> {
         let names = [one.device, other.device].map(|number| sys.device_name(number?));
         matches!(&names, [Some(one), Some(other)] if one != other && overlap(sys, one, other))
     };
-    let meet = one.range.start < other.range.end && other.range.start < one.range.end;
-    if one.is_of_the_same_file(&other) && meet || on_parts() {
+    if one.shares_bytes_with(&other) || on_parts() {
         let file = loop_device::backing_file(paths[0]).unwrap_or_default();
         return Some(format!(
             "are loop devices over one file ({})",
@@ -107,6 +135,21 @@ fn overlap(sys: &SysRoot, one: &str, other: &str) -> bool {
     let drives = [one, other].map(|name| whole(sys, name));
     one == other
         || drives[0] == drives[1] && drives.iter().flatten().any(|d| d == one || d == other)
+}
+
+/// The device and all that its bytes are part of. These are its partitions, the drive that it is a
+/// partition of, and the same of the device that a loop device is made of.
+fn with_overlapping(sys: &SysRoot, name: &str) -> Vec<String> {
+    let mut names = with_partitions(sys, name);
+    names.extend(whole(sys, name).filter(|whole| whole != name));
+    let below: Vec<String> = names
+        .iter()
+        .filter_map(|name| sys.device_name(backing(sys, name)?.device?))
+        .collect();
+    for below in below {
+        names.extend(with_overlapping(sys, &below));
+    }
+    names
 }
 
 /// The device and, of a whole one, its partitions.
@@ -177,8 +220,30 @@ mod tests {
         for name in ["sdb", "sdb1"] {
             assert!(use_of(&machine, name).contains("mounted at /data"));
         }
-        let btrfs = drive("1 0 0:40 / /data rw - btrfs /dev/sdb1 rw\n");
-        assert!(use_of(&btrfs, "sdb").contains("mounted at /data"));
+    }
+
+    #[test]
+    fn a_mount_that_only_calls_itself_the_device_is_no_user() {
+        for kind in ["fuse.sshfs", "tmpfs", "overlay"] {
+            let machine = drive(&format!("1 0 0:40 / /data rw - {kind} /dev/sdb1 rw\n"));
+            machine.write("dev/sdb1", "");
+            assert_eq!(use_of(&machine, "sdb"), "", "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_partition_is_in_use_where_its_drive_is() {
+        let machine = drive("1 0 8:16 / /data rw - ext4 /dev/sdb rw\n");
+        machine.write("sys/devices/pci/sdb/queue/rotational", "0\n");
+        assert!(use_of(&machine, "sdb1").contains("mounted at /data"));
+        let machine = drive("1 0 8:18 / /data rw - ext4 /dev/sdb2 rw\n");
+        machine.device("pci/sdb/sdb2", "8:18", None);
+        machine.write("sys/devices/pci/sdb/queue/rotational", "0\n");
+        assert_eq!(
+            use_of(&machine, "sdb1"),
+            "",
+            "another partition is another device"
+        );
     }
 
     #[test]

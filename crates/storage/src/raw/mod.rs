@@ -102,7 +102,7 @@ impl RawDevice {
     /// # Errors
     /// When it isn't a block device, can't be written, has no size, or holds something that
     /// `overwrite` doesn't allow. Also when it is in use in any way: mounted, swap, held by another
-    /// device, claimed by another program.
+    /// device, claimed by another program, open for writing or mapped by one.
     pub fn claim(path: impl AsRef<Path>, overwrite: &[String]) -> Result<RawDevice, RawError> {
         let path = path.as_ref().to_path_buf();
         let failed = |source| RawError::Path {
@@ -118,9 +118,7 @@ impl RawDevice {
         let name = sys
             .device_name(DeviceNumber::from_raw(metadata.rdev()))
             .ok_or_else(not_in_sys)?;
-        if let Some(used) = in_use::used(&sys, &name)? {
-            return Err(RawError::InUse { path, used });
-        }
+        refuse_used(&sys, &path, &name)?;
         if in_use::is_read_only(&sys, &name) {
             return Err(RawError::ReadOnly { path });
         }
@@ -129,11 +127,9 @@ impl RawDevice {
         if claim.metadata().map_err(failed)?.rdev() != metadata.rdev() {
             return Err(RawError::Busy { path });
         }
-        // What was mounted in between would have made the claim fail; but a
-        // loop device over this one makes no claim of its own.
-        if let Some(used) = in_use::used(&sys, &name)? {
-            return Err(RawError::InUse { path, used });
-        }
+        // What was mounted in between would have made the claim fail; but a loop device over this
+        // one makes no claim of its own, and neither does a program that writes to it.
+        refuse_used(&sys, &path, &name)?;
         let size_bytes = (&claim).seek(SeekFrom::End(0)).map_err(failed)?;
         if size_bytes == 0 {
             return Err(RawError::NoSize { path });
@@ -199,6 +195,26 @@ impl RawDevice {
                 path: self.path.clone(),
                 source: errno.into(),
             })
+    }
+}
+
+/// Refuses a device that is used, or that a process still has open when it had time to close it.
+fn refuse_used(sys: &SysRoot, path: &Path, name: &str) -> Result<(), RawError> {
+    let refused = |used| RawError::InUse {
+        path: path.to_path_buf(),
+        used,
+    };
+    if let Some(used) = in_use::used(sys, name)? {
+        return Err(refused(used));
+    }
+    let mut opened = None;
+    let free = linux::patience::while_is(Errno::BUSY, BUSY_FOR, || {
+        opened = in_use::opened(sys, name);
+        opened.is_none().then_some(()).ok_or(Errno::BUSY)
+    });
+    match (free, opened) {
+        (Err(_), Some(used)) => Err(refused(used)),
+        _ => Ok(()),
     }
 }
 

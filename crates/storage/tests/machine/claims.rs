@@ -207,3 +207,173 @@ fn what_the_tools_make_is_recognised() {
         "only {tried} tools"
     );
 }
+
+#[test]
+fn loop_devices_over_different_bytes_of_a_file_are_different_devices() {
+    if !can(TOOLS) {
+        return;
+    }
+    let image = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    image.as_file().set_len(128 << 20).unwrap();
+    let path = image.path().to_str().unwrap();
+    let parts = ["0", "67108864"].map(|offset| {
+        let limit = [
+            "-f",
+            "--show",
+            "--sizelimit",
+            "67108864",
+            "--offset",
+            offset,
+            path,
+        ];
+        run("losetup", &limit).trim().to_owned()
+    });
+    let claimed = RawDevice::claim(&parts[1], &[]);
+    for part in &parts {
+        run("losetup", &["-d", part]);
+    }
+    claimed.unwrap();
+}
+
+/// A program that keeps a device in use without a claim, until it is dropped.
+struct Program(std::process::Child);
+
+impl Program {
+    fn python(text: &str, device: &str) -> Program {
+        use std::io::BufRead;
+        let text = format!("{text}\nprint('ready', flush=True)\nimport time\ntime.sleep(600)\n");
+        let mut child = Command::new("python3")
+            .args(["-c", &text, device])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = child.stdout.as_mut().unwrap();
+        std::io::BufReader::new(out).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Program(child)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The kernel grants `O_EXCL` beside all of these.
+#[test]
+fn a_device_that_a_program_writes_to_or_has_mapped_is_refused_and_the_program_named() {
+    if !can(&["losetup", "python3"]) {
+        return;
+    }
+    let device = device(64);
+    let begin = "import sys, os, mmap, threading\np = sys.argv[1]\n";
+    for (text, what) in [
+        ("f = open(p, 'r+b')", "has it open"),
+        ("f = os.open(p, os.O_WRONLY | os.O_DIRECT)", "has it open"),
+        // A map stays when its file is closed; Python keeps a second descriptor.
+        (
+            "f = open(p, 'r+b'); m = mmap.mmap(f.fileno(), 4096); os.closerange(3, 64)",
+            "mapped",
+        ),
+        (
+            "f = open(p, 'rb'); m = mmap.mmap(f.fileno(), 4096, prot=mmap.PROT_READ); os.closerange(3, 64)",
+            "mapped",
+        ),
+        // The descriptors of a thread that shares none with the first.
+        (
+            "import ctypes\nready = threading.Event()\n\
+             def other():\n  assert ctypes.CDLL(None).unshare(0x400) == 0\n  \
+             global f; f = os.open(p, os.O_RDWR); ready.set(); threading.Event().wait()\n\
+             threading.Thread(target=other, daemon=True).start(); ready.wait()",
+            "has it open",
+        ),
+        // A node of the device elsewhere.
+        (
+            "n = '/dev/shm/trimbench-claims-%d' % os.getpid()\n\
+             os.mknod(n, 0o600 | 0o060000, os.stat(p).st_rdev); f = open(n, 'r+b'); os.unlink(n)",
+            "has it open",
+        ),
+    ] {
+        let program = Program::python(&format!("{begin}{text}"), device.node());
+        let error = refused(device.node(), &[]).to_string();
+        let named = format!("process {} (python3", program.0.id());
+        assert!(
+            error.contains(&named) && error.contains(what),
+            "{text}: {error}"
+        );
+        drop(program);
+        RawDevice::claim(device.node(), &[]).expect("nobody has it any more");
+    }
+    // Who reads can lose nothing, and `O_PATH` opens nothing.
+    for text in ["f = open(p, 'rb')", "f = os.open(p, os.O_PATH)"] {
+        let _program = Program::python(&format!("{begin}{text}"), device.node());
+        RawDevice::claim(device.node(), &[]).expect(text);
+    }
+}
+
+#[test]
+fn a_program_on_a_partition_keeps_the_drive_and_the_other_way_round() {
+    if !can(&["losetup", "python3", "addpart", "delpart", "wipefs"]) {
+        return;
+    }
+    let table = partition_table(100 << 11);
+    let drive = LoopDevice::starting_with(&table, 128, &["--partscan"]);
+    let partition = format!("{}p1", drive.node());
+    if !std::path::Path::new(&partition).exists() {
+        run("addpart", &[drive.node(), "1", "2048", "204800"]);
+    }
+    let open = "import sys; f = open(sys.argv[1], 'r+b')";
+    for (used, other) in [(&*partition, drive.node()), (drive.node(), &*partition)] {
+        let program = Program::python(open, used);
+        let error = refused(other, &["partition table".to_owned()]).to_string();
+        let named = format!("process {} (python3", program.0.id());
+        assert!(error.contains(&named), "{used}, {other}: {error}");
+        let name = used.trim_start_matches("/dev/");
+        assert!(error.contains(&format!("as {name}")), "{error}");
+    }
+    run("delpart", &[drive.node(), "1"]);
+}
+
+#[test]
+fn a_second_loop_device_over_the_same_bytes_is_in_use_by_the_first() {
+    if !can(TOOLS) {
+        return;
+    }
+    let first = device(512);
+    run("mkfs.ext4", &["-q", first.node()]);
+    let point = tempfile::tempdir_in("/dev/shm").unwrap();
+    let at = point.path().to_str().unwrap();
+    run("mount", &[first.node(), at]);
+    // By another name of the same file.
+    let name = first.image().with_extension("other");
+    std::fs::hard_link(first.image(), &name).unwrap();
+    let second = attach(&name);
+    let named = ["ext2/3/4".to_owned()];
+    let outcome = RawDevice::claim(&second, &named);
+    run("umount", &[at]);
+    let unmounted = RawDevice::claim(&second, &named);
+    run("losetup", &["-d", second.to_str().unwrap()]);
+    std::fs::remove_file(&name).unwrap();
+    for outcome in [outcome, unmounted] {
+        let error = outcome.expect_err("should have been refused").to_string();
+        let named = format!("{} is a loop device over", first.name());
+        assert!(error.contains(&named), "{error}");
+    }
+}
+
+#[test]
+fn a_mount_that_calls_itself_the_device_does_not_keep_it() {
+    if !can(TOOLS) {
+        return;
+    }
+    let device = device(64);
+    let point = tempfile::tempdir_in("/dev/shm").unwrap();
+    let at = point.path().to_str().unwrap();
+    run("mount", &["-t", "tmpfs", device.node(), at]);
+    let claimed = RawDevice::claim(device.node(), &[]);
+    run("umount", &[at]);
+    claimed.unwrap();
+}

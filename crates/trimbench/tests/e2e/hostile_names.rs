@@ -102,3 +102,79 @@ fn a_run_shows_a_directory_without_its_escape_codes() {
     let arguments = ["run", "--dry-run", HOSTILE];
     prints_text(&run(command(&arguments, directory.path())), &arguments);
 }
+
+/// A record of another machine, of which each name is hostile: none of its outputs lets one through.
+#[test]
+fn no_output_of_a_record_lets_the_escape_codes_of_its_names_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = [
+        "sim",
+        "run",
+        "--profile",
+        "870-evo",
+        "--workload",
+        "drop-file",
+        "--policy",
+        "coalesce",
+        "--set",
+        "size=64M",
+        "--set",
+        "recovery=200ms",
+        "--output",
+        "sim.jsonl",
+    ];
+    assert_eq!(run(command(&sim, directory.path())).code(), Some(0));
+    let text = fs::read_to_string(directory.path().join("sim.jsonl")).unwrap();
+    let lines = text.lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        spoil(&mut line);
+        format!("{line}\n")
+    });
+    fs::write(
+        directory.path().join("run.jsonl"),
+        lines.collect::<String>(),
+    )
+    .unwrap();
+    let mut seen = 0;
+    for arguments in [
+        &["report", "run.jsonl"][..],
+        &["report", "--format", "csv", "run.jsonl"],
+        &["report", "--format", "csv-devices", "run.jsonl"],
+        &["report", "--format", "markdown", "run.jsonl"],
+        &["report", "--format", "hlog", "run.jsonl"],
+        &["report", "--format", "json", "run.jsonl"],
+        &["report", "--quiet", "run.jsonl"],
+        &["report", "run.jsonl", "run.jsonl"],
+        &["compare", "run.jsonl", "run.jsonl"],
+        &["fit", "run.jsonl"],
+    ] {
+        let done = run(command(arguments, directory.path()));
+        let text = done.text();
+        let raw = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        let found = text.find(raw);
+        assert_eq!(found, None, "{arguments:?}: {text:?}");
+        seen += usize::from(text.contains("title"));
+    }
+    assert!(seen >= 4, "names are shown in {seen} outputs");
+}
+
+/// Makes the texts hostile that aren't words of the format.
+fn spoil(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    const NAMES: [&str; 11] = [
+        "name", "model", "kernel", "host", "cpu", "path", "fs", "mount", "detail", "version",
+        "command",
+    ];
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member {
+                    Value::String(text) if NAMES.contains(&key.as_str()) => *text += HOSTILE,
+                    other => spoil(other),
+                }
+            }
+        }
+        Value::Array(members) => members.iter_mut().for_each(spoil),
+        _ => {}
+    }
+}

@@ -200,3 +200,25 @@ fn a_second_recorder_is_refused_and_an_absent_one_named() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+/// Found by the fuzz test: frames and reasons of a recording reached the terminal as they were.
+#[test]
+fn nothing_of_a_recording_acts_on_the_terminal() {
+    let mut ring = Ring::new(900.0, 100.0);
+    ring.push(Piece::Looks(looks(100.0)));
+    let recording = Recording::read(written(&ring, 110.0).as_slice()).unwrap();
+    let seen = recording.observed(1_000_100.0, 1_000_110.0, None);
+    let mut why = explain(&seen, &Subject::All, None);
+    why.missing.push(crate::why::Missing {
+        what: "stacks\u{1b}[2J".to_owned(),
+        why: "\u{9b}31m\u{202e}".to_owned(),
+    });
+    let look = crate::why::text::Look {
+        width: 80,
+        unicode: true,
+        colour: false,
+    };
+    let page = crate::why::text::page(&why, look);
+    assert!(page.contains("stacks\u{fffd}[2J"), "{page}");
+    assert!(!page.contains(|c| c != '\n' && units::names::is_harmful(c)));
+}

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
             Stream::Err.print(&format!("{}: {}\n", text.name, text.kind));
         }
         for left_out in &texts.left_out {
-            Stream::Err.print(&format!("{left_out}\n"));
+            Stream::Err.print(&names::harmless(&format!("{left_out}\n")));
         }
     }
     let material = Material::read(texts.found, args)?;
@@ -72,7 +72,7 @@ fn open(path: &Path) -> Result<Output, Error> {
 fn show(args: &ImportArgs, record: &RunRecord) -> Result<(), Error> {
     let verdict = verdicts::verdict(record);
     if args.quiet {
-        Stream::Out.print(&format!("{}\n", verdict.summary));
+        Stream::Out.print(&names::harmless(&format!("{}\n", verdict.summary)));
         return Ok(());
     }
     // Tables of figures have no place for what is to be known of them.
@@ -82,7 +82,7 @@ fn show(args: &ImportArgs, record: &RunRecord) -> Result<(), Error> {
             .iter()
             .filter(|e| e.kind == EventKind::Warning);
         for detail in warnings.filter_map(|event| event.detail.as_ref()) {
-            Stream::Err.print(&format!("{detail}\n"));
+            Stream::Err.print(&names::harmless(&format!("{detail}\n")));
         }
     }
     let shown = Shown {

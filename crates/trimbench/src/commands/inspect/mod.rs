@@ -41,7 +41,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
     }
     let found = inspect(&sys, &asked, &options)?;
     if args.json.is_some() && file.is_none() {
-        Stream::Out.print(&format!("{:#}\n", json(&found)));
+        Stream::Out.json(&json(&found));
     } else {
         Stream::Out.print(&text::page(&found, look(args)));
     }

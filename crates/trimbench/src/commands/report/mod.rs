@@ -82,7 +82,11 @@ fn show(
                 Run::Only => String::new(),
                 Run::First(name) | Run::Next(name) => format!("{name}: "),
             };
-            return writeln!(to, "{name}{}", verdict.summary);
+            return writeln!(
+                to,
+                "{}",
+                names::harmless(&format!("{name}{}", verdict.summary))
+            );
         }
         shown.write(args.format, run, &style, to)
     })?;

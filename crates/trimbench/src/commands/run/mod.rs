@@ -18,6 +18,7 @@ use judge::verdict::condition::{CheckResult, Condition};
 use record::RunRecord;
 use record::{EndReason, Head};
 use report::terminal;
+use units::names;
 
 use crate::commands::run::args::{OutputArgs, RunArgs};
 use crate::console::{self, Stream};
@@ -210,7 +211,7 @@ fn sweep(place: &Place, quiet: bool) {
 
 fn tell(people: Stream, quiet: bool, record: &RunRecord, verdict: &Verdict) {
     if quiet {
-        people.print(&format!("{}\n", verdict.summary));
+        people.print(&names::harmless(&format!("{}\n", verdict.summary)));
         people.print(&terminal::conditions(verdict, &people.style()));
         return;
     }

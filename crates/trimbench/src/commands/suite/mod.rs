@@ -242,7 +242,7 @@ fn compared(first: &Path, second: &Path, json: Option<&Path>) -> Result<Exit, Er
     let found = compare(names, [&both[0], &both[1]]);
     let value = serde_json::to_value(&found).unwrap_or_default();
     match to_stdout {
-        true => Stream::Out.print(&format!("{value:#}\n")),
+        true => Stream::Out.json(&value),
         false => {
             let width = Stream::Out.style().width.into();
             let text = report::sheet::text(&comparison_sheet(&found), width);

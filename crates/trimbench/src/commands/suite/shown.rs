@@ -45,7 +45,7 @@ impl Shown<'_> {
         let people = self.people();
         people.print(&format!("\n{}", text(&sheet, people.style().width.into())));
         if self.to_stdout {
-            Stream::Out.print(&format!("{json:#}\n"));
+            Stream::Out.json(&json);
         }
         let args = self.args;
         if let Some(path) = args.json.as_ref().filter(|_| !self.to_stdout) {

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Error> {
     let report = ended.map_err(|error| explained(error, args))?;
     let json = serde_json::to_value(&report).unwrap_or_default();
     match to_stdout {
-        true => Stream::Out.print(&format!("{json:#}\n")),
+        true => Stream::Out.json(&json),
         false => Stream::Out.print(&report.text()),
     }
     if let Some(file) = file {

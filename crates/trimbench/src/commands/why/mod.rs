@@ -110,7 +110,7 @@ impl Report {
             false => Stream::Err,
         };
         if self.to_stdout {
-            Stream::Out.print(&format!("{json:#}\n"));
+            Stream::Out.json(&json);
         } else {
             let style = stream.style();
             let look = text::Look {

@@ -1,8 +1,6 @@
 //! `trimbench why --record`.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,16 +76,6 @@ fn keep(directory: &Path, recorder: &mut Recorder) -> io::Result<PathBuf> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let name = format!("{}.recording", now.map_or(0, |since| since.as_secs()));
     let path = directory.join(&name);
-    let partial = directory.join(format!(".{name}.partial"));
-    let written = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&partial)
-        .and_then(|mut file| recorder.write(0.0, &mut file))
-        .and_then(|()| std::fs::rename(&partial, &path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    written.map(|()| path)
+    linux::files::replace_with(&path, 0o600, |file| recorder.write(0.0, file))?;
+    Ok(path)
 }

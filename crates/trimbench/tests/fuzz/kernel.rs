@@ -1,5 +1,4 @@
-//! All parsers of what kernels, drives and people write, each with samples of real text. The
-//! targets of cargo-fuzz (`fuzz/`) include this file, too.
+//! Parsers of what kernels, drives and administrators write.
 
 use std::path::Path;
 
@@ -8,15 +7,7 @@ use linux::SysRoot;
 use storage::drive::{Ata, Nvme, Scsi};
 use testkit::Machine;
 
-/// A parser with inputs that it takes.
-pub(crate) struct Target {
-    /// Its name, which is also that of its target of cargo-fuzz.
-    pub name: &'static str,
-    /// Real inputs.
-    pub samples: &'static [&'static [u8]],
-    /// Parses an input; a panic is a bug.
-    pub parse: fn(&[u8]),
-}
+use super::Target;
 
 const MOUNTINFO: &[u8] = b"22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n\
     36 22 0:31 /@home /home rw,noatime - btrfs /dev/mapper/vg-home rw,ssd,discard=async,subvol=/@home\n\
@@ -66,10 +57,11 @@ const PAGE: [u8; 4096] = {
     page
 };
 
-/// Every parser.
-pub(crate) const TARGETS: &[Target] = &[
+/// These parsers.
+pub(super) const TARGETS: &[Target] = &[
     Target {
         name: "mountinfo",
+        cost: 1,
         samples: &[MOUNTINFO],
         parse: |input| {
             for mount in linux::mounts::parse(input) {
@@ -79,6 +71,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "fstab",
+        cost: 1,
         samples: &[FSTAB, MOUNTINFO],
         parse: |input| {
             let _ = linux::fstab::parse(input);
@@ -87,6 +80,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "crypttab",
+        cost: 1,
         samples: &[CRYPTTAB, FSTAB],
         parse: |input| {
             for entry in linux::crypttab::parse(&String::from_utf8_lossy(input)) {
@@ -98,6 +92,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "stat",
+        cost: 1,
         samples: &[STAT],
         parse: |input| {
             if let Some(counters) = linux::stats::Counters::parse(input) {
@@ -108,6 +103,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "trace",
+        cost: 1,
         samples: &[TRACE],
         parse: |input| {
             for line in String::from_utf8_lossy(input).lines() {
@@ -117,6 +113,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "task_stat",
+        cost: 1,
         samples: &[TASK],
         parse: |input| {
             let _ = linux::tasks::Stat::parse(input);
@@ -124,6 +121,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "dmsetup_table",
+        cost: 1,
         samples: &[TABLE],
         parse: |input| {
             let _ = linux::dm::parse(&String::from_utf8_lossy(input));
@@ -131,6 +129,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "calendar",
+        cost: 1,
         samples: CALENDARS,
         parse: |input| {
             let text = String::from_utf8_lossy(input);
@@ -147,6 +146,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "ata_identify",
+        cost: 1,
         samples: &[&PAGE, b"0040 3fff c837 0010"],
         parse: |input| {
             let _ = Ata::parse(input);
@@ -155,6 +155,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "nvme_identify",
+        cost: 1,
         samples: &[&PAGE],
         parse: |input| {
             // The three pages are cut out of one input.
@@ -167,6 +168,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "scsi_vpd",
+        cost: 1,
         samples: &[CAPACITY, LIMITS, PROVISIONING],
         parse: |input| {
             let _ = Scsi::parse(Some(input), Some(input), Some(input));
@@ -174,6 +176,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "machine",
+        cost: 50,
         samples: &[
             MOUNTINFO, FSTAB, CRYPTTAB, TABLE, TIMER, SERVICE, CRONTAB, LVM, STAT, LIMITS,
         ],
