@@ -6,7 +6,7 @@ use linux::mounts::DeviceNumber;
 use linux::tracefs::{Entry, Line, parse};
 use serde::{Deserialize, Serialize};
 use storage::FileSystem;
-use storage::deletions::{DeletionEvent, Freed};
+use storage::deletions::{DeletionEvent, Freed, Identity};
 use storage::disks::Disks;
 
 use super::frames::{Reason, reason};
@@ -25,12 +25,19 @@ fn by_number(pid: u32) -> String {
 pub struct Sender {
     /// The whole device.
     pub device: DeviceNumber,
+    /// The device that it named, of which a partition is one of its own.
+    #[serde(default)]
+    pub on: DeviceNumber,
     /// The thread.
     pub pid: u32,
     /// Its name.
     pub comm: String,
-    /// Why it sent them: of most of those whose stack is known.
+    /// Why it sent them, by their stacks.
     pub reason: Reason,
+    /// Whether these came without a stack, and a worker of the kernel sent them: then the reason is
+    /// that of its last stack on this device.
+    #[serde(default)]
+    pub inferred: bool,
     /// Discards.
     pub discards: u64,
     /// Bytes discarded.
@@ -43,27 +50,50 @@ pub struct Sender {
     pub longest_s: f64,
     /// When it sent the first, on the monotonic clock in seconds.
     pub first_s: f64,
-    /// Whether the last one that it sent still waits for its stack.
-    #[serde(skip)]
-    unexplained: bool,
+    /// When it sent the last.
+    #[serde(default)]
+    pub last_s: f64,
     /// Whether its name is that of its process.
     #[serde(skip)]
     named: bool,
 }
 
 impl Sender {
+    fn new(entry: &Entry<'_>, request: Request, reason: Reason, inferred: bool) -> Sender {
+        Sender {
+            device: request.device,
+            on: request.on,
+            pid: entry.pid,
+            comm: entry.comm.to_owned(),
+            reason,
+            inferred,
+            discards: 0,
+            bytes: 0,
+            completed: 0,
+            in_drive_s: 0.0,
+            longest_s: 0.0,
+            first_s: entry.at_s,
+            last_s: entry.at_s,
+            named: false,
+        }
+    }
+
+    /// Whether both are work of one thread on one device, for one reason.
+    fn is_same(&self, other: &Sender) -> bool {
+        let key = |one: &Sender| (one.on, one.pid, one.reason, one.inferred);
+        key(self) == key(other)
+    }
+
     /// Adds the work of a later time.
     fn add(&mut self, later: &Sender) {
         self.comm.clone_from(&later.comm);
-        if later.reason != Reason::Unknown {
-            self.reason = later.reason;
-        }
         self.discards += later.discards;
         self.bytes += later.bytes;
         self.completed += later.completed;
         self.in_drive_s += later.in_drive_s;
         self.longest_s = self.longest_s.max(later.longest_s);
         self.first_s = self.first_s.min(later.first_s);
+        self.last_s = self.last_s.max(later.last_s);
     }
 
     /// Forgets its work, and keeps who it is and why it sends.
@@ -88,16 +118,18 @@ impl Sender {
     ) -> Sender {
         Sender {
             device,
+            on: device,
             pid: 44,
             comm: "kworker/1:1".to_owned(),
             reason,
+            inferred: false,
             discards,
             bytes: discards << 20,
             completed: discards,
             in_drive_s,
             longest_s: in_drive_s / discards.max(1) as f64,
             first_s: 0.0,
-            unexplained: false,
+            last_s: f64::MAX,
             named: true,
         }
     }
@@ -106,9 +138,10 @@ impl Sender {
 /// A process that frees space on a file system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deleter {
-    /// The file system's device; `None` where the event doesn't tell.
-    pub device: Option<DeviceNumber>,
-    /// The file system whose event it was.
+    /// The file system; `None` where the event does not name it.
+    #[serde(default)]
+    pub on: Option<Identity>,
+    /// Its kind.
     pub system: FileSystem,
     /// The thread.
     pub pid: u32,
@@ -118,11 +151,37 @@ pub struct Deleter {
     pub files: u64,
     /// Bytes; 0 where the event doesn't tell.
     pub bytes: u64,
-    /// When it freed the last of them, on the monotonic clock in seconds.
+    /// When it freed the first of them, on the monotonic clock in seconds.
+    #[serde(default)]
+    pub first_s: f64,
+    /// When it freed the last.
     pub last_s: f64,
     /// Whether its name is that of its process.
     #[serde(skip)]
     named: bool,
+}
+
+#[cfg(test)]
+impl Deleter {
+    /// A process that freed a GiB.
+    pub(super) fn of_test(
+        on: Option<Identity>,
+        system: FileSystem,
+        pid: u32,
+        first_s: f64,
+    ) -> Deleter {
+        Deleter {
+            on,
+            system,
+            pid,
+            comm: "rm".to_owned(),
+            files: 1,
+            bytes: 1 << 30,
+            first_s,
+            last_s: first_s,
+            named: true,
+        }
+    }
 }
 
 /// A deletion is forgotten after so long by [`Trace::drain`], in seconds. btrfs' background
@@ -140,6 +199,7 @@ struct Open {
     /// When it was queued, if that was seen, and by which thread.
     queued: Option<(u32, f64)>,
     issued_s: Option<f64>,
+    bytes: u64,
 }
 
 /// All that was traced.
@@ -156,6 +216,8 @@ pub struct Trace {
     /// When a thread's own discards were queued or in flight, where that is asked for
     /// ([`Trace::by_thread`]).
     pub own: HashMap<u32, Spans>,
+    /// Discards and their bytes that were in flight at the end, by whole device.
+    pub in_flight: BTreeMap<DeviceNumber, (u64, u64)>,
     /// Events that the kernel dropped.
     pub lost: u64,
     /// Stacks that were read.
@@ -165,6 +227,10 @@ pub struct Trace {
     completed_s: HashMap<DeviceNumber, f64>,
     flushing: BTreeMap<DeviceNumber, Vec<f64>>,
     stack: Option<(u32, Vec<String>)>,
+    /// The last discard of each thread, which waits for its stack.
+    unexplained: HashMap<u32, (DeviceNumber, u64)>,
+    /// The reason of the last stack of a thread on a device; of all workers together as thread 0.
+    learnt: HashMap<(DeviceNumber, u32), Reason>,
     by_thread: bool,
 }
 
@@ -226,7 +292,10 @@ impl Trace {
     /// Takes what is in flight at the end as if it ended then.
     pub fn finish(&mut self, now_s: f64) {
         self.end_stack();
+        self.senders.retain(|one| one.discards > 0 || one.completed > 0);
         for ((device, _), open) in std::mem::take(&mut self.open) {
+            let waiting = self.in_flight.entry(device).or_default();
+            *waiting = (waiting.0 + 1, waiting.1 + open.bytes);
             if let Some(issued_s) = open.issued_s {
                 self.discards
                     .entry(device)
@@ -290,8 +359,7 @@ impl Trace {
     pub fn add(&mut self, later: &Trace) {
         for sender in &later.senders {
             let mut all = self.senders.iter_mut();
-            let same = |one: &&mut Sender| (one.device, one.pid) == (sender.device, sender.pid);
-            match all.find(same) {
+            match all.find(|one| one.is_same(sender)) {
                 Some(known) => known.add(sender),
                 None => self.senders.push(sender.clone()),
             }
@@ -299,11 +367,11 @@ impl Trace {
         for deleter in &later.deleters {
             let mut all = self.deleters.iter_mut();
             let same = |one: &&mut Deleter| {
-                (one.device, one.pid, one.system) == (deleter.device, deleter.pid, deleter.system)
+                (&one.on, one.pid, one.system) == (&deleter.on, deleter.pid, deleter.system)
             };
             match all.find(same) {
                 // Each piece repeats it with all that it has freed.
-                Some(known) => *known = deleter.clone(),
+                Some(known) => known.clone_from(deleter),
                 None => self.deleters.push(deleter.clone()),
             }
         }
@@ -337,6 +405,10 @@ impl Trace {
         for open in self.open.values_mut() {
             open.sender = open.sender.and_then(|index| places.get(&index).copied());
         }
+        self.unexplained.clear();
+        let senders = &self.senders;
+        self.learnt
+            .retain(|(on, pid), _| *pid == 0 || senders.iter().any(|one| one.on == *on && one.pid == *pid));
     }
 
     fn event(&mut self, entry: &Entry<'_>, disks: &Disks) {
@@ -359,6 +431,7 @@ impl Trace {
                     sender: last.map(|(index, _)| index),
                     queued: last.map(|(_, one)| (one.pid, entry.at_s)),
                     issued_s: None,
+                    bytes: 0,
                 };
                 let place = (request.device, request.sector);
                 let open = self.open.entry(place).or_insert(rest);
@@ -384,35 +457,35 @@ impl Trace {
     }
 
     fn queued(&mut self, entry: &Entry<'_>, request: Request) {
-        let mut senders = self.senders.iter();
-        let known = senders.position(|one| (one.device, one.pid) == (request.device, entry.pid));
-        let index = known.unwrap_or_else(|| {
-            self.senders.push(Sender {
-                device: request.device,
-                pid: entry.pid,
-                comm: entry.comm.to_owned(),
-                reason: Reason::Unknown,
-                discards: 0,
-                bytes: 0,
-                completed: 0,
-                in_drive_s: 0.0,
-                longest_s: 0.0,
-                first_s: entry.at_s,
-                unexplained: true,
-                named: false,
-            });
-            self.senders.len() - 1
-        });
-        let sender = &mut self.senders[index];
-        sender.discards += 1;
-        sender.bytes += request.bytes;
-        sender.unexplained = true;
+        let place = (request.device, request.sector);
+        self.unexplained.insert(entry.pid, place);
+        let known = self.learnt.get(&(request.on, learns(entry.pid, entry.comm)));
+        let known = known.copied();
+        let inferred = known.is_some() && is_worker(entry.comm);
+        let sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
         let open = Open {
-            sender: Some(index),
+            sender: Some(self.count(sender, request.bytes)),
             queued: Some((entry.pid, entry.at_s)),
             issued_s: None,
+            bytes: request.bytes,
         };
-        self.open.insert((request.device, request.sector), open);
+        self.open.insert(place, open);
+    }
+
+    /// Counts a discard of a sender, and returns the sender's place.
+    fn count(&mut self, sender: Sender, bytes: u64) -> usize {
+        let mut senders = self.senders.iter();
+        let known = senders.position(|one| one.is_same(&sender));
+        let last_s = sender.last_s;
+        let index = known.unwrap_or_else(|| {
+            self.senders.push(sender);
+            self.senders.len() - 1
+        });
+        let known = &mut self.senders[index];
+        known.discards += 1;
+        known.bytes += bytes;
+        known.last_s = known.last_s.max(last_s);
+        index
     }
 
     fn completed(&mut self, at_s: f64, request: Request) {
@@ -421,6 +494,7 @@ impl Trace {
             sender,
             queued,
             issued_s: Some(issued_s),
+            ..
         }) = open
         else {
             return;
@@ -449,7 +523,7 @@ impl Trace {
         }
         let mut all = self.deleters.iter_mut();
         let known = all
-            .find(|one| one.pid == entry.pid && one.device == freed.device && one.system == system);
+            .find(|one| one.pid == entry.pid && one.on == freed.file_system && one.system == system);
         if let Some(one) = known {
             if one.comm == by_number(one.pid) && entry.comm != FORGOTTEN {
                 one.comm = entry.comm.to_owned();
@@ -460,12 +534,13 @@ impl Trace {
             return;
         }
         self.deleters.push(Deleter {
-            device: freed.device,
+            on: freed.file_system,
             system,
             pid: entry.pid,
             comm: entry.comm.to_owned(),
             files: freed.files,
             bytes: freed.bytes,
+            first_s: entry.at_s,
             last_s: entry.at_s,
             named: false,
         });
@@ -477,21 +552,60 @@ impl Trace {
             return;
         };
         self.stacks += 1;
-        let mut senders = self.senders.iter_mut();
-        if let Some(sender) = senders.find(|one| one.pid == pid && one.unexplained) {
-            sender.unexplained = false;
-            let reason = reason(frames.iter().map(String::as_str));
-            if reason != Reason::Unknown {
-                sender.reason = reason;
-            }
+        let place = self.unexplained.remove(&pid);
+        let open = place.and_then(|place| Some((place, *self.open.get(&place)?)));
+        let Some((place, open)) = open else { return };
+        let Some(from) = open.sender.filter(|index| self.senders[*index].pid == pid) else {
+            return;
+        };
+        let reason = reason(frames.iter().map(String::as_str));
+        let before = &mut self.senders[from];
+        let learnt = (before.on, learns(pid, &before.comm));
+        if reason == Reason::Unknown && !before.inferred {
+            return;
+        }
+        before.discards = before.discards.saturating_sub(1);
+        before.bytes = before.bytes.saturating_sub(open.bytes);
+        let sent_s = open.queued.map_or(before.last_s, |one| one.1);
+        let own = Sender {
+            reason,
+            inferred: false,
+            discards: 0,
+            bytes: 0,
+            completed: 0,
+            in_drive_s: 0.0,
+            longest_s: 0.0,
+            first_s: sent_s,
+            last_s: sent_s,
+            ..before.clone()
+        };
+        let to = self.count(own, open.bytes);
+        if let Some(open) = self.open.get_mut(&place) {
+            open.sender = Some(to);
+        }
+        if reason != Reason::Unknown {
+            self.learnt.insert(learnt, reason);
         }
     }
+}
+
+/// Whether a thread is one of those that the kernel's parts share, or its name is not known.
+pub(super) fn is_worker(comm: &str) -> bool {
+    comm.starts_with("kworker") || comm == FORGOTTEN
+}
+
+/// The thread whose stacks explain a thread's discards.
+fn learns(pid: u32, comm: &str) -> u32 {
+    if is_worker(comm) { 0 } else { pid }
 }
 
 /// A discard or a flush.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Request {
+    /// The whole device.
     device: DeviceNumber,
+    /// The device as the event names it.
+    on: DeviceNumber,
     discard: bool,
     sector: u64,
     bytes: u64,
@@ -518,6 +632,7 @@ impl Request {
         let sectors: u64 = words.get(plus + 1)?.parse().ok()?;
         Some(Request {
             device: disks.whole(device),
+            on: device,
             discard,
             sector: words.get(plus.checked_sub(1)?)?.parse().ok()?,
             bytes: sectors * 512,

@@ -6,6 +6,7 @@
 
 mod call;
 mod named;
+pub mod peers;
 mod stat;
 
 use std::fs::{self, File};

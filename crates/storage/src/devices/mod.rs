@@ -269,6 +269,15 @@ fn btrfs_devices(sys: &SysRoot, known: &[String]) -> Option<Vec<String>> {
         .find(|names| names.iter().any(|name| known.contains(name)))
 }
 
+/// The UUID of the mounted btrfs that a device belongs to.
+pub(crate) fn btrfs_uuid(sys: &SysRoot, device: &str) -> Option<String> {
+    let all = fs::read_dir(sys.path("/sys/fs/btrfs")).ok()?.flatten();
+    let device = device.replace('/', "!");
+    let mut all = all.map(|entry| entry.path());
+    let own = all.find(|path| path.join("devices").join(&device).exists())?;
+    Some(own.file_name()?.to_str()?.to_owned())
+}
+
 /// The entries of a directory of links to devices, in order.
 fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory)

@@ -1,11 +1,10 @@
 //! Discards that a file system has queued and not sent yet.
 
-use std::fs;
-
 use linux::SysRoot;
 use serde::Serialize;
 
 use crate::FileSystem;
+use crate::devices::btrfs_uuid;
 
 /// Pending discards, as the file system reports them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,12 +55,7 @@ impl Pending {
 }
 
 fn btrfs(sys: &SysRoot, device: &str) -> Option<Pending> {
-    let all = fs::read_dir(sys.path("/sys/fs/btrfs")).ok()?.flatten();
-    let device = device.replace('/', "!");
-    let own = all
-        .map(|entry| entry.path())
-        .find(|path| path.join("devices").join(&device).exists())?;
-    let uuid = own.file_name()?.to_str()?;
+    let uuid = btrfs_uuid(sys, device)?;
     let file = format!("/sys/fs/btrfs/{uuid}/discard/discardable_bytes");
     let bytes = Some(number(sys, &file)?);
     Some(Pending {
