@@ -65,7 +65,7 @@ fn names(sys: &SysRoot) -> Vec<String> {
     let devices = devices.into_iter().flatten().flatten();
     let name = |entry: fs::DirEntry| {
         let directory = entry.path().join("dm");
-        let text = |file| fs::read_to_string(directory.join(file)).ok();
+        let text = |file| crate::sysroot::text(&directory.join(file)).ok();
         let uuid = text("uuid")?;
         (!uuid.starts_with("CRYPT-")).then_some(text("name")?.trim().to_owned())
     };

@@ -40,7 +40,7 @@
 //! | [`tasks`] | what does each thread do, and where in the kernel does it wait? |
 //! | [`tracefs`] | which discards does the kernel send, and who asks for them? |
 
-mod sysroot;
+pub mod sysroot;
 
 pub mod async_discard;
 pub mod block;

@@ -54,7 +54,7 @@ impl Disks {
         for name in all.flatten().map(|entry| entry.file_name()) {
             let name = name.to_string_lossy().replace('!', "/");
             let number = |name: &str| {
-                let text = fs::read_to_string(sys.class(name).join("dev")).ok()?;
+                let text = linux::sysroot::text(&sys.class(name).join("dev")).ok()?;
                 DeviceNumber::parse(&text)
             };
             let Some(own) = number(&name) else { continue };

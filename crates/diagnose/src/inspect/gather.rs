@@ -142,7 +142,7 @@ fn of_path(
     if let Some(device) = sys.device_at(path) {
         // A mounted device is shown with its file system.
         let number = sys
-            .text(format!("/sys/class/block/{device}/dev"))
+            .text(format!("/sys/class/block/{}/dev", device.replace('/', "!")))
             .unwrap_or_default();
         let mount = mounts
             .iter()
@@ -206,7 +206,7 @@ fn all(sys: &SysRoot, mounts: &[Mount], tables: &Tables) -> Vec<Stack> {
         .flat_map(|stack: &Stack| stack.layers.iter().map(|layer| layer.name.clone()))
         .collect();
     for name in unused(sys, &used) {
-        let path = Path::new("/dev").join(name.replace('!', "/"));
+        let path = Path::new("/dev").join(&name);
         if let Ok(found) = describe_device_in(sys, &path) {
             stacks.push(Stack::of(sys, &found, tables));
         }
@@ -221,7 +221,7 @@ fn unused(sys: &SysRoot, used: &HashSet<String>) -> Vec<String> {
         .flatten()
         .flatten();
     let mut names: Vec<String> = devices
-        .map(|one| one.file_name().to_string_lossy().into_owned())
+        .map(|one| linux::sysroot::device_name(&one.file_name()))
         .filter(|name| {
             !used.contains(name)
                 && !["zram", "ram", "sr", "fd"]

@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
     fn below(&mut self, name: &str) -> Vec<String> {
         let directory = self.whole(name);
         let backing = directory.join("loop/backing_file");
-        if let Ok(file) = fs::read_to_string(backing) {
+        if let Ok(file) = linux::sysroot::text(&backing) {
             return self.below_file(name, file.trim_end_matches('\n'));
         }
         // Partitions of md, dm and the like: their whole device has the slaves.
@@ -283,7 +283,7 @@ fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .into_iter()
         .flatten()
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .filter_map(|entry| Some(linux::sysroot::device_name(&entry.ok()?.file_name())))
         .collect();
     names.sort();
     names

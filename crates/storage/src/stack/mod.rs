@@ -30,7 +30,7 @@ pub struct Stack {
     /// Whether a discard from the top gets to a drive that takes it. It says nothing about
     /// whether the file system sends any.
     pub open: bool,
-    /// The first layer on the way down that stops discards; `None` if they get through.
+    /// The layer to mend where discards stop: the lowest that takes none. `None` if they get through.
     pub stops_at: Option<String>,
     /// Facts that could not be found out. JSON has them as sentences.
     #[serde(rename = "notes")]
@@ -118,7 +118,7 @@ impl Stack {
             }
         }
         effect::complete(sys, &mut layers, tables);
-        let stops_at = effect::first_stop(&layers);
+        let stops_at = effect::stop_at(&layers);
         Stack {
             path: found.target.path.clone(),
             file_system: found
