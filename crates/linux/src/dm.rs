@@ -127,6 +127,22 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
+/// Tables as `dmsetup table` prints them, and [`parse`] reads them, without places and lengths.
+pub fn text(tables: &Tables) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (name, targets) in tables {
+        for target in targets {
+            lines.push(format!(
+                "{name}: 0 0 {} {}\n",
+                target.kind,
+                target.parameters.join(" ")
+            ));
+        }
+    }
+    lines.sort();
+    lines.concat()
+}
+
 /// Parses the output of `dmsetup table`: `name: start length type parameters…`. dm-crypt's
 /// lines keep only the words behind the key and the place.
 pub fn parse(text: &str) -> Tables {

@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn events_of_linux_6_18_are_read() {
-        let read = |name, fields| DeletionEvent::named(name).unwrap().freed(fields).unwrap();
+        let read =
+            |name: &str, fields: &str| DeletionEvent::named(name).unwrap().freed(fields).unwrap();
         let freed = read(
             "ext4_free_blocks",
             "dev 254,0 ino 12 mode 0100644 block 34816 count 30720 flags 1ST_CLUSTER",

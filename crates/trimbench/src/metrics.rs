@@ -1,8 +1,10 @@
-//! Figures for Prometheus: over HTTP in the OpenMetrics format, or in a file that a collector reads
+//! Figures for Prometheus: over HTTP in the format that the client asks for, or in a file that a collector reads
 //! (node_exporter's `--collector.textfile.directory`).
 //!
 //! A command fills a [`Registry`], whose figures are atomics. Nothing here waits for the command,
 //! and the command waits for no client.
+
+mod format;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -15,9 +17,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use crate::exit::Error;
-
-/// The content type of OpenMetrics 1.0.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use format::Format;
 
 /// The time in which a client must send its request and receive the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -77,7 +77,10 @@ fn answer(mut stream: TcpStream, registry: &Registry) -> io::Result<()> {
     let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
     let path = path.split('?').next().unwrap_or("");
     let (status, kind, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => ("200 OK", OPEN_METRICS, text(registry)),
+        ("GET" | "HEAD", "/metrics") => {
+            let format = Format::preferred(&head);
+            ("200 OK", format.content_type(), in_format(format, registry))
+        }
         ("GET" | "HEAD", "/") => (
             "200 OK",
             "text/plain; charset=utf-8",
@@ -120,7 +123,15 @@ fn request(stream: &mut TcpStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// Returns all figures as text.
+/// Returns all figures in a format.
+fn in_format(format: Format, registry: &Registry) -> String {
+    match format {
+        Format::OpenMetrics => text(registry),
+        Format::Plain => classic(&text(registry)),
+    }
+}
+
+/// Returns all figures as text of OpenMetrics.
 pub(crate) fn text(registry: &Registry) -> String {
     let mut text = String::new();
     // Writing into a String can't fail.
@@ -206,8 +217,23 @@ mod tests {
         server.serve(Arc::new(registry()));
         let found = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(found.starts_with("HTTP/1.1 200 OK\r\n"), "{found}");
-        assert!(found.contains(OPEN_METRICS) && found.contains("\nreads_total 7\n"));
-        assert!(found.ends_with("# EOF\n"), "{found}");
+        assert!(found.contains("text/plain; version=0.0.4"), "{found}");
+        assert!(
+            found.ends_with("# TYPE reads_total counter\nreads_total 7\n"),
+            "{found}"
+        );
+        let found = ask(
+            address,
+            "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n",
+        );
+        assert!(
+            found.contains("application/openmetrics-text; version=1.0.0"),
+            "{found}"
+        );
+        assert!(
+            found.contains("\nreads_total 7\n") && found.ends_with("# EOF\n"),
+            "{found}"
+        );
         let head = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
         assert!(head.ends_with("\r\n\r\n"), "{head}");
         assert!(ask(address, "GET /etc/passwd HTTP/1.1\r\n\r\n").contains("404"));

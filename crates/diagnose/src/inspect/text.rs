@@ -91,7 +91,14 @@ fn picture(out: &mut String, found: &Inspection, stack: &Stack, look: Look) {
                 let bytes = pending.bytes.map(bytes);
                 let commands = pending.commands.map(|n| units::counted(n, "command"));
                 let amount = bytes.or(commands).unwrap_or_default();
-                let _ = writeln!(out, "    pending: {amount} ({})", pending.file);
+                let pace = match (pending.per_s, pending.takes_s) {
+                    (Some(per_s), Some(takes_s)) => format!(
+                        ", at most {per_s} discards/s (iops_limit): about {}",
+                        minutes(std::time::Duration::from_secs_f64(takes_s))
+                    ),
+                    _ => String::new(),
+                };
+                let _ = writeln!(out, "    pending: {amount}{pace} ({})", pending.file);
             }
         }
         None => {
@@ -213,7 +220,9 @@ fn conclusion(stack: &Stack) -> String {
     match (&stack.stops_at, stack.layers.is_empty(), sends) {
         (_, true, _) => "no block device that is known lies below".to_owned(),
         (Some(stop), ..) => format!("discards stop at {stop}"),
-        (None, ..) if !stack.open => format!("whether discards get to {} is unknown", drives.join(", ")),
+        (None, ..) if !stack.open => {
+            format!("whether discards get to {} is unknown", drives.join(", "))
+        }
         (None, ..) if unknown => format!(
             "the way to {} is open; whether the mount sends any is unknown",
             drives.join(", ")
@@ -264,8 +273,14 @@ fn policy(out: &mut String, found: &Inspection) {
         );
     }
     for one in &found.policy.users {
-        let on = one.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
-        let text = format!("{}{on}: whether it trims is unknown: {}", one.name, one.switch);
+        let on = one
+            .device
+            .as_ref()
+            .map_or(String::new(), |device| format!(" on {device}"));
+        let text = format!(
+            "{}{on}: whether it trims is unknown: {}",
+            one.name, one.switch
+        );
         let _ = writeln!(out, "  {}", harmless(&text));
     }
     if let Some(issue) = found.policy.issue_discards {

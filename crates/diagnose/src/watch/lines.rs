@@ -14,6 +14,9 @@ pub fn text(update: &Update) -> String {
     let mut text = String::new();
     for device in update.devices.iter().filter(|one| one.is_busy()) {
         text += &format!("{time} {}\n", line(device, update.debt(&device.device)));
+        for pace in update.paces(&device.device) {
+            text += &format!("{time} {pace}\n");
+        }
     }
     if text.is_empty() {
         text = format!("{time} idle\n");

@@ -344,6 +344,8 @@ impl Watcher {
                 devices: place.devices.iter().map(|one| disks.name(*one)).collect(),
                 bytes: pending.bytes,
                 commands: pending.commands,
+                per_s: pending.per_s,
+                takes_s: pending.takes_s,
             })
         };
         self.pending

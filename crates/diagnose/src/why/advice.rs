@@ -45,12 +45,20 @@ pub fn advice(sys: &SysRoot, why: &Why, privileged: bool) -> Vec<String> {
 
 /// Programs that somebody calls to delete, so that another one can take their place.
 const DELETING: [&str; 8] = [
-    "rm", "find", "unlink", "rmdir", "truncate", "shred", "rsync", "trimbench",
+    "rm",
+    "find",
+    "unlink",
+    "rmdir",
+    "truncate",
+    "shred",
+    "rsync",
+    "trimbench",
 ];
 
 /// How to delete at a pace what this process deleted.
 fn paced(deletion: Option<&Deletion>, at: &str) -> String {
-    const RM: &str = "delete with `trimbench rm`, which keeps to a goal for what other I/O may lose";
+    const RM: &str =
+        "delete with `trimbench rm`, which keeps to a goal for what other I/O may lose";
     match deletion {
         Some(one) if !DELETING.contains(&one.program.as_str()) => format!(
             "`trimbench guard {at}` trims what {} deletes, with a goal for what other I/O may lose; \
@@ -58,7 +66,9 @@ fn paced(deletion: Option<&Deletion>, at: &str) -> String {
             units::names::harmless(&one.program)
         ),
         Some(_) => RM.to_owned(),
-        None => format!("{RM}; for programs that delete by themselves, `trimbench guard {at}` trims so"),
+        None => {
+            format!("{RM}; for programs that delete by themselves, `trimbench guard {at}` trims so")
+        }
     }
 }
 
@@ -130,8 +140,8 @@ mod tests {
             deletion: program.map(|program| Deletion {
                 program: program.to_owned(),
                 pid: 7,
-                files: 1,
-                bytes: 1,
+                files: None,
+                bytes: None,
             }),
         }
     }
@@ -140,11 +150,20 @@ mod tests {
     fn advice_on_a_servers_deletion_is_guard_and_on_rms_is_rm() {
         let advice = |program| by_reason(&sender(program), Some("/data")).unwrap();
         let server = advice(Some("mariadbd"));
-        assert!(server.starts_with("`trimbench guard /data` trims what mariadbd deletes"), "{server}");
+        assert!(
+            server.starts_with("`trimbench guard /data` trims what mariadbd deletes"),
+            "{server}"
+        );
         assert!(!server.contains("trimbench rm"), "{server}");
         let rm = advice(Some("rm"));
-        assert!(rm.contains("`trimbench rm`") && !rm.contains("guard"), "{rm}");
+        assert!(
+            rm.contains("`trimbench rm`") && !rm.contains("guard"),
+            "{rm}"
+        );
         let unknown = advice(None);
-        assert!(unknown.contains("`trimbench rm`") && unknown.contains("guard /data"), "{unknown}");
+        assert!(
+            unknown.contains("`trimbench rm`") && unknown.contains("guard /data"),
+            "{unknown}"
+        );
     }
 }

@@ -171,7 +171,12 @@ pub(super) fn work(observation: &Observation) -> Vec<DeviceWork> {
     for (number, did) in all {
         let sum = |of: fn(&Did) -> u64| did.iter().map(of).sum::<u64>();
         let discards = observation.trace.discards.get(number).unwrap_or(&none);
-        let in_flight = observation.trace.in_flight.get(number).copied().unwrap_or_default();
+        let in_flight = observation
+            .trace
+            .in_flight
+            .get(number)
+            .copied()
+            .unwrap_or_default();
         let work = DeviceWork {
             device: observation.disks.name(*number),
             reads: sum(|did| did.work.reads),

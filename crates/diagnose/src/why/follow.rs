@@ -12,10 +12,14 @@ use linux::tasks::{self, Thread};
 use super::{Missing, Subject};
 
 /// New connections are looked for so often at most,
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(20);
 
-/// and for one part in so many of the time.
-const PART: u32 = 20;
+/// and for one part in so many of the time: in the first seconds, in which most clients connect, and
+/// later.
+const PART: (u32, u32) = (3, 20);
+
+/// The first seconds.
+const FIRST: Duration = Duration::from_secs(2);
 
 /// A connection whose other end no process holds is looked up so often at most.
 const TRIES: u32 = 10;
@@ -36,6 +40,7 @@ pub(super) struct Follower {
     found: Vec<Server>,
     /// How often the other end of a connection was looked up.
     tries: HashMap<End, u32>,
+    began: Instant,
     due: Instant,
     unknown: bool,
 }
@@ -46,6 +51,7 @@ impl Follower {
             subject: subject.clone(),
             found: Vec::new(),
             tries: HashMap::new(),
+            began: Instant::now(),
             due: Instant::now(),
             unknown: false,
         }
@@ -68,7 +74,11 @@ impl Follower {
             self.servers_of(*client, &clients);
         }
         self.helpers(&clients);
-        self.due = began + PAUSE.max(began.elapsed() * PART);
+        let part = match self.began.elapsed() < FIRST {
+            true => PART.0,
+            false => PART.1,
+        };
+        self.due = began + PAUSE.max(began.elapsed() * part);
         self.found[known..].iter().map(|one| one.pid).collect()
     }
 
@@ -77,9 +87,11 @@ impl Follower {
         let missing = (self.unknown && self.found.is_empty()).then(|| Missing {
             what: "the servers that it is connected to".to_owned(),
             why: match rustix::process::geteuid().is_root() {
-                true => "no process of this machine holds the other ends of its connections; name a \
+                true => {
+                    "no process of this machine holds the other ends of its connections; name a \
                          server with --pid or --service"
-                    .to_owned(),
+                        .to_owned()
+                }
                 false => "the kernel shows who holds a connection to root alone; run it as root"
                     .to_owned(),
             },
@@ -91,7 +103,9 @@ impl Follower {
         let waits_at = |end: &End, number: u64| match end {
             // Usually of the shell, not of a server.
             End::Socket(_) if number > 2 => true,
-            _ => tasks::threads(client).into_iter().any(|one| is_at(one, number)),
+            _ => tasks::threads(client)
+                .into_iter()
+                .any(|one| is_at(one, number)),
         };
         let open = peers::ends(client).into_iter();
         let fresh: Vec<End> = open
@@ -119,7 +133,11 @@ impl Follower {
             }
             let own = std::process::id();
             let outside = |pid: &u32| !clients.contains(pid) && *pid != own;
-            let servers: Vec<u32> = holders.unwrap_or_default().into_iter().filter(outside).collect();
+            let servers: Vec<u32> = holders
+                .unwrap_or_default()
+                .into_iter()
+                .filter(outside)
+                .collect();
             self.unknown |= last && servers.is_empty() && matches!(end, End::Socket(_));
             if !servers.is_empty() {
                 self.tries.insert(end, TRIES);
@@ -132,12 +150,20 @@ impl Follower {
 
     /// Adds processes of the servers' services that have no client.
     fn helpers(&mut self, clients: &[u32]) {
-        let servers: Vec<u32> = self.found.iter().filter(|one| !one.helper).map(|one| one.pid).collect();
+        let servers: Vec<u32> = self
+            .found
+            .iter()
+            .filter(|one| !one.helper)
+            .map(|one| one.pid)
+            .collect();
         let mut connections = None;
         for server in servers {
             let own = peers::parent_and_program(server);
-            let Some((parent, program)) = own else { continue };
-            let is_service = |pid| peers::parent_and_program(pid).is_some_and(|one| one.1 == program);
+            let Some((parent, program)) = own else {
+                continue;
+            };
+            let is_service =
+                |pid| peers::parent_and_program(pid).is_some_and(|one| one.1 == program);
             let service = if is_service(parent) { parent } else { server };
             for pid in tasks::family(service) {
                 let known = self.found.iter().any(|one| one.pid == pid);

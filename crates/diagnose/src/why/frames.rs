@@ -27,6 +27,10 @@ pub enum Place {
     Journal,
     /// A force of XFS's log.
     LogForce,
+    /// btrfs' accounting of quotas.
+    Quotas,
+    /// btrfs' cleaner, which frees deleted snapshots and subvolumes.
+    Cleaner,
     /// A commit of btrfs or a checkpoint of F2FS.
     Commit,
     /// Pages that are being written.
@@ -113,6 +117,29 @@ const PLACES: &[(Place, &[&str])] = &[
             "xlog_cil_force_seq",
             "xlog_grant_head_wait",
             "xfs_ail_push_all_sync",
+        ],
+    ),
+    (
+        Place::Quotas,
+        &[
+            "btrfs_qgroup_account_extents",
+            "btrfs_qgroup_account_extent",
+            "btrfs_qgroup_trace_subtree",
+            "btrfs_qgroup_trace_subtree_after_cow",
+            "btrfs_qgroup_trace_extent_post",
+            "btrfs_find_all_roots",
+            "btrfs_qgroup_rescan_worker",
+            "qgroup_rescan_leaf",
+            "btrfs_qgroup_wait_for_completion",
+        ],
+    ),
+    (
+        Place::Cleaner,
+        &[
+            "btrfs_clean_one_deleted_snapshot",
+            "btrfs_drop_snapshot",
+            "cleaner_kthread",
+            "walk_down_tree",
         ],
     ),
     (
@@ -255,6 +282,7 @@ impl Place {
             Place::Frozen => Cause::Frozen,
             Place::Flush => Cause::Flush,
             Place::Journal | Place::LogForce | Place::Commit | Place::ExtentBusy => Cause::Commit,
+            Place::Quotas | Place::Cleaner => Cause::Commit,
             Place::Writeback | Place::Throttled => Cause::Writeback,
             Place::Io | Place::Queue => Cause::Io,
             Place::Lock | Place::Worker => Cause::Lock,
@@ -275,6 +303,8 @@ impl Place {
             Place::Throttled => "dirty pages",
             Place::Journal => "the journal's commit",
             Place::LogForce => "a log force",
+            Place::Quotas => "btrfs' accounting of quotas",
+            Place::Cleaner => "btrfs' cleaner of deleted snapshots",
             Place::Commit => "the file system's commit",
             Place::Writeback => "writeback",
             Place::Io => "its own I/O",
@@ -533,6 +563,25 @@ mod tests {
                 Place::OwnDiscard,
             ),
             (&["futex_wait_queue", "do_futex"], Place::Sleep),
+            (
+                &[
+                    "io_schedule",
+                    "read_extent_buffer_pages",
+                    "btrfs_find_all_roots",
+                    "btrfs_qgroup_account_extents",
+                    "btrfs_commit_transaction",
+                    "btrfs_sync_file",
+                ],
+                Place::Quotas,
+            ),
+            (
+                &[
+                    "btrfs_tree_read_lock",
+                    "walk_down_tree",
+                    "btrfs_drop_snapshot",
+                ],
+                Place::Cleaner,
+            ),
             (&[], Place::Sleep),
         ];
         for (stack, expected) in cases {

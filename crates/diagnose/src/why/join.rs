@@ -37,11 +37,8 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         gather(observation, &waiting, pid, name, &belongs).1
     });
     let verdict = victims.first().map_or(Verdict::Nothing, verdict);
-    let senders = super::senders::senders(
-        &observation.trace,
-        &observation.disks,
-        &observation.mounted,
-    );
+    let senders =
+        super::senders::senders(&observation.trace, &observation.disks, &observation.mounted);
     let mut why = Why {
         schema: SCHEMA,
         verdict,
@@ -74,7 +71,9 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
     why.sentence = sentence::sentence(&why);
     if *subject != Subject::All {
         let threads = observation.sampled.threads.iter();
-        let pids: Vec<u32> = threads.flat_map(|one| [one.thread.pid, one.thread.tid]).collect();
+        let pids: Vec<u32> = threads
+            .flat_map(|one| [one.thread.pid, one.thread.tid])
+            .collect();
         let late = super::senders::to_come(&observation.trace, &observation.mounted, &pids);
         why.sentence += &late.unwrap_or_default();
     }
@@ -100,8 +99,9 @@ fn in_order(
             .partial_cmp(&(a.discards_s, a.blocked_s, a.seconds))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
-    let (mut servers, mut own): (Vec<Victim>, Vec<Victim>) =
-        all.into_iter().partition(|one| is_server(observation, one.pid));
+    let (mut servers, mut own): (Vec<Victim>, Vec<Victim>) = all
+        .into_iter()
+        .partition(|one| is_server(observation, one.pid));
     if let Subject::Family(pid) = subject {
         let name = command.unwrap_or("the command").to_owned();
         let belongs = |one| !is_server(observation, one);
@@ -112,10 +112,14 @@ fn in_order(
         }
         own.insert(0, whole);
     }
-    let client = own.first().map(|one| (one.pid, one.name.clone(), one.seconds, one.blocked_s));
+    let client = own
+        .first()
+        .map(|one| (one.pid, one.name.clone(), one.seconds, one.blocked_s));
     let lead = client.as_ref().and_then(|(_, _, seconds, blocked_s)| {
         let counts = |one: &Victim| {
-            one.blocked_s >= PART * seconds && one.blocked_s >= LEAST.1 && one.blocked_s > *blocked_s
+            one.blocked_s >= PART * seconds
+                && one.blocked_s >= LEAST.1
+                && one.blocked_s > *blocked_s
         };
         // One with a client of its own comes first.
         let helps = |one: &Victim| {
@@ -128,7 +132,11 @@ fn in_order(
     let lead = lead.map(|index| servers.remove(index));
     let is_led = lead.is_some();
     let mut all: Vec<Victim> = lead.into_iter().chain(own).chain(servers).collect();
-    all.truncate(if matches!(subject, Subject::Family(_)) { 12 } else { 20 });
+    all.truncate(if matches!(subject, Subject::Family(_)) {
+        12
+    } else {
+        20
+    });
     let client = client.filter(|_| is_led);
     let client = client.map(|(pid, name, seconds, _)| (Client { pid, name }, seconds));
     (all, client)

@@ -135,10 +135,10 @@ pub struct Deletion {
     pub program: String,
     /// The thread.
     pub pid: u32,
-    /// Files; 0 where the file system does not tell.
-    pub files: u64,
-    /// Bytes; 0 where the file system does not tell.
-    pub bytes: u64,
+    /// Files; `None` where the file system does not tell.
+    pub files: Option<u64>,
+    /// Bytes; `None` where the file system does not tell.
+    pub bytes: Option<u64>,
 }
 
 /// A device's work meanwhile.

@@ -18,6 +18,9 @@ use super::trace::{Sender, Trace, is_worker};
 /// fs/btrfs/discard.c).
 const ASYNC_DELAY_S: f64 = 10.0;
 
+/// The name of several workers of the kernel.
+pub(crate) const WORKERS: &str = "kworkers";
+
 /// The senders of discards, those of one file system together. `mounted`: the file systems.
 pub(crate) fn senders(trace: &Trace, disks: &Disks, mounted: &[Place]) -> Vec<SenderWork> {
     let mut found: Vec<SenderWork> = Vec::new();
@@ -77,7 +80,9 @@ fn sends(place: &Place, reason: Reason) -> bool {
 /// Why these were sent. A worker serves many file systems: the stack of one discard says nothing of
 /// the next one, unless a single file system can have sent both.
 fn reason(sender: &Sender, mounted: &[Place]) -> Reason {
-    let mut over = mounted.iter().filter(|place| place.exact.contains(&sender.on));
+    let mut over = mounted
+        .iter()
+        .filter(|place| place.exact.contains(&sender.on));
     let single = match (over.next(), over.next()) {
         (None, _) => true,
         (Some(only), None) => system(sender.reason).is_none() || sends(only, sender.reason),
@@ -90,7 +95,7 @@ fn reason(sender: &Sender, mounted: &[Place]) -> Reason {
 }
 
 /// Whether a program sends them itself, so that its name matters and not the file system's.
-pub(super) fn is_programs(reason: Reason) -> bool {
+pub(crate) fn is_programs(reason: Reason) -> bool {
     matches!(
         reason,
         Reason::Trim
@@ -118,21 +123,21 @@ fn add(to: &mut SenderWork, sender: &Sender) {
     to.longest_ms = to.longest_ms.max(sender.longest_s * 1e3);
     if to.pid != Some(sender.pid) {
         to.pid = None;
+        if is_worker(&to.program) {
+            to.program = WORKERS.to_owned();
+        }
     }
 }
 
 /// The deletion of more bytes.
 fn larger(a: Option<Deletion>, b: Option<Deletion>) -> Option<Deletion> {
-    a.into_iter().chain(b).max_by_key(|one| (one.bytes, one.files))
+    a.into_iter()
+        .chain(b)
+        .max_by_key(|one| (one.bytes, one.files))
 }
 
 /// The file system that sent these; `None` where several may have.
-fn identity(
-    trace: &Trace,
-    sender: &Sender,
-    reason: Reason,
-    mounted: &[Place],
-) -> Option<Identity> {
+fn identity(trace: &Trace, sender: &Sender, reason: Reason, mounted: &[Place]) -> Option<Identity> {
     system(reason)?;
     let may = |place: &&Place| sends(place, reason) && place.exact.contains(&sender.on);
     let may: Vec<&Place> = mounted.iter().filter(may).collect();
@@ -151,7 +156,10 @@ fn identity(
         [only] => only.identity.clone(),
         _ => {
             let through: Vec<&&Place> = may.iter().filter(through).collect();
-            let ids: HashSet<_> = through.iter().filter_map(|one| one.identity.as_ref()).collect();
+            let ids: HashSet<_> = through
+                .iter()
+                .filter_map(|one| one.identity.as_ref())
+                .collect();
             let mut ids = ids.into_iter();
             ids.next().filter(|_| ids.next().is_none()).cloned()
         }
@@ -184,8 +192,9 @@ fn deletion(
     Some(Deletion {
         program: most.comm.clone(),
         pid: most.pid,
-        files: most.files,
-        bytes: most.bytes,
+        // No event counts what a file system does not tell.
+        files: Some(most.files).filter(|files| *files > 0),
+        bytes: Some(most.bytes).filter(|bytes| *bytes > 0),
     })
 }
 
@@ -193,9 +202,10 @@ fn deletion(
 /// them after the call.
 pub(super) fn to_come(trace: &Trace, mounted: &[Place], pids: &[u32]) -> Option<String> {
     let late = |place: &&Place| {
-        let own = trace.deleters.iter().filter(|one| {
-            one.on.is_some() && one.on == place.identity && pids.contains(&one.pid)
-        });
+        let own = trace
+            .deleters
+            .iter()
+            .filter(|one| one.on.is_some() && one.on == place.identity && pids.contains(&one.pid));
         let last_s = own.map(|one| one.last_s).reduce(f64::max);
         let sent = |last_s: f64| {
             let mut all = trace.senders.iter();
@@ -207,9 +217,10 @@ pub(super) fn to_come(trace: &Trace, mounted: &[Place], pids: &[u32]) -> Option<
     };
     let place = mounted.iter().find(late)?;
     let (name, when) = match place.file_system? {
-        FileSystem::Ext | FileSystem::Ext3 => {
-            ("ext4", "after its journal's next commit, usually within 5 s")
-        }
+        FileSystem::Ext | FileSystem::Ext3 => (
+            "ext4",
+            "after its journal's next commit, usually within 5 s",
+        ),
         FileSystem::Xfs => ("XFS", "after its log's next checkpoint, within 30 s"),
         FileSystem::Btrfs => (
             "btrfs",
@@ -255,7 +266,12 @@ mod tests {
     }
 
     /// The deletion that is blamed for discards sent to `to` until second 100.
-    fn blamed(reason: Reason, to: DeviceNumber, deleters: Vec<Deleter>, mounted: &[Place]) -> Option<u32> {
+    fn blamed(
+        reason: Reason,
+        to: DeviceNumber,
+        deleters: Vec<Deleter>,
+        mounted: &[Place],
+    ) -> Option<u32> {
         let mut trace = Trace::default();
         let mut sender = Sender::of_test(DRIVE, reason, 10, 1.0);
         (sender.on, sender.last_s) = (to, 100.0);
@@ -298,7 +314,14 @@ mod tests {
     #[test]
     fn volumes_of_one_drive_are_told_apart_by_the_thread_or_not_at_all() {
         let volume = |minor| DeviceNumber { major: 253, minor };
-        let place = |at, minor| on(at, "ext4", Identity::Device(volume(minor)), &[volume(minor), A]);
+        let place = |at, minor| {
+            on(
+                at,
+                "ext4",
+                Identity::Device(volume(minor)),
+                &[volume(minor), A],
+            )
+        };
         let mounted = [place("/a", 0), place("/b", 1)];
         let both = || {
             let one = |minor, pid| deleter(Identity::Device(volume(minor)), "ext4", pid, 50.0);
@@ -313,7 +336,12 @@ mod tests {
         trace.senders = vec![above, below];
         trace.deleters = both();
         let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), &mounted);
-        assert!(found.iter().all(|one| one.deletion.as_ref().unwrap().pid == 8), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|one| one.deletion.as_ref().unwrap().pid == 8),
+            "{found:?}"
+        );
     }
 
     #[test]

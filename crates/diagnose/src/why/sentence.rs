@@ -2,7 +2,7 @@
 
 use units as show;
 
-use super::frames::{Reason, reason};
+use super::frames::{Place, Reason, reason};
 use super::report::{Cause, Deletion, SenderWork, Verdict, Victim, Why};
 use super::senders::is_programs;
 
@@ -21,15 +21,20 @@ pub(super) fn sentence(why: &Why) -> String {
 /// device are named: the one with most.
 fn in_flight(why: &Why) -> String {
     let most = why.devices.iter().max_by_key(|one| one.in_flight_bytes);
-    most.filter(|one| one.in_flight_bytes > 0).map_or(String::new(), |one| {
-        format!(
-            " At the end {} of {} {} still in flight on {}, so they slow down what comes next.",
-            show::counted(one.discards_in_flight, "discard"),
-            show::bytes(one.in_flight_bytes),
-            if one.discards_in_flight == 1 { "was" } else { "were" },
-            one.device
-        )
-    })
+    most.filter(|one| one.in_flight_bytes > 0)
+        .map_or(String::new(), |one| {
+            format!(
+                " At the end {} of {} {} still in flight on {}, so they slow down what comes next.",
+                show::counted(one.discards_in_flight, "discard"),
+                show::bytes(one.in_flight_bytes),
+                if one.discards_in_flight == 1 {
+                    "was"
+                } else {
+                    "were"
+                },
+                one.device
+            )
+        })
 }
 
 fn answer(why: &Why) -> String {
@@ -68,7 +73,10 @@ fn who(why: &Why, victim: &Victim) -> String {
     let named = |name, pid| format!("{} (pid {pid})", units::names::harmless(name));
     let own = named(&victim.name, victim.pid);
     match &why.client {
-        Some(client) => format!("{} waited for {own}, which", named(&client.name, client.pid)),
+        Some(client) => format!(
+            "{} waited for {own}, which",
+            named(&client.name, client.pid)
+        ),
         None => own,
     }
 }
@@ -208,17 +216,14 @@ fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
 /// `rm (pid 7) had freed 8.0 GiB`.
 fn freed(deletion: &Deletion) -> String {
     let program = units::names::harmless(&deletion.program);
+    let pid = deletion.pid;
     match (deletion.bytes, deletion.files) {
-        (0, files) => format!(
-            "{program} (pid {}) had removed {}",
-            deletion.pid,
+        (Some(bytes), _) => format!("{program} (pid {pid}) had freed {}", show::bytes(bytes)),
+        (None, Some(files)) => format!(
+            "{program} (pid {pid}) had removed {}",
             show::counted(files, "file")
         ),
-        (bytes, _) => format!(
-            "{program} (pid {}) had freed {}",
-            deletion.pid,
-            show::bytes(bytes)
-        ),
+        (None, None) => format!("{program} (pid {pid}) had freed the space"),
     }
 }
 
@@ -253,6 +258,11 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
         show::seconds(victim.seconds),
         call.map_or(String::new(), |call| format!(" (in {call})"))
     );
+    let longest = victim.waits.iter().find(|wait| wait.cause == cause);
+    let place = longest.map(|wait| wait.place);
+    if let Some(place) = place.filter(|one| matches!(one, Place::Quotas | Place::Cleaner)) {
+        text += &format!(": {}", place.words());
+    }
     let own = own_devices(victim);
     let busy = why
         .devices

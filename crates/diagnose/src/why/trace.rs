@@ -292,7 +292,8 @@ impl Trace {
     /// Takes what is in flight at the end as if it ended then.
     pub fn finish(&mut self, now_s: f64) {
         self.end_stack();
-        self.senders.retain(|one| one.discards > 0 || one.completed > 0);
+        self.senders
+            .retain(|one| one.discards > 0 || one.completed > 0);
         for ((device, _), open) in std::mem::take(&mut self.open) {
             let waiting = self.in_flight.entry(device).or_default();
             *waiting = (waiting.0 + 1, waiting.1 + open.bytes);
@@ -407,8 +408,9 @@ impl Trace {
         }
         self.unexplained.clear();
         let senders = &self.senders;
-        self.learnt
-            .retain(|(on, pid), _| *pid == 0 || senders.iter().any(|one| one.on == *on && one.pid == *pid));
+        self.learnt.retain(|(on, pid), _| {
+            *pid == 0 || senders.iter().any(|one| one.on == *on && one.pid == *pid)
+        });
     }
 
     fn event(&mut self, entry: &Entry<'_>, disks: &Disks) {
@@ -459,7 +461,9 @@ impl Trace {
     fn queued(&mut self, entry: &Entry<'_>, request: Request) {
         let place = (request.device, request.sector);
         self.unexplained.insert(entry.pid, place);
-        let known = self.learnt.get(&(request.on, learns(entry.pid, entry.comm)));
+        let known = self
+            .learnt
+            .get(&(request.on, learns(entry.pid, entry.comm)));
         let known = known.copied();
         let inferred = known.is_some() && is_worker(entry.comm);
         let sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
@@ -522,8 +526,9 @@ impl Trace {
             return;
         }
         let mut all = self.deleters.iter_mut();
-        let known = all
-            .find(|one| one.pid == entry.pid && one.on == freed.file_system && one.system == system);
+        let known = all.find(|one| {
+            one.pid == entry.pid && one.on == freed.file_system && one.system == system
+        });
         if let Some(one) = known {
             if one.comm == by_number(one.pid) && entry.comm != FORGOTTEN {
                 one.comm = entry.comm.to_owned();
@@ -590,7 +595,7 @@ impl Trace {
 }
 
 /// Whether a thread is one of those that the kernel's parts share, or its name is not known.
-pub(super) fn is_worker(comm: &str) -> bool {
+pub(crate) fn is_worker(comm: &str) -> bool {
     comm.starts_with("kworker") || comm == FORGOTTEN
 }
 

@@ -24,11 +24,16 @@ pub enum End {
 /// The connections that a process has open, each with its descriptor; none of other users'
 /// processes.
 pub fn ends(pid: u32) -> Vec<(u64, End)> {
-    let all = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    let all = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
     all.flatten()
         .filter_map(|entry| {
             let number = entry.file_name().to_str()?.parse().ok()?;
-            Some((number, End::parse(fs::read_link(entry.path()).ok()?.to_str()?)?))
+            Some((
+                number,
+                End::parse(fs::read_link(entry.path()).ok()?.to_str()?)?,
+            ))
         })
         .collect()
 }
@@ -99,7 +104,8 @@ impl Connections {
             let here = one.remote.split(':').next() == one.local.split(':').next();
             let mut listeners = all.iter().filter(|other| other.listens);
             let listener = listeners.find(|other| here && other.local.rsplit(':').next() == port);
-            self.listeners.extend(listener.map(|other| (one.inode, other.inode)));
+            self.listeners
+                .extend(listener.map(|other| (one.inode, other.inode)));
         }
     }
 
@@ -129,7 +135,9 @@ impl Tcp {
         let address = |text: &str| {
             let (address, port) = text.split_once(':')?;
             // IPv4 in IPv6, as a server has it that listens for both.
-            let address = address.strip_prefix("0000000000000000FFFF0000").unwrap_or(address);
+            let address = address
+                .strip_prefix("0000000000000000FFFF0000")
+                .unwrap_or(address);
             Some(format!("{address}:{port}"))
         };
         Some(Tcp {
@@ -184,8 +192,10 @@ fn unix_peers() -> io::Result<HashMap<u64, u64>> {
 
 /// Reads the messages of one answer. Returns whether it was the last.
 fn read_peers(mut all: &[u8], peers: &mut HashMap<u64, u64>) -> bool {
-    let u16_at = |from: &[u8], at: usize| Some(u16::from_ne_bytes(from.get(at..at + 2)?.try_into().ok()?));
-    let u32_at = |from: &[u8], at: usize| Some(u32::from_ne_bytes(from.get(at..at + 4)?.try_into().ok()?));
+    let u16_at =
+        |from: &[u8], at: usize| Some(u16::from_ne_bytes(from.get(at..at + 2)?.try_into().ok()?));
+    let u32_at =
+        |from: &[u8], at: usize| Some(u32::from_ne_bytes(from.get(at..at + 4)?.try_into().ok()?));
     while let (Some(length), Some(kind)) = (u32_at(all, 0), u16_at(all, 4)) {
         let length = length as usize;
         let (Some(message), true) = (all.get(..length), kind == BY_FAMILY && length >= 32) else {
@@ -250,6 +260,9 @@ mod tests {
              00000000:00000000 00:00000000 00000000 0 0 42 1\n\
              2: 0100007F:9C41 08080808:0050 01 00000000:00000000 00:00000000 00000000 0 0 43 1\n",
         );
-        assert_eq!((found.peer(41), found.peer(42), found.peer(43)), (Some(42), Some(41), None));
+        assert_eq!(
+            (found.peer(41), found.peer(42), found.peer(43)),
+            (Some(42), Some(41), None)
+        );
     }
 }

@@ -114,7 +114,13 @@ impl Drive {
         drive.read_sys(sys, &place);
         if ask && let Err(error) = drive.read_pages(sys) {
             drive.pages_missing = Some(match error.kind() {
-                io::ErrorKind::PermissionDenied => "they need root".to_owned(),
+                io::ErrorKind::PermissionDenied => {
+                    "this process may not open the drive, though it asks as root; inspect on the host"
+                        .to_owned()
+                }
+                io::ErrorKind::NotFound if !sys.is_host() => {
+                    "the copy of the machine has none".to_owned()
+                }
                 _ => error.to_string(),
             });
         } else if !ask && drive.wanted().next().is_some() {
@@ -280,7 +286,11 @@ pub fn provisioning_file(sys: &SysRoot, name: &str) -> Option<String> {
 }
 
 fn provisioning_mode(sys: &SysRoot, name: &str) -> Option<String> {
-    let disks = fs::read_dir(sys.class(name).join("device/scsi_disk")).ok()?;
+    let place = fs::canonicalize(sys.class(name)).ok()?;
+    let above = place.ancestors().map(|above| above.join("scsi_disk"));
+    let disks = above
+        .into_iter()
+        .find_map(|disks| fs::read_dir(disks).ok())?;
     let own = disks.flatten().next()?.path().join("provisioning_mode");
     let text = linux::sysroot::text(&own).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -288,7 +298,9 @@ fn provisioning_mode(sys: &SysRoot, name: &str) -> Option<String> {
 
 /// The numbers of the USB device above a place in `/sys`.
 fn usb(place: &Path) -> Option<(String, String)> {
-    let above = place.ancestors().find(|above| above.join("idVendor").exists())?;
+    let above = place
+        .ancestors()
+        .find(|above| above.join("idVendor").exists())?;
     let number = |file| {
         let text = linux::sysroot::text(&above.join(file)).ok()?;
         Some(text.trim().to_owned())

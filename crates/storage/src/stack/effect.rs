@@ -64,7 +64,9 @@ fn lowest<'a>(layers: &'a [Layer], from: &'a Layer) -> &'a Layer {
     for _ in layers {
         let own = lowest.takes() || lowest.limits.max_hw_bytes > 0;
         let mut below = layers.iter().filter(|one| lowest.below.contains(&one.name));
-        let Some(first) = below.next().filter(|_| !own) else { break };
+        let Some(first) = below.next().filter(|_| !own) else {
+            break;
+        };
         let stops = |one: &Layer| one.effect == Effect::Stops && !one.takes();
         if !stops(first) || !below.all(stops) {
             break;
@@ -95,7 +97,10 @@ fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, 
         );
     }
     if !layer.takes() && !is_known(sys, &layer.name) {
-        return (Effect::Unknown, "discard_max_bytes can't be read".to_owned());
+        return (
+            Effect::Unknown,
+            "discard_max_bytes can't be read".to_owned(),
+        );
     }
     if !layer.takes() {
         return (

@@ -2,7 +2,7 @@
 
 use record::AtaTrim;
 use storage::drive::{Drive, Transport};
-use storage::stack::Effect;
+use storage::stack::{Effect, Mounted};
 
 use super::super::prove::Outcome;
 use super::super::{Inspection, Proof};
@@ -15,14 +15,17 @@ const CAP_BYTES: u64 = 128 << 20;
 pub(super) const HOST_KEEPS: &str = "the host's storage keeps every block that was ever written";
 
 pub(super) fn of(facts: &Inspection, drive: &Drive) -> Vec<Finding> {
-    let mut layers = facts.stacks.iter().filter_map(|stack| stack.layer(&drive.name));
+    let mut layers = facts
+        .stacks
+        .iter()
+        .filter_map(|stack| stack.layer(&drive.name));
     if layers.any(|layer| layer.effect == Effect::Unknown) {
         return Vec::new();
     }
     [
         host(facts, drive),
         host_blocks(drive),
-        bridge(drive),
+        bridge(facts, drive),
         forbidden(drive),
         unqueued(drive),
         capped(drive),
@@ -77,16 +80,21 @@ fn host(facts: &Inspection, drive: &Drive) -> Option<Finding> {
     let cost = format!("if the host ignores them, {HOST_KEEPS}");
     let below = |proof: &&Proof| proof.layers.iter().any(|layer| layer.name == drive.name);
     Some(match facts.proof.as_ref().filter(below) {
-        Some(proof) if proof.result == Outcome::Arrives => {
-            said(format!("the host of this virtual drive acts on discards: {}", proof.summary))
-                .cost("none: the proof shows it")
-        }
+        Some(proof) if proof.result == Outcome::Arrives => said(format!(
+            "the host of this virtual drive acts on discards: {}",
+            proof.summary
+        ))
+        .cost("none: the proof shows it"),
         Some(proof) => said(format!("the host of this virtual drive: {}", proof.summary))
             .cost(cost)
             .remedy(host_step(drive)),
-        None => said("a virtual drive takes discards whether its host acts on them or not".to_owned())
-            .cost(cost)
-            .remedy("trimbench inspect --prove PATH shows it; on the host it takes discard=unmap (QEMU)"),
+        None => said(
+            "a virtual drive takes discards whether its host acts on them or not".to_owned(),
+        )
+        .cost(cost)
+        .remedy(
+            "trimbench inspect --prove PATH shows it; on the host it takes discard=unmap (QEMU)",
+        ),
     })
 }
 
@@ -106,7 +114,7 @@ fn host_blocks(drive: &Drive) -> Option<Finding> {
 }
 
 /// A USB bridge that passes no TRIM on. USB storage skips the pages that say whether it could.
-fn bridge(drive: &Drive) -> Option<Finding> {
+fn bridge(facts: &Inspection, drive: &Drive) -> Option<Finding> {
     if drive.transport != Transport::Usb || drive.limits.max_bytes > 0 {
         return None;
     }
@@ -114,6 +122,14 @@ fn bridge(drive: &Drive) -> Option<Finding> {
     let could = scsi.is_some_and(|page| page.unmap == Some(true) || page.lbpme == Some(true))
         || drive.ata.as_ref().is_some_and(|page| page.trim);
     let cannot = scsi.is_some_and(|page| page.unmap == Some(false)) && !could;
+    let wanted = facts.stacks.iter().any(|stack| {
+        let online = stack.file_system.as_ref().is_some_and(Mounted::is_online);
+        online && stack.layer(&drive.name).is_some()
+    });
+    // Most USB sticks and disks have no use for TRIM.
+    if !could && !wanted {
+        return None;
+    }
     let mode = drive.provisioning_mode.as_deref().unwrap_or("unknown");
     let unknown = || ("VVVV".to_owned(), "PPPP".to_owned());
     let (vendor, product) = drive.usb.clone().unwrap_or_else(unknown);
@@ -136,8 +152,13 @@ fn bridge(drive: &Drive) -> Option<Finding> {
             "another bridge (UASP with UNMAP), or a SATA port".to_owned(),
         ),
         _ => (
-            format!("Linux sends no TRIM through {bridge}, because it does not ask such bridges for it"),
-            format!("if sg_vpd -p lbpv /dev/{} prints LBPU=1: {rule}", drive.name),
+            format!(
+                "Linux sends no TRIM through {bridge}, because it does not ask such bridges for it"
+            ),
+            format!(
+                "if sg_vpd -p lbpv /dev/{} prints LBPU=1: {rule}",
+                drive.name
+            ),
         ),
     };
     Some(

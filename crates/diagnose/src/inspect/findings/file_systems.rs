@@ -22,6 +22,7 @@ pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
         untrimmed(facts, stack, fs),
         inert(facts, stack, fs),
         btrfs_sync(fs),
+        quotas(fs),
         discards_again(facts, fs),
         fat(fs),
         not_issuing(stack, fs),
@@ -121,7 +122,9 @@ fn inert(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding> {
                 Some(drive) if drive.limits.max_hw_bytes == 0 && !drives::is_mendable(drive) => {
                     format!("{stop} takes no TRIM: take discard from the mount's options")
                 }
-                _ => format!("mend {stop} first (its own finding says how); the option needs no change"),
+                _ => format!(
+                    "mend {stop} first (its own finding says how); the option needs no change"
+                ),
             }),
         );
     }
@@ -160,6 +163,26 @@ fn btrfs_sync(fs: &Mounted) -> Option<Finding> {
         .cost("every fsync and commit waits until the drive has done all discards before it")
         .remedy(format!("mount -o remount,discard=async {at}, and the same in /etc/fstab")),
     )
+}
+
+/// Quotas make each deletion of a snapshot a search through all trees.
+fn quotas(fs: &Mounted) -> Option<Finding> {
+    let at = shown(&fs.mount_point);
+    fs.quotas.then(|| {
+        Finding::new(
+            "btrfs-quotas",
+            &fs.mount_point,
+            "btrfs accounts quotas (qgroups) for each extent",
+        )
+        .evidence("/sys/fs/btrfs/UUID/qgroups/enabled", 1)
+        .cost(
+            "after a snapshot was deleted, commits wait for the accounting, without any discard: \
+             such stalls are not TRIM's",
+        )
+        .remedy(format!(
+            "btrfs quota disable {at}, or btrfs quota enable --simple {at} (Linux 6.7)"
+        ))
+    })
 }
 
 /// Each small deletion discards what is free behind it once more.

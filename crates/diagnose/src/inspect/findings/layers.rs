@@ -105,7 +105,11 @@ const FAULTS: [Fault; 3] = [
 
 /// Whether a release has the patches of December 2020.
 fn is_of_2020(release: &str) -> bool {
-    let builds = [("4.15.0-", 126..128), ("5.4.0-", 56..58), ("5.8.0-", 31..33)];
+    let builds = [
+        ("4.15.0-", 126..128),
+        ("5.4.0-", 56..58),
+        ("5.8.0-", 31..33),
+    ];
     let of_ubuntu = builds.into_iter().any(|(version, builds)| {
         let rest = release.strip_prefix(version);
         let build = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
@@ -124,13 +128,20 @@ fn md_fault(facts: &Inspection, layer: &Layer) -> Option<Finding> {
     };
     let fault = FAULTS.iter().find(has).filter(|_| layer.takes())?;
     Some(
-        Finding::new("md-discard-fault", &layer.name, format!("md {level}: {}", fault.what))
-            .evidence("/proc/sys/kernel/osrelease", &facts.kernel)
-            .cost(format!("the next fstrim or deletion may do it; reported in {}", fault.source))
-            .remedy(
-                "no fstrim and no discard option above it, unless the changelog of this kernel \
+        Finding::new(
+            "md-discard-fault",
+            &layer.name,
+            format!("md {level}: {}", fault.what),
+        )
+        .evidence("/proc/sys/kernel/osrelease", &facts.kernel)
+        .cost(format!(
+            "the next fstrim or deletion may do it; reported in {}",
+            fault.source
+        ))
+        .remedy(
+            "no fstrim and no discard option above it, unless the changelog of this kernel \
                  names the fix",
-            ),
+        ),
     )
 }
 

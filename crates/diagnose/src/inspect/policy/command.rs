@@ -52,7 +52,11 @@ impl Command {
             Some(Path::new(only).file_name()?.to_str()?.to_owned())
         };
         let names: Vec<Option<String>> = words.iter().map(name).collect();
-        let is = |at: usize, wanted: &str| names.get(at).is_some_and(|one| one.as_deref() == Some(wanted));
+        let is = |at: usize, wanted: &str| {
+            names
+                .get(at)
+                .is_some_and(|one| one.as_deref() == Some(wanted))
+        };
         let path = |at: usize, wanted: &str| {
             let word = words[at].as_ref().and_then(|all| all.first());
             word.is_some_and(|word| word.ends_with(wanted))
@@ -61,7 +65,9 @@ impl Command {
         let tested = |at: usize| at > 0 && is(at - 1, "x");
         let (at, program) = (0..words.len()).find_map(|at| match () {
             () if tested(at) || is(at.wrapping_sub(1), "echo") => None,
-            () if is(at, "fstrim") && at > 0 && is(at - 1, "trimbench") => Some((at, Program::Ours)),
+            () if is(at, "fstrim") && at > 0 && is(at - 1, "trimbench") => {
+                Some((at, Program::Ours))
+            }
             () if is(at, "fstrim") || is(at, "fstrim-all") => Some((at, Program::Fstrim)),
             () if is(at, "btrfs-trim.sh") => Some((at, Program::Fstrim)),
             () if is(at, "trim") && at > 0 && is(at - 1, "zpool") => Some((at, Program::Zpool)),
@@ -73,7 +79,11 @@ impl Command {
             first.is_none_or(|first| !first.contains('>'))
         };
         let rest: Vec<_> = words[at + 1..].iter().take_while(end).collect();
-        let mut arguments: Vec<String> = rest.iter().filter_map(|one| (*one).clone()).flatten().collect();
+        let mut arguments: Vec<String> = rest
+            .iter()
+            .filter_map(|one| (*one).clone())
+            .flatten()
+            .collect();
         if is(at, "fstrim-all") || is(at, "btrfs-trim.sh") {
             arguments = vec!["--all".to_owned()];
         }
@@ -97,10 +107,18 @@ impl Command {
     fn pools(&self, mounts: &[Mount]) -> Vec<String> {
         let named = self.arguments.iter().filter(|one| !one.starts_with('-'));
         let named: Vec<&String> = named.collect();
-        let pool = |mount: &Mount| mount.source.split('/').next().unwrap_or_default().to_owned();
+        let pool = |mount: &Mount| {
+            mount
+                .source
+                .split('/')
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
         let zfs = mounts.iter().filter(|mount| mount.fs == "zfs");
         let own = zfs.filter(|mount| named.is_empty() || named.contains(&&pool(mount)));
-        own.map(|mount| mount.mount_point.to_string_lossy().into_owned()).collect()
+        own.map(|mount| mount.mount_point.to_string_lossy().into_owned())
+            .collect()
     }
 
     /// The mount points that it trims on this machine; `None` where it names some in a way that only
@@ -117,7 +135,10 @@ impl Command {
 /// The texts of the scripts that a command starts.
 fn scripts(sys: &SysRoot, words: &shell::Words) -> Vec<String> {
     let script = |word: &Option<Vec<String>>| {
-        let path = word.as_ref()?.first()?.trim_start_matches(['-', '@', '+', '!', ':']);
+        let path = word
+            .as_ref()?
+            .first()?
+            .trim_start_matches(['-', '@', '+', '!', ':']);
         if !path.starts_with('/') || path.ends_with('/') {
             return None;
         }
@@ -187,7 +208,9 @@ mod tests {
     /// Commands of a machine without scripts.
     fn find(line: &str) -> Option<Command> {
         let nowhere = tempfile::tempdir().unwrap();
-        Command::all(&SysRoot::at(nowhere.path()), line).into_iter().next()
+        Command::all(&SysRoot::at(nowhere.path()), line)
+            .into_iter()
+            .next()
     }
 
     #[test]
@@ -203,7 +226,12 @@ mod tests {
         assert_eq!(find("-/sbin/fstrim / && echo").unwrap().arguments, ["/"]);
         let looped = find("5 4 * * 6 root for m in /a /b; do ionice -c3 fstrim $m; sleep 60; done");
         assert_eq!(looped.unwrap().arguments, ["/a", "/b"]);
-        for none in ["# fstrim -a", "echo no", "/usr/bin/fstrimmer /", "echo fstrim"] {
+        for none in [
+            "# fstrim -a",
+            "echo no",
+            "/usr/bin/fstrimmer /",
+            "echo fstrim",
+        ] {
             assert_eq!(find(none), None, "{none}");
         }
     }
@@ -212,7 +240,10 @@ mod tests {
     fn zfs_and_scripts_are_known() {
         let mounts = "1 0 0:50 / /tank rw - zfs tank rw\n2 0 0:51 / /b rw - zfs other/b rw\n";
         let machine = Machine::new(mounts);
-        machine.write("usr/local/sbin/weekly", "#!/bin/sh\nD=\"/ /var\"\nfor m in $D; do\n  fstrim $m\ndone\n");
+        machine.write(
+            "usr/local/sbin/weekly",
+            "#!/bin/sh\nD=\"/ /var\"\nfor m in $D; do\n  fstrim $m\ndone\n",
+        );
         let sys = SysRoot::at(machine.root());
         let mounts = linux::mounts::list(&sys).unwrap();
         let covers = |line: &str| {
@@ -220,10 +251,16 @@ mod tests {
             let all: Option<Vec<_>> = all.iter().map(|one| one.covers(&sys, &mounts)).collect();
             all.map(|all| all.concat())
         };
-        assert_eq!(covers("10 0 * * 5 /usr/sbin/zpool trim other").unwrap(), ["/b"]);
+        assert_eq!(
+            covers("10 0 * * 5 /usr/sbin/zpool trim other").unwrap(),
+            ["/b"]
+        );
         let debian = "24 0 1-7 * * root [ -x /usr/lib/zfs-linux/trim ] && /usr/lib/zfs-linux/trim";
         assert_eq!(covers(debian).unwrap(), ["/tank", "/b"]);
-        assert_eq!(covers("0 1 * * 0 root /usr/local/sbin/weekly").unwrap(), ["/", "/var"]);
+        assert_eq!(
+            covers("0 1 * * 0 root /usr/local/sbin/weekly").unwrap(),
+            ["/", "/var"]
+        );
         assert_eq!(covers("@daily root fstrim $(cat /etc/trim)"), None);
     }
 

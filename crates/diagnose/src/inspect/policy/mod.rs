@@ -81,7 +81,9 @@ impl Trimmer {
             file: String::new(),
             inactive: None,
             program: commands.first().map_or("", Command::name).to_owned(),
-            paced: commands.iter().all(|command| command.program == Program::Ours),
+            paced: commands
+                .iter()
+                .all(|command| command.program == Program::Ours),
             schedule: None,
             random_delay_s: 0,
             fixed_delay: false,
@@ -253,14 +255,24 @@ fn users(sys: &SysRoot, mounts: &[Mount]) -> Vec<User> {
         switch: format!("zpool get autotrim {pool}"),
     };
     let mut found: Vec<User> = Vec::new();
-    let all = fs::read_dir(sys.path("/sys/class/block")).into_iter().flatten();
+    let all = fs::read_dir(sys.path("/sys/class/block"))
+        .into_iter()
+        .flatten();
     let mut names: Vec<_> = all.flatten().map(|entry| entry.file_name()).collect();
     names.sort();
     for name in names.iter().map(|name| linux::sysroot::device_name(name)) {
         let read = |file: &str| linux::sysroot::text(&sys.class(&name).join(file));
         let number = read("dev").unwrap_or_default();
-        let udev = sys.text(format!("/run/udev/data/b{}", number.trim())).unwrap_or_default();
-        let value = |key: &str| udev.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(key)?.strip_prefix('='));
+        let udev = sys
+            .text(format!("/run/udev/data/b{}", number.trim()))
+            .unwrap_or_default();
+        let value = |key: &str| {
+            udev.lines().find_map(|line| {
+                line.strip_prefix("E:")?
+                    .strip_prefix(key)?
+                    .strip_prefix('=')
+            })
+        };
         let is_osd = value("ID_FS_TYPE") == Some("ceph_bluestore")
             || read("dm/name").is_ok_and(|name| name.starts_with("ceph--"));
         if is_osd {
@@ -287,7 +299,14 @@ fn users(sys: &SysRoot, mounts: &[Mount]) -> Vec<User> {
 /// as `@weekly`.
 fn when(line: &str) -> Option<String> {
     const DAYS: [&str; 8] = [
-        "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
+        "Sunday",
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+        "Sunday",
     ];
     let words: Vec<&str> = line.split_whitespace().collect();
     if let [minute, hour, "*", "*", day, ..] = words[..]
@@ -295,7 +314,10 @@ fn when(line: &str) -> Option<String> {
     {
         let day = match day {
             "*" => Some("every day"),
-            day => day.parse::<usize>().ok().and_then(|day| DAYS.get(day).copied()),
+            day => day
+                .parse::<usize>()
+                .ok()
+                .and_then(|day| DAYS.get(day).copied()),
         };
         if let Some(day) = day {
             return Some(format!("{day} {hour:02}:{minute:02}"));

@@ -27,11 +27,16 @@ pub(super) fn commands(text: &str) -> Vec<Words> {
         }
         // The shell reads them from a program's output.
         if let Some(at) = tokens.iter().position(|word| word == "read") {
-            for name in tokens[at + 1..].iter().filter(|word| !word.starts_with('-')) {
+            for name in tokens[at + 1..]
+                .iter()
+                .filter(|word| !word.starts_with('-'))
+            {
                 variables.insert(name.clone(), None);
             }
         }
-        let first = tokens.iter().position(|word| !KEYWORDS.contains(&word.as_str()));
+        let first = tokens
+            .iter()
+            .position(|word| !KEYWORDS.contains(&word.as_str()));
         let tokens = &tokens[first.unwrap_or(tokens.len())..];
         if let [only] = tokens
             && let Some((name, value)) = assignment(only)
@@ -148,9 +153,8 @@ mod tests {
 
     /// The commands with the values of their words; `?` for one that isn't known.
     fn told(text: &str) -> Vec<String> {
-        let word = |word: &Option<Vec<String>>| {
-            word.as_ref().map_or("?".to_owned(), |all| all.join(","))
-        };
+        let word =
+            |word: &Option<Vec<String>>| word.as_ref().map_or("?".to_owned(), |all| all.join(","));
         let line = |words: Words| words.iter().map(word).collect::<Vec<_>>().join(" ");
         commands(text).into_iter().map(line).collect()
     }
@@ -165,13 +169,22 @@ mod tests {
             told("#!/bin/sh\nMOUNTS='/ /var'\nfor m in ${MOUNTS} /x; do\n  fstrim $m # no\ndone"),
             ["fstrim /,/var,/x", "done"]
         );
-        assert_eq!(told("A=/data\n/sbin/fstrim $A/x > /dev/null 2>&1"), ["/sbin/fstrim /data/x > /dev/null 2>&1"]);
+        assert_eq!(
+            told("A=/data\n/sbin/fstrim $A/x > /dev/null 2>&1"),
+            ["/sbin/fstrim /data/x > /dev/null 2>&1"]
+        );
     }
 
     #[test]
     fn values_of_programs_are_unknown() {
-        assert_eq!(told("for m in $(findmnt -no TARGET; ls); do fstrim $m; done")[0], "fstrim ?");
-        assert_eq!(told("cat list | while read m; do fstrim \"$m\"; done")[2], "fstrim ?");
+        assert_eq!(
+            told("for m in $(findmnt -no TARGET; ls); do fstrim $m; done")[0],
+            "fstrim ?"
+        );
+        assert_eq!(
+            told("cat list | while read m; do fstrim \"$m\"; done")[2],
+            "fstrim ?"
+        );
         assert_eq!(told("fstrim `cat /etc/trim`"), ["fstrim ?"]);
         assert_eq!(told("fstrim $NOWHERE"), ["fstrim ?"]);
     }
