@@ -1,5 +1,7 @@
-//! The files of a machine that an inspection reads, in one archive: a tar with their true sizes and
-//! contents, because `tar` itself pads files of `/sys` and finds those of `/proc` empty.
+//! The files of a machine that an inspection reads, in one archive with their true contents.
+//!
+//! `tar` itself pads files of `/sys`, because the kernel gives them the size of a page, and finds
+//! those of `/proc` empty.
 //!
 //! Values of options that look like secrets, tables of dm-crypt and lines of cron that trim nothing
 //! are left out.
@@ -90,10 +92,10 @@ struct Collection<'a> {
     seen: BTreeSet<PathBuf>,
 }
 
-/// Writes the archive. `tables`: those of the device mapper, which have no file.
+/// Writes the archive, with the tables of the device mapper, which have no file.
 ///
 /// # Errors
-/// Those of `to`. What can't be read is left out.
+/// Those of `to`. A file that can't be read is left out.
 pub fn collect(sys: &SysRoot, to: &mut dyn Write) -> io::Result<()> {
     let mut collection = Collection {
         sys,

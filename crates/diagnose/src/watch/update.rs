@@ -159,7 +159,7 @@ pub struct Blocked {
 }
 
 /// Discards that a mounted file system has not sent yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Debt {
     /// Where it is mounted.
     pub mount: String,

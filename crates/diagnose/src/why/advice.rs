@@ -43,7 +43,7 @@ pub fn advice(sys: &SysRoot, why: &Why, privileged: bool) -> Vec<String> {
     all
 }
 
-/// Programs that somebody calls to delete, so that another one can take their place.
+/// Programs that users call to delete, so that another program can take their place.
 const DELETING: [&str; 8] = [
     "rm",
     "find",

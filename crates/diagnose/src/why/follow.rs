@@ -193,3 +193,103 @@ fn is_at(thread: Thread, number: u64) -> bool {
     let call = thread.call();
     call.is_some_and(|call| call.has_descriptor() && call.first == number)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use testkit::gate::{Need, lacks};
+
+    use super::*;
+
+    /// A service: a parent that listens, one child for each client and one without.
+    const SERVICE: &str = "
+import os, socket, sys, time
+listener = socket.socket(socket.AF_UNIX if sys.argv[1] == 'unix' else socket.AF_INET)
+listener.bind(sys.argv[2] if sys.argv[1] == 'unix' else ('127.0.0.1', 0))
+listener.listen()
+if os.fork() == 0:
+    listener.close()
+    time.sleep(60)
+print(listener.getsockname() if sys.argv[1] == 'unix' else listener.getsockname()[1], flush=True)
+client, _ = listener.accept()
+if os.fork() == 0:
+    listener.close()
+    time.sleep(60)
+client.close()
+time.sleep(60)
+";
+
+    const CLIENT: &str = "
+import socket, sys, time
+unix = sys.argv[1] == 'unix'
+own = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
+own.connect(sys.argv[2] if unix else ('127.0.0.1', int(sys.argv[2])))
+own.recv(1)
+";
+
+    struct Process(Child);
+
+    impl Process {
+        fn start(text: &str, arguments: &[&str]) -> Process {
+            let mut python = Command::new("python3");
+            python
+                .args(["-c", text])
+                .args(arguments)
+                .stdout(Stdio::piped());
+            Process(python.spawn().unwrap())
+        }
+
+        fn line(&mut self) -> String {
+            use std::io::BufRead;
+            let mut line = String::new();
+            let output = self.0.stdout.take().unwrap();
+            std::io::BufReader::new(output)
+                .read_line(&mut line)
+                .unwrap();
+            line.trim().to_owned()
+        }
+    }
+
+    impl Drop for Process {
+        fn drop(&mut self) {
+            for pid in tasks::family(self.0.id()) {
+                let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_client_is_followed_to_its_server_and_the_servers_helper() {
+        if lacks(&[Need::Root, Need::Tool("python3")]) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        for kind in ["unix", "tcp"] {
+            let mut service = Process::start(SERVICE, &[kind, path.to_str().unwrap()]);
+            let at = service.line();
+            let client = Process::start(CLIENT, &[kind, &at]);
+            let mut follower = Follower::of(&Subject::Family(client.0.id()));
+            let began = Instant::now();
+            let both = |found: &[Server]| {
+                let has = |helper| found.iter().any(|one| one.helper == helper);
+                has(true) && has(false)
+            };
+            while !both(&follower.found) && began.elapsed() < Duration::from_secs(30) {
+                follower.turn();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let (found, missing) = follower.finish();
+            // The parent may have had the connection when it was looked up.
+            let family = tasks::family(service.0.id());
+            assert!(both(&found) && missing.is_none(), "{kind}: {found:?}");
+            assert!(
+                found.iter().all(|one| family.contains(&one.pid)),
+                "{kind}: {found:?} {family:?}"
+            );
+        }
+    }
+}

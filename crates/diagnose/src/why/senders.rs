@@ -216,18 +216,7 @@ pub(super) fn to_come(trace: &Trace, mounted: &[Place], pids: &[u32]) -> Option<
         place.discards && last_s.is_some_and(|last_s| !sent(last_s))
     };
     let place = mounted.iter().find(late)?;
-    let (name, when) = match place.file_system? {
-        FileSystem::Ext | FileSystem::Ext3 => (
-            "ext4",
-            "after its journal's next commit, usually within 5 s",
-        ),
-        FileSystem::Xfs => ("XFS", "after its log's next checkpoint, within 30 s"),
-        FileSystem::Btrfs => (
-            "btrfs",
-            "after its next commit, within 30 s, or in the background two minutes later",
-        ),
-        _ => return None,
-    };
+    let (name, when) = place.file_system?.sends_later()?;
     Some(format!(
         " The discards of what was deleted on {} are still to come: {name} sends them {when}.",
         units::names::shown(&place.at)

@@ -11,7 +11,7 @@ use super::{Finding, queue};
 /// A drive that takes no more in a command needs thousands of them.
 const CAP_BYTES: u64 = 128 << 20;
 
-/// The cost where a host is not told what its guest has freed.
+/// The cost where a host does not learn which blocks its guest has freed.
 pub(super) const HOST_KEEPS: &str = "the host's storage keeps every block that was ever written";
 
 pub(super) fn of(facts: &Inspection, drive: &Drive) -> Vec<Finding> {

@@ -73,7 +73,7 @@ pub struct Trimmer {
 }
 
 impl Trimmer {
-    /// What these commands trim; the rest is to be filled in.
+    /// A trimmer that runs these commands; the rest is to be filled in.
     fn of(sys: &SysRoot, mounts: &[Mount], commands: &[Command]) -> Trimmer {
         let covers: Vec<_> = commands.iter().map(|one| one.covers(sys, mounts)).collect();
         Trimmer {

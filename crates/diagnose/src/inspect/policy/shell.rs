@@ -1,4 +1,4 @@
-//! Commands in a line of cron, a unit or a script, as far as they can be told without a shell:
+//! Commands in a line of cron, a unit or a script, as far as they are clear without a shell:
 //! lists, loops over words, and variables with plain values.
 
 use std::collections::HashMap;
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     /// The commands with the values of their words; `?` for one that isn't known.
-    fn told(text: &str) -> Vec<String> {
+    fn read(text: &str) -> Vec<String> {
         let word =
             |word: &Option<Vec<String>>| word.as_ref().map_or("?".to_owned(), |all| all.join(","));
         let line = |words: Words| words.iter().map(word).collect::<Vec<_>>().join(" ");
@@ -162,15 +162,15 @@ mod tests {
     #[test]
     fn loops_and_variables_have_their_values() {
         assert_eq!(
-            told("for m in / \"/home\" /srv; do nice fstrim -v \"$m\"; sleep 60; done"),
+            read("for m in / \"/home\" /srv; do nice fstrim -v \"$m\"; sleep 60; done"),
             ["nice fstrim -v /,/home,/srv", "sleep 60", "done"]
         );
         assert_eq!(
-            told("#!/bin/sh\nMOUNTS='/ /var'\nfor m in ${MOUNTS} /x; do\n  fstrim $m # no\ndone"),
+            read("#!/bin/sh\nMOUNTS='/ /var'\nfor m in ${MOUNTS} /x; do\n  fstrim $m # no\ndone"),
             ["fstrim /,/var,/x", "done"]
         );
         assert_eq!(
-            told("A=/data\n/sbin/fstrim $A/x > /dev/null 2>&1"),
+            read("A=/data\n/sbin/fstrim $A/x > /dev/null 2>&1"),
             ["/sbin/fstrim /data/x > /dev/null 2>&1"]
         );
     }
@@ -178,14 +178,14 @@ mod tests {
     #[test]
     fn values_of_programs_are_unknown() {
         assert_eq!(
-            told("for m in $(findmnt -no TARGET; ls); do fstrim $m; done")[0],
+            read("for m in $(findmnt -no TARGET; ls); do fstrim $m; done")[0],
             "fstrim ?"
         );
         assert_eq!(
-            told("cat list | while read m; do fstrim \"$m\"; done")[2],
+            read("cat list | while read m; do fstrim \"$m\"; done")[2],
             "fstrim ?"
         );
-        assert_eq!(told("fstrim `cat /etc/trim`"), ["fstrim ?"]);
-        assert_eq!(told("fstrim $NOWHERE"), ["fstrim ?"]);
+        assert_eq!(read("fstrim `cat /etc/trim`"), ["fstrim ?"]);
+        assert_eq!(read("fstrim $NOWHERE"), ["fstrim ?"]);
     }
 }

@@ -254,9 +254,9 @@ fn readable(probe: &Probe, place: &Place) -> Result<PathBuf, String> {
                 true => format!(
                     "root may not open {} here: a container's or a unit's device rules forbid it; \
                      prove it on the host",
-                    device.display()
+                    units::names::shown(&device)
                 ),
-                false => format!("opening {} needs root", device.display()),
+                false => format!("opening {} needs root", units::names::shown(&device)),
             })
         }
         Err(error) => Err(error.to_string()),

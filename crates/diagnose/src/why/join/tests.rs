@@ -10,6 +10,8 @@ use record::DeviceInterval;
 use storage::FileSystem;
 use storage::disks::Disks;
 
+mod clients;
+
 const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
 const OTHER: DeviceNumber = DeviceNumber {
     major: 8,

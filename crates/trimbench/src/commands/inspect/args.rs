@@ -66,8 +66,8 @@ pub struct InspectArgs {
     /// keys and passwords; inspects nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "prove", "if_deleted", "sysroot", "profile", "json", "fail_on", "path"])]
     pub collect: Option<PathBuf>,
-    /// Read the files of another machine: an archive of --collect, or a directory that has them as
-    /// they lay there (proc, sys, dev, etc, usr/lib/systemd; copied with cp -r, not tar)
+    /// Inspect another machine by its files: an archive of --collect, or a directory with proc, sys,
+    /// dev, etc and usr/lib/systemd (copied with cp -r, not tar)
     #[arg(long, value_name = "FILE|DIR")]
     pub sysroot: Option<PathBuf>,
 }
