@@ -285,9 +285,12 @@ own.recv(1)
             let (found, missing) = follower.finish();
             // The parent may have had the connection when it was looked up.
             let family = tasks::family(service.0.id());
-            assert!(both(&found) && missing.is_none(), "{kind}: {found:?}");
+            let own = |helper| {
+                let mut all = found.iter();
+                all.any(|one| one.helper == helper && family.contains(&one.pid))
+            };
             assert!(
-                found.iter().all(|one| family.contains(&one.pid)),
+                own(true) && own(false) && missing.is_none(),
                 "{kind}: {found:?} {family:?}"
             );
         }

@@ -40,6 +40,18 @@ struct Open {
     bytes: u64,
 }
 
+/// A discard that waits for its stack; it counts when that has come, or does not come.
+#[derive(Debug)]
+struct Unexplained {
+    place: (DeviceNumber, u64),
+    /// As far as it is known without the stack.
+    sender: Sender,
+    bytes: u64,
+}
+
+/// A stack comes after so long at most, in seconds.
+const STACK_S: f64 = 0.02;
+
 /// All that was traced.
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -66,7 +78,7 @@ pub struct Trace {
     flushing: BTreeMap<DeviceNumber, Vec<f64>>,
     stack: Option<(u32, Vec<String>)>,
     /// The last discard of each thread, which waits for its stack.
-    unexplained: HashMap<u32, (DeviceNumber, u64)>,
+    unexplained: HashMap<u32, Unexplained>,
     /// The reason of the last stack of a thread on a device; of all workers together as thread 0.
     learnt: HashMap<(DeviceNumber, u32), Reason>,
     by_thread: bool,
@@ -130,6 +142,7 @@ impl Trace {
     /// Takes what is in flight at the end as if it ended then.
     pub fn finish(&mut self, now_s: f64) {
         self.end_stack();
+        self.settle_all(f64::INFINITY);
         self.senders
             .retain(|one| one.discards > 0 || one.completed > 0);
         for ((device, _), open) in std::mem::take(&mut self.open) {
@@ -155,6 +168,7 @@ impl Trace {
     /// Deletions come again in each call for some time.
     pub fn drain(&mut self, now_s: f64) -> Trace {
         // A stack may be half read: it ends with a later line.
+        self.settle_all(now_s - STACK_S);
         let mut out = Trace {
             senders: self.senders.clone(),
             lost: std::mem::take(&mut self.lost),
@@ -244,7 +258,6 @@ impl Trace {
         for open in self.open.values_mut() {
             open.sender = open.sender.and_then(|index| places.get(&index).copied());
         }
-        self.unexplained.clear();
         let senders = &self.senders;
         self.learnt.retain(|(on, pid), _| {
             *pid == 0 || senders.iter().any(|one| one.on == *on && one.pid == *pid)
@@ -264,6 +277,10 @@ impl Trace {
         match (entry.event, request.discard) {
             ("block_bio_queue", true) => self.queued(entry, request),
             ("block_rq_issue", true) => {
+                let place = (request.device, request.sector);
+                if !self.open.contains_key(&place) {
+                    self.settle_all(entry.at_s);
+                }
                 // The rest of one that was split was not queued: its sender is that of the last.
                 let mut senders = self.senders.iter().enumerate();
                 let last = senders.rfind(|(_, one)| one.device == request.device);
@@ -273,7 +290,6 @@ impl Trace {
                     issued_s: None,
                     bytes: 0,
                 };
-                let place = (request.device, request.sector);
                 let open = self.open.entry(place).or_insert(rest);
                 // A request that the driver gave back is issued again.
                 open.issued_s.get_or_insert(entry.at_s);
@@ -297,21 +313,48 @@ impl Trace {
     }
 
     fn queued(&mut self, entry: &Entry<'_>, request: Request) {
+        self.settle(entry.pid);
         let place = (request.device, request.sector);
-        self.unexplained.insert(entry.pid, place);
         let known = self
             .learnt
             .get(&(request.on, learns(entry.pid, entry.comm)));
         let known = known.copied();
         let inferred = known.is_some() && is_worker(entry.comm);
         let sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
+        let waits = Unexplained {
+            place,
+            sender,
+            bytes: request.bytes,
+        };
+        self.unexplained.insert(entry.pid, waits);
         let open = Open {
-            sender: Some(self.count(sender, request.bytes)),
+            sender: None,
             queued: Some((entry.pid, entry.at_s)),
             issued_s: None,
             bytes: request.bytes,
         };
         self.open.insert(place, open);
+    }
+
+    /// Counts a thread's last discard, if it still waits for its stack.
+    fn settle(&mut self, pid: u32) {
+        if let Some(waits) = self.unexplained.remove(&pid) {
+            let index = self.count(waits.sender, waits.bytes);
+            if let Some(open) = self.open.get_mut(&waits.place) {
+                open.sender = Some(index);
+            }
+        }
+    }
+
+    /// Counts all discards whose stacks won't come, which those are that were sent until `until_s`.
+    fn settle_all(&mut self, until_s: f64) {
+        let under_way = self.stack.as_ref().map(|one| one.0);
+        let late = self
+            .unexplained
+            .iter()
+            .filter(|(pid, waits)| waits.sender.last_s <= until_s && Some(**pid) != under_way);
+        let late: Vec<u32> = late.map(|one| *one.0).collect();
+        late.into_iter().for_each(|pid| self.settle(pid));
     }
 
     /// Counts a discard of a sender, and returns the sender's place.
@@ -331,6 +374,16 @@ impl Trace {
     }
 
     fn completed(&mut self, at_s: f64, request: Request) {
+        let place = (request.device, request.sector);
+        let queued = self.open.get(&place).and_then(|open| open.queued);
+        if let Some((pid, _)) = queued
+            && self
+                .unexplained
+                .get(&pid)
+                .is_some_and(|one| one.place == place)
+        {
+            self.settle(pid);
+        }
         let open = self.open.remove(&(request.device, request.sector));
         let Some(Open {
             sender,
@@ -395,40 +448,19 @@ impl Trace {
             return;
         };
         self.stacks += 1;
-        let place = self.unexplained.remove(&pid);
-        let open = place.and_then(|place| Some((place, *self.open.get(&place)?)));
-        let Some((place, open)) = open else { return };
-        let Some(from) = open.sender.filter(|index| self.senders[*index].pid == pid) else {
+        let Some(waits) = self.unexplained.get_mut(&pid) else {
             return;
         };
         let reason = reason(frames.iter().map(String::as_str));
-        let before = &mut self.senders[from];
-        let learnt = (before.on, learns(pid, &before.comm));
-        if reason == Reason::Unknown && !before.inferred {
-            return;
-        }
-        before.discards = before.discards.saturating_sub(1);
-        before.bytes = before.bytes.saturating_sub(open.bytes);
-        let sent_s = open.queued.map_or(before.last_s, |one| one.1);
-        let own = Sender {
-            reason,
-            inferred: false,
-            discards: 0,
-            bytes: 0,
-            completed: 0,
-            in_drive_s: 0.0,
-            longest_s: 0.0,
-            first_s: sent_s,
-            last_s: sent_s,
-            ..before.clone()
-        };
-        let to = self.count(own, open.bytes);
-        if let Some(open) = self.open.get_mut(&place) {
-            open.sender = Some(to);
+        if reason != Reason::Unknown || waits.sender.inferred {
+            waits.sender.reason = reason;
+            waits.sender.inferred = false;
         }
         if reason != Reason::Unknown {
-            self.learnt.insert(learnt, reason);
+            let learns = learns(pid, &waits.sender.comm);
+            self.learnt.insert((waits.sender.on, learns), reason);
         }
+        self.settle(pid);
     }
 }
 

@@ -286,13 +286,17 @@ pub fn provisioning_file(sys: &SysRoot, name: &str) -> Option<String> {
 }
 
 fn provisioning_mode(sys: &SysRoot, name: &str) -> Option<String> {
-    let place = fs::canonicalize(sys.class(name)).ok()?;
-    let above = place.ancestors().map(|above| above.join("scsi_disk"));
-    let disks = above
-        .into_iter()
-        .find_map(|disks| fs::read_dir(disks).ok())?;
-    let own = disks.flatten().next()?.path().join("provisioning_mode");
-    let text = linux::sysroot::text(&own).ok()?;
+    let own = || {
+        let place = fs::canonicalize(sys.class(name)).ok()?;
+        let mut above = place.ancestors().map(|above| above.join("scsi_disk"));
+        let disk = above
+            .find_map(|disks| fs::read_dir(disks).ok())?
+            .flatten()
+            .next()?;
+        linux::sysroot::text(&disk.path().join("provisioning_mode")).ok()
+    };
+    let listed = || sys.text(provisioning_file(sys, name)?).ok();
+    let text = own().or_else(listed)?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 

@@ -10,6 +10,10 @@ use super::{Finding, luks, queue};
 const COARSE_BYTES: u64 = 256 << 10;
 
 pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
+    let known = stack
+        .layers
+        .iter()
+        .filter(|one| one.effect != Effect::Unknown);
     let each = |layer| {
         [
             luks::of(facts, stack, layer),
@@ -22,7 +26,7 @@ pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
             lowered(layer),
         ]
     };
-    let mut found: Vec<Finding> = stack.layers.iter().flat_map(each).flatten().collect();
+    let mut found: Vec<Finding> = known.flat_map(each).flatten().collect();
     found.extend(stack.layers.iter().filter_map(removed_volumes));
     found
 }

@@ -236,7 +236,7 @@ fn ext4_that_discards_free_space_again() {
         machine
     };
     let found = finding(&on("6.18.44-amd64", "rw,discard"), "ext4-rediscards");
-    assert!(found.remedy.unwrap().contains("--by trim"));
+    assert!(found.remedy.unwrap().contains("trimbench guard /"));
     assert_eq!(ids(&on("6.1.0", "rw,discard")), [""; 0]);
     assert_eq!(ids(&on("6.18.44", "rw")), ["nothing-trims"]);
 }
