@@ -77,8 +77,8 @@ impl SysRoot {
     }
 }
 
-/// The text of a file of `/proc` or `/sys`, up to its first NUL: `tar` pads a copy of a file of
-/// `/sys` with them, because the kernel gives such files the size of a page.
+/// The text of a file of `/proc` or `/sys`, up to its first NUL. `tar` pads copies of files of
+/// `/sys` with NULs, because the kernel gives such files the size of a page.
 ///
 /// # Errors
 /// Those of reading the file.

@@ -1,4 +1,4 @@
-//! Who sends discards, and who frees space.
+//! Senders of discards, and processes that free space.
 
 use linux::mounts::DeviceNumber;
 use linux::tracefs::Entry;
