@@ -80,7 +80,7 @@ fn a_picture_shows_where_discards_stop() {
     for line in [
         "✗ dm-0 (luks)  dm-crypt, 1.0 GiB: dm-crypt passes none on without allow_discards",
         "      ↓ nvme0n1p3  partition",
-        "= discards stop at dm-1",
+        "= discards stop at dm-0",
         "WARNING luks-blocks  dm-0",
         "do: cryptsetup refresh --allow-discards --persistent luks",
     ] {
