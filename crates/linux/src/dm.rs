@@ -65,7 +65,7 @@ fn names(sys: &SysRoot) -> Vec<String> {
     let devices = devices.into_iter().flatten().flatten();
     let name = |entry: fs::DirEntry| {
         let directory = entry.path().join("dm");
-        let text = |file| fs::read_to_string(directory.join(file)).ok();
+        let text = |file| crate::sysroot::text(&directory.join(file)).ok();
         let uuid = text("uuid")?;
         (!uuid.starts_with("CRYPT-")).then_some(text("name")?.trim().to_owned())
     };
@@ -125,6 +125,22 @@ fn targets(answer: &[u8]) -> Vec<Target> {
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Tables as `dmsetup table` prints them, and [`parse`] reads them, without places and lengths.
+pub fn text(tables: &Tables) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (name, targets) in tables {
+        for target in targets {
+            lines.push(format!(
+                "{name}: 0 0 {} {}\n",
+                target.kind,
+                target.parameters.join(" ")
+            ));
+        }
+    }
+    lines.sort();
+    lines.concat()
 }
 
 /// Parses the output of `dmsetup table`: `name: start length type parameters…`. dm-crypt's

@@ -8,7 +8,6 @@
 //! | module | question it answers |
 //! |---|---|
 //! | [`mounts`] | which mount is this path on? |
-//! | [`mounted`] | which files are mounted by themselves, here or in a container? |
 //! | [`fstab`] | which file systems does a table list? |
 //! | [`crypttab`] | which encrypted devices are opened at the start, and may discards pass them? |
 //! | [`deleters`] | how many paced deleters work on the same drive? |
@@ -40,7 +39,7 @@
 //! | [`tasks`] | what does each thread do, and where in the kernel does it wait? |
 //! | [`tracefs`] | which discards does the kernel send, and who asks for them? |
 
-mod sysroot;
+pub mod sysroot;
 
 pub mod async_discard;
 pub mod block;
@@ -62,7 +61,6 @@ pub mod loop_device;
 pub mod md;
 pub mod memory;
 pub mod mount_point;
-pub mod mounted;
 pub mod mounts;
 pub mod opened;
 pub mod owner;

@@ -299,7 +299,7 @@ pub fn whole(sys: &SysRoot, device: &str) -> Option<String> {
 
 /// `discard_max_bytes` of a whole device as it is now, in bytes; `None` where it can't be read.
 pub fn bytes_of(sys: &SysRoot, device: &str) -> Option<u64> {
-    let file = sys.path(format!("/sys/block/{device}/queue/discard_max_bytes"));
+    let file = sys.class(device).join("queue/discard_max_bytes");
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 

@@ -21,7 +21,9 @@ use units::names;
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// A device number as the kernel prints it, `major:minor`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 pub struct DeviceNumber {
     /// The driver.
     pub major: u32,

@@ -41,14 +41,14 @@ impl SysRoot {
 
     /// The text of a file given by its absolute path.
     pub fn text(&self, absolute: impl AsRef<Path>) -> io::Result<String> {
-        fs::read(self.path(absolute)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        text(&self.path(absolute))
     }
 
     /// Kernel name of the block device with this number, e.g. `nvme0n1p2`.
     pub fn device_name(&self, number: DeviceNumber) -> Option<String> {
         let link = self.path(format!("/sys/dev/block/{number}"));
         let target = fs::canonicalize(link).ok()?;
-        Some(target.file_name()?.to_string_lossy().into_owned())
+        Some(device_name(target.file_name()?))
     }
 
     /// Kernel name of the block device that a path such as `/dev/mapper/x`
@@ -73,7 +73,40 @@ impl SysRoot {
 
     /// The directory of a block device by its kernel name.
     pub fn class(&self, name: &str) -> PathBuf {
-        // The kernel writes '/' of a device name as '!' (cciss!c0d0).
-        self.path("/sys/class/block").join(name.replace('/', "!"))
+        self.path("/sys/class/block").join(directory_name(name))
+    }
+}
+
+/// The text of a file of `/proc` or `/sys`, up to its first NUL. `tar` pads copies of files of
+/// `/sys` with NULs, because the kernel gives such files the size of a page.
+///
+/// # Errors
+/// Those of reading the file.
+pub fn text(path: &Path) -> io::Result<String> {
+    let bytes = fs::read(path)?;
+    let end = bytes.iter().position(|byte| *byte == 0);
+    Ok(String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned())
+}
+
+/// The name of a device's directory in `/sys`: that of `cciss/c0d0` is `cciss!c0d0`.
+pub fn directory_name(device: &str) -> String {
+    device.replace('/', "!")
+}
+
+/// A device's name from that of its directory, in which the kernel writes '/' as '!'.
+pub fn device_name(directory: &std::ffi::OsStr) -> String {
+    directory.to_string_lossy().replace('!', "/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_ends_at_the_first_nul() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("padded"), b"4096\n\0\0\0\0").unwrap();
+        let sys = SysRoot::at(root.path());
+        assert_eq!(sys.text("/padded").unwrap(), "4096\n");
     }
 }

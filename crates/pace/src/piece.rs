@@ -281,7 +281,7 @@ impl Sizes {
         let one = one.max(Seconds(1e-7)) * self.times;
         let by_latency = cut && self.max_latency.is_some();
         let mut piece = command;
-        if cut && !by_latency && self.sent % SAMPLE_EVERY == 0 {
+        if cut && !by_latency && self.sent.is_multiple_of(SAMPLE_EVERY) {
             piece = command / SAMPLE;
         } else if !by_latency {
             // So long that what is around it doesn't make it late.

@@ -1,8 +1,19 @@
 //! Events by which file systems tell that a process frees space.
 
 use linux::mounts::DeviceNumber;
+use serde::{Deserialize, Serialize};
 
 use crate::FileSystem;
+
+/// The identity of a mounted file system, as its events and the kernel's list of mounts give it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identity {
+    /// The number of its device: a partition or a volume, not the whole drive.
+    Device(DeviceNumber),
+    /// The UUID of a btrfs, which may lie on several devices.
+    Uuid(String),
+}
 
 /// A tracepoint that a process reaches when it deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +27,10 @@ pub struct DeletionEvent {
 }
 
 /// Space that a process freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Freed {
-    /// The file system's device; `None` where the event doesn't tell.
-    pub device: Option<DeviceNumber>,
+    /// The file system; `None` where the event does not name it.
+    pub file_system: Option<Identity>,
     /// Files that it took away or cut short, as far as an event tells one.
     pub files: u64,
     /// Bytes that it freed, as far as the event tells.
@@ -45,11 +56,12 @@ pub const EVENTS: [DeletionEvent; 4] = [
         name: "xfs_remove",
         filter: "",
     },
-    // Also when memory is short, but then by kswapd.
+    // Each extent that a deletion or a truncation cuts off. Inodes that memory pressure takes away
+    // have none.
     DeletionEvent {
         system: "btrfs",
-        name: "btrfs_inode_evict",
-        filter: "blocks > 0",
+        name: "btrfs_truncate_show_fi_regular",
+        filter: "disk_bytenr > 0",
     },
 ];
 
@@ -71,17 +83,18 @@ impl DeletionEvent {
     pub fn freed(&self, fields: &str) -> Option<Freed> {
         Some(match self.name {
             "ext4_free_blocks" => Freed {
-                device: device(fields),
+                file_system: device(fields),
                 files: 0,
                 bytes: after(fields, "count ")?.saturating_mul(EXT_BLOCK_BYTES),
             },
-            "btrfs_inode_evict" => Freed {
-                device: None,
-                files: 1,
-                bytes: after(fields, "blocks=")?.saturating_mul(512),
+            "btrfs_truncate_show_fi_regular" => Freed {
+                file_system: uuid(fields),
+                // Each file has one extent at its beginning.
+                files: u64::from(after(fields, "range=[")? == 0),
+                bytes: after(fields, "num_bytes=")?,
             },
             _ => Freed {
-                device: device(fields),
+                file_system: device(fields),
                 files: 1,
                 bytes: 0,
             },
@@ -90,9 +103,15 @@ impl DeletionEvent {
 }
 
 /// `dev 254,0 …` or `dev 7:0 …`.
-fn device(fields: &str) -> Option<DeviceNumber> {
+fn device(fields: &str) -> Option<Identity> {
     let number = fields.strip_prefix("dev ")?.split(' ').next()?;
-    DeviceNumber::parse(&number.replace(',', ":"))
+    DeviceNumber::parse(&number.replace(',', ":")).map(Identity::Device)
+}
+
+/// `5f3c…-…: root=5(FS_TREE) …`.
+fn uuid(fields: &str) -> Option<Identity> {
+    let uuid = fields.split_once(": ")?.0;
+    (uuid.len() == 36).then(|| Identity::Uuid(uuid.to_ascii_lowercase()))
 }
 
 fn after(fields: &str, key: &str) -> Option<u64> {
@@ -109,20 +128,31 @@ mod tests {
 
     #[test]
     fn events_of_linux_6_18_are_read() {
-        let read = |name, fields| DeletionEvent::named(name).unwrap().freed(fields).unwrap();
+        let read =
+            |name: &str, fields: &str| DeletionEvent::named(name).unwrap().freed(fields).unwrap();
         let freed = read(
             "ext4_free_blocks",
             "dev 254,0 ino 12 mode 0100644 block 34816 count 30720 flags 1ST_CLUSTER",
         );
-        assert_eq!(freed.device, DeviceNumber::parse("254:0"));
+        let on = |text| DeviceNumber::parse(text).map(Identity::Device);
+        assert_eq!(freed.file_system, on("254:0"));
         assert_eq!((freed.files, freed.bytes), (0, 30720 * 4096));
         let freed = read("xfs_remove", "dev 7:0 dp ino 0x80 name big");
-        assert_eq!((freed.device, freed.files), (DeviceNumber::parse("7:0"), 1));
-        let freed = read(
-            "btrfs_inode_evict",
-            "00-11: root=5(FS_TREE) gen=8 ino=257 blocks=2048 disk_i_size=1048576 last_trans=8",
-        );
-        assert_eq!((freed.device, freed.bytes), (None, 1 << 20));
+        assert_eq!((freed.file_system, freed.files), (on("7:0"), 1));
+        let extent = |range: &str| {
+            let fields = format!(
+                "3B0a5a2e-9a1b-4a0c-8f5e-0123456789ab: root=5(FS_TREE) inode=257 size=8388608 \
+                 disk_isize=8388608 file extent range=[{range}] (num_bytes=1048576 \
+                 ram_bytes=1048576 disk_bytenr=2172649472 disk_num_bytes=1048576 \
+                 extent_offset=0 type=REG compression=0"
+            );
+            read("btrfs_truncate_show_fi_regular", &fields)
+        };
+        let (first, later) = (extent("0 1048576"), extent("1048576 2097152"));
+        let uuid = "3b0a5a2e-9a1b-4a0c-8f5e-0123456789ab".to_owned();
+        assert_eq!(first.file_system, Some(Identity::Uuid(uuid)));
+        assert_eq!((first.files, first.bytes), (1, 1 << 20));
+        assert_eq!((later.files, later.bytes), (0, 1 << 20));
         assert!(DeletionEvent::named("block_rq_issue").is_none());
         assert_eq!(EVENTS[3].file_system(), FileSystem::Btrfs);
     }

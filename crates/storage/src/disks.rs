@@ -6,9 +6,11 @@ use std::path::Path;
 
 use linux::SysRoot;
 use linux::mounts::{DeviceNumber, Mount};
+use record::DiscardSetting;
 use serde::{Deserialize, Serialize};
 
 use crate::FileSystem;
+use crate::deletions::Identity;
 use crate::devices::{self, DeviceTree};
 use crate::stack::Pending;
 
@@ -31,6 +33,15 @@ pub struct Place {
     pub tops: Vec<DeviceNumber>,
     /// All whole devices below it, the tops included.
     pub devices: Vec<DeviceNumber>,
+    /// All devices below it, of which a partition is one of its own.
+    #[serde(default)]
+    pub exact: Vec<DeviceNumber>,
+    /// The file system's identity; `None` of a raw device.
+    #[serde(default)]
+    pub identity: Option<Identity>,
+    /// Whether it is mounted so that it discards what is freed.
+    #[serde(default)]
+    pub discards: bool,
 }
 
 impl Disks {
@@ -43,7 +54,7 @@ impl Disks {
         for name in all.flatten().map(|entry| entry.file_name()) {
             let name = name.to_string_lossy().replace('!', "/");
             let number = |name: &str| {
-                let text = fs::read_to_string(sys.class(name).join("dev")).ok()?;
+                let text = linux::sysroot::text(&sys.class(name).join("dev")).ok()?;
                 DeviceNumber::parse(&text)
             };
             let Some(own) = number(&name) else { continue };
@@ -132,7 +143,7 @@ impl Disks {
         if self.names.contains_key(&number) && self.is_device(path) {
             let name = self.name(number);
             let tree = devices::under_device(sys, &name).ok()?;
-            return self.of_tree(name, None, &tree);
+            return self.of_tree(name, None, &tree, None);
         }
         self.under(sys, &Mount::of_in(sys, path).ok()?)
     }
@@ -164,7 +175,7 @@ impl Disks {
             let first = tree.devices.first().map(|device| device.name.clone());
             let pending = first.and_then(|first| Pending::of(sys, rules, &first));
             let at = mount.mount_point.to_string_lossy().into_owned();
-            let place = self.of_tree(at, Some(rules), &tree);
+            let place = self.of_tree(at, Some(rules), &tree, identity(sys, &mount, &tree));
             found.extend(place.zip(pending));
         }
         found
@@ -174,10 +185,24 @@ impl Disks {
     fn under(&self, sys: &SysRoot, mount: &Mount) -> Option<Place> {
         let at = mount.mount_point.to_string_lossy().into_owned();
         let tree = devices::under_mount(sys, mount);
-        self.of_tree(at, Some(FileSystem::mounted(mount)), &tree)
+        let identity = identity(sys, mount, &tree);
+        let rules = FileSystem::mounted(mount);
+        Some(Place {
+            discards: matches!(
+                rules.discard_setting(mount),
+                DiscardSetting::On | DiscardSetting::Async
+            ),
+            ..self.of_tree(at, Some(rules), &tree, identity)?
+        })
     }
 
-    fn of_tree(&self, at: String, fs: Option<FileSystem>, tree: &DeviceTree) -> Option<Place> {
+    fn of_tree(
+        &self,
+        at: String,
+        fs: Option<FileSystem>,
+        tree: &DeviceTree,
+        identity: Option<Identity>,
+    ) -> Option<Place> {
         let wholes = |level: Option<u32>| {
             let all = tree.devices.iter();
             let mut found: Vec<DeviceNumber> = all
@@ -188,12 +213,20 @@ impl Disks {
             found.dedup();
             found
         };
+        let exact = |name: &str| self.names.iter().find(|one| one.1 == name);
         let devices = wholes(None);
         (!devices.is_empty()).then(|| Place {
             at,
             file_system: fs,
             tops: wholes(Some(0)),
             devices,
+            exact: tree
+                .devices
+                .iter()
+                .filter_map(|device| Some(*exact(&device.name)?.0))
+                .collect(),
+            identity,
+            discards: false,
         })
     }
 
@@ -201,6 +234,15 @@ impl Disks {
         use std::os::unix::fs::FileTypeExt;
         fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device())
     }
+}
+
+/// The identity of a mounted file system above these devices.
+fn identity(sys: &SysRoot, mount: &Mount, tree: &DeviceTree) -> Option<Identity> {
+    if FileSystem::mounted(mount) == FileSystem::Btrfs {
+        let first = tree.devices.first()?;
+        return devices::btrfs_uuid(sys, &first.name).map(Identity::Uuid);
+    }
+    Some(Identity::Device(mount.device))
 }
 
 /// Whether its `discard_max_bytes` is above 0.
@@ -235,6 +277,8 @@ mod tests {
             .unwrap();
         assert_eq!(place.at, "/data");
         assert_eq!(place.file_system, Some(FileSystem::Ext));
+        assert_eq!(place.exact, [number("259:3")]);
+        assert_eq!(place.identity, Some(Identity::Device(number("259:3"))));
         assert_eq!(
             (place.tops.as_slice(), place.devices.len()),
             (&[number("259:0")][..], 1)

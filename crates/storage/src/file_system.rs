@@ -171,11 +171,31 @@ impl FileSystem {
         }
     }
 
+    /// Its name, and when it sends the discards of a deletion that is over; `None` of one that has
+    /// sent them by then, or is not known to.
+    pub fn sends_later(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            FileSystem::Ext | FileSystem::Ext3 => (
+                "ext4",
+                "after its journal's next commit, usually within 5 s",
+            ),
+            FileSystem::Xfs => ("XFS", "after its log's next checkpoint, within 30 s"),
+            FileSystem::Btrfs => (
+                "btrfs",
+                "after its next commit, within 30 s, or in the background two minutes later",
+            ),
+            _ => return None,
+        })
+    }
+
     /// Whether the one on a device has a journal, for [`FileSystem::commit`] and
     /// [`FileSystem::when`]. Only ext4 can be without, and its file `journal_task` says so.
     pub fn has_journal(sys: &SysRoot, device: &str) -> bool {
-        let task = sys.path(format!("/sys/fs/ext4/{device}/journal_task"));
-        std::fs::read_to_string(task).map_or(true, |task| task.trim() != "<none>")
+        let task = sys
+            .path("/sys/fs/ext4")
+            .join(linux::sysroot::directory_name(device))
+            .join("journal_task");
+        linux::sysroot::text(&task).map_or(true, |task| task.trim() != "<none>")
     }
 
     /// Bytes of a block group that one bitmap describes: a bitmap is one block. `None`: the

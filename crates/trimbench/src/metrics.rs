@@ -1,9 +1,10 @@
-//! Figures for Prometheus: over HTTP in the OpenMetrics format, or in a file that a collector reads
+//! Figures for Prometheus: over HTTP in the format that the client asks for, or in a file that a collector reads
 //! (node_exporter's `--collector.textfile.directory`).
 //!
 //! A command fills a [`Registry`], whose figures are atomics. Nothing here waits for the command,
 //! and the command waits for no client.
 
+mod format;
 mod server;
 
 use std::io::Write;
@@ -14,9 +15,19 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use crate::exit::Error;
+use format::Format;
+
 pub(crate) use server::Server;
 
-/// Returns all figures as text.
+/// Returns all figures in a format.
+fn in_format(format: Format, registry: &Registry) -> String {
+    match format {
+        Format::OpenMetrics => text(registry),
+        Format::Plain => classic(&text(registry)),
+    }
+}
+
+/// Returns all figures as text of OpenMetrics.
 pub(crate) fn text(registry: &Registry) -> String {
     let mut text = String::new();
     // Writing into a String can't fail.

@@ -37,6 +37,9 @@ pub(super) fn gather(
             "/sys is not there; mount it".to_owned(),
         );
     }
+    if !sys.is_host() {
+        copied(sys, &mounts, &mut miss);
+    }
     if is_container(sys) {
         let why = "this is a container: it shows only its own mounts; inspect on the host";
         miss("the host's mounts and timers", why.to_owned());
@@ -50,7 +53,7 @@ pub(super) fn gather(
         if has_dm(sys) {
             miss(
                 "tables of the device mapper (thin pools' passdown)",
-                need(&error),
+                need(&error, options.privileged),
             );
         }
         Tables::new()
@@ -81,10 +84,34 @@ pub(super) fn gather(
     })
 }
 
-fn need(error: &std::io::Error) -> String {
+fn need(error: &std::io::Error, is_root: bool) -> String {
     match error.kind() {
+        std::io::ErrorKind::PermissionDenied if is_root => {
+            "root may not open /dev/mapper/control here; inspect on the host".to_owned()
+        }
         std::io::ErrorKind::PermissionDenied => "they need root".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+/// Faults of a copy of another machine's files.
+fn copied(sys: &SysRoot, mounts: &[Mount], miss: &mut impl FnMut(&str, String)) {
+    const INSTEAD: &str =
+        "copy with `trimbench inspect --collect FILE` there, or with cp -r, not tar";
+    if mounts.is_empty() {
+        let why = format!("proc/self/mountinfo of the copy is empty or missing; {INSTEAD}");
+        miss("what is mounted where", why);
+    }
+    let devices = fs::read_dir(sys.path("/sys/class/block"))
+        .into_iter()
+        .flatten();
+    let is_padded = |entry: fs::DirEntry| {
+        let mut files = ["size", "dev", "queue/discard_max_bytes"].into_iter();
+        files.any(|file| fs::read(entry.path().join(file)).is_ok_and(|bytes| bytes.contains(&0)))
+    };
+    if devices.flatten().any(is_padded) {
+        let why = format!("files of sys end in NULs, at which trimbench cut them; {INSTEAD}");
+        miss("whether the copy is complete", why);
     }
 }
 
@@ -142,7 +169,7 @@ fn of_path(
     if let Some(device) = sys.device_at(path) {
         // A mounted device is shown with its file system.
         let number = sys
-            .text(format!("/sys/class/block/{device}/dev"))
+            .text(format!("/sys/class/block/{}/dev", device.replace('/', "!")))
             .unwrap_or_default();
         let mount = mounts
             .iter()
@@ -157,6 +184,11 @@ fn of_path(
             let mut stack = of_mount(sys, &mount, tables);
             stack.path = path.to_string_lossy().into_owned();
             Ok(stack)
+        }
+        Err(_) if !sys.is_host() => {
+            let why = "the copy's proc/self/mountinfo does not list it".to_owned();
+            miss("the mount of the path", why);
+            Ok(Stack::unknown(path))
         }
         Err(error) => {
             miss("the mount of the path", error.to_string());
@@ -206,7 +238,7 @@ fn all(sys: &SysRoot, mounts: &[Mount], tables: &Tables) -> Vec<Stack> {
         .flat_map(|stack: &Stack| stack.layers.iter().map(|layer| layer.name.clone()))
         .collect();
     for name in unused(sys, &used) {
-        let path = Path::new("/dev").join(name.replace('!', "/"));
+        let path = Path::new("/dev").join(&name);
         if let Ok(found) = describe_device_in(sys, &path) {
             stacks.push(Stack::of(sys, &found, tables));
         }
@@ -221,7 +253,7 @@ fn unused(sys: &SysRoot, used: &HashSet<String>) -> Vec<String> {
         .flatten()
         .flatten();
     let mut names: Vec<String> = devices
-        .map(|one| one.file_name().to_string_lossy().into_owned())
+        .map(|one| linux::sysroot::device_name(&one.file_name()))
         .filter(|name| {
             !used.contains(name)
                 && !["zram", "ram", "sr", "fd"]

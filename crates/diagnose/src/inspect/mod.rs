@@ -4,6 +4,7 @@
 //! describe themselves. [`text::page`] shows an [`Inspection`] to people; its JSON is its
 //! serialization, [`JSON_SCHEMA`].
 
+pub mod collect;
 pub mod findings;
 mod gather;
 pub mod policy;

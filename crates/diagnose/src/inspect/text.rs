@@ -91,7 +91,14 @@ fn picture(out: &mut String, found: &Inspection, stack: &Stack, look: Look) {
                 let bytes = pending.bytes.map(bytes);
                 let commands = pending.commands.map(|n| units::counted(n, "command"));
                 let amount = bytes.or(commands).unwrap_or_default();
-                let _ = writeln!(out, "    pending: {amount} ({})", pending.file);
+                let pace = match (pending.per_s, pending.takes_s) {
+                    (Some(per_s), Some(takes_s)) => format!(
+                        ", at most {per_s} discards/s (iops_limit): about {}",
+                        minutes(std::time::Duration::from_secs_f64(takes_s))
+                    ),
+                    _ => String::new(),
+                };
+                let _ = writeln!(out, "    pending: {amount}{pace} ({})", pending.file);
             }
         }
         None => {
@@ -213,6 +220,9 @@ fn conclusion(stack: &Stack) -> String {
     match (&stack.stops_at, stack.layers.is_empty(), sends) {
         (_, true, _) => "no block device that is known lies below".to_owned(),
         (Some(stop), ..) => format!("discards stop at {stop}"),
+        (None, ..) if !stack.open => {
+            format!("whether discards get to {} is unknown", drives.join(", "))
+        }
         (None, ..) if unknown => format!(
             "the way to {} is open; whether the mount sends any is unknown",
             drives.join(", ")
@@ -230,6 +240,7 @@ fn mark(effect: Effect, look: Look) -> String {
         Effect::Passes => ("v", "↓", "32"),
         Effect::Reshapes => ("~", "≈", "33"),
         Effect::Stops => ("x", "✗", "31"),
+        Effect::Unknown => ("?", "?", "33"),
     };
     let mark = if look.unicode { unicode } else { plain };
     match look.colour {
@@ -252,7 +263,7 @@ fn policy(out: &mut String, found: &Inspection) {
     };
     let _ = writeln!(out, "  online discard: {online}");
     if found.policy.trimmers.is_empty() {
-        out.push_str("  timers, cron: none trims\n");
+        out.push_str("  timers, cron: no known trimmer\n");
     }
     for one in &found.policy.trimmers {
         let _ = writeln!(
@@ -260,6 +271,17 @@ fn policy(out: &mut String, found: &Inspection) {
             "  {}",
             harmless(&format!("{}: {}", one.name, trimmer(one)))
         );
+    }
+    for one in &found.policy.users {
+        let on = one
+            .device
+            .as_ref()
+            .map_or(String::new(), |device| format!(" on {device}"));
+        let text = format!(
+            "{}{on}: whether it trims is unknown: {}",
+            one.name, one.switch
+        );
+        let _ = writeln!(out, "  {}", harmless(&text));
     }
     if let Some(issue) = found.policy.issue_discards {
         let _ = writeln!(out, "  LVM: issue_discards is {}", u8::from(issue));
@@ -286,10 +308,13 @@ fn trimmer(one: &Trimmer) -> String {
     if let Some(last) = one.last_unix_s {
         parts.push(format!("last {}", units::utc(last as f64)));
     }
-    let covers: Vec<String> = one.covers.iter().map(shown).collect();
+    let mut covers: Vec<String> = one.covers.iter().map(shown).collect();
+    if one.covers_unknown {
+        covers.push("mounts that its script chooses".to_owned());
+    }
     parts.push(match covers.is_empty() {
-        true => "trims no mount here".to_owned(),
-        false => format!("trims {}", covers.join(" ")),
+        true => format!("{} of no mount here", one.program),
+        false => format!("{} of {}", one.program, covers.join(" ")),
     });
     parts.join(", ")
 }

@@ -43,8 +43,8 @@ pub(super) fn stall(at_s: f64) -> Update {
         deletion: Some(Deletion {
             program: "rm".to_owned(),
             pid: 14923,
-            files: 120,
-            bytes: 30 << 20,
+            files: Some(120),
+            bytes: Some(30 << 20),
         }),
     }];
     update.blocked = vec![Blocked {
@@ -62,6 +62,8 @@ pub(super) fn stall(at_s: f64) -> Update {
         devices: vec!["loop8".to_owned()],
         bytes: Some(1 << 30),
         commands: None,
+        per_s: Some(20),
+        takes_s: Some(15.0),
     }];
     update
 }

@@ -14,6 +14,9 @@ pub fn text(update: &Update) -> String {
     let mut text = String::new();
     for device in update.devices.iter().filter(|one| one.is_busy()) {
         text += &format!("{time} {}\n", line(device, update.debt(&device.device)));
+        for pace in update.paces(&device.device) {
+            text += &format!("{time} {pace}\n");
+        }
     }
     if text.is_empty() {
         text = format!("{time} idle\n");
@@ -132,9 +135,14 @@ mod tests {
     fn a_stall_has_a_line_for_each_device_sender_and_victim() {
         let text = text(&stall(0.0));
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 4, "{text}");
+        assert_eq!(lines.len(), 5, "{text}");
         for (line, parts) in lines.iter().zip([
             ["loop8", "in TRIM 98 %", "debt 1.0 GiB"],
+            [
+                "pending on /mnt/lab: 1.0 GiB",
+                "at most 20 discards/s (iops_limit)",
+                "about 15 s",
+            ],
             ["vda", "reads 1,230/s", "in TRIM 0.0 %"],
             [
                 "kworker/u8:1 (pid 44)",

@@ -159,7 +159,7 @@ pub struct Blocked {
 }
 
 /// Discards that a mounted file system has not sent yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Debt {
     /// Where it is mounted.
     pub mount: String,
@@ -169,6 +169,10 @@ pub struct Debt {
     pub bytes: Option<u64>,
     /// Commands; `None` where only bytes are counted.
     pub commands: Option<u64>,
+    /// The most discards that the file system sends in a second; `None` where it has no limit.
+    pub per_s: Option<u64>,
+    /// The time that sending them takes at this limit, in seconds; `None` where it isn't known.
+    pub takes_s: Option<f64>,
 }
 
 impl Update {
@@ -199,7 +203,35 @@ impl Update {
     }
 }
 
+impl Update {
+    /// How fast the file systems on a device send what they owe, where they have a limit.
+    pub fn paces(&self, device: &str) -> Vec<String> {
+        let on = |debt: &&Debt| debt.devices.iter().any(|one| one == device);
+        self.debts
+            .iter()
+            .filter(on)
+            .filter_map(Debt::pace)
+            .collect()
+    }
+}
+
 impl Debt {
+    /// `pending on /data: 1.0 GiB, at most 20 discards/s (iops_limit), about 15 s`.
+    fn pace(&self) -> Option<String> {
+        let pending = self.bytes.is_some_and(|bytes| bytes > 0);
+        let takes_s = self.takes_s.filter(|_| pending)?;
+        let limit = match self.per_s {
+            Some(per_s) => format!("at most {per_s} discards/s (iops_limit)"),
+            None => "no iops_limit: spread over six hours at most".to_owned(),
+        };
+        Some(format!(
+            "pending on {}: {}, {limit}, about {}",
+            units::names::shown(&self.mount),
+            self.words()?,
+            units::minutes(std::time::Duration::from_secs_f64(takes_s))
+        ))
+    }
+
     fn words(&self) -> Option<String> {
         let commands = self.commands.map(|count| units::counted(count, "discard"));
         self.bytes.map(units::bytes).or(commands)

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::update::{Blocked, DeviceUpdate, SenderUpdate, Update};
+use crate::why::frames::Reason;
+use crate::why::senders::{WORKERS, is_programs};
+use crate::why::trace::is_worker;
 
 /// So many updates are kept for the timeline: more than a terminal has columns.
 const KEPT: usize = 600;
@@ -255,10 +258,7 @@ impl View {
             .iter()
             .flat_map(|update| &update.senders)
         {
-            let same = all.iter_mut().find(|known| {
-                (&known.device, known.reason, known.pid, &known.program)
-                    == (&one.device, one.reason, one.pid, &one.program)
-            });
+            let same = all.iter_mut().find(|known| key(known) == key(one));
             match same {
                 Some(known) => add(known, one),
                 None => all.push(one.clone()),
@@ -368,6 +368,14 @@ impl Kept {
     }
 }
 
+/// Senders with one key are one line: the kernel's workers that send for one reason are.
+fn key(one: &SenderUpdate) -> (&str, Reason, Option<(Option<u32>, &str)>) {
+    let workers = one.program == WORKERS || is_worker(&one.program);
+    let is_own = is_programs(one.reason) && !workers;
+    let own = is_own.then_some((one.pid, one.program.as_str()));
+    (&one.device, one.reason, own)
+}
+
 fn add(to: &mut SenderUpdate, one: &SenderUpdate) {
     let discards = to.discards + one.discards;
     to.mean_ms = match (to.mean_ms, one.mean_ms) {
@@ -379,6 +387,12 @@ fn add(to: &mut SenderUpdate, one: &SenderUpdate) {
     to.discards = discards;
     to.bytes += one.bytes;
     to.in_drive_s += one.in_drive_s;
+    if to.pid != one.pid {
+        to.pid = None;
+        if is_worker(&to.program) {
+            to.program = WORKERS.to_owned();
+        }
+    }
     to.deletion = one.deletion.clone().or(to.deletion.take());
 }
 

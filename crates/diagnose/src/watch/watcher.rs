@@ -14,7 +14,7 @@ use super::target::{Watched, present};
 use super::update::{Blocked, Debt, DeviceUpdate, SenderUpdate, Update, Waiting, Work};
 use crate::why::observe::{Did, Observation, by_statistics, cpu_s, monotonic_s};
 use crate::why::sampler::{Sample, Sampler};
-use crate::why::sentence::senders;
+use crate::why::senders::senders;
 use crate::why::trace::Trace;
 use crate::why::tracer::Tracer;
 use crate::why::{Missing, SenderWork, Subject, Victim, join};
@@ -291,7 +291,7 @@ impl Watcher {
             let mut devices = self.devices.iter();
             devices.any(|device| device.name == one.device)
         };
-        let all = senders(piece, &self.seen.disks).into_iter();
+        let all = senders(piece, &self.seen.disks, &self.seen.mounted).into_iter();
         all.filter(watched).map(sender).collect()
     }
 
@@ -344,6 +344,8 @@ impl Watcher {
                 devices: place.devices.iter().map(|one| disks.name(*one)).collect(),
                 bytes: pending.bytes,
                 commands: pending.commands,
+                per_s: pending.per_s,
+                takes_s: pending.takes_s,
             })
         };
         self.pending

@@ -3,7 +3,7 @@
 use linux::SysRoot;
 
 use super::frames::Reason;
-use super::report::{Verdict, Why};
+use super::report::{Deletion, SenderWork, Verdict, Why};
 use super::sentence::culprit;
 use crate::inspect::{Asked, Now, Options, inspect};
 
@@ -32,7 +32,7 @@ pub fn advice(sys: &SysRoot, why: &Why, privileged: bool) -> Vec<String> {
     let at = waits.filter_map(|wait| wait.at.clone()).next();
     let mut all = Vec::new();
     if let Some(sender) = culprit(why, victim) {
-        all.extend(by_reason(sender.reason, at.as_deref()));
+        all.extend(by_reason(sender, at.as_deref()));
     }
     let place = at.filter(|at| at.starts_with('/'));
     all.extend(
@@ -43,9 +43,38 @@ pub fn advice(sys: &SysRoot, why: &Why, privileged: bool) -> Vec<String> {
     all
 }
 
-fn by_reason(reason: Reason, at: Option<&str>) -> Option<String> {
+/// Programs that users call to delete, so that another program can take their place.
+const DELETING: [&str; 8] = [
+    "rm",
+    "find",
+    "unlink",
+    "rmdir",
+    "truncate",
+    "shred",
+    "rsync",
+    "trimbench",
+];
+
+/// How to delete at a pace what this process deleted.
+fn paced(deletion: Option<&Deletion>, at: &str) -> String {
+    const RM: &str =
+        "delete with `trimbench rm`, which keeps to a goal for what other I/O may lose";
+    match deletion {
+        Some(one) if !DELETING.contains(&one.program.as_str()) => format!(
+            "`trimbench guard {at}` trims what {} deletes, with a goal for what other I/O may lose; \
+             {at} is then mounted without discard",
+            units::names::harmless(&one.program)
+        ),
+        Some(_) => RM.to_owned(),
+        None => {
+            format!("{RM}; for programs that delete by themselves, `trimbench guard {at}` trims so")
+        }
+    }
+}
+
+fn by_reason(sender: &SenderWork, at: Option<&str>) -> Option<String> {
     let at = at.map_or("MOUNT".to_owned(), units::names::shown);
-    Some(match reason {
+    Some(match sender.reason {
         Reason::Trim => format!(
             "`trimbench fstrim {at}` keeps to a goal for what other I/O may lose, and can go on later"
         ),
@@ -57,8 +86,8 @@ fn by_reason(reason: Reason, at: Option<&str>) -> Option<String> {
         }
         Reason::Swap => "switch swap on with `discard=once` or without discard".to_owned(),
         Reason::ExtCommit | Reason::ExtCall | Reason::XfsLog | Reason::Fat => format!(
-            "delete with `trimbench rm`, which keeps to a goal for what other I/O may lose; or mount \
-             {at} without discard and let `trimbench fstrim {at}` trim at night"
+            "{}; or mount {at} without discard and let `trimbench fstrim {at}` trim at night",
+            paced(sender.deletion.as_ref(), &at)
         ),
         Reason::BtrfsAsync => "lower iops_limit in /sys/fs/btrfs/UUID/discard".to_owned(),
         Reason::F2fs => "mount without discard and trim at night".to_owned(),
@@ -91,4 +120,50 @@ fn findings(sys: &SysRoot, at: &str, privileged: bool) -> Vec<String> {
             None => format!("{} ({})", finding.what, finding.id),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sender(program: Option<&str>) -> SenderWork {
+        SenderWork {
+            device: "sda".to_owned(),
+            reason: Reason::ExtCommit,
+            program: "kworker/0:1".to_owned(),
+            pid: None,
+            discards: 1,
+            bytes: 1,
+            mean_ms: None,
+            longest_ms: 0.0,
+            in_drive_s: 0.0,
+            deletion: program.map(|program| Deletion {
+                program: program.to_owned(),
+                pid: 7,
+                files: None,
+                bytes: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn advice_on_a_servers_deletion_is_guard_and_on_rms_is_rm() {
+        let advice = |program| by_reason(&sender(program), Some("/data")).unwrap();
+        let server = advice(Some("mariadbd"));
+        assert!(
+            server.starts_with("`trimbench guard /data` trims what mariadbd deletes"),
+            "{server}"
+        );
+        assert!(!server.contains("trimbench rm"), "{server}");
+        let rm = advice(Some("rm"));
+        assert!(
+            rm.contains("`trimbench rm`") && !rm.contains("guard"),
+            "{rm}"
+        );
+        let unknown = advice(None);
+        assert!(
+            unknown.contains("`trimbench rm`") && unknown.contains("guard /data"),
+            "{unknown}"
+        );
+    }
 }

@@ -171,6 +171,12 @@ pub(super) fn work(observation: &Observation) -> Vec<DeviceWork> {
     for (number, did) in all {
         let sum = |of: fn(&Did) -> u64| did.iter().map(of).sum::<u64>();
         let discards = observation.trace.discards.get(number).unwrap_or(&none);
+        let in_flight = observation
+            .trace
+            .in_flight
+            .get(number)
+            .copied()
+            .unwrap_or_default();
         let work = DeviceWork {
             device: observation.disks.name(*number),
             reads: sum(|did| did.work.reads),
@@ -182,6 +188,8 @@ pub(super) fn work(observation: &Observation) -> Vec<DeviceWork> {
             discard_ms: mean(sum(|did| did.work.discard_ms), sum(|did| did.work.discards)),
             flushes: sum(|did| did.flushes.0),
             flush_ms: mean(sum(|did| did.flushes.1), sum(|did| did.flushes.0)),
+            discards_in_flight: in_flight.0,
+            in_flight_bytes: in_flight.1,
             discarding_s: discards.length_s(),
             slows_others: slows_others(did, discards),
         };

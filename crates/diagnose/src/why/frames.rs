@@ -4,8 +4,12 @@
 //! first row with a function that it holds. The rows go from the special to the general, because
 //! every wait ends in the same few functions.
 
+mod reasons;
+
 use record::waits::Cause;
 use serde::{Deserialize, Serialize};
+
+pub use reasons::{Reason, reason};
 
 /// The place in the kernel where a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,6 +31,10 @@ pub enum Place {
     Journal,
     /// A force of XFS's log.
     LogForce,
+    /// btrfs' accounting of quotas.
+    Quotas,
+    /// btrfs' cleaner, which frees deleted snapshots and subvolumes.
+    Cleaner,
     /// A commit of btrfs or a checkpoint of F2FS.
     Commit,
     /// Pages that are being written.
@@ -113,6 +121,29 @@ const PLACES: &[(Place, &[&str])] = &[
             "xlog_cil_force_seq",
             "xlog_grant_head_wait",
             "xfs_ail_push_all_sync",
+        ],
+    ),
+    (
+        Place::Quotas,
+        &[
+            "btrfs_qgroup_account_extents",
+            "btrfs_qgroup_account_extent",
+            "btrfs_qgroup_trace_subtree",
+            "btrfs_qgroup_trace_subtree_after_cow",
+            "btrfs_qgroup_trace_extent_post",
+            "btrfs_find_all_roots",
+            "btrfs_qgroup_rescan_worker",
+            "qgroup_rescan_leaf",
+            "btrfs_qgroup_wait_for_completion",
+        ],
+    ),
+    (
+        Place::Cleaner,
+        &[
+            "btrfs_clean_one_deleted_snapshot",
+            "btrfs_drop_snapshot",
+            "cleaner_kthread",
+            "walk_down_tree",
         ],
     ),
     (
@@ -255,6 +286,7 @@ impl Place {
             Place::Frozen => Cause::Frozen,
             Place::Flush => Cause::Flush,
             Place::Journal | Place::LogForce | Place::Commit | Place::ExtentBusy => Cause::Commit,
+            Place::Quotas | Place::Cleaner => Cause::Commit,
             Place::Writeback | Place::Throttled => Cause::Writeback,
             Place::Io | Place::Queue => Cause::Io,
             Place::Lock | Place::Worker => Cause::Lock,
@@ -275,6 +307,8 @@ impl Place {
             Place::Throttled => "dirty pages",
             Place::Journal => "the journal's commit",
             Place::LogForce => "a log force",
+            Place::Quotas => "btrfs' accounting of quotas",
+            Place::Cleaner => "btrfs' cleaner of deleted snapshots",
             Place::Commit => "the file system's commit",
             Place::Writeback => "writeback",
             Place::Io => "its own I/O",
@@ -283,187 +317,6 @@ impl Place {
             Place::Lock => "a lock",
             Place::Sleep => "something else than storage",
             Place::Running => "a processor",
-        }
-    }
-}
-
-/// The reason for which the kernel sends a discard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// Swap: pages that are free again, or `swapon --discard`.
-    Swap,
-    /// `FITRIM`: fstrim or a program like it.
-    Trim,
-    /// `BLKDISCARD` and its kin: blkdiscard, mkfs, lvremove.
-    Device,
-    /// btrfs' background discards (`discard=async`).
-    BtrfsAsync,
-    /// btrfs' commit (`discard=sync`), which waits for them.
-    BtrfsCommit,
-    /// ext4, in a worker after the journal's commit.
-    ExtCommit,
-    /// ext4 without a journal, within the call that frees.
-    ExtCall,
-    /// XFS, after a checkpoint of its log.
-    XfsLog,
-    /// F2FS' discard thread.
-    F2fs,
-    /// FAT, within the call that frees.
-    Fat,
-    /// A loop device, whose discard made a hole in its file.
-    Loop,
-    /// A layer of the device mapper or of md, for what lies above.
-    Layer,
-    /// No stack showed it.
-    Unknown,
-}
-
-/// Functions that tell a reason, the special before the general.
-const REASONS: &[(Reason, &[&str])] = &[
-    (
-        Reason::Swap,
-        &[
-            "__do_sys_swapon",
-            "discard_swap_cluster",
-            "swap_do_scheduled_discard",
-            "discard_swap",
-            "swap_discard_work",
-        ],
-    ),
-    (
-        Reason::Loop,
-        &[
-            "lo_fallocate",
-            "loop_process_work",
-            "loop_workfn",
-            "loop_rootcg_workfn",
-        ],
-    ),
-    (
-        Reason::Trim,
-        &[
-            "ext4_trim_fs",
-            "xfs_ioc_trim",
-            "xfs_trim_perag_extents",
-            "xfs_trim_extents",
-            "btrfs_trim_fs",
-            "btrfs_trim_block_group",
-            "btrfs_ioctl_fitrim",
-            "fat_trim_fs",
-            "f2fs_trim_fs",
-        ],
-    ),
-    (
-        Reason::Device,
-        &[
-            "blk_ioctl_discard",
-            "blkdev_fallocate",
-            "blkdev_common_ioctl",
-            "blkdev_uring_cmd",
-            "blkdev_cmd_discard",
-            "blkdev_ioctl",
-        ],
-    ),
-    (Reason::BtrfsAsync, &["btrfs_discard_workfn"]),
-    (
-        Reason::BtrfsCommit,
-        &[
-            "btrfs_finish_extent_commit",
-            "btrfs_discard_extent",
-            "btrfs_issue_discard",
-            "btrfs_delete_unused_bgs",
-        ],
-    ),
-    (
-        Reason::ExtCommit,
-        &[
-            "ext4_discard_work",
-            "ext4_process_freed_data",
-            "jbd2_journal_commit_transaction",
-        ],
-    ),
-    (
-        Reason::ExtCall,
-        &["ext4_free_blocks", "ext4_issue_discard", "ext4_mb_clear_bb"],
-    ),
-    (
-        Reason::XfsLog,
-        &[
-            "xlog_cil_committed",
-            "xlog_cil_process_committed",
-            "xfs_discard_extents",
-            "xfs_discard_endio_work",
-        ],
-    ),
-    (
-        Reason::F2fs,
-        &[
-            "issue_discard_thread",
-            "__submit_discard_cmd",
-            "f2fs_issue_discard",
-        ],
-    ),
-    (Reason::Fat, &["fat_free_clusters", "fat_free"]),
-    (
-        Reason::Layer,
-        &[
-            "dm_submit_bio",
-            "process_deferred_bios",
-            "md_submit_bio",
-            "raid5d",
-            "dm_wq_work",
-        ],
-    ),
-];
-
-/// Why a discard was sent with this stack, the innermost function first.
-pub fn reason<'a>(stack: impl IntoIterator<Item = &'a str> + Clone) -> Reason {
-    let found = REASONS.iter().find(|(_, functions)| {
-        stack
-            .clone()
-            .into_iter()
-            .any(|frame| functions.contains(&base(frame)))
-    });
-    found.map_or(Reason::Unknown, |(reason, _)| *reason)
-}
-
-impl Reason {
-    /// The reason in a word or two.
-    pub fn word(self) -> &'static str {
-        match self {
-            Reason::Swap => "swap",
-            Reason::Trim => "FITRIM",
-            Reason::Device => "BLKDISCARD",
-            Reason::BtrfsAsync => "btrfs async",
-            Reason::BtrfsCommit => "btrfs commit",
-            Reason::ExtCommit => "ext4 commit",
-            Reason::ExtCall => "ext4 in call",
-            Reason::XfsLog => "XFS log",
-            Reason::F2fs => "F2FS",
-            Reason::Fat => "FAT in call",
-            Reason::Loop => "loop device",
-            Reason::Layer => "device layer",
-            Reason::Unknown => "-",
-        }
-    }
-
-    /// The sender and the moment, in a few words. `program`: the sender's name.
-    pub fn words(self, program: &str) -> String {
-        match self {
-            Reason::Swap => "swap".to_owned(),
-            Reason::Trim => format!("{program} (FITRIM)"),
-            Reason::Device => format!("{program} (BLKDISCARD)"),
-            Reason::BtrfsAsync => "btrfs in the background (discard=async)".to_owned(),
-            Reason::BtrfsCommit => "btrfs within its commit (discard=sync)".to_owned(),
-            Reason::ExtCommit => "ext4 after its journal's commit (discard)".to_owned(),
-            Reason::ExtCall => format!("ext4 within a call of {program} (discard, no journal)"),
-            Reason::XfsLog => "XFS after a log checkpoint (discard)".to_owned(),
-            Reason::F2fs => "F2FS in the background (discard)".to_owned(),
-            Reason::Fat => format!("FAT within a call of {program} (discard)"),
-            Reason::Loop => "a loop device, for a discard above it".to_owned(),
-            Reason::Layer => "a device layer, for a discard above it".to_owned(),
-            Reason::Unknown => program.to_owned(),
         }
     }
 }
@@ -533,6 +386,25 @@ mod tests {
                 Place::OwnDiscard,
             ),
             (&["futex_wait_queue", "do_futex"], Place::Sleep),
+            (
+                &[
+                    "io_schedule",
+                    "read_extent_buffer_pages",
+                    "btrfs_find_all_roots",
+                    "btrfs_qgroup_account_extents",
+                    "btrfs_commit_transaction",
+                    "btrfs_sync_file",
+                ],
+                Place::Quotas,
+            ),
+            (
+                &[
+                    "btrfs_tree_read_lock",
+                    "walk_down_tree",
+                    "btrfs_drop_snapshot",
+                ],
+                Place::Cleaner,
+            ),
             (&[], Place::Sleep),
         ];
         for (stack, expected) in cases {

@@ -12,7 +12,7 @@ use storage::disks::{Disks, Place as Below};
 use super::devices::{hung, slows_others, work};
 use super::frames::Place;
 use super::observe::Observation;
-use super::report::{Cause, Sampling, Second, Verdict, Victim, Wait, Why};
+use super::report::{Cause, Client, Sampling, Second, Verdict, Victim, Wait, Why};
 use super::sampler::Sample;
 use super::spans::Spans;
 use super::{SCHEMA, Subject, sentence};
@@ -29,42 +29,16 @@ const SUSPECT: f64 = 0.1;
 /// Draws the conclusions. `command`: the name to call a [`Subject::Family`] by.
 pub fn explain(observation: &Observation, subject: &Subject, command: Option<&str>) -> Why {
     let waiting = Waiting::of(observation, subject);
-    let mut victims = victims(observation, &waiting, subject);
-    let whole = match subject {
-        Subject::Family(pid) => {
-            let name = command.unwrap_or("the command").to_owned();
-            Some(gather(observation, &waiting, *pid, name, &|_| true))
-        }
-        _ => None,
-    };
-    victims.sort_by(|a, b| {
-        (b.discards_s, b.blocked_s, b.seconds)
-            .partial_cmp(&(a.discards_s, a.blocked_s, a.seconds))
-            .unwrap_or(std::cmp::Ordering::Equal)
+    let (victims, client) = in_order(observation, &waiting, subject, command);
+    let first = victims.first().map(|one| (one.pid, one.name.clone()));
+    let timeline = first.map(|(pid, name)| {
+        let whole = matches!(subject, Subject::Family(_)) && client.is_none();
+        let belongs = |one| one == pid || whole && !is_server(observation, one);
+        gather(observation, &waiting, pid, name, &belongs).1
     });
-    let family = whole.is_some();
-    let victims: Vec<(Victim, Vec<Second>)> = match whole {
-        // One process is the command.
-        Some(whole) if victims.len() > 1 => std::iter::once(whole)
-            .chain(victims.into_iter().map(|one| (one, Vec::new())))
-            .collect(),
-        Some(whole) => vec![whole],
-        None => {
-            let first = victims.first().map(|one| (one.pid, one.name.clone()));
-            let timeline = first
-                .map(|(pid, name)| gather(observation, &waiting, pid, name, &|one| one == pid).1);
-            let mut timeline = timeline;
-            victims
-                .into_iter()
-                .map(|one| (one, timeline.take().unwrap_or_default()))
-                .collect()
-        }
-    };
-    let timeline = victims.first().map(|one| one.1.clone()).unwrap_or_default();
-    let mut victims: Vec<Victim> = victims.into_iter().map(|one| one.0).collect();
-    victims.truncate(if family { 12 } else { 20 });
     let verdict = victims.first().map_or(Verdict::Nothing, verdict);
-    let senders = super::sentence::senders(&observation.trace, &observation.disks);
+    let senders =
+        super::senders::senders(&observation.trace, &observation.disks, &observation.mounted);
     let mut why = Why {
         schema: SCHEMA,
         verdict,
@@ -74,11 +48,15 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         without_trim_s: victims
             .first()
             .filter(|one| one.discards_s > 0.0)
-            .map(|one| (one.seconds - one.discards_s).max(0.0)),
+            .map(|one| {
+                let whole_s = client.as_ref().map_or(one.seconds, |client| client.1);
+                (whole_s - one.discards_s).max(0.0)
+            }),
+        client: client.map(|one| one.0),
         victims,
         senders,
         devices: work(observation),
-        timeline,
+        timeline: timeline.unwrap_or_default(),
         advice: Vec::new(),
         sampling: Sampling {
             samples: observation.sampled.samples.len() as u64,
@@ -91,7 +69,77 @@ pub fn explain(observation: &Observation, subject: &Subject, command: Option<&st
         missing: observation.missing.clone(),
     };
     why.sentence = sentence::sentence(&why);
+    if *subject != Subject::All {
+        let threads = observation.sampled.threads.iter();
+        let pids: Vec<u32> = threads
+            .flat_map(|one| [one.thread.pid, one.thread.tid])
+            .collect();
+        let late = super::senders::to_come(&observation.trace, &observation.mounted, &pids);
+        why.sentence += &late.unwrap_or_default();
+    }
     why
+}
+
+/// Whether a process was watched for the subject's sake alone.
+fn is_server(observation: &Observation, pid: u32) -> bool {
+    observation.servers.iter().any(|one| one.pid == pid)
+}
+
+/// The victims, the one that the answer is about first; and where that is a server, its client with
+/// the client's time in seconds.
+fn in_order(
+    observation: &Observation,
+    waiting: &Waiting,
+    subject: &Subject,
+    command: Option<&str>,
+) -> (Vec<Victim>, Option<(Client, f64)>) {
+    let mut all = victims(observation, waiting, subject);
+    all.sort_by(|a, b| {
+        (b.discards_s, b.blocked_s, b.seconds)
+            .partial_cmp(&(a.discards_s, a.blocked_s, a.seconds))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let (mut servers, mut own): (Vec<Victim>, Vec<Victim>) = all
+        .into_iter()
+        .partition(|one| is_server(observation, one.pid));
+    if let Subject::Family(pid) = subject {
+        let name = command.unwrap_or("the command").to_owned();
+        let belongs = |one| !is_server(observation, one);
+        let whole = gather(observation, waiting, *pid, name, &belongs).0;
+        // One process is the command.
+        if own.len() <= 1 {
+            own.clear();
+        }
+        own.insert(0, whole);
+    }
+    let client = own
+        .first()
+        .map(|one| (one.pid, one.name.clone(), one.seconds, one.blocked_s));
+    let lead = client.as_ref().and_then(|(_, _, seconds, blocked_s)| {
+        let counts = |one: &Victim| {
+            one.blocked_s >= PART * seconds
+                && one.blocked_s >= LEAST.1
+                && one.blocked_s > *blocked_s
+        };
+        // One with a client of its own comes first.
+        let helps = |one: &Victim| {
+            let mut all = observation.servers.iter();
+            all.any(|server| server.pid == one.pid && server.helper)
+        };
+        let direct = servers.iter().position(|one| counts(one) && !helps(one));
+        direct.or_else(|| servers.iter().position(counts))
+    });
+    let lead = lead.map(|index| servers.remove(index));
+    let is_led = lead.is_some();
+    let mut all: Vec<Victim> = lead.into_iter().chain(own).chain(servers).collect();
+    all.truncate(if matches!(subject, Subject::Family(_)) {
+        12
+    } else {
+        20
+    });
+    let client = client.filter(|_| is_led);
+    let client = client.map(|(pid, name, seconds, _)| (Client { pid, name }, seconds));
+    (all, client)
 }
 
 /// The processes that waited, each with its waits by cause.

@@ -9,6 +9,7 @@
 //! | [`trace`] | who sent discards, why, and when were they in flight? |
 //! | [`tracer`] | how do the kernel's events get here? |
 //! | [`sampler`] | where does each thread wait? |
+//! | [`follow`] | whom does a client wait for? |
 //! | [`observe`] | how are all of these watched at once? |
 //! | [`beside`] | who of a run's own actors waits in what? |
 //! | [`recorder`] | what happened in the last minutes? |
@@ -17,6 +18,7 @@
 //! | [`text`] | how does it look in a terminal? |
 
 pub mod beside;
+pub mod follow;
 pub mod frames;
 pub mod join;
 pub mod observe;
@@ -32,6 +34,7 @@ mod advice;
 mod devices;
 mod folded;
 mod report;
+pub(crate) mod senders;
 
 use std::path::PathBuf;
 
@@ -42,7 +45,7 @@ pub use folded::{Stack, folded, stacks};
 pub use join::explain;
 pub use observe::{Observation, Observer};
 pub use report::{
-    Cause, Deletion, DeviceWork, Sampling, Second, SenderWork, Verdict, Victim, Wait, Why,
+    Cause, Client, Deletion, DeviceWork, Sampling, Second, SenderWork, Verdict, Victim, Wait, Why,
 };
 
 /// The schema that every report names.

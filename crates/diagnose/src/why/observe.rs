@@ -10,6 +10,7 @@ use record::DeviceInterval;
 use serde::{Deserialize, Serialize};
 use storage::disks::{Disks, Place};
 
+use super::follow::{Follower, Server};
 use super::sampler::{Sampled, Sampler};
 use super::spans::Spans;
 use super::trace::Trace;
@@ -55,6 +56,8 @@ pub struct Observation {
     pub disks: Disks,
     /// The devices under each mounted file system.
     pub mounted: Vec<Place>,
+    /// Processes that were watched because the subject may wait for them.
+    pub servers: Vec<Server>,
     /// Share of one processor that observing took.
     pub cpu_share: f64,
     /// The pause between two looks at a thread, in seconds, where there is time for all.
@@ -75,6 +78,7 @@ pub struct Observer {
     period: Duration,
     missing: Vec<Missing>,
     before_cpu_s: f64,
+    mounted: Vec<Place>,
 }
 
 /// A device whose statistics are read.
@@ -138,6 +142,7 @@ impl Observer {
             });
         }
         Observer {
+            mounted: disks.mounted(&sys),
             disks,
             tracer,
             devices,
@@ -152,10 +157,12 @@ impl Observer {
 
     /// Looks at the subject's threads until `over` says so.
     pub fn watch(mut self, subject: Subject, over: &mut dyn FnMut() -> bool) -> Observation {
+        let mut follower = Follower::of(&subject);
         let mut sampler = Sampler::new(self.sys.clone(), subject, self.disks.clone());
         let budget = self.period.mul_f64(BUDGET).max(LEAST);
         let mut next = Instant::now();
         while !over() {
+            sampler.follow(follower.turn());
             sampler.turn(monotonic_s(), budget);
             self.read();
             next += self.period;
@@ -165,7 +172,12 @@ impl Observer {
                 None => next = Instant::now(),
             }
         }
-        self.finish(sampler.finish())
+        let (servers, unknown) = follower.finish();
+        self.missing.extend(unknown);
+        Observation {
+            servers,
+            ..self.finish(sampler.finish())
+        }
     }
 
     fn read(&mut self) {
@@ -208,13 +220,17 @@ impl Observer {
             .into_iter()
             .map(|device| (device.number, device.did));
         let length_s = (to_s - self.from_s).max(1e-9);
+        let mut mounted = self.disks.mounted(&self.sys);
+        self.mounted.retain(|one| !mounted.contains(one));
+        mounted.extend(self.mounted);
         Observation {
             from_s: self.from_s,
             to_s,
             trace,
             sampled,
             devices: devices.collect(),
-            mounted: self.disks.mounted(&self.sys),
+            mounted,
+            servers: Vec::new(),
             disks: self.disks,
             cpu_share: (cpu_s() - self.before_cpu_s) / length_s,
             period_s: self.period.as_secs_f64(),

@@ -34,8 +34,10 @@ pub struct Why {
     pub sentence: String,
     /// How long it was watched, in seconds.
     pub seconds: f64,
+    /// The subject, where the first victim is a server that it waited for.
+    pub client: Option<Client>,
     /// The time of the first victim without its waits for discards, in seconds; `None` if it did
-    /// not wait for any.
+    /// not wait for any. Of a server's client its own time.
     pub without_trim_s: Option<f64>,
     /// The processes that waited: the one that the sentence is about first.
     pub victims: Vec<Victim>,
@@ -51,6 +53,15 @@ pub struct Why {
     pub sampling: Sampling,
     /// Facts that could not be found out.
     pub missing: Vec<Missing>,
+}
+
+/// A process that waited for another one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Client {
+    /// The process; of a command the first one's.
+    pub pid: u32,
+    /// Its name; of a command the command.
+    pub name: String,
 }
 
 /// A process that waited.
@@ -124,10 +135,10 @@ pub struct Deletion {
     pub program: String,
     /// The thread.
     pub pid: u32,
-    /// Files; 0 where the file system does not tell.
-    pub files: u64,
-    /// Bytes; 0 where the file system does not tell.
-    pub bytes: u64,
+    /// Files; `None` where the file system does not tell.
+    pub files: Option<u64>,
+    /// Bytes; `None` where the file system does not tell.
+    pub bytes: Option<u64>,
 }
 
 /// A device's work meanwhile.
@@ -153,6 +164,10 @@ pub struct DeviceWork {
     pub flushes: u64,
     /// Their mean wait in milliseconds; `None` without any.
     pub flush_ms: Option<f64>,
+    /// Discards that were still in flight at the end.
+    pub discards_in_flight: u64,
+    /// Their bytes.
+    pub in_flight_bytes: u64,
     /// For how long a discard at least was in flight, in seconds.
     pub discarding_s: f64,
     /// Whether reads and writes were slower meanwhile than discards can explain away: `None` where

@@ -259,6 +259,11 @@ impl Sampler {
         }
     }
 
+    /// Looks at these processes as well from now on.
+    pub fn follow(&mut self, processes: Vec<u32>) {
+        self.listing.follow(processes);
+    }
+
     /// Lists the threads again, if that is due.
     fn list(&mut self, now_s: f64) {
         let (kernel, known) = (&self.kernel, &self.known);

@@ -1,107 +1,10 @@
-//! The answer in a sentence, and the senders of discards as it names them.
+//! The answer in a sentence.
 
-use storage::disks::Disks;
 use units as show;
 
-use super::frames::{Reason, reason};
+use super::frames::{Place, Reason, reason};
 use super::report::{Cause, Deletion, SenderWork, Verdict, Victim, Why};
-use super::trace::{Deleter, Sender, Trace};
-
-/// The senders of discards, those of one file system together.
-pub(crate) fn senders(trace: &Trace, disks: &Disks) -> Vec<SenderWork> {
-    let mut found: Vec<SenderWork> = Vec::new();
-    for sender in &trace.senders {
-        let device = disks.name(sender.device);
-        let same = found.iter_mut().find(|one| {
-            let program = is_programs(sender.reason).then_some(sender.pid);
-            one.device == device
-                && one.reason == sender.reason
-                && (program.is_none() || one.pid == program)
-        });
-        match same {
-            Some(one) => add(one, sender),
-            None => found.push(SenderWork {
-                device,
-                reason: sender.reason,
-                program: sender.comm.clone(),
-                pid: Some(sender.pid),
-                discards: sender.discards,
-                bytes: sender.bytes,
-                mean_ms: (sender.completed > 0)
-                    .then(|| sender.in_drive_s * 1e3 / sender.completed as f64),
-                longest_ms: sender.longest_s * 1e3,
-                in_drive_s: sender.in_drive_s,
-                deletion: deletion(trace, disks, sender),
-            }),
-        }
-    }
-    found.sort_by(|a, b| b.in_drive_s.total_cmp(&a.in_drive_s));
-    found
-}
-
-/// Whether a program sends them itself, so that its name matters and not the file system's.
-fn is_programs(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::Trim
-            | Reason::Device
-            | Reason::ExtCall
-            | Reason::Fat
-            | Reason::BtrfsCommit
-            | Reason::Unknown
-    )
-}
-
-fn add(to: &mut SenderWork, sender: &Sender) {
-    let discards = to.discards + sender.discards;
-    let mean = sender.in_drive_s * 1e3 / sender.completed.max(1) as f64;
-    to.mean_ms = match to.mean_ms {
-        Some(own) => {
-            let share = sender.discards as f64 / discards.max(1) as f64;
-            Some(own * (1.0 - share) + mean * share)
-        }
-        None => (sender.completed > 0).then_some(mean),
-    };
-    to.discards = discards;
-    to.bytes += sender.bytes;
-    to.in_drive_s += sender.in_drive_s;
-    to.longest_ms = to.longest_ms.max(sender.longest_s * 1e3);
-    if to.pid != Some(sender.pid) {
-        to.pid = None;
-    }
-}
-
-/// The process that freed the space which a sender discards.
-fn deletion(trace: &Trace, disks: &Disks, sender: &Sender) -> Option<Deletion> {
-    let by_file_system = matches!(
-        sender.reason,
-        Reason::ExtCommit
-            | Reason::ExtCall
-            | Reason::XfsLog
-            | Reason::BtrfsCommit
-            | Reason::BtrfsAsync
-            | Reason::Fat
-    );
-    let on_device = |one: &&Deleter| match one.device {
-        Some(device) => disks.whole(device) == sender.device,
-        // Then it is of the only file system whose event does not tell.
-        None => matches!(sender.reason, Reason::BtrfsCommit | Reason::BtrfsAsync),
-    };
-    let all = trace.deleters.iter().filter(on_device);
-    let within_call = matches!(sender.reason, Reason::ExtCall | Reason::Fat);
-    // Workers of the kernel free what a program has deleted.
-    let programs = all.filter(|one| match within_call {
-        true => one.pid == sender.pid,
-        false => !one.comm.starts_with("kworker"),
-    });
-    let most = programs.max_by_key(|one| (one.bytes, one.files))?;
-    by_file_system.then(|| Deletion {
-        program: most.comm.clone(),
-        pid: most.pid,
-        files: most.files,
-        bytes: most.bytes,
-    })
-}
+use super::senders::is_programs;
 
 /// A victim's own discards are the culprit if they took this share of its wait in the drive.
 const OWN: f64 = 0.1;
@@ -111,6 +14,30 @@ const SHORT_S: f64 = 0.005;
 
 /// The answer.
 pub(super) fn sentence(why: &Why) -> String {
+    answer(why) + &in_flight(why)
+}
+
+/// The discards that the end of the observation left in flight. Layers pass them on, so those of one
+/// device are named: the one with most.
+fn in_flight(why: &Why) -> String {
+    let most = why.devices.iter().max_by_key(|one| one.in_flight_bytes);
+    most.filter(|one| one.in_flight_bytes > 0)
+        .map_or(String::new(), |one| {
+            format!(
+                " At the end {} of {} {} still in flight on {}, so they slow down what comes next.",
+                show::counted(one.discards_in_flight, "discard"),
+                show::bytes(one.in_flight_bytes),
+                if one.discards_in_flight == 1 {
+                    "was"
+                } else {
+                    "were"
+                },
+                one.device
+            )
+        })
+}
+
+fn answer(why: &Why) -> String {
     let Some(victim) = why.victims.first() else {
         return format!(
             "Nothing waited for storage in {}.",
@@ -128,26 +55,30 @@ pub(super) fn sentence(why: &Why) -> String {
         Verdict::NotTrim => not_trim(why, victim),
         Verdict::Nothing if victim.seconds < SHORT_S => format!(
             "{} was not seen to wait: in {} trimbench had {} at it. A higher --rate makes more.",
-            who(victim),
+            who(why, victim),
             show::seconds(why.seconds),
             show::counted(why.sampling.samples, "look"),
         ),
         Verdict::Nothing => format!(
             "{} did not wait for storage: of {} it was blocked for {}.",
-            who(victim),
+            who(why, victim),
             show::seconds(victim.seconds),
             show::seconds(victim.blocked_s)
         ),
     }
 }
 
-/// `vim (pid 123)`.
-fn who(victim: &Victim) -> String {
-    format!(
-        "{} (pid {})",
-        units::names::harmless(&victim.name),
-        victim.pid
-    )
+/// `vim (pid 123)`, or `psql (pid 12) waited for postgres (pid 34), which`.
+fn who(why: &Why, victim: &Victim) -> String {
+    let named = |name, pid| format!("{} (pid {pid})", units::names::harmless(name));
+    let own = named(&victim.name, victim.pid);
+    match &why.client {
+        Some(client) => format!(
+            "{} waited for {own}, which",
+            named(&client.name, client.pid)
+        ),
+        None => own,
+    }
 }
 
 /// `Who waited … of … in fsync: … sent 165 discards of 42 ms each to sda.`
@@ -155,7 +86,7 @@ fn blamed(why: &Why, victim: &Victim, seconds: f64) -> String {
     let own = sum(victim, |cause| cause == Cause::InDiscards) >= seconds / 2.0;
     let mut text = format!(
         "{} waited {} of {}",
-        who(victim),
+        who(why, victim),
         show::seconds(seconds),
         show::seconds(victim.seconds)
     );
@@ -285,17 +216,14 @@ fn sent(sender: &SenderWork, victim: &Victim, own: bool) -> String {
 /// `rm (pid 7) had freed 8.0 GiB`.
 fn freed(deletion: &Deletion) -> String {
     let program = units::names::harmless(&deletion.program);
+    let pid = deletion.pid;
     match (deletion.bytes, deletion.files) {
-        (0, files) => format!(
-            "{program} (pid {}) had removed {}",
-            deletion.pid,
+        (Some(bytes), _) => format!("{program} (pid {pid}) had freed {}", show::bytes(bytes)),
+        (None, Some(files)) => format!(
+            "{program} (pid {pid}) had removed {}",
             show::counted(files, "file")
         ),
-        (bytes, _) => format!(
-            "{program} (pid {}) had freed {}",
-            deletion.pid,
-            show::bytes(bytes)
-        ),
+        (None, None) => format!("{program} (pid {pid}) had freed the space"),
     }
 }
 
@@ -324,12 +252,17 @@ fn not_trim(why: &Why, victim: &Victim) -> String {
         .filter(|_| cause.is_blocked());
     let mut text = format!(
         "Not TRIM: {} waited for {}, {} of {}{}.",
-        who(victim),
+        who(why, victim),
         cause.words(),
         show::seconds(seconds),
         show::seconds(victim.seconds),
         call.map_or(String::new(), |call| format!(" (in {call})"))
     );
+    let longest = victim.waits.iter().find(|wait| wait.cause == cause);
+    let place = longest.map(|wait| wait.place);
+    if let Some(place) = place.filter(|one| matches!(one, Place::Quotas | Place::Cleaner)) {
+        text += &format!(": {}", place.words());
+    }
     let own = own_devices(victim);
     let busy = why
         .devices

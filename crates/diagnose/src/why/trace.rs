@@ -1,16 +1,18 @@
 //! The kernel's events → discards with their senders, and the times at which they were in flight.
 
+mod sender;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use linux::mounts::DeviceNumber;
 use linux::tracefs::{Entry, Line, parse};
-use serde::{Deserialize, Serialize};
 use storage::FileSystem;
 use storage::deletions::{DeletionEvent, Freed};
 use storage::disks::Disks;
 
 use super::frames::{Reason, reason};
 use super::spans::Spans;
+pub use sender::{Deleter, Sender};
 
 /// The name of a thread in the text of an event, where the kernel keeps it no longer.
 const FORGOTTEN: &str = "<...>";
@@ -18,111 +20,6 @@ const FORGOTTEN: &str = "<...>";
 /// The name of a thread that ended before its name was read.
 fn by_number(pid: u32) -> String {
     format!("process {pid}")
-}
-
-/// A sender of discards to one device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sender {
-    /// The whole device.
-    pub device: DeviceNumber,
-    /// The thread.
-    pub pid: u32,
-    /// Its name.
-    pub comm: String,
-    /// Why it sent them: of most of those whose stack is known.
-    pub reason: Reason,
-    /// Discards.
-    pub discards: u64,
-    /// Bytes discarded.
-    pub bytes: u64,
-    /// How many of them were seen to complete.
-    pub completed: u64,
-    /// The sum of their times in the drive, without waits behind other discards, in seconds.
-    pub in_drive_s: f64,
-    /// The longest of them, in seconds.
-    pub longest_s: f64,
-    /// When it sent the first, on the monotonic clock in seconds.
-    pub first_s: f64,
-    /// Whether the last one that it sent still waits for its stack.
-    #[serde(skip)]
-    unexplained: bool,
-    /// Whether its name is that of its process.
-    #[serde(skip)]
-    named: bool,
-}
-
-impl Sender {
-    /// Adds the work of a later time.
-    fn add(&mut self, later: &Sender) {
-        self.comm.clone_from(&later.comm);
-        if later.reason != Reason::Unknown {
-            self.reason = later.reason;
-        }
-        self.discards += later.discards;
-        self.bytes += later.bytes;
-        self.completed += later.completed;
-        self.in_drive_s += later.in_drive_s;
-        self.longest_s = self.longest_s.max(later.longest_s);
-        self.first_s = self.first_s.min(later.first_s);
-    }
-
-    /// Forgets its work, and keeps who it is and why it sends.
-    fn empty(&mut self, now_s: f64) {
-        self.discards = 0;
-        self.bytes = 0;
-        self.completed = 0;
-        self.in_drive_s = 0.0;
-        self.longest_s = 0.0;
-        self.first_s = now_s;
-    }
-}
-
-#[cfg(test)]
-impl Sender {
-    /// A worker of the kernel that sent some discards of a MiB.
-    pub(super) fn of_test(
-        device: DeviceNumber,
-        reason: Reason,
-        discards: u64,
-        in_drive_s: f64,
-    ) -> Sender {
-        Sender {
-            device,
-            pid: 44,
-            comm: "kworker/1:1".to_owned(),
-            reason,
-            discards,
-            bytes: discards << 20,
-            completed: discards,
-            in_drive_s,
-            longest_s: in_drive_s / discards.max(1) as f64,
-            first_s: 0.0,
-            unexplained: false,
-            named: true,
-        }
-    }
-}
-
-/// A process that frees space on a file system.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Deleter {
-    /// The file system's device; `None` where the event doesn't tell.
-    pub device: Option<DeviceNumber>,
-    /// The file system whose event it was.
-    pub system: FileSystem,
-    /// The thread.
-    pub pid: u32,
-    /// Its name.
-    pub comm: String,
-    /// Files.
-    pub files: u64,
-    /// Bytes; 0 where the event doesn't tell.
-    pub bytes: u64,
-    /// When it freed the last of them, on the monotonic clock in seconds.
-    pub last_s: f64,
-    /// Whether its name is that of its process.
-    #[serde(skip)]
-    named: bool,
 }
 
 /// A deletion is forgotten after so long by [`Trace::drain`], in seconds. btrfs' background
@@ -140,7 +37,20 @@ struct Open {
     /// When it was queued, if that was seen, and by which thread.
     queued: Option<(u32, f64)>,
     issued_s: Option<f64>,
+    bytes: u64,
 }
+
+/// A discard that waits for its stack; it counts when that has come, or does not come.
+#[derive(Debug)]
+struct Unexplained {
+    place: (DeviceNumber, u64),
+    /// As far as it is known without the stack.
+    sender: Sender,
+    bytes: u64,
+}
+
+/// A stack comes after so long at most, in seconds.
+const STACK_S: f64 = 0.02;
 
 /// All that was traced.
 #[derive(Debug, Default)]
@@ -156,6 +66,8 @@ pub struct Trace {
     /// When a thread's own discards were queued or in flight, where that is asked for
     /// ([`Trace::by_thread`]).
     pub own: HashMap<u32, Spans>,
+    /// Discards and their bytes that were in flight at the end, by whole device.
+    pub in_flight: BTreeMap<DeviceNumber, (u64, u64)>,
     /// Events that the kernel dropped.
     pub lost: u64,
     /// Stacks that were read.
@@ -165,6 +77,10 @@ pub struct Trace {
     completed_s: HashMap<DeviceNumber, f64>,
     flushing: BTreeMap<DeviceNumber, Vec<f64>>,
     stack: Option<(u32, Vec<String>)>,
+    /// The last discard of each thread, which waits for its stack.
+    unexplained: HashMap<u32, Unexplained>,
+    /// The reason of the last stack of a thread on a device; of all workers together as thread 0.
+    learnt: HashMap<(DeviceNumber, u32), Reason>,
     by_thread: bool,
 }
 
@@ -226,7 +142,12 @@ impl Trace {
     /// Takes what is in flight at the end as if it ended then.
     pub fn finish(&mut self, now_s: f64) {
         self.end_stack();
+        self.settle_all(f64::INFINITY);
+        self.senders
+            .retain(|one| one.discards > 0 || one.completed > 0);
         for ((device, _), open) in std::mem::take(&mut self.open) {
+            let waiting = self.in_flight.entry(device).or_default();
+            *waiting = (waiting.0 + 1, waiting.1 + open.bytes);
             if let Some(issued_s) = open.issued_s {
                 self.discards
                     .entry(device)
@@ -247,6 +168,7 @@ impl Trace {
     /// Deletions come again in each call for some time.
     pub fn drain(&mut self, now_s: f64) -> Trace {
         // A stack may be half read: it ends with a later line.
+        self.settle_all(now_s - STACK_S);
         let mut out = Trace {
             senders: self.senders.clone(),
             lost: std::mem::take(&mut self.lost),
@@ -290,8 +212,7 @@ impl Trace {
     pub fn add(&mut self, later: &Trace) {
         for sender in &later.senders {
             let mut all = self.senders.iter_mut();
-            let same = |one: &&mut Sender| (one.device, one.pid) == (sender.device, sender.pid);
-            match all.find(same) {
+            match all.find(|one| one.is_same(sender)) {
                 Some(known) => known.add(sender),
                 None => self.senders.push(sender.clone()),
             }
@@ -299,11 +220,11 @@ impl Trace {
         for deleter in &later.deleters {
             let mut all = self.deleters.iter_mut();
             let same = |one: &&mut Deleter| {
-                (one.device, one.pid, one.system) == (deleter.device, deleter.pid, deleter.system)
+                (&one.on, one.pid, one.system) == (&deleter.on, deleter.pid, deleter.system)
             };
             match all.find(same) {
                 // Each piece repeats it with all that it has freed.
-                Some(known) => *known = deleter.clone(),
+                Some(known) => known.clone_from(deleter),
                 None => self.deleters.push(deleter.clone()),
             }
         }
@@ -337,6 +258,10 @@ impl Trace {
         for open in self.open.values_mut() {
             open.sender = open.sender.and_then(|index| places.get(&index).copied());
         }
+        let senders = &self.senders;
+        self.learnt.retain(|(on, pid), _| {
+            *pid == 0 || senders.iter().any(|one| one.on == *on && one.pid == *pid)
+        });
     }
 
     fn event(&mut self, entry: &Entry<'_>, disks: &Disks) {
@@ -352,6 +277,10 @@ impl Trace {
         match (entry.event, request.discard) {
             ("block_bio_queue", true) => self.queued(entry, request),
             ("block_rq_issue", true) => {
+                let place = (request.device, request.sector);
+                if !self.open.contains_key(&place) {
+                    self.settle_all(entry.at_s);
+                }
                 // The rest of one that was split was not queued: its sender is that of the last.
                 let mut senders = self.senders.iter().enumerate();
                 let last = senders.rfind(|(_, one)| one.device == request.device);
@@ -359,8 +288,8 @@ impl Trace {
                     sender: last.map(|(index, _)| index),
                     queued: last.map(|(_, one)| (one.pid, entry.at_s)),
                     issued_s: None,
+                    bytes: 0,
                 };
-                let place = (request.device, request.sector);
                 let open = self.open.entry(place).or_insert(rest);
                 // A request that the driver gave back is issued again.
                 open.issued_s.get_or_insert(entry.at_s);
@@ -384,43 +313,83 @@ impl Trace {
     }
 
     fn queued(&mut self, entry: &Entry<'_>, request: Request) {
-        let mut senders = self.senders.iter();
-        let known = senders.position(|one| (one.device, one.pid) == (request.device, entry.pid));
-        let index = known.unwrap_or_else(|| {
-            self.senders.push(Sender {
-                device: request.device,
-                pid: entry.pid,
-                comm: entry.comm.to_owned(),
-                reason: Reason::Unknown,
-                discards: 0,
-                bytes: 0,
-                completed: 0,
-                in_drive_s: 0.0,
-                longest_s: 0.0,
-                first_s: entry.at_s,
-                unexplained: true,
-                named: false,
-            });
-            self.senders.len() - 1
-        });
-        let sender = &mut self.senders[index];
-        sender.discards += 1;
-        sender.bytes += request.bytes;
-        sender.unexplained = true;
+        self.settle(entry.pid);
+        let place = (request.device, request.sector);
+        let known = self
+            .learnt
+            .get(&(request.on, learns(entry.pid, entry.comm)));
+        let known = known.copied();
+        let inferred = known.is_some() && is_worker(entry.comm);
+        let sender = Sender::new(entry, request, known.unwrap_or(Reason::Unknown), inferred);
+        let waits = Unexplained {
+            place,
+            sender,
+            bytes: request.bytes,
+        };
+        self.unexplained.insert(entry.pid, waits);
         let open = Open {
-            sender: Some(index),
+            sender: None,
             queued: Some((entry.pid, entry.at_s)),
             issued_s: None,
+            bytes: request.bytes,
         };
-        self.open.insert((request.device, request.sector), open);
+        self.open.insert(place, open);
+    }
+
+    /// Counts a thread's last discard, if it still waits for its stack.
+    fn settle(&mut self, pid: u32) {
+        if let Some(waits) = self.unexplained.remove(&pid) {
+            let index = self.count(waits.sender, waits.bytes);
+            if let Some(open) = self.open.get_mut(&waits.place) {
+                open.sender = Some(index);
+            }
+        }
+    }
+
+    /// Counts all discards whose stacks won't come, which those are that were sent until `until_s`.
+    fn settle_all(&mut self, until_s: f64) {
+        let under_way = self.stack.as_ref().map(|one| one.0);
+        let late = self
+            .unexplained
+            .iter()
+            .filter(|(pid, waits)| waits.sender.last_s <= until_s && Some(**pid) != under_way);
+        let late: Vec<u32> = late.map(|one| *one.0).collect();
+        late.into_iter().for_each(|pid| self.settle(pid));
+    }
+
+    /// Counts a discard of a sender, and returns the sender's place.
+    fn count(&mut self, sender: Sender, bytes: u64) -> usize {
+        let mut senders = self.senders.iter();
+        let known = senders.position(|one| one.is_same(&sender));
+        let last_s = sender.last_s;
+        let index = known.unwrap_or_else(|| {
+            self.senders.push(sender);
+            self.senders.len() - 1
+        });
+        let known = &mut self.senders[index];
+        known.discards += 1;
+        known.bytes += bytes;
+        known.last_s = known.last_s.max(last_s);
+        index
     }
 
     fn completed(&mut self, at_s: f64, request: Request) {
+        let place = (request.device, request.sector);
+        let queued = self.open.get(&place).and_then(|open| open.queued);
+        if let Some((pid, _)) = queued
+            && self
+                .unexplained
+                .get(&pid)
+                .is_some_and(|one| one.place == place)
+        {
+            self.settle(pid);
+        }
         let open = self.open.remove(&(request.device, request.sector));
         let Some(Open {
             sender,
             queued,
             issued_s: Some(issued_s),
+            ..
         }) = open
         else {
             return;
@@ -448,8 +417,9 @@ impl Trace {
             return;
         }
         let mut all = self.deleters.iter_mut();
-        let known = all
-            .find(|one| one.pid == entry.pid && one.device == freed.device && one.system == system);
+        let known = all.find(|one| {
+            one.pid == entry.pid && one.on == freed.file_system && one.system == system
+        });
         if let Some(one) = known {
             if one.comm == by_number(one.pid) && entry.comm != FORGOTTEN {
                 one.comm = entry.comm.to_owned();
@@ -460,12 +430,13 @@ impl Trace {
             return;
         }
         self.deleters.push(Deleter {
-            device: freed.device,
+            on: freed.file_system,
             system,
             pid: entry.pid,
             comm: entry.comm.to_owned(),
             files: freed.files,
             bytes: freed.bytes,
+            first_s: entry.at_s,
             last_s: entry.at_s,
             named: false,
         });
@@ -477,21 +448,39 @@ impl Trace {
             return;
         };
         self.stacks += 1;
-        let mut senders = self.senders.iter_mut();
-        if let Some(sender) = senders.find(|one| one.pid == pid && one.unexplained) {
-            sender.unexplained = false;
-            let reason = reason(frames.iter().map(String::as_str));
-            if reason != Reason::Unknown {
-                sender.reason = reason;
-            }
+        let Some(waits) = self.unexplained.get_mut(&pid) else {
+            return;
+        };
+        let reason = reason(frames.iter().map(String::as_str));
+        if reason != Reason::Unknown || waits.sender.inferred {
+            waits.sender.reason = reason;
+            waits.sender.inferred = false;
         }
+        if reason != Reason::Unknown {
+            let learns = learns(pid, &waits.sender.comm);
+            self.learnt.insert((waits.sender.on, learns), reason);
+        }
+        self.settle(pid);
     }
+}
+
+/// Whether a thread is one of those that the kernel's parts share, or its name is not known.
+pub(crate) fn is_worker(comm: &str) -> bool {
+    comm.starts_with("kworker") || comm == FORGOTTEN
+}
+
+/// The thread whose stacks explain a thread's discards.
+fn learns(pid: u32, comm: &str) -> u32 {
+    if is_worker(comm) { 0 } else { pid }
 }
 
 /// A discard or a flush.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Request {
+    /// The whole device.
     device: DeviceNumber,
+    /// The device as the event names it.
+    on: DeviceNumber,
     discard: bool,
     sector: u64,
     bytes: u64,
@@ -518,6 +507,7 @@ impl Request {
         let sectors: u64 = words.get(plus + 1)?.parse().ok()?;
         Some(Request {
             device: disks.whole(device),
+            on: device,
             discard,
             sector: words.get(plus.checked_sub(1)?)?.parse().ok()?,
             bytes: sectors * 512,

@@ -7,6 +7,7 @@
 mod call;
 mod named;
 mod openers;
+pub mod peers;
 mod stat;
 
 use std::fs::{self, File};

@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
     fn below(&mut self, name: &str) -> Vec<String> {
         let directory = self.whole(name);
         let backing = directory.join("loop/backing_file");
-        if let Ok(file) = fs::read_to_string(backing) {
+        if let Ok(file) = linux::sysroot::text(&backing) {
             return self.below_file(name, file.trim_end_matches('\n'));
         }
         // Partitions of md, dm and the like: their whole device has the slaves.
@@ -269,12 +269,21 @@ fn btrfs_devices(sys: &SysRoot, known: &[String]) -> Option<Vec<String>> {
         .find(|names| names.iter().any(|name| known.contains(name)))
 }
 
+/// The UUID of the mounted btrfs that a device belongs to.
+pub(crate) fn btrfs_uuid(sys: &SysRoot, device: &str) -> Option<String> {
+    let all = fs::read_dir(sys.path("/sys/fs/btrfs")).ok()?.flatten();
+    let device = device.replace('/', "!");
+    let mut all = all.map(|entry| entry.path());
+    let own = all.find(|path| path.join("devices").join(&device).exists())?;
+    Some(own.file_name()?.to_str()?.to_owned())
+}
+
 /// The entries of a directory of links to devices, in order.
 fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .into_iter()
         .flatten()
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .filter_map(|entry| Some(linux::sysroot::device_name(&entry.ok()?.file_name())))
         .collect();
     names.sort();
     names

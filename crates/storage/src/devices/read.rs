@@ -48,7 +48,7 @@ pub(super) fn device(sys: &SysRoot, name: &str, level: u32, below: Vec<String>) 
         drive: is_partition.then(|| WholeDrive {
             name: whole
                 .file_name()
-                .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+                .map_or_else(String::new, linux::sysroot::device_name),
             size_bytes: size_bytes(whole),
         }),
     }
@@ -126,7 +126,7 @@ fn chosen(text: &str) -> Option<String> {
 }
 
 fn line(path: &Path) -> Option<String> {
-    fs::read_to_string(path)
+    linux::sysroot::text(path)
         .ok()
         .map(|text| text.trim().to_owned())
 }

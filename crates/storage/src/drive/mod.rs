@@ -7,6 +7,7 @@ mod scsi;
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use linux::SysRoot;
 use linux::identify::{self, Answers, Page};
@@ -66,6 +67,9 @@ pub struct Drive {
     pub limits: DiscardLimits,
     /// How Linux turns discards into SCSI commands (`provisioning_mode`).
     pub provisioning_mode: Option<String>,
+    /// Of a USB bridge its vendor and product numbers, as `idVendor` and `idProduct` have them.
+    #[serde(skip)]
+    pub usb: Option<(String, String)>,
     /// NVMe's pages.
     pub nvme: Option<Nvme>,
     /// ATA's page.
@@ -88,7 +92,7 @@ impl Drive {
         let place = fs::canonicalize(sys.class(name)).ok()?;
         let place = place.to_string_lossy().into_owned();
         let text = |file: &str| {
-            let text = fs::read_to_string(sys.class(name).join(file)).ok()?;
+            let text = linux::sysroot::text(&sys.class(name).join(file)).ok()?;
             Some(text.trim().to_owned()).filter(|text| !text.is_empty())
         };
         let mut drive = Drive {
@@ -101,6 +105,7 @@ impl Drive {
             rotational: device.rotational,
             limits: device.discard,
             provisioning_mode: provisioning_mode(sys, name),
+            usb: usb(Path::new(&place)),
             nvme: None,
             ata: None,
             scsi: None,
@@ -109,13 +114,30 @@ impl Drive {
         drive.read_sys(sys, &place);
         if ask && let Err(error) = drive.read_pages(sys) {
             drive.pages_missing = Some(match error.kind() {
-                io::ErrorKind::PermissionDenied => "they need root".to_owned(),
+                io::ErrorKind::PermissionDenied => {
+                    "this process may not open the drive, though it asks as root; inspect on the host"
+                        .to_owned()
+                }
+                io::ErrorKind::NotFound if !sys.is_host() => {
+                    "the copy of the machine has none".to_owned()
+                }
                 _ => error.to_string(),
             });
         } else if !ask && drive.wanted().next().is_some() {
             drive.pages_missing = Some("they need root".to_owned());
         }
         Some(drive)
+    }
+
+    /// Whether it has a motor. Linux takes each SCSI disk for one with a motor that does not say
+    /// otherwise (page B1h), so most LUNs: their page must say so.
+    pub fn turns(&self) -> bool {
+        let rate = self.scsi.as_ref().and_then(|page| page.rotation_rate);
+        let says = match self.transport {
+            Transport::Scsi => rate.is_some_and(|rate| rate > 1),
+            _ => self.rotational == Some(true),
+        };
+        says && !self.is_virtual()
     }
 
     /// Whether it is a hypervisor's.
@@ -125,7 +147,7 @@ impl Drive {
                 .is_some_and(|text| text.to_ascii_uppercase().contains(word))
         };
         self.transport == Transport::Virtio
-            || ["QEMU", "VBOX", "VMWARE", "VIRTUAL DISK"]
+            || ["QEMU", "VBOX", "VMWARE", "MSFT", "VIRTUAL DISK"]
                 .iter()
                 .any(|word| says(&self.model, word) || says(&self.vendor, word))
     }
@@ -158,7 +180,8 @@ impl Drive {
         }
         let vital = |page: &str| fs::read(sys.class(&self.name).join("device").join(page)).ok();
         let (limits, lbp) = (vital("vpd_pgb0"), vital("vpd_pgb2"));
-        let scsi = Scsi::parse(None, limits.as_deref(), lbp.as_deref());
+        let mut scsi = Scsi::parse(None, limits.as_deref(), lbp.as_deref());
+        scsi.rotation_rate = vital("vpd_pgb1").and_then(|page| scsi::rotation_rate(&page));
         self.scsi = scsi.is_known().then_some(scsi);
     }
 
@@ -209,7 +232,11 @@ impl Drive {
             page(Page::ScsiProvisioning).or(lbp.as_deref()),
         );
         if scsi.is_known() {
-            self.scsi = Some(scsi);
+            let rotation_rate = self.scsi.as_ref().and_then(|one| one.rotation_rate);
+            self.scsi = Some(Scsi {
+                rotation_rate,
+                ..scsi
+            });
         }
         let none = answers.iter().all(|(_, answer)| answer.is_err());
         match answers.into_iter().find_map(|(_, answer)| answer.err()) {
@@ -259,8 +286,30 @@ pub fn provisioning_file(sys: &SysRoot, name: &str) -> Option<String> {
 }
 
 fn provisioning_mode(sys: &SysRoot, name: &str) -> Option<String> {
-    let text = sys.text(provisioning_file(sys, name)?).ok()?;
-    Some(text.trim().to_owned())
+    let own = || {
+        let place = fs::canonicalize(sys.class(name)).ok()?;
+        let mut above = place.ancestors().map(|above| above.join("scsi_disk"));
+        let disk = above
+            .find_map(|disks| fs::read_dir(disks).ok())?
+            .flatten()
+            .next()?;
+        linux::sysroot::text(&disk.path().join("provisioning_mode")).ok()
+    };
+    let listed = || sys.text(provisioning_file(sys, name)?).ok();
+    let text = own().or_else(listed)?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The numbers of the USB device above a place in `/sys`.
+fn usb(place: &Path) -> Option<(String, String)> {
+    let above = place
+        .ancestors()
+        .find(|above| above.join("idVendor").exists())?;
+    let number = |file| {
+        let text = linux::sysroot::text(&above.join(file)).ok()?;
+        Some(text.trim().to_owned())
+    };
+    Some((number("idVendor")?, number("idProduct")?))
 }
 
 #[cfg(test)]

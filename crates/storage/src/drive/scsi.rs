@@ -25,6 +25,9 @@ pub struct Scsi {
     pub granularity_blocks: Option<u32>,
     /// Its alignment, in blocks; `None` where the drive doesn't say.
     pub alignment_blocks: Option<u32>,
+    /// Turns a minute (page B1h): 1 of a drive that does not turn.
+    #[serde(skip)]
+    pub rotation_rate: Option<u16>,
 }
 
 impl Scsi {
@@ -55,6 +58,12 @@ impl Scsi {
     pub fn is_known(&self) -> bool {
         *self != Scsi::default()
     }
+}
+
+/// The MEDIUM ROTATION RATE of page B1h; `None` where the drive does not report one.
+pub(super) fn rotation_rate(page: &[u8]) -> Option<u16> {
+    let bytes = page.get(4..6).filter(|_| page[1] == 0xb1)?;
+    Some(u16::from_be_bytes([bytes[0], bytes[1]])).filter(|rate| *rate > 0)
 }
 
 #[cfg(test)]

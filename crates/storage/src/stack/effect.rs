@@ -20,6 +20,8 @@ pub enum Effect {
     Reshapes,
     /// They go no further.
     Stops,
+    /// The layer's limit can't be read.
+    Unknown,
 }
 
 /// Adds to each layer what it does, and how or why.
@@ -31,8 +33,9 @@ pub(super) fn complete(sys: &SysRoot, layers: &mut [Layer], tables: &Tables) {
     }
 }
 
-/// The layer at which every way down ends, if every one does: the first in order.
-pub(super) fn first_stop(layers: &[Layer]) -> Option<String> {
+/// The layer at which every way down ends, if every one does: on the first way the lowest that stops
+/// discards by itself.
+pub(super) fn stop_at(layers: &[Layer]) -> Option<String> {
     let mut ways: Vec<&Layer> = layers.iter().filter(|layer| layer.level == 0).collect();
     let mut stopped = None;
     let mut seen = Vec::new();
@@ -42,7 +45,7 @@ pub(super) fn first_stop(layers: &[Layer]) -> Option<String> {
         }
         seen.push(&layer.name);
         if layer.effect == Effect::Stops {
-            stopped.get_or_insert(layer.name.clone());
+            stopped.get_or_insert_with(|| lowest(layers, layer).name.clone());
         } else if layer.below.is_empty() {
             return None;
         }
@@ -51,6 +54,26 @@ pub(super) fn first_stop(layers: &[Layer]) -> Option<String> {
         }
     }
     stopped
+}
+
+/// The layer to mend where one stops discards: a layer that could take them, or the lowest below it
+/// that takes none.
+fn lowest<'a>(layers: &'a [Layer], from: &'a Layer) -> &'a Layer {
+    let mut lowest = from;
+    // A layer comes before those below it, so this ends.
+    for _ in layers {
+        let own = lowest.takes() || lowest.limits.max_hw_bytes > 0;
+        let mut below = layers.iter().filter(|one| lowest.below.contains(&one.name));
+        let Some(first) = below.next().filter(|_| !own) else {
+            break;
+        };
+        let stops = |one: &Layer| one.effect == Effect::Stops && !one.takes();
+        if !stops(first) || !below.all(stops) {
+            break;
+        }
+        lowest = first;
+    }
+    lowest
 }
 
 fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, String) {
@@ -73,6 +96,12 @@ fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, 
             "frees blocks of the pool and passes nothing on (no_discard_passdown)".to_owned(),
         );
     }
+    if !layer.takes() && !is_known(sys, &layer.name) {
+        return (
+            Effect::Unknown,
+            "discard_max_bytes can't be read".to_owned(),
+        );
+    }
     if !layer.takes() {
         return (
             Effect::Stops,
@@ -92,6 +121,17 @@ fn of(sys: &SysRoot, layer: &Layer, all: &[Layer], tables: &Tables) -> (Effect, 
         }
         _ => limited(layer, &below),
     }
+}
+
+/// Whether the limit of a device, or of the drive that a partition is on, can be read.
+fn is_known(sys: &SysRoot, name: &str) -> bool {
+    let own = std::fs::canonicalize(sys.class(name)).unwrap_or_else(|_| sys.class(name));
+    let whole = match own.join("partition").exists() {
+        true => own.join(".."),
+        false => own,
+    };
+    let text = linux::sysroot::text(&whole.join("queue/discard_max_bytes"));
+    text.is_ok_and(|text| text.trim().parse::<u64>().is_ok())
 }
 
 /// Whether a pool's volumes take discards and the pool has no limit: Linux gives it none without

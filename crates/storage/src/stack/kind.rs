@@ -1,7 +1,5 @@
 //! The kind of a layer, from its directory in `/sys` and its table.
 
-use std::fs;
-
 use linux::SysRoot;
 use linux::dm::{Tables, Target};
 use serde::Serialize;
@@ -150,6 +148,6 @@ pub(super) fn table<'a>(sys: &SysRoot, name: &str, tables: &'a Tables) -> &'a [T
 
 /// The first line of a file in a device's directory.
 pub(super) fn line(sys: &SysRoot, name: &str, file: &str) -> Option<String> {
-    let text = fs::read_to_string(sys.class(name).join(file)).ok()?;
+    let text = linux::sysroot::text(&sys.class(name).join(file)).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

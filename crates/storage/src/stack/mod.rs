@@ -30,7 +30,7 @@ pub struct Stack {
     /// Whether a discard from the top gets to a drive that takes it. It says nothing about
     /// whether the file system sends any.
     pub open: bool,
-    /// The first layer on the way down that stops discards; `None` if they get through.
+    /// The layer to mend where discards stop: the lowest that takes none. `None` if they get through.
     pub stops_at: Option<String>,
     /// Facts that could not be found out. JSON has them as sentences.
     #[serde(rename = "notes")]
@@ -56,6 +56,9 @@ pub struct Mounted {
     /// Whether it has a journal; only ext4 can be without.
     #[serde(skip)]
     pub journal: bool,
+    /// Whether it is a btrfs that accounts full quotas.
+    #[serde(skip)]
+    pub quotas: bool,
     /// Whether it is mounted read-only.
     pub read_only: bool,
     /// Discards that it has not sent yet, where it reports that.
@@ -118,7 +121,7 @@ impl Stack {
             }
         }
         effect::complete(sys, &mut layers, tables);
-        let stops_at = effect::first_stop(&layers);
+        let stops_at = effect::stop_at(&layers);
         Stack {
             path: found.target.path.clone(),
             file_system: found
@@ -192,9 +195,22 @@ fn mounted(
         sends,
         when: rules.when(sends, journal),
         journal,
+        quotas: rules == FileSystem::Btrfs && top.is_some_and(|top| quotas(sys, &top.name)),
         read_only: mount.read_only(),
         pending: top.and_then(|top| Pending::of(sys, rules, &top.name)),
     }
+}
+
+/// Whether the btrfs on a device accounts quotas by extent (`qgroups/mode`, Linux 6.7; simple quotas
+/// cost little).
+fn quotas(sys: &SysRoot, device: &str) -> bool {
+    let Some(uuid) = crate::devices::btrfs_uuid(sys, device) else {
+        return false;
+    };
+    let directory = format!("/sys/fs/btrfs/{uuid}/qgroups");
+    let text = |file: &str| sys.text(format!("{directory}/{file}")).unwrap_or_default();
+    let enabled = text("enabled").trim() == "1";
+    enabled && text("mode").trim() != "squota"
 }
 
 /// A device as layers: a partition is one above its drive.

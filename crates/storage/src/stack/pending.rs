@@ -1,14 +1,13 @@
 //! Discards that a file system has queued and not sent yet.
 
-use std::fs;
-
 use linux::SysRoot;
 use serde::Serialize;
 
 use crate::FileSystem;
+use crate::devices::btrfs_uuid;
 
 /// Pending discards, as the file system reports them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pending {
     /// Bytes; `None` where only commands are counted.
     pub bytes: Option<u64>,
@@ -16,7 +15,19 @@ pub struct Pending {
     pub commands: Option<u64>,
     /// The file that has the figure.
     pub file: String,
+    /// The most discards that it sends in a second; `None` where it has no such limit.
+    pub per_s: Option<u64>,
+    /// The time that sending them takes at this limit, in seconds; `None` where it isn't known. The
+    /// file system may wait for some minutes before it begins.
+    pub takes_s: Option<f64>,
 }
+
+/// btrfs spreads what waits over six hours where there is no limit, and sends at least one discard
+/// a second (`BTRFS_DISCARD_TARGET_MSEC` and `BTRFS_DISCARD_MAX_DELAY_MSEC`, fs/btrfs/discard.c).
+const SPREAD_S: f64 = 6.0 * 3600.0;
+
+/// The largest discard that btrfs sends in the background, in bytes.
+const LARGEST_BYTES: u64 = 64 << 20;
 
 impl FileSystem {
     /// Whether it reports discards that it has not sent yet.
@@ -38,6 +49,8 @@ impl Pending {
                     bytes: None,
                     commands,
                     file,
+                    per_s: None,
+                    takes_s: None,
                 })
             }
             _ => None,
@@ -46,31 +59,78 @@ impl Pending {
 
     /// The same figure now; `None` if the file system is gone.
     pub fn now(&self, sys: &SysRoot) -> Option<Pending> {
-        let figure = number(sys, &self.file)?;
-        Some(Pending {
-            bytes: self.bytes.map(|_| figure),
-            commands: self.commands.map(|_| figure),
-            file: self.file.clone(),
-        })
+        match self.file.strip_suffix("/discardable_bytes") {
+            Some(directory) => in_directory(sys, directory),
+            None => Some(Pending {
+                commands: Some(number(sys, &self.file)?),
+                ..self.clone()
+            }),
+        }
     }
 }
 
 fn btrfs(sys: &SysRoot, device: &str) -> Option<Pending> {
-    let all = fs::read_dir(sys.path("/sys/fs/btrfs")).ok()?.flatten();
-    let device = device.replace('/', "!");
-    let own = all
-        .map(|entry| entry.path())
-        .find(|path| path.join("devices").join(&device).exists())?;
-    let uuid = own.file_name()?.to_str()?;
-    let file = format!("/sys/fs/btrfs/{uuid}/discard/discardable_bytes");
-    let bytes = Some(number(sys, &file)?);
+    let uuid = btrfs_uuid(sys, device)?;
+    in_directory(sys, &format!("/sys/fs/btrfs/{uuid}/discard"))
+}
+
+fn in_directory(sys: &SysRoot, directory: &str) -> Option<Pending> {
+    let file = format!("{directory}/discardable_bytes");
+    let figure = |name: &str| number(sys, &format!("{directory}/{name}"));
+    let bytes = number(sys, &file)?;
+    let per_s = figure("iops_limit").filter(|limit| *limit > 0);
+    let extents = figure("discardable_extents");
+    let takes_s = extents.map(|extents| {
+        let discards = extents.max(bytes.div_ceil(LARGEST_BYTES)) as f64;
+        let by_count = match per_s {
+            Some(limit) => discards / limit as f64,
+            None => SPREAD_S.min(discards),
+        };
+        let kbps = figure("kbps_limit").filter(|limit| *limit > 0);
+        let by_bytes = kbps.map_or(0.0, |kbps| bytes as f64 / (kbps as f64 * 1024.0));
+        by_count.max(by_bytes)
+    });
     Some(Pending {
-        bytes,
+        bytes: Some(bytes),
         commands: None,
         file,
+        per_s,
+        takes_s,
     })
 }
 
 fn number(sys: &SysRoot, file: &str) -> Option<u64> {
     sys.text(file).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::Machine;
+
+    #[test]
+    fn what_is_pending_takes_as_long_as_the_limit_of_btrfs_has_it() {
+        let machine = Machine::new("");
+        let own = "sys/fs/btrfs/077e-22";
+        machine.write(&format!("{own}/devices/sda"), "");
+        let set = |file: &str, value: &str| machine.write(&format!("{own}/discard/{file}"), value);
+        set("discardable_bytes", "1073741824\n");
+        set("discardable_extents", "300\n");
+        set("iops_limit", "20\n");
+        set("kbps_limit", "0\n");
+        let sys = SysRoot::at(machine.root());
+        let found = || Pending::of(&sys, FileSystem::Btrfs, "sda").unwrap();
+        assert_eq!((found().per_s, found().takes_s), (Some(20), Some(15.0)));
+        // Few extents, of which each is many discards; then a limit of bytes.
+        set("discardable_extents", "1\n");
+        assert_eq!(found().takes_s, Some(0.8));
+        set("kbps_limit", "10240\n");
+        assert_eq!(found().takes_s, Some(102.4));
+        // No limit: it is spread.
+        set("kbps_limit", "0\n");
+        set("iops_limit", "0\n");
+        set("discardable_extents", "90000\n");
+        let now = found().now(&sys).unwrap();
+        assert_eq!((now.per_s, now.takes_s), (None, Some(SPREAD_S)));
+    }
 }

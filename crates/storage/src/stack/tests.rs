@@ -65,7 +65,7 @@ fn luks_under_lvm_stops_discards() {
     );
     assert!(found.layers[1].why.contains("allow_discards"), "{found:#?}");
     assert!(found.layers[0].why.contains("nothing below"), "{found:#?}");
-    assert!(!found.open && found.stops_at.as_deref() == Some("dm-1"));
+    assert!(!found.open && found.stops_at.as_deref() == Some("dm-0"));
 }
 
 #[test]

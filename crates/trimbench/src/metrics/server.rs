@@ -11,11 +11,9 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::text;
+use super::format::Format;
+use super::in_format;
 use crate::exit::Error;
-
-/// The content type of OpenMetrics 1.0.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The time in which a client must send its request, and that in which it must receive the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -213,7 +211,10 @@ fn answer(head: &[u8], registry: &Registry) -> Vec<u8> {
             PLAIN,
             "send less\n".into(),
         ),
-        ("GET" | "HEAD", "/metrics") => ("200 OK", OPEN_METRICS, text(registry)),
+        ("GET" | "HEAD", "/metrics") => {
+            let format = Format::preferred(&head);
+            ("200 OK", format.content_type(), in_format(format, registry))
+        }
         ("GET" | "HEAD", "/") => {
             let words = "trimbench: the figures are at /metrics\n";
             ("200 OK", PLAIN, words.to_owned())
@@ -270,7 +271,8 @@ mod tests {
         text
     }
 
-    const GET: &str = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    const GET: &str =
+        "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n";
 
     fn is_open(stream: &TcpStream) -> bool {
         stream.set_nonblocking(true).unwrap();
@@ -295,7 +297,10 @@ mod tests {
         let address = serve(PATIENCE, registry(1, 5));
         let found = ask(address, GET);
         assert!(found.starts_with("HTTP/1.1 200 OK\r\n"), "{found}");
-        assert!(found.contains(OPEN_METRICS) && found.contains("\nreads_0_total 7\n"));
+        assert!(
+            found.contains(Format::OpenMetrics.content_type())
+                && found.contains("\nreads_0_total 7\n")
+        );
         assert!(found.ends_with("# EOF\n"), "{found}");
         let head = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
         assert!(head.ends_with("\r\n\r\n"), "{head}");

@@ -80,7 +80,7 @@ fn a_picture_shows_where_discards_stop() {
     for line in [
         "✗ dm-0 (luks)  dm-crypt, 1.0 GiB: dm-crypt passes none on without allow_discards",
         "      ↓ nvme0n1p3  partition",
-        "= discards stop at dm-1",
+        "= discards stop at dm-0",
         "WARNING luks-blocks  dm-0",
         "do: cryptsetup refresh --allow-discards --persistent luks",
     ] {
@@ -266,4 +266,24 @@ fn a_deletion_is_forecast_and_not_done() {
         text.contains("at most ") && text.contains("a stall of"),
         "{text}"
     );
+}
+
+#[test]
+fn collected_files_are_inspected_as_the_machine_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("here.tar");
+    let file = file.to_str().unwrap();
+    let done = inspect(&["--collect", file]);
+    assert!(done.succeeds().stdout.contains("--sysroot"));
+    let shown = inspect(&["--all", "--json", "-", "--sysroot", file]);
+    let found = conforms(&shown.succeeds().stdout);
+    assert!(!found["stacks"].as_array().unwrap().is_empty(), "{found}");
+    assert!(!found["kernel"].as_str().unwrap().is_empty());
+    // Half of it, and another file.
+    let bytes = std::fs::read(file).unwrap();
+    std::fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+    for other in [file, "/proc/self/exe"] {
+        let refused = inspect(&["--all", "--sysroot", other]);
+        refused.fails_with(2, &[other, "--collect"]);
+    }
 }

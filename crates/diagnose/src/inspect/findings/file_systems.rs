@@ -2,11 +2,13 @@
 
 use record::DiscardSetting;
 use storage::FileSystem;
+use storage::drive::Drive;
 use storage::stack::{Mounted, Stack};
 use units::names::shown;
 
 use super::super::Inspection;
-use super::{Finding, MOUNTS};
+use super::super::policy::Trimmer;
+use super::{Finding, MOUNTS, drives};
 
 /// The cost of never trimming.
 const UNTRIMMED: &str = "the drive keeps copying data that was deleted: writes get slower and wear \
@@ -20,6 +22,7 @@ pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
         untrimmed(facts, stack, fs),
         inert(facts, stack, fs),
         btrfs_sync(fs),
+        quotas(fs),
         discards_again(facts, fs),
         fat(fs),
         not_issuing(stack, fs),
@@ -38,22 +41,35 @@ fn options(fs: &Mounted) -> String {
 fn untrimmed(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding> {
     let off = fs.sends == DiscardSetting::Off;
     let can = fs.rules().can_trim() && !fs.read_only && stack.open;
-    let trimmed = facts.policy.trims(&fs.mount_point).next().is_some();
+    let policy = &facts.policy;
+    let trimmed = policy.trims(&fs.mount_point).next().is_some() || policy.may_trim();
     if !off || !can || trimmed || turns(facts, stack) {
         return None;
     }
     let at = shown(&fs.mount_point);
-    let running: Vec<_> = facts
-        .policy
+    let running: Vec<_> = policy
         .trimmers
         .iter()
         .filter(|one| one.inactive.is_none())
         .collect();
+    let left_out = policy.fstab_notrim.contains(&fs.mount_point)
+        || fs.options.iter().any(|one| one == NOT_THIS);
     let found = match running.first() {
+        _ if left_out => Finding::new(
+            "timer-misses-mount",
+            &fs.mount_point,
+            format!("{NOT_THIS} in /etc/fstab keeps fstrim and its timer from {at}"),
+        )
+        .evidence("/etc/fstab", format!("{} {NOT_THIS}", fs.mount_point))
+        .remedy(format!(
+            "remove {NOT_THIS} from its line in /etc/fstab; or, if what uses it must not be \
+             slowed down, trimbench fstrim {at} from a timer of its own"
+        )),
         None => Finding::new(
             "nothing-trims",
             &fs.mount_point,
-            "the drive takes discards, and nothing sends any: no discard option, no timer, no cron",
+            "the drive takes discards, and no known trimmer sends any: no discard option, and no timer or \
+             cron file that trimbench knows to trim it",
         )
         .remedy("systemctl enable --now fstrim.timer, or trimbench fstrim --install-timer"),
         Some(first) => Finding::new(
@@ -61,7 +77,7 @@ fn untrimmed(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding>
             &fs.mount_point,
             format!("{} trims other mounts, and not this one", first.name),
         )
-        .evidence(&first.file, format!("trims {}", first.covers.join(" ")))
+        .evidence(&first.file, covers(first))
         .remedy(format!(
             "list {at} in /etc/fstab, or trimbench fstrim {at} from a timer of its own"
         )),
@@ -69,11 +85,24 @@ fn untrimmed(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding>
     Some(found.evidence(MOUNTS, options(fs)).cost(UNTRIMMED))
 }
 
+/// Keeps a file system from being trimmed with others.
+const NOT_THIS: &str = "X-fstrim.notrim";
+
+/// The mounts of a trimmer, as evidence.
+pub(super) fn covers(one: &Trimmer) -> String {
+    match one.covers.is_empty() {
+        true => "trims no mount here".to_owned(),
+        false => format!("trims {}", one.covers.join(" ")),
+    }
+}
+
 /// An option that does nothing.
 fn inert(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding> {
     let in_fstab = facts.policy.fstab_discard.contains(&fs.mount_point);
-    if fs.is_online() && !stack.open && !stack.layers.is_empty() {
-        let stop = stack.stops_at.as_deref().unwrap_or("the drive");
+    if fs.is_online()
+        && let Some(stop) = stack.stops_at.as_deref()
+    {
+        let drive = facts.drive(stop);
         let why = stack
             .layer(stop)
             .map_or(String::new(), |layer| format!(": {}", layer.why));
@@ -85,8 +114,18 @@ fn inert(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding> {
             )
             .evidence(MOUNTS, options(fs))
             .evidence(super::queue(stop, "discard_max_bytes"), limit(stack, stop))
-            .cost(UNTRIMMED)
-            .remedy(format!("mend {stop} first; the option needs no change")),
+            .cost(match drive.is_some_and(Drive::is_virtual) {
+                true => drives::HOST_KEEPS,
+                false => UNTRIMMED,
+            })
+            .remedy(match drive {
+                Some(drive) if drive.limits.max_hw_bytes == 0 && !drives::is_mendable(drive) => {
+                    format!("{stop} takes no TRIM: take discard from the mount's options")
+                }
+                _ => format!(
+                    "mend {stop} first (its own finding says how); the option needs no change"
+                ),
+            }),
         );
     }
     if in_fstab && fs.sends == DiscardSetting::Off {
@@ -124,6 +163,26 @@ fn btrfs_sync(fs: &Mounted) -> Option<Finding> {
         .cost("every fsync and commit waits until the drive has done all discards before it")
         .remedy(format!("mount -o remount,discard=async {at}, and the same in /etc/fstab")),
     )
+}
+
+/// Quotas make each deletion of a snapshot a search through all trees.
+fn quotas(fs: &Mounted) -> Option<Finding> {
+    let at = shown(&fs.mount_point);
+    fs.quotas.then(|| {
+        Finding::new(
+            "btrfs-quotas",
+            &fs.mount_point,
+            "btrfs accounts quotas (qgroups) for each extent",
+        )
+        .evidence("/sys/fs/btrfs/UUID/qgroups/enabled", 1)
+        .cost(
+            "after a snapshot was deleted, commits wait for the accounting, without any discard: \
+             such stalls are not TRIM's",
+        )
+        .remedy(format!(
+            "btrfs quota disable {at}, or btrfs quota enable --simple {at} (Linux 6.7)"
+        ))
+    })
 }
 
 /// Each small deletion discards what is free behind it once more.
@@ -216,10 +275,6 @@ fn turning(facts: &Inspection, stack: &Stack, fs: &Mounted) -> Option<Finding> {
 }
 
 fn turns(facts: &Inspection, stack: &Stack) -> bool {
-    stack.drives().any(|layer| {
-        facts
-            .drive(&layer.name)
-            // A hypervisor's drives report it without knowing.
-            .is_some_and(|drive| drive.rotational == Some(true) && !drive.is_virtual())
-    })
+    let mut drives = stack.drives();
+    drives.any(|layer| facts.drive(&layer.name).is_some_and(Drive::turns))
 }

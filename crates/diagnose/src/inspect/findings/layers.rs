@@ -10,10 +10,15 @@ use super::{Finding, luks, queue};
 const COARSE_BYTES: u64 = 256 << 10;
 
 pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
+    let known = stack
+        .layers
+        .iter()
+        .filter(|one| one.effect != Effect::Unknown);
     let each = |layer| {
         [
             luks::of(facts, stack, layer),
             parity(stack, layer),
+            md_fault(facts, layer),
             thin_pool(stack, layer),
             coarse(layer),
             vdo(stack, layer),
@@ -21,7 +26,7 @@ pub(super) fn of(facts: &Inspection, stack: &Stack) -> Vec<Finding> {
             lowered(layer),
         ]
     };
-    let mut found: Vec<Finding> = stack.layers.iter().flat_map(each).flatten().collect();
+    let mut found: Vec<Finding> = known.flat_map(each).flatten().collect();
     found.extend(stack.layers.iter().filter_map(removed_volumes));
     found
 }
@@ -69,6 +74,79 @@ fn parity(stack: &Stack, layer: &Layer) -> Option<Finding> {
                  devices_handle_discard_safely=Y in /etc/modprobe.d, then assemble the array again",
         )
     })
+}
+
+/// A fault of md in some kernels.
+struct Fault {
+    levels: &'static [&'static str],
+    has: fn(&str, (u32, u32)) -> bool,
+    what: &'static str,
+    source: &'static str,
+}
+
+/// Faults of md's discards that lost data or crashed the machine.
+const FAULTS: [Fault; 3] = [
+    Fault {
+        levels: &["raid10"],
+        has: |_, version| ((6, 8)..(6, 15)).contains(&version),
+        what: "fstrim and discards can crash Linux 6.8 to 6.14",
+        source: "https://bugs.launchpad.net/bugs/2117395",
+    },
+    Fault {
+        levels: &["raid10"],
+        has: |release, _| is_of_2020(release),
+        what: "fstrim and discards destroy data with the patches of December 2020 (Linux 5.10-rc, \
+               Ubuntu 4.15.0-126, 5.4.0-56 and 5.8.0-31 and the builds after them)",
+        source: "https://bugs.launchpad.net/bugs/1907262",
+    },
+    Fault {
+        levels: &["raid0", "raid10", "linear"],
+        has: |_, version| ((3, 7)..(4, 2)).contains(&version),
+        what: "fstrim and discards can destroy data on SATA and SCSI drives up to Linux 4.1",
+        source: "https://www.algolia.com/blog/engineering/when-solid-state-drives-are-not-that-solid",
+    },
+];
+
+/// Whether a release has the patches of December 2020.
+fn is_of_2020(release: &str) -> bool {
+    let builds = [
+        ("4.15.0-", 126..128),
+        ("5.4.0-", 56..58),
+        ("5.8.0-", 31..33),
+    ];
+    let of_ubuntu = builds.into_iter().any(|(version, builds)| {
+        let rest = release.strip_prefix(version);
+        let build = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        build.is_some_and(|build| builds.contains(&build))
+    });
+    of_ubuntu || release.starts_with("5.10.0-rc")
+}
+
+fn md_fault(facts: &Inspection, layer: &Layer) -> Option<Finding> {
+    let LayerKind::Md(level) = &layer.kind else {
+        return None;
+    };
+    let version = linux::host::version_of(&facts.kernel);
+    let has = |fault: &&Fault| {
+        fault.levels.contains(&level.as_str()) && (fault.has)(&facts.kernel, version)
+    };
+    let fault = FAULTS.iter().find(has).filter(|_| layer.takes())?;
+    Some(
+        Finding::new(
+            "md-discard-fault",
+            &layer.name,
+            format!("md {level}: {}", fault.what),
+        )
+        .evidence("/proc/sys/kernel/osrelease", &facts.kernel)
+        .cost(format!(
+            "the next fstrim or deletion may do it; reported in {}",
+            fault.source
+        ))
+        .remedy(
+            "no fstrim and no discard option above it, unless the changelog of this kernel \
+                 names the fix",
+        ),
+    )
 }
 
 fn thin_pool(stack: &Stack, layer: &Layer) -> Option<Finding> {

@@ -12,6 +12,7 @@ mod trimmers;
 
 use serde::Serialize;
 use ssd::Card;
+use storage::stack::{Layer, LayerKind};
 
 use super::Inspection;
 
@@ -101,7 +102,8 @@ impl Finding {
 }
 
 /// Every rule with its severity.
-pub const RULES: [(&str, Severity); 28] = [
+pub const RULES: [(&str, Severity); 31] = [
+    ("btrfs-quotas", Severity::Note),
     ("btrfs-sync", Severity::Warning),
     ("claims-but-ignores", Severity::Critical),
     ("disabled-at-runtime", Severity::Warning),
@@ -110,10 +112,12 @@ pub const RULES: [(&str, Severity); 28] = [
     ("firmware-wedges", Severity::Critical),
     ("fs-not-issuing", Severity::Note),
     ("hdd-trimmed", Severity::Note),
+    ("host-blocks", Severity::Warning),
     ("host-may-ignore", Severity::Note),
     ("luks-blocks", Severity::Warning),
     ("luks-not-kept", Severity::Note),
     ("max-lowered", Severity::Note),
+    ("md-discard-fault", Severity::Critical),
     ("nothing-trims", Severity::Warning),
     ("option-inert", Severity::Warning),
     ("predicted-stall", Severity::Warning),
@@ -141,7 +145,7 @@ pub(super) fn find(facts: &Inspection, card: Option<&Card>) -> Vec<Finding> {
         found.extend(card.and_then(|card| predicted::of(facts, stack, card)));
     }
     for drive in &facts.drives {
-        found.extend(drives::of(drive));
+        found.extend(drives::of(facts, drive));
     }
     found.extend(trimmers::of(facts));
     found.extend(
@@ -160,12 +164,40 @@ pub(super) fn find(facts: &Inspection, card: Option<&Card>) -> Vec<Finding> {
             once.push(finding);
         }
     }
+    let mut once = paths_once(facts, once);
     once.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     once
 }
 
+/// Merges the equal findings of one LUN's paths.
+fn paths_once(facts: &Inspection, found: Vec<Finding>) -> Vec<Finding> {
+    let layers = facts.stacks.iter().flat_map(|stack| &stack.layers);
+    let luns: Vec<&Layer> = layers
+        .filter(|one| one.kind == LayerKind::Multipath)
+        .collect();
+    let values = |one: &Finding| -> Vec<String> {
+        let all = one.evidence.iter();
+        all.map(|one| one.value.clone()).collect()
+    };
+    let mut merged: Vec<Finding> = Vec::new();
+    for finding in found {
+        let lun = luns.iter().find(|lun| lun.below.contains(&finding.subject));
+        let same = |one: &&mut Finding| {
+            let first = one.subject.split(", ").next().unwrap_or_default();
+            let together = lun.is_some_and(|lun| lun.below.iter().any(|path| path == first));
+            together && one.id == finding.id && values(one) == values(&finding)
+        };
+        match merged.iter_mut().find(same) {
+            Some(one) => one.subject = format!("{}, {}", one.subject, finding.subject),
+            None => merged.push(finding),
+        }
+    }
+    merged
+}
+
 /// The file of a device's queue.
 fn queue(device: &str, file: &str) -> String {
+    let device = linux::sysroot::directory_name(device);
     format!("/sys/block/{device}/queue/{file}")
 }
 

@@ -7,6 +7,8 @@ use super::super::prove::{Outcome, Raw};
 use super::super::{Asked, Inspection, Now, Options, Proof, inspect};
 use super::*;
 
+mod advice;
+
 const GIB: u64 = 1 << 30;
 
 fn inspected(machine: &Machine, card: Option<Card>) -> Inspection {
@@ -529,7 +531,7 @@ fn a_proof_that_found_something() {
 #[test]
 fn every_rule_is_documented_and_has_a_test() {
     let page = include_str!("../../../../../docs/inspect.md");
-    let tests = include_str!("tests.rs");
+    let tests = concat!(include_str!("tests.rs"), include_str!("tests/advice.rs"));
     for (id, _) in RULES {
         assert!(
             page.contains(&format!("`{id}`")),

@@ -3,6 +3,7 @@
 use storage::stack::Mounted;
 
 use super::super::Inspection;
+use super::file_systems::covers;
 use super::{Finding, MOUNTS};
 
 /// Machines whose timers elapse within so many seconds trim at once.
@@ -38,7 +39,7 @@ fn several(facts: &Inspection, fs: &Mounted) -> Option<Finding> {
         format!("{} {}", fs.mount_point, fs.options.join(",")),
     );
     for timer in &timers {
-        finding = finding.evidence(&timer.file, format!("trims {}", timer.covers.join(" ")));
+        finding = finding.evidence(&timer.file, covers(timer));
     }
     Some(
         finding

@@ -2,6 +2,7 @@
 
 mod calendar;
 mod command;
+mod shell;
 mod units;
 
 use std::fs;
@@ -13,7 +14,7 @@ use linux::mounts::Mount;
 use serde::Serialize;
 
 pub use calendar::Calendar;
-use command::Command;
+use command::{Command, Program};
 use units::Unit;
 
 /// The programs that trim beside the file systems themselves.
@@ -25,6 +26,21 @@ pub struct Policy {
     pub issue_discards: Option<bool>,
     /// Entries of `/etc/fstab` with `discard`: their mount points.
     pub fstab_discard: Vec<String>,
+    /// Entries of `/etc/fstab` that `fstrim` leaves out (`X-fstrim.notrim`): their mount points.
+    pub fstab_notrim: Vec<String>,
+    /// Devices with something that sends its own discards, or none: pools of ZFS, OSDs of Ceph.
+    pub users: Vec<User>,
+}
+
+/// A device's user that is no file system of Linux.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct User {
+    /// The device; `None` of a pool whose devices aren't known.
+    pub device: Option<String>,
+    /// Its user.
+    pub name: String,
+    /// The command that shows whether it sends discards.
+    pub switch: String,
 }
 
 /// A program that trims from time to time.
@@ -36,6 +52,8 @@ pub struct Trimmer {
     pub file: String,
     /// Why it does not run by itself; `None` if it does.
     pub inactive: Option<&'static str>,
+    /// The program.
+    pub program: String,
     /// Whether it is `trimbench fstrim`.
     pub paced: bool,
     /// When, as the file says it.
@@ -48,8 +66,33 @@ pub struct Trimmer {
     pub next_unix_s: Option<i64>,
     /// When it ran last, in seconds since 1970; `None` if that isn't known.
     pub last_unix_s: Option<i64>,
-    /// The mount points that it trims.
+    /// The mount points that it trims, as far as they are known.
     pub covers: Vec<String>,
+    /// Whether a shell or a program chooses some of them, so that any mount may be among them.
+    pub covers_unknown: bool,
+}
+
+impl Trimmer {
+    /// A trimmer that runs these commands; the rest is to be filled in.
+    fn of(sys: &SysRoot, mounts: &[Mount], commands: &[Command]) -> Trimmer {
+        let covers: Vec<_> = commands.iter().map(|one| one.covers(sys, mounts)).collect();
+        Trimmer {
+            name: String::new(),
+            file: String::new(),
+            inactive: None,
+            program: commands.first().map_or("", Command::name).to_owned(),
+            paced: commands
+                .iter()
+                .all(|command| command.program == Program::Ours),
+            schedule: None,
+            random_delay_s: 0,
+            fixed_delay: false,
+            next_unix_s: None,
+            last_unix_s: None,
+            covers_unknown: covers.iter().any(Option::is_none),
+            covers: covers.into_iter().flatten().flatten().collect(),
+        }
+    }
 }
 
 /// The present, for what comes next.
@@ -67,11 +110,11 @@ impl Policy {
         let mut trimmers = timers(sys, mounts, now);
         trimmers.extend(cron(sys, mounts));
         let entries = fstab::parse(&fs::read(sys.path("/etc/fstab")).unwrap_or_default());
-        let discard = |entry: &Entry| {
-            entry
-                .options
-                .iter()
-                .any(|one| one == "discard" || one.starts_with("discard="))
+        let with = |has: &dyn Fn(&str) -> bool| -> Vec<String> {
+            let own = |entry: &&Entry| entry.options.iter().any(|one| has(one));
+            let own = entries.iter().filter(own);
+            own.map(|entry| entry.target.to_string_lossy().into_owned())
+                .collect()
         };
         Policy {
             trimmers,
@@ -79,12 +122,16 @@ impl Policy {
                 .text("/etc/lvm/lvm.conf")
                 .ok()
                 .map(|text| issue_discards(&text)),
-            fstab_discard: entries
-                .iter()
-                .filter(|entry| discard(entry))
-                .map(|entry| entry.target.to_string_lossy().into_owned())
-                .collect(),
+            fstab_discard: with(&|one| one == "discard" || one.starts_with("discard=")),
+            fstab_notrim: with(&|one| one == "X-fstrim.notrim"),
+            users: users(sys, mounts),
         }
+    }
+
+    /// Whether a program trims mounts by itself that trimbench can't tell.
+    pub fn may_trim(&self) -> bool {
+        let mut all = self.trimmers.iter();
+        all.any(|one| one.inactive.is_none() && one.covers_unknown)
     }
 
     /// The programs that trim a mount point by themselves.
@@ -105,7 +152,10 @@ fn timers(sys: &SysRoot, mounts: &[Mount], now: Now) -> Vec<Trimmer> {
             None => name.replace(".timer", ".service"),
         };
         let service = Unit::of(sys, &service)?;
-        let commands: Vec<Command> = service.all("ExecStart").filter_map(Command::find).collect();
+        let commands: Vec<Command> = service
+            .all("ExecStart")
+            .flat_map(|line| Command::all(sys, line))
+            .collect();
         if commands.is_empty() {
             return None;
         }
@@ -124,7 +174,6 @@ fn timers(sys: &SysRoot, mounts: &[Mount], now: Now) -> Vec<Trimmer> {
         let last = last.and_then(|last| last.duration_since(UNIX_EPOCH).ok());
         Some(Trimmer {
             inactive,
-            paced: commands.iter().all(|command| command.ours),
             schedule: timer.last("OnCalendar").map(str::to_owned),
             random_delay_s: timer
                 .last("RandomizedDelaySec")
@@ -133,12 +182,9 @@ fn timers(sys: &SysRoot, mounts: &[Mount], now: Now) -> Vec<Trimmer> {
             fixed_delay: timer.last("FixedRandomDelay").is_some_and(is_yes),
             next_unix_s: next.min().filter(|_| inactive.is_none()),
             last_unix_s: last.map(|last| last.as_secs() as i64),
-            covers: commands
-                .iter()
-                .flat_map(|one| one.covers(sys, mounts))
-                .collect(),
             file: timer.file,
             name,
+            ..Trimmer::of(sys, mounts, &commands)
         })
     };
     units::timers(sys).into_iter().filter_map(timer).collect()
@@ -179,22 +225,21 @@ fn cron(sys: &SysRoot, mounts: &[Mount]) -> Vec<Trimmer> {
     for (place, schedule) in CRON {
         for file in files(sys, place) {
             let text = sys.text(&file).unwrap_or_default();
-            for line in text.lines().map(str::trim) {
-                let Some(command) = Command::find(line) else {
+            // A script is one, and each line of a table stands for itself.
+            let parts: Vec<&str> = match schedule {
+                Some(_) => vec![text.as_str()],
+                None => text.lines().map(str::trim).collect(),
+            };
+            for part in parts {
+                let commands = Command::all(sys, part);
+                if commands.is_empty() {
                     continue;
-                };
-                let own = || when(line);
+                }
                 found.push(Trimmer {
                     name: "cron".to_owned(),
                     file: file.clone(),
-                    inactive: None,
-                    paced: command.ours,
-                    schedule: schedule.map(str::to_owned).or_else(own),
-                    random_delay_s: 0,
-                    fixed_delay: false,
-                    next_unix_s: None,
-                    last_unix_s: None,
-                    covers: command.covers(sys, mounts),
+                    schedule: schedule.map(str::to_owned).or_else(|| when(part)),
+                    ..Trimmer::of(sys, mounts, &commands)
                 });
             }
         }
@@ -202,9 +247,82 @@ fn cron(sys: &SysRoot, mounts: &[Mount]) -> Vec<Trimmer> {
     found
 }
 
-/// The five fields of a crontab's line, or its word such as `@weekly`.
+/// Pools of ZFS with a mount, and devices on which udev found a pool of ZFS or an OSD of Ceph.
+fn users(sys: &SysRoot, mounts: &[Mount]) -> Vec<User> {
+    let zfs = |device, pool: &str| User {
+        device,
+        name: format!("ZFS pool {pool}"),
+        switch: format!("zpool get autotrim {pool}"),
+    };
+    let mut found: Vec<User> = Vec::new();
+    let all = fs::read_dir(sys.path("/sys/class/block"))
+        .into_iter()
+        .flatten();
+    let mut names: Vec<_> = all.flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    for name in names.iter().map(|name| linux::sysroot::device_name(name)) {
+        let read = |file: &str| linux::sysroot::text(&sys.class(&name).join(file));
+        let number = read("dev").unwrap_or_default();
+        let udev = sys
+            .text(format!("/run/udev/data/b{}", number.trim()))
+            .unwrap_or_default();
+        let value = |key: &str| {
+            udev.lines().find_map(|line| {
+                line.strip_prefix("E:")?
+                    .strip_prefix(key)?
+                    .strip_prefix('=')
+            })
+        };
+        let is_osd = value("ID_FS_TYPE") == Some("ceph_bluestore")
+            || read("dm/name").is_ok_and(|name| name.starts_with("ceph--"));
+        if is_osd {
+            found.push(User {
+                device: Some(name),
+                name: "a Ceph OSD".to_owned(),
+                switch: "ceph config get osd bdev_enable_discard".to_owned(),
+            });
+        } else if value("ID_FS_TYPE") == Some("zfs_member") {
+            let pool = value("ID_FS_LABEL").unwrap_or("of an unknown name");
+            found.push(zfs(Some(name), pool));
+        }
+    }
+    for mount in mounts.iter().filter(|mount| mount.fs == "zfs") {
+        let user = zfs(None, mount.source.split('/').next().unwrap_or_default());
+        if found.iter().all(|one| one.name != user.name) {
+            found.push(user);
+        }
+    }
+    found
+}
+
+/// The five fields of a crontab's line, in words where they name a day and a time, or its word such
+/// as `@weekly`.
 fn when(line: &str) -> Option<String> {
+    const DAYS: [&str; 8] = [
+        "Sunday",
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+        "Sunday",
+    ];
     let words: Vec<&str> = line.split_whitespace().collect();
+    if let [minute, hour, "*", "*", day, ..] = words[..]
+        && let (Ok(minute), Ok(hour)) = (minute.parse::<u8>(), hour.parse::<u8>())
+    {
+        let day = match day {
+            "*" => Some("every day"),
+            day => day
+                .parse::<usize>()
+                .ok()
+                .and_then(|day| DAYS.get(day).copied()),
+        };
+        if let Some(day) = day {
+            return Some(format!("{day} {hour:02}:{minute:02}"));
+        }
+    }
     match words.first()?.starts_with('@') {
         true => words.first().map(|word| (*word).to_owned()),
         false => Some(words.get(..5)?.join(" ")),
@@ -284,7 +402,7 @@ mod tests {
             (timer.random_delay_s, &timer.covers[..]),
             (6000, &["/".to_owned()][..])
         );
-        assert_eq!(table.schedule.as_deref(), Some("0 3 * * 0"));
+        assert_eq!(table.schedule.as_deref(), Some("Sunday 03:00"));
         assert_eq!(script.covers, ["/srv"]);
         assert_eq!(policy.issue_discards, Some(false));
         assert_eq!(policy.fstab_discard, ["/"]);

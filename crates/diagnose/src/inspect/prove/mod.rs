@@ -249,10 +249,16 @@ fn readable(probe: &Probe, place: &Place) -> Result<PathBuf, String> {
     match probe.raw(&device, &*place.address) {
         Ok(raw) if raw.zero_bytes + raw.other_bytes == 0 => Ok(device),
         Ok(_) => Err("the probe was not found where the file system says it lies".to_owned()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(
-            "opening the device is not permitted: it needs root, and a container may forbid it"
-                .to_owned(),
-        ),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(match rustix::process::geteuid().is_root() {
+                true => format!(
+                    "root may not open {} here: a container's or a unit's device rules forbid it; \
+                     prove it on the host",
+                    units::names::shown(&device)
+                ),
+                false => format!("opening {} needs root", units::names::shown(&device)),
+            })
+        }
         Err(error) => Err(error.to_string()),
     }
 }
@@ -334,11 +340,11 @@ fn summary(proof: &Proof, stack: &Stack) -> String {
              /sys/block/DEVICE/queue/iostats"
         ),
         Outcome::Counted => format!(
-            "{drives} got discards of the probe; whether it acts on them is not proven ({})",
-            proof
-                .raw_missing
-                .as_deref()
-                .unwrap_or("only some blocks changed")
+            "{drives} got discards of the probe; whether it acts on them is not proven: {}",
+            match proof.raw {
+                Some(_) => "only some blocks changed",
+                None => "its blocks were not read",
+            }
         ),
         Outcome::Ignored => format!(
             "{drives} got the discards of {size}, and its blocks still hold the deleted data"

@@ -10,6 +10,8 @@ use record::DeviceInterval;
 use storage::FileSystem;
 use storage::disks::Disks;
 
+mod clients;
+
 const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
 const OTHER: DeviceNumber = DeviceNumber {
     major: 8,
@@ -23,6 +25,9 @@ fn observation(place: Place, stack: &[&str], on: Option<DeviceNumber>) -> Observ
         file_system: Some(FileSystem::of("ext4")),
         tops: vec![number],
         devices: vec![number],
+        exact: vec![number],
+        identity: None,
+        discards: false,
     });
     let samples = (1..=500).map(|i| Sample {
         at_s: 100.0 + f64::from(i) / 50.0,
@@ -270,6 +275,9 @@ fn somewhere(both: bool) -> Observation {
             file_system: Some(FileSystem::of("ext4")),
             tops: vec![number],
             devices: vec![number],
+            exact: vec![number],
+            identity: None,
+            discards: false,
         })
         .to_vec();
     if both {

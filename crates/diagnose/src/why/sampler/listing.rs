@@ -19,6 +19,8 @@ pub(super) struct Listing {
     listed: Option<Instant>,
     took: Duration,
     processes: HashMap<u32, Process>,
+    /// Processes beside the subject's.
+    followed: Vec<u32>,
     most_held: usize,
 }
 
@@ -38,6 +40,7 @@ impl Default for Listing {
             listed: None,
             took: Duration::ZERO,
             processes: HashMap::new(),
+            followed: Vec::new(),
             most_held: limit.map_or(MOST_HELD, |most| MOST_HELD.min(most / 2)),
         }
     }
@@ -61,12 +64,17 @@ impl Listing {
         self.listed = Some(Instant::now());
         let clock = Spent::begin();
         let own = std::process::id();
-        let pids = match subject {
+        let mut pids = match subject {
             Subject::All => tasks::processes(),
             Subject::Process(pid) => vec![*pid],
             Subject::Family(pid) => tasks::family(*pid),
             Subject::Group(directory) => tasks::of_cgroup(directory),
         };
+        for pid in &self.followed {
+            if !pids.contains(pid) {
+                pids.push(*pid);
+            }
+        }
         let mut earlier = std::mem::take(&mut self.processes);
         let mut changed = false;
         let mut threads = Vec::new();
@@ -94,6 +102,14 @@ impl Listing {
         }
         self.took = clock.spent();
         (changed || !earlier.is_empty()).then_some(threads)
+    }
+
+    /// Lists these as well from now on.
+    pub(super) fn follow(&mut self, processes: Vec<u32>) {
+        if !processes.is_empty() {
+            self.followed.extend(processes);
+            self.listed = None;
+        }
     }
 
     /// The last list took longer, with what was made of it, on a processor.

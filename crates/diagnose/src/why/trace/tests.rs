@@ -115,3 +115,34 @@ fn a_threads_own_discards_last_from_the_queue_to_their_end() {
     TEXT.lines().for_each(|line| trace.take(line, &disks));
     assert!(trace.drain(10.1).own.is_empty());
 }
+
+const BTRFS: DeviceNumber = DeviceNumber { major: 7, minor: 1 };
+
+/// One worker serves ext4 on loop0, then btrfs on loop1; the stack of the second comes late or not.
+fn worker(stack: &[&str]) -> String {
+    let queued = |at: &str, device: &str| {
+        format!("kworker/u8:1-44 [001] ..... {at}: block_bio_queue: {device} DS 8 + 8 [kworker]\n")
+    };
+    let mut text = queued("10.0", "7,0");
+    text += &queued("10.1", "7,1");
+    text += "kworker/u8:1-44 [001] ..... 10.2: <stack trace>\n";
+    for frame in stack {
+        text += &format!(" => {frame}\n");
+    }
+    text + &queued("10.3", "7,0")
+}
+
+#[test]
+fn a_workers_stack_explains_the_device_of_its_own_discard_alone() {
+    let disks = Disks::of([(LOOP0, "loop0"), (BTRFS, "loop1")]);
+    let mut trace = Trace::default();
+    let text = worker(&["blkdev_issue_discard", "btrfs_discard_workfn"]);
+    text.lines().for_each(|line| trace.take(line, &disks));
+    trace.finish(10.5);
+    let reasons = |on: DeviceNumber| -> Vec<(Reason, u64)> {
+        let all = trace.senders.iter().filter(|one| one.on == on);
+        all.map(|one| (one.reason, one.discards)).collect()
+    };
+    assert_eq!(reasons(BTRFS), [(Reason::BtrfsAsync, 1)]);
+    assert_eq!(reasons(LOOP0), [(Reason::Unknown, 2)]);
+}

@@ -14,6 +14,9 @@ Examples:
                                           the whole machine, for a check in CI
   trimbench inspect --all --json all.json the same as JSON
   trimbench inspect / --profile 870-evo   what deleting there will cost
+  trimbench inspect --collect here.tar    this machine's files, to inspect them elsewhere
+  trimbench inspect --all --sysroot here.tar
+                                          the machine that they are from
   trimbench inspect --prove /data         whether TRIM arrives, by trying
   trimbench inspect --if-deleted old.db --profile 870-evo
                                           its discards, and the stall
@@ -59,9 +62,13 @@ pub struct InspectArgs {
     /// card that `trimbench fit` wrote
     #[arg(long, value_name = "PROFILE|FILE")]
     pub profile: Option<String>,
-    /// Read the files of another machine, kept below DIR as they lay there: proc, sys, dev, etc,
-    /// usr/lib/systemd
-    #[arg(long, value_name = "DIR")]
+    /// Write the files that an inspection reads into an archive (tar) that --sysroot takes, without
+    /// keys and passwords; inspects nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "prove", "if_deleted", "sysroot", "profile", "json", "fail_on", "path"])]
+    pub collect: Option<PathBuf>,
+    /// Inspect another machine by its files: an archive of --collect, or a directory with proc, sys,
+    /// dev, etc and usr/lib/systemd (copied with cp -r, not tar)
+    #[arg(long, value_name = "FILE|DIR")]
     pub sysroot: Option<PathBuf>,
 }
 

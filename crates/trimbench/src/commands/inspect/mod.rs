@@ -2,13 +2,16 @@
 
 pub(crate) mod args;
 
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use diagnose::inspect::collect::{collect, unpack};
 use diagnose::inspect::prove::ProveError;
 use diagnose::inspect::text::{self, Look};
 use diagnose::inspect::{Asked, Inspection, Now, Options, Proof, inspect, prove};
 use linux::SysRoot;
+use units::names;
 
 use crate::commands::inspect::args::InspectArgs;
 use crate::console::Stream;
@@ -18,9 +21,22 @@ use crate::signals;
 
 /// Carries out the command.
 pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
-    let sys = match &args.sysroot {
-        Some(root) => SysRoot::at(root),
-        None => SysRoot::host(),
+    if let Some(file) = &args.collect {
+        return collected(file);
+    }
+    let (sys, _unpacked) = match &args.sysroot {
+        Some(root) if root.is_file() => {
+            let unpacked = unpacked(root)?;
+            (SysRoot::at(&unpacked.0), Some(unpacked))
+        }
+        Some(root) if !root.is_dir() => {
+            return Err(Error::Usage(format!(
+                "--sysroot {}: there is no such file or directory",
+                names::shown(root)
+            )));
+        }
+        Some(root) => (SysRoot::at(root), None),
+        None => (SysRoot::host(), None),
     };
     let asked = match args.all {
         true => Asked::All,
@@ -56,6 +72,47 @@ pub(crate) fn run(args: &InspectArgs) -> Result<Exit, Error> {
     } else {
         Exit::Done
     })
+}
+
+/// Writes the archive of this machine.
+fn collected(file: &Path) -> Result<Exit, Error> {
+    let failed = |source| Error::OutputWrite {
+        path: file.to_path_buf(),
+        source,
+    };
+    let mut archive = std::io::BufWriter::new(std::fs::File::create(file).map_err(failed)?);
+    collect(&SysRoot::host(), &mut archive).map_err(failed)?;
+    let size = std::fs::metadata(file).map_or(0, |found| found.len());
+    Stream::Out.print(&format!(
+        "{}: {}; inspect it with: trimbench inspect --all --sysroot {}\n",
+        names::shown(file),
+        units::bytes(size),
+        names::quoted(file)
+    ));
+    Ok(Exit::Done)
+}
+
+/// A directory that is removed when this is dropped.
+struct Unpacked(PathBuf);
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An archive, unpacked for as long as the result lives.
+fn unpacked(file: &Path) -> Result<Unpacked, Error> {
+    let failed = |why: String| Error::Usage(format!("cannot read {}: {why}", names::shown(file)));
+    let name = format!("trimbench-sysroot-{}", std::process::id());
+    let into = std::env::temp_dir().join(name);
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&into);
+    made.map_err(|error| failed(format!("{}: {error}", names::shown(&into))))?;
+    let into = Unpacked(into);
+    let opened = std::fs::File::open(file).map_err(|error| failed(error.to_string()))?;
+    let mut from = std::io::BufReader::new(opened);
+    unpack(&mut from, &into.0).map_err(|error| failed(error.to_string()))?;
+    Ok(into)
 }
 
 fn options(args: &InspectArgs) -> Result<Options, Error> {

@@ -1,0 +1,135 @@
+//! Clients that wait for a server, and commands whose discards outlast them.
+
+use super::*;
+use crate::why::follow::Server;
+use crate::why::trace::Deleter;
+use storage::deletions::Identity;
+
+const HELPER: u32 = 9;
+
+/// `psql` (7) sleeps for ten seconds while its server (8) waits in the journal's commit, beside
+/// discards on `sda`; its server's helper (9) waits as well if `helps`.
+fn served(server_waits: bool, helps: bool) -> Observation {
+    let mut seen = observation(Place::Journal, &["jbd2_log_wait_commit"], Some(DISK));
+    discard(&mut seen, 40, 1);
+    let process = |pid, comm: &str| Looked {
+        thread: Thread { pid, tid: pid },
+        comm: comm.to_owned(),
+        kernel: false,
+    };
+    seen.sampled.threads = vec![
+        process(7, "psql"),
+        process(8, "postgres"),
+        process(HELPER, "postgres"),
+    ];
+    let waiting = std::mem::take(&mut seen.sampled.samples);
+    for sample in waiting {
+        for (thread, waits) in [(0, false), (1, server_waits), (2, helps)] {
+            let place = if waits { Place::Journal } else { Place::Sleep };
+            let below = sample.below.filter(|_| waits);
+            seen.sampled.samples.push(Sample {
+                thread,
+                place,
+                below,
+                stack: usize::from(waits),
+                ..sample.clone()
+            });
+        }
+    }
+    seen.servers = vec![
+        Server {
+            pid: 8,
+            helper: false,
+        },
+        Server {
+            pid: HELPER,
+            helper: true,
+        },
+    ];
+    seen
+}
+
+#[test]
+fn a_client_that_sleeps_waits_for_its_server() {
+    let seen = served(true, false);
+    let why = explain(&seen, &Subject::Family(7), Some("psql -c drop"));
+    let start = "psql -c drop (pid 7) waited for postgres (pid 8), which waited 6.0 s of 10.0 s";
+    assert!(why.sentence.starts_with(start), "{}", why.sentence);
+    assert_eq!(why.verdict, Verdict::Trim);
+    assert_eq!(why.client.as_ref().map(|one| one.pid), Some(7));
+    assert!((why.without_trim_s.unwrap() - 4.0).abs() < 0.1);
+    // One process is watched by its number.
+    let why = explain(&seen, &Subject::Process(7), None);
+    assert!(
+        why.sentence
+            .starts_with("psql (pid 7) waited for postgres (pid 8)"),
+        "{}",
+        why.sentence
+    );
+}
+
+#[test]
+fn a_servers_helper_counts_where_the_server_itself_sleeps() {
+    let why = explain(&served(false, true), &Subject::Family(7), Some("psql"));
+    assert!(
+        why.sentence.contains("waited for postgres (pid 9)"),
+        "{}",
+        why.sentence
+    );
+    let why = explain(&served(true, true), &Subject::Family(7), Some("psql"));
+    assert!(
+        why.sentence.contains("waited for postgres (pid 8)"),
+        "{}",
+        why.sentence
+    );
+    // Nobody waits: the client is the one to speak of.
+    let why = explain(&served(false, false), &Subject::Family(7), Some("psql"));
+    assert_eq!((why.verdict, why.client), (Verdict::Nothing, None));
+    assert!(
+        why.sentence
+            .starts_with("psql (pid 7) did not wait for storage"),
+        "{}",
+        why.sentence
+    );
+}
+
+#[test]
+fn discards_that_outlast_a_command_are_named() {
+    let mut seen = observation(Place::Running, &[], None);
+    discard(&mut seen, 1, 1);
+    seen.trace.in_flight.insert(DISK, (12, 3 << 30));
+    let why = explain(&seen, &Subject::Family(7), Some("rm big"));
+    let expected = "At the end 12 discards of 3.0 GiB were still in flight on sda";
+    assert!(why.sentence.contains(expected), "{}", why.sentence);
+    assert_eq!(why.devices[0].discards_in_flight, 12);
+}
+
+#[test]
+fn discards_that_xfs_sends_after_the_command_are_named() {
+    let mut seen = observation(Place::Running, &[], None);
+    seen.mounted = vec![Below {
+        at: "/data".to_owned(),
+        file_system: Some(FileSystem::Xfs),
+        tops: vec![DISK],
+        devices: vec![DISK],
+        exact: vec![DISK],
+        identity: Some(Identity::Device(DISK)),
+        discards: true,
+    }];
+    let on = |number| Some(Identity::Device(number));
+    seen.trace.deleters = vec![Deleter::of_test(on(DISK), FileSystem::Xfs, 7, 105.0)];
+    let sentence = |seen: &Observation| explain(seen, &Subject::Family(7), Some("rm")).sentence;
+    let late = "The discards of what was deleted on /data are still to come: XFS sends them";
+    assert!(sentence(&seen).contains(late), "{}", sentence(&seen));
+    // They came; another process deleted; the mount sends none.
+    let mut sent = Sender::of_test(DISK, Reason::XfsLog, 3, 0.1);
+    sent.last_s = 106.0;
+    seen.trace.senders = vec![sent];
+    assert!(!sentence(&seen).contains(late));
+    seen.trace.senders.clear();
+    seen.trace.deleters[0].pid = 99;
+    assert!(!sentence(&seen).contains(late));
+    seen.trace.deleters[0].pid = 7;
+    seen.mounted[0].discards = false;
+    assert!(!sentence(&seen).contains(late));
+}

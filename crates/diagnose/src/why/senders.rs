@@ -1,0 +1,348 @@
+//! The senders of discards as a report names them: those of one file system together, with the
+//! process that freed the space.
+//!
+//! The file system's identity decides. Events of discards name the device, and those of deletions
+//! the file system; the list of mounts says which file systems lie on which devices.
+
+use std::collections::HashSet;
+
+use storage::FileSystem;
+use storage::deletions::Identity;
+use storage::disks::{Disks, Place};
+
+use super::frames::Reason;
+use super::report::{Deletion, SenderWork};
+use super::trace::{Sender, Trace, is_worker};
+
+/// btrfs' background discards wait so long at least, in seconds (`BTRFS_DISCARD_UNUSED_DELAY`,
+/// fs/btrfs/discard.c).
+const ASYNC_DELAY_S: f64 = 10.0;
+
+/// The name of several workers of the kernel.
+pub(crate) const WORKERS: &str = "kworkers";
+
+/// The senders of discards, those of one file system together. `mounted`: the file systems.
+pub(crate) fn senders(trace: &Trace, disks: &Disks, mounted: &[Place]) -> Vec<SenderWork> {
+    let mut found: Vec<SenderWork> = Vec::new();
+    let mut keys = Vec::new();
+    for sender in &trace.senders {
+        let reason = reason(sender, mounted);
+        let identity = identity(trace, sender, reason, mounted);
+        let deletion = deletion(trace, sender, reason, identity.as_ref());
+        let program = (is_programs(reason) && !is_worker(&sender.comm)).then_some(sender.pid);
+        let key = (sender.device, reason, identity, program);
+        if let Some(index) = keys.iter().position(|one| *one == key) {
+            let one = &mut found[index];
+            add(one, sender);
+            one.deletion = larger(one.deletion.take(), deletion);
+            continue;
+        }
+        keys.push(key);
+        found.push(SenderWork {
+            device: disks.name(sender.device),
+            reason,
+            program: sender.comm.clone(),
+            pid: Some(sender.pid),
+            discards: sender.discards,
+            bytes: sender.bytes,
+            mean_ms: (sender.completed > 0)
+                .then(|| sender.in_drive_s * 1e3 / sender.completed as f64),
+            longest_ms: sender.longest_s * 1e3,
+            in_drive_s: sender.in_drive_s,
+            deletion,
+        });
+    }
+    found.sort_by(|a, b| b.in_drive_s.total_cmp(&a.in_drive_s));
+    found
+}
+
+/// The file system that sends discards for this reason.
+fn system(reason: Reason) -> Option<FileSystem> {
+    Some(match reason {
+        Reason::ExtCommit | Reason::ExtCall => FileSystem::Ext,
+        Reason::XfsLog => FileSystem::Xfs,
+        Reason::BtrfsCommit | Reason::BtrfsAsync => FileSystem::Btrfs,
+        Reason::F2fs => FileSystem::F2fs,
+        Reason::Fat => FileSystem::Fat,
+        _ => return None,
+    })
+}
+
+/// Whether a file system sends discards for this reason.
+fn sends(place: &Place, reason: Reason) -> bool {
+    let own = place.file_system.map(|own| match own {
+        FileSystem::Ext3 => FileSystem::Ext,
+        own => own,
+    });
+    own.is_some() && own == system(reason)
+}
+
+/// Why these were sent. A worker serves many file systems: the stack of one discard says nothing of
+/// the next one, unless a single file system can have sent both.
+fn reason(sender: &Sender, mounted: &[Place]) -> Reason {
+    let mut over = mounted
+        .iter()
+        .filter(|place| place.exact.contains(&sender.on));
+    let single = match (over.next(), over.next()) {
+        (None, _) => true,
+        (Some(only), None) => system(sender.reason).is_none() || sends(only, sender.reason),
+        _ => false,
+    };
+    match sender.inferred && !single {
+        true => Reason::Unknown,
+        false => sender.reason,
+    }
+}
+
+/// Whether a program sends them itself, so that its name matters and not the file system's.
+pub(crate) fn is_programs(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Trim
+            | Reason::Device
+            | Reason::ExtCall
+            | Reason::Fat
+            | Reason::BtrfsCommit
+            | Reason::Unknown
+    )
+}
+
+fn add(to: &mut SenderWork, sender: &Sender) {
+    let discards = to.discards + sender.discards;
+    let mean = sender.in_drive_s * 1e3 / sender.completed.max(1) as f64;
+    to.mean_ms = match to.mean_ms {
+        Some(own) => {
+            let share = sender.discards as f64 / discards.max(1) as f64;
+            Some(own * (1.0 - share) + mean * share)
+        }
+        None => (sender.completed > 0).then_some(mean),
+    };
+    to.discards = discards;
+    to.bytes += sender.bytes;
+    to.in_drive_s += sender.in_drive_s;
+    to.longest_ms = to.longest_ms.max(sender.longest_s * 1e3);
+    if to.pid != Some(sender.pid) {
+        to.pid = None;
+        if is_worker(&to.program) {
+            to.program = WORKERS.to_owned();
+        }
+    }
+}
+
+/// The deletion of more bytes.
+fn larger(a: Option<Deletion>, b: Option<Deletion>) -> Option<Deletion> {
+    a.into_iter()
+        .chain(b)
+        .max_by_key(|one| (one.bytes, one.files))
+}
+
+/// The file system that sent these; `None` where several may have.
+fn identity(trace: &Trace, sender: &Sender, reason: Reason, mounted: &[Place]) -> Option<Identity> {
+    system(reason)?;
+    let may = |place: &&Place| sends(place, reason) && place.exact.contains(&sender.on);
+    let may: Vec<&Place> = mounted.iter().filter(may).collect();
+    // Volumes of one drive: the same thread sent them to the volume first.
+    let through = |place: &&&Place| {
+        let others = trace.senders.iter().filter(|one| {
+            (one.pid, one.reason) == (sender.pid, reason)
+                && one.on != sender.on
+                && place.exact.contains(&one.on)
+        });
+        let only = |one: &Sender| may.iter().filter(|may| may.exact.contains(&one.on)).count() == 1;
+        others.into_iter().any(only)
+    };
+    match may[..] {
+        [] => Some(Identity::Device(sender.on)),
+        [only] => only.identity.clone(),
+        _ => {
+            let through: Vec<&&Place> = may.iter().filter(through).collect();
+            let ids: HashSet<_> = through
+                .iter()
+                .filter_map(|one| one.identity.as_ref())
+                .collect();
+            let mut ids = ids.into_iter();
+            ids.next().filter(|_| ids.next().is_none()).cloned()
+        }
+    }
+}
+
+/// The process that freed the space which a sender discards.
+fn deletion(
+    trace: &Trace,
+    sender: &Sender,
+    reason: Reason,
+    identity: Option<&Identity>,
+) -> Option<Deletion> {
+    let identity = identity?;
+    let delay_s = match reason {
+        Reason::BtrfsAsync => ASYNC_DELAY_S,
+        _ => 0.0,
+    };
+    let within_call = matches!(reason, Reason::ExtCall | Reason::Fat);
+    let all = trace.deleters.iter().filter(|one| {
+        one.on.as_ref() == Some(identity)
+            && one.first_s + delay_s <= sender.last_s
+            && match within_call {
+                true => one.pid == sender.pid,
+                // Workers of the kernel free what a program has deleted.
+                false => !one.comm.starts_with("kworker"),
+            }
+    });
+    let most = all.max_by_key(|one| (one.bytes, one.files))?;
+    Some(Deletion {
+        program: most.comm.clone(),
+        pid: most.pid,
+        // No event counts what a file system does not tell.
+        files: Some(most.files).filter(|files| *files > 0),
+        bytes: Some(most.bytes).filter(|bytes| *bytes > 0),
+    })
+}
+
+/// The discards that are still to come of what these processes deleted: of file systems that send
+/// them after the call.
+pub(super) fn to_come(trace: &Trace, mounted: &[Place], pids: &[u32]) -> Option<String> {
+    let late = |place: &&Place| {
+        let own = trace
+            .deleters
+            .iter()
+            .filter(|one| one.on.is_some() && one.on == place.identity && pids.contains(&one.pid));
+        let last_s = own.map(|one| one.last_s).reduce(f64::max);
+        let sent = |last_s: f64| {
+            let mut all = trace.senders.iter();
+            all.any(|one| {
+                sends(place, one.reason) && place.exact.contains(&one.on) && one.last_s >= last_s
+            })
+        };
+        place.discards && last_s.is_some_and(|last_s| !sent(last_s))
+    };
+    let place = mounted.iter().find(late)?;
+    let (name, when) = place.file_system?.sends_later()?;
+    Some(format!(
+        " The discards of what was deleted on {} are still to come: {name} sends them {when}.",
+        units::names::shown(&place.at)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use linux::mounts::DeviceNumber;
+
+    use super::*;
+    use crate::why::trace::Deleter;
+
+    const A: DeviceNumber = DeviceNumber { major: 8, minor: 1 };
+    const B: DeviceNumber = DeviceNumber { major: 8, minor: 2 };
+    const DRIVE: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
+
+    fn on(at: &str, kind: &str, identity: Identity, exact: &[DeviceNumber]) -> Place {
+        Place {
+            at: at.to_owned(),
+            file_system: Some(FileSystem::of(kind)),
+            tops: vec![DRIVE],
+            devices: vec![DRIVE],
+            exact: exact.to_vec(),
+            identity: Some(identity),
+            discards: true,
+        }
+    }
+
+    fn uuid(text: &str) -> Identity {
+        Identity::Uuid(text.to_owned())
+    }
+
+    fn deleter(on: Identity, kind: &str, pid: u32, first_s: f64) -> Deleter {
+        Deleter::of_test(Some(on), FileSystem::of(kind), pid, first_s)
+    }
+
+    /// The deletion that is blamed for discards sent to `to` until second 100.
+    fn blamed(
+        reason: Reason,
+        to: DeviceNumber,
+        deleters: Vec<Deleter>,
+        mounted: &[Place],
+    ) -> Option<u32> {
+        let mut trace = Trace::default();
+        let mut sender = Sender::of_test(DRIVE, reason, 10, 1.0);
+        (sender.on, sender.last_s) = (to, 100.0);
+        trace.senders.push(sender);
+        trace.deleters = deleters;
+        let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), mounted);
+        found[0].deletion.as_ref().map(|one| one.pid)
+    }
+
+    #[test]
+    fn a_deletion_on_another_btrfs_is_not_blamed() {
+        let mounted = [
+            on("/a", "btrfs", uuid("a"), &[A]),
+            on("/b", "btrfs", uuid("b"), &[B]),
+        ];
+        let at = |identity: &str, first_s| deleter(uuid(identity), "btrfs", 7, first_s);
+        let blamed = |to, one| blamed(Reason::BtrfsAsync, to, vec![one], &mounted);
+        assert_eq!(blamed(A, at("b", 50.0)), None);
+        assert_eq!(blamed(B, at("b", 50.0)), Some(7));
+        // btrfs waits longer before it discards in the background.
+        assert_eq!(blamed(B, at("b", 95.0)), None);
+    }
+
+    #[test]
+    fn a_deletion_on_another_partition_of_the_drive_is_not_blamed() {
+        let mounted = [
+            on("/a", "xfs", Identity::Device(A), &[A]),
+            on("/b", "xfs", Identity::Device(B), &[B]),
+        ];
+        let at = |number| vec![deleter(Identity::Device(number), "xfs", 7, 50.0)];
+        assert_eq!(blamed(Reason::XfsLog, A, at(B), &mounted), None);
+        assert_eq!(blamed(Reason::XfsLog, A, at(A), &mounted), Some(7));
+        // A deletion that began after the last discard.
+        let later = vec![deleter(Identity::Device(A), "xfs", 7, 100.5)];
+        assert_eq!(blamed(Reason::XfsLog, A, later, &mounted), None);
+        // The kernel forgot the mounts: an event of ext4 or XFS names the device itself.
+        assert_eq!(blamed(Reason::XfsLog, A, at(A), &[]), Some(7));
+    }
+
+    #[test]
+    fn volumes_of_one_drive_are_told_apart_by_the_thread_or_not_at_all() {
+        let volume = |minor| DeviceNumber { major: 253, minor };
+        let place = |at, minor| {
+            on(
+                at,
+                "ext4",
+                Identity::Device(volume(minor)),
+                &[volume(minor), A],
+            )
+        };
+        let mounted = [place("/a", 0), place("/b", 1)];
+        let both = || {
+            let one = |minor, pid| deleter(Identity::Device(volume(minor)), "ext4", pid, 50.0);
+            vec![one(0, 7), one(1, 8)]
+        };
+        assert_eq!(blamed(Reason::ExtCommit, A, both(), &mounted), None);
+        let mut trace = Trace::default();
+        let mut above = Sender::of_test(volume(1), Reason::ExtCommit, 10, 0.0);
+        above.first_s = 60.0;
+        let mut below = Sender::of_test(DRIVE, Reason::ExtCommit, 10, 1.0);
+        below.on = A;
+        trace.senders = vec![above, below];
+        trace.deleters = both();
+        let found = senders(&trace, &Disks::of([(DRIVE, "sda")]), &mounted);
+        assert!(
+            found
+                .iter()
+                .all(|one| one.deletion.as_ref().unwrap().pid == 8),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_reason_is_not_inferred_for_a_device_with_another_file_system() {
+        let mounted = |kind| [on("/a", kind, Identity::Device(A), &[A])];
+        let reason = |kind| {
+            let mut sender = Sender::of_test(DRIVE, Reason::ExtCommit, 10, 1.0);
+            (sender.on, sender.inferred) = (A, true);
+            super::reason(&sender, &mounted(kind))
+        };
+        assert_eq!(reason("btrfs"), Reason::Unknown);
+        assert_eq!(reason("ext4"), Reason::ExtCommit);
+        assert_eq!(reason("ext3"), Reason::ExtCommit);
+    }
+}
