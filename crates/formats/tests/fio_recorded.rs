@@ -274,7 +274,7 @@ fn more_jobs_than_a_record_has_actors_are_refused_before_they_get_names() {
     };
     let (send, done) = std::sync::mpsc::channel();
     let output = of(30_000);
-    std::thread::spawn(move || send.send(formats::fio::totals(&output)));
+    std::thread::spawn(move || send.send(Box::new(formats::fio::totals(&output))));
     let refused = done.recv_timeout(std::time::Duration::from_secs(60));
     let error = refused.expect("it is not refused at once").unwrap_err();
     assert!(error.to_string().contains("256"), "{error}");

@@ -229,9 +229,10 @@ impl Law {
     }
 }
 
-/// Returns into how many pieces an extent of `whole` bytes is cut, where it slows others down for
-/// longer than `brief`: so many that a read waits that long for one of them, but no more than make
-/// their fixed costs [`CUTTING`] of what the bytes cost.
+/// Returns into how many pieces an extent of `whole` bytes is cut.
+///
+/// One that slows others down for longer than `brief` is cut, so that a read waits that long for a
+/// piece. The fixed costs of all pieces are at most [`CUTTING`] of what the bytes cost.
 pub(crate) fn cuts(line: Line, phi: Share, whole: Bytes, brief: Seconds) -> u64 {
     let Line { fixed, per_byte } = line;
     let bytes = per_byte * whole;
