@@ -152,8 +152,7 @@ mod tests {
 
     #[test]
     fn a_file_whose_last_name_follows_has_no_other_name() {
-        let place = tempfile::tempdir().unwrap();
-        let mut stat = rustix::fs::stat(place.path()).unwrap();
+        let mut stat = rustix::fs::fstat(tempfile::tempfile().unwrap()).unwrap();
         let mut all = AllSpared::default();
         (stat.st_blocks, stat.st_nlink) = (20 << 20, 3);
         all.name_removed(&stat);
