@@ -419,7 +419,7 @@ fn what_is_none_of_it_is_refused() {
         ("empty", &["is empty"][..]),
         ("noise", &["can't be imported"]),
         ("gz", &["gzip"]),
-        ("far_iops.1.log", &["more than 10000000 intervals"]),
+        ("far_iops.1.log", &["more than 864000 intervals"]),
         ("basic", &["iostat -x"]),
         ("record", &["trimbench report"]),
         ("notes", &["notes alone"]),

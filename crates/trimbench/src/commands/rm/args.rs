@@ -25,8 +25,9 @@ What is named is first renamed, directories whole, into a directory
 nothing half-deleted is in sight, and --resume goes on. Where that can't be done
 it is removed in place, with a warning. What can't be removed gets its name
 back. With little space left the goal gives way to freeing, with a warning, too.
-A large file is freed in pieces only if rm knows that no other process has it,
-which takes root and no container. Otherwise it is freed whole, and rm prints so.
+A large file is freed in pieces only if rm knows that no other process has it:
+it must run as root, outside containers. Otherwise it frees the file whole, and
+prints so.
 
 Exit codes: 0 done, 1 something stays, 2 usage, 3 all is freed and a goal that
 you gave was missed, interrupted 130 (SIGINT), 143 (SIGTERM), 129 (SIGHUP).";
