@@ -18,9 +18,11 @@ mod finer;
 pub mod fio;
 pub mod iostat;
 mod lines;
+mod prefix;
 mod sniff;
 mod together;
 mod told;
 
+pub use prefix::plain;
 pub use sniff::{ENOUGH, Kind, sniff};
 pub use together::together;

@@ -181,7 +181,7 @@ impl Reader<'_> {
         let named = |frame: &&mut Frame| frame.named && frame.key == b"disk";
         if list && let Some(report) = self.frames.last_mut().filter(named) {
             report.report = true;
-            self.builder.begin(self.number);
+            self.builder.header(self.number, true);
         }
         self.frames.push(Frame {
             list,

@@ -147,6 +147,11 @@ pub fn record(
 
 fn about_the_text(log: &Log) -> Vec<String> {
     let mut all = Vec::new();
+    if log.headerless {
+        all.push(
+            "The log has no header, so the number of its columns told which they are.".to_owned(),
+        );
+    }
     if log.foreign.lines > 0 {
         all.push(format!(
             "{} lines are none of iostat's and were left out; the first is line {}.",
