@@ -16,6 +16,7 @@
 
 mod finer;
 pub mod fio;
+mod foreign;
 pub mod iostat;
 mod lines;
 mod prefix;
@@ -23,6 +24,7 @@ mod sniff;
 mod together;
 mod told;
 
+pub use foreign::Foreign;
 pub use prefix::plain;
 pub use sniff::{ENOUGH, Kind, sniff};
 pub use together::together;
