@@ -76,9 +76,12 @@ impl Columns {
         let tokens: Vec<&str> = text.split_ascii_whitespace().collect();
         let is_device = |token: &str| token.trim_end_matches(':') == "Device";
         let at = tokens.iter().position(|token| is_device(token))?;
+        // `Device Model: …` is another tool's.
+        let is_column = |token: &&str| token.ends_with("/s") || *token == "tps";
+        tokens.iter().find(|token| is_column(token))?;
         // Last with --pretty; else words before it are none of iostat's (`Time`).
         let last = at > 0 && at + 1 == tokens.len();
-        if last && !(tokens[0].ends_with("/s") || tokens[0] == "tps") {
+        if last && !is_column(&tokens[0]) {
             return None;
         }
         let columns: Vec<Column> = tokens[if last { 0 } else { at }..]

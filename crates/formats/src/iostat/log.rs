@@ -231,6 +231,8 @@ pub struct Log {
     pub(crate) cut_off: Option<u64>,
     /// Whether there are columns of discards.
     pub(crate) discards: bool,
+    /// Whether reads, writes and discards were counted in one figure (sadf).
+    pub(crate) together: bool,
     /// Whether there was no header, so that the number of columns told which they are.
     pub(crate) headerless: bool,
 }

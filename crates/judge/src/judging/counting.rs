@@ -94,7 +94,7 @@ pub fn blind(devices: &[DeviceInfo]) -> Vec<&str> {
 }
 
 /// Whether the sizes of this record's discards are unknown.
-pub(super) fn without_sizes(head: &Head) -> bool {
+pub fn without_sizes(head: &Head) -> bool {
     head.devices.iter().any(|device| device.counting.no_sizes)
 }
 

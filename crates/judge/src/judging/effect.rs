@@ -210,8 +210,19 @@ impl<'a> View<'a> {
     fn is_stall(&self, cost: &Cost) -> bool {
         let scatter = self.yardstick.map_or(0.0, |y| y.scatter);
         let short_s = (EDGES.0 * scatter).min(EDGES.1) * self.laid.grid.cell_s;
-        let long = cost.seconds >= self.least_s() * (1.0 - 1e-3) - short_s;
+        let long_s = cost.seconds + self.silent_s(cost.depth);
+        let long = long_s >= self.least_s() * (1.0 - 1e-3) - short_s;
         long && self.beyond_noise(cost)
+    }
+
+    /// Returns for how long stalls went on, at least as deep, when no discard completed any more:
+    /// the drive may have been busy with the last.
+    fn silent_s(&self, depth: f64) -> f64 {
+        let Laid { grid, lows, .. } = self.laid;
+        let tails = self.laid.pieces.iter().filter(|piece| piece.tail);
+        let costs = tails.filter_map(|tail| runs::cost(grid, lows, &[tail]));
+        let deep = costs.filter(|cost| cost.depth <= depth + runs::SOME);
+        deep.fold(0.0, |sum, cost| sum + cost.seconds)
     }
 
     fn beyond_noise(&self, cost: &Cost) -> bool {

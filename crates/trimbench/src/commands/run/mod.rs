@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use bench::plan::{Place, Trigger};
 use bench::{BenchError, Claimed, Outcome, Survey};
 use judge::Verdict;
-use record::RunRecord;
 use record::EndReason;
+use record::RunRecord;
 use report::terminal;
 
 use crate::commands::run::args::{OutputArgs, RunArgs};
