@@ -15,7 +15,7 @@ impl FioSeries {
 
     /// Whether the size of its operations is known.
     fn has_sizes(&self) -> bool {
-        self.info.block_bytes > 0 || !self.bytes.is_empty()
+        self.info.block_bytes > 0 || self.bytes.iter().any(|window| window.amount > 0.0)
     }
 }
 

@@ -77,7 +77,8 @@ impl Columns {
         let is_device = |token: &str| token.trim_end_matches(':') == "Device";
         let at = tokens.iter().position(|token| is_device(token))?;
         // `Device Model: …` is another tool's.
-        let is_column = |token: &&str| token.ends_with("/s") || *token == "tps";
+        let is_column =
+            |token: &&str| token.ends_with("/s") || *token == "tps" || known(token).is_some();
         tokens.iter().find(|token| is_column(token))?;
         // Last with --pretty; else words before it are none of iostat's (`Time`).
         let last = at > 0 && at + 1 == tokens.len();

@@ -96,7 +96,8 @@ impl<'a> View<'a> {
             }
         };
         let mut near = grid.near_discards();
-        for stall in self.stalls() {
+        let silent = |p: &&Piece| p.stall || self.is_silent(p, 0.0);
+        for stall in self.laid.pieces.iter().filter(silent) {
             let end = (stall.cells.end + 1).min(near.len());
             near[stall.cells.start.saturating_sub(1)..end].fill(true);
         }
@@ -219,10 +220,16 @@ impl<'a> View<'a> {
     /// the drive may have been busy with the last.
     fn silent_s(&self, depth: f64) -> f64 {
         let Laid { grid, lows, .. } = self.laid;
-        let tails = self.laid.pieces.iter().filter(|piece| piece.tail);
+        let tails = self.laid.pieces.iter().filter(|p| self.is_silent(p, depth));
         let costs = tails.filter_map(|tail| runs::cost(grid, lows, &[tail]));
-        let deep = costs.filter(|cost| cost.depth <= depth + runs::SOME);
-        deep.fold(0.0, |sum, cost| sum + cost.seconds)
+        costs.fold(0.0, |sum, cost| sum + cost.seconds)
+    }
+
+    /// Returns whether a piece follows a stall of this depth, and next to nothing more was done.
+    fn is_silent(&self, piece: &Piece, depth: f64) -> bool {
+        let Laid { grid, lows, .. } = self.laid;
+        let cost = || runs::cost(grid, lows, &[piece]);
+        piece.tail && cost().is_some_and(|cost| cost.depth <= depth + runs::SOME)
     }
 
     fn beyond_noise(&self, cost: &Cost) -> bool {
