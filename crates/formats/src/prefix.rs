@@ -155,8 +155,7 @@ fn ends(line: &[u8]) -> Vec<Vec<Part>> {
             break;
         }
         let half = matches!(word, b"AM" | b"PM");
-        let first = line[..begin].iter().all(|&b| is_blank(b));
-        timed = is_time(word) || first && is_number(word) || timed && half;
+        timed = is_time(word) || begin == 0 && is_number(word) || timed && half;
         if !(timed || word.ends_with(b":") || word.ends_with(b"]") || matches!(word, b">" | b"|")) {
             continue;
         }
@@ -199,11 +198,14 @@ fn is_time(word: &[u8]) -> bool {
     digits(first, true) && digits(second, false) && digits(third, false)
 }
 
-/// Whether a word is seconds, since 1970 or since the begin.
+/// Whether a word is seconds, since 1970 or, with three decimals at least, since the begin.
 fn is_number(word: &[u8]) -> bool {
     let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     match word.iter().position(|&b| b == b'.') {
-        Some(point) => digits(&word[..point]) && digits(&word[point + 1..]),
+        Some(point) => {
+            let exact = point > 8 || word.len() - point > 3;
+            exact && digits(&word[..point]) && digits(&word[point + 1..])
+        }
         None => digits(word) && (9..=13).contains(&word.len()),
     }
 }
@@ -259,6 +261,7 @@ mod tests {
             &["1000, 7931, 0, 0, 0", "2000, 8069, 0, 0, 0"][..],
             &["\"8960\" : 2,", "\"708\" : 60,"],
             &["sda  1.00 2.00", "sda  3.00 4.00"],
+            &["1.00 25.2k sda", "3.00 4.00 sda"],
             &["sda1 1.00 2.00", "sda2 3.00 4.00"],
             &["", "hello"],
         ] {

@@ -82,7 +82,7 @@ impl Columns {
         tokens.iter().find(|token| is_column(token))?;
         // Last with --pretty; else words before it are none of iostat's (`Time`).
         let last = at > 0 && at + 1 == tokens.len();
-        if last && !is_column(&tokens[0]) {
+        if last && tokens[0].contains(|c: char| c.is_ascii_digit()) {
             return None;
         }
         let columns: Vec<Column> = tokens[if last { 0 } else { at }..]
