@@ -11,7 +11,7 @@
 //!   discards in service must be low in this record. Its cells with discards must be at most
 //!   half as high as its rest. Then discards do that here, and something weaker happened to follow.
 //!   A big writer that starts with the deletion fails this: it takes as much with discards as
-//!   without. A run whose rest is silent must begin with two cells with discards.
+//!   without.
 //! - If the record has waits, those of the discards must add up to half of the piece at least.
 //!   Discards of 40 ms don't explain 0.3 s beside a processor hog. Where a piece begins with
 //!   discards and goes on without them, only its part with discards must meet this, and it is cut
@@ -34,9 +34,6 @@ const UNEXPLAINED_S: f64 = 0.5;
 const DEEPER: f64 = 0.5;
 /// Where less than this share is left, twice as much is no difference.
 pub(super) const SOME: f64 = 0.05;
-/// A run that begins with so many low cells with discards, and goes on with next to nothing, is
-/// theirs: a drive that hangs completes no discards.
-const HANGS: usize = 2;
 /// Discards must have waited for this share of a piece to be its cause. On a drive that they block
 /// they wait for nearly all of it (0.95 and more in every log of 2024).
 const WORKED: f64 = 0.5;
@@ -100,10 +97,7 @@ pub(super) fn pieces(grid: &Grid, lows: &Lows, range: Range<usize>) -> Vec<Piece
                 median(cells.map(|i| lows.share(i)))
             };
             match (share(true), share(false)) {
-                (Some(_), Some(without)) if without < SOME => {
-                    run.clone().take_while(|&i| grid.covered[i]).count() >= HANGS
-                }
-                (Some(with), Some(without)) => with <= DEEPER * without,
+                (Some(with), Some(without)) => without >= SOME && with <= DEEPER * without,
                 _ => true,
             }
         };
