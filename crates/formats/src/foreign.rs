@@ -12,7 +12,7 @@ pub struct Foreign {
     signs: &'static [&'static [&'static str]],
 }
 
-/// What such a text lacks.
+/// The reason why such a text makes no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
     /// A device or a set-up as it is.

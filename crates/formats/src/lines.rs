@@ -38,7 +38,7 @@ pub(crate) struct Lines<R> {
 pub(crate) struct TextLine<'a> {
     /// Its number, from 1.
     pub(crate) number: u64,
-    /// What another program put before it.
+    /// The text that another program put before it.
     pub(crate) prefix: &'a [u8],
     /// Its bytes. Of one longer than 1 MiB, the first.
     pub(crate) bytes: &'a [u8],

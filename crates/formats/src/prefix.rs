@@ -69,7 +69,7 @@ impl Prefix {
                 Part::Digits => length(rest, |b| b.is_ascii_digit()),
             };
             let taken = line.len() - rest.len() < at;
-            if !taken && !(last && rest.is_empty()) {
+            if !(taken || last && rest.is_empty()) {
                 return None;
             }
         }
@@ -169,7 +169,7 @@ fn ends(line: &[u8]) -> Vec<Vec<Part>> {
     found
 }
 
-/// What stands before iostat's header.
+/// The text before iostat's header, as a prefix.
 fn before_header(line: &[u8]) -> Option<Prefix> {
     let at =
         memchr::memmem::find(line, b"Device").filter(|&at| at > 0 && is_blank(line[at - 1]))?;

@@ -179,7 +179,7 @@ fn inside(begin: Vec<u8>) -> Vec<u8> {
     text
 }
 
-/// What is in a text compressed with zstd or gzip, of which the begin was read.
+/// Returns the content of a text compressed with zstd or gzip, of which the begin was read.
 pub(crate) fn decompressed(begin: Vec<u8>, rest: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     let gzip = begin.starts_with(&[0x1f, 0x8b]);
     let all = io::Cursor::new(begin).chain(rest);

@@ -7,7 +7,7 @@
 use super::logs::{Log, LogKind};
 use super::thread::Thread;
 
-/// What a log's latencies are in.
+/// The unit of a log's latencies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Unit {
     Nanoseconds,
@@ -24,7 +24,7 @@ const SOME: f64 = 0.25;
 const ONE: std::ops::RangeInclusive<f64> = 0.5..=1.1;
 /// A log is compared in so many parts…
 const PARTS: usize = 10;
-/// …whose rates differ by this share at least. What is in flight then differs by half as much.
+/// …whose rates differ by this share at least. The operations in flight then differ by half as much.
 const DIFFERS: f64 = 0.05;
 
 /// The unit of a thread's logs; nanoseconds where it has no latencies.

@@ -66,7 +66,7 @@ impl Builder {
         self.stamp = Some(stamp);
     }
 
-    /// What another program put before the line that is read next.
+    /// Takes the text that another program put before the line that is read next.
     pub(super) fn beside(&mut self, prefix: &[u8]) {
         self.beside = Stamp::within(prefix);
     }

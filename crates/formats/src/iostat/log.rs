@@ -233,7 +233,7 @@ pub struct Log {
     pub(crate) discards: bool,
     /// Whether reads, writes and discards were counted in one figure (sadf).
     pub(crate) together: bool,
-    /// Whether there was no header, so that the number of columns told which they are.
+    /// Whether there was no header, so that their number shows which columns they are.
     pub(crate) headerless: bool,
 }
 

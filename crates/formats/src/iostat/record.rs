@@ -144,12 +144,13 @@ fn about_the_text(log: &Log) -> Vec<String> {
     let mut all = Vec::new();
     if log.headerless {
         all.push(
-            "The log has no header, so the number of its columns told which they are.".to_owned(),
+            "The log has no header, so the number of its columns decided which they are."
+                .to_owned(),
         );
     }
     if log.together {
         all.push(
-            "sadf counts reads, writes and discards in one figure; their bytes told how many were \
+            "sadf counts reads, writes and discards in one figure; their bytes decided how many were \
              which. Record with iostat -x for counts and waits of each."
                 .to_owned(),
         );

@@ -179,7 +179,7 @@ impl<'a> Sums<'a> {
         drive(one) && drive(other)
     }
 
-    /// Of two that did the same: as their names tell; else the lower one is where discards are;
+    /// Of two that did the same, their names decide. Else the lower one is where discards are;
     /// else it doesn't matter, and the longer name is mostly that of a part.
     fn is_above(&self, one: usize, other: usize) -> bool {
         if let (Some(a), Some(b)) = (self.floor(one), self.floor(other))
@@ -300,7 +300,7 @@ impl Floor {
     }
 }
 
-/// What follows a drive's own name, and whether it is a path of a drive; `None` of other names.
+/// Splits off what follows a drive's own name, and says whether it is a path of a drive; `None` of other names.
 fn split_drive(name: &str) -> Option<(&str, bool)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let number = |text: &'_ str| (digits(text) > 0).then(|| digits(text));

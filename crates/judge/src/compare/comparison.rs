@@ -152,7 +152,7 @@ impl Doubt {
 }
 
 impl Change {
-    /// What is known where no difference is, in sentences and tables alike; `None` of a difference.
+    /// Returns the finding where there is no difference, in sentences and tables alike; `None` of a difference.
     pub fn in_words(&self) -> Option<String> {
         match self.finding {
             ChangeFinding::Differs => None,

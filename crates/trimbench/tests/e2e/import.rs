@@ -46,7 +46,7 @@ pub fn iostat(begin: u32, end: u32) -> String {
 }
 
 /// A folder with these files.
-fn folder(files: &[(&str, &[u8])]) -> TempDir {
+pub fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let folder = TempDir::new().unwrap();
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
@@ -54,7 +54,7 @@ fn folder(files: &[(&str, &[u8])]) -> TempDir {
     folder
 }
 
-fn import(arguments: &[&str], paths: &[&Path]) -> Done {
+pub fn import(arguments: &[&str], paths: &[&Path]) -> Done {
     let mut command = trimbench();
     command.arg("import").args(arguments).args(paths);
     run(command)
@@ -62,7 +62,7 @@ fn import(arguments: &[&str], paths: &[&Path]) -> Done {
 
 /// The verdict that is printed as JSON.
 #[track_caller]
-fn verdict(arguments: &[&str], paths: &[&Path]) -> Value {
+pub fn verdict(arguments: &[&str], paths: &[&Path]) -> Value {
     let done = import(&[&["--format", "json"], arguments].concat(), paths);
     let verdict: Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
     conforms(&verdict);
@@ -76,7 +76,7 @@ fn warnings(verdict: &Value) -> String {
         .join("\n")
 }
 
-fn near(value: &Value, expected: f64, slack: f64) {
+pub fn near(value: &Value, expected: f64, slack: f64) {
     let value = value.as_f64().unwrap_or(f64::NAN);
     assert!(
         (value - expected).abs() <= slack,
@@ -443,85 +443,6 @@ fn what_is_none_of_it_is_refused() {
         fs::set_permissions(at("basic"), fs::Permissions::from_mode(0o0)).unwrap();
         import(&[], &[&at("basic")]).fails_with(2, &["Permission denied"]);
     }
-}
-
-#[test]
-fn import_names_another_tool_and_what_to_record_instead() {
-    let folder = folder(&[
-        ("a", b"smartctl 7.4 2023-08-01 r5530\n\nDevice Model:  X\n"),
-        (
-            "b",
-            b"procs ---memory--- ---swap--\n r  b   swpd   free\n 1  0 0 1\n",
-        ),
-        (
-            "c",
-            b"Jun 19 05:02:00 box sar[7]: 10:00:01  DEV  tps  rkB/s\n",
-        ),
-        (
-            "d",
-            b"rr: (groupid=0, jobs=1): err= 0: pid=1\n  read: IOPS=3003\n",
-        ),
-        ("e", b"4;fio-3.36;rr;0;0;72000;11998\n"),
-        ("f", b"PK\x03\x04 and more"),
-    ]);
-    let iostat = "record `iostat -x -y -t 1`";
-    for (name, words) in [
-        ("a", ["output of smartctl", iostat]),
-        ("b", ["output of vmstat", iostat]),
-        ("c", ["output of sar", iostat]),
-        ("d", ["fio's normal output", "--write_iops_log"]),
-        ("e", ["fio's terse output", "--write_iops_log"]),
-        ("f", ["an archive", "Unpack it"]),
-    ] {
-        import(&[], &[&folder.path().join(name)]).fails_with(2, &words);
-    }
-}
-
-#[test]
-fn import_takes_conditions_as_run_does() {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(iostat(0, 60).as_bytes()).unwrap();
-    let folder = folder(&[
-        ("stall.txt.gz", &gzip.finish().unwrap()),
-        ("none.txt", iostat(0, 15).as_bytes()),
-    ]);
-    let (stall, none) = (
-        folder.path().join("stall.txt.gz"),
-        folder.path().join("none.txt"),
-    );
-    let code = |condition: &str, path: &Path| import(&["--fail-on", condition], &[path]).code();
-    assert_eq!(code("stall>1s", &stall), Some(3));
-    assert_eq!(code("stall(sda)>20s", &stall), Some(0));
-    assert_eq!(code("stall>1s", &none), Some(1));
-    let asked = |condition: &str| import(&["--fail-on", condition], &[&stall]);
-    asked("stall(sdx)>1s").fails_with(2, &["no actor 'sdx'", "sda"]);
-    asked("p99<5").fails_with(2, &["has no unit", "5ms"]);
-    let held = import(&["-q", "--fail-on", "depth<10%"], &[&stall]);
-    assert!(held.stdout.contains("depth<10%"), "{}", held.stdout);
-}
-
-#[test]
-fn documents_of_status_interval_are_a_series_and_a_clients_host_is_named() {
-    let mut text = String::new();
-    for at in 1..=40_u64 {
-        let reads =
-            1000 * at.min(20) + 40 * at.saturating_sub(20).min(5) + 1000 * at.saturating_sub(25);
-        writeln!(
-            text,
-            "{{\"fio version\": \"fio-3.36\", \"timestamp_ms\": {}, \"client_stats\": [{{\"jobname\": \"rr\", \
-             \"hostname\": \"db7\", \"job options\": {{\"rw\": \"randread\", \"iodepth\": \"8\"}}, \"read\": \
-             {{\"total_ios\": {reads}, \"io_bytes\": {}, \"runtime\": {}}}}}, {{\"jobname\": \"All clients\"}}]}}",
-            1_718_773_354_000 + at * 1000,
-            reads * 4096,
-            at * 1000
-        )
-        .unwrap();
-    }
-    let folder = folder(&[("status.json", text.as_bytes())]);
-    let verdict = verdict(&[], &[&folder.path().join("status.json")]);
-    let seen = &verdict["foreground"][0];
-    assert_eq!(seen["actor"], "fio-rr-db7-read");
-    near(&seen["dips"][0]["seconds"], 5.0, 0.1);
 }
 
 /// Returns the output of `import -q -` for a text from a pipe, the record, and the most memory that

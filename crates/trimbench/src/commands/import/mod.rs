@@ -103,7 +103,7 @@ fn show(args: &ImportArgs, record: &RunRecord, verdict: &Verdict) -> Result<(), 
 #[derive(Default)]
 struct Material {
     iostat: Option<(String, iostat::Log)>,
-    /// What a script wrote down, with fio's normal output, by the first one's name.
+    /// The notes of a script and fio's normal output, by the first one's name.
     notes: Option<(String, String)>,
     output: Option<fio::Output>,
     /// Logs by their names, and what one of them is called.
