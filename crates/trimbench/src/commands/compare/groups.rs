@@ -19,7 +19,7 @@ pub(super) fn singles(files: &[PathBuf]) -> Result<Vec<Named>, Error> {
     for file in files {
         let word = file.to_string_lossy();
         if named(&word).is_some() && !file.exists() {
-            let all: Vec<String> = files.iter().map(|file| names::shown(file)).collect();
+            let all: Vec<String> = files.iter().map(names::shown).collect();
             return Err(Error::Usage(format!(
                 "{}: no such file. Name groups with --group: trimbench compare --group {}",
                 names::shown(file),
