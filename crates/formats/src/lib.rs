@@ -16,11 +16,15 @@
 
 mod finer;
 pub mod fio;
+mod foreign;
 pub mod iostat;
 mod lines;
+mod prefix;
 mod sniff;
 mod together;
 mod told;
 
+pub use foreign::Foreign;
+pub use prefix::plain;
 pub use sniff::{ENOUGH, Kind, sniff};
 pub use together::together;

@@ -2,16 +2,22 @@
 
 use std::io::{self, BufRead};
 
+use crate::prefix::{Prefix, without_colours};
+
 /// A longer line is none that any of our programs prints.
 const LONGEST: usize = 1 << 20;
 
 /// Bytes that are enough to tell what follows.
 const PEEK: usize = 512;
 
+/// Bytes at the begin that show what stands before each line.
+const LOOK: usize = 64 << 10;
+
 /// Bytes asked for at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Hands out one line after the other from a buffer of its own.
+/// Hands out one line after the other from a buffer of its own, without colours and without
+/// what another program put before each.
 pub(crate) struct Lines<R> {
     from: R,
     buffer: Vec<u8>,
@@ -21,6 +27,10 @@ pub(crate) struct Lines<R> {
     /// Number of the line handed out last, from 1.
     number: u64,
     at_end: bool,
+    /// `None` until the begin was looked at.
+    prefix: Option<Option<Prefix>>,
+    /// A line without its colours, or with its end.
+    line: Vec<u8>,
 }
 
 /// One line, without its end.
@@ -28,6 +38,8 @@ pub(crate) struct Lines<R> {
 pub(crate) struct TextLine<'a> {
     /// Its number, from 1.
     pub(crate) number: u64,
+    /// The text that another program put before it.
+    pub(crate) prefix: &'a [u8],
     /// Its bytes. Of one longer than 1 MiB, the first.
     pub(crate) bytes: &'a [u8],
     /// Whether a line end followed; a text that was cut off lacks its last.
@@ -43,6 +55,8 @@ impl<R: BufRead> Lines<R> {
             end: 0,
             number: 0,
             at_end: false,
+            prefix: None,
+            line: Vec::new(),
         }
     }
 
@@ -53,15 +67,43 @@ impl<R: BufRead> Lines<R> {
 
     /// The bytes after the lines handed out: a few hundred at least, if there are so many.
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
-        while self.end - self.begin < PEEK && !self.at_end {
+        self.look()?;
+        self.have(PEEK)?;
+        let bytes = &self.buffer[self.begin..self.end];
+        let split = self.prefix.iter().flatten().find_map(|p| p.split(bytes));
+        Ok(split.map_or(bytes, |(_, rest)| rest))
+    }
+
+    /// Makes sure that so many bytes are there, or all.
+    fn have(&mut self, bytes: usize) -> io::Result<()> {
+        while self.end - self.begin < bytes && !self.at_end {
             self.fill()?;
         }
-        Ok(&self.buffer[self.begin..self.end])
+        Ok(())
+    }
+
+    /// Looks at the begin of the text, once.
+    fn look(&mut self) -> io::Result<()> {
+        if self.prefix.is_none() {
+            self.have(LOOK)?;
+            let begin = &self.buffer[self.begin..self.end];
+            self.prefix = Some(Prefix::of(&begin[..begin.len().min(LOOK)]));
+        }
+        Ok(())
     }
 
     /// All of what is there in one piece, whatever its lines; empty at the end. For texts
-    /// whose lines may be of any length.
+    /// whose lines may be of any length. Of a text with a prefix, one line and its end.
     pub(crate) fn chunk(&mut self) -> io::Result<&[u8]> {
+        self.look()?;
+        if self.prefix.iter().flatten().next().is_some() {
+            let Some(line) = self.next()? else {
+                return Ok(&[]);
+            };
+            let line = [line.bytes, b"\n"].concat();
+            self.line = line;
+            return Ok(&self.line);
+        }
         if self.begin == self.end && !self.at_end {
             self.fill()?;
         }
@@ -73,6 +115,7 @@ impl<R: BufRead> Lines<R> {
 
     /// The next line; `None` at the end of the text.
     pub(crate) fn next(&mut self) -> io::Result<Option<TextLine<'_>>> {
+        self.look()?;
         let mut searched = 0;
         loop {
             let unread = &self.buffer[self.begin..self.end];
@@ -101,10 +144,20 @@ impl<R: BufRead> Lines<R> {
 
     fn hand_out(&mut self, line: std::ops::Range<usize>, ended: bool) -> TextLine<'_> {
         self.number += 1;
-        let bytes = &self.buffer[line];
+        let mut bytes = &self.buffer[line];
+        while let Some(rest) = bytes.strip_suffix(b"\r") {
+            bytes = rest;
+        }
+        if memchr::memchr(0x1b, bytes).is_some() {
+            without_colours(bytes, &mut self.line);
+            bytes = &self.line;
+        }
+        let split = self.prefix.iter().flatten().find_map(|p| p.split(bytes));
+        let (prefix, bytes) = split.unwrap_or((&[], bytes));
         TextLine {
             number: self.number,
-            bytes: bytes.strip_suffix(b"\r").unwrap_or(bytes),
+            prefix,
+            bytes,
             ended,
         }
     }

@@ -2,7 +2,9 @@
 
 use crate::fio::logs::{HistogramLog, Log};
 use crate::fio::{JobFile, Output};
+use crate::foreign::Foreign;
 use crate::iostat::{self, Notes};
+use crate::prefix::plain;
 
 /// Kinds of texts that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +21,14 @@ pub enum Kind {
     FioJobs,
     /// Notes of a script that ran iostat, fio and rm.
     Notes,
+    /// fio's normal output: it describes the job beside an iostat log.
+    FioText,
     /// A record of ours.
     Record,
-    /// Something compressed with zstd: decompress it and look again.
-    Zstd,
+    /// Something compressed with zstd or gzip: decompress it and look again.
+    Compressed,
+    /// Another tool's output.
+    Foreign(&'static Foreign),
     /// Nothing that is known.
     Unknown,
 }
@@ -37,8 +43,10 @@ impl std::fmt::Display for Kind {
             Kind::FioJson => "fio's JSON",
             Kind::FioJobs => "a job file of fio",
             Kind::Notes => "notes of a script that ran iostat, fio and rm",
+            Kind::FioText => "fio's normal output",
             Kind::Record => "a record of trimbench",
-            Kind::Zstd => "something compressed",
+            Kind::Compressed => "something compressed",
+            Kind::Foreign(tool) => return tool.fmt(f),
             Kind::Unknown => "nothing that is known",
         })
     }
@@ -49,11 +57,12 @@ pub const ENOUGH: usize = 256 << 10;
 
 /// The type of a text, from its begin (all of it, or [`ENOUGH`]).
 pub fn sniff(begin: &[u8]) -> Kind {
-    if begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        return Kind::Zstd;
+    if begin.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || begin.starts_with(&[0x1f, 0x8b]) {
+        return Kind::Compressed;
     }
     let begin = &begin[..begin.len().min(ENOUGH)];
-    let text = String::from_utf8_lossy(begin);
+    let raw = String::from_utf8_lossy(begin);
+    let text = plain(&raw);
     let first = text.trim_start().lines().next().unwrap_or_default();
     if first.starts_with('{') && first.contains("\"line\"") && first.contains("trimbench.run/") {
         return Kind::Record;
@@ -82,6 +91,12 @@ pub fn sniff(begin: &[u8]) -> Kind {
     }
     if Notes::is_one(&text) {
         return Kind::Notes;
+    }
+    if Notes::parse(&text).job.is_some() || text.contains(": (groupid=") {
+        return Kind::FioText;
+    }
+    if let Some(tool) = Foreign::of(begin, &raw).or_else(|| Foreign::of(begin, &text)) {
+        return Kind::Foreign(tool);
     }
     // Nearly anything without brackets is no job file, and other INI files set no I/O.
     let jobs = JobFile::parse(&text);
@@ -132,6 +147,7 @@ mod tests {
         ] {
             assert_eq!(sniff(text.as_bytes()), kind, "{text}");
         }
-        assert_eq!(sniff(&[0x28, 0xb5, 0x2f, 0xfd, 0]), Kind::Zstd);
+        assert_eq!(sniff(&[0x28, 0xb5, 0x2f, 0xfd, 0]), Kind::Compressed);
+        assert_eq!(sniff(&[0x1f, 0x8b, 8]), Kind::Compressed);
     }
 }

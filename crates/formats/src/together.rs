@@ -34,7 +34,8 @@ pub fn together(
     mut series: Vec<FioSeries>,
 ) -> Result<RunRecord, IostatError> {
     let base = iostat::record(log, notes, options)?;
-    series.retain(|one| one.ran().is_some());
+    // iostat sees fio's trims as discards of the device.
+    series.retain(|one| one.ran().is_some() && !one.is_trim());
     if series.is_empty() {
         return Ok(base);
     }

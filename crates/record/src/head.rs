@@ -247,6 +247,9 @@ pub struct Counting {
     /// Whether its counters are switched off (`queue/iostats` is 0), so that they stand still.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub off: bool,
+    /// Whether the sizes of its discards are unknown: their bytes are 0 then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_sizes: bool,
 }
 
 impl Default for Counting {
@@ -255,6 +258,7 @@ impl Default for Counting {
             statistics_of: None,
             copies: one(),
             off: false,
+            no_sizes: false,
         }
     }
 }

@@ -97,7 +97,7 @@ fn says_where_a_value_is_wrong() {
     let unit = MINIMAL.replace("\"2ms\"", "\"2\"");
     let message = error(&unit);
     assert!(
-        message.starts_with("line 5, column 5: 'discard.a': '2': nothing is not a unit"),
+        message.starts_with("line 5, column 5: 'discard.a': '2' has no unit: a duration needs one"),
         "{message}"
     );
     for (from, to, says) in [

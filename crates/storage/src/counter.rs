@@ -43,6 +43,7 @@ pub(crate) fn complete(sys: &SysRoot, found: &mut Description) {
             statistics_of: counting_drive(sys, &device.name),
             copies,
             off: !counts(sys, &device.name),
+            no_sizes: false,
         };
     }
     found.counting_warnings.extend(by_drive(&found.devices));

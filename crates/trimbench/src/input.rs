@@ -105,7 +105,7 @@ pub(crate) enum InputError {
 fn advice(kind: Kind) -> &'static str {
     match kind {
         Kind::FioJobs => "; `trimbench run --fio` runs it",
-        Kind::Unknown | Kind::Record | Kind::Zstd => "",
+        Kind::Unknown | Kind::Record | Kind::Compressed | Kind::Foreign(_) => "",
         _ => "; `trimbench import` makes a record of it",
     }
 }
@@ -168,15 +168,25 @@ pub(crate) fn begin(name: &str, from: &mut impl Read) -> Result<Vec<u8>, InputEr
 
 /// Decompresses the begin of a text that may be compressed.
 fn inside(begin: Vec<u8>) -> Vec<u8> {
-    if formats::sniff(&begin) != Kind::Zstd {
+    if formats::sniff(&begin) != Kind::Compressed {
         return begin;
     }
     let mut text = Vec::new();
-    if let Ok(decoder) = zstd::stream::read::Decoder::with_buffer(begin.as_slice()) {
+    if let Ok(decoder) = decompressed(begin, io::empty()) {
         // It ends where the begin does, in the middle of a frame.
         let _ = decoder.take(formats::ENOUGH as u64).read_to_end(&mut text);
     }
     text
+}
+
+/// Returns the content of a text compressed with zstd or gzip, of which the begin was read.
+pub(crate) fn decompressed(begin: Vec<u8>, rest: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+    let gzip = begin.starts_with(&[0x1f, 0x8b]);
+    let all = io::Cursor::new(begin).chain(rest);
+    Ok(match gzip {
+        true => Box::new(flate2::read::MultiGzDecoder::new(all)),
+        false => Box::new(zstd::stream::read::Decoder::new(all)?),
+    })
 }
 
 /// Opens a file or a pipe that another process writes to; `-` is standard input.

@@ -51,12 +51,24 @@ pub enum UnitError {
         /// An example that would do.
         example: &'static str,
     },
-    /// Its unit is missing or unknown.
+    /// Its unit is missing.
+    #[error("'{text}' has no unit: a {what} needs one, e.g. {text}{example}; use {allowed}")]
+    NoUnit {
+        /// The text as it was given.
+        text: String,
+        /// The expected kind of text.
+        what: &'static str,
+        /// A unit that would do.
+        example: &'static str,
+        /// The units that are known.
+        allowed: &'static str,
+    },
+    /// Its unit is unknown.
     #[error("'{text}': {unit} is not a unit of a {what}; use {allowed}")]
     Unit {
         /// The text as it was given.
         text: String,
-        /// Its unit, quoted, or `nothing`.
+        /// Its unit, quoted.
         unit: String,
         /// The expected kind of text.
         what: &'static str,
@@ -118,6 +130,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         "s" => 1_000_000_000,
         "m" | "min" => 60_000_000_000,
         "h" => 3_600_000_000_000,
+        "" => {
+            return Err(UnitError::NoUnit {
+                text: text.trim().to_owned(),
+                what: "duration",
+                example: "ms",
+                allowed: ALLOWED,
+            });
+        }
         _ => return Err(unknown_unit(text, unit, "duration", ALLOWED)),
     };
     scaled(number, scale)
@@ -220,14 +240,9 @@ fn split<'a>(
 }
 
 fn unknown_unit(text: &str, unit: &str, what: &'static str, allowed: &'static str) -> UnitError {
-    let unit = if unit.is_empty() {
-        "nothing".to_owned()
-    } else {
-        format!("'{unit}'")
-    };
     UnitError::Unit {
         text: text.trim().to_owned(),
-        unit,
+        unit: format!("'{unit}'"),
         what,
         allowed,
     }
@@ -353,7 +368,7 @@ mod tests {
     fn errors_say_what_would_do() {
         let message = parse_duration("5").unwrap_err().to_string();
         assert!(
-            message.contains("nothing is not a unit") && message.contains("ms"),
+            message.contains("has no unit") && message.contains("ms"),
             "{message}"
         );
         let message = parse_size("5X").unwrap_err().to_string();

@@ -285,7 +285,7 @@ mod tests {
             ),
             (
                 "[phases]\nsettle = 20",
-                "line 2, column 10: 'settle': '20': nothing is not a unit",
+                "line 2, column 10: 'settle': '20' has no unit: a duration needs one",
             ),
             (
                 "[deletion]\nhow = \"rm\"",

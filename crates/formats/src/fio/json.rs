@@ -91,34 +91,60 @@ pub struct LatencyOutput {
 }
 
 impl Output {
-    /// Reads fio's JSON out of a text that may have warnings before and lines after it.
+    /// Reads fio's JSON out of a text that may have warnings before and lines after it: of
+    /// several documents the last.
     ///
     /// # Errors
     /// If there is none, it is broken, or it isn't fio's.
     pub fn parse(text: &str) -> Result<Output, JsonError> {
-        let begin = text.find('{').ok_or(JsonError::None)?;
-        let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
-        let value = match values.next() {
-            Some(Ok(value)) => value,
-            Some(Err(e)) => {
-                let before = text[..begin].matches('\n').count();
-                return Err(JsonError::Broken {
-                    line: before + e.line(),
-                    why: e.to_string(),
-                });
+        let mut all = Output::parse_all(text)?;
+        all.pop().ok_or(JsonError::None)
+    }
+
+    /// Reads all documents in a text, in order: `--status-interval` prints one each time. One that
+    /// breaks off behind whole ones is left out.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), about the first.
+    pub fn parse_all(text: &str) -> Result<Vec<Output>, JsonError> {
+        let mut all = Vec::new();
+        let mut at = 0;
+        while let Some(begin) = text[at..].find('{').map(|found| at + found) {
+            let mut values =
+                serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+            match values.next() {
+                Some(Ok(value)) => all.push(Output::of(&value)?),
+                _ if !all.is_empty() => break,
+                Some(Err(e)) => {
+                    return Err(JsonError::Broken {
+                        line: text[..begin].matches('\n').count() + e.line(),
+                        why: e.to_string(),
+                    });
+                }
+                None => break,
             }
-            None => return Err(JsonError::None),
-        };
-        let jobs = value.get("jobs").and_then(Value::as_array);
-        let jobs = jobs.ok_or(JsonError::NotFio)?;
+            at = begin + values.byte_offset();
+        }
+        match all.is_empty() {
+            true => Err(JsonError::None),
+            false => Ok(all),
+        }
+    }
+
+    fn of(value: &Value) -> Result<Output, JsonError> {
+        let list = |name: &str| value.get(name).and_then(Value::as_array);
+        // A client prints each host's jobs, and then their sums.
+        let jobs = list("jobs").or(list("client_stats"));
+        let jobs = jobs.ok_or(JsonError::NotFio)?.iter();
+        let own = jobs.filter(|job| string(job, "jobname") != "All clients");
         let mut global = Options::default();
         set(&mut global, value.get("global options"));
         let milliseconds = value.get("timestamp_ms").and_then(Value::as_f64);
         let seconds = value.get("timestamp").and_then(Value::as_f64);
         Ok(Output {
-            version: string(&value, "fio version"),
+            version: string(value, "fio version"),
             at_unix_s: milliseconds.map(|ms| ms / 1e3).or(seconds),
-            jobs: jobs.iter().map(|j| job(j, &global)).collect(),
+            jobs: own.map(|j| job(j, &global)).collect(),
         })
     }
 
@@ -151,8 +177,13 @@ fn job(job: &Value, global: &Options) -> JobOutput {
     let mut options = global.clone();
     set(&mut options, job.get("job options"));
     let directions = [Direction::Read, Direction::Write, Direction::Trim];
+    let host = job.get("hostname").and_then(Value::as_str);
+    let name = string(job, "jobname");
     JobOutput {
-        name: string(job, "jobname"),
+        name: match host {
+            Some(host) => format!("{name}-{host}"),
+            None => name,
+        },
         group: job.get("groupid").and_then(Value::as_u64).unwrap_or(0),
         options,
         error: job.get("error").and_then(Value::as_i64).unwrap_or(0),

@@ -29,10 +29,11 @@ pub enum LogKind {
     Histogram,
 }
 
-/// A log's file name, taken apart: `PREFIX_KIND[.NUMBER].log`.
+/// A log's file name, taken apart: `PREFIX_KIND[.NUMBER].log`, of a client's host
+/// `PREFIX_KIND[.NUMBER].log.HOST`, or as people attach it (`.txt`, `.log.gz`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogName {
-    /// The value of the `write_…_log` option, without its directory.
+    /// The value of the `write_…_log` option, without its directory; with the host that ran it.
     pub prefix: String,
     /// The kind of figures.
     pub kind: LogKind,
@@ -43,8 +44,17 @@ pub struct LogName {
 impl LogName {
     /// Reads a file name; `None` if it isn't that of a log of fio.
     pub fn parse(name: &str) -> Option<LogName> {
-        let base = name.rsplit('/').next().unwrap_or(name);
-        let stem = base.strip_suffix(".log")?;
+        let mut base = name.rsplit('/').next().unwrap_or(name);
+        while let Some(rest) = [".gz", ".zst", ".txt", ".csv"]
+            .iter()
+            .find_map(|end| base.strip_suffix(end))
+        {
+            base = rest;
+        }
+        let (stem, host) = match base.rsplit_once(".log") {
+            Some((stem, host)) => (stem, host.strip_prefix('.')),
+            None => (base, None),
+        };
         let (stem, thread) = match stem.rsplit_once('.') {
             Some((before, number)) => match number.parse() {
                 Ok(number) => (before, Some(number)),
@@ -53,18 +63,23 @@ impl LogName {
             None => (stem, None),
         };
         let kinds = [
-            ("_clat_hist", LogKind::Histogram),
-            ("_bw", LogKind::Bandwidth),
-            ("_iops", LogKind::Iops),
-            ("_clat", LogKind::Completion),
-            ("_slat", LogKind::Submission),
-            ("_lat", LogKind::Latency),
+            ("clat_hist", LogKind::Histogram),
+            ("bw", LogKind::Bandwidth),
+            ("iops", LogKind::Iops),
+            ("clat", LogKind::Completion),
+            ("slat", LogKind::Submission),
+            ("lat", LogKind::Latency),
         ];
-        let found = kinds
-            .into_iter()
-            .find_map(|(end, kind)| stem.strip_suffix(end).map(|prefix| (prefix, kind)));
-        found.map(|(prefix, kind)| LogName {
-            prefix: prefix.to_owned(),
+        let (kind, prefix) = kinds.into_iter().find_map(|(word, kind)| {
+            let rest = stem.strip_suffix(word)?;
+            let prefix = rest.strip_suffix(['_', '-']);
+            Some((kind, prefix.or(rest.is_empty().then_some("fio"))?))
+        })?;
+        Some(LogName {
+            prefix: match host {
+                Some(host) => format!("{prefix}-{host}"),
+                None => prefix.to_owned(),
+            },
             kind,
             thread,
         })
@@ -162,6 +177,8 @@ pub struct Log {
     pub rows: Vec<Row>,
     /// Lines that could not be read.
     pub skipped: Skipped,
+    /// Whether the fifth column is 0 in all lines; `None` if there is none.
+    pub(super) fifth: Option<bool>,
 }
 
 /// A histogram log.
@@ -220,7 +237,10 @@ impl Log {
             };
             // A line without its end may lack digits of its last number, too.
             match row.filter(|_| line.ended) {
-                Some(row) => log.rows.push(row),
+                Some(row) => {
+                    log.fifth = (found > 4).then(|| fifth == 0 && log.fifth != Some(false));
+                    log.rows.push(row);
+                }
                 None if line.bytes.is_empty() => {}
                 None => log.skipped.add(line.number, line.ended),
             }
@@ -342,7 +362,22 @@ mod tests {
             LogName::parse("job_clat.1.log").unwrap().kind,
             LogKind::Completion
         );
-        for none in ["fio.json", "x_iops.1.txt", "syslog.log", ""] {
+        for (name, prefix, thread) in [
+            ("x_iops.1.txt", "x", Some(1)),
+            ("x_iops.1.log.gz", "x", Some(1)),
+            ("x_iops.2.log.txt", "x", Some(2)),
+            ("x_iops.3.log.node-7", "x-node-7", Some(3)),
+            ("iops.1.log", "fio", Some(1)),
+            ("_iops.log", "", None),
+        ] {
+            let parsed = LogName::parse(name).unwrap();
+            assert_eq!(
+                (parsed.prefix.as_str(), parsed.thread),
+                (prefix, thread),
+                "{name}"
+            );
+        }
+        for none in ["fio.json", "x_iops.1.png", "syslog.log", "flat.log", ""] {
             assert_eq!(LogName::parse(none), None, "{none}");
         }
     }

@@ -1,5 +1,4 @@
-//! fio's logs, or its JSON, as a record of their own: without devices, so
-//! without discards.
+//! fio's logs, or its JSON, as a record of their own. Its trims are the discards; it knows no others.
 
 use record::{
     ActorInterval, End, EndReason, Event, EventKind, Head, Host, Interval, Line, MAX_ACTORS,
@@ -8,7 +7,9 @@ use record::{
 
 use super::grid::Grid;
 use super::json::{DirectionOutput, JobOutput, Output};
+use super::logs::Direction;
 use super::series::FioSeries;
+use super::trims;
 
 /// Facts that the logs don't hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -67,16 +68,22 @@ pub fn record(all: &[FioSeries], options: &RecordOptions) -> Result<RunRecord, P
         at_s: &at_s,
         seconds: &seconds,
     };
-    let columns: Vec<Vec<Option<ActorInterval>>> =
-        all.iter().map(|series| series.intervals(&grid)).collect();
-    let mut record = RunRecord::new(head(all, started_unix_s, interval_s))?;
+    let (trims, actors): (Vec<&FioSeries>, Vec<&FioSeries>) = all.iter().partition(|s| s.is_trim());
+    let columns: Vec<Vec<Option<ActorInterval>>> = actors
+        .iter()
+        .map(|series| series.intervals(&grid))
+        .collect();
+    let devices = trims::devices(&trims, &grid);
+    let mut head = head(&actors, started_unix_s, interval_s);
+    head.devices = devices.iter().map(|device| device.0.clone()).collect();
+    let mut record = RunRecord::new(head)?;
     warn(&mut record, all)?;
     for (i, &at_s) in at_s.iter().enumerate() {
         record.push(&Line::Interval(Interval {
             at_s,
             seconds: interval_s,
             actors: columns.iter().map(|column| column[i]).collect(),
-            devices: vec![],
+            devices: devices.iter().map(|device| device.1[i]).collect(),
             freed_bytes: 0,
             ..Interval::default()
         }))?;
@@ -104,9 +111,15 @@ pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
     }
     let mut actors = Vec::new();
     let mut columns = Vec::new();
+    let mut devices = Vec::new();
     let mut long_s: f64 = 0.0;
     for job in &output.jobs {
         for direction in &job.directions {
+            long_s = long_s.max(direction.runtime_ms as f64 / 1e3);
+            if direction.direction == Direction::Trim {
+                devices.push(trims::of_totals(job, direction));
+                continue;
+            }
             let mut info = job
                 .options
                 .actor(&job.name, direction.direction, threads(job));
@@ -119,7 +132,6 @@ pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
             }
             actors.push(info);
             columns.push(Some(sums(direction)));
-            long_s = long_s.max(direction.runtime_ms as f64 / 1e3);
         }
     }
     let started_unix_s = output
@@ -128,6 +140,7 @@ pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
     let mut head = head(&[], started_unix_s, (long_s * 1e3).max(1.0));
     head.interval_ms = (long_s * 1e3).max(1.0);
     head.actors = actors;
+    head.devices = devices.iter().map(|device| device.0.clone()).collect();
     let mut record = RunRecord::new(head)?;
     push_warning(
         &mut record,
@@ -140,7 +153,7 @@ pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
             at_s: 0.0,
             seconds: long_s,
             actors: columns,
-            devices: vec![],
+            devices: devices.into_iter().map(|device| device.1).collect(),
             freed_bytes: 0,
             ..Interval::default()
         }))?;
@@ -172,7 +185,7 @@ fn sums(direction: &DirectionOutput) -> ActorInterval {
     }
 }
 
-fn head(all: &[FioSeries], started_unix_s: f64, interval_s: f64) -> Head {
+fn head(all: &[&FioSeries], started_unix_s: f64, interval_s: f64) -> Head {
     Head {
         schema: RUN_SCHEMA.to_owned(),
         run: None,

@@ -11,7 +11,7 @@ use super::jobfile::JobFile;
 use super::jobs::{Job, assign};
 use super::json::Output;
 use super::latencies::Latencies;
-use super::logs::{HistogramLog, Log, LogKind, LogName, Skipped};
+use super::logs::{Direction, HistogramLog, Log, LogKind, LogName, Skipped};
 use super::thread::{Thread, Track};
 use super::windows::Window;
 
@@ -51,6 +51,12 @@ pub enum SeriesError {
         /// The error of the reader.
         error: std::io::Error,
     },
+    /// No log tells how many operations there were.
+    #[error(
+        "{0}: this log of fio has no operations over time. Let fio write them (--write_iops_log=NAME \
+         --log_avg_msec=100), or, for a log of bandwidth, give fio's JSON, which has the block size"
+    )]
+    NoOperations(String),
     /// A file holds no line of a log.
     #[error("{name}: not a log of fio: line {line} is none, and no other")]
     NotALog {
@@ -66,6 +72,8 @@ pub enum SeriesError {
 pub struct FioSeries {
     /// The actor as a record's head describes it.
     pub info: ActorInfo,
+    /// Which way its data went.
+    pub direction: Direction,
     /// Gaps and oddities of the logs.
     pub warnings: Vec<String>,
     /// The zero of the logs' clock, in seconds since 1970; `None` where the logs don't have it.
@@ -176,14 +184,23 @@ pub fn series<R: BufRead>(
     inputs: impl IntoIterator<Item = Input<R>>,
     about: &About<'_>,
 ) -> Result<Vec<FioSeries>, SeriesError> {
-    let microseconds = about.output.is_some_and(Output::logs_microseconds);
     let mut threads: BTreeMap<(String, Option<u32>), Thread> = BTreeMap::new();
+    let mut first = None;
     for input in inputs {
+        first.get_or_insert_with(|| input.name.clone());
         let name =
             LogName::parse(&input.name).ok_or_else(|| SeriesError::Name(input.name.clone()))?;
         let thread = threads.entry((name.prefix.clone(), name.thread));
-        read_into(thread.or_default(), &name, input, microseconds)?;
+        read_into(thread.or_default(), &name, input)?;
     }
+    // A job file is run by us, with fio 3.
+    let known = about.output.filter(|output| !output.version.is_empty());
+    let microseconds = known.map(Output::logs_microseconds);
+    let microseconds = microseconds.or(about.jobs.map(|_| false));
+    for thread in threads.values_mut() {
+        thread.set_unit(microseconds);
+    }
+    let threads_are_empty = threads.values().all(|thread| thread.since_1970().is_none());
     let names: Vec<(String, Option<u32>)> = threads.keys().cloned().collect();
     let (jobs, owners) = assign(&names, about);
     let mut owned: Vec<Vec<Thread>> = jobs.iter().map(|_| Vec::new()).collect();
@@ -200,6 +217,10 @@ pub fn series<R: BufRead>(
         .collect();
     let without = both.filter(|(_, threads)| threads.is_empty());
     let without: Vec<String> = without.filter_map(|(job, _)| job.without_logs()).collect();
+    let ran = all.iter().any(|one| one.ran_s.is_some());
+    if let Some(name) = first.filter(|_| !ran && !fixed && !threads_are_empty) {
+        return Err(SeriesError::NoOperations(name));
+    }
     if let Some(first) = all.first_mut() {
         first.warnings.extend(without);
     }
@@ -210,7 +231,6 @@ fn read_into<R: BufRead>(
     thread: &mut Thread,
     name: &LogName,
     input: Input<R>,
-    microseconds: bool,
 ) -> Result<(), SeriesError> {
     let file = input.name;
     let failed = |error| SeriesError::Read {
@@ -223,14 +243,7 @@ fn read_into<R: BufRead>(
         thread.histogram = Some(log);
         told
     } else {
-        let mut log = Log::read(input.text).map_err(failed)?;
-        let latency = !matches!(name.kind, LogKind::Iops | LogKind::Bandwidth);
-        if microseconds && latency {
-            for row in &mut log.rows {
-                row.value = row.value.saturating_mul(1000);
-                row.most = row.most.map(|us| us.saturating_mul(1000));
-            }
-        }
+        let log = Log::read(input.text).map_err(failed)?;
         let told = (log.skipped, log.rows.len());
         thread.logs.push((name.kind, log));
         told
@@ -275,6 +288,7 @@ fn of_job(job: &Job<'_>, threads: &[Thread], fixed: bool) -> Vec<FioSeries> {
         }
         let mut one = FioSeries {
             info: info.clone(),
+            direction: *direction,
             warnings: Vec::new(),
             started_unix_s: job.logs_zero(threads),
             operations: Vec::new(),

@@ -3,6 +3,7 @@
 use super::jobs::Job;
 use super::latencies::{HistogramWindow, Latencies};
 use super::logs::{Direction, HistogramLog, Log, LogKind, Row};
+use super::unit::{self, Unit};
 use super::windows::{self, Window};
 
 /// The logs of one thread; of all threads of a run with `per_job_logs=0`.
@@ -10,6 +11,8 @@ use super::windows::{self, Window};
 pub(super) struct Thread {
     pub(super) logs: Vec<(LogKind, Log)>,
     pub(super) histogram: Option<HistogramLog>,
+    /// Whether the unit of its latencies isn't known.
+    pub(super) no_unit: bool,
     /// Oddities of the files themselves.
     pub(super) warnings: Vec<String>,
 }
@@ -28,6 +31,40 @@ impl Thread {
     pub(super) fn log(&self, kind: LogKind) -> Option<&Log> {
         let found = self.logs.iter().find(|(k, _)| *k == kind);
         found.map(|(_, log)| log).filter(|log| !log.rows.is_empty())
+    }
+
+    /// Makes nanoseconds of its latencies. `microseconds` is what fio's version tells.
+    pub(super) fn set_unit(&mut self, microseconds: Option<bool>) {
+        let unit = match microseconds {
+            Some(true) => Unit::Microseconds(None),
+            Some(false) => Unit::Nanoseconds,
+            None => unit::of(self),
+        };
+        match unit {
+            Unit::Nanoseconds => {}
+            Unit::Microseconds(in_flight) => {
+                let latency = |kind: &LogKind| !matches!(kind, LogKind::Iops | LogKind::Bandwidth);
+                let logs = self.logs.iter_mut().filter(|(kind, _)| latency(kind));
+                for row in logs.flat_map(|(_, log)| &mut log.rows) {
+                    row.value = row.value.saturating_mul(1000);
+                    row.most = row.most.map(|us| us.saturating_mul(1000));
+                }
+                self.warnings.extend(in_flight.map(|in_flight| {
+                    format!(
+                        "Latencies were read as microseconds, as fio 2 logs them: as nanoseconds they \
+                         would have had {in_flight:.1e} operations in flight."
+                    )
+                }));
+            }
+            Unit::Unknown => {
+                self.no_unit = true;
+                self.warnings.push(
+                    "Latencies were left out: their unit is unknown, nanoseconds (fio 3) or \
+                     microseconds (fio 2). Give fio's JSON, which has its version."
+                        .to_owned(),
+                );
+            }
+        }
     }
 
     /// Whether its times are since 1970; `None` if it has no line.
@@ -153,7 +190,7 @@ impl Thread {
     fn latencies(&self, job: &Job<'_>, direction: Direction) -> Latencies {
         let mut latencies = Latencies::default();
         let log = self.log(LogKind::Latency).or(self.log(LogKind::Completion));
-        if let Some(log) = log {
+        if let Some(log) = log.filter(|_| !self.no_unit) {
             let rows = log.rows.iter().filter(|row| row.direction == direction);
             let at_s = |row: &Row| row.at_ms as f64 / 1e3;
             let longest = job.options.get("log_window_value");

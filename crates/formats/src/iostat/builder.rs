@@ -16,8 +16,11 @@ pub(super) struct Builder {
     pub(super) log: Log,
     folding: Folding,
     places: HashMap<Vec<u8>, usize>,
-    /// The report that is being read: a row for each of its devices, in order.
-    current: Vec<(usize, Row)>,
+    /// The report that is being read: a row for each of its devices, in order, and the line of
+    /// the header that it was last below.
+    current: Vec<(usize, Row, u64)>,
+    /// The line of the header in force.
+    header: u64,
     /// Takes figures of devices beyond those that are distinguished.
     nobody: Row,
     /// How many rows the report before had.
@@ -28,6 +31,8 @@ pub(super) struct Builder {
     /// Whether one of its lines was damaged.
     damaged: bool,
     stamp: Option<Stamp>,
+    /// The time that another program put before the line that is being read.
+    beside: Option<Stamp>,
     unstamped: bool,
     day_s: f64,
     last_s: f64,
@@ -61,11 +66,25 @@ impl Builder {
         self.stamp = Some(stamp);
     }
 
-    /// A report begins.
+    /// Takes the text that another program put before the line that is read next.
+    pub(super) fn beside(&mut self, prefix: &[u8]) {
+        self.beside = Stamp::within(prefix);
+    }
+
+    /// A header was read, which may begin a report.
+    pub(super) fn header(&mut self, line: u64, begins: bool) {
+        if begins {
+            self.begin(line);
+        }
+        self.header = line;
+    }
+
+    /// A report begins. Its own time counts, else the one before its line.
     pub(super) fn begin(&mut self, line: u64) {
         self.finish(true);
         self.open = true;
         self.began = line;
+        self.stamp = self.stamp.or(self.beside);
     }
 
     /// Whether a device of this name was seen before.
@@ -86,16 +105,20 @@ impl Builder {
             self.nobody = Row::default();
             return &mut self.nobody;
         };
-        let index = match self.current.get(at) {
-            Some((known, _)) if *known == place => at,
-            _ => match self.current.iter().position(|(known, _)| *known == place) {
-                Some(index) => index,
-                None => {
-                    self.current.push((place, Row::default()));
-                    self.current.len() - 1
-                }
-            },
+        let known = match self.current.get(at) {
+            Some((known, ..)) if *known == place => Some(at),
+            _ => self.current.iter().position(|(known, ..)| *known == place),
         };
+        // A device below the same header once more: the next report, whose header was left out.
+        let repeated = known.is_some_and(|i| self.current[i].2 == self.header);
+        if repeated {
+            self.begin(line);
+        }
+        let index = known.filter(|_| !repeated).unwrap_or(self.current.len());
+        if index == self.current.len() {
+            self.current.push((place, Row::default(), self.header));
+        }
+        self.current[index].2 = self.header;
         &mut self.current[index].1
     }
 
@@ -142,7 +165,7 @@ impl Builder {
         self.log.reports += 1;
         if !damaged {
             let row = self.log.rows.len();
-            for (place, figures) in &self.current {
+            for (place, figures, _) in &self.current {
                 self.log.columns[*place].set(row, Sample::of(figures));
             }
             self.log.rows.push(Span {

@@ -10,6 +10,19 @@
 
 use super::number::{number, unit_bytes};
 
+/// The figures of `iostat -x` by version, newest first: no two have as many.
+const HEADERS: [&str; 6] = [
+    "r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz \
+     d/s dkB/s drqm/s %drqm d_await dareq-sz f/s f_await aqu-sz %util",
+    "r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz \
+     d/s dkB/s drqm/s %drqm d_await dareq-sz aqu-sz svctm %util",
+    "r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz \
+     d/s dkB/s drqm/s %drqm d_await dareq-sz aqu-sz %util",
+    "r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz svctm %util",
+    "rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await r_await w_await svctm %util",
+    "rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await svctm %util",
+];
+
 /// Figures that are kept, as places in [`Row`].
 pub(super) mod field {
     pub(in super::super) const COUNT: [usize; 3] = [0, 4, 8];
@@ -60,17 +73,21 @@ impl Columns {
     /// Reads a header; `None` if the line is none.
     pub(super) fn of_header(line: &[u8]) -> Option<Columns> {
         let text = std::str::from_utf8(line).ok()?;
-        let mut tokens = text.split_ascii_whitespace().peekable();
+        let tokens: Vec<&str> = text.split_ascii_whitespace().collect();
         let is_device = |token: &str| token.trim_end_matches(':') == "Device";
-        let first = tokens.peek().copied().is_some_and(is_device);
-        let last = text
-            .split_ascii_whitespace()
-            .next_back()
-            .is_some_and(is_device);
-        if !first && !last {
+        let at = tokens.iter().position(|token| is_device(token))?;
+        // `Device Model: …` is another tool's.
+        let is_column =
+            |token: &&str| token.ends_with("/s") || *token == "tps" || known(token).is_some();
+        tokens.iter().find(|token| is_column(token))?;
+        // Last with --pretty; else words before it are none of iostat's (`Time`).
+        let last = at > 0 && at + 1 == tokens.len();
+        if last && tokens[0].contains(|c: char| c.is_ascii_digit()) {
             return None;
         }
-        let columns: Vec<Column> = tokens
+        let columns: Vec<Column> = tokens[if last { 0 } else { at }..]
+            .iter()
+            .copied()
             .map(|token| match is_device(token) {
                 true => Column::Device,
                 false => column(token),
@@ -91,6 +108,23 @@ impl Columns {
             short: has(field::COUNT[0]).is_none() && has(field::AWAIT_ALL).is_some(),
             coarse: bytes.fold(0.0, f64::max) > 1024.0,
             columns,
+        })
+    }
+
+    /// The columns of a row without a header, by their number; `None` if no version prints so many.
+    pub(super) fn of_row(line: &[u8]) -> Option<Columns> {
+        let text = std::str::from_utf8(line).ok()?;
+        let mut tokens = text.split_ascii_whitespace();
+        let name = tokens.next()?;
+        let figures = tokens.clone().count();
+        let numbers = tokens.all(|t| number(t.as_bytes(), 0).0.is_some());
+        let header = HEADERS.iter().find(|h| h.split(' ').count() == figures)?;
+        let named = numbers && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let columns = Columns::of_header(format!("Device {header}").as_bytes())?;
+        // The unit isn't known (-k, -m), but that of sizes is.
+        named.then_some(Columns {
+            coarse: true,
+            ..columns
         })
     }
 

@@ -1,12 +1,12 @@
 //! The block devices of a log, as far as they did something.
 
-use record::{DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
+use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
 
 use super::log::{Log, Sample};
 use super::topology::Made;
 
 /// Devices that did something, each with its column's place: wholes first, as in any record.
-pub(super) fn devices(log: &Log, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
+pub(super) fn devices(log: &Log, rows: &[usize], made: &[Made]) -> Vec<(usize, DeviceInfo)> {
     let busy = (0..log.columns.len()).filter(|&i| !log.columns[i].is_idle());
     let name = |i: usize| log.columns[i].name.clone();
     let depth = |mut i: usize| {
@@ -19,6 +19,17 @@ pub(super) fn devices(log: &Log, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
             }
         }
         level
+    };
+    let copies = |mut i: usize| {
+        let mut copies = 1.0;
+        for _ in 0..made.len() {
+            let Some(above) = made.iter().find(|m| m.members.contains(&i)) else {
+                break;
+            };
+            copies *= above.copies(log, rows).unwrap_or(1.0);
+            i = above.whole;
+        }
+        copies
     };
     let mut all: Vec<(usize, DeviceInfo)> = busy
         .map(|i| {
@@ -41,7 +52,10 @@ pub(super) fn devices(log: &Log, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
                 scheduler: None,
                 discard: DiscardLimits::default(),
                 slower: None,
-                counting: Default::default(),
+                counting: Counting {
+                    copies: copies(i),
+                    ..Counting::default()
+                },
                 drive: None,
             };
             (i, info)

@@ -1,11 +1,15 @@
 //! `iostat -x -o JSON`, in whatever way it is laid out: as iostat prints it, indented
 //! again (`jq .`), sorted (`jq -S`), in one line (`jq -c`), or only its reports
 //! (`jq .sysstat.hosts[0].statistics`). One that was cut off is read as far as it goes.
+//!
+//! `sadf -j -- -d` prints much the same, but counts all operations of a device in one figure. So
+//! their bytes tell how many were reads: those of the seconds in which a device only read.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead};
 
 use super::builder::Builder;
-use super::columns::{Row, known, sharpen};
+use super::columns::{Row, field, known, sharpen};
 use super::number::{number, unit_bytes};
 use super::stamp::{Stamp, date};
 use crate::lines::Lines;
@@ -17,13 +21,14 @@ const LONGEST: usize = 256;
 const DEEPEST: usize = 64;
 
 /// Words of which one is near the begin of any of iostat's JSON.
-const WORDS: [&[u8]; 6] = [
+const WORDS: [&[u8]; 7] = [
     b"\"sysstat\"",
     b"\"hosts\"",
     b"\"statistics\"",
     b"\"avg-cpu\"",
     b"\"disk\"",
     b"\"disk_device\"",
+    b"\"disk-device\"",
 ];
 
 /// Whether a text that begins so is one.
@@ -45,6 +50,9 @@ pub(super) fn read<R: BufRead>(lines: &mut Lines<R>, builder: &mut Builder) -> i
         mode: Mode::Between,
         number: lines.number() + 1,
         foreign: 0,
+        date: String::new(),
+        time: String::new(),
+        sizes: HashMap::new(),
     };
     loop {
         let chunk = lines.chunk()?;
@@ -91,6 +99,8 @@ struct Frame {
 struct Device {
     name: Option<Vec<u8>>,
     row: Row,
+    /// All operations per second together (sadf).
+    together: Option<f64>,
     coarse: bool,
     discards: bool,
     damaged: bool,
@@ -105,6 +115,12 @@ struct Reader<'a> {
     number: u64,
     /// The last line that was reported as foreign.
     foreign: u64,
+    /// sadf's date and time of a report, which are two.
+    date: String,
+    time: String,
+    /// The mean size of each device's reads, writes and discards, from sadf's seconds in which it
+    /// did nothing else.
+    sizes: HashMap<Vec<u8>, [f64; 3]>,
 }
 
 impl Reader<'_> {
@@ -181,7 +197,7 @@ impl Reader<'_> {
         let named = |frame: &&mut Frame| frame.named && frame.key == b"disk";
         if list && let Some(report) = self.frames.last_mut().filter(named) {
             report.report = true;
-            self.builder.begin(self.number);
+            self.builder.header(self.number, true);
         }
         self.frames.push(Frame {
             list,
@@ -236,9 +252,15 @@ impl Reader<'_> {
         let value = String::from_utf8_lossy(&self.token);
         let log = &mut self.builder.log;
         match frame.key.as_slice() {
-            b"disk_device" => frame.device.name = Some(self.token.clone()),
+            b"disk_device" | b"disk-device" => frame.device.name = Some(self.token.clone()),
             b"timestamp" => {
                 if let Some(stamp) = Stamp::parse(&self.token) {
+                    self.builder.stamp(stamp);
+                }
+            }
+            b"time" => {
+                self.time = format!("{} {value}", self.date);
+                if let Some(stamp) = Stamp::parse(self.time.as_bytes()) {
                     self.builder.stamp(stamp);
                 }
             }
@@ -249,7 +271,10 @@ impl Reader<'_> {
                 self.builder.run();
             }
             b"release" if log.banner.kernel.is_empty() => log.banner.kernel = value.into_owned(),
-            b"date" if log.banner.day.is_none() => log.banner.day = date(&value, false),
+            b"date" => {
+                log.banner.day = log.banner.day.or(date(&value, false));
+                self.date = value.into_owned();
+            }
             // With units (-h) figures are texts.
             _ => frame.device.figure(&frame.key, &self.token),
         }
@@ -270,6 +295,10 @@ impl Reader<'_> {
             let cpus = std::str::from_utf8(&self.token).ok();
             self.builder.log.banner.cpus = cpus.and_then(|n| n.parse().ok()).unwrap_or(0);
         }
+        if frame.key == b"utc" && self.token == b"1" {
+            let stamp = Stamp::parse(format!("{}Z", self.time).as_bytes());
+            stamp.into_iter().for_each(|s| self.builder.stamp(s));
+        }
         frame.device.figure(&frame.key, &self.token);
     }
 
@@ -281,6 +310,11 @@ impl Reader<'_> {
         if device.damaged {
             self.builder.damage(self.number);
             return;
+        }
+        if let Some(together) = device.together {
+            self.builder.log.together = true;
+            let sizes = self.sizes.entry(name.clone()).or_default();
+            split(&mut device.row, together, sizes);
         }
         if device.coarse {
             sharpen(&mut device.row);
@@ -294,6 +328,9 @@ impl Reader<'_> {
 
 impl Device {
     fn figure(&mut self, key: &[u8], token: &[u8]) {
+        if key == b"tps" {
+            self.together = value(token).map(|(rate, _)| rate);
+        }
         let Some((place, unit)) = std::str::from_utf8(key).ok().and_then(known) else {
             return;
         };
@@ -304,9 +341,37 @@ impl Device {
         let told = suffix.and_then(unit_bytes).filter(|_| unit > 1.0);
         self.row[place] = value * told.unwrap_or(unit);
         self.coarse |= unit > 1024.0;
-        self.discards |= key.starts_with(b"d/s");
+        self.discards |= key.starts_with(b"d/s") || key == b"dkB";
     }
 }
+
+/// Splits all operations into reads, writes and discards by their bytes. Their wait is a mean of all
+/// three, so it is kept where there is one of them.
+fn split(row: &mut Row, together: f64, sizes: &mut [f64; 3]) {
+    let moved: Vec<usize> = (0..3)
+        .filter(|&kind| row[field::BYTES[kind]] > 0.0)
+        .collect();
+    let wait_ms = std::mem::take(&mut row[field::AWAIT_ALL]);
+    if let [kind] = moved[..] {
+        row[field::COUNT[kind]] = together;
+        row[field::AWAIT[kind]] = wait_ms;
+        sizes[kind] = row[field::BYTES[kind]] / together.max(1e-9);
+        return;
+    }
+    let mut rest = together;
+    for kind in moved {
+        let size = match sizes[kind] {
+            0.0 => DEFAULT_SIZES[kind],
+            known => known,
+        };
+        let count = (row[field::BYTES[kind]] / size).min(rest);
+        row[field::COUNT[kind]] = if kind == 2 { rest } else { count };
+        rest -= count;
+    }
+}
+
+/// Mean sizes in bytes where nothing tells them.
+const DEFAULT_SIZES: [f64; 3] = [4096.0, 16384.0, 1048576.0];
 
 /// A figure, as JSON or iostat prints it: tools that lay JSON out again write `1e-05`, too.
 fn value(token: &[u8]) -> Option<(f64, Option<u8>)> {
@@ -402,6 +467,38 @@ mod tests {
         for text in [list, one_each] {
             assert_eq!(read(&text).columns, plain.columns, "{text}");
         }
+    }
+
+    #[test]
+    fn sadf_counts_all_operations_in_one() {
+        let disk = |tps: u32, read: u32, written: u32, discarded: u32| {
+            format!(
+                "{{\"timestamp\": {{\"date\": \"2024-06-19\", \"time\": \"05:02:3{}\", \"utc\": 1}}, \"disk\": \
+                 [{{\"disk-device\": \"sda\", \"tps\": {tps}.00, \"rd_sec\": 7.00, \"rkB\": {read}.00, \
+                 \"wkB\": {written}.00, \"dkB\": {discarded}.00, \"areq-sz\": 1.00, \"await\": 0.50}}]}}",
+                tps % 10
+            )
+        };
+        let reports = [
+            disk(1000, 8000, 0, 0),
+            disk(501, 4000, 0, 2048),
+            disk(2, 0, 32, 0),
+        ];
+        let text = format!(
+            "{{\"sysstat\": {{\"hosts\": [{{\"nodename\": \"b\", \"statistics\": [{}]}}]}}}}",
+            reports.join(",\n")
+        );
+        let log = read(&text);
+        let sda = |row| log.columns[0].at(row);
+        assert_eq!(sda(0).count, [1000.0, 0.0, 0.0]);
+        assert_eq!(sda(0).wait_ms, [0.5, 0.0, 0.0]);
+        // Reads of 8 KiB, as before; the rest was discarded.
+        assert_eq!(sda(1).count, [500.0, 0.0, 1.0]);
+        assert_eq!(sda(1).wait_ms, [0.0; 3]);
+        assert_eq!(sda(2).count, [0.0, 2.0, 0.0]);
+        assert!(log.discards && log.together);
+        assert_eq!(log.rows[0].printed_s.unwrap().0, 1_718_773_350.0);
+        assert_eq!(log.dated, Some(true));
     }
 
     #[test]

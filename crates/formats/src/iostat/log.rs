@@ -231,6 +231,10 @@ pub struct Log {
     pub(crate) cut_off: Option<u64>,
     /// Whether there are columns of discards.
     pub(crate) discards: bool,
+    /// Whether reads, writes and discards were counted in one figure (sadf).
+    pub(crate) together: bool,
+    /// Whether there was no header, so that their number shows which columns they are.
+    pub(crate) headerless: bool,
 }
 
 impl Log {

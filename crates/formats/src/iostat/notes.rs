@@ -34,8 +34,7 @@ struct Mount<'a> {
 impl Notes {
     /// Whether a text looks like such a protocol.
     pub fn is_one(text: &str) -> bool {
-        let notes = Notes::parse(text);
-        notes.job.is_some() || notes.removed_unix_s.is_some()
+        Notes::parse(text).removed_unix_s.is_some()
     }
 
     /// Reads a protocol; what isn't in it stays empty.

@@ -2,7 +2,7 @@
 
 use super::actors::Actor;
 use super::log::Log;
-use super::topology::Made;
+use super::topology::{Made, is_stacked};
 
 /// Fewer bytes than this are a trickle: journals discard a few KiB every few seconds.
 const TRICKLE: f64 = (16_u64 << 20) as f64;
@@ -82,6 +82,21 @@ impl<'a> Own<'a> {
         })
     }
 
+    /// Describes members of which it isn't known how many discard each byte.
+    pub(super) fn unknown_copies(&self, rows: &[usize], made: &[Made]) -> Option<String> {
+        let unknown = made.iter().find(|made| {
+            let bytes: f64 = made.members.iter().map(|&i| self.bytes[i]).sum();
+            self.own[made.whole] && bytes >= TRICKLE && made.copies(self.log, rows).is_none()
+        })?;
+        let name = |i: usize| self.log.columns[i].name.as_str();
+        let whole = name(unknown.whole);
+        Some(format!(
+            "Unknown copies: too little was written to {whole} to see whether its members are mirrors. \
+             The bytes discarded may count each byte up to {} times.",
+            unknown.members.len()
+        ))
+    }
+
     /// A device and all that it is made of.
     fn take(&mut self, i: usize, made: &[Made]) {
         if std::mem::replace(&mut self.own[i], true) {
@@ -127,12 +142,4 @@ impl<'a> Own<'a> {
         let own = self.own.iter().zip(&self.bytes);
         own.filter(|(own, _)| **own).map(|(_, bytes)| bytes).sum()
     }
-}
-
-/// Whether the kernel gives this name to devices that lie over others only.
-fn is_stacked(name: &str) -> bool {
-    ["loop", "dm-", "md", "bcache", "drbd"]
-        .iter()
-        .filter_map(|kind| name.strip_prefix(kind))
-        .any(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }

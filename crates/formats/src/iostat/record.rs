@@ -34,14 +34,8 @@ pub fn record(
         true => topology::infer(log, &kept),
         false => named(log, options)?,
     };
-    for made in made.iter().filter(|_| options.members.is_empty()) {
-        let name = |i: usize| log.columns[i].name.as_str();
-        let members: Vec<&str> = made.members.iter().map(|&i| name(i)).collect();
-        warnings.push(format!(
-            "{} was taken to be made of {}, since their reads add up to its own.",
-            name(made.whole),
-            members.join(" and ")
-        ));
+    if options.members.is_empty() {
+        warnings.extend(made.iter().map(|made| made.sentence(log)));
     }
     let steps = grid::steps(log, interval_s, &kept);
     let part = |i: usize| made.iter().any(|m| m.members.contains(&i));
@@ -71,12 +65,12 @@ pub fn record(
     }
     if !log.discards {
         warnings.push(
-            "This iostat has no columns of discards (sysstat before 12.1 or Linux before 4.18), so \
-             they could not be watched."
+            "This iostat has no columns of discards: use a newer sysstat (12.1) and Linux (4.18). \
+             So whether there were discards is unknown."
                 .to_owned(),
         );
     }
-    let mut devices = devices::devices(log, &made);
+    let mut devices = devices::devices(log, &kept, &made);
     if !log.discards {
         // Without their discards they would look as if there had been none.
         devices.clear();
@@ -84,6 +78,7 @@ pub fn record(
         let own = Own::of(log, &kept, interval_s, &made, &actors);
         devices.retain(|d| own.has(d.0));
         warnings.extend(own.others());
+        warnings.extend(own.unknown_copies(&kept, &made));
     }
     let head = Head {
         schema: RUN_SCHEMA.to_owned(),
@@ -147,6 +142,19 @@ pub fn record(
 
 fn about_the_text(log: &Log) -> Vec<String> {
     let mut all = Vec::new();
+    if log.headerless {
+        all.push(
+            "The log has no header, so the number of its columns decided which they are."
+                .to_owned(),
+        );
+    }
+    if log.together {
+        all.push(
+            "sadf counts reads, writes and discards in one figure; their bytes decided how many were \
+             which. Record with iostat -x for counts and waits of each."
+                .to_owned(),
+        );
+    }
     if log.foreign.lines > 0 {
         all.push(format!(
             "{} lines are none of iostat's and were left out; the first is line {}.",

@@ -23,11 +23,13 @@ impl Stamp {
 
     /// Reads a line that is a time and nothing else.
     pub(super) fn parse(line: &[u8]) -> Option<Stamp> {
-        if line.len() > 64 || !line.iter().any(u8::is_ascii_digit) {
+        if line.len() > 96 {
             return None;
         }
-        let text = std::str::from_utf8(line).ok()?.trim();
-        if (9..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) {
+        let text = western(std::str::from_utf8(line).ok()?);
+        let text = text.trim();
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        if (9..=12).contains(&digits) && text.parse::<f64>().is_ok() {
             return Some(Stamp {
                 seconds: text.parse().ok()?,
                 day: None,
@@ -36,7 +38,7 @@ impl Stamp {
         }
         let (clock, rest) = clock(text)?;
         let day = text
-            .split(|c: char| c.is_whitespace() || c == 'T')
+            .split(|c: char| c.is_whitespace() || matches!(c, 'T' | '[' | ']'))
             .find_map(|token| date(token, rest.half.is_some()));
         let zone_s = zone(rest.after);
         Some(match (zone_s, day) {
@@ -51,6 +53,66 @@ impl Stamp {
                 zoned: false,
             },
         })
+    }
+
+    /// The time in what another program put before a line, beside a host or a process.
+    pub(super) fn within(prefix: &[u8]) -> Option<Stamp> {
+        Stamp::parse(prefix).or_else(|| Stamp::parse(prefix.split(|&b| b == b' ').next()?))
+    }
+}
+
+/// Words for the halves of the day, where iostat's locale counts twelve hours.
+const HALVES: [(&str, bool); 14] = [
+    ("am", false),
+    ("a.m", false),
+    ("上午", false),
+    ("午前", false),
+    ("오전", false),
+    ("πμ", false),
+    ("पूर्वाह्न", false),
+    ("pm", true),
+    ("p.m", true),
+    ("下午", true),
+    ("午後", true),
+    ("오후", true),
+    ("μμ", true),
+    ("अपराह्न", true),
+];
+
+/// A time with ASCII digits, `-` and `:`, whatever the locale puts there: `2024年06月19日 05時02分34秒`,
+/// `19.06.2024 05.02.34`.
+fn western(text: &str) -> String {
+    let digit = |c: char| {
+        [0x660, 0x6f0, 0x966, 0x9e6, 0xff10]
+            .iter()
+            .find_map(|zero| char::from_digit(u32::from(c).checked_sub(*zero)?, 10))
+    };
+    let mut plain = String::with_capacity(text.len());
+    let mut after_mark = false;
+    for c in text.chars() {
+        let mark = match c {
+            '年' | '년' | '月' | '월' => Some('-'),
+            '時' | '时' | '시' | '点' | '分' | '분' => Some(':'),
+            '日' | '일' | '秒' | '초' => Some(' '),
+            _ => None,
+        };
+        if !(after_mark && c == ' ') {
+            plain.push(mark.or(digit(c)).unwrap_or(c));
+        }
+        after_mark = matches!(mark, Some('-' | ':')) || after_mark && c == ' ';
+    }
+    let dotted = |word: &str| {
+        let fields: Vec<&str> = word.split('.').collect();
+        let two = |f: &&str| matches!(f.len(), 1 | 2) && f.bytes().all(|b| b.is_ascii_digit());
+        fields.len() == 3 && fields.iter().all(two)
+    };
+    let time = plain
+        .rsplit(' ')
+        .find(|word| dotted(word))
+        .map(str::to_owned);
+    match time.filter(|_| !plain.contains(':')) {
+        Some(time) => plain.replace(&time, &time.replace('.', ":")),
+        None => plain,
     }
 }
 
@@ -76,20 +138,24 @@ fn clock(text: &str) -> Option<(f64, Rest<'_>)> {
     if bytes.get(colon + 3) != Some(&b':') {
         return None;
     }
-    let seconds = pair(colon + 4)?;
-    let after = text.get(colon + 6..)?;
+    let mut seconds = pair(colon + 4)?;
+    let mut after = text.get(colon + 6..)?;
     if hours > 23.0 || minutes > 59.0 || seconds > 60.0 {
         return None;
     }
-    let lower = text.to_ascii_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let half = if says(&["pm", "p.m"]) {
-        Some(true)
-    } else if says(&["am", "a.m"]) {
-        Some(false)
-    } else {
-        None
+    if let Some(fraction) = after.strip_prefix(['.', ',']) {
+        let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+        seconds += format!("0.{}", &fraction[..digits]).parse().unwrap_or(0.0);
+        after = &fraction[digits..];
+    }
+    // Before or behind the clock; as a part of a host's name it says nothing.
+    let near = [text[..begin].trim_end(), after.trim_start()].map(str::to_lowercase);
+    let says = |word: &str| {
+        let behind = near[1].strip_prefix(word);
+        near[0].ends_with(word) && !word.is_ascii()
+            || behind.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     };
+    let half = HALVES.iter().find(|half| says(half.0)).map(|half| half.1);
     if let Some(afternoon) = half {
         hours = hours % 12.0 + if afternoon { 12.0 } else { 0.0 };
     }
@@ -99,18 +165,18 @@ fn clock(text: &str) -> Option<(f64, Rest<'_>)> {
     ))
 }
 
-/// `Z`, `+0200` or `+02:00`, in seconds east of Greenwich.
+/// `Z`, `UTC`, `+0200` or `+02:00`, in seconds east of Greenwich.
 fn zone(after: &str) -> Option<f64> {
-    let after = after.trim();
-    if after == "Z" || after.ends_with("UTC") {
+    let word = after.split_whitespace().next()?;
+    if matches!(word, "Z" | "UTC") || after.trim_end().ends_with("UTC") {
         return Some(0.0);
     }
-    let sign = match after.bytes().next()? {
+    let sign = match word.bytes().next()? {
         b'+' => 1.0,
         b'-' => -1.0,
         _ => return None,
     };
-    let digits: String = after[1..].chars().filter(char::is_ascii_digit).collect();
+    let digits: String = word[1..].chars().filter(char::is_ascii_digit).collect();
     let number: f64 = digits.get(..4)?.parse::<u16>().ok().map(f64::from)?;
     Some(sign * ((number / 100.0).floor() * 3600.0 + number % 100.0 * 60.0))
 }
@@ -174,14 +240,42 @@ mod tests {
             "19.06.2024 05:02:34",
             "19/06/24 05:02:34",
             "1718773354",
+            "2024年06月19日 05時02分34秒",
+            "2024년 06월 19일 (수) 오전 05시 02분 34초",
+            "2024年06月19日 上午05時02分34秒",
+            "19.06.2024 05.02.34",
+            "2024-06-19 05.02.34",
+            "19/06/2024 05:02:34",
+            "١٩.٠٦.٢٠٢٤ ٠٥:٠٢:٣٤",
         ] {
             let stamp = Stamp::parse(text.as_bytes()).unwrap();
             assert_eq!(stamp.unix_s(), Some(moment), "{text}");
         }
         let afternoon = Stamp::parse(b"06/19/2024 12:00:01 PM").unwrap();
         assert_eq!(afternoon.seconds, 43_201.0);
+        let korean = Stamp::parse("오후 01시 02분 03초".as_bytes()).unwrap();
+        assert_eq!(korean.seconds, 46_923.0);
         let bare = Stamp::parse(b"Time: 17:02:34").unwrap();
         assert_eq!((bare.seconds, bare.unix_s()), (61_354.0, None));
+    }
+
+    #[test]
+    fn a_time_before_a_line_stands_beside_other_words() {
+        for (prefix, unix_s) in [
+            ("2024-06-19T05:02:34.500000000Z ", Some(1_718_773_354.5)),
+            (
+                "2024-06-19T07:02:34.5+02:00 ampere iostat[12]: ",
+                Some(1_718_773_354.5),
+            ),
+            ("[pod/a-0/b] 2024-06-19T05:02:34.5Z ", Some(1_718_773_354.5)),
+            ("1718773354.5 box iostat: ", Some(1_718_773_354.5)),
+            ("Jun 19 17:02:34 ampere iostat[12]: ", None),
+        ] {
+            let stamp = Stamp::within(prefix.as_bytes()).unwrap();
+            assert_eq!(stamp.unix_s(), unix_s, "{prefix}");
+            assert!(stamp.seconds > 61_353.0, "the afternoon");
+        }
+        assert_eq!(Stamp::within(b"iostat[4711]: "), None);
     }
 
     #[test]

@@ -39,12 +39,14 @@ impl Log {
                 break;
             };
             last = (line.number, line.ended);
+            builder.beside(line.prefix);
             state.take(&mut builder, line.bytes, line.number, line.ended);
         }
         let whole = !state.cut && (!state.in_rows || last.1 && !builder.short());
         builder.finish(whole);
         let mut log = builder.log;
-        if log.reports > 0 {
+        if !log.columns.is_empty() {
+            log.headerless = state.header.is_empty() && state.columns.is_some();
             log.forget_groups();
             return Ok(log);
         }
@@ -91,6 +93,9 @@ impl State {
         if line.trim_ascii().is_empty() || std::mem::take(&mut self.cpu) {
             return;
         }
+        if self.columns.is_none() && self.begin_without_header(builder, line, number, ended) {
+            return;
+        }
         if line == self.header {
             self.head(builder, number);
         } else if let Some(columns) = Columns::of_header(line) {
@@ -110,6 +115,22 @@ impl State {
         }
     }
 
+    /// Takes the first row of a log that has no header (`grep sda`).
+    fn begin_without_header(
+        &mut self,
+        builder: &mut Builder,
+        line: &[u8],
+        number: u64,
+        ended: bool,
+    ) -> bool {
+        self.columns = Columns::of_row(line);
+        if self.columns.is_none() {
+            return false;
+        }
+        self.head(builder, number);
+        self.row(builder, line, number, ended)
+    }
+
     fn head(&mut self, builder: &mut Builder, number: u64) {
         let Some(columns) = &self.columns else { return };
         if !columns.extended() || columns.short {
@@ -117,9 +138,7 @@ impl State {
             self.in_rows = false;
             return;
         }
-        if columns.begins_report {
-            builder.begin(number);
-        }
+        builder.header(number, columns.begins_report);
         builder.log.discards |= columns.discards;
         self.in_rows = builder.open;
         self.at = 0;

@@ -2,9 +2,9 @@
 //!
 //! A RAID's reads are those of its members, second by second. So a device is made of some others if
 //! its reads are the sum of theirs. Its reads are what programs saw; discards are counted where
-//! they end, at the members. No name is looked at.
+//! they end, at the members. Names tell only which of two is above the other.
 
-use super::log::Log;
+use super::log::{Log, Sample};
 
 /// Members' reads add up to within this share of the whole's.
 const SUM: f64 = 0.02;
@@ -160,15 +160,33 @@ impl<'a> Sums<'a> {
     }
 
     fn equal(&self, one: usize, other: usize) -> bool {
+        if self.are_drives(one, other) {
+            return false;
+        }
         let [one, other] = [one, other].map(|i| &self.log.columns[i]);
         self.rows
             .iter()
             .all(|&r| one.at(r).count[..2] == other.at(r).count[..2])
     }
 
-    /// Of two that did the same, the lower one is where discards are; else it
-    /// doesn't matter, and the longer name is mostly that of a part.
+    fn floor(&self, i: usize) -> Option<Floor> {
+        Floor::of(&self.log.columns[i].name)
+    }
+
+    /// Whether both are drives, of which neither can lie on the other.
+    fn are_drives(&self, one: usize, other: usize) -> bool {
+        let drive = |i| self.floor(i) == Some(Floor::Drive);
+        drive(one) && drive(other)
+    }
+
+    /// Of two that did the same, their names decide. Else the lower one is where discards are;
+    /// else it doesn't matter, and the longer name is mostly that of a part.
     fn is_above(&self, one: usize, other: usize) -> bool {
+        if let (Some(a), Some(b)) = (self.floor(one), self.floor(other))
+            && a != b
+        {
+            return a > b;
+        }
         let (a, b) = (self.discards(one), self.discards(other));
         let length = |i: usize| self.log.columns[i].name.len();
         a < b || a == b && length(one) > length(other)
@@ -179,7 +197,14 @@ impl<'a> Sums<'a> {
     fn members(&self, stack: &[usize], tops: &[usize]) -> Option<Vec<usize>> {
         let whole = stack[0];
         let total = self.total(whole);
-        let others = tops.iter().copied().filter(|&i| i != whole);
+        // A drive has paths, but no other members; nobody is made of something above it.
+        let floor = self.floor(stack[stack.len() - 1]);
+        let below = |i: usize| match (floor, self.floor(i)) {
+            (Some(Floor::Drive), member) => member == Some(Floor::Path),
+            (Some(floor), Some(member)) => member <= floor,
+            _ => true,
+        };
+        let others = tops.iter().copied().filter(|&i| i != whole && below(i));
         let mut candidates: Vec<usize> = others
             .filter(|&i| (SUM * total..(1.0 - SUM) * total).contains(&self.total(i)))
             .filter(|&i| self.beyond(i, whole) <= SUM * total)
@@ -211,10 +236,10 @@ impl<'a> Sums<'a> {
         }
         let (_, mut members) = best?;
         members.sort_unstable();
-        // A whole that counts discards itself counts the members' ones.
+        // A whole that counts discards itself counts the members' ones, or a copy of them.
         let own = self.discards(whole);
         let theirs: f64 = members.iter().map(|&i| self.discards(i)).sum();
-        (own == 0.0 || (own - theirs).abs() <= 0.1 * theirs).then_some(members)
+        (own == 0.0 || whole_number(theirs / own, members.len(), 0.1).is_some()).then_some(members)
     }
 
     /// How much a device did beyond what another did, report by report.
@@ -236,8 +261,154 @@ impl<'a> Sums<'a> {
     }
 
     fn same(&self, one: usize, other: usize) -> bool {
+        if self.are_drives(one, other) {
+            return false;
+        }
         let total = self.total(one);
         (total - self.total(other)).abs() <= SAME * total
             && self.apart(one, &[other]) <= SAME * total
+    }
+}
+
+/// Where a device of this name lies in a storage stack, lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Floor {
+    /// One of several paths to an NVMe drive.
+    Path,
+    Drive,
+    Partition,
+    /// A mapping, a RAID, a loop device.
+    Stacked,
+}
+
+impl Floor {
+    /// `None` of a name that tells nothing (`iostat -N`).
+    fn of(name: &str) -> Option<Floor> {
+        if is_stacked(name) || name.starts_with("mapper/") {
+            return Some(Floor::Stacked);
+        }
+        let drive = split_drive(name)?;
+        Some(match drive {
+            (_, true) => Floor::Path,
+            ("", _) => Floor::Drive,
+            (rest, _) => {
+                let number = rest.strip_prefix('p').unwrap_or(rest);
+                let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+                return digits.then_some(Floor::Partition);
+            }
+        })
+    }
+}
+
+/// Splits off what follows a drive's own name, and says whether it is a path of a drive; `None` of other names.
+fn split_drive(name: &str) -> Option<(&str, bool)> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let number = |text: &'_ str| (digits(text) > 0).then(|| digits(text));
+    if let Some(rest) = name.strip_prefix("nvme") {
+        let rest = &rest[number(rest)?..];
+        let (rest, path) = match rest.strip_prefix('c') {
+            Some(rest) => (&rest[number(rest)?..], true),
+            None => (rest, false),
+        };
+        let rest = rest.strip_prefix('n')?;
+        return Some((&rest[number(rest)?..], path));
+    }
+    if let Some(rest) = name.strip_prefix("mmcblk") {
+        return Some((&rest[number(rest)?..], false));
+    }
+    let kinds = ["sd", "xvd", "vd", "hd"];
+    let rest = kinds.iter().find_map(|kind| name.strip_prefix(kind))?;
+    let letters = rest.bytes().take_while(u8::is_ascii_lowercase).count();
+    (1..=3)
+        .contains(&letters)
+        .then(|| (&rest[letters..], false))
+}
+
+/// Whether the kernel gives this name to devices that lie over others only.
+pub(super) fn is_stacked(name: &str) -> bool {
+    ["loop", "dm-", "md", "bcache", "drbd"]
+        .iter()
+        .filter_map(|kind| name.strip_prefix(kind))
+        .any(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// A share that is a whole number from 1 to `most`, but for so much.
+fn whole_number(share: f64, most: usize, slack: f64) -> Option<f64> {
+    let whole = share.round();
+    ((1.0..=most as f64).contains(&whole) && (share - whole).abs() <= slack * whole)
+        .then_some(whole)
+}
+
+/// Writes of a whole from which on its members' tell copies.
+const WRITES: f64 = 16.0;
+/// So far a share of bytes written may be from a whole number: bitmaps and superblocks are written, too.
+const NEARLY: f64 = 0.2;
+
+impl Made {
+    /// How many of its members write, and discard, each byte: 2 of a mirror of two, 1 of stripes;
+    /// `None` where nothing tells.
+    pub(super) fn copies(&self, log: &Log, rows: &[usize]) -> Option<f64> {
+        if self.members.len() < 2 {
+            return Some(1.0);
+        }
+        let share = |of: fn(&Sample) -> f32| {
+            let members = self.members.iter().map(|&i| log.sum(rows, i, of));
+            members.sum::<f64>() / log.sum(rows, self.whole, of)
+        };
+        let discards = share(|s| s.bytes[2]);
+        let writes = log.sum(rows, self.whole, |s| s.count[1]);
+        let by_writes = share(|s| s.bytes[1]);
+        let told = whole_number(discards, self.members.len(), 0.1);
+        told.or_else(|| {
+            whole_number(by_writes, self.members.len(), NEARLY).filter(|_| writes >= WRITES)
+        })
+    }
+
+    /// Says it with names.
+    pub(super) fn sentence(&self, log: &Log) -> String {
+        let name = |i: usize| log.columns[i].name.as_str();
+        let whole = name(self.whole);
+        let members: Vec<&str> = self.members.iter().map(|&i| name(i)).collect();
+        let paths = members
+            .iter()
+            .all(|name| Floor::of(name) == Some(Floor::Path));
+        match (&members[..], paths) {
+            (members, true) => format!(
+                "{} was taken to be a path of {whole}, since their reads are the same.",
+                members.join(" and ")
+            ),
+            ([one], _) => {
+                format!("{whole} was taken to lie on {one}, since their reads are the same.")
+            }
+            _ => format!(
+                "{whole} was taken to be made of {}, since their reads add up to its own.",
+                members.join(" and ")
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_what_lies_above() {
+        for (name, floor) in [
+            ("nvme0c0n1", Some(Floor::Path)),
+            ("nvme0n1", Some(Floor::Drive)),
+            ("nvme10n2p3", Some(Floor::Partition)),
+            ("sda", Some(Floor::Drive)),
+            ("sdab12", Some(Floor::Partition)),
+            ("mmcblk0p1", Some(Floor::Partition)),
+            ("dm-3", Some(Floor::Stacked)),
+            ("md127", Some(Floor::Stacked)),
+            ("mapper/vg-a", Some(Floor::Stacked)),
+            ("vg-home", None),
+            ("sdx.y", None),
+            ("c0d0p1", None),
+        ] {
+            assert_eq!(Floor::of(name), floor, "{name}");
+        }
     }
 }

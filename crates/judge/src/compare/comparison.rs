@@ -138,6 +138,36 @@ pub enum Doubt {
     TooFew,
 }
 
+impl Doubt {
+    /// The words for it, in sentences and tables alike.
+    fn in_words(self) -> &'static str {
+        match self {
+            Doubt::NotMeasured => "not measured",
+            Doubt::MeasuredOnce => "can't tell: once",
+            Doubt::LowerBound => "can't tell: a lower bound",
+            Doubt::TooNoisy => "can't tell",
+            Doubt::TooFew => "can't tell from one run",
+        }
+    }
+}
+
+impl Change {
+    /// Returns the finding where there is no difference, in sentences and tables alike; `None` of a difference.
+    pub fn in_words(&self) -> Option<String> {
+        match self.finding {
+            ChangeFinding::Differs => None,
+            ChangeFinding::Same => Some(match self.within.filter(|&within| within > 0.0) {
+                Some(within) => format!("same within {}", units::percent(within)),
+                None => "same".to_owned(),
+            }),
+            ChangeFinding::CannotTell => {
+                let why = self.why.unwrap_or(Doubt::NotMeasured);
+                Some(why.in_words().to_owned())
+            }
+        }
+    }
+}
+
 /// The data behind an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -64,21 +64,18 @@ fn clause(figure: &Compared, change: &Change, i: usize) -> Option<String> {
     let values = figure.sides.iter().map(|side| side.value);
     let shown = figure.unit.show(&values.collect::<Vec<_>>());
     let (before, after) = (&shown[0], &shown[i + 1]);
-    Some(match (change.finding, change.relative) {
-        (ChangeFinding::Differs, Some(relative)) => {
+    let known = match (change.in_words(), change.relative) {
+        (Some(words), _) if change.finding == ChangeFinding::Same => {
+            return Some(format!("{what} {words}"));
+        }
+        (Some(words), _) => format!(" ({words})"),
+        (None, Some(relative)) => {
             let sign = if relative > 0.0 { "+" } else { "−" };
-            let share = units::percent(relative.abs());
-            format!("{what} {before} → {after} ({sign}{share})")
+            format!(" ({sign}{})", units::percent(relative.abs()))
         }
-        (ChangeFinding::Differs, None) => format!("{what} {before} → {after}"),
-        (ChangeFinding::Same, _) => {
-            let within = units::percent(change.within.unwrap_or(0.0));
-            format!("{what} the same within {within}")
-        }
-        (ChangeFinding::CannotTell, _) => {
-            format!("{what} {before} → {after}, which is within the noise")
-        }
-    })
+        (None, None) => String::new(),
+    };
+    Some(format!("{what} {before} → {after}{known}"))
 }
 
 /// Returns the notes that a reader of the figures needs.

@@ -191,11 +191,18 @@ fn lay(
     let cells = grid.within(&(begin..end));
     // Cells of an actor too sparse for them are empty as often as not.
     let sparse = baseline.merge.is_none() && !by_age;
-    let pieces = if sparse {
+    let mut pieces = if sparse {
         Vec::new()
     } else {
         runs::pieces(&grid, &lows, cells.clone())
     };
+    let mut cells = cells;
+    // A fall that nothing follows, and no discards explain, is the end of the load.
+    let last = (pieces.last()).filter(|piece| !piece.stall && piece.cells.end == cells.end);
+    if let Some(fall) = last.filter(|_| !window.has_phases && !by_age) {
+        cells.end = fall.cells.start;
+        pieces.pop();
+    }
     let others = &discards.others;
     let mut by_others = Vec::new();
     if others.any() && !sparse {

@@ -93,6 +93,11 @@ pub fn blind(devices: &[DeviceInfo]) -> Vec<&str> {
     }
 }
 
+/// Whether the sizes of this record's discards are unknown.
+pub fn without_sizes(head: &Head) -> bool {
+    head.devices.iter().any(|device| device.counting.no_sizes)
+}
+
 /// Whether nobody knows what was discarded. Below a file system in memory there is nothing that
 /// could be.
 pub fn nobody_counts(head: &Head) -> bool {
@@ -202,7 +207,7 @@ mod tests {
             counting: Counting {
                 statistics_of: statistics_of.map(str::to_owned),
                 copies,
-                off: false,
+                ..Counting::default()
             },
             ..device(1, true)
         };

@@ -66,8 +66,13 @@ impl Seen {
             counted.sums(all.clone(), |device, i| of(&columns[device], i))
         };
         let commands = sums(&|d, i| d.discards[i].into()).into_iter();
+        // Any size serves where all are unknown: each discard counts alike.
+        let unsized_bytes = |d: &DeviceColumns, i: usize| u64::from(d.discards[i]) * TRICKLE_BYTES;
         Seen {
-            bytes: sums(&|d, i| d.discard_bytes[i]),
+            bytes: match counting::without_sizes(&record.head) {
+                true => sums(&unsized_bytes),
+                false => sums(&|d, i| d.discard_bytes[i]),
+            },
             commands: commands
                 .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
                 .collect(),

@@ -96,7 +96,8 @@ impl<'a> View<'a> {
             }
         };
         let mut near = grid.near_discards();
-        for stall in self.stalls() {
+        let silent = |p: &&Piece| p.stall || self.is_silent(p, 0.0);
+        for stall in self.laid.pieces.iter().filter(silent) {
             let end = (stall.cells.end + 1).min(near.len());
             near[stall.cells.start.saturating_sub(1)..end].fill(true);
         }
@@ -210,8 +211,25 @@ impl<'a> View<'a> {
     fn is_stall(&self, cost: &Cost) -> bool {
         let scatter = self.yardstick.map_or(0.0, |y| y.scatter);
         let short_s = (EDGES.0 * scatter).min(EDGES.1) * self.laid.grid.cell_s;
-        let long = cost.seconds >= self.least_s() * (1.0 - 1e-3) - short_s;
+        let long_s = cost.seconds + self.silent_s(cost.depth);
+        let long = long_s >= self.least_s() * (1.0 - 1e-3) - short_s;
         long && self.beyond_noise(cost)
+    }
+
+    /// Returns for how long stalls went on, at least as deep, when no discard completed any more:
+    /// the drive may have been busy with the last.
+    fn silent_s(&self, depth: f64) -> f64 {
+        let Laid { grid, lows, .. } = self.laid;
+        let tails = self.laid.pieces.iter().filter(|p| self.is_silent(p, depth));
+        let costs = tails.filter_map(|tail| runs::cost(grid, lows, &[tail]));
+        costs.fold(0.0, |sum, cost| sum + cost.seconds)
+    }
+
+    /// Returns whether a piece follows a stall of this depth, and next to nothing more was done.
+    fn is_silent(&self, piece: &Piece, depth: f64) -> bool {
+        let Laid { grid, lows, .. } = self.laid;
+        let cost = || runs::cost(grid, lows, &[piece]);
+        piece.tail && cost().is_some_and(|cost| cost.depth <= depth + runs::SOME)
     }
 
     fn beyond_noise(&self, cost: &Cost) -> bool {

@@ -363,6 +363,15 @@ impl Case<'_> {
         let commands = discards.total_commands;
         let per_command = |sum: f64| (commands > 0).then(|| sum / commands as f64);
         let wait_ms: u64 = discards.wait_ms.iter().sum();
+        if counting::without_sizes(&self.record.head) {
+            return Discard {
+                commands: Some(commands),
+                active_s: Some(discards.active_s(self.record)),
+                await_us: per_command(wait_ms as f64 * 1e3).filter(|&us| us > 0.0),
+                first_discard_lag_s: debt.first_discard_lag_s,
+                ..Discard::default()
+            };
+        }
         Discard {
             bytes: Some(discards.total_bytes),
             commands: Some(commands),
@@ -380,6 +389,9 @@ impl Case<'_> {
     /// So much that its discards take long enough: as fast as these were, for [`LONG_S`] and
     /// [`LONG_INTERVALS`]. Rounded up to a power of two.
     fn try_bytes(&self) -> Option<u64> {
+        if counting::without_sizes(&self.record.head) {
+            return None;
+        }
         let active_s = self.discards.active_s(self.record);
         let waits_s = self.discards.waits_s();
         let took_s = if waits_s > 0.0 {
@@ -395,7 +407,7 @@ impl Case<'_> {
     /// Returns the cost of a discard: over the stall of the fastest stalled closed loop, else over
     /// all.
     fn fit(&self) -> Option<Fit> {
-        if !self.discards.any() {
+        if !self.discards.any() || counting::without_sizes(&self.record.head) {
             return None;
         }
         let stalled = self

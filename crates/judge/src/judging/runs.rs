@@ -33,7 +33,7 @@ const UNEXPLAINED_S: f64 = 0.5;
 /// Cells with discards are at most this high beside the rest of a run that goes on without.
 const DEEPER: f64 = 0.5;
 /// Where less than this share is left, twice as much is no difference.
-const SOME: f64 = 0.05;
+pub(super) const SOME: f64 = 0.05;
 /// Discards must have waited for this share of a piece to be its cause. On a drive that they block
 /// they wait for nearly all of it (0.95 and more in every log of 2024).
 const WORKED: f64 = 0.5;

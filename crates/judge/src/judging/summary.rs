@@ -397,6 +397,12 @@ fn doing(part: &PartJudged) -> String {
         Some(deletion) if deletion.bytes > 0 && deletion.files > 0 => {
             format!("Deleting {}", units::bytes(deletion.bytes))
         }
+        _ if part.discard.bytes.is_none() => {
+            format!(
+                "{} discards of unknown size",
+                units::count(part.discards.total_commands)
+            )
+        }
         _ => format!("Discarding {}", units::bytes(part.discards.total_bytes)),
     }
 }

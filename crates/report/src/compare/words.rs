@@ -111,25 +111,13 @@ pub(crate) fn change(row: &Compared, change: &Change) -> String {
         (None, None) => String::new(),
     };
     let narrow = interval.replace(')', &format!(" {unit})"));
-    match (change.finding, change.why) {
-        (ChangeFinding::Differs, _) => format!("{by}{interval}"),
-        (ChangeFinding::Same, _) => match change.within.filter(|&within| within > 0.0) {
-            Some(within) => format!("same within {}", units::percent(within)),
-            None => "same".to_owned(),
-        },
-        (ChangeFinding::CannotTell, Some(Doubt::NotMeasured) | None) => "not measured".to_owned(),
-        (ChangeFinding::CannotTell, Some(Doubt::MeasuredOnce)) => {
-            format!("can't tell: once ({by})")
-        }
-        (ChangeFinding::CannotTell, Some(Doubt::LowerBound)) => {
-            "can't tell: a lower bound".to_owned()
-        }
-        (ChangeFinding::CannotTell, Some(Doubt::TooNoisy)) => {
-            format!("can't tell{}", hidden(change, &narrow))
-        }
-        (ChangeFinding::CannotTell, Some(Doubt::TooFew)) => {
-            format!("can't tell from one run{}", hidden(change, &narrow))
-        }
+    let Some(words) = change.in_words() else {
+        return format!("{by}{interval}");
+    };
+    match change.why {
+        Some(Doubt::MeasuredOnce) => format!("{words} ({by})"),
+        Some(Doubt::TooNoisy | Doubt::TooFew) => format!("{words}{}", hidden(change, &narrow)),
+        _ => words,
     }
 }
 

@@ -31,6 +31,7 @@ mod guard_trim;
 mod help;
 mod hostile_names;
 mod import;
+mod import_attached;
 mod import_devices;
 mod inspect;
 mod inspect_prove;

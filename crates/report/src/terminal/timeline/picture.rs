@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use ::judge::counting;
 use ::judge::verdict::Foreground;
 use ::record::Part;
 use ::record::RunRecord;
@@ -196,15 +197,34 @@ impl Picture<'_> {
     }
 
     fn trim(&self, page: &mut Page) {
-        let rates = self.window.greatest(|i| self.discards.rate(self.record, i));
+        let head = &self.record.head;
+        if counting::nobody_counts(head) {
+            page.line(&[gutter("TRIM", false), ink(Ink::Dim, " unknown")]);
+            return;
+        }
+        let sized = !counting::without_sizes(head);
+        let rates = self.window.greatest(|i| match sized {
+            true => self.discards.rate(self.record, i),
+            false => Some(self.commands(i)),
+        });
         // A journal's own discards of a few KiB aren't what is looked for.
         let most = rates.iter().flatten().copied().fold(0.0, f64::max);
         let rates = rates
             .into_iter()
             .map(|rate| rate.filter(|&rate| rate >= series::SIGNIFICANT * most))
             .collect();
-        let show = |rate: f64| format!("{}/s", units::bytes_decimal(rate as u64));
+        let show = |rate: f64| match sized {
+            true => format!("{}/s", units::bytes_decimal(rate as u64)),
+            false => units::rate(rate),
+        };
         bars(page, "TRIM", Ink::Magenta, rates, show);
+    }
+
+    /// Discards per second.
+    fn commands(&self, interval: usize) -> f64 {
+        let devices = self.discards.devices.iter();
+        let all = devices.map(|&device| self.record.intervals.devices[device].discards[interval]);
+        all.map(f64::from).sum::<f64>() / f64::from(self.record.intervals.seconds[interval])
     }
 
     fn debt(&self, page: &mut Page) {

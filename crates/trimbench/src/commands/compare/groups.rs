@@ -16,6 +16,17 @@ pub(super) struct Named {
 /// Makes a group of each file. Its name is the shortest part of its path that differs from the
 /// others.
 pub(super) fn singles(files: &[PathBuf]) -> Result<Vec<Named>, Error> {
+    for file in files {
+        let word = file.to_string_lossy();
+        if named(&word).is_some() && !file.exists() {
+            let all: Vec<String> = files.iter().map(names::shown).collect();
+            return Err(Error::Usage(format!(
+                "{}: no such file. Name groups with --group: trimbench compare --group {}",
+                names::shown(file),
+                all.join(" ")
+            )));
+        }
+    }
     let names: Vec<String> = files.iter().map(|file| short(file)).collect();
     let distinct = |i: usize| names.iter().filter(|name| **name == names[i]).count() == 1;
     let all = files.iter().enumerate().map(|(i, file)| Named {
@@ -171,5 +182,14 @@ mod tests {
             ["x/a.jsonl", "y/a.jsonl"]
         );
         assert_eq!(names(&["-", ".zst"]), ["-", ".zst"]);
+        let named = [
+            PathBuf::from("host1=a.jsonl"),
+            PathBuf::from("host2=b.jsonl"),
+        ];
+        let error = singles(&named).unwrap_err().to_string();
+        assert!(
+            error.ends_with("--group host1=a.jsonl host2=b.jsonl"),
+            "{error}"
+        );
     }
 }

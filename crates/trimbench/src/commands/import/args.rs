@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
 use clap::{Args, ValueEnum};
+use judge::verdict::condition::Condition;
 
 use super::parsers::{at, members};
+use crate::commands::run::parsers::condition;
 use crate::record_output::Format;
 
 const EXAMPLES: &str = "\
@@ -18,12 +20,19 @@ Examples:
   trimbench import results/2024-06-19     a folder with any of these in it
   trimbench import iostat.txt --at 30s --members md0=nvme0n1,nvme1n1
                                           what the log itself can't tell
-  zstdcat old.zst | trimbench import - --format json
+  kubectl logs --timestamps db-0 -c iostat | trimbench import -
+                                          stamps before each line are no matter
+  trimbench import iostat.txt.gz --fail-on 'stall>1s'
+                                          exit with 3 if discards stalled it
 
 A file's content shows what it is: extended reports of iostat (sysstat 10
-to 12, as text or JSON), fio's JSON and logs, and what a script wrote down that
-ran them and rm. Only names tell which log of fio is which: leave them as fio
-made them (NAME_iops.1.log, NAME_clat_hist.1.log, …).";
+to 12, as text or JSON) or of `sadf -j -- -d`, fio's JSON and logs, and what a
+script wrote down that ran them and rm; also compressed with zstd or gzip. Only
+names tell which log of fio is which: leave them as fio made them
+(NAME_iops.1.log, NAME_clat_hist.1.log, …).
+
+Exit codes: 0 done, 1 failed or no result, 2 usage, 3 a --fail-on condition
+held.";
 
 /// Arguments of `trimbench import`.
 #[derive(Debug, Args)]
@@ -65,6 +74,11 @@ pub struct ImportArgs {
     /// iostat had -y [default: recognised by its figures]
     #[arg(long, value_name = "WHAT")]
     pub first_report: Option<FirstReport>,
+
+    /// Exit with 3 if this condition holds, as in `trimbench run`: 'stall>1s', 'p99>20ms',
+    /// 'depth<10%', 'stall(sdb)>200ms'. Exit with 1 if the log does not tell. May be repeated
+    #[arg(long, value_name = "COND", value_parser = condition)]
+    pub fail_on: Vec<Condition>,
 
     /// Print only the verdict's sentence
     #[arg(long, short, conflicts_with = "format")]

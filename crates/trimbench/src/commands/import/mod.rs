@@ -8,10 +8,11 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use formats::{Kind, fio, iostat};
-use record::EventKind;
-use record::RunRecord;
+use judge::Verdict;
+use record::{EventKind, RunRecord};
 use report::csv::Run;
 use report::seconds::Seconds;
+use report::terminal;
 use units::names;
 
 use crate::commands::import::args::{At, FirstReport, ImportArgs};
@@ -53,11 +54,15 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
     }
     let material = Material::read(texts.found, args)?;
     let record = material.record(args)?;
-    show(args, &record)?;
+    verdicts::refuse_unknown_actors(&args.fail_on, &record.head)?;
+    let mut verdict = verdicts::verdict(&record);
+    let checked = args.fail_on.iter().map(|one| one.check(&verdict));
+    verdict.conditions = checked.collect();
+    show(args, &record, &verdict)?;
     if let Some(output) = output {
         output.whole_record(&record)?;
     }
-    Ok(Exit::Done)
+    verdicts::ending(&verdict)
 }
 
 fn open(path: &Path) -> Result<Output, Error> {
@@ -69,10 +74,14 @@ fn open(path: &Path) -> Result<Output, Error> {
     Output::open(path)
 }
 
-fn show(args: &ImportArgs, record: &RunRecord) -> Result<(), Error> {
-    let verdict = verdicts::verdict(record);
+fn show(args: &ImportArgs, record: &RunRecord, verdict: &Verdict) -> Result<(), Error> {
     if args.quiet {
-        Stream::Out.print(&names::harmless(&format!("{}\n", verdict.summary)));
+        Stream::Out.print(&names::harmless(&format!(
+            "{}
+",
+            verdict.summary
+        )));
+        Stream::Out.print(&terminal::conditions(verdict, &Stream::Out.style()));
         return Ok(());
     }
     // Tables of figures have no place for what is to be known of them.
@@ -87,7 +96,7 @@ fn show(args: &ImportArgs, record: &RunRecord) -> Result<(), Error> {
     }
     let shown = Shown {
         record,
-        verdict: &verdict,
+        verdict,
         seconds: &Seconds::new(),
     };
     let style = Stream::Out.style();
@@ -98,7 +107,8 @@ fn show(args: &ImportArgs, record: &RunRecord) -> Result<(), Error> {
 #[derive(Default)]
 struct Material {
     iostat: Option<(String, iostat::Log)>,
-    notes: Option<(String, iostat::Notes)>,
+    /// The notes of a script and fio's normal output, by the first one's name.
+    notes: Option<(String, String)>,
     output: Option<fio::Output>,
     /// Logs by their names, and what one of them is called.
     series: Vec<fio::FioSeries>,
@@ -108,6 +118,7 @@ impl Material {
     fn read(texts: Vec<Text>, args: &ImportArgs) -> Result<Material, Error> {
         let mut all = Material::default();
         let mut logs = Vec::new();
+        let mut progress = Vec::new();
         for text in texts {
             match text.kind {
                 Kind::Iostat => {
@@ -117,17 +128,19 @@ impl Material {
                     let log = log.map_err(|e| unfit(&text.name, e))?;
                     all.iostat = Some((text.name, log));
                 }
-                Kind::Notes => {
-                    all.once(all.notes.as_ref().map(|n| &n.0), &text)?;
-                    let notes = iostat::Notes::parse(&whole(&text.name, text.read)?);
-                    all.notes = Some((text.name, notes));
+                Kind::Notes | Kind::FioText => {
+                    let notes = whole(&text.name, text.read)?;
+                    let all = all.notes.get_or_insert((text.name, String::new()));
+                    all.1 += &notes;
                 }
                 Kind::FioJson => {
-                    let printed = fio::Output::parse(&whole(&text.name, text.read)?);
-                    let printed = printed.map_err(|e| unfit(&text.name, e))?;
+                    let printed = fio::Output::parse_all(&whole(&text.name, text.read)?);
+                    let mut printed = printed.map_err(|e| unfit(&text.name, e))?;
+                    progress.extend(fio::progress(&printed));
+                    let last = printed.pop().unwrap_or_default();
                     match &mut all.output {
-                        Some(before) => before.jobs.extend(printed.jobs),
-                        None => all.output = Some(printed),
+                        Some(before) => before.jobs.extend(last.jobs),
+                        None => all.output = Some(last),
                     }
                 }
                 _ => logs.push(fio::Input {
@@ -140,7 +153,10 @@ impl Material {
             jobs: None,
             output: all.output.as_ref(),
         };
-        all.series = fio::series(logs, &about).map_err(|e| Error::Usage(e.to_string()))?;
+        all.series = match logs.is_empty() {
+            true => progress,
+            false => fio::series(logs, &about).map_err(|e| Error::Usage(e.to_string()))?,
+        };
         Ok(all)
     }
 
@@ -184,19 +200,29 @@ impl Material {
             };
             let record = match (self.series.is_empty(), &self.output) {
                 (true, Some(output)) => fio::totals(output),
-                (true, None) => {
-                    return Err(Error::Usage(
-                        "notes alone make no record; give what iostat or fio wrote, too".into(),
-                    ));
-                }
+                (true, None) => return Err(self.notes_alone()),
                 (false, _) => fio::record(&self.series, &options),
             };
             return record.map_err(|e| unfit("fio's logs", e).into());
         };
         let options = iostats(args, deletion_at_s.map(iostat::Moment::After));
-        let notes = self.notes.as_ref().map(|notes| &notes.1);
-        formats::together(log, notes, &options, self.series.clone())
+        let notes = self
+            .notes
+            .as_ref()
+            .map(|notes| iostat::Notes::parse(&notes.1));
+        formats::together(log, notes.as_ref(), &options, self.series.clone())
             .map_err(|e| unfit(name, e).into())
+    }
+
+    /// Neither what a script wrote down nor fio's normal output makes a record.
+    fn notes_alone(&self) -> Error {
+        let (name, text) = self.notes.clone().unwrap_or_default();
+        match formats::Foreign::in_text(&text).filter(|_| !iostat::Notes::is_one(&text)) {
+            Some(kind) => ImportError::Foreign { name, kind }.into(),
+            None => Error::Usage(
+                "notes alone make no record; give what iostat or fio wrote, too".into(),
+            ),
+        }
     }
 
     /// Options that would do nothing.
@@ -260,5 +286,5 @@ fn whole(name: &str, from: Box<dyn Read>) -> Result<String, Error> {
     if bytes.len() as u64 > LONGEST {
         return Err(unfit(name, "is longer than 256 MiB").into());
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(formats::plain(&String::from_utf8_lossy(&bytes)))
 }

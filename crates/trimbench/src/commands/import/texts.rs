@@ -1,9 +1,9 @@
 //! Finding out what the files are.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use formats::Kind;
+use formats::{Foreign, Kind};
 
 use units::names;
 
@@ -41,6 +41,14 @@ pub(crate) enum ImportError {
         /// The text as it was given.
         name: String,
     },
+    /// Another tool's output.
+    #[error("{name}: can't be imported: it is {kind}. {}", kind.instead())]
+    Foreign {
+        /// The text as it was given.
+        name: String,
+        /// The tool.
+        kind: &'static Foreign,
+    },
     /// Nothing that is known.
     #[error(
         "{name}: can't be imported, it is {kind}; what can be is what `iostat -x` prints, fio's JSON \
@@ -50,7 +58,7 @@ pub(crate) enum ImportError {
         /// The text as it was given.
         name: String,
         /// The kind of text.
-        kind: String,
+        kind: Kind,
     },
     /// Two of which there can be one.
     #[error("{one} and {other} are both {kind}: import one at a time")]
@@ -99,7 +107,7 @@ impl Texts {
         }
         let text = look(path)?;
         match text.kind {
-            Kind::Iostat | Kind::FioLog | Kind::FioHistogram | Kind::FioJson | Kind::Notes => {
+            kind if is_used(kind) => {
                 self.found.push(text);
                 Ok(())
             }
@@ -126,9 +134,7 @@ impl Texts {
         for file in files {
             let text = look(&file)?;
             match text.kind {
-                Kind::Iostat | Kind::FioLog | Kind::FioHistogram | Kind::FioJson | Kind::Notes => {
-                    self.found.push(text);
-                }
+                kind if is_used(kind) => self.found.push(text),
                 kind => self
                     .left_out
                     .push(format!("{}: left out: {kind}", text.name)),
@@ -144,41 +150,42 @@ impl Texts {
     }
 }
 
+/// Whether a text of this kind makes a record, or a part of one.
+fn is_used(kind: Kind) -> bool {
+    use Kind::{FioHistogram, FioJson, FioLog, FioText, Iostat, Notes};
+    matches!(
+        kind,
+        Iostat | FioLog | FioHistogram | FioJson | FioText | Notes
+    )
+}
+
 fn unknown(mut text: Text) -> ImportError {
     let name = text.name;
-    let mut first = [0; 2];
-    match text.read.read(&mut first) {
-        Ok(0) => ImportError::Empty { name },
-        _ => ImportError::Unknown {
-            name,
-            kind: match (first, text.kind) {
-                ([0x1f, 0x8b], _) => "compressed with gzip (decompress it)".to_owned(),
-                (_, kind) => kind.to_string(),
-            },
-        },
+    match (text.kind, text.read.read(&mut [0])) {
+        (_, Ok(0)) => ImportError::Empty { name },
+        (Kind::Foreign(kind), _) => ImportError::Foreign { name, kind },
+        (kind, _) => ImportError::Unknown { name, kind },
     }
 }
 
-/// Opens a file, and detects its kind from its begin, of one compressed with zstd from its
-/// contents.
+/// Opens a file, and detects its kind from its begin, of a compressed one from its contents.
 fn look(path: &Path) -> Result<Text, input::InputError> {
     let name = input::name(path);
     let mut rest = input::open(path)?;
     let begin = input::begin(&name, &mut rest)?;
     let kind = formats::sniff(&begin);
-    let all: Box<dyn Read> = Box::new(io::Cursor::new(begin).chain(rest));
-    if kind != Kind::Zstd {
+    if kind != Kind::Compressed {
         return Ok(Text {
             name,
             kind,
-            read: all,
+            read: Box::new(io::Cursor::new(begin).chain(rest)),
         });
     }
     let failed = |source| input::InputError::Unreadable {
         name: name.clone(),
         source,
     };
-    let mut inside = zstd::stream::read::Decoder::new(BufReader::new(all)).map_err(failed)?;
+    let mut inside = input::decompressed(begin, rest).map_err(failed)?;
     let begin = input::begin(&name, &mut inside)?;
     Ok(Text {
         kind: formats::sniff(&begin),

@@ -3,7 +3,7 @@
 pub(crate) mod args;
 mod intentions;
 mod marks;
-mod parsers;
+pub(crate) mod parsers;
 mod planning;
 #[cfg(test)]
 mod tests;
@@ -14,9 +14,8 @@ use std::path::PathBuf;
 use bench::plan::{Place, Trigger};
 use bench::{BenchError, Claimed, Outcome, Survey};
 use judge::Verdict;
-use judge::verdict::condition::{CheckResult, Condition};
+use record::EndReason;
 use record::RunRecord;
-use record::{EndReason, Head};
 use report::terminal;
 use units::names;
 
@@ -70,7 +69,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
     let plan = planning::plan(&asked, &args, &survey)?;
     bench::preflight(&plan, &survey)?;
     let head = bench::preview(&plan, &survey);
-    refuse_unknown_actors(&args.output.fail_on, &head)?;
+    verdicts::refuse_unknown_actors(&args.output.fail_on, &head)?;
     let (json, record_file) = outputs(&args.output)?;
     if !quiet {
         people.print(&terminal::set_up(&head, &people.style()));
@@ -168,33 +167,7 @@ fn ending(record: &RunRecord, error: Option<BenchError>, verdict: &Verdict) -> R
         }
         None => {}
     }
-    let any = |outcome| verdict.conditions.iter().find(|c| c.result == outcome);
-    if any(CheckResult::Held).is_some() {
-        return Ok(Exit::ConditionHeld);
-    }
-    match any(CheckResult::Unknown) {
-        Some(unknown) => Err(Error::Unqualified(format!(
-            "--fail-on '{}' is unknown. {}",
-            unknown.condition, verdict.summary
-        ))),
-        None => Ok(Exit::Done),
-    }
-}
-
-/// A condition on an actor that the run does not have would never be tested.
-fn refuse_unknown_actors(conditions: &[Condition], head: &Head) -> Result<(), Error> {
-    let names: Vec<&str> = head.actors.iter().map(|a| a.name.as_str()).collect();
-    let unknown = conditions.iter().find_map(|condition| {
-        let actor = condition.actor.as_deref()?;
-        (!names.contains(&actor)).then_some((condition, actor))
-    });
-    match unknown {
-        Some((condition, actor)) => Err(Error::Usage(format!(
-            "--fail-on '{condition}': this run has no actor '{actor}'; name one of: {}",
-            names.join(", ")
-        ))),
-        None => Ok(()),
-    }
+    verdicts::ending(verdict)
 }
 
 /// Removes the files of killed runs. The survey reports directories that can't be read.

@@ -18,6 +18,6 @@ where
     })
 }
 
-pub(super) fn condition(text: &str) -> Result<Condition, String> {
+pub(crate) fn condition(text: &str) -> Result<Condition, String> {
     text.parse().map_err(|e: ConditionError| e.to_string())
 }
