@@ -26,7 +26,12 @@ fn make_run_lists_what_it_installs_and_writes_first() {
     ] {
         assert!(listed.contains(part), "{part} missing in:\n{listed}");
     }
-    let steps = output(Command::new("make").args(["--dry-run", "run", "RUN_SIZE=1048576k"]));
+    let steps = output(Command::new("make").args([
+        "--no-print-directory",
+        "--dry-run",
+        "run",
+        "RUN_SIZE=1048576k",
+    ]));
     let first = steps.lines().next().unwrap();
     assert_eq!(first, "scripts/about-run '.' '1048576k'", "{steps}");
     let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
