@@ -1,4 +1,4 @@
-//! Where an XFS has free space: `FS_IOC_GETFSMAP`.
+//! Where an ext4 or XFS has free space: `FS_IOC_GETFSMAP`.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -55,18 +55,16 @@ impl FreeSpace {
         Some(free)
     }
 
-    /// The first free extent that ends behind a position; those before it can't be
-    /// asked for any more.
+    /// The first free extent that ends behind a position, which is no earlier than the first that
+    /// was asked for since [`FreeSpace::pass`].
     ///
     /// # Errors
     /// The kernel's error.
     pub fn behind(&mut self, position: u64) -> io::Result<Option<Range<u64>>> {
         loop {
-            while let Some(first) = self.found.front() {
-                if first.end > position {
-                    return Ok(Some(first.clone()));
-                }
-                self.found.pop_front();
+            let at = self.found.partition_point(|extent| extent.end <= position);
+            if let Some(extent) = self.found.get(at) {
+                return Ok(Some(extent.clone()));
             }
             if self.ended {
                 return Ok(None);
@@ -74,6 +72,12 @@ impl FreeSpace {
             self.next = self.next.max(position);
             self.read()?;
         }
+    }
+
+    /// Forgets the extents that end before a position.
+    pub fn pass(&mut self, position: u64) {
+        let passed = self.found.partition_point(|extent| extent.end <= position);
+        self.found.drain(..passed);
     }
 
     fn read(&mut self) -> io::Result<()> {
