@@ -404,6 +404,19 @@ mod tests {
         assert!(hint("vfat", "/boot").starts_with("umount /boot"));
     }
 
+    #[test]
+    fn a_trim_reaches_as_far_as_the_kernels_rules_say() {
+        let reach = |fs, kernel| FileSystem::of(fs).trim_reach(kernel);
+        // Stable kernels changed the rule within a version.
+        for kernel in [(4, 19), (6, 6), (6, 18)] {
+            assert_eq!(reach("ext4", kernel), TrimReach::End);
+            assert_eq!(reach("ext3", kernel), TrimReach::End);
+            assert_eq!(reach("btrfs", kernel), TrimReach::Part);
+        }
+        assert_eq!(reach("xfs", (6, 9)), TrimReach::Whole);
+        assert_eq!(reach("xfs", (6, 10)), TrimReach::Part);
+    }
+
     fn of(fs: &str, options: &str) -> DiscardSetting {
         let line = format!("1 1 8:1 / /mnt rw,relatime - {fs} /dev/sda1 {options}\n");
         let mount = &linux::mounts::parse(line.as_bytes())[0];

@@ -27,8 +27,8 @@ const LONGEST: u64 = 4 * GIB;
 const BOLD: f64 = 8.0;
 const TIMID: f64 = 1.0 / 4096.0;
 
-/// A group is trimmed in parts only if it costs more than this many times what is allowed and has
-/// more than [`FEW`] free extents: ext4 doesn't remember a group that was trimmed in parts.
+/// ext4 doesn't remember a group that was trimmed in parts. So a group is trimmed whole if it costs
+/// at most this many times what is allowed, or has at most so many free extents.
 const DEAR: f64 = 2.0;
 const FEW: u64 = 8;
 
@@ -261,7 +261,7 @@ impl Windows {
             // As many groups as were well last time.
             return end + (self.span_for(limit) / group).saturating_sub(1) * group;
         };
-        if extents > FEW && self.seconds(extents, bytes, limit) > DEAR * limit.seconds {
+        if extents > FEW && self.is_dear(extents, bytes, DEAR * limit.seconds) {
             return self.foreseen(limit, end, told).map_or(end, |part| part.0);
         }
         while end < self.end && end - self.position < LONGEST {
@@ -269,7 +269,7 @@ impl Windows {
                 break;
             };
             (extents, bytes) = (extents + more, bytes + of);
-            if bytes > limit.bytes || self.seconds(extents, bytes, limit) > limit.seconds {
+            if bytes > limit.bytes || self.is_dear(extents, bytes, limit.seconds) {
                 break;
             }
             end += group;
@@ -277,14 +277,11 @@ impl Windows {
         end
     }
 
-    /// Returns the seconds that so many free extents take. As long as that is unknown, few take
-    /// what is allowed, and more take forever.
-    fn seconds(&self, extents: u64, bytes: u64, limit: Limit) -> f64 {
+    /// Whether so many free extents take longer than `seconds`. As long as their cost is unknown,
+    /// more than one does.
+    fn is_dear(&self, extents: u64, bytes: u64, seconds: f64) -> bool {
         let known = self.costs.predict(extents, bytes);
-        known.unwrap_or(match extents > self.unseen {
-            true => f64::MAX,
-            false => limit.seconds,
-        })
+        known.map_or(extents > self.unseen, |known| known > seconds)
     }
 
     /// Returns the end of the next window, within a boundary, and the bytes that it holds. It
@@ -367,7 +364,7 @@ impl Windows {
                 let cut = self.cut(start..end, most);
                 return Some((cut, cut - start));
             }
-            let dear = self.seconds(extents + 1, bytes + more, limit) > limit.seconds;
+            let dear = self.is_dear(extents + 1, bytes + more, limit.seconds);
             if extents > 0 && (bytes + more > allowed || dear) {
                 return Some((start, bytes));
             }
