@@ -50,6 +50,17 @@ pub enum Commit {
     Whole,
 }
 
+/// How much of a free extent `FITRIM` discards if its range holds a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrimReach {
+    /// That part.
+    Part,
+    /// From the range's beginning, or the extent's, to the extent's end.
+    End,
+    /// All of it.
+    Whole,
+}
+
 impl FileSystem {
     /// The file system of a type as `/proc/self/mountinfo` has it.
     pub fn of(kind: &str) -> FileSystem {
@@ -254,16 +265,23 @@ impl FileSystem {
         self != FileSystem::Xfs
     }
 
-    /// Whether `FITRIM` discards each free extent whole that its range touches, so that no
-    /// range cuts one. XFS does before Linux 6.10 (commit b0ffe661fab4, which cuts them).
-    pub fn trims_whole_extents(self, kernel: (u32, u32)) -> bool {
-        self == FileSystem::Xfs && kernel < (6, 10)
+    /// How much of a free extent `FITRIM` discards if its range holds a part of it.
+    ///
+    /// ext4 goes on to the extent's end in the block group since commit 68da4c44b994 ("fix
+    /// inconsistent between segment fstrim and full fstrim") of Linux 6.8. Stable kernels from 4.19
+    /// on took it, too, so no version shows that a kernel is without it. XFS discards the extent
+    /// whole before Linux 6.10 (commit b0ffe661fab4, which cuts it).
+    pub fn trim_reach(self, kernel: (u32, u32)) -> TrimReach {
+        match self {
+            FileSystem::Ext | FileSystem::Ext3 => TrimReach::End,
+            FileSystem::Xfs if kernel < (6, 10) => TrimReach::Whole,
+            _ => TrimReach::Part,
+        }
     }
 
     /// Whether the discard of a freed extent goes on to the end of the free space behind it, which was
-    /// discarded before. `journal`: it has one ([`FileSystem::has_journal`]). ext4 with a journal does
-    /// since Linux 6.8 (commit 68da4c44b994, "fix inconsistent between segment fstrim and full
-    /// fstrim"). Some stable kernels took that commit, too.
+    /// discarded before. `journal`: it has one ([`FileSystem::has_journal`]). ext4 with a journal is
+    /// known to since Linux 6.8, by the same commit as its [`FileSystem::trim_reach`].
     pub fn discards_again(self, kernel: (u32, u32), journal: bool) -> bool {
         self == FileSystem::Ext && journal && kernel >= (6, 8)
     }
@@ -384,6 +402,19 @@ mod tests {
         );
         assert!(hint("xfs", "/").contains("rootflags=discard"));
         assert!(hint("vfat", "/boot").starts_with("umount /boot"));
+    }
+
+    #[test]
+    fn a_trim_reaches_as_far_as_the_kernels_rules_say() {
+        let reach = |fs, kernel| FileSystem::of(fs).trim_reach(kernel);
+        // Stable kernels changed the rule within a version.
+        for kernel in [(4, 19), (6, 6), (6, 18)] {
+            assert_eq!(reach("ext4", kernel), TrimReach::End);
+            assert_eq!(reach("ext3", kernel), TrimReach::End);
+            assert_eq!(reach("btrfs", kernel), TrimReach::Part);
+        }
+        assert_eq!(reach("xfs", (6, 9)), TrimReach::Whole);
+        assert_eq!(reach("xfs", (6, 10)), TrimReach::Part);
     }
 
     fn of(fs: &str, options: &str) -> DiscardSetting {

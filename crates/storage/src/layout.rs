@@ -15,15 +15,12 @@ use crate::target::Description;
 /// Where a file system may be cut into windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
-    /// ext2 to ext4: in whole block groups, which it then remembers as trimmed. A free
-    /// extent that begins in a range is trimmed to its end in the group.
+    /// ext2 to ext4: in whole block groups, which it then remembers as trimmed.
     Groups {
         /// Bytes of a group.
         group: u64,
         /// Where group 0 begins, in bytes: one block where blocks have 1 KiB.
         first: u64,
-        /// Bytes of a block.
-        block: u64,
     },
     /// XFS: allocation groups, and pieces of them.
     Allocation {
@@ -91,7 +88,6 @@ fn usual_groups(directory: &File) -> Option<Layout> {
     (1024..=1 << 16).contains(&block).then(|| Layout::Groups {
         group: block * block * 8,
         first: if block == 1024 { block } else { 0 },
-        block,
     })
 }
 
@@ -154,7 +150,6 @@ impl Superblock {
         (group > 0 && block <= 1 << 16).then_some(Layout::Groups {
             group,
             first: self.le32(1024 + 0x14) * block,
-            block,
         })
     }
 
@@ -225,7 +220,6 @@ mod tests {
         let expected = Layout::Groups {
             group: 128 << 20,
             first: 0,
-            block: 4096,
         };
         assert_eq!(ext4.ext4(), Some(expected));
         let xfs = with(&[

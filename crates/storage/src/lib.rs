@@ -38,7 +38,7 @@ mod target;
 pub mod trimmable;
 mod warning;
 
-pub use file_system::{Commit, FileSystem};
+pub use file_system::{Commit, FileSystem, TrimReach};
 pub use target::{
     Description, TargetError, describe, describe_device, describe_device_in, describe_mount,
 };

@@ -8,6 +8,7 @@ use std::path::Path;
 use linux::trim::{FreeSpace, Unused};
 use record::DiscardSetting;
 use ssd::Card;
+use storage::TrimReach;
 use storage::stack::Stack;
 
 use super::{Cuts, Forecast, count, joined};
@@ -23,8 +24,9 @@ pub fn if_trimmed(
 ) -> Option<Forecast> {
     let directory = File::open(path).ok()?;
     let cuts = Cuts::of(stack, DiscardSetting::On);
+    let reached = reached(stack, cuts, &within);
     let asked = |extent: Range<u64>| {
-        let cut = extent.start.max(within.start)..extent.end.min(within.end);
+        let cut = extent.start.max(reached.start)..extent.end.min(reached.end);
         (cut.end.saturating_sub(cut.start) >= minimum.max(1)).then_some(cut)
     };
     if let Some(free) = FreeSpace::open(&directory) {
@@ -43,6 +45,19 @@ pub fn if_trimmed(
     let outside = outside.filter(|range| range.end - range.start >= minimum);
     let extents = unused.within.into_iter().flat_map(copies).chain(outside);
     Some(count(extents, cuts, card))
+}
+
+/// The range within which the kernel discards free extents that touch the range `within`.
+fn reached(stack: &Stack, cuts: Cuts, within: &Range<u64>) -> Range<u64> {
+    let rules = stack.file_system.as_ref().map(|fs| fs.rules());
+    match rules.map(|rules| rules.trim_reach(linux::host::kernel_version())) {
+        Some(TrimReach::End) => {
+            let group = cuts.group.unwrap_or(1);
+            within.start..within.end.div_ceil(group).saturating_mul(group)
+        }
+        Some(TrimReach::Whole) => 0..u64::MAX,
+        _ => within.clone(),
+    }
 }
 
 /// The free extents that touch a range, ascending.

@@ -1,4 +1,4 @@
-//! Where an XFS has free space: `FS_IOC_GETFSMAP`.
+//! Where an ext4 or XFS has free space: `FS_IOC_GETFSMAP`.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,15 +15,13 @@ const HEAD: usize = 192;
 const RECORD: usize = 64;
 const KEYS: usize = 64;
 
-/// Records in one call: free extents and what lies between them.
-const RECORDS: usize = 1024;
+/// Records in one call: free extents and what lies between them. ext4 lists its own blocks anew for
+/// each call: 0.2 to 0.7 s on 15 TiB (Linux 6.18).
+const RECORDS: usize = 8192;
 
 /// `FMR_OF_SPECIAL_OWNER`, `FMR_OWN_FREE`.
 const SPECIAL: u32 = 0x10;
 const FREE: u64 = 1;
-
-#[repr(C, align(8))]
-struct Map([u8; HEAD + RECORD * RECORDS]);
 
 /// Reads the free extents of a file system, ascending, in bytes of its data device.
 ///
@@ -55,18 +53,16 @@ impl FreeSpace {
         Some(free)
     }
 
-    /// The first free extent that ends behind a position; those before it can't be
-    /// asked for any more.
+    /// The first free extent that ends behind a position, which is no earlier than the first that
+    /// was asked for since [`FreeSpace::pass`].
     ///
     /// # Errors
     /// The kernel's error.
     pub fn behind(&mut self, position: u64) -> io::Result<Option<Range<u64>>> {
         loop {
-            while let Some(first) = self.found.front() {
-                if first.end > position {
-                    return Ok(Some(first.clone()));
-                }
-                self.found.pop_front();
+            let at = self.found.partition_point(|extent| extent.end <= position);
+            if let Some(extent) = self.found.get(at) {
+                return Ok(Some(extent.clone()));
             }
             if self.ended {
                 return Ok(None);
@@ -76,17 +72,22 @@ impl FreeSpace {
         }
     }
 
+    /// Forgets the extents that end before a position.
+    pub fn pass(&mut self, position: u64) {
+        let passed = self.found.partition_point(|extent| extent.end <= position);
+        self.found.drain(..passed);
+    }
+
     fn read(&mut self) -> io::Result<()> {
-        let mut map = Box::new(Map([0; HEAD + RECORD * RECORDS]));
-        map.0[..HEAD].copy_from_slice(&question(self.device, self.next));
+        let mut map = vec![0; HEAD + RECORD * RECORDS];
+        map[..HEAD].copy_from_slice(&question(self.device, self.next));
         // SAFETY: the ioctl reads the head and writes at most so many records behind
         // it as the head says, which is what there is room for; it keeps no pointer.
-        let result =
-            unsafe { libc::ioctl(self.directory.as_raw_fd(), GETFSMAP, map.0.as_mut_ptr()) };
+        let result = unsafe { libc::ioctl(self.directory.as_raw_fd(), GETFSMAP, map.as_mut_ptr()) };
         if result < 0 {
             return Err(io::Error::last_os_error());
         }
-        let end = records(&map.0, self.device, &mut self.found);
+        let end = records(&map, self.device, &mut self.found);
         // Less than there was room for is all.
         self.ended = end.is_none_or(|(end, all)| all || end <= self.next);
         self.next = end.map_or(self.next, |(end, _)| end);

@@ -3,7 +3,6 @@
 
 mod chunks;
 mod free;
-mod groups;
 mod search;
 mod unused;
 
@@ -13,7 +12,6 @@ use std::os::fd::{AsFd, AsRawFd};
 
 pub use chunks::{Chunk, chunks, placed_chunks};
 pub use free::FreeSpace;
-pub use groups::{Ahead, Groups};
 pub use unused::Unused;
 
 /// `FITRIM`, `_IOWR('X', 121, struct fstrim_range)` of `include/uapi/linux/fs.h`.

@@ -51,13 +51,16 @@ impl Looker {
         layout: &Layout,
         device: Option<&str>,
     ) -> Result<Looker, Unlisted> {
-        let cuts = match *layout {
-            Layout::Groups { group, first, .. } => Cuts::Groups { group, first },
-            Layout::Allocation { group } => Cuts::Within {
-                group,
-                whole: fs.trims_whole_extents(linux::host::kernel_version()),
-            },
+        let (group, first) = match *layout {
+            Layout::Groups { group, first } => (group, first),
+            Layout::Allocation { group } => (group, 0),
             _ => return Err(Unlisted::Kind),
+        };
+        let cuts = Cuts {
+            group,
+            first,
+            remembered: fs.is_ext(),
+            reach: fs.trim_reach(linux::host::kernel_version()),
         };
         if FreeSpace::open(&directory).is_none() {
             return Err(Unlisted::Kernel);
@@ -78,7 +81,7 @@ impl Looker {
 
     /// Whether the kernel remembers itself what is trimmed.
     pub(super) fn is_remembered(&self) -> bool {
-        matches!(self.cuts, Cuts::Groups { .. })
+        self.cuts.remembered
     }
 
     /// The root of the file system.

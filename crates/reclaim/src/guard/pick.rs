@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use extents::Extents;
+use storage::TrimReach;
 
 use super::debt::{Debt, Moment, Owed, UNKNOWN};
 
@@ -21,25 +22,40 @@ const GRAIN: u64 = 64 << 10;
 
 /// Where a file system may be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cuts {
-    /// ext4: between extents, and a whole block group is remembered.
-    Groups { group: u64, first: u64 },
-    /// XFS: anywhere within allocation groups; between extents where the kernel trims each whole.
-    Within { group: u64, whole: bool },
+pub(crate) struct Cuts {
+    /// Bytes of a group, across whose end no window goes, and where the first begins.
+    pub(crate) group: u64,
+    pub(crate) first: u64,
+    /// Whether the kernel remembers a group that was trimmed whole.
+    pub(crate) remembered: bool,
+    /// How much of a free extent the kernel trims whose part a window holds.
+    pub(crate) reach: TrimReach,
 }
 
 impl Cuts {
     /// The group around an address.
     fn around(self, address: u64) -> Range<u64> {
-        let (group, first) = match self {
-            Cuts::Groups { group, first } => (group, first),
-            Cuts::Within { group, .. } => (group, 0),
+        let Some(within) = address.checked_sub(self.first) else {
+            return 0..self.first;
         };
-        let start = match address.checked_sub(first) {
-            Some(within) => first + within / group * group,
-            None => return 0..first,
+        let start = self.first + within / self.group * self.group;
+        start..start.saturating_add(self.group)
+    }
+
+    /// The space that the kernel trims for a free range within `group`.
+    fn reached(self, free: &Extents, range: Range<u64>, group: &Range<u64>) -> Range<u64> {
+        let end = || match free.gaps(range.end..group.end).next() {
+            Some(gap) => gap.start,
+            None => group.end,
         };
-        start..start.saturating_add(group)
+        match self.reach {
+            TrimReach::Part => range,
+            TrimReach::End => range.start..end(),
+            TrimReach::Whole => {
+                let last = free.gaps(group.start..range.start).last();
+                last.map_or(group.start, |gap| gap.end)..end()
+            }
+        }
     }
 }
 
@@ -121,26 +137,23 @@ pub(crate) fn window(
     cuts: Cuts,
 ) -> Range<u64> {
     let group = cuts.around(first.start);
-    let goes_whole = matches!(cuts, Cuts::Groups { .. }) && !group.is_empty();
+    let goes_whole = cuts.remembered && !group.is_empty();
     if goes_whole && mostly_ripe(free, ripe, &group).is_some_and(|held| held <= at_most) {
         return group;
     }
     let start = first.start;
-    let end = first.end.min(group.end);
-    let is_cut = matches!(cuts, Cuts::Within { whole: false, .. });
-    if end - start > at_most && !is_cut {
-        // What touches the window goes to its end.
-        let extent = free.within(group).find(|e| e.contains(&start));
-        return extent.map_or(start..end, |extent| start..extent.end);
-    }
-    if end - start > at_most {
+    let first = cuts.reached(free, start..first.end.min(group.end), &group);
+    if first.end - first.start > at_most {
+        if cuts.reach != TrimReach::Part {
+            return first;
+        }
         let cut = (start + at_most.max(GRAIN)) / GRAIN * GRAIN;
         let cut = if cut > start { cut } else { cut + GRAIN };
-        return start..cut.min(end);
+        return start..cut.min(first.end);
     }
-    let mut window = start..end;
-    for next in ripe.within(end..group.end) {
-        let wider = start..next.end;
+    let mut window = first;
+    for next in ripe.within(window.end..group.end) {
+        let wider = window.start..cuts.reached(free, next, &group).end;
         if mostly_ripe(free, ripe, &wider).is_none_or(|held| held > at_most) {
             break;
         }
@@ -185,6 +198,23 @@ mod tests {
         Debt::noted(set, owed)
     }
 
+    fn ext4(group_mib: u64) -> Cuts {
+        Cuts {
+            group: group_mib * MIB,
+            first: 0,
+            remembered: true,
+            reach: TrimReach::End,
+        }
+    }
+
+    fn xfs(reach: TrimReach) -> Cuts {
+        Cuts {
+            remembered: false,
+            reach,
+            ..ext4(64)
+        }
+    }
+
     /// The window at the first debt from some MiB on, where all debt is ripe.
     fn at(debt: &Debt, from: u64, at_most: u64, cuts: Cuts) -> Range<u64> {
         let ripe: Extents = debt.iter().map(|owed| owed.range).collect();
@@ -213,10 +243,7 @@ mod tests {
 
     #[test]
     fn a_long_extent_is_cut_and_small_neighbours_go_together() {
-        let cuts = Cuts::Within {
-            group: 64 * MIB,
-            whole: false,
-        };
+        let cuts = xfs(TrimReach::Part);
         let debt = debt(
             &[0..20, 21..22, 23..24, 25..40, 50..100],
             &[
@@ -236,25 +263,32 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_trims_extents_whole_none_is_cut() {
-        let debt = debt(&[0..20, 30..40], &[(2..8, 1)]);
-        let (group, whole) = (64 * MIB, true);
-        let cuts = Cuts::Within { group, whole };
-        assert_eq!(at(&debt, 0, MIB, cuts), mib(2..20));
-        let cuts = Cuts::Groups { group, first: 0 };
-        assert_eq!(at(&debt, 0, MIB, cuts), mib(2..20));
+    fn a_window_holds_all_that_the_kernel_trims_for_it() {
+        let debt = debt(
+            &[0..20, 30..40, 41..50],
+            &[(2..8, 1), (10..12, 5), (32..34, 1)],
+        );
+        let whole = xfs(TrimReach::Whole);
+        assert_eq!(at(&debt, 0, MIB, whole), mib(0..20));
+        assert_eq!(at(&debt, 30, 100 * MIB, whole), mib(30..40));
+        for at_most in [MIB, 19 * MIB] {
+            assert_eq!(at(&debt, 0, at_most, ext4(64)), mib(2..20), "{at_most}");
+        }
+        assert_eq!(at(&debt, 30, 19 * MIB, ext4(64)), mib(32..40));
+        assert_eq!(
+            at(&debt, 30, 19 * MIB, ext4(36)),
+            mib(32..36),
+            "the group's end"
+        );
     }
 
     #[test]
     fn a_block_group_that_is_half_owed_goes_whole() {
-        let cuts = Cuts::Groups {
-            group: 32 * MIB,
-            first: 0,
-        };
+        let cuts = ext4(32);
         let debt = debt(&[0..20, 32..60], &[(4..16, 1), (40..41, 1)]);
         assert_eq!(at(&debt, 0, 32 * MIB, cuts), mib(0..32));
-        assert_eq!(at(&debt, 0, 16 * MIB, cuts), mib(4..16));
-        assert_eq!(at(&debt, 40, 32 * MIB, cuts), mib(40..41));
+        assert_eq!(at(&debt, 0, 16 * MIB, cuts), mib(4..20));
+        assert_eq!(at(&debt, 40, 32 * MIB, cuts), mib(40..60));
     }
 
     #[test]
@@ -281,19 +315,16 @@ mod tests {
 
     #[test]
     fn a_group_of_many_other_extents_goes_in_parts() {
-        let cuts = Cuts::Groups {
-            group: 64 * MIB,
-            first: 0,
-        };
+        let cuts = ext4(64);
         let debt = debt(&[0..20, 30..31, 32..33, 34..35], &[(0..20, 1)]);
         assert_eq!(at(&debt, 0, 64 * MIB, cuts), mib(0..20));
     }
 
     #[test]
     fn what_lies_before_the_first_group_is_no_group() {
-        let cuts = Cuts::Groups {
-            group: 8 * MIB,
+        let cuts = Cuts {
             first: 1024,
+            ..ext4(8)
         };
         assert_eq!(cuts.around(0), 0..1024);
         assert_eq!(cuts.around(1024), 1024..8 * MIB + 1024);

@@ -10,7 +10,7 @@
 //!
 //! | file system | windows |
 //! |---|---|
-//! | ext2, ext3, ext4 | whole block groups, which ext4 remembers as trimmed; parts of a group that is too fragmented to be trimmed at once |
+//! | ext2, ext3, ext4 | whole block groups, which ext4 remembers as trimmed; free extents of a group that is too fragmented to be trimmed at once |
 //! | XFS | free extents, and parts of one, within allocation groups |
 //! | btrfs | whole chunks of its logical address space, because the kernel skips a chunk that doesn't begin in the range; first, in one call, the space that belongs to no chunk |
 //! | FAT, exFAT, NTFS, f2fs without `discard` | anywhere |
@@ -67,10 +67,6 @@ const LONGEST_GRANT: Duration = Duration::from_millis(100);
 const BUSY: f64 = 0.020;
 const BUSY_SHARE: f64 = 0.2;
 const LEAST_BUSY: f64 = 0.002;
-
-/// The kernel's list of block groups is read in slices of this length, up to the first to be
-/// trimmed.
-const SLICE: Duration = Duration::from_millis(50);
 
 /// If the machine slept for this long during a call, the call was cut short. ext4 and XFS return
 /// early and without an error when the machine is to be suspended (Linux 6.12
@@ -200,7 +196,6 @@ impl Trim {
 
     fn all(&mut self, tick: &mut Tick<'_>, begun: u64) -> Result<(), TrimError> {
         self.note(true);
-        self.read_on(tick)?;
         while !self.remaining.is_done() {
             let trimmed = self.throttle.freed_bytes();
             let left = self
@@ -221,10 +216,11 @@ impl Trim {
                 },
             };
             let mut first = true;
-            // What is left of a grant isn't worth a window that would cut an extent.
+            let least_s = limit.seconds / 2.0;
+            // What is left of a grant isn't worth a window that would cut an extent or a group.
             while !self.remaining.is_done()
                 && limit.bytes > advice.allow / 2
-                && limit.seconds > 0.0
+                && limit.seconds >= least_s
                 && (first || began.elapsed() < LONGEST_GRANT)
             {
                 let used = self.window(limit, tick)?;
@@ -235,19 +231,6 @@ impl Trim {
                 first = false;
             }
             self.note(false);
-        }
-        Ok(())
-    }
-
-    /// Reads the kernel's list of block groups up to the first that is to be trimmed: on a large
-    /// file system that takes long.
-    fn read_on(&mut self, tick: &mut Tick<'_>) -> Result<(), TrimError> {
-        let mut looking = ProgressRelay {
-            tick,
-            base: self.progress,
-        };
-        while !self.remaining.read_on(SLICE) {
-            self.throttle.report(&mut looking, true)?;
         }
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! The parts of a file system that are still to be trimmed.
 
-use std::time::Duration;
-
 use storage::layout::Layout;
 
 use super::forecast::KernelForecast;
@@ -56,7 +54,7 @@ impl Remaining {
             // It comes before the chunks: a trim that has trimmed none of them may not have come
             // to its end.
             unallocated: matches!(layout, Layout::Chunks(_)) && windows.left() == all,
-            forecast: KernelForecast::at(layout, &survey.directory, survey.device()),
+            forecast: KernelForecast::at(layout, &survey.directory),
             windows,
             all,
             free: survey.free,
@@ -85,15 +83,6 @@ impl Remaining {
         !self.unallocated && self.windows.is_done()
     }
 
-    /// Reads on in the kernel's list of block groups for at most `slice`, up to the first that is
-    /// to be trimmed. Returns whether it is there.
-    pub(super) fn read_on(&mut self, slice: Duration) -> bool {
-        match self.windows.number().filter(|_| !self.is_done()) {
-            Some(group) => self.forecast.skip_to(group, slice),
-            None => true,
-        }
-    }
-
     /// Estimates the bytes that will still be trimmed, from those `trimmed` of those `looked` at in
     /// this run.
     pub(super) fn expected(&self, trimmed: u64, looked: u64) -> u64 {
@@ -110,7 +99,10 @@ impl Remaining {
         let window = match (self.unallocated, self.cut_short.take()) {
             (true, _) => NO_CHUNK,
             (false, Some(window)) => window,
-            (false, None) => self.windows.next(limit, &mut self.forecast),
+            (false, None) => {
+                self.forecast.pass(self.windows.position());
+                self.windows.next(limit, &mut self.forecast)
+            }
         };
         let start = self.windows.begins(&window);
         (window, start)

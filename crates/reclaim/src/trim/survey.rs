@@ -9,9 +9,9 @@ use linux::trim::{Range, fitrim, is_unsupported};
 use pace::{DebtMode, Policy, Work};
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
 use rustix::io::Errno;
-use storage::FileSystem;
 use storage::counter;
 use storage::layout::{Layout, Trimmed};
+use storage::{FileSystem, TrimReach};
 
 use super::TrimError;
 use super::identity::identity;
@@ -144,6 +144,11 @@ impl Survey {
             return Err(unsupported(&self.path));
         }
         let windows = self.windows();
+        // The last extent is trimmed to its end.
+        let beyond = match self.fs.layout {
+            Layout::Groups { group, .. } if self.reach() == TrimReach::End => group,
+            _ => 0,
+        };
         let way = match &self.fs.layout {
             Layout::Groups { group, .. } => {
                 format!("in block groups of {}", units::bytes(*group))
@@ -159,7 +164,7 @@ impl Survey {
             "would look at {} of {} for up to {} that are free, {way}",
             units::bytes(windows.all()),
             self.kind,
-            units::bytes(self.free.min(windows.all())),
+            units::bytes(self.free.min(windows.all().saturating_add(beyond))),
         ))
     }
 
@@ -173,13 +178,12 @@ impl Survey {
         Windows::new(self.fs.layout.clone(), asked, self.fs.end)
             .at_least(self.asked.minimum)
             .discarded_from(self.stack.granularity)
-            .of_whole_extents(self.trims_whole_extents())
+            .of_whole_extents(self.reach() != TrimReach::Part)
             .in_blocks(self.block)
     }
 
-    /// Whether the kernel discards each free extent whole, however the windows lie.
-    fn trims_whole_extents(&self) -> bool {
-        FileSystem::of(&self.kind).trims_whole_extents(linux::host::kernel_version())
+    fn reach(&self) -> TrimReach {
+        FileSystem::of(&self.kind).trim_reach(linux::host::kernel_version())
     }
 
     pub(super) fn cursor(&self) -> Option<Cursor> {
@@ -223,7 +227,7 @@ impl Survey {
         let bytes = self.free.min(self.windows().all()).max(1);
         let mut work = self.stack.shape(&Work::new(bytes, 1));
         let held = matches!(policy, Policy::Adaptive(goal) if goal.max_latency.is_some());
-        if held && matches!(self.fs.layout, Layout::Groups { .. } | Layout::Whole) {
+        if held && (self.reach() != TrimReach::Part || self.fs.layout == Layout::Whole) {
             // A free extent goes whole: what the device lets through is the least.
             work.granularity = work.unit;
         }
@@ -246,7 +250,8 @@ impl Survey {
             Layout::Whole => warnings.push(Warning::OneCall(self.kind.clone())),
             _ => {}
         }
-        warnings.extend(self.trims_whole_extents().then_some(Warning::WholeExtents));
+        let whole = self.reach() == TrimReach::Whole;
+        warnings.extend(whole.then_some(Warning::WholeExtents));
         warnings.extend(self.by_drive.clone().map(Warning::from));
         let rate_held = self.is_paced() && !self.is_counted();
         warnings.extend(rate_held.then_some(Warning::RateHeld));

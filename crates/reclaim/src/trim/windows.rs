@@ -1,13 +1,15 @@
 //! Divides a file system into windows: pure.
 //!
-//! ext4's groups and XFS's list of free extents show beforehand how much a window holds. Elsewhere
-//! the windows learn from one another how long one may be for each byte that is allowed. A window
-//! that cost too much makes the next shorter; one that cost less makes it at most twice as long.
-//! None is longer than eight times what is allowed.
+//! The free extents of ext4 and XFS show beforehand how much a window holds. Elsewhere the windows
+//! learn from one another how long one may be for each byte that is allowed. A window that cost too
+//! much makes the next shorter; one that cost less makes it at most twice as long. None is longer
+//! than eight times what is allowed.
+//!
+//! Where the kernel goes on to the end of a free extent that a window cuts, windows cut none: the
+//! next one would discard the rest a second time.
 
 use std::ops::Range;
 
-use linux::trim::Ahead;
 use storage::layout::Layout;
 
 use super::cost::Costs;
@@ -25,13 +27,9 @@ const LONGEST: u64 = 4 * GIB;
 const BOLD: f64 = 8.0;
 const TIMID: f64 = 1.0 / 4096.0;
 
-/// A group is cut into at most this many parts, and only if it costs more than [`DEAR`] times what
-/// is allowed. Each cut trims the rest of an extent twice, and ext4 doesn't remember a group that
-/// was trimmed in parts.
-const PARTS: u64 = 32;
+/// ext4 doesn't remember a group that was trimmed in parts. So a group is trimmed whole if it costs
+/// at most this many times what is allowed, or has at most so many free extents.
 const DEAR: f64 = 2.0;
-
-/// A group of at most this many extents isn't cut, because an extent is trimmed whole.
 const FEW: u64 = 8;
 
 /// A window may exceed what is allowed by one part in this many where that saves a cut.
@@ -51,10 +49,7 @@ const FINE: u64 = 64 << 10;
 
 /// The free space that a file system shows before it is trimmed.
 pub(super) trait Forecast {
-    /// Returns the contents of a block group; `None` where they aren't known.
-    fn group(&mut self, group: u64) -> Option<Ahead>;
-
-    /// Returns the first free extent that ends behind a position.
+    /// Returns the first free extent that ends behind a position of the next window or later.
     fn behind(&mut self, position: u64) -> NextFree;
 }
 
@@ -118,11 +113,9 @@ pub(super) struct Windows {
     /// The length of the next window for each byte that is allowed, where its contents aren't
     /// known.
     bold: f64,
-    /// The number of parts into which the group at `position` is cut.
-    parts: u64,
     /// How many times what is allowed the next may hold: 1 once the devices saw something.
     unseen: u64,
-    /// Whether a free extent that a window touches is discarded whole, so that none is cut.
+    /// Whether no window ends within a free extent.
     whole: bool,
     costs: Costs,
 }
@@ -138,7 +131,6 @@ impl Windows {
             granularity: 0,
             block: 1,
             bold: 1.0,
-            parts: 1,
             unseen: 1,
             whole: false,
             costs: Costs::default(),
@@ -160,7 +152,7 @@ impl Windows {
         }
     }
 
-    /// Whether the file system discards each free extent whole that a window touches.
+    /// Whether no window ends within a free extent, because the kernel would go on to its end.
     pub(super) fn of_whole_extents(self, whole: bool) -> Windows {
         Windows { whole, ..self }
     }
@@ -187,27 +179,6 @@ impl Windows {
         self.position >= self.end
     }
 
-    /// Returns the group in which the next window begins, where there are groups.
-    pub(super) fn number(&self) -> Option<u64> {
-        match self.layout {
-            Layout::Groups { group, first, .. } => {
-                Some(self.position.saturating_sub(first) / group)
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the group that comes next, if its contents are known beforehand.
-    pub(super) fn group(&self) -> Option<u64> {
-        match self.layout {
-            Layout::Groups { group, first, .. } => {
-                let place = self.position.saturating_sub(first);
-                (self.position <= first || place % group == 0).then_some(place / group)
-            }
-            _ => None,
-        }
-    }
-
     /// Returns the bytes that are still to be looked at.
     pub(super) fn left(&self) -> u64 {
         self.within(self.position..self.end)
@@ -232,14 +203,10 @@ impl Windows {
     }
 
     /// Returns the next window.
-    pub(super) fn next(&mut self, limit: Limit, told: &mut dyn Forecast) -> Window {
-        let (end, holds) = match self.layout.clone() {
+    pub(super) fn next(&self, limit: Limit, told: &mut dyn Forecast) -> Window {
+        let (end, holds) = match self.layout {
             Layout::Whole => (u64::MAX, None),
-            Layout::Groups {
-                group,
-                first,
-                block,
-            } => (self.groups(limit, told, group, first, block), None),
+            Layout::Groups { group, first } => (self.groups(limit, told, group, first), None),
             _ => self.pieces(limit, told),
         };
         let start = self.position;
@@ -283,83 +250,38 @@ impl Windows {
         }
     }
 
-    /// Returns the end of the next window: of as many whole groups as fit, or of a part of one that
-    /// costs too much.
-    fn groups(
-        &mut self,
-        limit: Limit,
-        told: &mut dyn Forecast,
-        group: u64,
-        first: u64,
-        block: u64,
-    ) -> u64 {
-        let of = |position: u64| position.saturating_sub(first) / group;
-        let end_of = |number: u64| first + (number + 1) * group;
-        let number = of(self.position);
-        let boundary = self.group().is_some();
-        if !boundary && self.parts > 1 {
-            // By now it may be known what its extents cost.
-            if let Some(found) = told.group(number) {
-                self.parts = self.parts_of(&found, block, limit);
-            }
-            return self.part(number, group, first);
-        }
-        self.parts = 1;
-        if !boundary {
-            return end_of(number);
-        }
-        let Some(found) = told.group(number) else {
+    /// Returns the end of the next window: of as many whole groups as fit, or of some free extents
+    /// of one that costs too much.
+    fn groups(&self, limit: Limit, told: &mut dyn Forecast, group: u64, first: u64) -> u64 {
+        let within = self.position.saturating_sub(first) / group;
+        let mut end = first + (within + 1) * group;
+        let paced = limit.bytes < u64::MAX;
+        let found = paced.then(|| self.free(self.position..end, told)).flatten();
+        let Some((mut extents, mut bytes)) = found else {
             // As many groups as were well last time.
-            let span = self.span_for(limit).max(group);
-            return end_of(number + (span / group).max(1) - 1);
+            return end + (self.span_for(limit) / group).saturating_sub(1) * group;
         };
-        let mut bytes = found.blocks * block;
-        let mut seconds = self.seconds(&found, block, limit);
-        self.parts = self.parts_of(&found, block, limit);
-        if self.parts > 1 {
-            return self.part(number, group, first);
+        if extents > FEW && self.is_dear(extents, bytes, DEAR * limit.seconds) {
+            return self.foreseen(limit, end, told).map_or(end, |part| part.0);
         }
-        let mut last = number;
-        while end_of(last) < self.end && end_of(last) - self.position < LONGEST {
-            let Some(more) = told.group(last + 1) else {
+        while end < self.end && end - self.position < LONGEST {
+            let Some((more, of)) = self.free(end..end + group, told) else {
                 break;
             };
-            bytes = bytes.saturating_add(more.blocks * block);
-            seconds += self.seconds(&more, block, limit);
-            if bytes > limit.bytes || seconds > limit.seconds {
+            (extents, bytes) = (extents + more, bytes + of);
+            if bytes > limit.bytes || self.is_dear(extents, bytes, limit.seconds) {
                 break;
             }
-            last += 1;
+            end += group;
         }
-        end_of(last)
+        end
     }
 
-    /// Returns the number of parts into which a group is cut.
-    fn parts_of(&self, found: &Ahead, block: u64, limit: Limit) -> u64 {
-        let seconds = self.seconds(found, block, limit);
-        if seconds <= DEAR * limit.seconds || found.extents <= FEW {
-            return 1;
-        }
-        let parts = (seconds / limit.seconds).ceil().min(PARTS as f64);
-        (parts as u64).next_power_of_two()
-    }
-
-    /// Returns the seconds that a group takes. If that is unknown, a group of few extents takes
-    /// what is allowed, and a larger one takes forever.
-    fn seconds(&self, found: &Ahead, block: u64, limit: Limit) -> f64 {
-        let known = self.costs.predict(found.extents, found.blocks * block);
-        known.unwrap_or(match found.extents {
-            0 => 0.0,
-            extents if extents > FEW => f64::MAX,
-            _ => limit.seconds,
-        })
-    }
-
-    fn part(&self, number: u64, group: u64, first: u64) -> u64 {
-        let begins = first + number * group;
-        let part = (group / self.parts).max(1);
-        let which = self.position.saturating_sub(begins) / part;
-        (begins + (which + 1) * part).min(begins + group)
+    /// Whether so many free extents take longer than `seconds`. As long as their cost is unknown,
+    /// more than one does.
+    fn is_dear(&self, extents: u64, bytes: u64, seconds: f64) -> bool {
+        let known = self.costs.predict(extents, bytes);
+        known.map_or(extents > self.unseen, |known| known > seconds)
     }
 
     /// Returns the end of the next window, within a boundary, and the bytes that it holds. It
@@ -378,7 +300,8 @@ impl Windows {
         if limit.bytes == u64::MAX {
             let longest = if self.whole { u64::MAX } else { LONGEST };
             let end = self.position.saturating_add(longest).min(boundary);
-            return (end, self.held(end, told));
+            let within = self.position..end.min(self.asked.end);
+            return (end, self.free(within, told).map(|free| free.1));
         }
         if let Some((end, holds)) = self.foreseen(limit, boundary, told) {
             return (end, Some(holds));
@@ -391,23 +314,26 @@ impl Windows {
         (end.max(self.position + 1).min(boundary), None)
     }
 
-    /// Returns the bytes that are free up to `end`; `None` where that isn't known.
-    fn held(&self, end: u64, told: &mut dyn Forecast) -> Option<u64> {
-        let end = end.min(self.asked.end);
-        let (mut bytes, mut at) = (0, self.position);
-        while at < end {
+    /// Returns how many free extents the kernel discards in a range, and their bytes; `None` where
+    /// that isn't known.
+    fn free(&self, range: Range<u64>, told: &mut dyn Forecast) -> Option<(u64, u64)> {
+        let (mut extents, mut bytes, mut at) = (0, 0, range.start);
+        while at < range.end {
             let extent = match told.behind(at) {
                 NextFree::Unknown => return None,
                 NextFree::Nothing => break,
                 NextFree::Extent(extent) => extent,
             };
-            let more = extent.end.min(end).saturating_sub(extent.start.max(at));
-            if more >= self.minimum.max(self.granularity) {
-                bytes += more;
+            let more = extent
+                .end
+                .min(range.end)
+                .saturating_sub(extent.start.max(at));
+            if more > 0 && more >= self.minimum.max(self.granularity) {
+                (extents, bytes) = (extents + 1, bytes + more);
             }
             at = extent.end;
         }
-        Some(bytes)
+        Some((extents, bytes))
     }
 
     /// Returns the end and the bytes of as many free extents as are allowed, or of a part of one
@@ -438,10 +364,7 @@ impl Windows {
                 let cut = self.cut(start..end, most);
                 return Some((cut, cut - start));
             }
-            let dear = match self.costs.predict(extents + 1, bytes + more) {
-                Some(seconds) => seconds > limit.seconds,
-                None => extents >= self.unseen,
-            };
+            let dear = self.is_dear(extents + 1, bytes + more, limit.seconds);
             if extents > 0 && (bytes + more > allowed || dear) {
                 return Some((start, bytes));
             }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
-use super::fstrim::fstrim;
+use super::fstrim::{fstrim, trimmed};
 use crate::common::gate::{Need, beside, lacks, thrice};
 use crate::common::loop_fs::must;
 use crate::common::run::{start, trimbench};
@@ -102,4 +102,80 @@ fn xfs_is_paced() {
 #[test]
 fn btrfs_is_paced() {
     paced("btrfs");
+}
+
+/// Files of 1 to 6 MiB, of which two of three are removed, and each fifth of the others ends early.
+fn fragment(mount: &Path) {
+    let path = |i: usize| mount.join(format!("part{i}"));
+    for i in 0..150 {
+        std::fs::write(path(i), vec![7u8; (i % 6 + 1) << 20]).unwrap();
+    }
+    let mount = mount.to_string_lossy();
+    must("sync", &["-f", &mount]);
+    for i in 0..150 {
+        match i {
+            _ if i % 3 > 0 => std::fs::remove_file(path(i)).unwrap(),
+            _ if i % 5 == 0 => File::options()
+                .write(true)
+                .open(path(i))
+                .unwrap()
+                .set_len(100_000)
+                .unwrap(),
+            _ => {}
+        }
+    }
+    must("sync", &["-f", &mount]);
+}
+
+/// Each block once: as many discards and bytes as util-linux's fstrim sends, but for the file of the
+/// canary, and no more than `--dry-run` promises.
+#[test]
+fn a_fragmented_ext4_is_discarded_as_fstrim_discards_it() {
+    if lacks(NEEDS) || lacks(&[Need::Tool("fstrim")]) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let mount = lab.mount().to_string_lossy().into_owned();
+    let kind = "--profile ocz-agility-2 --size 1G --fs ext4 -o nodiscard --mount";
+    let device = lab.up(
+        "once",
+        &kind.split(' ').chain([&*mount]).collect::<Vec<_>>(),
+    );
+    fragment(Path::new(&mount));
+    let states = tempfile::tempdir().unwrap();
+    // ext4 forgets what is trimmed.
+    let anew = || {
+        must("umount", &[&mount]);
+        must(
+            "mount",
+            &["-o", "nodiscard", &device.to_string_lossy(), &mount],
+        );
+        discards(&device)
+    };
+    let sent = |before: [u64; 3]| {
+        let after = discards(&device);
+        [after[0] - before[0], (after[1] - before[1]) * 512]
+    };
+    let before = anew();
+    must("fstrim", &[&mount]);
+    let [commands, bytes] = sent(before);
+    let before = anew();
+    let promise = trimmed(states.path(), &["--dry-run", &mount]);
+    let done = trimmed(states.path(), &["--slowdown", "20%", &mount]);
+    let [ours, our_bytes] = sent(before);
+    let text = format!(
+        "{ours} of {our_bytes} B beside {commands} of {bytes} B: {}{}",
+        promise.succeeds().text(),
+        done.succeeds().text()
+    );
+    assert!(commands > 60, "{text}");
+    assert!(ours.abs_diff(commands) <= 4, "{text}");
+    assert!(
+        our_bytes <= bytes && our_bytes > bytes - (16 << 20),
+        "{text}"
+    );
+    let promised = text.split_once(" discards\n").unwrap().0;
+    let promised = promised.rsplit_once(' ').unwrap().1.replace(',', "");
+    assert!(ours <= promised.parse::<u64>().unwrap() + 4, "{text}");
 }

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use storage::TrimReach;
 
 use super::*;
 
@@ -8,23 +9,6 @@ const GROUP: u64 = 128 * MIB;
 struct Silent;
 
 impl Forecast for Silent {
-    fn group(&mut self, _: u64) -> Option<Ahead> {
-        None
-    }
-
-    fn behind(&mut self, _: u64) -> NextFree {
-        NextFree::Unknown
-    }
-}
-
-/// Shows the contents of block groups.
-struct OfGroups<F>(F);
-
-impl<F: FnMut(u64) -> Option<Ahead>> Forecast for OfGroups<F> {
-    fn group(&mut self, group: u64) -> Option<Ahead> {
-        (self.0)(group)
-    }
-
     fn behind(&mut self, _: u64) -> NextFree {
         NextFree::Unknown
     }
@@ -34,10 +18,6 @@ impl<F: FnMut(u64) -> Option<Ahead>> Forecast for OfGroups<F> {
 struct Extents(Vec<Range<u64>>);
 
 impl Forecast for Extents {
-    fn group(&mut self, _: u64) -> Option<Ahead> {
-        None
-    }
-
     fn behind(&mut self, position: u64) -> NextFree {
         let found = self.0.iter().find(|extent| extent.end > position);
         found.map_or(NextFree::Nothing, |extent| NextFree::Extent(extent.clone()))
@@ -55,9 +35,8 @@ fn ext4(end: u64) -> Windows {
     let layout = Layout::Groups {
         group: GROUP,
         first: 0,
-        block: 4096,
     };
-    Windows::new(layout, 0..u64::MAX, end)
+    Windows::new(layout, 0..u64::MAX, end).of_whole_extents(true)
 }
 
 /// All windows, each of which came to the same.
@@ -86,7 +65,6 @@ fn a_range_begins_and_ends_where_it_was_asked() {
     let layout = Layout::Groups {
         group: GROUP,
         first: 1024,
-        block: 1024,
     };
     let windows = Windows::new(layout, 5 * MIB..GROUP + 7 * MIB, GIB);
     assert_eq!(windows.all(), GROUP + 2 * MIB);
@@ -100,56 +78,66 @@ fn a_range_begins_and_ends_where_it_was_asked() {
     assert_eq!(last.start + last.length, GROUP + 7 * MIB);
 }
 
-#[test]
-fn full_groups_are_taken_together_and_fragmented_ones_cut() {
-    let mut windows = ext4(100 * GROUP);
-    let mut ahead = OfGroups(|group: u64| {
-        let (blocks, extents) = match group {
-            0..10 => (0, 0),
-            10..12 => (32768, 1),
-            _ => (8000, 4000),
-        };
-        Some(Ahead {
-            group,
-            blocks,
-            extents,
-        })
-    });
-    let limit = limit(130 * MIB);
-    // Nothing is known of what a discard takes: one extent is tried alone.
-    let full = windows.next(limit, &mut ahead);
-    assert_eq!(full.length, 11 * GROUP);
-    let came = WindowResult {
-        bytes: GROUP,
-        discards: 1,
-        busy: 0.002,
-    };
-    windows.landed(&full, came, limit);
-    let next = windows.next(limit, &mut ahead);
-    assert_eq!((next.start, next.length), (11 * GROUP, GROUP));
-    windows.landed(&next, came, limit);
-    let part = windows.next(limit, &mut ahead);
-    assert_eq!(part.length, GROUP / 32, "8 s of 4000 discards at 2 ms");
-    for _ in 0..32 {
-        let window = windows.next(limit, &mut ahead);
-        assert_eq!(window.length, GROUP / 32);
-        windows.landed(&window, came, limit);
-    }
-    assert_eq!(windows.position(), 13 * GROUP);
+/// 20 extents of 1 MiB in a group.
+fn fragments(group: u64) -> impl Iterator<Item = Range<u64>> {
+    (0..20).map(move |i| group * GROUP + (6 * i + 2) * MIB..group * GROUP + (6 * i + 3) * MIB)
 }
 
 #[test]
-fn a_first_group_in_pieces_is_cut() {
-    let mut fragmented = OfGroups(|group| {
-        Some(Ahead {
-            group,
-            blocks: 8000,
-            extents: 4000,
-        })
-    });
+fn full_groups_go_together_and_fragmented_ones_in_whole_extents() {
     let mut windows = ext4(100 * GROUP);
-    let first = windows.next(limit(MIB), &mut fragmented);
-    assert_eq!(first.length, GROUP / 32, "nothing is known of its cost");
+    // The kernel's list joins free space of neighbouring groups.
+    let empty = std::iter::once(10 * GROUP..12 * GROUP);
+    let fragmented = (12..100).flat_map(fragments);
+    let mut told = Extents(empty.chain(fragmented).collect());
+    let limit = limit(130 * MIB);
+    let came = |bytes, discards| WindowResult {
+        bytes,
+        discards,
+        busy: 0.002 * discards as f64,
+    };
+    // Nothing is known of what a discard takes: one extent is tried alone.
+    let full = windows.next(limit, &mut told);
+    assert_eq!(full.length, 11 * GROUP);
+    windows.landed(&full, came(GROUP, 1), limit);
+    let next = windows.next(limit, &mut told);
+    assert_eq!((next.start, next.length), (11 * GROUP, GROUP));
+    windows.landed(&next, came(GROUP, 1), limit);
+    // 20 discards at 2 ms each are no more than twice what is allowed.
+    let whole = windows.next(limit, &mut told);
+    assert_eq!(whole.length, GROUP);
+    windows.landed(&whole, came(20 * MIB, 20), limit);
+    let tight = Limit {
+        seconds: 0.010,
+        ..limit
+    };
+    let part = windows.next(tight, &mut told);
+    windows.landed(&part, came(5 * MIB, 5), tight);
+    assert_eq!(windows.position(), 13 * GROUP + 32 * MIB, "five extents");
+    // What is left of a group goes in parts, too.
+    while windows.position() < 14 * GROUP {
+        let window = windows.next(tight, &mut told);
+        windows.landed(&window, came(5 * MIB, 5), tight);
+    }
+    assert_eq!(
+        windows.position(),
+        14 * GROUP,
+        "the next begins with its group"
+    );
+}
+
+#[test]
+fn a_first_group_in_pieces_begins_with_one_extent() {
+    let windows = ext4(100 * GROUP);
+    let first = windows.next(limit(MIB), &mut Extents(fragments(0).collect()));
+    assert_eq!(first.length, 8 * MIB, "nothing is known of its cost");
+}
+
+#[test]
+fn where_nothing_is_paced_groups_go_together_unseen() {
+    let windows = ext4(100 * GROUP);
+    let all = windows.next(limit(u64::MAX), &mut Extents(fragments(0).collect()));
+    assert_eq!(all.length, LONGEST);
 }
 
 #[test]
@@ -301,7 +289,7 @@ fn an_allocation_group_is_never_asked_for_whole() {
         assert_eq!(windows.begins(&window), start + 4096);
         windows.landed(&window, WindowResult::default(), limit);
     }
-    let mut groups = ext4(2 * GROUP);
+    let groups = ext4(2 * GROUP);
     let window = groups.next(limit, &mut Silent);
     assert_eq!(groups.begins(&window), 0);
 }
@@ -406,12 +394,108 @@ fn no_range_is_shorter_than_a_block() {
         }
     }
     let whole = Windows::new(Layout::Whole, 4097..u64::MAX, GIB);
-    let mut whole = whole.in_blocks(4096);
+    let whole = whole.in_blocks(4096);
     let window = whole.next(limit(MIB), &mut Silent);
     assert_eq!(whole.begins(&window), 4096);
 }
 
+/// The free extents that the kernel discards for a range.
+fn discarded(free: &[Range<u64>], range: Range<u64>, reach: TrimReach) -> Vec<Range<u64>> {
+    let touched = free
+        .iter()
+        .filter(|e| e.start < range.end && range.start < e.end);
+    let part = |extent: &Range<u64>| {
+        let from = extent.start.max(range.start);
+        match reach {
+            TrimReach::Part => from..extent.end.min(range.end),
+            TrimReach::End => from..extent.end,
+            TrimReach::Whole => extent.clone(),
+        }
+    };
+    touched.map(part).collect()
+}
+
+fn join(extents: &mut Vec<Range<u64>>) {
+    extents.dedup_by(|next, last| {
+        let touch = next.start == last.end;
+        if touch {
+            last.end = next.end;
+        }
+        touch
+    });
+}
+
 proptest! {
+    /// ext4 by both rules of its kernels, XFS by both.
+    #[test]
+    fn each_free_extent_is_discarded_once(
+        (ext4, reach) in prop_oneof![
+            Just((true, TrimReach::Part)),
+            Just((true, TrimReach::End)),
+            Just((false, TrimReach::Part)),
+            Just((false, TrimReach::Whole)),
+        ],
+        pieces in prop::collection::vec((1u64..6000, 1u64..9000), 1..200),
+        joined in any::<bool>(),
+        minimum in prop_oneof![Just(0), Just(64u64 << 10)],
+        allowed in prop_oneof![Just(u64::MAX), 1..GIB],
+        seconds in 0.001..0.1,
+        each in 0.0001..0.01,
+    ) {
+        let (first, mut at) = (if ext4 { 1024 } else { 0 }, 0);
+        let mut free = Vec::new();
+        for (used, unused) in pieces {
+            let start = at + used * 4096 + first;
+            at = start + unused * 4096 - first;
+            // The kernel discards no extent across the end of a group.
+            let mut from = start;
+            while from < at + first {
+                let end = (first + (from - first) / GROUP * GROUP + GROUP).min(at + first);
+                // The headers of an allocation group are never free.
+                let header = if ext4 || !(from - first).is_multiple_of(GROUP) { 0 } else { 4096 };
+                free.push(from + header..end);
+                from = end;
+            }
+        }
+        free.retain(|extent| !extent.is_empty());
+        let mut told = Extents(free.clone());
+        if ext4 && joined {
+            join(&mut told.0);
+        }
+        let layout = match ext4 {
+            true => Layout::Groups { group: GROUP, first },
+            false => Layout::Allocation { group: GROUP },
+        };
+        let mut windows = Windows::new(layout, 0..u64::MAX, at + GROUP)
+            .of_whole_extents(ext4 || reach == TrimReach::Whole)
+            .at_least(minimum)
+            .in_blocks(if ext4 { 1024 } else { 4096 });
+        let limit = Limit { bytes: allowed, seconds };
+        let mut sent = Vec::new();
+        while !windows.is_done() {
+            let window = windows.next(limit, &mut told);
+            let range = windows.begins(&window)..window.start.saturating_add(window.length);
+            let mut now = discarded(&free, range, reach);
+            now.retain(|extent| extent.end - extent.start >= minimum);
+            let came = WindowResult {
+                bytes: now.iter().map(|extent| extent.end - extent.start).sum(),
+                discards: now.len() as u64,
+                busy: now.len() as f64 * each,
+            };
+            sent.extend(now);
+            windows.landed(&window, came, limit);
+            prop_assert!(sent.len() < 100_000);
+        }
+        let mut all = free;
+        all.retain(|extent| extent.end - extent.start >= minimum);
+        if reach == TrimReach::Part && !ext4 {
+            // A long extent is cut.
+            join(&mut sent);
+            join(&mut all);
+        }
+        prop_assert_eq!(sent, all);
+    }
+
     #[test]
     fn windows_cover_all_without_a_gap(
         kind in 0..5,
@@ -422,7 +506,7 @@ proptest! {
         busy in 0.0..0.3,
     ) {
         let layout = match kind {
-            0 => Layout::Groups { group: GROUP, first: 1024, block: 1024 },
+            0 => Layout::Groups { group: GROUP, first: 1024 },
             1 | 4 => Layout::Allocation { group: GIB / 3 },
             2 => Layout::Anywhere,
             _ => Layout::Whole,
