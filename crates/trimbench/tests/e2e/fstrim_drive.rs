@@ -104,18 +104,18 @@ fn btrfs_is_paced() {
     paced("btrfs");
 }
 
-/// Files of 1 to 6 MiB, of which two of three are removed, and each fifth of the others ends early.
+/// Files of 1 to 5 MiB, of which each second is removed, and each tenth ends early.
 fn fragment(mount: &Path) {
     let path = |i: usize| mount.join(format!("part{i}"));
-    for i in 0..150 {
-        std::fs::write(path(i), vec![7u8; (i % 6 + 1) << 20]).unwrap();
+    for i in 0..240 {
+        std::fs::write(path(i), vec![7u8; (i % 5 + 1) << 20]).unwrap();
     }
     let mount = mount.to_string_lossy();
     must("sync", &["-f", &mount]);
-    for i in 0..150 {
+    for i in 0..240 {
         match i {
-            _ if i % 3 > 0 => std::fs::remove_file(path(i)).unwrap(),
-            _ if i % 5 == 0 => File::options()
+            _ if i % 2 > 0 => std::fs::remove_file(path(i)).unwrap(),
+            _ if i % 10 == 0 => File::options()
                 .write(true)
                 .open(path(i))
                 .unwrap()
