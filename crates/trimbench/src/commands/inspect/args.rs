@@ -14,7 +14,7 @@ Examples:
                                           the whole machine, for a check in CI
   trimbench inspect --all --json all.json the same as JSON
   trimbench inspect / --profile 870-evo   what deleting there will cost
-  trimbench inspect --collect here.tar    this machine's files, to inspect them elsewhere
+  trimbench inspect --collect here.tar    this machine's files, for --sysroot
   trimbench inspect --all --sysroot here.tar
                                           the machine that they are from
   trimbench inspect --prove /data         whether TRIM arrives, by trying
