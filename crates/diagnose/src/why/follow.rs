@@ -274,25 +274,19 @@ own.recv(1)
             let client = Process::start(CLIENT, &[kind, &at]);
             let mut follower = Follower::of(&Subject::Family(client.0.id()));
             let began = Instant::now();
-            let both = |found: &[Server]| {
-                let has = |helper| found.iter().any(|one| one.helper == helper);
-                has(true) && has(false)
+            // Whoever else has the other end of a pipe of the client is followed, too.
+            let own = |found: &[Server], helper| {
+                let family = tasks::family(service.0.id());
+                let is_it = |one: &Server| one.helper == helper && family.contains(&one.pid);
+                found.iter().any(is_it)
             };
+            let both = |found: &[Server]| own(found, true) && own(found, false);
             while !both(&follower.found) && began.elapsed() < Duration::from_secs(30) {
                 follower.turn();
                 std::thread::sleep(Duration::from_millis(5));
             }
             let (found, missing) = follower.finish();
-            // The parent may have had the connection when it was looked up.
-            let family = tasks::family(service.0.id());
-            let own = |helper| {
-                let mut all = found.iter();
-                all.any(|one| one.helper == helper && family.contains(&one.pid))
-            };
-            assert!(
-                own(true) && own(false) && missing.is_none(),
-                "{kind}: {found:?} {family:?}"
-            );
+            assert!(both(&found) && missing.is_none(), "{kind}: {found:?}");
         }
     }
 }

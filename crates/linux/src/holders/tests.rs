@@ -1,12 +1,18 @@
 use super::*;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::thread::UnshareFlags;
 use testkit::gate::{Need, lacks};
+
+/// Mounts of one test make holders of another's file unknown.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Searches that can take their time: as the kernel lists namespaces, and as before Linux 6.12,
 /// where every process can be looked into.
@@ -90,6 +96,7 @@ fn while_mounted<T>(make: impl FnOnce() + Send, then: impl FnOnce() -> T) -> T {
 
 #[test]
 fn a_mount_of_another_thread_is_found_also_when_the_file_has_no_name_any_more() {
+    let _alone = alone();
     let Some(place) = Place::new() else { return };
     for mut search in searches() {
         assert_eq!(place.holders(&mut search), Holders::Nobody);
@@ -124,6 +131,7 @@ fn a_mount_of_another_thread_is_found_also_when_the_file_has_no_name_any_more() 
 
 #[test]
 fn a_mount_that_something_hides_is_unknown_if_it_may_be_the_file() {
+    let _alone = alone();
     let Some(place) = Place::new() else { return };
     std::fs::create_dir(place.path("over")).unwrap();
     for (name, on) in [(&*place.name, "over/on"), ("other", "over/of")] {
@@ -155,6 +163,7 @@ fn a_mount_that_something_hides_is_unknown_if_it_may_be_the_file() {
 
 #[test]
 fn a_namespace_without_a_process_is_looked_into() {
+    let _alone = alone();
     let Some(place) = Place::new() else { return };
     let mut child = Command::new("unshare")
         .args(["--mount", "sh", "-c"])
@@ -180,6 +189,7 @@ fn a_namespace_without_a_process_is_looked_into() {
 
 #[test]
 fn mounts_that_were_seen_are_not_examined_again() {
+    let _alone = alone();
     const MANY: u64 = 3000;
     let Some(place) = Place::new() else { return };
     let mut search = searches().remove(0);
@@ -205,6 +215,7 @@ fn mounts_that_were_seen_are_not_examined_again() {
 
 #[test]
 fn beyond_its_time_a_search_gives_up_and_knows_nothing() {
+    let _alone = alone();
     let Some(place) = Place::new() else { return };
     for mut search in searches() {
         search.looks.at_most = Duration::ZERO;
@@ -268,6 +279,7 @@ impl Drop for Overlay {
 
 #[test]
 fn an_overlays_upper_directory_is_known_by_what_it_is() {
+    let _alone = alone();
     let Some(place) = Place::new() else { return };
     for (number, mut search) in searches().into_iter().enumerate() {
         let overlay = Overlay::new(place.path(&number.to_string()));
