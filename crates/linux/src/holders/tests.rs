@@ -61,6 +61,17 @@ impl Place {
         self.path(&self.name)
     }
 
+    /// The holders, once the namespaces of tests that ended are gone: they go a moment later.
+    fn holders_become(&self, search: &mut Search, expected: &Holders) -> Holders {
+        for _ in 0..100 {
+            if self.holders(search) == *expected {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.holders(search)
+    }
+
     fn holders(&self, search: &mut Search) -> Holders {
         let directory = File::open(self.directory.path()).unwrap();
         let mut options = File::options();
@@ -104,7 +115,7 @@ fn a_mount_of_another_thread_is_found_also_when_the_file_has_no_name_any_more() 
         while_mounted(
             || mount_bind(place.file(), place.path("on")).unwrap(),
             || {
-                assert_eq!(place.holders(&mut search), mounted);
+                assert_eq!(place.holders_become(&mut search, &mounted), mounted);
                 // Renamed since, and removed.
                 std::fs::rename(place.file(), place.path("new")).unwrap();
                 let open = || {
@@ -150,13 +161,16 @@ fn a_mount_that_something_hides_is_unknown_if_it_may_be_the_file() {
         .unwrap();
     };
     for mut search in searches() {
+        let hidden = Holders::Unknown(Unknown::Hidden(place.path("over/on")));
         let holders = while_mounted(
             || hides(&place.name, "over/on"),
-            || place.holders(&mut search),
+            || place.holders_become(&mut search, &hidden),
         );
-        let hidden = Unknown::Hidden(place.path("over/on"));
-        assert_eq!(holders, Holders::Unknown(hidden));
-        let holders = while_mounted(|| hides("other", "over/of"), || place.holders(&mut search));
+        assert_eq!(holders, hidden);
+        let holders = while_mounted(
+            || hides("other", "over/of"),
+            || place.holders_become(&mut search, &Holders::Nobody),
+        );
         assert_eq!(holders, Holders::Nobody);
     }
 }
@@ -179,11 +193,12 @@ fn a_namespace_without_a_process_is_looked_into() {
     child.wait().unwrap();
     for mut search in searches() {
         let mounted = Holders::Held(Holder::Mount(place.path("on")));
-        assert_eq!(place.holders(&mut search), mounted);
+        assert_eq!(place.holders_become(&mut search, &mounted), mounted);
     }
     drop(kept);
     for mut search in searches() {
-        assert_eq!(place.holders(&mut search), Holders::Nobody);
+        let holders = place.holders_become(&mut search, &Holders::Nobody);
+        assert_eq!(holders, Holders::Nobody);
     }
 }
 
