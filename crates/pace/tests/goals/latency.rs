@@ -90,7 +90,7 @@ fn what_was_begun_goes_on_though_the_latency_cannot_be_held() {
     assert!(!log.refused && late.count() > 0, "{:?}", log.state);
 }
 
-/// On drives whose discards cost by the byte, a read waits for a small piece: before, 20 ms. Where a discard costs
+/// On drives whose discards cost by the byte, a read waits for a small piece. Where a discard costs
 /// the same whatever its size, extents stay whole.
 #[test]
 fn the_default_goal_keeps_the_tail_short_where_cutting_is_cheap() {
