@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 use judge::compare::{Group, Run, compare};
 use judge::{JudgeOptions, Verdict, judge};
 use record::RunRecord;
+use record::waits::Stack;
 use record::*;
 use report::html;
 use report::seconds::Seconds;
@@ -360,7 +361,7 @@ fn a_browser_shows_a_sheet_on_a_desk_and_on_a_phone() {
 #[test]
 fn a_browser_shows_a_flame_graph_as_wide_as_its_time() {
     let name = "dd</title><script>alert(1)</script>'\"";
-    let stack = |frames: &[&str], seconds, discards_s| report::flame::Stack {
+    let stack = |frames: &[&str], seconds, discards_s| Stack {
         frames: frames.iter().map(|&frame| frame.to_owned()).collect(),
         seconds,
         discards_s,
