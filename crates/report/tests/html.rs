@@ -101,7 +101,7 @@ fn waits() -> Waited {
                 seconds,
                 share: seconds / 40.0,
                 looks: 100,
-                discards: 0,
+                discards: if cause == Cause::InDiscards { 8 } else { 0 },
             })
             .collect(),
     };
@@ -135,7 +135,7 @@ fn waits_of_the_deletion_come_first_by_time_blocked() {
         at(format!("{actor}</th><td>{phase}</td><td>{cause}"))
     };
     let rows = [
-        row("deleter", "delete", Cause::InDiscards),
+        at("deleter</th><td>delete</td><td>8 of its own discards (".into()),
         row("reader", "delete", Cause::Io),
         row("reader", "delete", Cause::Sleep),
         at("<details>".into()),

@@ -150,8 +150,7 @@ fn waits_table(waits: &[Waited<'_>]) -> String {
     let mut html = shell::wide("waits", "Who waited in what");
     html += "<table>\n<thead><tr><th scope=\"col\">actor</th><th scope=\"col\">phase</th>\
              <th scope=\"col\">waited for</th><th scope=\"col\">time</th>\
-             <th scope=\"col\">share</th><th scope=\"col\">own discards</th>\
-             <th scope=\"col\">looks</th></tr></thead>\n<tbody>\n";
+             <th scope=\"col\">share</th><th scope=\"col\">looks</th></tr></thead>\n<tbody>\n";
     for (actor, phase, wait) in waits {
         let control = match phase.part {
             Part::Control => "control ",
@@ -159,12 +158,12 @@ fn waits_table(waits: &[Waited<'_>]) -> String {
         };
         let call = wait.call.as_ref().map(|call| format!(" ({call})"));
         let discards = match wait.discards {
-            0 => "–".to_owned(),
-            count => units::count(count),
+            0 => String::new(),
+            count => format!("{} of ", units::count(count)),
         };
         html += &format!(
-            "<tr><th scope=\"row\">{}</th><td>{control}{}</td><td>{}{}</td><td>{}</td><td>{}</td>\
-             <td>{discards}</td><td>{}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td>{control}{}</td><td>{discards}{}{}</td><td>{}</td>\
+             <td>{}</td><td>{}</td></tr>\n",
             escape::text(actor),
             words::phase(phase.phase),
             wait.cause.words(),

@@ -137,7 +137,7 @@ def tables(browser):
                                    " const range = document.createRange(); range.selectNodeContents(cell);"
                                    " return [cell.textContent, new Set([...range.getClientRects()].map(r => r.top)).size]; })"):
         words = re.split("[ -]", text)
-        check(lines <= len(words) or len(max(words, key=len)) > 30, repr(text), "stands on", lines, "lines")
+        check(lines <= len(words) or len(max(words, key=len)) > 20, repr(text), "stands on", lines, "lines")
     browser.run("document.querySelectorAll('details').forEach(d => { d.open = false; })")
 
 
