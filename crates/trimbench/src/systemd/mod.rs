@@ -57,7 +57,7 @@ impl Units<'_> {
             if !changes.is_empty() {
                 return Err(Error::Usage(format!(
                     "a {kind} is there already, and this would change it:\n{changes}give all its \
-                     options again, or give --force to replace it"
+                     mounts and options again, or give --force to replace it"
                 )));
             }
         }
