@@ -28,3 +28,4 @@ pub use foreign::Foreign;
 pub use prefix::plain;
 pub use sniff::{ENOUGH, Kind, sniff};
 pub use together::together;
+pub use told::Moment;

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use formats::iostat::{First, Log, Moment, Notes, Options, record};
+use formats::Moment;
+use formats::iostat::{First, Log, Notes, Options, record};
 use judge::verdict::{Finding, Foreground, Verdict};
 use judge::{JudgeOptions, judge};
 use record::{EventKind, RunRecord};
@@ -410,7 +411,7 @@ fn averages_since_boot_are_recognised() {
             "{run}"
         );
         let keep = Options {
-            first: First::Keep,
+            first: Some(First::Keep),
             ..Options::default()
         };
         assert_eq!(import(&text, None, &keep).intervals.len(), 91, "{run}");

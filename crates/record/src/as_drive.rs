@@ -172,29 +172,19 @@ fn whole(column: &mut [u32], times: f64) {
 mod tests {
     use super::*;
     use crate::{
-        ActorInfo, ActorInterval, DeviceInterval, DeviceKind, DiscardLimits, Head, Host, Interval,
-        Latency, Line, Part, Phase, PhaseHistogram, PhaseName, RUN_SCHEMA, Target,
+        ActorInfo, ActorInterval, DeviceInterval, DeviceKind, Head, Host, Interval, Latency, Line,
+        Part, Phase, PhaseHistogram, PhaseName, RUN_SCHEMA, Target,
     };
 
     fn drive(slower: Option<f64>) -> DeviceInfo {
         DeviceInfo {
-            name: "loop0".into(),
             kind: DeviceKind::Loop,
-            level: 0,
-            below: vec![],
-            leaf: true,
-            model: None,
-            firmware: None,
             size_bytes: 1 << 30,
-            rotational: None,
-            scheduler: None,
-            discard: DiscardLimits::default(),
-            drive: None,
             slower: slower.map(|times| Slower {
                 times,
                 converted: false,
             }),
-            counting: Default::default(),
+            ..DeviceInfo::disk("loop0")
         }
     }
 

@@ -227,6 +227,26 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// A disk of which no more is known than its name.
+    pub fn disk(name: impl Into<String>) -> DeviceInfo {
+        DeviceInfo {
+            name: name.into(),
+            kind: DeviceKind::Disk,
+            level: 0,
+            below: Vec::new(),
+            leaf: true,
+            model: None,
+            firmware: None,
+            size_bytes: 0,
+            rotational: None,
+            scheduler: None,
+            discard: DiscardLimits::default(),
+            slower: None,
+            counting: Counting::default(),
+            drive: None,
+        }
+    }
+
     /// Kernel name of the device whose statistics tell what this one did.
     pub fn statistics(&self) -> &str {
         self.counting.statistics_of.as_deref().unwrap_or(&self.name)

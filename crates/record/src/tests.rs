@@ -13,20 +13,9 @@ fn head(actors: usize, devices: usize) -> Head {
         engine: "null".into(),
     };
     let device = |i| DeviceInfo {
-        name: format!("sd{i}"),
-        kind: DeviceKind::Disk,
-        level: 0,
-        below: vec![],
-        leaf: true,
-        model: None,
-        firmware: None,
         size_bytes: 1 << 40,
         rotational: Some(false),
-        scheduler: None,
-        discard: DiscardLimits::default(),
-        slower: None,
-        counting: Default::default(),
-        drive: None,
+        ..DeviceInfo::disk(format!("sd{i}"))
     };
     Head {
         schema: RUN_SCHEMA.into(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use record::{
-    ActorInfo, ActorInterval, DeletionLine, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits,
+    ActorInfo, ActorInterval, DeletionLine, DeviceInfo, DeviceInterval, DiscardLimits,
     DiscardSetting, End, EndReason, Event, EventKind, Grain, Head, HistogramLine, Host, Interval,
     Latency, Line, Part, Phase, PhaseName, PushError, RUN_SCHEMA, RunRecord, Target,
     encode_histogram,
@@ -325,13 +325,7 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
     let devices = setup.drives.cards.iter().enumerate().map(|(at, card)| {
         let discard = card.figures().discard.as_ref();
         DeviceInfo {
-            name: format!("sim{at}"),
-            kind: DeviceKind::Disk,
-            level: 0,
-            below: Vec::new(),
-            leaf: true,
             model: Some(card.name().to_owned()),
-            firmware: None,
             size_bytes: bytes / count.max(1),
             rotational: Some(false),
             scheduler: Some("none".to_owned()),
@@ -342,9 +336,7 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
                 max_segments: discard.map_or(0, |d| d.max_ranges.into()),
                 ata_trim: None,
             },
-            slower: None,
-            drive: None,
-            counting: record::Counting::default(),
+            ..DeviceInfo::disk(format!("sim{at}"))
         }
     });
     Head {

@@ -16,13 +16,13 @@ use crate::error::BenchError;
 use crate::head;
 use crate::observer::Observer;
 use crate::plan::{Control, Plan};
-use crate::roster::Roster;
 use crate::session::{Session, Stopped};
 use crate::sink::Sink;
 use crate::survey::Survey;
 use crate::warning::Warning;
 use crate::watched::WatchedDevice;
 use crate::workplace::Workplace;
+use load::roster::Roster;
 
 mod delete;
 mod event;

@@ -10,14 +10,15 @@ use super::json::{DirectionOutput, JobOutput, Output};
 use super::logs::Direction;
 use super::series::FioSeries;
 use super::trims;
+use crate::told::{Moment, deletion_at};
 
 /// Facts that the logs don't hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RecordOptions {
     /// Length of an interval, in seconds; by default that of the logs' windows.
     pub interval_s: Option<f64>,
-    /// When the deletion began, in seconds after the first job's start.
-    pub deletion_at_s: Option<f64>,
+    /// When the deletion began.
+    pub deletion: Option<Moment>,
 }
 
 /// Shortest interval that is chosen, in seconds: of single I/Os, and what a run records.
@@ -88,8 +89,8 @@ pub fn record(all: &[FioSeries], options: &RecordOptions) -> Result<RunRecord, P
             ..Interval::default()
         }))?;
     }
-    if let Some(at_s) = options.deletion_at_s {
-        crate::told::deletion_at(&mut record, at_s)?;
+    if let Some(at) = options.deletion {
+        deletion_at(&mut record, at)?;
     }
     end(&mut record)?;
     Ok(record)

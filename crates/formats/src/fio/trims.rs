@@ -1,6 +1,6 @@
 //! fio's own trims (`rw=trim`, direction 2) are discards, not a foreground: as devices of a record.
 
-use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
+use record::{Counting, DeviceInfo, DeviceInterval};
 
 use super::grid::Grid;
 use super::json::{DirectionOutput, JobOutput};
@@ -58,22 +58,10 @@ pub(super) fn of_totals(job: &JobOutput, trims: &DirectionOutput) -> (DeviceInfo
 
 fn device(name: &str, has_sizes: bool) -> DeviceInfo {
     DeviceInfo {
-        name: name.to_owned(),
-        kind: DeviceKind::Disk,
-        level: 0,
-        below: Vec::new(),
-        leaf: true,
-        model: None,
-        firmware: None,
-        size_bytes: 0,
-        rotational: None,
-        scheduler: None,
-        discard: DiscardLimits::default(),
-        slower: None,
         counting: Counting {
             no_sizes: !has_sizes,
             ..Counting::default()
         },
-        drive: None,
+        ..DeviceInfo::disk(name)
     }
 }

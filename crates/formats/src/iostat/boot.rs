@@ -15,11 +15,11 @@ const EARLY: i64 = 5;
 const LATE: i64 = 10;
 
 /// Whether the first report of a run, in this row of the log, is none of an interval.
-pub(super) fn is_left_out(log: &Log, row: usize, interval_s: f64, first: First) -> bool {
+pub(super) fn is_left_out(log: &Log, row: usize, interval_s: f64, first: Option<First>) -> bool {
     match first {
-        First::Drop => true,
-        First::Keep => false,
-        First::Tell => is_since_boot(log, row, interval_s),
+        Some(First::Drop) => true,
+        Some(First::Keep) => false,
+        None => is_since_boot(log, row, interval_s),
     }
 }
 

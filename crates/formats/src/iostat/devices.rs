@@ -1,6 +1,6 @@
 //! The block devices of a log, as far as they did something.
 
-use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
+use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind};
 
 use super::log::{Log, Sample};
 use super::topology::Made;
@@ -40,23 +40,15 @@ pub(super) fn devices(log: &Log, rows: &[usize], made: &[Made]) -> Vec<(usize, D
                 _ => DeviceKind::Md,
             };
             let info = DeviceInfo {
-                name: name(i),
                 kind,
                 level: depth(i),
                 leaf: below.is_empty(),
                 below,
-                model: None,
-                firmware: None,
-                size_bytes: 0,
-                rotational: None,
-                scheduler: None,
-                discard: DiscardLimits::default(),
-                slower: None,
                 counting: Counting {
                     copies: copies(i),
                     ..Counting::default()
                 },
-                drive: None,
+                ..DeviceInfo::disk(name(i))
             };
             (i, info)
         })

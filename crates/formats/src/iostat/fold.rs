@@ -18,7 +18,8 @@ use std::ops::Range;
 
 use super::grid::LATE_S;
 use super::log::{Log, Span};
-use super::{First, Moment, Options, boot};
+use super::{First, Options, boot};
+use crate::told::Moment;
 
 /// Samples (of a device in a row) that a log holds: 2.6 MB.
 const SAMPLES: usize = 1 << 16;
@@ -56,7 +57,7 @@ const FARTHEST: u64 = 1 << 40;
 #[derive(Debug, Clone)]
 pub(super) struct Folding {
     interval_s: Option<f64>,
-    first: First,
+    first: Option<First>,
     deletion: Option<Moment>,
     /// How many reports make a row where nothing is discarded.
     quiet: u64,

@@ -33,13 +33,16 @@ pub use log::Log;
 pub use notes::Notes;
 pub use record::record;
 
+use crate::told::Moment;
+
 /// Facts that the log itself doesn't hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// Length of an interval, in seconds; by default what the times in the log say.
     pub interval_s: Option<f64>,
-    /// Whether the first report is of an interval.
-    pub first: First,
+    /// How to treat the first report; by default, averages since the machine started are
+    /// recognised by figures that are no whole numbers of operations.
+    pub first: Option<First>,
     /// Devices that are made of others; by default found by their reads.
     pub members: Vec<(String, Vec<String>)>,
     /// Devices whose reads and writes are the foreground; by default all that
@@ -49,22 +52,10 @@ pub struct Options {
     pub deletion: Option<Moment>,
 }
 
-/// A moment in a log.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Moment {
-    /// So many seconds after the first interval began.
-    After(f64),
-    /// So many seconds after 1970 began (UTC).
-    Unix(f64),
-}
-
 /// The handling of the first report, which holds averages since the machine started unless iostat
 /// had `-y`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum First {
-    /// Look at it: averages are no whole numbers of operations.
-    #[default]
-    Tell,
     /// Leave it out.
     Drop,
     /// It is of an interval.

@@ -11,7 +11,7 @@ use super::grid::{self, Step};
 use super::log::Log;
 use super::own::Own;
 use super::topology::{self, Made};
-use super::{IostatError, Moment, Notes, Options};
+use super::{IostatError, Notes, Options};
 
 /// Makes a record of a log. `notes` are what the script that ran iostat wrote down.
 ///
@@ -125,11 +125,7 @@ pub fn record(
         }))?;
     }
     if let Some(at) = options.deletion {
-        let at_s = match at {
-            Moment::After(at_s) => at_s,
-            Moment::Unix(unix_s) => unix_s - record.head.started_unix_s,
-        };
-        crate::told::deletion_at(&mut record, at_s)?;
+        crate::told::deletion_at(&mut record, at)?;
     }
     record.push(&Line::End(End {
         at_s: record.intervals.end_s(),

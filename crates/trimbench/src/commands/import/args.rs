@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use formats::Moment;
+use formats::iostat::First;
 use judge::verdict::condition::Condition;
 
-use super::parsers::{at, members};
+use super::parsers::{at, first_report, members};
 use crate::commands::run::parsers::condition;
 use crate::record_output::Format;
 
@@ -53,12 +55,12 @@ pub struct ImportArgs {
     /// When the deletion began: a time after the log's first interval began (e.g. 30s), or one in
     /// UTC (2024-06-19T05:02:34Z) [default: found by the first discards that matter]
     #[arg(long, value_name = "TIME", value_parser = at)]
-    pub at: Option<At>,
+    pub at: Option<Moment>,
 
     /// The devices that a device consists of, e.g. md0=nvme0n1,nvme1n1; may be repeated [default:
     /// those whose reads add up to its own]
     #[arg(long, value_name = "DEV=DEV,DEV", value_parser = members)]
-    pub members: Vec<Members>,
+    pub members: Vec<(String, Vec<String>)>,
 
     /// The device whose reads and writes are the foreground; may be repeated [default: all that
     /// are busy]
@@ -72,8 +74,8 @@ pub struct ImportArgs {
 
     /// How to treat iostat's first report. It covers the time since the machine started, unless
     /// iostat had -y [default: recognised by its figures]
-    #[arg(long, value_name = "WHAT")]
-    pub first_report: Option<FirstReport>,
+    #[arg(long, value_name = "WHAT", value_parser = first_report())]
+    pub first_report: Option<First>,
 
     /// Exit with 3 if this condition holds, as in `trimbench run`: 'stall>1s', 'p99>20ms',
     /// 'depth<10%', 'stall(sdb)>200ms'. Exit with 1 if the log does not tell. May be repeated
@@ -83,31 +85,4 @@ pub struct ImportArgs {
     /// Print only the verdict's sentence
     #[arg(long, short, conflicts_with = "format")]
     pub quiet: bool,
-}
-
-/// A moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum At {
-    /// This long after the record's begin.
-    After(Duration),
-    /// Seconds since 1970.
-    Unix(f64),
-}
-
-/// A device that consists of others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Members {
-    /// The whole.
-    pub whole: String,
-    /// Its parts.
-    pub parts: Vec<String>,
-}
-
-/// The handling of iostat's first report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FirstReport {
-    /// It is of an interval
-    Keep,
-    /// Leave it out
-    Drop,
 }

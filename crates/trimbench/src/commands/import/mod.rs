@@ -7,7 +7,7 @@ mod texts;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use formats::{Kind, fio, iostat};
+use formats::{Kind, Moment, fio, iostat};
 use judge::Verdict;
 use record::{EventKind, RunRecord};
 use report::csv::Run;
@@ -15,7 +15,7 @@ use report::seconds::Seconds;
 use report::terminal;
 use units::names;
 
-use crate::commands::import::args::{At, FirstReport, ImportArgs};
+use crate::commands::import::args::ImportArgs;
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::{Output, Sink};
@@ -123,7 +123,7 @@ impl Material {
             match text.kind {
                 Kind::Iostat => {
                     all.once(all.iostat.as_ref().map(|i| &i.0), &text)?;
-                    let options = iostats(args, args.at.map(moment));
+                    let options = iostats(args);
                     let log = iostat::Log::read(BufReader::new(text.read), &options);
                     let log = log.map_err(|e| unfit(&text.name, e))?;
                     all.iostat = Some((text.name, log));
@@ -173,30 +173,24 @@ impl Material {
     }
 
     fn record(self, args: &ImportArgs) -> Result<RunRecord, Error> {
-        let first = self.make(args, None)?;
-        let Some(at) = args.at else {
-            return Ok(first);
-        };
-        let at_s = match at {
-            At::After(after) => after.as_secs_f64(),
-            At::Unix(unix_s) => unix_s - first.head.started_unix_s,
-        };
-        let end_s = first.intervals.end_s();
-        if !(0.0..end_s).contains(&at_s) {
+        let record = self.make(args)?;
+        let end_s = record.intervals.end_s();
+        let outside = |at: Moment| !(0.0..end_s).contains(&at.at_s(&record));
+        if args.at.is_some_and(outside) {
             return Err(Error::Usage(format!(
                 "--at: the record covers {} from its begin, and that is not in it",
                 units::seconds(end_s)
             )));
         }
-        self.make(args, Some(at_s))
+        Ok(record)
     }
 
-    fn make(&self, args: &ImportArgs, deletion_at_s: Option<f64>) -> Result<RunRecord, Error> {
+    fn make(&self, args: &ImportArgs) -> Result<RunRecord, Error> {
         let Some((name, log)) = &self.iostat else {
             self.refuse_iostats_options(args)?;
             let options = fio::RecordOptions {
                 interval_s: args.interval.map(|interval| interval.as_secs_f64()),
-                deletion_at_s,
+                deletion: args.at,
             };
             let record = match (self.series.is_empty(), &self.output) {
                 (true, Some(output)) => fio::totals(output),
@@ -205,7 +199,7 @@ impl Material {
             };
             return record.map_err(|e| unfit("fio's logs", e).into());
         };
-        let options = iostats(args, deletion_at_s.map(iostat::Moment::After));
+        let options = iostats(args);
         let notes = self
             .notes
             .as_ref()
@@ -243,28 +237,15 @@ impl Material {
 }
 
 /// The options for an iostat log.
-fn iostats(args: &ImportArgs, deletion: Option<iostat::Moment>) -> iostat::Options {
+fn iostats(args: &ImportArgs) -> iostat::Options {
     iostat::Options {
         interval_s: args.interval.map(|interval| interval.as_secs_f64()),
-        first: match args.first_report {
-            None => iostat::First::Tell,
-            Some(FirstReport::Keep) => iostat::First::Keep,
-            Some(FirstReport::Drop) => iostat::First::Drop,
-        },
-        members: (args.members.iter())
-            .map(|made| (made.whole.clone(), made.parts.clone()))
-            .collect(),
+        first: args.first_report,
+        members: args.members.clone(),
         devices: (args.device.iter())
             .map(|name| name.trim_start_matches("/dev/").to_owned())
             .collect(),
-        deletion,
-    }
-}
-
-fn moment(at: At) -> iostat::Moment {
-    match at {
-        At::After(after) => iostat::Moment::After(after.as_secs_f64()),
-        At::Unix(unix_s) => iostat::Moment::Unix(unix_s),
+        deletion: args.at,
     }
 }
 

@@ -1,11 +1,24 @@
 //! How values of `import` are read.
 
 use bench::scenario::values::duration;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use formats::Moment;
+use formats::iostat::First;
 
-use super::args::{At, Members};
+/// The handling of iostat's first report.
+pub(super) fn first_report() -> impl TypedValueParser<Value = First> {
+    let values = [
+        PossibleValue::new("keep").help("It is of an interval"),
+        PossibleValue::new("drop").help("Leave it out"),
+    ];
+    PossibleValuesParser::new(values).map(|word| match word.as_str() {
+        "keep" => First::Keep,
+        _ => First::Drop,
+    })
+}
 
-/// `md0=nvme0n1,nvme1n1`.
-pub(super) fn members(text: &str) -> Result<Members, String> {
+/// `md0=nvme0n1,nvme1n1`: a device, and the devices that it consists of.
+pub(super) fn members(text: &str) -> Result<(String, Vec<String>), String> {
     let (whole, parts) = text
         .split_once('=')
         .ok_or("give a device and what it is made of, e.g. md0=nvme0n1,nvme1n1")?;
@@ -18,16 +31,16 @@ pub(super) fn members(text: &str) -> Result<Members, String> {
     if parts.contains(&whole) {
         return Err(format!("{whole} can't be a part of itself"));
     }
-    Ok(Members { whole, parts })
+    Ok((whole, parts))
 }
 
 /// A time after the begin, or a date and time in UTC.
-pub(super) fn at(text: &str) -> Result<At, String> {
+pub(super) fn at(text: &str) -> Result<Moment, String> {
     if let Some(unix_s) = utc(text) {
-        return Ok(At::Unix(unix_s));
+        return Ok(Moment::Unix(unix_s));
     }
     duration(text)
-        .map(At::After)
+        .map(|after| Moment::After(after.as_secs_f64()))
         .map_err(|e| format!("{e}; or give a time in UTC like 2024-06-19T05:02:34Z"))
 }
 
@@ -71,10 +84,10 @@ mod tests {
 
     #[test]
     fn moments() {
-        assert_eq!(at("30s"), Ok(At::After(std::time::Duration::from_secs(30))));
+        assert_eq!(at("30s"), Ok(Moment::After(30.0)));
         let second = 1_718_773_354.0;
-        assert_eq!(at("2024-06-19T05:02:34Z"), Ok(At::Unix(second)));
-        assert_eq!(at("1970-01-01 00:00:00Z"), Ok(At::Unix(0.0)));
+        assert_eq!(at("2024-06-19T05:02:34Z"), Ok(Moment::Unix(second)));
+        assert_eq!(at("1970-01-01 00:00:00Z"), Ok(Moment::Unix(0.0)));
         for wrong in ["", "soon", "2024-13-19T05:02:34Z", "05:02:34Z", "-3s"] {
             assert!(at(wrong).is_err(), "{wrong}");
         }
@@ -82,9 +95,11 @@ mod tests {
 
     #[test]
     fn made_of() {
-        let made = members("md0=nvme0n1,/dev/nvme1n1").unwrap();
-        assert_eq!(made.whole, "md0");
-        assert_eq!(made.parts, ["nvme0n1", "nvme1n1"]);
+        let (whole, parts) = members("md0=nvme0n1,/dev/nvme1n1").unwrap();
+        assert_eq!(
+            (whole.as_str(), parts),
+            ("md0", vec!["nvme0n1".to_owned(), "nvme1n1".to_owned()])
+        );
         for wrong in ["md0", "md0=", "=sda", "md0=sda,,sdb", "md0=md0"] {
             assert!(members(wrong).is_err(), "{wrong}");
         }
