@@ -52,6 +52,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
             "--output: a record isn't written to standard output; give a file".into(),
         ));
     }
+    crate::output::refuse_dry(args.output.dry_run, "--json", args.output.json.as_deref())?;
     let asked = Asked::of(&args)?;
     let place = planning::place(&args);
     if !args.output.dry_run {
