@@ -27,12 +27,37 @@ mod verdicts;
 
 use std::process::ExitCode;
 
-use cli::Command;
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use cli::{Cli, Command};
+use console::Stream;
+use units::names;
+
+/// The arguments; ends the program if they are wrong.
+fn arguments() -> Cli {
+    let refused = match Cli::try_parse() {
+        Ok(cli) => return cli,
+        Err(refused) => refused,
+    };
+    // clap repeats what was given as it was given. So it is given only what a terminal shows.
+    let given = std::env::args_os().map(|word| names::harmless(&word.to_string_lossy()));
+    let shown = Cli::try_parse_from(given).err().unwrap_or(refused);
+    // Whatever can't be written can't be told either.
+    let shown = usage::explained(shown);
+    let _ = shown.print();
+    if shown.kind() == ErrorKind::UnknownArgument
+        && let Some(hint) = commands::rm::dash_hint(std::env::args_os())
+    {
+        Stream::Err.print(&hint);
+    }
+    std::process::exit(shown.exit_code())
+}
 
 /// The program.
 pub fn main() -> ExitCode {
     signals::outlive_large_files();
-    let cli = usage::arguments();
+    let cli = arguments();
     let result = match cli.command {
         Command::Run(args) => commands::run::run(*args),
         Command::Scenarios(args) => commands::scenarios::run(&args),

@@ -1,36 +1,19 @@
-//! Reads the command line. Where it is wrong, adds what was probably meant.
+//! Where the command line is wrong, adds what was probably meant.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
-use clap::{Command, CommandFactory, Parser};
-use units::names;
+use clap::{Command, CommandFactory};
 
 use crate::cli::Cli;
-use crate::commands;
-use crate::console::Stream;
 
-/// The arguments; ends the program if they are wrong.
-pub(crate) fn arguments() -> Cli {
-    let refused = match Cli::try_parse() {
-        Ok(cli) => return cli,
-        Err(refused) => refused,
-    };
-    // clap repeats what was given as it was given. So it is given only what a terminal shows.
-    let given = std::env::args_os().map(|word| names::harmless(&word.to_string_lossy()));
-    let mut shown = Cli::try_parse_from(given).err().unwrap_or(refused);
+/// The error with what was probably meant.
+pub(crate) fn explained(mut shown: Error) -> Error {
     match shown.kind() {
         ErrorKind::UnknownArgument => name_owners(&mut shown),
         ErrorKind::InvalidSubcommand => name_commands(&mut shown),
         _ => {}
     }
-    // Whatever can't be written can't be told either.
-    let _ = shown.print();
-    if shown.kind() == ErrorKind::UnknownArgument
-        && let Some(hint) = commands::rm::dash_hint(std::env::args_os())
-    {
-        Stream::Err.print(&hint);
-    }
-    std::process::exit(shown.exit_code())
+    shown
 }
 
 /// Names the commands that have an option, in place of clap's advice to give it as a value.
