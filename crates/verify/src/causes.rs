@@ -58,13 +58,16 @@ impl CauseCount {
 
     /// The drive's fault, and how many places show it.
     pub(crate) fn headline(&self) -> String {
-        let likely = match self.unsure {
-            0 => "",
-            _ => "most likely ",
-        };
+        let mut fault = self.cause.fault(self.reach_bytes);
+        if self.unsure == self.findings {
+            for other in &self.other_causes {
+                fault += &format!(", or {}", other.fault(None));
+            }
+        } else if self.unsure > 0 {
+            fault = format!("most likely {fault}");
+        }
         format!(
-            "{likely}{} ({}, {})",
-            self.cause.fault(self.reach_bytes),
+            "{fault} ({}, {})",
             units::counted(self.findings, "place"),
             units::bytes(self.bytes),
         )

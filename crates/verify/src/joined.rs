@@ -64,14 +64,20 @@ fn link(findings: &mut [Finding]) {
     }
 }
 
+/// Space that is used again and again was mostly discarded before, whatever did the damage. A late
+/// trim explains all of its own damage, so it did none if it leaves more than one place of this many
+/// and one.
+const SELDOM_LATE: usize = 4;
+
 /// Where discards took too much, places around them may have that cause, too, however far it
 /// reached. Each is at most twice as far from a discard as another one with that cause.
 fn widen(findings: &mut [Finding]) {
-    let pointed_to = |cause| {
-        let to = |found: &&Finding| found.pointed && found.cause == cause;
-        findings.iter().filter(to).count()
-    };
-    if pointed_to(Cause::WideTrim) <= pointed_to(Cause::LateTrim) {
+    let is_late = |found: &&Finding| found.causes().any(|cause| cause == Cause::LateTrim);
+    let is_wide = |found: &Finding| found.pointed && found.cause == Cause::WideTrim;
+    let late = findings.iter().filter(is_late).count();
+    let reached = findings.iter().filter(|one| one.trim_reach_bytes.is_some());
+    let only_reached = reached.filter(|one| !is_late(one)).count();
+    if !findings.iter().any(is_wide) || only_reached * SELDOM_LATE <= late {
         return;
     }
     let has_another = |found: &Finding| found.pointed && found.cause != Cause::WideTrim;
@@ -263,14 +269,14 @@ mod tests {
     #[test]
     fn late_trims_beside_other_discards_stay_late() {
         let mut all = vec![reached(4096, 4096, Cause::WideTrim, true)];
-        for at in 1..4 {
+        for at in 1..6 {
             all.push(reached(at << 20, 8192, Cause::LateTrim, true));
         }
         let found = joined(all);
         let late = found.iter().filter(|found| found.cause == Cause::LateTrim);
         assert_eq!(
             late.filter(|found| found.other_causes.is_empty()).count(),
-            3
+            5
         );
     }
 }
