@@ -64,9 +64,8 @@ fn link(findings: &mut [Finding]) {
     }
 }
 
-/// Space that is used again and again was mostly discarded before, whatever did the damage. A late
-/// trim explains all of its own damage, so it did none if it leaves more than one place of this many
-/// and one.
+/// A late trim explains all of its own damage, and most of any damage in space that is used again
+/// and again. If for each place that it leaves there are fewer than this many others, it did none.
 const SELDOM_LATE: usize = 4;
 
 /// Where discards took too much, places around them may have that cause, too, however far it
