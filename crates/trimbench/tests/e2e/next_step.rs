@@ -171,7 +171,7 @@ fn a_second_trimbench_on_a_device_is_known_by_its_lock() {
     let dry = || {
         let mut command = trimbench();
         command.args(["run", "--dry-run"]).arg(&two);
-        run(command).succeeds().stdout.clone()
+        run(command).succeeds().stderr.clone()
     };
     assert!(!dry().contains("another trimbench"), "{}", dry());
     let mut command = trimbench();
