@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod actors;
+mod beside;
 mod commit;
 mod discarded;
 mod drain;

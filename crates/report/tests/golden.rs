@@ -464,7 +464,7 @@ discards   on: what is deleted is discarded at once
 space      1.4 TiB of 1.8 TiB available
 foreground reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
            canary: random 4 KiB read, direct, io_uring, open loop at 100/s
-host       oak, Linux 6.12.9, 16 processors, 64.0 GiB
+machine    oak, Linux 6.12.9, 16 processors, 64.0 GiB
 devices    md0 software RAID, 1.8 TiB
            │  discards switched off (discard_max_bytes is 0; the device takes up
               to 2.0 TiB)

@@ -1,10 +1,10 @@
 //! Figures and their changes in words.
 
-use judge::compare::RunSummary;
 use judge::compare::{
     Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, Percentile, Stretch,
     Unit,
 };
+use judge::compare::{RunSummary, SetUpDifference};
 
 use crate::words::Tone;
 
@@ -179,6 +179,26 @@ pub(crate) fn tables(comparison: &Comparison) -> Vec<Table<'_>> {
         }
     }
     tables.into_iter().map(|(_, table)| table).collect()
+}
+
+/// Whether no difference was seen between the reference and each of `groups`, where 10 % would have
+/// been.
+pub(crate) fn is_same(row: &Compared, mut groups: std::ops::Range<usize>) -> bool {
+    let same = |group: usize| row.changes[group - 1].finding == ChangeFinding::Same;
+    !groups.is_empty() && groups.all(same)
+}
+
+/// Figures that are the same, with their value in the reference, e.g. `rate before 19,900/s`.
+pub(crate) fn same<'a>(rows: impl Iterator<Item = &'a &'a Compared>) -> Vec<String> {
+    let figure = |row: &&Compared| format!("{} {}", label(row.figure), sides(row)[0]);
+    rows.map(figure).collect()
+}
+
+/// The differences in the set-up. Warnings are listed by themselves.
+pub(crate) fn set_up(comparison: &Comparison) -> Vec<&SetUpDifference> {
+    let all = comparison.set_up.iter();
+    all.filter(|difference| difference.path != "/warnings")
+        .collect()
 }
 
 /// A group with its number of runs, e.g. `before (3 runs)`.

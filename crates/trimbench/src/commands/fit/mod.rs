@@ -22,6 +22,7 @@ use crate::output::Sink;
 
 /// Carries out the command.
 pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
+    crate::output::refuse_dry(args.dry_run, "--output", args.output.as_deref())?;
     let card_to_stdout = args.output.as_ref().is_some_and(|p| p.as_os_str() == "-");
     let people = if card_to_stdout {
         Stream::Err

@@ -99,8 +99,9 @@ fn room(lab: &Lab, info: &Info, args: &UpArgs) -> Option<String> {
     let others = lab.names().map_or(0, |names| names.len().saturating_sub(1));
     let hint = match (&spec.store, args.store_limit) {
         (None, None) if others > 0 => format!(
-            "half of the memory that is free and that no other drive may take ({others} others are up). \
-             Take drives down, or give --store-limit or --store FILE"
+            "half of the memory that is free and that no other drive may take ({} up). Take drives \
+             down, or give --store-limit or --store FILE",
+            units::counted(others as u64, "other drive")
         ),
         (None, None) => {
             "half of the free memory. --store-limit sets another limit, --store FILE keeps \

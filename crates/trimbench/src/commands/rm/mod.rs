@@ -15,9 +15,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linux::files::directory_of;
-use pace::{Policy, Refusal};
+use pace::{Policy, Refusal, Work};
 use reclaim::throttle::ThrottleOptions;
 use reclaim::{Asking, Options, Outcome, PacedReclaimers, PreserveRoot, Where};
+use ssd::Card;
 use units::duration_exact;
 use units::names::{quoted, shown};
 
@@ -77,6 +78,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         for intention in &intentions {
             Stream::Out.print(&messages::intention(intention));
         }
+        goal_foreseen(args, card.as_ref(), &intentions)?;
         return Ok(if failures > 0 {
             Exit::Failed
         } else {
@@ -122,6 +124,25 @@ pub(crate) fn dash_hint(words: impl Iterator<Item = OsString>) -> Option<String>
     Some(format!(
         "\nTry 'trimbench rm {path}' to remove the file {name}.\n"
     ))
+}
+
+/// Prints what a dry run leaves unknown of the goal; refuses what the card excludes.
+fn goal_foreseen(
+    args: &RmArgs,
+    card: Option<&Card>,
+    intentions: &[reclaim::Intention],
+) -> Result<(), Error> {
+    let paced = || intentions.iter().filter(|intention| intention.paced);
+    if paced().count() == 0 {
+        return Ok(());
+    }
+    let bytes = paced().map(|intention| intention.bytes).sum();
+    let work = Work::new(bytes, paced().map(|intention| intention.names).sum());
+    let foreseen = args.goal.foreseen(card, &work);
+    if let Some(open) = foreseen.map_err(reclaim::ReclaimError::Refused)? {
+        Stream::Out.print(&format!("  {open}\n"));
+    }
+    Ok(())
 }
 
 fn throttle_options(args: &RmArgs) -> ThrottleOptions {

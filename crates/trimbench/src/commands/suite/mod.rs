@@ -42,6 +42,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<Exit, Error> {
 }
 
 fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
+    crate::output::refuse_dry(args.dry_run, "--json", args.shown.json.as_deref())?;
     let target = target(args)?;
     let mut selection = select(&args.cells, args.quick, Kind::available)?;
     if !rustix::process::geteuid().is_root() {
