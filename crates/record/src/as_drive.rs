@@ -119,6 +119,11 @@ fn convert(record: &mut RunRecord, times: f64) {
         let measured = std::mem::replace(&mut phase.histogram, latency_histogram());
         add(&mut phase.histogram, &measured, times);
     }
+    for stretch in &mut record.stretches {
+        stretch.at_s /= times;
+        stretch.seconds /= times;
+        stretch.v2 = latencies_as_drive(&[&stretch.v2], times);
+    }
     if let Some(waits) = &mut record.waits {
         waits.shorten(times);
     }

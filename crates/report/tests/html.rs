@@ -237,7 +237,8 @@ fn what_an_imported_log_does_not_tell_has_no_chart() {
     record.events.clear();
     let mut verdict = verdict;
     for seen in &mut verdict.foreground {
-        for figures in [&mut seen.baseline, &mut seen.delete, &mut seen.recovery] {
+        let beside = seen.discarding.as_mut().unwrap();
+        for figures in [&mut seen.baseline, beside, &mut seen.recovery] {
             *figures = judge::verdict::Figures {
                 ops_per_s: figures.ops_per_s,
                 ..Default::default()

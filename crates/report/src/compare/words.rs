@@ -23,7 +23,7 @@ pub(crate) fn label(figure: Figure) -> &'static str {
     use Percentile::{P50, P99, P999};
     match figure {
         Figure::BaselineRate => "rate before",
-        Figure::DeleteRate => "rate during",
+        Figure::DeleteRate => "rate discarding",
         Figure::OpsRatio => "rate left",
         Figure::Stall => "stall",
         Figure::Longest => "longest stall",
@@ -33,9 +33,9 @@ pub(crate) fn label(figure: Figure) -> &'static str {
         Figure::Latency(Stretch::Baseline, P50) => "p50 before",
         Figure::Latency(Stretch::Baseline, P99) => "p99 before",
         Figure::Latency(Stretch::Baseline, P999) => "p99.9 before",
-        Figure::Latency(Stretch::Delete, P50) => "p50 during",
-        Figure::Latency(Stretch::Delete, P99) => "p99 during",
-        Figure::Latency(Stretch::Delete, P999) => "p99.9 during",
+        Figure::Latency(Stretch::Delete, P50) => "p50 discarding",
+        Figure::Latency(Stretch::Delete, P99) => "p99 discarding",
+        Figure::Latency(Stretch::Delete, P999) => "p99.9 discarding",
         Figure::Latency(Stretch::Recovery, P50) => "p50 after",
         Figure::Latency(Stretch::Recovery, P99) => "p99 after",
         Figure::Latency(Stretch::Recovery, P999) => "p99.9 after",

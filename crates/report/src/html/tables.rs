@@ -28,7 +28,7 @@ pub(crate) fn class(tone: Tone) -> &'static str {
 pub(super) fn before_during_after(verdict: &Verdict, record: &RunRecord) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"table-title\">\n\
-         <h2 id=\"table-title\">Before, during and after</h2>\n<div class=\"pair\">\n",
+         <h2 id=\"table-title\">Before, while discarding, and after</h2>\n<div class=\"pair\">\n",
     );
     for seen in &verdict.foreground {
         actor(&mut html, seen, record);
@@ -42,30 +42,28 @@ fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
         || format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
         words::actor,
     );
-    let [before, during, after] = figures::columns(seen);
+    let [before, beside, after] = figures::columns(seen);
     *html += &format!(
         "<div class=\"actor\">\n<table>\n<caption><b>{}</b>: {}</caption>\n<thead><tr><td></td>\
-         <th scope=\"col\">{before}</th><th scope=\"col\">{during}</th><th scope=\"col\">{after}</th>\
+         <th scope=\"col\">{before}</th><th scope=\"col\">{beside}</th><th scope=\"col\">{after}</th>\
          </tr></thead>\n<tbody>\n",
         escape::text(&seen.actor),
         escape::prose(&what)
     );
-    let service = seen.service.filter(|_| seen.loop_kind.is_open());
+    let services = figures::services(seen);
     for row in Row::told(seen) {
-        let [before, during, after] =
-            [seen.baseline, seen.delete, seen.recovery].map(|f| escape::prose(&row.cell(&f)));
+        let [before, beside, after] = figures::compared(seen).map(|f| escape::prose(&row.cell(&f)));
         *html += &format!(
-            "<tr><th scope=\"row\">{}</th><td>{before}</td><td class=\"{}\">{during}</td>\
+            "<tr><th scope=\"row\">{}</th><td>{before}</td><td class=\"{}\">{beside}</td>\
              <td>{after}</td></tr>\n",
             row.name(),
             class(row.tone(seen))
         );
-        if let Some(service) = service.filter(|_| row != Row::Ops) {
-            let [before, during, after] = [service.baseline, service.delete, service.recovery]
-                .map(|f| escape::prose(&row.service_cell(&f)));
+        if let Some(services) = services.filter(|_| row != Row::Ops) {
+            let [before, beside, after] = services.map(|f| escape::prose(&row.service_cell(&f)));
             *html += &format!(
                 "<tr class=\"service\"><th scope=\"row\">{} service</th><td>{before}</td>\
-                 <td>{during}</td><td>{after}</td></tr>\n",
+                 <td>{beside}</td><td>{after}</td></tr>\n",
                 row.name()
             );
         }
