@@ -55,7 +55,9 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     if let Target::Raid0(raid0) = &target {
         selection.notes.push(raid0.note());
     }
-    let (head, plan) = head(args, &selection, drive)?;
+    let discards_per_s = target.discards_per_s();
+    let (head, plan) = head(args, &selection, drive, discards_per_s)?;
+    selection.notes.extend(plan.too_fast(discards_per_s));
     if args.dry_run {
         intentions(&plan, &selection, &head, Stream::Out);
         return Ok(Exit::Done);
@@ -188,6 +190,7 @@ fn head(
     args: &SuiteArgs,
     selection: &Selection,
     drive: ::suite::log::Drive,
+    discards_per_s: Option<f64>,
 ) -> Result<(Head, Plan), Error> {
     let asked = Asked {
         cells: selection.cells.clone(),
@@ -197,6 +200,7 @@ fn head(
         writers: args.writers,
         repeats: args.repeats,
         quick: args.quick,
+        discards_per_s,
     };
     let plan = Plan::new(&asked, drive.size_bytes())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
