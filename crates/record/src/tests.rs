@@ -458,9 +458,9 @@ fn a_record_in_memory_can_be_written_again() {
     assert_eq!(read.lines().collect::<Vec<_>>(), again);
     assert_eq!(read.intervals.len(), 30);
     assert_eq!(read.interval(3), record.interval(3));
-    // Of the histograms it keeps those of phases.
+    // Histograms of seconds stay in the file.
     let kept = |line: &&Line| match line {
-        Line::Histogram(h) => matches!(h.over, Grain::Phase(_)),
+        Line::Histogram(h) => !matches!(h.over, Grain::SecondAt(_)),
         _ => true,
     };
     assert_eq!(again.len(), lines(30).iter().filter(kept).count());
