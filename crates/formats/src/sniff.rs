@@ -28,7 +28,7 @@ pub enum Kind {
     /// Something compressed with zstd or gzip: decompress it and look again.
     Compressed,
     /// Another tool's output.
-    Foreign(&'static Foreign),
+    Foreign(Foreign),
     /// Nothing that is known.
     Unknown,
 }

@@ -22,7 +22,6 @@ mod grid;
 mod json;
 mod log;
 mod notes;
-mod number;
 mod own;
 mod record;
 mod stamp;
@@ -76,7 +75,7 @@ pub enum First {
 pub enum IostatError {
     /// The text can't be read.
     #[error("can't read the iostat log: {0}")]
-    Read(#[source] std::io::Error),
+    Read(#[from] std::io::Error),
     /// Not a line of iostat in it.
     #[error("not an iostat log: none of its {lines} lines begins a report")]
     NotIostat {

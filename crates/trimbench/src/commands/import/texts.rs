@@ -47,7 +47,7 @@ pub(crate) enum ImportError {
         /// The text as it was given.
         name: String,
         /// The tool.
-        kind: &'static Foreign,
+        kind: Foreign,
     },
     /// Nothing that is known.
     #[error(
