@@ -10,9 +10,9 @@
 use record::{ActorInterval, Interval, Line, PushError, RunRecord};
 
 use crate::finer;
-use crate::fio::record as fio;
 use crate::fio::{FioSeries, Grid, UNTIMED};
-use crate::iostat::{self, IostatError, Log, Notes};
+use crate::iostat::{self, Log, Notes};
+use crate::{Unfit, parts as record_parts};
 
 /// Most intervals that fio's begin is looked for before and after iostat's.
 const FARTHEST: usize = 3600;
@@ -32,7 +32,7 @@ pub fn together(
     notes: Option<&Notes>,
     options: &iostat::Options,
     mut series: Vec<FioSeries>,
-) -> Result<RunRecord, IostatError> {
+) -> Result<RunRecord, Unfit> {
     let base = iostat::record(log, notes, options)?;
     // iostat sees fio's trims as discards of the device.
     series.retain(|one| one.ran().is_some() && !one.is_trim());
@@ -99,10 +99,8 @@ fn joined(
         head.spread_devices_over(parts);
     }
     let mut record = RunRecord::new(head)?;
-    fio::warn(&mut record, series)?;
-    if let Some(warning) = warning {
-        fio::push_warning(&mut record, warning)?;
-    }
+    let warnings = series.iter().flat_map(|one| one.warnings.clone());
+    record_parts::warn(&mut record, warnings.chain(warning))?;
     let others = |line: &Line| !matches!(line, Line::Interval(_) | Line::End(_));
     for line in base.lines().skip(1).filter(others) {
         record.push(&line)?;

@@ -339,8 +339,7 @@ fn of_prefixes<'a>(
     prefixes.dedup();
     let jobs = prefixes.iter().map(|prefix| {
         let threads = names.iter().filter(|(p, _)| p == prefix).count() as u32;
-        let directions = [Direction::Read, Direction::Write, Direction::Trim];
-        let actors = directions.into_iter().map(|direction| {
+        let actors = Direction::ALL.into_iter().map(|direction| {
             let mut info = Options::default().actor(prefix, direction, threads);
             (info.block_bytes, info.pattern, info.direct) = (0, None, None);
             info.engine = "fio".to_owned();

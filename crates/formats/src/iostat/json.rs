@@ -43,7 +43,6 @@ pub(super) fn read<R: BufRead>(lines: &mut Lines<R>, builder: &mut Builder) -> i
         token: Vec::new(),
         key: Vec::new(),
         named: false,
-        device: Device::default(),
         foreign: 0,
         date: String::new(),
         time: String::new(),
@@ -68,10 +67,13 @@ enum Token {
 }
 
 /// An object or a list that isn't closed yet.
+#[derive(Default)]
 struct Frame {
     list: bool,
     /// Whether a list of devices was in it: it is a report.
     report: bool,
+    /// A device's figures in an object.
+    device: Device,
 }
 
 #[derive(Default)]
@@ -99,8 +101,6 @@ struct Reader<'a, R> {
     /// The name of the value that comes next, and whether a colon followed it.
     key: Vec<u8>,
     named: bool,
-    /// The device's figures in the innermost object.
-    device: Device,
     /// The last line that was reported as foreign.
     foreign: u64,
     /// sadf's date and time of a report, which are two.
@@ -236,10 +236,11 @@ impl<R: BufRead> Reader<'_, R> {
             report.report = true;
             self.builder.header(self.number, true);
         }
-        let report = false;
-        self.frames.push(Frame { list, report });
+        self.frames.push(Frame {
+            list,
+            ..Frame::default()
+        });
         self.named = false;
-        self.device = Device::default();
     }
 
     fn close(&mut self, list: bool) {
@@ -247,7 +248,6 @@ impl<R: BufRead> Reader<'_, R> {
             return;
         };
         self.named = false;
-        let device = std::mem::take(&mut self.device);
         if frame.list != list {
             // Something is missing, and what was being read with it.
             if self.builder.open {
@@ -258,7 +258,7 @@ impl<R: BufRead> Reader<'_, R> {
             }
             return;
         }
-        self.device(device);
+        self.device(frame.device);
         if frame.report {
             self.builder.finish(true);
         }
@@ -267,10 +267,13 @@ impl<R: BufRead> Reader<'_, R> {
     /// A value of the object's key is over.
     fn value(&mut self) {
         self.named = false;
+        let Some(frame) = self.frames.last_mut() else {
+            return;
+        };
         let value = String::from_utf8_lossy(&self.token);
         let banner = &mut self.builder.log.banner;
         match self.key.as_slice() {
-            b"disk_device" | b"disk-device" => self.device.name = Some(self.token.clone()),
+            b"disk_device" | b"disk-device" => frame.device.name = Some(self.token.clone()),
             b"timestamp" => self.builder.stamp(Stamp::parse(&self.token)),
             b"time" => {
                 self.time = format!("{} {value}", self.date);
@@ -293,7 +296,7 @@ impl<R: BufRead> Reader<'_, R> {
                 self.date = value.into_owned();
             }
             // With units (-h) figures are texts.
-            key => self.device.figure(key, &self.token),
+            key => frame.device.figure(key, &self.token),
         }
     }
 

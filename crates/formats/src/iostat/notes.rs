@@ -5,7 +5,7 @@
 
 use record::{DiscardSetting, Target};
 
-use super::stamp::days;
+use super::stamp::{clock, days};
 use crate::fio::Options as JobOptions;
 
 /// A protocol, as far as it can be used.
@@ -109,9 +109,7 @@ impl<'a> Mount<'a> {
             fs: Some(self.fs.to_owned()),
             options,
             discard,
-            size_bytes: 0,
-            available_bytes: None,
-            discards_at_most: None,
+            ..Target::default()
         }
     }
 }
@@ -153,32 +151,17 @@ fn issued(line: &str) -> Option<(u64, u64)> {
 
 /// `Wed Jun 19 05:02:34 AM UTC 2024`, as `date` prints it, in any order; only in UTC.
 fn date_of(text: &str) -> Option<f64> {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
+    const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
     let tokens: Vec<&str> = text.split_whitespace().collect();
-    let month = tokens
-        .iter()
-        .find_map(|t| MONTHS.iter().position(|m| m == t))?;
+    let month = (tokens.iter()).find_map(|t| MONTHS.split(' ').position(|m| m == *t))?;
     let numbers = || tokens.iter().filter_map(|t| t.parse::<i64>().ok());
     let day = numbers().find(|n| (1..=31).contains(n))?;
     let year = numbers().find(|n| (1970..2200).contains(n))?;
-    let clock = tokens.iter().find(|t| t.matches(':').count() == 2)?;
-    let parts: Vec<f64> = clock.split(':').filter_map(|p| p.parse().ok()).collect();
-    let [hours, minutes, seconds] = parts[..] else {
-        return None;
-    };
-    let hours = match (tokens.contains(&"AM"), tokens.contains(&"PM")) {
-        (true, _) => hours % 12.0,
-        (_, true) => hours % 12.0 + 12.0,
-        _ => hours,
-    };
-    tokens.contains(&"UTC").then(|| {
-        days(year, month as i64 + 1, day) as f64 * 86_400.0
-            + hours * 3600.0
-            + minutes * 60.0
-            + seconds
-    })
+    let (seconds, _) = clock(text)?;
+    let days = days(year, month as i64 + 1, day);
+    tokens
+        .contains(&"UTC")
+        .then_some(days as f64 * 86_400.0 + seconds)
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! Reading iostat's text, report by report.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
+use super::Options;
 use super::builder::Builder;
 use super::columns::{Columns, Read, Row, indent_of};
 use super::fold::Folding;
 use super::json;
 use super::log::{Banner, Log};
 use super::stamp::{Stamp, date};
-use super::{IostatError, Options};
+use crate::Unfit;
 use crate::lines::{Lines, TextLine};
 
 impl Log {
@@ -21,11 +22,16 @@ impl Log {
     ///
     /// # Errors
     /// If the text can't be read, or has no report of `iostat -x` in it.
-    pub fn read(from: impl BufRead, options: &Options) -> Result<Log, IostatError> {
+    pub fn read(from: impl BufRead, options: &Options) -> Result<Log, Unfit> {
         Log::read_folding(from, Folding::of(options))
     }
 
-    pub(super) fn read_folding(from: impl BufRead, how: Folding) -> Result<Log, IostatError> {
+    pub(super) fn read_folding(from: impl BufRead, how: Folding) -> Result<Log, Unfit> {
+        let read = Log::scan(from, how);
+        read.map_err(|e| Unfit::Broken(format!("can't read the iostat log: {e}")))?
+    }
+
+    fn scan(from: impl BufRead, how: Folding) -> io::Result<Result<Log, Unfit>> {
         let mut lines = Lines::new(from);
         let mut builder = Builder::new(how);
         let mut state = State::default();
@@ -46,16 +52,25 @@ impl Log {
         if !log.columns.is_empty() {
             log.headerless = state.header.is_empty() && state.columns.is_some();
             log.forget_groups();
-            return Ok(log);
+            return Ok(Ok(log));
         }
-        Err(match (state.basic, log.cut_off) {
-            (Some((line, short)), _) if short => IostatError::Short { line },
-            (Some((line, _)), _) => IostatError::NotExtended { line },
-            (None, Some(line)) => IostatError::CutOff { line },
-            (None, None) => IostatError::NotIostat {
-                lines: lines.number(),
-            },
-        })
+        let lines = lines.number();
+        let why = match (state.basic, log.cut_off) {
+            (Some((line, true)), _) => format!(
+                "line {line}: reads, writes and discards are added up in these reports; record without -s"
+            ),
+            (Some((line, false)), _) => {
+                format!("line {line}: these are basic reports; record with iostat -x (and -y -t)")
+            }
+            (None, Some(line)) => {
+                format!("the only report, which begins in line {line}, is cut off")
+            }
+            (None, None) => {
+                let why = format!("not an iostat log: none of its {lines} lines begins a report");
+                return Ok(Err(Unfit::Other(why)));
+            }
+        };
+        Ok(Err(Unfit::Broken(why)))
     }
 }
 
