@@ -7,11 +7,11 @@ use std::fmt;
 pub struct Foreign {
     /// The text's name, such as `output of smartctl`.
     name: &'static str,
-    /// What such texts hold; `instead` says why that makes no record.
+    /// The kind of figures in it; `instead` says why they make no record.
     holds: &'static str,
 }
 
-/// The tools: name, what the text holds, and signs of which one alone is enough. A sign's words
+/// The tools: name, kind of figures, and signs of which one alone is enough. A sign's words
 /// (between `…`) are in one line, in this order; after `^` the line begins with the word. The first
 /// tool whose sign occurs is it.
 const KNOWN: &str = r##"
@@ -209,7 +209,7 @@ mod tests {
                 "output of sadf without disks",
             ),
         ] {
-            let found = Foreign::of(text.as_bytes(), text).map(ToString::to_string);
+            let found = Foreign::of(text.as_bytes(), text).map(|tool| tool.to_string());
             assert_eq!(found.as_deref(), Some(name), "{text}");
         }
         for text in ["", "hello\n", "[package]\nname=x\n", "read me first\n"] {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use formats::fio::{About, Input, RecordOptions, series};
+use formats::fio::{About, Input, series};
 use formats::iostat::{Log, Options, record};
 use formats::{Kind, sniff};
 use judge::verdict::{Finding, Verdict};
@@ -387,7 +387,7 @@ fn fio(logs: &[(&str, String)]) -> (RunRecord, Verdict) {
         text: text.as_bytes(),
     });
     let all = series(inputs, &About::default()).unwrap();
-    let record = formats::fio::record(&all, &RecordOptions::default()).unwrap();
+    let record = formats::fio::record(&all, &formats::Options::default()).unwrap();
     let verdict = judge(&record, &JudgeOptions::default());
     (record, verdict)
 }

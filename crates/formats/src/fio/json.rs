@@ -293,6 +293,18 @@ mod tests {
     }
 
     #[test]
+    fn absurd_latencies_of_fio_2_are_as_long_as_can_be() {
+        let text = r#"{"fio version": "fio-2.21", "jobs": [{"jobname": "a", "read": {"total_ios": 1,
+            "clat": {"max": 1e30, "percentile": {"50.000000": 18446744073709551615}}}}]}"#;
+        let output = Output::parse(text).unwrap();
+        let read = output.jobs[0].directions[0].completion.as_ref().unwrap();
+        assert_eq!(
+            (read.max_ns, read.percentile(50.0)),
+            (u64::MAX, Some(u64::MAX))
+        );
+    }
+
+    #[test]
     fn bins_tell_percentiles_that_were_not_printed() {
         let text = r#"{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "read": {"total_ios": 100,
             "clat_ns": {"max": 9000, "N": 100, "percentile": {"50.000000": 700},

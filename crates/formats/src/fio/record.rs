@@ -43,7 +43,13 @@ pub fn totals(output: &Output) -> Result<RunRecord, PushError> {
     };
     let warning = "fio's JSON tells the whole run in one figure, which shows no stall; give its logs, too \
          (write_iops_log, write_hist_log, log_avg_msec=100).";
-    let all = of_documents(&[output]);
+    let mut all = of_documents(&[output]);
+    for one in &mut all {
+        for window in one.operations.iter_mut().chain(&mut one.bytes) {
+            // The length of the interval is rounded, too.
+            window.end_s = window.end_s.min(f64::from(window.end_s as f32));
+        }
+    }
     with_warnings(&all, &options, std::iter::once(warning.to_owned()))
 }
 

@@ -185,16 +185,17 @@ impl Thread {
         let log = self.log(LogKind::Latency).or(self.log(LogKind::Completion));
         if let Some(log) = log.filter(|_| !self.no_unit) {
             let rows = log.rows.iter().filter(|row| row.direction == direction);
-            let all = rows.clone().map(|row| (row.at_ms as f64 / 1e3, row.value));
-            let longest = job.options.get("log_window_value");
-            let only_longest = longest.is_some_and(|value| !matches!(value, "avg" | "0" | "both"));
-            if !log.is_averaged() {
-                latencies.single = all.collect();
-            } else if only_longest {
-                latencies.longest = all.collect();
+            let at_s = |row: &Row| row.at_ms as f64 / 1e3;
+            if log.is_averaged() {
+                let values = job.options.get("log_window_value");
+                let longest = |row: &Row| match values {
+                    None | Some("avg" | "0" | "both") => row.most,
+                    Some(_) => Some(row.value),
+                };
+                let longest = rows.filter_map(|row| Some((at_s(row), longest(row)?)));
+                latencies.longest = longest.collect();
             } else {
-                let both = rows.filter_map(|row| Some((row.at_ms as f64 / 1e3, row.most?)));
-                latencies.longest = both.collect();
+                latencies.single = rows.map(|row| (at_s(row), row.value)).collect();
             }
         }
         if let Some(log) = &self.histogram

@@ -11,11 +11,6 @@ impl FioSeries {
     pub(crate) fn is_trim(&self) -> bool {
         self.direction == Direction::Trim
     }
-
-    /// Whether the size of its operations is known.
-    fn has_sizes(&self) -> bool {
-        self.info.block_bytes > 0 || self.bytes.iter().any(|window| window.amount > 0.0)
-    }
 }
 
 /// A device for each of these series, and its discards in each interval.
@@ -35,11 +30,13 @@ pub(super) fn devices(
                 ..DeviceInterval::default()
             }
         });
+        let has_sizes =
+            series.info.block_bytes > 0 || series.bytes.iter().any(|window| window.amount > 0.0);
         let device = DeviceInfo {
             name: series.info.name.clone(),
             leaf: true,
             counting: Counting {
-                no_sizes: !series.has_sizes(),
+                no_sizes: !has_sizes,
                 ..Counting::default()
             },
             ..DeviceInfo::default()

@@ -2,11 +2,13 @@
 
 use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind};
 
-use super::log::{Log, Sample};
+use super::actors::Look;
+use super::log::Sample;
 use super::topology::Made;
 
 /// Devices that did something, each with its column's place: wholes first, as in any record.
-pub(super) fn devices(log: &Log, rows: &[usize], made: &[Made]) -> Vec<(usize, DeviceInfo)> {
+pub(super) fn devices(look: &Look<'_>, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
+    let log = look.log;
     let busy = (0..log.columns.len()).filter(|&i| !log.columns[i].is_idle());
     let name = |i: usize| log.columns[i].name.clone();
     // What is made of a device, and of that, …: as often as there are such devices at most.
@@ -30,7 +32,7 @@ pub(super) fn devices(log: &Log, rows: &[usize], made: &[Made]) -> Vec<(usize, D
                 below,
                 counting: Counting {
                     copies: above(i)
-                        .map(|made| made.copies(log, rows).unwrap_or(1.0))
+                        .map(|made| made.copies(look).unwrap_or(1.0))
                         .product(),
                     ..Counting::default()
                 },

@@ -241,6 +241,7 @@ impl<R: BufRead> Reader<'_, R> {
             ..Frame::default()
         });
         self.named = false;
+        self.key.clear();
     }
 
     fn close(&mut self, list: bool) {

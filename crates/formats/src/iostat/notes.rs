@@ -23,14 +23,6 @@ pub struct Notes {
     pub issued: Option<(u64, u64)>,
 }
 
-/// A line of `mount`.
-struct Mount<'a> {
-    source: &'a str,
-    dir: &'a str,
-    fs: &'a str,
-    options: &'a str,
-}
-
 impl Notes {
     /// Whether a text looks like such a protocol.
     pub fn is_one(text: &str) -> bool {
@@ -40,12 +32,12 @@ impl Notes {
     /// Reads a protocol; what isn't in it stays empty.
     pub fn parse(text: &str) -> Notes {
         let mut notes = Notes::default();
-        let mut mounts: Vec<Mount<'_>> = Vec::new();
+        let mut mounts: Vec<Target> = Vec::new();
         let mut removed: Option<&str> = None;
         let mut created: Option<&str> = None;
         let mut sizes: Vec<(&str, u64)> = Vec::new();
         for line in text.lines() {
-            if let Some(mount) = Mount::of(line) {
+            if let Some(mount) = mount(line) {
                 mounts.push(mount);
             } else if let Some(rest) = line.strip_prefix("Remove ") {
                 let (path, when) = rest.split_once(" at ").unwrap_or((rest, ""));
@@ -63,55 +55,48 @@ impl Notes {
         }
         let Some(path) = removed else { return notes };
         notes.removed_bytes = sizes.iter().find(|s| s.0 == path).map(|s| s.1);
-        let above = mounts.iter().filter(|m| m.holds(path));
-        let deepest = above.max_by_key(|m| m.dir.len());
-        notes.target = deepest.map(|mount| mount.target(path));
+        let dir = |mount: &Target| mount.mount.clone().unwrap_or_default();
+        let above = mounts.into_iter().filter(|mount| {
+            let dir = dir(mount);
+            let rest = path.strip_prefix(&dir);
+            rest.is_some_and(|rest| dir.ends_with('/') || rest.starts_with('/'))
+        });
+        let deepest = above.max_by_key(|mount| dir(mount).len());
+        notes.target = deepest.map(|mount| Target {
+            path: path.to_owned(),
+            ..mount
+        });
         notes
     }
 }
 
-impl<'a> Mount<'a> {
-    /// `SOURCE on DIR type FS (OPTIONS)`.
-    fn of(line: &'a str) -> Option<Mount<'a>> {
-        let (source, rest) = line.split_once(" on ")?;
-        let (dir, rest) = rest.split_once(" type ")?;
-        let (fs, options) = rest.split_once(" (")?;
-        Some(Mount {
-            source,
-            dir,
-            fs,
-            options: options.strip_suffix(')')?,
-        })
-    }
-
-    fn holds(&self, path: &str) -> bool {
-        let rest = path.strip_prefix(self.dir);
-        rest.is_some_and(|rest| self.dir.ends_with('/') || rest.starts_with('/'))
-    }
-
-    fn target(&self, path: &str) -> Target {
-        let options: Vec<String> = self.options.split(',').map(str::to_owned).collect();
-        let has = |name: &str| options.iter().any(|o| o == name);
-        let discard = if has("discard=async") {
-            DiscardSetting::Async
-        } else if has("discard") || has("discard=sync") {
-            DiscardSetting::On
-        } else if matches!(self.fs, "ext4" | "xfs") || has("nodiscard") {
-            // These print the option when it is on.
-            DiscardSetting::Off
-        } else {
-            DiscardSetting::Unknown
-        };
-        Target {
-            path: path.to_owned(),
-            mount: Some(self.dir.to_owned()),
-            source: Some(self.source.to_owned()),
-            fs: Some(self.fs.to_owned()),
-            options,
-            discard,
-            ..Target::default()
-        }
-    }
+/// A line of `mount`: `SOURCE on DIR type FS (OPTIONS)`.
+fn mount(line: &str) -> Option<Target> {
+    let (source, rest) = line.split_once(" on ")?;
+    let (dir, rest) = rest.split_once(" type ")?;
+    let (fs, options) = rest.split_once(" (")?;
+    let options: Vec<String> = (options.strip_suffix(')')?.split(','))
+        .map(str::to_owned)
+        .collect();
+    let has = |name: &str| options.iter().any(|o| o == name);
+    let discard = if has("discard=async") {
+        DiscardSetting::Async
+    } else if has("discard") || has("discard=sync") {
+        DiscardSetting::On
+    } else if matches!(fs, "ext4" | "xfs") || has("nodiscard") {
+        // These print the option when it is on.
+        DiscardSetting::Off
+    } else {
+        DiscardSetting::Unknown
+    };
+    Some(Target {
+        mount: Some(dir.to_owned()),
+        source: Some(source.to_owned()),
+        fs: Some(fs.to_owned()),
+        options,
+        discard,
+        ..Target::default()
+    })
 }
 
 /// dd's `1099511627776 bytes (1.1 TB, 1.0 TiB) copied, …`.

@@ -24,8 +24,13 @@ pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<Run
     let mut warnings = about_the_text(log);
     let interval_s = grid::interval_s(log, notes, options, &mut warnings);
     let kept = grid::kept(log, options, interval_s, &mut warnings);
+    let look = Look {
+        log,
+        rows: &kept,
+        interval_s,
+    };
     let made = match options.members.is_empty() {
-        true => topology::infer(log, &kept),
+        true => topology::infer(&look),
         false => named(log, options)?,
     };
     if options.members.is_empty() {
@@ -40,11 +45,6 @@ pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<Run
             .collect::<Result<_, _>>()?,
     };
     let named = !options.devices.is_empty();
-    let look = Look {
-        log,
-        rows: &kept,
-        interval_s,
-    };
     let mut actors = actors::actors(&look, &tops, named, notes);
     match actors::keep_busiest(&mut actors, &look, MAX_ACTORS) {
         0 => {}
@@ -64,15 +64,15 @@ pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<Run
                 .to_owned(),
         );
     }
-    let mut devices = devices::devices(log, &kept, &made);
+    let mut devices = devices::devices(&look, &made);
     if !log.discards {
         // Without their discards they would look as if there had been none.
         devices.clear();
     } else if !actors.is_empty() {
-        let own = Own::of(log, &kept, interval_s, &made, &actors);
+        let own = Own::of(&look, &made, &actors);
         devices.retain(|d| own.has(d.0));
         warnings.extend(own.others());
-        warnings.extend(own.unknown_copies(&kept, &made));
+        warnings.extend(own.unknown_copies(&made));
     }
     let started_unix_s = started(log, notes, &steps, interval_s, &mut warnings);
     let mut head = parts::head("iostat", started_unix_s, interval_s * 1e3);

@@ -104,22 +104,14 @@ pub(super) struct Rest<'a> {
 
 /// The time of day in a text, in seconds since midnight: `HH:MM:SS`, with AM or PM.
 pub(super) fn clock(text: &str) -> Option<(f64, Rest<'_>)> {
-    let bytes = text.as_bytes();
-    let after_digit = |(at, _): &(usize, &str)| *at > 0 && bytes[at - 1].is_ascii_digit();
+    let is_digit = |c: char| c.is_ascii_digit();
+    let after_digit = |(at, _): &(usize, &str)| text[..*at].ends_with(is_digit);
     let (colon, _) = text.match_indices(':').find(after_digit)?;
-    let mut begin = colon;
-    while begin > 0 && bytes[begin - 1].is_ascii_digit() && colon - begin < 2 {
-        begin -= 1;
-    }
-    let pair =
-        |at: usize| -> Option<f64> { text.get(at..at + 2)?.parse::<u8>().ok().map(f64::from) };
-    let mut hours: f64 = f64::from(text.get(begin..colon)?.parse::<u8>().ok()?);
-    let minutes = pair(colon + 1)?;
-    if bytes.get(colon + 3) != Some(&b':') {
-        return None;
-    }
-    let mut seconds = pair(colon + 4)?;
-    let mut after = text.get(colon + 6..)?;
+    let before = text[..colon].trim_end_matches(is_digit).len();
+    let begin = before.max(colon.saturating_sub(2));
+    let mut hours = f64::from(text[begin..colon].parse::<u8>().ok()?);
+    let (minutes, after) = two_digits(&text[colon + 1..])?;
+    let (mut seconds, mut after) = two_digits(after.strip_prefix(':')?)?;
     if hours > 23.0 || minutes > 59.0 || seconds > 60.0 {
         return None;
     }
@@ -144,6 +136,11 @@ pub(super) fn clock(text: &str) -> Option<(f64, Rest<'_>)> {
         half: morning || afternoon,
     };
     Some((hours * 3600.0 + minutes * 60.0 + seconds, rest))
+}
+
+fn two_digits(text: &str) -> Option<(f64, &str)> {
+    let (digits, after) = text.split_at_checked(2)?;
+    Some((f64::from(digits.parse::<u8>().ok()?), after))
 }
 
 /// `Z`, `UTC`, `+0200` or `+02:00`, in seconds east of Greenwich.

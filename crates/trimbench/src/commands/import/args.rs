@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
 use clap::{Args, ValueEnum};
+use formats::Moment;
 use judge::verdict::condition::Condition;
 
 use super::parsers::{at, members};
@@ -53,12 +54,12 @@ pub struct ImportArgs {
     /// When the deletion began: a time after the log's first interval began (e.g. 30s), or one in
     /// UTC (2024-06-19T05:02:34Z) [default: found by the first discards that matter]
     #[arg(long, value_name = "TIME", value_parser = at)]
-    pub at: Option<At>,
+    pub at: Option<Moment>,
 
     /// The devices that a device consists of, e.g. md0=nvme0n1,nvme1n1; may be repeated [default:
     /// those whose reads add up to its own]
     #[arg(long, value_name = "DEV=DEV,DEV", value_parser = members)]
-    pub members: Vec<Members>,
+    pub members: Vec<(String, Vec<String>)>,
 
     /// The device whose reads and writes are the foreground; may be repeated [default: all that
     /// are busy]
@@ -83,24 +84,6 @@ pub struct ImportArgs {
     /// Print only the verdict's sentence
     #[arg(long, short, conflicts_with = "format")]
     pub quiet: bool,
-}
-
-/// A moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum At {
-    /// This long after the record's begin.
-    After(Duration),
-    /// Seconds since 1970.
-    Unix(f64),
-}
-
-/// A device that consists of others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Members {
-    /// The whole.
-    pub whole: String,
-    /// Its parts.
-    pub parts: Vec<String>,
 }
 
 /// The handling of iostat's first report.
