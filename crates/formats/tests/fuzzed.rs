@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use formats::Moment;
 use formats::fio::{About, Grid, Input, JobFile, Output, series};
-use formats::iostat::{Log, Notes, Options, record};
+use formats::iostat::{Log, Moment, Notes, Options, record};
 use formats::sniff;
 use judge::{JudgeOptions, judge};
 use proptest::prelude::*;

@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use formats::Moment;
-use formats::iostat::{First, Log, Notes, Options, record};
+use formats::iostat::{First, Log, Moment, Notes, Options, record};
 use judge::verdict::{Finding, Foreground, Verdict};
 use judge::{JudgeOptions, judge};
 use record::{EventKind, RunRecord};
@@ -411,7 +410,7 @@ fn averages_since_boot_are_recognised() {
             "{run}"
         );
         let keep = Options {
-            first: Some(First::Keep),
+            first: First::Keep,
             ..Options::default()
         };
         assert_eq!(import(&text, None, &keep).intervals.len(), 91, "{run}");

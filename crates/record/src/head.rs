@@ -188,7 +188,7 @@ impl LoopKind {
 }
 
 /// One block device of the target's tree.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// Kernel name, e.g. `nvme0n1p2`.
     pub name: String,
@@ -324,10 +324,11 @@ impl Slower {
 }
 
 /// Kinds of block devices, as far as they matter to discards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
     /// A whole drive.
+    #[default]
     Disk,
     /// A partition of one.
     Partition,

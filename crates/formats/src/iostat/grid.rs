@@ -1,7 +1,7 @@
 //! When each row of a log began, and how long it lasted.
 
 use super::log::Log;
-use super::{Notes, Options, boot};
+use super::{First, Notes, Options, boot};
 
 /// Times are printed in whole seconds, so a report is late only if it is by more than this.
 pub(super) const LATE_S: f64 = 1.5;
@@ -106,7 +106,7 @@ pub(super) fn kept(
     };
     let kept: Vec<usize> = (0..log.rows.len()).filter(|row| !average(row)).collect();
     let averages = log.averages > 0 || kept.len() < log.rows.len();
-    if averages && options.first.is_none() {
+    if averages && options.first == First::Tell {
         warnings.push(
             "The first report tells averages since the machine started (no -y) and was left out."
                 .to_owned(),

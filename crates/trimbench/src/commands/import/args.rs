@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use formats::Moment;
-use formats::iostat::First;
 use judge::verdict::condition::Condition;
 
-use super::parsers::{at, first_report, members};
+use super::parsers::{at, members};
 use crate::commands::run::parsers::condition;
 use crate::record_output::Format;
 
@@ -74,8 +73,8 @@ pub struct ImportArgs {
 
     /// How to treat iostat's first report. It covers the time since the machine started, unless
     /// iostat had -y [default: recognised by its figures]
-    #[arg(long, value_name = "WHAT", value_parser = first_report())]
-    pub first_report: Option<First>,
+    #[arg(long, value_name = "WHAT")]
+    pub first_report: Option<FirstReport>,
 
     /// Exit with 3 if this condition holds, as in `trimbench run`: 'stall>1s', 'p99>20ms',
     /// 'depth<10%', 'stall(sdb)>200ms'. Exit with 1 if the log does not tell. May be repeated
@@ -85,4 +84,13 @@ pub struct ImportArgs {
     /// Print only the verdict's sentence
     #[arg(long, short, conflicts_with = "format")]
     pub quiet: bool,
+}
+
+/// The handling of iostat's first report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FirstReport {
+    /// It is of an interval
+    Keep,
+    /// Leave it out
+    Drop,
 }

@@ -7,7 +7,7 @@ mod texts;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use formats::{Kind, Moment, fio, iostat};
+use formats::{First, Kind, Options, fio, iostat};
 use judge::Verdict;
 use record::{EventKind, RunRecord};
 use report::csv::Run;
@@ -15,15 +15,14 @@ use report::seconds::Seconds;
 use report::terminal;
 use units::names;
 
-use crate::commands::import::args::ImportArgs;
+use crate::commands::import::args::{FirstReport, ImportArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::{Output, Sink};
 use crate::record_output::Format;
 use crate::record_output::{self, Shown};
 use crate::verdicts;
-pub(crate) use texts::ImportError;
-use texts::{Text, Texts};
+use texts::{Text, Texts, foreign, unfit};
 
 /// Longest text that is read as a whole: fio's JSON, notes.
 const LONGEST: u64 = 256 << 20;
@@ -76,11 +75,8 @@ fn open(path: &Path) -> Result<Output, Error> {
 
 fn show(args: &ImportArgs, record: &RunRecord, verdict: &Verdict) -> Result<(), Error> {
     if args.quiet {
-        Stream::Out.print(&names::harmless(&format!(
-            "{}
-",
-            verdict.summary
-        )));
+        let summary = names::harmless(&verdict.summary);
+        Stream::Out.print(&format!("{summary}\n"));
         Stream::Out.print(&terminal::conditions(verdict, &Stream::Out.style()));
         return Ok(());
     }
@@ -122,9 +118,13 @@ impl Material {
         for text in texts {
             match text.kind {
                 Kind::Iostat => {
-                    all.once(all.iostat.as_ref().map(|i| &i.0), &text)?;
-                    let options = iostats(args);
-                    let log = iostat::Log::read(BufReader::new(text.read), &options);
+                    if let Some((one, _)) = all.iostat {
+                        let (other, kind) = (text.name, text.kind);
+                        return Err(Error::Usage(format!(
+                            "{one} and {other} are both {kind}: import one at a time"
+                        )));
+                    }
+                    let log = iostat::Log::read(BufReader::new(text.read), &options(args));
                     let log = log.map_err(|e| unfit(&text.name, e))?;
                     all.iostat = Some((text.name, log));
                 }
@@ -160,23 +160,11 @@ impl Material {
         Ok(all)
     }
 
-    /// Of some there can be only one.
-    fn once(&self, before: Option<&String>, text: &Text) -> Result<(), ImportError> {
-        match before {
-            None => Ok(()),
-            Some(before) => Err(ImportError::Two {
-                one: before.clone(),
-                other: text.name.clone(),
-                kind: text.kind,
-            }),
-        }
-    }
-
     fn record(self, args: &ImportArgs) -> Result<RunRecord, Error> {
-        let record = self.make(args)?;
+        let record = self.made(args)?;
         let end_s = record.intervals.end_s();
-        let outside = |at: Moment| !(0.0..end_s).contains(&at.at_s(&record));
-        if args.at.is_some_and(outside) {
+        let within = |at: &formats::Moment| (0.0..end_s).contains(&at.in_record(&record));
+        if !args.at.as_ref().is_none_or(within) {
             return Err(Error::Usage(format!(
                 "--at: the record covers {} from its begin, and that is not in it",
                 units::seconds(end_s)
@@ -185,34 +173,26 @@ impl Material {
         Ok(record)
     }
 
-    fn make(&self, args: &ImportArgs) -> Result<RunRecord, Error> {
+    fn made(self, args: &ImportArgs) -> Result<RunRecord, Error> {
+        let options = options(args);
         let Some((name, log)) = &self.iostat else {
             self.refuse_iostats_options(args)?;
-            let options = fio::RecordOptions {
-                interval_s: args.interval.map(|interval| interval.as_secs_f64()),
-                deletion: args.at,
-            };
             let record = match (self.series.is_empty(), &self.output) {
                 (true, Some(output)) => fio::totals(output),
                 (true, None) => return Err(self.notes_alone()),
                 (false, _) => fio::record(&self.series, &options),
             };
-            return record.map_err(|e| unfit("fio's logs", e).into());
+            return record.map_err(|e| unfit("fio's logs", e));
         };
-        let options = iostats(args);
-        let notes = self
-            .notes
-            .as_ref()
-            .map(|notes| iostat::Notes::parse(&notes.1));
-        formats::together(log, notes.as_ref(), &options, self.series.clone())
-            .map_err(|e| unfit(name, e).into())
+        let notes = self.notes.map(|notes| iostat::Notes::parse(&notes.1));
+        formats::together(log, notes.as_ref(), &options, self.series).map_err(|e| unfit(name, e))
     }
 
     /// Neither what a script wrote down nor fio's normal output makes a record.
     fn notes_alone(&self) -> Error {
         let (name, text) = self.notes.clone().unwrap_or_default();
         match formats::Foreign::in_text(&text).filter(|_| !iostat::Notes::is_one(&text)) {
-            Some(kind) => ImportError::Foreign { name, kind }.into(),
+            Some(tool) => unfit(&name, foreign(tool)),
             None => Error::Usage(
                 "notes alone make no record; give what iostat or fio wrote, too".into(),
             ),
@@ -236,23 +216,20 @@ impl Material {
     }
 }
 
-/// The options for an iostat log.
-fn iostats(args: &ImportArgs) -> iostat::Options {
-    iostat::Options {
+/// The options of the texts, as the user gave them.
+fn options(args: &ImportArgs) -> Options {
+    Options {
         interval_s: args.interval.map(|interval| interval.as_secs_f64()),
-        first: args.first_report,
+        first: match args.first_report {
+            None => First::Tell,
+            Some(FirstReport::Keep) => First::Keep,
+            Some(FirstReport::Drop) => First::Drop,
+        },
         members: args.members.clone(),
         devices: (args.device.iter())
             .map(|name| name.trim_start_matches("/dev/").to_owned())
             .collect(),
         deletion: args.at,
-    }
-}
-
-fn unfit(name: &str, why: impl std::fmt::Display) -> ImportError {
-    ImportError::Unfit {
-        name: name.to_owned(),
-        why: why.to_string(),
     }
 }
 
@@ -265,7 +242,7 @@ fn whole(name: &str, from: Box<dyn Read>) -> Result<String, Error> {
         source,
     })?;
     if bytes.len() as u64 > LONGEST {
-        return Err(unfit(name, "is longer than 256 MiB").into());
+        return Err(unfit(name, "is longer than 256 MiB"));
     }
     Ok(formats::plain(&String::from_utf8_lossy(&bytes)))
 }
