@@ -114,7 +114,9 @@ fn weigh(findings: &mut [Finding]) {
     for found in findings {
         let mut causes: Vec<Cause> = found.causes().collect();
         causes.sort_by_key(|cause| Reverse(votes.get(cause)));
-        found.cause = causes.remove(0);
+        let first = causes.remove(0);
+        found.pointed &= first == found.cause;
+        found.cause = first;
         found.other_causes = causes;
     }
 }
@@ -277,5 +279,22 @@ mod tests {
             late.filter(|found| found.other_causes.is_empty()).count(),
             5
         );
+    }
+
+    #[test]
+    fn only_places_that_point_to_wide_trims_show_how_far_they_reached() {
+        let mut near = reached(4096, 65536, Cause::WideTrim, true);
+        near.other_causes.push(Cause::LateTrim);
+        let mut far = reached(1 << 20, 21 << 20, Cause::LateTrim, true);
+        far.other_causes.push(Cause::WideTrim);
+        let all = vec![
+            near.clone(),
+            far,
+            reached(1 << 21, 65536, Cause::WideTrim, true),
+        ];
+        let found = joined(all);
+        assert!(found.iter().all(|found| found.cause == Cause::WideTrim));
+        let count = &crate::causes::CauseCount::of(&found)[0];
+        assert_eq!(count.reach_bytes, Some(65536), "{found:?}");
     }
 }

@@ -117,7 +117,7 @@ fn warnings_have_a_line_each_and_what_is_the_same_has_one() {
         "warning  all runs: the clock jumped\n",
         "warning  new-0.jsonl: fio ended\n",
         "\n  same              rate before ",
-        ", TRIM rate ",
+        "\n  same              TRIM rate ",
     ] {
         assert!(text.contains(said), "{said:?} missing in:\n{text}");
     }

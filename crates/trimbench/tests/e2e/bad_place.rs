@@ -144,7 +144,7 @@ fn too_little_space() {
     refused(
         fs.path(),
         &["--size", "1500M"],
-        &["too little space", "only 1.0 GiB are available"],
+        &["too little space", "beyond the 1.0 GiB that stay free"],
     );
     assert_eq!(fs.names(), [""; 0]);
 }
