@@ -93,7 +93,7 @@ impl Plan {
             return Err(SuiteError::Usage(format!(
                 "{} is too small: {} files of {} ({}), a file of {} for the readers, and {} that \
                  stay free or that the file system takes need {}; give a larger device, or a \
-                 smaller --size or fewer --files",
+                 smaller size or fewer files",
                 bytes(device_bytes),
                 plan.files,
                 bytes(plan.file_bytes),
@@ -286,7 +286,7 @@ mod tests {
     fn a_device_that_is_too_small_is_refused_with_what_fits() {
         let small = Plan::new(&asked(&["ext4/discard/discard"]), GIB).unwrap_err();
         assert!(
-            small.is_usage() && small.to_string().contains("--size"),
+            small.is_usage() && small.to_string().contains("smaller size"),
             "{small}"
         );
         let huge = Asked {

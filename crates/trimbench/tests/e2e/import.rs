@@ -198,7 +198,7 @@ fn what_a_log_cannot_tell_is_told_by_options() {
         "before-first-discard"
     );
     // The length of an interval, which a log without times has not.
-    let halves = verdict(&["--interval", "2s"], &[path]);
+    let halves = verdict(&["--set", "interval=2s"], &[path]);
     let (once, twice) = (&guessed["discard"]["bytes"], &halves["discard"]["bytes"]);
     assert_eq!(once.as_u64().unwrap() * 2, twice.as_u64().unwrap());
     // The foreground.
@@ -211,7 +211,8 @@ fn what_a_log_cannot_tell_is_told_by_options() {
     assert_eq!(made["foreground"][0]["actor"], "sda");
     // The first report.
     for (what, seconds) in [("keep", 93), ("drop", 92)] {
-        let rows = import(&["--format", "csv", "--first-report", what], &[path]);
+        let first = format!("first-report={what}");
+        let rows = import(&["--format", "csv", "--set", &first], &[path]);
         assert_eq!(
             rows.succeeds().stdout.lines().count(),
             seconds + 1,

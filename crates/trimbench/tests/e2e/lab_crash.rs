@@ -33,7 +33,7 @@ fn log_of_two(lab: &OwnLab, dir: &Path, fault: Option<&str>) -> String {
     let _ = fs::remove_file(&log);
     let log = log.to_str().unwrap().to_owned();
     let mut options = vec!["--profile", "ideal", "--size", "1M", "--log", &log];
-    options.extend(["--log-limit", "8M"]);
+    options.extend(["--set", "log-limit=8M"]);
     let device = lab.up("logged", &options);
     lab.lab(&["mark", "logged", "none"]).succeeds();
     if let Some(fault) = fault {
@@ -66,18 +66,25 @@ fn crash_states_keep_what_was_synced_unless_flushes_are_lost() {
     let lab = OwnLab::new();
     let dir = tempfile::tempdir().unwrap();
     let log = log_of_two(&lab, dir.path(), None);
-    let scratch = dir.path().to_str().unwrap();
-    let how = ["--seed", "3", "--torn", "512", "--timeout", "20s"];
+    let scratch = format!("scratch={}", dir.path().display());
+    let how = [
+        "--set",
+        "seed=3",
+        "--set",
+        "torn=512",
+        "--set",
+        "timeout=20s",
+    ];
     let crash = |more: &[&str], check: &str| {
-        let command = ["--scratch", scratch, "--", "sh", "-c", check];
+        let command = ["--set", &*scratch, "--", "sh", "-c", check];
         lab.lab(&[&["crash", &log, "--from", "none"], &how[..], more, &command].concat())
     };
     let done = crash(&["--json"], CHECK);
     let found: Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
     assert!(found["checked"].as_u64().unwrap() >= 4, "{found}");
     assert_eq!(found["failed"], Value::Array(Vec::new()));
-    crash(&["--limit", "1"], "exit 3").fails_with(1, &[]);
-    let failed = crash(&["--limit", "1"], "echo no; exit 3");
+    crash(&["--set", "limit=1"], "exit 3").fails_with(1, &[]);
+    let failed = crash(&["--set", "limit=1"], "echo no; exit 3");
     assert!(
         failed.stdout.contains("exit status: 3"),
         "{}",
@@ -88,7 +95,7 @@ fn crash_states_keep_what_was_synced_unless_flushes_are_lost() {
         others, 2,
         "the log and the block, and nothing of the states"
     );
-    lab.lab(&["crash", scratch, "--", "true"])
+    lab.lab(&["crash", dir.path().to_str().unwrap(), "--", "true"])
         .fails_with(2, &["cannot read the log"]);
     lab.lab(&["crash", &log, "--", "/no/such/program"])
         .fails_with(2, &["cannot run /no/such/program"]);
@@ -113,10 +120,10 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
         "ideal",
         "--size",
         "1M",
-        "--sector-size",
-        "4096",
+        "--set",
+        "sector-size=4096",
     ];
-    options.extend(["--log", log.to_str().unwrap(), "--log-limit", "20k"]);
+    options.extend(["--log", log.to_str().unwrap(), "--set", "log-limit=20k"]);
     let device = lab.up("cut", &options);
     let name = device.file_name().unwrap().to_str().unwrap();
     let sector = format!("/sys/block/{name}/queue/logical_block_size");
@@ -306,10 +313,13 @@ fn a_snapshot_holds_one_moment_and_can_be_opened() {
     let nowhere = dir.path().join("none/copy");
     lab.lab(&["snapshot", "first", nowhere.to_str().unwrap()])
         .fails_with(2, &["No such file"]);
-    lab.up("pattern", &[&options[..], &["--premapped"]].concat());
+    lab.up(
+        "pattern",
+        &[&options[..], &["--set", "premapped=true"]].concat(),
+    );
     let other = dir.path().join("other");
     lab.lab(&["snapshot", "pattern", other.to_str().unwrap()])
-        .fails_with(2, &["--premapped"]);
+        .fails_with(2, &["premapped"]);
     assert!(!other.exists());
     lab.lab(&["down", "first", "pattern"]).succeeds();
 

@@ -80,16 +80,9 @@ fn a_run_fits_what_the_drive_can_store() {
     let mount = lab.mount();
     let at = mount.to_str().unwrap();
     let up = |name: &str, limit: &str, more: &[&str]| {
-        let drive = [
-            "up",
-            name,
-            "--profile",
-            "ideal",
-            "--size",
-            "64G",
-            "--store-limit",
-        ];
-        lab.lab(&[&drive[..], &[limit], more].concat())
+        let drive = ["up", name, "--profile", "ideal", "--size", "64G", "--set"];
+        let limit = format!("store-limit={limit}");
+        lab.lab(&[&drive[..], &[&limit], more].concat())
     };
     let made = up(
         "small",
@@ -113,8 +106,7 @@ fn a_run_fits_what_the_drive_can_store() {
     }
     let mut large = trimbench();
     large.args(["run", "--size", "8G", "--dry-run", at]);
-    run(lab.in_here(large))
-        .fails_with(2, &["too little space", "the drive small", "--store-limit"]);
+    run(lab.in_here(large)).fails_with(2, &["too little space", "the drive small", "store-limit"]);
     // There is no run for a drive that stores next to nothing, and nothing is removed from a full one.
     lab.lab(&["down", "small"]).succeeds();
     let options = ["--fs", "ext4", "--mount", at, "-o", "discard"];

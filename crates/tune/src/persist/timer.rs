@@ -53,7 +53,8 @@ impl Timer {
         fs::create_dir_all(units).map_err(|e| failed(format!("{}: {e}", shown(units))))?;
         let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
         let mut command = Command::new(program);
-        command.args(&self.words).arg("--unit-dir").arg(units);
+        command.args(&self.words).arg("--set");
+        command.arg(format!("unit-dir={}", units.display()));
         let done = command.output().map_err(|e| failed(e.to_string()))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
         match done.status.success() {

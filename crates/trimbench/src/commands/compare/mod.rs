@@ -3,11 +3,13 @@
 pub(crate) mod args;
 mod groups;
 
+use bench::scenario::Judging;
 use judge::JudgeOptions;
 use judge::compare::condition::{ChangeCondition, Outcome};
 use judge::compare::{Comparison, Group, Run, compare};
 use report::compare as shown;
 use units::names;
+use units::settings::Section;
 
 use crate::commands::compare::args::{CompareArgs, CompareFormat};
 use crate::console::Stream;
@@ -19,6 +21,7 @@ use groups::Named;
 
 /// Carries out the command.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
+    let judging = Judging::of(&args.set).map_err(Error::Usage)?;
     let named = if args.group.is_empty() {
         groups::singles(&args.runs)?
     } else {
@@ -32,14 +35,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, Error> {
             Ok((group.name.as_str(), runs.collect::<Result<_, Error>>()?))
         })
         .collect::<Result<_, Error>>()?;
-    if args.as_drive {
+    if judging.as_drive() {
         in_drives_time(&mut inputs)?;
     }
     let groups: Vec<Group<'_>> = inputs
         .iter()
         .map(|(name, runs)| Group {
             name: (*name).to_owned(),
-            runs: runs.iter().map(|input| of(input, args.low)).collect(),
+            runs: runs.iter().map(|input| of(input, judging.low)).collect(),
         })
         .collect();
     let comparison = compare(&groups);

@@ -6,7 +6,7 @@ use linux::mounts::Mount;
 use storage::FileSystem;
 use units::names::shown;
 
-use crate::commands::guard::args::StartArgs;
+use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::{GoalArgs, in_shell};
@@ -21,23 +21,23 @@ const NAME: &str = "trimbench-guard.service";
 const SERVICE: &str = include_str!("../../../../../deploy/systemd/trimbench-guard@.service");
 
 /// Writes the service, unless another is there.
-pub(super) fn install(args: &StartArgs) -> Result<Exit, Error> {
+pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
     if let Some(name) = &args.goal.profile {
         crate::card::named(name)?;
     }
     let own = std::env::current_exe().map_err(|error| {
         Error::Usage(format!("where trimbench is installed is unknown: {error}"))
     })?;
-    let command = command(args, &own)?;
+    let command = command(args, details, &own)?;
     let text = text(args, &command)?;
-    let path = args.unit_dir.join(NAME);
+    let path = details.unit_dir().join(NAME);
     let changes = match there(&path, MARK)? {
         There::Nothing => String::new(),
         There::Ours(old) => difference(&path, &old, &text),
         There::Others => {
             return Err(Error::Usage(format!(
                 "{} is there and wasn't written by trimbench: it is left as it is; remove it, or \
-                 give another --unit-dir",
+                 give another --set unit-dir=DIR",
                 shown(&path)
             )));
         }
@@ -99,15 +99,15 @@ fn text(args: &StartArgs, command: &[String]) -> Result<String, Error> {
 }
 
 /// Returns the command of the service, with the options that were given.
-fn command(args: &StartArgs, own: &Path) -> Result<Vec<String>, Error> {
+fn command(args: &StartArgs, details: &Details, own: &Path) -> Result<Vec<String>, Error> {
     let mut words = vec![absolute(own)?, "guard".to_owned()];
-    let mut add = |option: &str, value: String| words.push(format!("--{option}={value}"));
-    add("max-age", units::duration_exact(args.max_age));
-    add("most", units::percent_exact(args.most));
-    if let Some(bytes) = args.min_run {
+    let mut add = |key: &str, value: String| words.push(format!("--set={key}={value}"));
+    add("max-age", units::duration_exact(details.max_age()));
+    add("most", units::percent_exact(details.most()));
+    if let Some(bytes) = details.min_run {
         add("min-run", bytes.to_string());
     }
-    if let Some(hours) = args.between {
+    if let Some(hours) = details.between {
         add("between", hours.to_string());
     }
     let profile = match &args.goal.profile {

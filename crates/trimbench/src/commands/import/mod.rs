@@ -14,8 +14,9 @@ use report::csv::Run;
 use report::seconds::Seconds;
 use report::terminal;
 use units::names;
+use units::settings::Section;
 
-use crate::commands::import::args::{At, FirstReport, ImportArgs};
+use crate::commands::import::args::{At, Details, FirstReport, ImportArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::{Output, Sink};
@@ -40,6 +41,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
             names::shown(path)
         )));
     }
+    let details = Details::of(&args.set).map_err(Error::Usage)?;
     let mut texts = Texts::default();
     for path in &args.paths {
         texts.take(path)?;
@@ -52,8 +54,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Error> {
             Stream::Err.print(&names::harmless(&format!("{left_out}\n")));
         }
     }
-    let material = Material::read(texts.found, args)?;
-    let record = material.record(args)?;
+    let material = Material::read(texts.found, args, &details)?;
+    let record = material.record(args, &details)?;
     verdicts::refuse_unknown_actors(&args.fail_on, &record.head)?;
     let mut verdict = verdicts::verdict(&record);
     let checked = args.fail_on.iter().map(|one| one.check(&verdict));
@@ -115,7 +117,7 @@ struct Material {
 }
 
 impl Material {
-    fn read(texts: Vec<Text>, args: &ImportArgs) -> Result<Material, Error> {
+    fn read(texts: Vec<Text>, args: &ImportArgs, details: &Details) -> Result<Material, Error> {
         let mut all = Material::default();
         let mut logs = Vec::new();
         let mut progress = Vec::new();
@@ -123,7 +125,7 @@ impl Material {
             match text.kind {
                 Kind::Iostat => {
                     all.once(all.iostat.as_ref().map(|i| &i.0), &text)?;
-                    let options = iostats(args, args.at.map(moment));
+                    let options = iostats(args, details, args.at.map(moment));
                     let log = iostat::Log::read(BufReader::new(text.read), &options);
                     let log = log.map_err(|e| unfit(&text.name, e))?;
                     all.iostat = Some((text.name, log));
@@ -172,8 +174,8 @@ impl Material {
         }
     }
 
-    fn record(self, args: &ImportArgs) -> Result<RunRecord, Error> {
-        let first = self.make(args, None)?;
+    fn record(self, args: &ImportArgs, details: &Details) -> Result<RunRecord, Error> {
+        let first = self.make(args, details, None)?;
         let Some(at) = args.at else {
             return Ok(first);
         };
@@ -188,14 +190,19 @@ impl Material {
                 units::seconds(end_s)
             )));
         }
-        self.make(args, Some(at_s))
+        self.make(args, details, Some(at_s))
     }
 
-    fn make(&self, args: &ImportArgs, deletion_at_s: Option<f64>) -> Result<RunRecord, Error> {
+    fn make(
+        &self,
+        args: &ImportArgs,
+        details: &Details,
+        deletion_at_s: Option<f64>,
+    ) -> Result<RunRecord, Error> {
         let Some((name, log)) = &self.iostat else {
-            self.refuse_iostats_options(args)?;
+            self.refuse_iostats_options(args, details)?;
             let options = fio::RecordOptions {
-                interval_s: args.interval.map(|interval| interval.as_secs_f64()),
+                interval_s: details.interval.map(|interval| interval.as_secs_f64()),
                 deletion_at_s,
             };
             let record = match (self.series.is_empty(), &self.output) {
@@ -205,7 +212,7 @@ impl Material {
             };
             return record.map_err(|e| unfit("fio's logs", e).into());
         };
-        let options = iostats(args, deletion_at_s.map(iostat::Moment::After));
+        let options = iostats(args, details, deletion_at_s.map(iostat::Moment::After));
         let notes = self
             .notes
             .as_ref()
@@ -226,11 +233,11 @@ impl Material {
     }
 
     /// Options that would do nothing.
-    fn refuse_iostats_options(&self, args: &ImportArgs) -> Result<(), Error> {
+    fn refuse_iostats_options(&self, args: &ImportArgs, details: &Details) -> Result<(), Error> {
         for (given, name) in [
             (!args.members.is_empty(), "--members"),
             (!args.device.is_empty(), "--device"),
-            (args.first_report.is_some(), "--first-report"),
+            (details.first_report.is_some(), "--set first-report"),
         ] {
             if given {
                 return Err(Error::Usage(format!(
@@ -243,10 +250,14 @@ impl Material {
 }
 
 /// The options for an iostat log.
-fn iostats(args: &ImportArgs, deletion: Option<iostat::Moment>) -> iostat::Options {
+fn iostats(
+    args: &ImportArgs,
+    details: &Details,
+    deletion: Option<iostat::Moment>,
+) -> iostat::Options {
     iostat::Options {
-        interval_s: args.interval.map(|interval| interval.as_secs_f64()),
-        first: match args.first_report {
+        interval_s: details.interval.map(|interval| interval.as_secs_f64()),
+        first: match details.first_report {
             None => iostat::First::Tell,
             Some(FirstReport::Keep) => iostat::First::Keep,
             Some(FirstReport::Drop) => iostat::First::Drop,

@@ -93,7 +93,7 @@ fn other_bytes(choice: &Choice<'_>) -> u64 {
     let own = own.fold(choice.fio_bytes, u64::saturating_add);
     match choice.method {
         Some(Method::Swap) => {
-            let files = u64::from(choice.scenario.deletion.planned_files());
+            let files = u64::from(choice.scenario.deletion.files());
             own.saturating_add(files * Method::REPLACEMENT_BYTES)
         }
         _ => own,
@@ -108,9 +108,9 @@ fn fragments(choice: &Choice<'_>) -> Result<Option<Fragments>, Error> {
     let unit = choice.survey.space.block_bytes.max(4096);
     if extent == 0 || !extent.is_multiple_of(unit) {
         return Err(Error::Usage(format!(
-            "--extent-size {extent}: extents are whole blocks, so give a multiple of {unit} bytes"
+            "deletion.extent-size {extent}: extents are whole blocks, so give a multiple of {unit} bytes"
         )));
     }
-    let files = deletion.planned_files();
+    let files = deletion.files();
     Ok(Some(Fragments::on(choice.survey, files, extent)))
 }
