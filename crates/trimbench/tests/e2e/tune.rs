@@ -101,13 +101,7 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     let device = fs.device().path().to_owned();
     let by_device = run(tune(
         &device,
-        &[
-            "--dry-run",
-            "--set",
-            "policies=online",
-            "--set",
-            "limits=1M",
-        ],
+        &["--dry-run", "--set=policies=online", "--set=limits=1M"],
     ));
     let told = &by_device.succeeds().stdout;
     assert!(
@@ -290,16 +284,11 @@ fn what_stalls_is_told_with_what_each_choice_costs() {
     let told = run(lab.in_here(tune(
         &device,
         &[
-            "--set",
-            "size=256M",
-            "--set",
-            "policies=online,rm",
-            "--set",
-            "repeats=1",
-            "--set",
-            "limits=64M",
-            "--set",
-            "slowdown=50%",
+            "--set=size=256M",
+            "--set=policies=online,rm",
+            "--set=repeats=1",
+            "--set=limits=64M",
+            "--set=slowdown=50%",
             "--yes",
             "--json",
             json.to_str().unwrap(),
@@ -367,17 +356,13 @@ fn where_nothing_stalls_nothing_changes() {
         let device = drive(&lab, "ideal", "", "discard");
         let before = number(&limit(&device));
         let arguments = [
-            "--set",
-            "size=256M",
-            "--set",
-            "repeats=1",
+            "--set=size=256M",
+            "--set=repeats=1",
             "--set",
             &format!("limits={before}"),
-            "--set",
-            "policies=online",
+            "--set=policies=online",
             // Deleting takes some of the processors' time from the readers, too.
-            "--set",
-            "slowdown=50%",
+            "--set=slowdown=50%",
             "--apply",
             "-y",
         ];
@@ -491,14 +476,7 @@ fn discards_that_cost_nothing_are_switched_on() {
         fs::write(etc.path().join("fstab"), &line).unwrap();
         let arguments = for_good("64M", ["--set", "policies=online"], etc.path());
         let now = format!("limits={}", number(&limit(fs.device().path())));
-        let more = [
-            "--set",
-            "slowdown=50%",
-            "--set",
-            &now,
-            "--json",
-            "/dev/full",
-        ];
+        let more = ["--set=slowdown=50%", "--set", &now, "--json", "/dev/full"];
         let more = more.map(str::to_owned).to_vec();
         let told = run(tune(fs.path(), &[arguments, more].concat()));
         // What can't be written keeps nothing else from being done, and told.
