@@ -48,7 +48,7 @@ pub fn command() -> clap::Command {
 }
 
 /// Examples that `-h` shows.
-const EXAMPLES: usize = 3;
+const EXAMPLES: usize = 2;
 
 /// Has `-h` show the first examples only.
 fn brief(command: clap::Command) -> clap::Command {

@@ -56,7 +56,7 @@ pub fn record(
         0 => {}
         n => warnings.push(format!(
             "Reads or writes of {n} devices were left out beside {MAX_ACTORS} busier ones; name those \
-             that matter (--device)."
+             that matter (--set device=NAME)."
         )),
     }
     if actors.is_empty() {

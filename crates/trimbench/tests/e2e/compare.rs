@@ -224,7 +224,7 @@ fn fail_on_is_for_those_who_qualify() {
     let fine = ["--fail-on", "baseline < -0.01%"];
     let (lax, strict) = (
         qualified(&fine),
-        qualified(&[&fine[..], &["--strict"]].concat()),
+        qualified(&[&fine[..], &["--set=strict=true"]].concat()),
     );
     assert_eq!((lax.0, strict.0), (Some(0), Some(3)), "{}", strict.1);
     for (wrong, said) in [
@@ -284,7 +284,7 @@ fn what_is_no_comparison_is_refused() {
     compare(&["--group", &a, "x=y"]).fails_with(2, &["before="]);
     compare(&["--group", "x=/nowhere/*", "y=z"]).fails_with(2, &["no file matches"]);
     compare(&[&a, "/nowhere/b.jsonl"]).fails_with(2, &["/nowhere/b.jsonl"]);
-    compare(&[&a, "--strict", &a]).fails_with(2, &["--fail-on"]);
+    compare(&[&a, "--set=strict=true", &a]).fails_with(2, &["--fail-on"]);
     let before = fs::read(&a).unwrap();
     compare(&[&a, &a, "--output", &a]).fails_with(2, &["--output", "another file"]);
     assert_eq!(fs::read(&a).unwrap(), before);

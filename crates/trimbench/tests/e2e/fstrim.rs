@@ -344,14 +344,21 @@ fn the_timer_is_written_and_what_is_others_is_left() {
     let place = tempfile::tempdir().unwrap();
     let at = format!("unit-dir={}", place.path().display());
     let install = |more: &[&str]| {
-        let all = [&["--install-timer", "--force", "--set", &at], more].concat();
+        let all = [
+            &["--install-timer", "--set=replace=true", "--set", &at],
+            more,
+        ]
+        .concat();
         trimmed(place.path(), &all)
     };
     let build = tempfile::tempdir().unwrap();
     fs::write(build.path().join("CACHEDIR.TAG"), "").unwrap();
     let mut built = Command::new(copied_to(build.path()));
     built.args(["fstrim", "--install-timer", "--set", &at]);
-    run(built).fails_with(2, &["the timer would run /", "build folder", "--force"]);
+    run(built).fails_with(
+        2,
+        &["the timer would run /", "build folder", "replace=true"],
+    );
     let shown = install(&["--dry-run", "--slowdown", "5%"]);
     assert!(
         shown.succeeds().stdout.contains("--slowdown=5%%"),
@@ -394,7 +401,7 @@ fn the_timer_is_written_and_what_is_others_is_left() {
     let files = fs::read_dir(place.path()).unwrap().count();
     assert_eq!(files, 2, "nothing of the writing stays");
     verify(place.path());
-    // The same again changes nothing; other options are shown, and need --force.
+    // The same again changes nothing; other options are shown, and need replace=true.
     let same = install(&["--slowdown", "5%", "--max-latency", "20ms", "/with space"]);
     assert!(
         !same.succeeds().stdout.contains("Changed"),
@@ -448,10 +455,10 @@ fn a_timer_is_not_replaced_by_one_with_other_options() {
     install(&["--slowdown", "5%"]).succeeds();
     install(&["--slowdown", "5%"]).succeeds();
     let refused = install(&["--slowdown", "20%"]);
-    refused.fails_with(2, &["--slowdown=5%%", "--slowdown=20%%", "--force"]);
+    refused.fails_with(2, &["--slowdown=5%%", "--slowdown=20%%", "replace=true"]);
     let service = || fs::read_to_string(place.path().join("trimbench-fstrim.service")).unwrap();
     assert!(service().contains("--slowdown=5%%"));
-    install(&["--slowdown", "20%", "--force"]).succeeds();
+    install(&["--slowdown", "20%", "--set=replace=true"]).succeeds();
     assert!(service().contains("--slowdown=20%%"));
 }
 

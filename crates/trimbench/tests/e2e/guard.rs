@@ -301,9 +301,9 @@ fn install_writes_a_hardened_service_once() {
         command.args(more);
         run(command)
     };
-    install(&[]).fails_with(2, &["--force"]);
+    install(&[]).fails_with(2, &["replace=true"]);
     install(&[
-        "--force",
+        "--set=replace=true",
         "--slowdown",
         "5%",
         "--remount",
@@ -324,8 +324,15 @@ fn install_writes_a_hardened_service_once() {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("%f"), "{text}");
-    install(&["--slowdown", "9%"]).fails_with(2, &["--force"]);
-    install(&["--force", "--set", "most=5%", "--set", "min-run=0"]).succeeds();
+    install(&["--slowdown", "9%"]).fails_with(2, &["replace=true"]);
+    install(&[
+        "--set=replace=true",
+        "--set",
+        "most=5%",
+        "--set",
+        "min-run=0",
+    ])
+    .succeeds();
     fs::write(&unit, "mine").unwrap();
-    install(&["--force"]).fails_with(2, &["wasn't written by trimbench"]);
+    install(&["--set=replace=true"]).fails_with(2, &["wasn't written by trimbench"]);
 }

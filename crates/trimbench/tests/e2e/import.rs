@@ -203,7 +203,7 @@ fn what_a_log_cannot_tell_is_told_by_options() {
     assert_eq!(once.as_u64().unwrap() * 2, twice.as_u64().unwrap());
     // The foreground.
     assert_eq!(
-        verdict(&["--device", "/dev/sda"], &[path])["foreground"][0]["actor"],
+        verdict(&["--set", "device=/dev/sda"], &[path])["foreground"][0]["actor"],
         "sda"
     );
     // The parts of a device: the discards of both count once.
@@ -223,7 +223,7 @@ fn what_a_log_cannot_tell_is_told_by_options() {
         (&["--at", "2h"][..], &["--at", "93"][..]),
         (&["--at", "1999-01-01T00:00:00Z"], &["--at"]),
         (&["--at", "then"], &["2024-06-19T05:02:34Z"]),
-        (&["--device", "sdz"], &["no device sdz", "sda, sdb"]),
+        (&["--set", "device=sdz"], &["no device sdz", "sda, sdb"]),
         (&["--members", "md0=sda"], &["no device md0"]),
         (&["--members", "sda"], &["md0=nvme0n1,nvme1n1"]),
         (&["--output", "-"], &["--output"]),

@@ -140,7 +140,7 @@ fn what_is_set_while_it_runs_takes_effect() {
         format!("{listed}\n")
     );
     assert_eq!(lab.list()[0]["faults"][0], listed);
-    lab.lab(&["fault", name, "--clear"]).succeeds();
+    lab.lab(&["fault", name, "clear"]).succeeds();
     assert!(read());
     lab.lab(&["fault", name, "power", "off"]).succeeds();
     assert!(!read());
@@ -179,12 +179,7 @@ fn a_hang_and_a_power_cut_are_listed_and_can_be_ended() {
             assert!(done.succeeds().stdout.contains(what), "{}", done.text());
         }
     };
-    let clear = || {
-        lab.lab(&["fault", name, "--clear"])
-            .succeeds()
-            .stdout
-            .clone()
-    };
+    let clear = || lab.lab(&["fault", name, "clear"]).succeeds().stdout.clone();
 
     // Each of these reads would wait for an hour.
     fault("hang 1h");

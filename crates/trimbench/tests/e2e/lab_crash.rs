@@ -32,7 +32,8 @@ fn log_of_two(lab: &OwnLab, dir: &Path, fault: Option<&str>) -> String {
     let log = dir.join("log");
     let _ = fs::remove_file(&log);
     let log = log.to_str().unwrap().to_owned();
-    let mut options = vec!["--profile", "ideal", "--size", "1M", "--log", &log];
+    let log_option = format!("log={log}");
+    let mut options = vec!["--profile", "ideal", "--size", "1M", "--set", &log_option];
     options.extend(["--set", "log-limit=8M"]);
     let device = lab.up("logged", &options);
     lab.lab(&["mark", "logged", "none"]).succeeds();
@@ -77,7 +78,15 @@ fn crash_states_keep_what_was_synced_unless_flushes_are_lost() {
     ];
     let crash = |more: &[&str], check: &str| {
         let command = ["--set", &*scratch, "--", "sh", "-c", check];
-        lab.lab(&[&["crash", &log, "--from", "none"], &how[..], more, &command].concat())
+        lab.lab(
+            &[
+                &["crash", &log, "--set", "from=none"],
+                &how[..],
+                more,
+                &command,
+            ]
+            .concat(),
+        )
     };
     let done = crash(&["--json"], CHECK);
     let found: Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
@@ -123,7 +132,8 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
         "--set",
         "sector-size=4096",
     ];
-    options.extend(["--log", log.to_str().unwrap(), "--set", "log-limit=20k"]);
+    let log_option = format!("log={}", log.display());
+    options.extend(["--set", &log_option, "--set", "log-limit=20k"]);
     let device = lab.up("cut", &options);
     let name = device.file_name().unwrap().to_str().unwrap();
     let sector = format!("/sys/block/{name}/queue/logical_block_size");
@@ -138,7 +148,7 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
     let faults = lab.lab(&["fault", "cut"]);
     assert!(faults.stdout.contains("power off"), "{}", faults.text());
     assert!(faults.stdout.contains(": 1 struck"), "{}", faults.text());
-    lab.lab(&["fault", "cut", "--clear"]).succeeds();
+    lab.lab(&["fault", "cut", "clear"]).succeeds();
     let written = (0..10).take_while(|_| write()).count();
     assert!((1..5).contains(&written), "{written} of 4 KiB in 20 KiB");
     lab.lab(&[
@@ -182,7 +192,7 @@ fn a_store_is_opened_again_and_what_holds_something_else_is_not_emptied() {
         ];
         lab.lab(&[&up, more].concat()).fails_with(2, &[why]);
     };
-    other(store, &["--keep"], "no such file");
+    other(store, &["--set", "keep=true"], "no such file");
     other(dir.path().to_str().unwrap(), &[], "is a directory");
     other("/no/such/directory/store", &[], "its directory isn't there");
     other("/dev/null", &[], "isn't a file");
@@ -197,9 +207,9 @@ fn a_store_is_opened_again_and_what_holds_something_else_is_not_emptied() {
 
     let mut again = options;
     again[3] = "2M";
-    lab.lab(&[&["up", "kept"], &again[..], &["--keep"]].concat())
+    lab.lab(&[&["up", "kept"], &again[..], &["--set", "keep=true"]].concat())
         .fails_with(2, &["--size"]);
-    let device = lab.up("kept", &[&options[..], &["--keep"]].concat());
+    let device = lab.up("kept", &[&options[..], &["--set", "keep=true"]].concat());
     let mut block = [0; BLOCK];
     let file = fs::File::open(&device).unwrap();
     file.read_exact_at(&mut block, 3 * BLOCK as u64).unwrap();
@@ -325,7 +335,7 @@ fn a_snapshot_holds_one_moment_and_can_be_opened() {
 
     let opened = lab.up(
         "second",
-        &[&options[..], &["--store", copy, "--keep"]].concat(),
+        &[&options[..], &["--store", copy, "--set", "keep=true"]].concat(),
     );
     let mut found = vec![0; 4 * BLOCK];
     let read = std::fs::File::open(opened).unwrap();

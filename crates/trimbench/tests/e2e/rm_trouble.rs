@@ -47,7 +47,7 @@ fn a_drive_that_fails_half_way() {
     again();
     fault(&["read", "error"]);
     let done = removed(&mount, &["-r", "t"]);
-    fault(&["--clear"]);
+    fault(&["clear"]);
     done.fails_with(1, &["Input/output error"]);
     again();
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_drive_that_fails_half_way() {
     written(&mount.join("big"), 8);
     fault(&["discard", "error"]);
     let done = removed(&mount, &["-r", "t", "big", "--slowdown", "100%"]);
-    fault(&["--clear"]);
+    fault(&["clear"]);
     done.succeeds();
     assert_eq!(seen(&mount), [""; 0]);
 
@@ -70,7 +70,7 @@ fn a_drive_that_fails_half_way() {
     running.until("a piece on the disk", || half_way(&mount));
     fault(&["write", "error"]);
     let done = running.wait();
-    fault(&["--clear"]);
+    fault(&["clear"]);
     // Which of the two it meets first depends on the moment; the second says what to do.
     let failed = ["Input/output error", "Read-only file system"];
     assert!(

@@ -136,12 +136,12 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     );
     refused(
         fs.path(),
-        &["--role", both, "--json", both],
+        &["--set", &format!("role={both}"), "--json", both],
         &["the same file"],
     );
     refused(
         fs.path(),
-        &["--role", "-", "--json", "-"],
+        &["--set=role=-", "--json", "-"],
         &["standard output"],
     );
     refused(
@@ -393,7 +393,7 @@ fn a_better_limit_is_set_for_good() {
         let mut arguments = for_good("192M", ["--set", "limits=128M"], etc.path());
         let role = etc.path().join("settings.yml");
         arguments.extend(["--set".into(), "policies=online".into()]);
-        arguments.extend(["--role".into(), role.to_str().unwrap().to_owned()]);
+        arguments.extend(["--set".into(), format!("role={}", role.display())]);
         let command = lab.in_here(tune(&lab.mount(), &arguments));
         let (_, text) = advised(command, &["within-noise", "too-few-runs"])?;
         assert!(

@@ -168,7 +168,7 @@ fn verify_excludes_no_true_cause_on_a_file_system() {
 
 /// Clears the faults. Late discards of an earlier one are done by then.
 fn clear_faults(lab: &OwnLab) {
-    lab.lab(&["fault", name(lab), "--clear"]).succeeds();
+    lab.lab(&["fault", name(lab), "clear"]).succeeds();
     std::thread::sleep(Duration::from_millis(600));
 }
 
@@ -269,7 +269,7 @@ fn verify_finds_flipped_bits_of_files_with_their_sector() {
         &mount,
         &["--for", "3s", "--set", "fstrim=false", "--set", "rate=200M"],
     );
-    lab.lab(&["fault", name(&lab), "--clear"]).succeeds();
+    lab.lab(&["fault", name(&lab), "clear"]).succeeds();
     let report = json(&done);
     assert_eq!(report["outcome"], "corrupt", "{}", done.text());
     assert_eq!(done.code(), Some(3));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench::scenario::values::{byte_rate, path};
+use bench::scenario::values::{byte_rate, path, truth};
 use clap::{ArgGroup, Args};
 use lease::{LeaseError, Place};
 use units::section;
@@ -57,8 +57,7 @@ pub struct FstrimArgs {
     /// Of these, trim those that /etc/fstab lists, and the root file system
     #[arg(short = 'A', long)]
     pub fstab: bool,
-    /// Trim the file systems that the first non-empty one of these files lists (separate them with
-    /// colons)
+    /// Trim what the first non-empty one of these files lists (A:B)
     #[arg(short = 'I', long, value_name = "FILES")]
     pub listed_in: Option<String>,
     /// Only file systems of these types; `no` before the list or a type excludes
@@ -66,13 +65,13 @@ pub struct FstrimArgs {
     pub types: Option<String>,
 
     /// Where to begin, in bytes of the file system
-    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    #[arg(hide_short_help = true, short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
     pub offset: u64,
     /// How much of it to look at [default: all]
-    #[arg(short, long, value_name = "SIZE", value_parser = length)]
+    #[arg(hide_short_help = true, short, long, value_name = "SIZE", value_parser = length)]
     pub length: Option<u64>,
     /// Leave free extents alone that are shorter than this
-    #[arg(short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    #[arg(hide_short_help = true, short, long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
     pub minimum: u64,
 
     #[command(flatten)]
@@ -82,15 +81,16 @@ pub struct FstrimArgs {
     #[arg(long, help_heading = GOALS, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
-    /// Resume an interrupted trim of the same file system, or of the same part of it
+    /// Resume an interrupted trim of the same file system, or part of it
     #[arg(long)]
     pub resume: bool,
     /// Print what would be trimmed, and stop
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Write the result as JSON: the bytes trimmed, the loss of other I/O, and whether the goal was
-    /// met; to standard output for `-`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "install_timer"])]
+    /// Write the result as JSON (- for standard output)
+    ///
+    /// The bytes trimmed, the loss of other I/O, and whether the goal was met.
+    #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["dry_run", "install_timer"])]
     pub json: Option<PathBuf>,
     /// Print how much was trimmed, as fstrim does
     #[arg(short, long)]
@@ -99,18 +99,12 @@ pub struct FstrimArgs {
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Treat a file system that can't be trimmed as no failure, and print nothing about it
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub quiet_unsupported: bool,
 
     /// Write a service and a timer of systemd that do this every week
     #[arg(long, help_heading = "Every week", conflicts_with = "resume")]
     pub install_timer: bool,
-    /// Replace an existing timer, or run trimbench from an unsafe place
-    ///
-    /// It replaces a timer that has other options, and accepts a build folder, or a place to which
-    /// other users can write.
-    #[arg(long, help_heading = "Every week", requires = "install_timer")]
-    pub force: bool,
 }
 
 section! {
@@ -124,6 +118,9 @@ section! {
         "lease" lease: Place = lease, shown "none";
         /// Where --install-timer writes.
         "unit-dir" unit_dir: PathBuf = path, default "/etc/systemd/system";
+        /// Replace an existing timer that has other options, and run trimbench from where it is: a
+        /// build folder, or a place to which other users can write.
+        "replace" replace: bool = truth, default "false";
     }
 }
 
@@ -137,10 +134,10 @@ impl Details {
                  one of them"
                     .to_owned(),
             ),
-            _ if details.unit_dir.is_some() && !args.install_timer => Err(
-                "--set unit-dir: it only does something with --install-timer: leave it out, or add \
-                 that"
-                .to_owned(),
+            _ if (details.unit_dir.is_some() || details.replace()) && !args.install_timer => Err(
+                "--set: unit-dir and replace only do something with --install-timer: leave them out, \
+                 or add that"
+                    .to_owned(),
             ),
             _ => Ok(details),
         }

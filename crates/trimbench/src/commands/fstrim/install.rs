@@ -50,18 +50,18 @@ pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Erro
             }
         }
     }
-    if !args.force {
+    if !details.replace() {
         if let Some(why) = program::unfit(&program) {
             return Err(Error::Usage(format!(
                 "the timer would run {}, and {why}; install trimbench (e.g. into /usr/local/bin) \
-                 and run it from there, or give --force",
+                 and run it from there, or give --set replace=true",
                 shown(&program)
             )));
         }
         if !changes.is_empty() {
             return Err(Error::Usage(format!(
                 "a timer is there already, and this would change it:\n{changes}give all its \
-                 options again, or give --force to replace it"
+                 options again, or give --set replace=true"
             )));
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::{path, positive_duration};
+use bench::scenario::values::{path, positive_duration, truth};
 use clap::{Args, Subcommand};
 use reclaim::guard::Hours;
 use units::section;
@@ -84,18 +84,12 @@ pub struct StartArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Print errors only
-    #[arg(short, long)]
+    #[arg(hide_short_help = true, short, long)]
     pub quiet: bool,
 
     /// Write a service of systemd that does this, and stop
     #[arg(long, help_heading = SERVICE, conflicts_with = "dry_run")]
     pub install: bool,
-    /// Replace an existing service, or run trimbench from an unsafe place
-    ///
-    /// It replaces a service that has other options, and accepts a build folder, or a place to which
-    /// other users can write.
-    #[arg(long, help_heading = SERVICE, requires = "install")]
-    pub force: bool,
 }
 
 section! {
@@ -112,6 +106,9 @@ section! {
         "between" between: Hours = hours, shown "all day";
         /// Where --install writes.
         "unit-dir" unit_dir: PathBuf = path, default "/etc/systemd/system";
+        /// Replace an existing service that has other options, and run trimbench from where it is: a
+        /// build folder, or a place to which other users can write.
+        "replace" replace: bool = truth, default "false";
     }
 }
 

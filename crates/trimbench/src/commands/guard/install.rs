@@ -42,18 +42,18 @@ pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error
             )));
         }
     };
-    if !args.force {
+    if !details.replace() {
         if let Some(why) = program::unfit(&own) {
             return Err(Error::Usage(format!(
                 "the service would run {}, and {why}; install trimbench (e.g. into \
-                 /usr/local/bin) and run it from there, or give --force",
+                 /usr/local/bin) and run it from there, or give --set replace=true",
                 shown(&own)
             )));
         }
         if !changes.is_empty() {
             return Err(Error::Usage(format!(
                 "a service is there already, and this would change it:\n{changes}name all its \
-                 mounts and options again, or give --force to replace it"
+                 mounts and options again, or give --set replace=true"
             )));
         }
     }

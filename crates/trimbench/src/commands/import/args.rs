@@ -64,12 +64,6 @@ pub struct ImportArgs {
     #[arg(long, value_name = "DEV=DEV,DEV", value_parser = members)]
     pub members: Vec<Members>,
 
-    /// The device whose I/O is the foreground [default: all that are busy]
-    ///
-    /// May be repeated.
-    #[arg(long, value_name = "DEV")]
-    pub device: Vec<String>,
-
     /// Set a detail, e.g. interval=1s; `trimbench scenarios keys import` lists all
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -107,6 +101,8 @@ pub struct Members {
 section! {
     /// Details of logs.
     pub(crate) struct Details["import", |_| ""] {
+        /// The devices, with commas, whose I/O is the foreground.
+        "device" device: Vec<String> = devices, shown "all that are busy";
         /// The length of iostat's intervals where it printed no times (-t), or, with fio's logs
         /// alone, of the record's.
         "interval" interval: Duration = positive_duration, shown "as in the logs";
@@ -123,6 +119,10 @@ pub(crate) enum FirstReport {
     Keep,
     /// It is left out.
     Drop,
+}
+
+fn devices(text: &str) -> Result<Vec<String>, String> {
+    Ok(text.split(',').map(|name| name.trim().to_owned()).collect())
 }
 
 fn first_report(text: &str) -> Result<FirstReport, String> {

@@ -236,7 +236,7 @@ impl Material {
     fn refuse_iostats_options(&self, args: &ImportArgs, details: &Details) -> Result<(), Error> {
         for (given, name) in [
             (!args.members.is_empty(), "--members"),
-            (!args.device.is_empty(), "--device"),
+            (details.device.is_some(), "--set device"),
             (details.first_report.is_some(), "--set first-report"),
         ] {
             if given {
@@ -265,7 +265,7 @@ fn iostats(
         members: (args.members.iter())
             .map(|made| (made.whole.clone(), made.parts.clone()))
             .collect(),
-        devices: (args.device.iter())
+        devices: (details.device.iter().flatten())
             .map(|name| name.trim_start_matches("/dev/").to_owned())
             .collect(),
         deletion,

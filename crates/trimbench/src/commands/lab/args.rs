@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::scenario::values::{number, path, positive_duration, size, truth};
+use bench::scenario::values::{number, path, positive_duration, size, text, truth};
 use clap::{Args, Subcommand, ValueEnum};
 use units::section;
 
@@ -21,8 +21,8 @@ Examples:
                                           as if its TRIM let reads through, from
                                           now on
   trimbench lab fault evo read error rate 1%
-                                          every hundredth read fails; --clear
-                                          ends it
+                                          every hundredth read fails; `lab fault
+                                          evo clear` ends it
   trimbench lab down evo                  unmounts and detaches it; its data are
                                           gone
 
@@ -39,7 +39,8 @@ that shares blocks (XFS, btrfs) all is copied at once. The copy includes the con
 
 Example:
   trimbench lab snapshot a /var/tmp/a.img
-  trimbench lab up b --profile 870-evo --size 4G --store /var/tmp/a.img --keep
+  trimbench lab up b --profile 870-evo --size 4G --store /var/tmp/a.img \
+    --set keep=true
 ";
 const CRASH: &str = "\
 After a power cut a drive holds what a flush had covered, and any part of the
@@ -54,10 +55,10 @@ It fails on a state if its exit code isn't 0. What it leaves mounted of the
 device is unmounted. The exit code is 1 if it failed on any.
 
 Example:
-  trimbench lab up a --profile 870-evo --size 256M --log a.log
+  trimbench lab up a --profile 870-evo --size 256M --set log=a.log
   mkfs.ext4 /dev/loopN, mount it, write, sync, and `trimbench lab mark a 1`
   trimbench lab down a
-  trimbench lab crash a.log --from 1 -- sh -c 'fsck.ext4 -p $TRIMBENCH_CRASH_DEVICE'";
+  trimbench lab crash a.log --set from=1 -- sh -c 'fsck.ext4 -p $TRIMBENCH_CRASH_DEVICE'";
 
 const FAULTS: &str = "\
 Faults:
@@ -86,6 +87,8 @@ Faults:
   power off                 everything fails; what wasn't flushed is lost (up
                             --set volatile-cache=true)
   power on                  ends that
+  clear                     takes back every fault, ends a hang, and switches
+                            the power on (damaged data stay so)
 
 Without words it lists the faults that are in force.";
 
@@ -127,11 +130,8 @@ pub enum LabCommand {
         /// Which drive; several with commas, e.g. those of one power supply
         name: String,
         /// The fault
-        #[arg(value_name = "WORD", conflicts_with = "clear")]
+        #[arg(value_name = "WORD")]
         words: Vec<String>,
-        /// Take back every fault, end a hang, and switch the power on (damaged data stay so)
-        #[arg(long)]
-        clear: bool,
     },
     /// Run a command as the drive's foreground: in its cgroup
     Exec {
@@ -141,14 +141,14 @@ pub enum LabCommand {
         #[arg(value_name = "COMMAND", required = true, last = true)]
         command: Vec<OsString>,
     },
-    /// Mark a point that a workload has reached, in the drive's log (up --log)
+    /// Mark a point that a workload has reached, in the drive's log (up --set log=FILE)
     Mark {
         /// Which drive
         name: String,
         /// The state that has been reached, e.g. the number of a transaction
         text: String,
     },
-    /// Copy a drive's data as they are now into a new file, for `up --store FILE --keep`
+    /// Copy a drive's data as they are now into a new file, for `up --store FILE --set keep=true`
     #[command(after_help = SNAPSHOT)]
     Snapshot {
         /// Which drive
@@ -156,7 +156,7 @@ pub enum LabCommand {
         /// The new file
         file: PathBuf,
     },
-    /// Run a command on each state that a power cut may leave, from a drive's log (up --log)
+    /// Run a command on each state that a power cut may leave, from a drive's log (up --set log=FILE)
     #[command(after_help = CRASH)]
     Crash(CrashArgs),
     /// Take drives down: unmount, detach, forget the data
@@ -214,11 +214,8 @@ pub struct StatsArgs {
 /// Arguments of `trimbench lab crash`.
 #[derive(Debug, Args)]
 pub struct CrashArgs {
-    /// The log that `lab up --log` wrote
+    /// The log that `lab up --set log=FILE` wrote
     pub log: PathBuf,
-    /// Only power cuts after this mark
-    #[arg(long, value_name = "MARK")]
-    pub from: Option<String>,
     /// Set a detail, e.g. limit=1000; `trimbench scenarios keys 'lab crash'` lists all
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -233,6 +230,8 @@ pub struct CrashArgs {
 section! {
     /// Details of a check of crash states.
     pub(crate) struct CrashDetails["lab crash", |_| ""] {
+        /// Only power cuts after this mark.
+        "from" from: String = text, shown "from the log's begin";
         /// Most states to check, spread evenly over all.
         "limit" limit: u64 = number, default "500";
         /// Seed of the random choices.
@@ -260,6 +259,10 @@ section! {
         "partscan" partscan: bool = truth, default "false";
         /// Take requests over io_uring if the kernel has FUSE over it (Linux 6.14).
         "io-uring" io_uring: bool = truth, default "true";
+        /// Use the data that --store holds, of an earlier drive.
+        "keep" keep: bool = truth, default "false";
+        /// Log every write, discard and flush in this new file, for `lab crash`.
+        "log" log: PathBuf = path, shown "none";
         /// Largest size of the log; then writes fail.
         "log-limit" log_limit: u64 = size, default "1G";
         /// Most data that it keeps; writes beyond fail. In memory at most what is free and not
@@ -333,15 +336,9 @@ pub struct UpArgs {
     /// Keep the data in this file instead of in memory; it is emptied first
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
-    /// Use the data that --store holds, of an earlier drive
-    #[arg(long, requires = "store")]
-    pub keep: bool,
     /// Empty --store also if it holds something that isn't a drive's data
     #[arg(long, requires = "store")]
     pub force: bool,
-    /// Log every write, discard and flush in this new file, for `lab crash`
-    #[arg(long, value_name = "FILE")]
-    pub log: Option<PathBuf>,
     /// Make a file system on it, without discards
     #[arg(long)]
     pub fs: Option<FsArg>,

@@ -22,7 +22,7 @@ pub(super) fn crash(args: &CrashArgs) -> Result<Exit, Error> {
     let details = CrashDetails::of(&args.set).map_err(Error::Usage)?;
     let log = Recorded::open(&args.log).map_err(not_begun)?;
     let torn = details.torn.unwrap_or(log.sector);
-    let from = args.from.as_deref();
+    let from = details.from.as_deref();
     let limit = usize::try_from(details.limit()).unwrap_or(usize::MAX);
     let all = states(&log.records, from, details.torn, limit, details.seed());
     if all.is_empty() {

@@ -64,12 +64,12 @@ fn spec(args: &UpArgs) -> Result<Spec, Error> {
     spec.volatile_cache = details.volatile_cache();
     spec.store = args.store.as_ref().map(absolute).transpose()?;
     spec.store_limit_bytes = details.store_limit;
-    spec.keep = args.keep;
+    spec.keep = details.keep();
     spec.force = args.force;
     spec.sector_bytes = details.sector_bytes();
     spec.partscan = details.partscan();
     spec.io_uring = details.io_uring();
-    spec.log = args.log.as_ref().map(absolute).transpose()?;
+    spec.log = details.log.as_ref().map(absolute).transpose()?;
     spec.log_limit_bytes = details.log_limit();
     spec.slower = args.slower;
     spec.fs = args.fs.map(|fs| match fs {

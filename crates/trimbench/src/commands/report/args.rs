@@ -44,7 +44,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
 
-    /// Judge by low=SHARE, or give times of the drive that a slowed one stands for (as-drive=true)
+    /// Set low=SHARE, or as-drive=true; `trimbench scenarios keys report`
     ///
     /// An interval counts as stalled below `low` of the baseline [default: each run's own setting, or
     /// 50%]. `as-drive` is for runs on a slowed drive of `trimbench lab` (up --slower); runs on other

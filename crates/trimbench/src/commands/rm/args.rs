@@ -60,7 +60,7 @@ pub struct RmArgs {
     /// Ask once before removing more than three, or recursively
     #[arg(short = 'I', overrides_with_all = ["force", "each", "interactive"])]
     pub once: bool,
-    /// When to ask: never, once (-I) or always (-i; if WHEN is left out)
+    /// When to ask: never, once (-I) or always (-i, the default)
     #[arg(
         long,
         value_name = "WHEN",
@@ -76,11 +76,14 @@ pub struct RmArgs {
     /// Remove empty directories
     #[arg(short, long)]
     pub dir: bool,
-    /// Stay on the file system of each argument, and out of everything mounted in it
+    /// Stay on the file system of each argument
+    ///
+    /// It stays out of everything that is mounted in it.
     #[arg(short = 'x', long)]
     pub one_file_system: bool,
     /// Don't remove / (the default); with `all`, nor an argument on another device than its parent
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "all",
         num_args = 0..=1,
@@ -91,7 +94,7 @@ pub struct RmArgs {
     )]
     pub preserve_root: Option<Preserve>,
     /// Treat / as any other directory
-    #[arg(long, overrides_with = "preserve_root")]
+    #[arg(hide_short_help = true, long, overrides_with = "preserve_root")]
     pub no_preserve_root: bool,
     /// Print each name that was removed
     #[arg(short, long, action = ArgAction::SetTrue)]
@@ -118,9 +121,15 @@ pub struct RmArgs {
     /// Print what would be done, and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Write the result as JSON: the bytes freed, the loss of other I/O, and whether the goal was
-    /// met; to standard output for `-`
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    /// Write the result as JSON (- for standard output)
+    ///
+    /// The bytes freed, the loss of other I/O, and whether the goal was met.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FILE",
+        conflicts_with = "dry_run"
+    )]
     pub json: Option<PathBuf>,
     /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]

@@ -59,7 +59,7 @@ pub struct RunArgs {
     ///
     /// The key's section may be left out where one section alone has such a key; else write e.g.
     /// actor.size=2G. actor.NAME.KEY changes a scenario's actor of this name. May be repeated.
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(hide_short_help = true, long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
     /// The deletion.
@@ -91,14 +91,15 @@ pub struct DeletionArgs {
     #[arg(long, value_name = "N", conflicts_with = "device")]
     pub files: Option<String>,
 
-    /// unlink, truncate, punch, fstrim, swap, purge, lsm, spill, none, or a program
+    /// How: unlink, truncate, punch, fstrim, …, or a program [default: unlink]
     ///
+    /// The ways are unlink, truncate, punch, fstrim, swap, purge, lsm, spill and none.
     /// `trimbench scenarios keys deletion.how` explains the ways. A program is a command with
     /// arguments: {} stands for each file, as in 'rm {}', and without it all files come last.
     #[arg(long, value_name = "HOW|CMD")]
     pub delete: Option<String>,
 
-    /// Delete no files of the test, but run this command and measure its discards
+    /// Delete nothing of the test's: run this command and measure its discards
     ///
     /// E.g. 'fstrim /data' or 'sh -c "rm -r /data/old/*"' (no shell runs it by itself). PATH is on
     /// the file system that it frees. 'manual': you mark the begin and the end of the event with
@@ -118,7 +119,7 @@ pub struct DeletionArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Foreground")]
 pub struct ForegroundArgs {
-    /// Operation of the first actor: read, write, append, mixed or a task [default: read]
+    /// First actor: read, write, append, mixed or a task [default: read]
     ///
     /// `trimbench scenarios keys actor.op` explains all of them. With a scenario, --op, --depth and
     /// --rate change its first actor.
@@ -152,15 +153,15 @@ pub struct ForegroundArgs {
 #[command(next_help_heading = "Phases")]
 pub struct PhaseArgs {
     /// Longest wait for the foreground to be steady [default: 60s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(hide_short_help = true, long, value_name = "TIME")]
     pub settle: Option<String>,
 
     /// Undisturbed time before the deletion or the event [default: 10s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(hide_short_help = true, long, value_name = "TIME")]
     pub baseline: Option<String>,
 
     /// Time to continue after the discards are done [default: 10s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(hide_short_help = true, long, value_name = "TIME")]
     pub recovery: Option<String>,
 }
 
@@ -174,11 +175,21 @@ pub struct DeviceArgs {
 
     /// Yes, all data on the --device may be destroyed
     // A PATH would make clap forget that it requires a device, which conflicts with it.
-    #[arg(long, requires = "device", conflicts_with = "path")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        requires = "device",
+        conflicts_with = "path"
+    )]
     pub destroy_data: bool,
 
     /// Also if it carries a file system or other known data
-    #[arg(long, requires = "device", conflicts_with = "path")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        requires = "device",
+        conflicts_with = "path"
+    )]
     pub force: bool,
 }
 
@@ -203,7 +214,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "COND", value_parser = condition)]
     pub fail_on: Vec<Condition>,
 
-    /// Also find out in what each actor waits: in discards, behind them, or else
+    /// Also find out in what each actor waits: in discards, or behind them
     ///
     /// Watching takes 1 to 2 % of a CPU. Without root it finds out less, and reports what is missing.
     #[arg(long)]
@@ -214,7 +225,7 @@ pub struct OutputArgs {
     pub dry_run: bool,
 
     /// Print only the verdict's sentence, and the result of each --fail-on
-    #[arg(long, short)]
+    #[arg(hide_short_help = true, long, short)]
     pub quiet: bool,
 }
 

@@ -5,7 +5,9 @@ use ssd::card;
 use units::settings::{Key, Section};
 use units::typed::{hint, nearest};
 
-use crate::commands::{fit, fstrim, guard, import, lab, rm, sim, suite, tune, verify, why};
+use crate::commands::{
+    compare, fit, fstrim, guard, import, lab, rm, sim, suite, tune, verify, why,
+};
 use crate::exit::Error;
 
 /// A key of a command, as it is listed.
@@ -89,7 +91,7 @@ fn rows() -> Vec<Row> {
     rows.extend(section::<verify::args::Details>("verify"));
     rows.extend(section::<fit::args::Details>("fit"));
     rows.extend(section::<bench::scenario::Judging>("report"));
-    rows.extend(section::<bench::scenario::Judging>("compare"));
+    rows.extend(section::<compare::args::Details>("compare"));
     rows.extend(section::<import::args::Details>("import"));
     rows.extend(section::<why::args::Details>("why"));
     rows.extend(section::<lab::args::DriveDetails>("lab up"));

@@ -47,7 +47,7 @@ pub struct SuiteArgs {
     /// Run on two block devices as RAID 0, with --destroy-data
     ///
     /// By md; where there is no md, by btrfs itself and without other file systems.
-    #[arg(long, value_names = ["DEVICE", "DEVICE"], num_args = 2, conflicts_with_all = ["on_file", "lab"])]
+    #[arg(hide_short_help = true, long, value_names = ["DEVICE", "DEVICE"], num_args = 2, conflicts_with_all = ["on_file", "lab"])]
     pub raid0: Option<Vec<PathBuf>>,
     /// Run on a file of this size, as a loop device
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "lab")]
@@ -88,14 +88,25 @@ pub struct SuiteArgs {
     pub dry_run: bool,
 
     /// Yes, all data on the DEVICE may be destroyed; of --raid0, on both
-    #[arg(long, help_heading = "Raw device", requires = "raw")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        help_heading = "Raw device",
+        requires = "raw"
+    )]
     pub destroy_data: bool,
     /// Also if it carries a file system or other known data
-    #[arg(long, help_heading = "Raw device", requires = "destroy_data")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        help_heading = "Raw device",
+        requires = "destroy_data"
+    )]
     pub force: bool,
 
     /// Keep a line for each finished step in FILE, and go on from there
     #[arg(
+        hide_short_help = true,
         long,
         help_heading = "Output",
         value_name = "FILE",

@@ -73,9 +73,6 @@ pub struct TuneArgs {
     /// Write a picture of the results to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Write the advice to FILE as variables of the Ansible role (- for standard output)
-    #[arg(long, value_name = "FILE")]
-    pub role: Option<PathBuf>,
     /// Keep each run's record in DIR
     #[arg(long, value_name = "DIR")]
     pub records: Option<PathBuf>,
@@ -113,6 +110,8 @@ section! {
         "slowdown" slowdown: f64 = share, default "10%";
         /// The directory of the settings that --apply=persist writes.
         "etc" etc: PathBuf = path, default "/etc";
+        /// Write the advice to this file as variables of the Ansible role (- for standard output).
+        "role" role: PathBuf = path, shown "nowhere";
         /// Keep each run's record in this directory.
         "records" records: PathBuf = path, shown "none are kept";
     }

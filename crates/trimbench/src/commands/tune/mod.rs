@@ -41,7 +41,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if let Some(file) = &args.free_all {
         return step::free_all(file);
     }
-    let people = match sinks::takes_standard_output(args) {
+    let people = match sinks::takes_standard_output(args, &details) {
         true => Stream::Err,
         false => Stream::Out,
     };
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if args.dry_run {
         return Ok(Exit::Done);
     }
-    let sinks = Sinks::open(args)?;
+    let sinks = Sinks::open(args, &details)?;
     if let Some(directory) = &details.records {
         output::make_directory(directory)?;
     }

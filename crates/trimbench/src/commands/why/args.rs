@@ -64,7 +64,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "TIME", value_parser = since::parse, conflicts_with_all = ["command", "service", "record"])]
     pub since: Option<Since>,
     /// Read this recording, which SIGUSR1 made a recorder write, instead of asking the recorder
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "service", "record"])]
+    #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["command", "service", "record"])]
     pub recording: Option<PathBuf>,
     /// Stop after this time (default: 30s, and with a COMMAND or --pid at its end)
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
@@ -76,7 +76,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the stacks of all waits in the folded format of flame graph tools
-    #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub folded: Option<PathBuf>,
     /// Write a page: the blocked time as a flame graph, the timeline of discards, and the report
     #[arg(long, value_name = "FILE")]
