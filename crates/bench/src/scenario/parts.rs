@@ -93,7 +93,7 @@ section! {
         "size" size_bytes: u64 = v::size, shown "what is safe, at most 32G; lsm, spill: at most 4G",
             needs |deletion| deletion.deletes_ours();
         /// Number of files.
-        "files" files: u32 = v::files, default "1; purge: 32; event: 0",
+        "files" files: u32 = v::files, default "1; purge: 32",
             needs |deletion| deletion.does(FILES, true);
         /// Size of the files' extents: fragments them on purpose.
         "extent-size" extent_bytes: u64 = v::size, shown "whatever the file system makes",
@@ -191,12 +191,9 @@ mod tests {
         assert_eq!(lengths.map(|time| time.as_secs()), [60, 10, 10]);
         let rest = [phases.drain_limit(), phases.interval()];
         assert_eq!(rest.map(|time| time.as_millis()), [60_000, 100]);
-        for (how, parallel, sleep_ms, files) in [
-            (Unlink, 1, 100, 1),
-            (Spill, 4, 500, 1),
-            (Purge, 1, 100, 32),
-            (Event, 1, 100, 0),
-        ] {
+        for (how, parallel, sleep_ms, files) in
+            [(Unlink, 1, 100, 1), (Spill, 4, 500, 1), (Purge, 1, 100, 32)]
+        {
             let deletion = Deletion {
                 how: Some(how),
                 ..Deletion::default()

@@ -144,6 +144,14 @@ impl Deletion {
         }
     }
 
+    /// The files that the plan makes to delete.
+    pub fn planned_files(&self) -> u32 {
+        match self.way() {
+            Some(How::Event) => 0,
+            _ => self.files(),
+        }
+    }
+
     /// How the plan clears a raw device.
     pub fn planned_on_device(&self) -> Method {
         let default = Deletion::KEYS.iter().find(|key| key.name == "chunk");

@@ -284,7 +284,7 @@ fn a_raw_device_takes_more_than_its_name() {
     let path = device.path().to_str().unwrap().to_owned();
     fit(&[&path]).fails_with(2, &["--destroy-data"]);
     let named = [&path, "--destroy-data", "--dry-run"];
-    let done = fit(&[&named[..], &["--overwrite-signature", "ext2/3/4"]].concat());
+    let done = fit(&[&named[..], &["--force"]].concat());
     assert!(
         done.succeeds().stdout.contains("discards data on"),
         "{}",

@@ -249,8 +249,8 @@ fn a_setting_that_is_wrong_is_answered_with_the_key_the_value_and_the_nearest_ke
             &["spaec=1G", "did you mean 'space'?"],
         ),
         (
-            &["report", "--set", "low=2", "none"],
-            &["low=2", "between 0% and 100%"],
+            &["report", "--set", "low=100%", "none"],
+            &["low=100%", "between 0% and 100%"],
         ),
         (
             &["compare", "--set", "loww=2", "none", "none"],

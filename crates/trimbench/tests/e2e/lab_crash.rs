@@ -158,8 +158,8 @@ fn the_power_is_cut_at_a_write_and_a_full_log_fails_writes() {
         "ideal",
         "--size",
         "1M",
-        "--log",
-        log.to_str().unwrap(),
+        "--set",
+        &log_option,
     ])
     .fails_with(2, &["its log", "is there already"]);
     let listed = lab.lab(&["list"]).stdout;

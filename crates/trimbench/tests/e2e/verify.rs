@@ -390,7 +390,7 @@ fn verify_refuses_what_it_may_not_touch() {
     let device = own.device().path();
     verify(device, &[]).fails_with(2, &["--destroy-data"]);
     verify(device, &["--destroy-data"]).fails_with(2, &["in use"]);
-    verify(device, &["--destroy-data", "--overwrite-signature", "ext4"]).fails_with(2, &["in use"]);
+    verify(device, &["--destroy-data", "--force"]).fails_with(2, &["in use"]);
     verify(own.path(), &["--destroy-data"]).fails_with(2, &["not a block device"]);
     let file = own.path().join("file");
     fs::write(&file, "x").unwrap();

@@ -111,8 +111,10 @@ fn place(args: &FitArgs) -> Result<Option<Place>, Error> {
                      or give a directory",
                     names::shown(path)
                 ),
-                _ => "--destroy-data is for one block device; name that alone, or leave it out"
-                    .to_owned(),
+                paths => format!(
+                    "--destroy-data: {}: give one block device alone, or leave the option out",
+                    paths.first().map(names::shown).unwrap_or_default()
+                ),
             }))
         }
         [path] if path.is_dir() => Ok(Some(Place::Directory(path.clone()))),

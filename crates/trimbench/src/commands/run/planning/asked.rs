@@ -35,15 +35,15 @@ impl Asked {
         }
         let (scenario, idle) = base.overlaid(options(args)?)?;
         let asked = Asked { name, scenario };
-        if let Some(idle) = idle.iter().find(|idle| !(on_device && asked.clears(idle))) {
-            return Err(asked.refuse(idle, args));
-        }
         if on_device && let Some(key) = needs_files(&asked.scenario) {
             return Err(Error::Usage(format!(
                 "{} doesn't go with --device: a raw device has no files, and is discarded in steps \
                  of deletion.chunk",
                 given_as(args, &key)
             )));
+        }
+        if let Some(idle) = idle.iter().find(|idle| !(on_device && asked.clears(idle))) {
+            return Err(asked.refuse(idle, args));
         }
         Ok(asked)
     }

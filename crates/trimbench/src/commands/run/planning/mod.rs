@@ -76,7 +76,7 @@ pub(crate) fn plan(asked: &Asked, args: &RunArgs, survey: &Survey) -> Result<Pla
         deletion: method(sizes.deletion_bytes).map(|method| Deletion {
             method,
             size_bytes: sizes.deletion_bytes,
-            files: scenario.deletion.files(),
+            files: scenario.deletion.planned_files(),
             extent_bytes: scenario.deletion.extent_bytes,
             commit: !scenario.deletion.no_sync(),
         }),

@@ -93,7 +93,7 @@ fn other_bytes(choice: &Choice<'_>) -> u64 {
     let own = own.fold(choice.fio_bytes, u64::saturating_add);
     match choice.method {
         Some(Method::Swap) => {
-            let files = u64::from(choice.scenario.deletion.files());
+            let files = u64::from(choice.scenario.deletion.planned_files());
             own.saturating_add(files * Method::REPLACEMENT_BYTES)
         }
         _ => own,
@@ -111,6 +111,6 @@ fn fragments(choice: &Choice<'_>) -> Result<Option<Fragments>, Error> {
             "deletion.extent-size {extent}: extents are whole blocks, so give a multiple of {unit} bytes"
         )));
     }
-    let files = deletion.files();
+    let files = deletion.planned_files();
     Ok(Some(Fragments::on(choice.survey, files, extent)))
 }
