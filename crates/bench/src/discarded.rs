@@ -47,24 +47,14 @@ impl Discarded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{DeviceKind, DiscardLimits};
+    use record::DeviceKind;
 
     fn device(name: &str, level: u32, leaf: bool) -> DeviceInfo {
         DeviceInfo {
-            name: name.into(),
             kind: DeviceKind::Loop,
             level,
-            below: Vec::new(),
             leaf,
-            model: None,
-            firmware: None,
-            size_bytes: 0,
-            rotational: None,
-            scheduler: None,
-            discard: DiscardLimits::default(),
-            slower: None,
-            counting: Default::default(),
-            drive: None,
+            ..DeviceInfo::disk(name)
         }
     }
 

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod actors;
+mod beside;
 mod commit;
 mod discarded;
 mod drain;
@@ -18,7 +19,6 @@ mod kept;
 mod observer;
 pub mod plan;
 mod preflight;
-pub mod roster;
 mod run;
 pub mod scenario;
 mod session;
@@ -35,7 +35,6 @@ pub use head::preview;
 pub use observer::{Mark, Observer, Second};
 pub use plan::Plan;
 pub use preflight::preflight;
-pub use roster::Roster;
 pub use run::{Claimed, Explain, Outcome};
 pub use survey::{Survey, Swept, sweep};
 pub use warning::Warning;

@@ -114,18 +114,18 @@ pub struct TooLittleSpace {
 impl TooLittleSpace {
     fn words(&self) -> String {
         let [needed, usable, reserve, size] =
-            [self.needed, self.usable, self.reserve, self.size].map(|bytes| bytes / MIB);
+            [self.needed, self.usable, self.reserve, self.size].map(units::bytes);
         // Neither another size nor free space would help.
         if self.size <= self.reserve.saturating_add(2 * LEAST) {
             return format!(
-                "too little space: the file system is too small: it has {size} MiB, and {reserve} \
-                 MiB always stay free; use one of at least {} MiB",
-                2 * self.reserve / MIB
+                "too little space: the file system is too small: it has {size}, and {reserve} \
+                 always stay free; use one of at least {}",
+                units::bytes(2 * self.reserve)
             );
         }
         format!(
-            "too little space: the run needs {needed} MiB, and only {usable} MiB are available \
-             beyond the {reserve} MiB that stay free; choose a smaller --size or \
+            "too little space: the run needs {needed}, and only {usable} are available \
+             beyond the {reserve} that stay free; choose a smaller --size or \
              foreground.size, fewer or smaller files of actors or of the fio job, or free some \
              space"
         )
@@ -176,9 +176,9 @@ pub fn choose(space: &Space, wanted: Wanted) -> Result<Sizes, TooLittleSpace> {
 /// The regions don't fit on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "too small: the run needs {} MiB and the device has {} MiB; \
+    "too small: the run needs {} and the device has {}; \
      choose a smaller --size or foreground.size",
-    needed / MIB, size / MIB
+    units::bytes(*needed), units::bytes(*size)
 )]
 pub struct DeviceTooSmall {
     /// Bytes the run would write.

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use judge::counting;
 use linux::SysRoot;
 use linux::counters::CountersGuard;
-use linux::files::{DirectIo, FileError, probe_direct};
+use linux::files::{DirectIo, probe_direct};
 use linux::limit::whole;
 use linux::mounts::Mount;
 pub use linux::owner::Swept;
 use linux::space::Space;
 use record::{DeviceInfo, DiscardSetting, Target};
 
+use crate::beside;
 use crate::error::BenchError;
 use crate::kept;
 use crate::plan::{Place, Plan};
@@ -85,6 +86,7 @@ impl Survey {
             ));
         }
         let mut warnings = warnings(&found);
+        warnings.extend(beside::others(&found.devices));
         if FileSystem::named(&found.target).discards_twice()
             && found.target.discard == DiscardSetting::On
         {
@@ -198,13 +200,7 @@ fn warnings(found: &Description) -> Vec<Warning> {
 fn direct(directory: &Path) -> Result<Result<u64, String>, BenchError> {
     let probed = probe_direct(directory).map_err(|error| BenchError::Place {
         path: directory.to_path_buf(),
-        why: match error {
-            FileError::Create { source, .. } => format!(
-                "no file can be made in it ({source}); give a directory of a file system on a \
-                 drive that you may write to"
-            ),
-            error => error.to_string(),
-        },
+        why: error.to_string(),
     })?;
     Ok(match probed {
         DirectIo::Works(alignment) => Ok(SECTOR.max(alignment.offset_bytes.into())),

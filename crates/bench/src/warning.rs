@@ -14,6 +14,15 @@ pub enum Warning {
     Storage(storage::Warning),
     /// The place is on a simulated drive, in the words of whoever knows that drive.
     Simulated(String),
+    /// Another trimbench works on the same device.
+    Beside {
+        /// Its process.
+        pid: u32,
+        /// Its directory.
+        path: PathBuf,
+        /// The device.
+        device: String,
+    },
     /// The file system discards a second time, after the run.
     DiscardedAgain,
     /// The load is not as it was asked for, in the words of `load`.
@@ -85,6 +94,12 @@ impl fmt::Display for Warning {
             Warning::Simulated(text) | Warning::Load(text) | Warning::NotRestored(text) => {
                 f.write_str(text)
             }
+            Warning::Beside { pid, path, device } => write!(
+                f,
+                "another trimbench (pid {pid}, in {}) works on {device}, too: its reads, writes and \
+                 discards are in the figures; run one after the other",
+                shown(path)
+            ),
             Warning::DiscardedAgain => f.write_str(
                 "btrfs discards block groups that a deletion has emptied once more, up to a minute \
                  after it: that stall isn't waited for",

@@ -38,7 +38,7 @@ impl Watched {
         Watched {
             series: series.clone(),
             sampler: series.sampler(),
-            stretch: Latencies::new(false, second_histogram),
+            stretch: Latencies::new(open_loop, second_histogram),
             second: Latencies::new(open_loop, second_histogram),
             phase: Latencies::new(open_loop, latency_histogram),
         }
@@ -68,7 +68,7 @@ impl Watched {
         (!response.is_empty()).then(|| response.value_at_quantile(0.99) as f64 / 1e3)
     }
 
-    /// The line of a stretch's response times; the next one begins.
+    /// The lines of a stretch; the next one begins.
     pub(crate) fn end_stretch(
         &mut self,
         actor: usize,
@@ -81,6 +81,9 @@ impl Watched {
     /// Begins the next stretch; this one is not recorded.
     pub(crate) fn skip_stretch(&mut self) {
         self.stretch.response.reset();
+        if let Some(service) = &mut self.stretch.service {
+            service.reset();
+        }
     }
 
     /// The lines of the second that began at `at_s`; the next one begins.

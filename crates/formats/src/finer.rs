@@ -1,6 +1,6 @@
 //! iostat's intervals, divided where fio's logs know more of the time within them.
 
-use record::{DeviceInterval, Interval, Line, MAX_INTERVALS, RunRecord};
+use record::{DeviceInterval, Interval, MAX_INTERVALS, RunRecord};
 
 use crate::fio::FioSeries;
 use crate::fio::record::SHORTEST_S;
@@ -32,26 +32,20 @@ pub(crate) fn parts(base: &RunRecord, series: &[FioSeries]) -> u32 {
 /// devices did spread over them evenly. Actors are left out.
 pub(crate) fn intervals(base: &RunRecord, parts: u32) -> impl Iterator<Item = Interval> {
     let interval_s = base.head.interval_ms / 1e3;
-    let whole = base.lines().filter_map(|line| match line {
-        Line::Interval(interval) => Some(interval),
-        _ => None,
-    });
-    whole.flat_map(move |interval| divided(&interval, parts, interval_s).collect::<Vec<_>>())
-}
-
-fn divided(whole: &Interval, parts: u32, interval_s: f64) -> impl Iterator<Item = Interval> {
-    let times = (whole.seconds / interval_s).round().max(1.0) as u64;
-    let n = match parts {
-        1 => 1,
-        parts => u64::from(parts) * times,
-    };
-    (0..n).map(move |i| Interval {
-        at_s: whole.at_s + whole.seconds * i as f64 / n as f64,
-        seconds: whole.seconds / n as f64,
-        actors: vec![],
-        devices: whole.devices.iter().map(|all| part(all, i, n)).collect(),
-        freed_bytes: share(whole.freed_bytes, i, n),
-        ..Interval::default()
+    (0..base.intervals.len()).flat_map(move |i| {
+        let whole = base.interval(i);
+        let times = (whole.seconds / interval_s).round().max(1.0) as u64;
+        let n = match parts {
+            1 => 1,
+            parts => u64::from(parts) * times,
+        };
+        (0..n).map(move |i| Interval {
+            at_s: whole.at_s + whole.seconds * i as f64 / n as f64,
+            seconds: whole.seconds / n as f64,
+            devices: whole.devices.iter().map(|all| part(all, i, n)).collect(),
+            freed_bytes: share(whole.freed_bytes, i, n),
+            ..Interval::default()
+        })
     })
 }
 

@@ -3,305 +3,121 @@
 use std::fmt;
 
 /// A tool whose output can't be imported.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
     /// The text's name, such as `output of smartctl`.
     name: &'static str,
-    holds: Holds,
-    /// Lines that only this tool prints: each has one sign's words, in this order.
-    signs: &'static [&'static [&'static str]],
+    /// The kind of figures in it; `instead` says why they make no record.
+    holds: &'static str,
 }
 
-/// The reason why such a text makes no record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    /// A device or a set-up as it is.
-    State,
-    /// Counters or averages of one moment.
-    Totals,
-    /// A series in which discards don't occur.
-    NoDiscards,
-    /// Latencies or requests without rates over time.
-    Requests,
-    /// Something that has to be unpacked.
-    Packed,
-    /// fio's own sums.
-    Fio,
-}
+/// The tools: name, kind of figures, and signs of which one alone is enough. A sign's words
+/// (between `…`) are in one line, in this order; after `^` the line begins with the word. The first
+/// tool whose sign occurs is it.
+const KNOWN: &str = r##"
+fio's terse output | fio | ^2;fio- | ^3;fio- | ^4;fio- | ^5;fio-
+fio's normal output | fio | (groupid=…jobs= | (g=…): rw=
+output of smartctl | state | ^smartctl …
+output of hdparm | state | ATA device, with | Timing cached reads | Timing buffered disk reads
+output of nvme-cli | state | Smart Log for NVME | NVME Identify | NVME Namespace | Node…SN…Model…Namespace | critical_warning…: | "critical_warning" | "DevicePath"
+output of lsblk | state | NAME…MAJ:MIN | NAME…DISC- | NAME…FSTYPE | "blockdevices"
+output of sg3_utils | state | Logical block provisioning VPD | Block limits VPD
+output of fstrim | totals | bytes) trimmed | bytes) were trimmed
+output of df | state | Filesystem…Mounted on
+output of vmstat | no discards | procs…memory…swap | r…b…swpd…free
+output of vmstat -d | no discards | disk-…reads-…writes-
+output of dstat | no discards | -dsk/ | total-cpu-usage | "Dstat … | "pcp-dstat
+output of ioping | requests | request=…time= | requests completed in
+output of biolatency | requests | secs…: count…distribution | Tracing block device I/O
+a histogram of bpftrace | requests | |@ | Attaching…probe
+output of biosnoop | requests | TIME(s)…COMM…LAT(ms)
+output of blkparse | requests | CPU0 (…): | Reads Queued:
+output of iolatency or btt | requests | D2C…Q2C | >=(ms)…<(ms)
+output of zpool iostat | no discards | capacity…operations…bandwidth | pool…alloc…free | total_wait…disk_wait
+output of zpool status | state | pool: | NAME…STATE…READ…WRITE…CKSUM
+output of nfsiostat | no discards | mounted on…: | ops/s…rpc bklog
+output of pidstat | no discards | UID…PID…Command
+output of mpstat | no discards | CPU…%usr…%nice
+output of iotop | no discards | DISK READ…DISK WRITE
+output of top | no discards | top - …load average | PID…USER…%CPU
+output of atop | no discards | ATOP - …
+output of collectl | no discards | <-…Disks…-> | KBRead…KBWrit
+output of nmon | no discards | AAA,progname
+output of sar | no discards | DEV…tps | tps…rtps…wtps | CPU…%user…%nice
+output of sadf without disks | no discards | "sysstat" | # hostname;interval;
+output of iostat of FreeBSD | no discards | device…kr/s | KB/t…tps…MB/s
+output of iostat of Solaris | no discards | extended device statistics | kr/s…svc_t
+a log of Windows' performance counters | no discards | (PDH-
+output of perf | no discards | Performance counter stats for | # Overhead
+output of strace | requests | % time…usecs/call | execve(…) = 0
+the kernel's log | no discards | Linux version …gcc | kernel: …
+output of mdstat | state | Personalities :
+output of mount | state | … on / type …"##;
 
 /// The way to record a log that shows a stall and its discards.
 const IOSTAT: &str = "record `iostat -x -y -t 1` (sysstat 12.1 or newer) while data is deleted";
 
-const fn tool(
-    name: &'static str,
-    holds: Holds,
-    signs: &'static [&'static [&'static str]],
-) -> Foreign {
-    Foreign { name, holds, signs }
-}
-
-use Holds::{Fio, NoDiscards, Packed, Requests, State, Totals};
-
-/// All of them. The first whose sign occurs is it.
-static KNOWN: [Foreign; 40] = [
-    tool(
-        "fio's terse output",
-        Fio,
-        &[&["^2;fio-"], &["^3;fio-"], &["^4;fio-"], &["^5;fio-"]],
-    ),
-    tool(
-        "fio's normal output",
-        Fio,
-        &[&["(groupid=", "jobs="], &["(g=", "): rw="]],
-    ),
-    tool("output of smartctl", State, &[&["^smartctl "]]),
-    tool(
-        "output of hdparm",
-        State,
-        &[
-            &["ATA device, with"],
-            &["Timing cached reads"],
-            &["Timing buffered disk reads"],
-        ],
-    ),
-    tool(
-        "output of nvme-cli",
-        State,
-        &[
-            &["Smart Log for NVME"],
-            &["NVME Identify"],
-            &["NVME Namespace"],
-            &["Node", "SN", "Model", "Namespace"],
-            &["critical_warning", ":"],
-            &["\"critical_warning\""],
-            &["\"DevicePath\""],
-        ],
-    ),
-    tool(
-        "output of lsblk",
-        State,
-        &[
-            &["NAME", "MAJ:MIN"],
-            &["NAME", "DISC-"],
-            &["NAME", "FSTYPE"],
-            &["\"blockdevices\""],
-        ],
-    ),
-    tool(
-        "output of sg3_utils",
-        State,
-        &[&["Logical block provisioning VPD"], &["Block limits VPD"]],
-    ),
-    tool(
-        "output of fstrim",
-        Totals,
-        &[&["bytes) trimmed"], &["bytes) were trimmed"]],
-    ),
-    tool("output of df", State, &[&["Filesystem", "Mounted on"]]),
-    tool(
-        "output of vmstat",
-        NoDiscards,
-        &[&["procs", "memory", "swap"], &["r", "b", "swpd", "free"]],
-    ),
-    tool(
-        "output of vmstat -d",
-        NoDiscards,
-        &[&["disk-", "reads-", "writes-"]],
-    ),
-    tool(
-        "output of dstat",
-        NoDiscards,
-        &[
-            &["-dsk/"],
-            &["--dsk/"],
-            &["total-cpu-usage"],
-            &["\"Dstat "],
-            &["\"pcp-dstat"],
-        ],
-    ),
-    tool(
-        "output of ioping",
-        Requests,
-        &[&["request=", "time="], &["requests completed in"]],
-    ),
-    tool(
-        "output of biolatency",
-        Requests,
-        &[
-            &["secs", ": count", "distribution"],
-            &["Tracing block device I/O"],
-        ],
-    ),
-    tool(
-        "a histogram of bpftrace",
-        Requests,
-        &[&["|@"], &["Attaching", "probe"]],
-    ),
-    tool(
-        "output of biosnoop",
-        Requests,
-        &[&["TIME(s)", "COMM", "LAT(ms)"]],
-    ),
-    tool(
-        "output of blkparse",
-        Requests,
-        &[&["CPU0 (", "):"], &["Reads Queued:"]],
-    ),
-    tool(
-        "output of iolatency or btt",
-        Requests,
-        &[&["D2C", "Q2C"], &[">=(ms)", "<(ms)"]],
-    ),
-    tool(
-        "output of zpool iostat",
-        NoDiscards,
-        &[
-            &["capacity", "operations", "bandwidth"],
-            &["pool", "alloc", "free"],
-            &["total_wait", "disk_wait"],
-        ],
-    ),
-    tool(
-        "output of zpool status",
-        State,
-        &[&["pool:"], &["NAME", "STATE", "READ", "WRITE", "CKSUM"]],
-    ),
-    tool(
-        "output of nfsiostat",
-        NoDiscards,
-        &[&["mounted on", ":"], &["ops/s", "rpc bklog"]],
-    ),
-    tool(
-        "output of pidstat",
-        NoDiscards,
-        &[&["UID", "PID", "Command"]],
-    ),
-    tool("output of mpstat", NoDiscards, &[&["CPU", "%usr", "%nice"]]),
-    tool(
-        "output of iotop",
-        NoDiscards,
-        &[&["DISK READ", "DISK WRITE"]],
-    ),
-    tool(
-        "output of top",
-        NoDiscards,
-        &[&["top - ", "load average"], &["PID", "USER", "%CPU"]],
-    ),
-    tool("output of atop", NoDiscards, &[&["ATOP - "]]),
-    tool(
-        "output of collectl",
-        NoDiscards,
-        &[&["<-", "Disks", "->"], &["KBRead", "KBWrit"]],
-    ),
-    tool("output of nmon", NoDiscards, &[&["AAA,progname"]]),
-    tool(
-        "output of sar",
-        NoDiscards,
-        &[
-            &["DEV", "tps"],
-            &["tps", "rtps", "wtps"],
-            &["CPU", "%user", "%nice"],
-        ],
-    ),
-    tool(
-        "output of sadf without disks",
-        NoDiscards,
-        &[&["\"sysstat\""], &["# hostname;interval;"]],
-    ),
-    tool(
-        "output of iostat of FreeBSD",
-        NoDiscards,
-        &[&["device", "kr/s"], &["KB/t", "tps", "MB/s"]],
-    ),
-    tool(
-        "output of iostat of Solaris",
-        NoDiscards,
-        &[&["extended device statistics"], &["kr/s", "svc_t"]],
-    ),
-    tool(
-        "a log of Windows' performance counters",
-        NoDiscards,
-        &[&["(PDH-"]],
-    ),
-    tool(
-        "output of perf",
-        NoDiscards,
-        &[&["Performance counter stats for"], &["# Overhead"]],
-    ),
-    tool(
-        "output of strace",
-        Requests,
-        &[&["% time", "usecs/call"], &["execve(", ") = 0"]],
-    ),
-    tool(
-        "the kernel's log",
-        NoDiscards,
-        &[&["Linux version ", "gcc"], &["kernel: "]],
-    ),
-    tool("output of mdstat", State, &[&["Personalities :"]]),
-    tool("output of mount", State, &[&[" on / type "]]),
-    tool("/proc/diskstats", Totals, &[]),
-    tool("an archive", Packed, &[]),
-];
-
 impl Foreign {
     /// The tool whose output begins so; `None` if trimbench doesn't know it.
-    pub(crate) fn of(begin: &[u8], text: &str) -> Option<&'static Foreign> {
-        let named = |name: &str| KNOWN.iter().find(|one| one.name == name);
+    pub(crate) fn of(begin: &[u8], text: &str) -> Option<Foreign> {
+        let is = |name, holds| Some(Foreign { name, holds });
         let packed: [&[u8]; 4] = [b"\xfd7zXZ", b"BZh", b"PK\x03\x04", b"7z\xbc\xaf"];
-        if packed.iter().any(|magic| begin.starts_with(magic))
-            || begin.get(257..262) == Some(b"ustar")
-        {
-            return named("an archive");
+        let tar = begin.get(257..262) == Some(b"ustar");
+        if tar || packed.iter().any(|magic| begin.starts_with(magic)) {
+            return is("an archive", "packed");
         }
         let lines = || text.lines().take(200);
         if lines().next().is_some_and(is_diskstats) {
-            return named("/proc/diskstats");
+            return is("/proc/diskstats", "totals");
         }
         if lines().filter(|line| is_event(line)).count() > 1 {
-            return named("output of blkparse");
+            return is("output of blkparse", "requests");
         }
-        let found = KNOWN.iter().find(|one| lines().any(|line| one.is(line)));
+        for known in KNOWN.trim_start().lines() {
+            let mut parts = known.split(" | ");
+            let (name, holds) = (parts.next()?, parts.next()?);
+            let shows = |sign| lines().any(|line| is_in(line, sign));
+            if parts.any(shows) {
+                return is(name, holds);
+            }
+        }
         // A tree's first column may be cut off.
-        found.or_else(|| named("output of lsblk").filter(|_| text.contains("├─")))
+        is("output of lsblk", "state").filter(|_| text.contains("├─"))
     }
 
     /// The tool whose output a text is, by its lines.
-    pub fn in_text(text: &str) -> Option<&'static Foreign> {
+    pub fn in_text(text: &str) -> Option<Foreign> {
         Foreign::of(text.as_bytes(), text)
-    }
-
-    fn is(&self, line: &str) -> bool {
-        self.signs.iter().any(|sign| {
-            let mut rest = line.trim_start();
-            sign.iter().all(|word| {
-                let found = match word.strip_prefix('^') {
-                    Some(begin) => rest.starts_with(begin).then_some(0),
-                    None => rest.find(word),
-                };
-                let Some(at) = found else { return false };
-                rest = &rest[at + word.trim_start_matches('^').len()..];
-                true
-            })
-        })
     }
 
     /// Why it makes no record, and what to do.
     pub fn instead(&self) -> String {
         match self.holds {
-            State => format!(
+            "state" => format!(
                 "It shows a state and nothing over time: {IOSTAT}. `trimbench inspect` describes devices."
             ),
-            Totals => format!("It counts and shows nothing over time: {IOSTAT}."),
-            NoDiscards => format!("It shows no discards of a device over time: {IOSTAT}."),
-            Requests => format!("It shows requests and no rates over time: {IOSTAT}."),
-            Packed => "Unpack it, and give the files or their folder.".to_owned(),
-            Fio => "It sums up the whole run and has no series. Run fio with --write_iops_log=NAME \
-                    --log_avg_msec=100 --log_unix_epoch=1 --output-format=json, and give its logs and \
-                    its JSON."
+            "totals" => format!("It counts and shows nothing over time: {IOSTAT}."),
+            "requests" => format!("It shows requests and no rates over time: {IOSTAT}."),
+            "packed" => "Unpack it, and give the files or their folder.".to_owned(),
+            "fio" => "It sums up the whole run and has no series. Run fio with --write_iops_log=NAME \
+                      --log_avg_msec=100 --log_unix_epoch=1 --output-format=json, and give its logs and \
+                      its JSON."
                 .to_owned(),
+            _ => format!("It shows no discards of a device over time: {IOSTAT}."),
         }
     }
+}
+
+/// Whether a line has a sign's words.
+fn is_in(line: &str, sign: &str) -> bool {
+    let mut rest = line.trim_start();
+    sign.split('…').all(|word| {
+        let found = match word.strip_prefix('^') {
+            Some(begin) => rest.strip_prefix(begin),
+            None => rest.split_once(word).map(|(_, after)| after),
+        };
+        found.map(|after| rest = after).is_some()
+    })
 }
 
 impl fmt::Display for Foreign {
@@ -393,7 +209,7 @@ mod tests {
                 "output of sadf without disks",
             ),
         ] {
-            let found = Foreign::of(text.as_bytes(), text).map(ToString::to_string);
+            let found = Foreign::of(text.as_bytes(), text).map(|tool| tool.to_string());
             assert_eq!(found.as_deref(), Some(name), "{text}");
         }
         for text in ["", "hello\n", "[package]\nname=x\n", "read me first\n"] {

@@ -19,12 +19,14 @@ pub mod fio;
 mod foreign;
 pub mod iostat;
 mod lines;
+mod options;
+mod parts;
 mod prefix;
 mod sniff;
 mod together;
-mod told;
 
 pub use foreign::Foreign;
+pub use options::{First, Moment, Options, Unfit};
 pub use prefix::plain;
 pub use sniff::{ENOUGH, Kind, sniff};
 pub use together::together;

@@ -27,10 +27,30 @@ pub(crate) struct Lines<R> {
     /// Number of the line handed out last, from 1.
     number: u64,
     at_end: bool,
+    /// Whether what comes next is the rest of a line that is too long to be kept.
+    in_long_line: bool,
     /// `None` until the begin was looked at.
     prefix: Option<Option<Prefix>>,
     /// A line without its colours, or with its end.
     line: Vec<u8>,
+}
+
+/// Lines that were left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Left {
+    /// How many.
+    pub lines: u64,
+    /// Number of the first, from 1.
+    pub first: u64,
+}
+
+impl Left {
+    pub(crate) fn add(&mut self, number: u64) {
+        if self.lines == 0 {
+            self.first = number;
+        }
+        self.lines += 1;
+    }
 }
 
 /// One line, without its end.
@@ -55,6 +75,7 @@ impl<R: BufRead> Lines<R> {
             end: 0,
             number: 0,
             at_end: false,
+            in_long_line: false,
             prefix: None,
             line: Vec::new(),
         }
@@ -116,6 +137,14 @@ impl<R: BufRead> Lines<R> {
     /// The next line; `None` at the end of the text.
     pub(crate) fn next(&mut self) -> io::Result<Option<TextLine<'_>>> {
         self.look()?;
+        while std::mem::take(&mut self.in_long_line) {
+            let end = memchr::memchr(b'\n', &self.buffer[self.begin..self.end]);
+            self.begin = end.map_or(self.end, |at| self.begin + at + 1);
+            if end.is_none() && !self.at_end {
+                self.in_long_line = true;
+                self.fill()?;
+            }
+        }
         let mut searched = 0;
         loop {
             let unread = &self.buffer[self.begin..self.end];
@@ -135,7 +164,8 @@ impl<R: BufRead> Lines<R> {
             }
             if searched > LONGEST {
                 let line = self.begin..self.begin + LONGEST;
-                self.skip_line()?;
+                self.begin = self.end;
+                self.in_long_line = true;
                 return Ok(Some(self.hand_out(line, true)));
             }
             self.fill()?;
@@ -178,33 +208,6 @@ impl<R: BufRead> Lines<R> {
             Err(e) => return Err(e),
         }
         Ok(())
-    }
-
-    /// Forgets the rest of a line that is too long to be kept. The part of it in the buffer stays
-    /// where it is until the next fill.
-    fn skip_line(&mut self) -> io::Result<()> {
-        self.begin = self.end;
-        loop {
-            let part = match self.from.fill_buf() {
-                Ok(part) => part,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(e),
-            };
-            if part.is_empty() {
-                self.at_end = true;
-                return Ok(());
-            }
-            match memchr::memchr(b'\n', part) {
-                Some(at) => {
-                    self.from.consume(at + 1);
-                    return Ok(());
-                }
-                None => {
-                    let all = part.len();
-                    self.from.consume(all);
-                }
-            }
-        }
     }
 }
 

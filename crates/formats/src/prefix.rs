@@ -180,27 +180,22 @@ fn before_header(line: &[u8]) -> Option<Prefix> {
         .then_some(Prefix(prefix))
 }
 
+fn digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
 /// Whether a word has a time of day in it.
 fn is_time(word: &[u8]) -> bool {
-    let mut fields = word.split(|&b| b == b':');
-    let (first, second, third) = (fields.next(), fields.next(), fields.next());
-    let digits = |field: Option<&[u8]>, end: bool| {
-        field.is_some_and(|field| {
-            let at = if end {
-                field.len().saturating_sub(2)
-            } else {
-                0
-            };
-            let two = field.get(at..at + 2).or(field.get(at..));
-            two.is_some_and(|two| !two.is_empty() && two.iter().all(u8::is_ascii_digit))
-        })
+    let fields: Vec<&[u8]> = word.splitn(4, |&b| b == b':').collect();
+    let [first, second, third, ..] = fields[..] else {
+        return false;
     };
-    digits(first, true) && digits(second, false) && digits(third, false)
+    let begins = |field: &[u8]| digits(&field[..field.len().min(2)]);
+    digits(&first[first.len().saturating_sub(2)..]) && begins(second) && begins(third)
 }
 
 /// Whether a word is seconds, since 1970 or, with three decimals at least, since the begin.
 fn is_number(word: &[u8]) -> bool {
-    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     match word.iter().position(|&b| b == b'.') {
         Some(point) => {
             let exact = point > 8 || word.len() - point > 3;

@@ -1,5 +1,6 @@
 //! Detects the type of a text from its content: names of files promise nothing.
 
+use crate::Unfit;
 use crate::fio::logs::{HistogramLog, Log};
 use crate::fio::{JobFile, Output};
 use crate::foreign::Foreign;
@@ -28,7 +29,7 @@ pub enum Kind {
     /// Something compressed with zstd or gzip: decompress it and look again.
     Compressed,
     /// Another tool's output.
-    Foreign(&'static Foreign),
+    Foreign(Foreign),
     /// Nothing that is known.
     Unknown,
 }
@@ -75,16 +76,9 @@ pub fn sniff(begin: &[u8]) -> Kind {
     if !log.rows.is_empty() && log.skipped.lines <= 1 {
         return Kind::FioLog;
     }
-    match iostat::Log::read(begin, &iostat::Options::default()) {
-        Ok(_)
-        | Err(
-            iostat::IostatError::NotExtended { .. }
-            | iostat::IostatError::Short { .. }
-            | iostat::IostatError::CutOff { .. },
-        ) => {
-            return Kind::Iostat;
-        }
-        Err(_) => {}
+    let log = iostat::Log::read(begin, &iostat::Options::default());
+    if !matches!(log, Err(Unfit::Other(_))) {
+        return Kind::Iostat;
     }
     if Output::parse(&text).is_ok() || text.contains("\"fio version\"") {
         return Kind::FioJson;

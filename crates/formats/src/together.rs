@@ -10,9 +10,9 @@
 use record::{ActorInterval, Interval, Line, PushError, RunRecord};
 
 use crate::finer;
-use crate::fio::record as fio;
 use crate::fio::{FioSeries, Grid, UNTIMED};
-use crate::iostat::{self, IostatError, Log, Notes};
+use crate::iostat::{self, Log, Notes};
+use crate::{Unfit, parts as record_parts};
 
 /// Most intervals that fio's begin is looked for before and after iostat's.
 const FARTHEST: usize = 3600;
@@ -32,7 +32,7 @@ pub fn together(
     notes: Option<&Notes>,
     options: &iostat::Options,
     mut series: Vec<FioSeries>,
-) -> Result<RunRecord, IostatError> {
+) -> Result<RunRecord, Unfit> {
     let base = iostat::record(log, notes, options)?;
     // iostat sees fio's trims as discards of the device.
     series.retain(|one| one.ran().is_some() && !one.is_trim());
@@ -99,10 +99,8 @@ fn joined(
         head.spread_devices_over(parts);
     }
     let mut record = RunRecord::new(head)?;
-    fio::warn(&mut record, series)?;
-    if let Some(warning) = warning {
-        fio::push_warning(&mut record, warning)?;
-    }
+    let warnings = series.iter().flat_map(|one| one.warnings.clone());
+    record_parts::warn(&mut record, warnings.chain(warning))?;
     let others = |line: &Line| !matches!(line, Line::Interval(_) | Line::End(_));
     for line in base.lines().skip(1).filter(others) {
         record.push(&line)?;
@@ -123,18 +121,13 @@ fn joined(
 fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<String> {
     let ran = series.iter().filter_map(FioSeries::ran);
     let zero_s = ran.map(|(begin, _)| begin).fold(f64::INFINITY, f64::min);
-    let clocks: Vec<f64> = series
-        .iter()
-        .map(|one| one.started_unix_s.unwrap_or(0.0))
-        .collect();
+    let own = clocks(series);
     // From here on their clock is the record's, and they begin with it.
     let started = base.head.started_unix_s;
-    let put = |shift_s: f64, series: &mut [FioSeries]| {
-        for (one, clock) in series.iter_mut().zip(&clocks) {
-            one.started_unix_s = Some(clock - zero_s + started + shift_s);
-        }
-    };
-    put(0.0, series);
+    let laid: Vec<Option<f64>> = (own.iter())
+        .map(|clock| Some(clock.unwrap_or(0.0) - zero_s + started))
+        .collect();
+    put(series, &laid, 0.0);
     let interval_s = base.head.interval_ms / 1e3;
     let fio = operations(series, started, interval_s, base.intervals.len());
     let devices = even(base, interval_s, fio.len() + FARTHEST);
@@ -145,12 +138,9 @@ fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<Strin
         });
     if best.1 < AGREED {
         if told {
-            for (one, clock) in series.iter_mut().zip(&clocks) {
-                one.started_unix_s = Some(*clock);
-            }
+            put(series, &own, 0.0);
             return None;
         }
-        put(0.0, series);
         return Some(
             "What iostat and fio saw can't be brought together by its times, so they are taken to have \
              begun at once; record with iostat -t in UTC (S_TIME_FORMAT=ISO) and log_unix_epoch=1."
@@ -159,14 +149,11 @@ fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<Strin
     }
     let coarse_s = best.0 as f64 * interval_s;
     let parts = (-PARTS + 1..PARTS).map(|part| f64::from(part) * interval_s / f64::from(PARTS));
-    let (part_s, _) = best_shift(base, series, parts, |part_s, series| {
-        put(coarse_s + part_s, series);
-    });
+    let (shift_s, _) = best_shift(base, series, &laid, parts.map(|part_s| coarse_s + part_s));
     for one in series.iter_mut() {
         one.warnings.retain(|warning| !warning.contains(UNTIMED));
     }
-    let shift_s = coarse_s + part_s;
-    put(shift_s, series);
+    put(series, &laid, shift_s);
     Some(format!(
         "iostat's clock isn't known, so fio's begin was laid {} iostat's, where its operations fit \
          to the devices'.",
@@ -180,16 +167,11 @@ fn align(base: &RunRecord, series: &mut [FioSeries], told: bool) -> Option<Strin
 /// Moves fio's logs back by the part of a second that iostat's times leave out, for `-t` prints
 /// whole seconds; and says so. Without agreement nothing is moved.
 fn within_the_second(base: &RunRecord, series: &mut [FioSeries]) -> Option<String> {
-    let clocks: Vec<Option<f64>> = series.iter().map(|one| one.started_unix_s).collect();
-    let put = |earlier_s: f64, series: &mut [FioSeries]| {
-        for (one, clock) in series.iter_mut().zip(&clocks) {
-            one.started_unix_s = clock.map(|clock| clock - earlier_s);
-        }
-    };
-    let parts = (0..PARTS).map(|part| f64::from(part) / f64::from(PARTS));
-    let (earlier_s, agrees) = best_shift(base, series, parts, put);
-    let earlier_s = if agrees < AGREED { 0.0 } else { earlier_s };
-    put(earlier_s, series);
+    let own = clocks(series);
+    let parts = (0..PARTS).map(|part| -f64::from(part) / f64::from(PARTS));
+    let (shift_s, agrees) = best_shift(base, series, &own, parts);
+    let earlier_s = if agrees < AGREED { 0.0 } else { -shift_s };
+    put(series, &own, -earlier_s);
     (earlier_s > 0.0).then(|| {
         format!(
             "iostat's times are whole seconds, so fio's logs were laid {earlier_s:.1} s earlier, where \
@@ -198,13 +180,25 @@ fn within_the_second(base: &RunRecord, series: &mut [FioSeries]) -> Option<Strin
     })
 }
 
+/// When each log's clock began, in seconds since 1970.
+fn clocks(series: &[FioSeries]) -> Vec<Option<f64>> {
+    series.iter().map(|one| one.started_unix_s).collect()
+}
+
+/// Lays the logs so many seconds after these begins of their clocks.
+fn put(series: &mut [FioSeries], clocks: &[Option<f64>], shift_s: f64) {
+    for (one, clock) in series.iter_mut().zip(clocks) {
+        one.started_unix_s = clock.map(|clock| clock + shift_s);
+    }
+}
+
 /// The shift in seconds at which fio's operations agree best with the devices', and how well: the
 /// first of those that agree alike.
 fn best_shift(
     base: &RunRecord,
     series: &mut [FioSeries],
+    clocks: &[Option<f64>],
     shifts_s: impl Iterator<Item = f64>,
-    put: impl Fn(f64, &mut [FioSeries]),
 ) -> (f64, f64) {
     let grid = Grid::of(base.head.started_unix_s, &base.intervals);
     // Intervals that were folded would outweigh all others, and tell less.
@@ -214,7 +208,7 @@ fn best_shift(
     let devices: Vec<f64> = short.iter().map(|&i| done(base, i)).collect();
     let mut found = (0.0, f64::NEG_INFINITY);
     for shift_s in shifts_s {
-        put(shift_s, series);
+        put(series, clocks, shift_s);
         let sums = summed(series, &grid);
         let agrees = agreement(&devices, |j| sums[short[j]]);
         if agrees > found.1 + 1e-9 {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use formats::fio::{About, Input, RecordOptions, series};
+use formats::fio::{About, Input, series};
 use formats::iostat::{Log, Options, record};
 use formats::{Kind, sniff};
 use judge::verdict::{Finding, Verdict};
@@ -387,9 +387,34 @@ fn fio(logs: &[(&str, String)]) -> (RunRecord, Verdict) {
         text: text.as_bytes(),
     });
     let all = series(inputs, &About::default()).unwrap();
-    let record = formats::fio::record(&all, &RecordOptions::default()).unwrap();
+    let record = formats::fio::record(&all, &formats::Options::default()).unwrap();
     let verdict = judge(&record, &JudgeOptions::default());
     (record, verdict)
+}
+
+#[test]
+fn a_deletion_that_is_told_by_the_clock_is_at_that_time_of_fios_record() {
+    let text: String = (1..60)
+        .map(|at| format!("{}, 1000, 0, 4096\n", at * 1000))
+        .collect();
+    let input = Input {
+        name: "r_iops.1.log".to_owned(),
+        text: text.as_bytes(),
+    };
+    let mut all = series([input], &About::default()).unwrap();
+    all[0].started_unix_s = Some(1.7e9);
+    let with = |deletion| {
+        let options = Options {
+            deletion,
+            ..Options::default()
+        };
+        formats::fio::record(&all, &options).unwrap()
+    };
+    let zero_s = with(None).head.started_unix_s;
+    assert!(zero_s >= 1.7e9, "{zero_s}");
+    let told = with(Some(formats::Moment::Unix(zero_s + 20.0)));
+    assert_eq!(told.phases, with(Some(formats::Moment::After(20.0))).phases);
+    assert_eq!(told.phases[2].at_s, 20.0);
 }
 
 #[test]

@@ -292,7 +292,7 @@ fn a_wrong_time_in_a_short_log_does_not_make_millions_of_intervals() {
     };
     let read = |text: String| {
         let all = series([log(text)], &About::default()).unwrap();
-        formats::fio::record(&all, &formats::fio::RecordOptions::default())
+        formats::fio::record(&all, &formats::Options::default())
     };
     assert!(read(text.clone()).is_ok());
     let refused = read("1795008154422, 4074, 0, 0, 0\n".to_owned() + &text).unwrap_err();

@@ -6,8 +6,8 @@
 
 use judge::{JudgeOptions, judge};
 use record::{
-    ActorInfo, ActorInterval, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits, Head, Host,
-    Interval, Line, LoopKind, Part, Phase, PhaseName, RUN_SCHEMA, RunRecord, Target,
+    ActorInfo, ActorInterval, DeviceInfo, DeviceInterval, Head, Host, Interval, Line, LoopKind,
+    Part, Phase, PhaseName, RUN_SCHEMA, RunRecord, Target,
 };
 
 const INTERVALS: u32 = 8 * 36_000;
@@ -23,20 +23,9 @@ fn head() -> Head {
         engine: "null".into(),
     };
     let device = |i| DeviceInfo {
-        name: format!("sd{i}"),
-        kind: DeviceKind::Disk,
-        level: 0,
-        below: vec![],
-        leaf: true,
-        model: None,
-        firmware: None,
         size_bytes: 1 << 40,
         rotational: Some(false),
-        scheduler: None,
-        discard: DiscardLimits::default(),
-        slower: None,
-        counting: Default::default(),
-        drive: None,
+        ..DeviceInfo::disk(format!("sd{i}"))
     };
     Head {
         schema: RUN_SCHEMA.into(),

@@ -86,15 +86,14 @@ fn queues(spec: &Spec) -> u64 {
 
 fn limit(spec: &Spec, free: u64, promised: u64) -> Result<u64, LabError> {
     let room = free.saturating_sub(promised);
-    let mib = |bytes: u64| bytes >> 20;
     match spec.store_limit_bytes.map(|most| most.min(spec.size_bytes)) {
         Some(most) if most > room => Err(LabError::BadSpec {
             why: format!(
-                "{} MiB of data in memory: {} MiB are free, and {} MiB of that other drives may \
-                 still take; lower the limit, keep the data in a file, or take drives down",
-                mib(most),
-                mib(free),
-                mib(promised)
+                "{} of data in memory: {} are free, and {} of that other drives may still take; \
+                 lower the limit, keep the data in a file, or take drives down",
+                units::bytes(most),
+                units::bytes(free),
+                units::bytes(promised)
             ),
         }),
         Some(most) => Ok(most),

@@ -45,6 +45,11 @@ impl Crew {
         self.members().programs.push(pid);
     }
 
+    /// Whether a thread is one of them.
+    pub fn has(&self, thread: u32) -> bool {
+        self.members().threads.contains(&thread)
+    }
+
     /// The ids of the threads in the order in which they began, without the first `known`.
     pub fn threads(&self, known: usize) -> Vec<u32> {
         rest(&self.members().threads, known)
@@ -80,6 +85,7 @@ mod tests {
         assert_ne!(all[0], all[1]);
         assert_eq!(crew.threads(1), all[1..]);
         assert!(crew.threads(3).is_empty());
+        assert!(crew.has(all[1]) && !crew.has(7));
         assert_eq!(crew.programs(0), [7]);
         // It has no queue.
         assert!(!crew.has_idle_queue());

@@ -49,6 +49,7 @@ pub mod meter;
 pub mod overhead;
 pub mod pattern;
 pub mod ring;
+pub mod roster;
 pub mod sampler;
 pub mod schedule;
 pub mod target;

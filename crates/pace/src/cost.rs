@@ -18,6 +18,14 @@ const DOUBT: f64 = 0.10;
 /// it adds on the slowest array known.
 const STEEPEST: SecondsPerByte = SecondsPerByte(2e-3 / (1 << 20) as f64);
 
+/// The line through the sizes that were seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Fit {
+    pub(crate) line: Line,
+    /// The least that the fixed cost can be but for chance: two standard errors below the line's.
+    pub(crate) least_fixed: Seconds,
+}
+
 /// The cost of discards of about the same size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Point {
@@ -145,11 +153,11 @@ impl Cost {
         })
     }
 
-    /// Returns the same of the smallest size, once enough were seen to be sure; until then 0.
-    pub(crate) fn least_of_smallest(&self) -> Seconds {
+    /// Returns the same of the smallest size. `enough`: as many as that were seen; until then 0.
+    pub(crate) fn least_of_smallest(&self, enough: f64) -> Seconds {
         self.points
             .first()
-            .filter(|(_, p)| p.commands >= 20.0)
+            .filter(|(_, p)| p.commands >= enough)
             .map_or(Seconds::ZERO, |(_, p)| p.time - RESOLUTION / p.commands)
     }
 
@@ -160,7 +168,7 @@ impl Cost {
 
     /// The line through all sizes, where two are at least four times apart: each weighs as
     /// much as it is sure. b is 0 where they tell no difference.
-    pub(crate) fn line(&self) -> Option<Line> {
+    pub(crate) fn fit(&self) -> Option<Fit> {
         let (first, last) = (self.points.first()?.1, self.points.last()?.1);
         if last.size < first.size * 4.0 {
             return None;
@@ -181,15 +189,20 @@ impl Cost {
             / spread;
         // A difference that chance can make is none.
         if b < 2.0 / spread.sqrt() {
-            return Some(Line {
-                fixed: time,
-                per_byte: SecondsPerByte::ZERO,
+            return Some(Fit {
+                line: Line {
+                    fixed: time,
+                    per_byte: SecondsPerByte::ZERO,
+                },
+                least_fixed: Seconds::ZERO,
             });
         }
         let per_byte = SecondsPerByte(b);
-        Some(Line {
-            fixed: (time - per_byte * size).max(Seconds::ZERO),
-            per_byte,
+        let fixed = (time - per_byte * size).max(Seconds::ZERO);
+        let error = Seconds((1.0 / all + size.0 * size.0 / spread).sqrt());
+        Some(Fit {
+            line: Line { fixed, per_byte },
+            least_fixed: (fixed - 2.0 * error).max(Seconds::ZERO),
         })
     }
 }
@@ -217,7 +230,8 @@ mod tests {
         for mib in [1_u64, 8, 64] {
             cost.learn(100, 100 * mib * MIB, Seconds(100.0 * service(mib as f64)));
         }
-        let line = cost.line().unwrap();
+        let Fit { line, least_fixed } = cost.fit().unwrap();
+        assert!(least_fixed < line.fixed && least_fixed > line.fixed * 0.5);
         assert!((line.fixed.0 - 0.001).abs() < 1e-9);
         assert!((line.per_byte.0 * MIB as f64 - 8e-6).abs() < 1e-12);
         let whole = cost.predict(Bytes::from(128 * MIB)).unwrap().0;

@@ -12,6 +12,9 @@ use crate::refusal::Refusal;
 /// The number of reads of which one may be over the limit.
 const ONE_IN: f64 = 1000.0;
 
+/// The fewest of the smallest discards from which their time refuses a latency.
+const SURE: f64 = 20.0;
+
 /// Keeps the latency goal where the statistics promise too much.
 #[derive(Debug, Clone)]
 pub(crate) struct Latency {
@@ -89,7 +92,7 @@ impl Latency {
         let asked = self.limit?;
         let limit = Seconds::from(asked);
         let (size, time) = command;
-        let least = cost.least_of_smallest();
+        let least = cost.least_of_smallest(SURE);
         if least > 0.98 * limit {
             return Some(Refusal::latency(asked, least.duration()));
         }

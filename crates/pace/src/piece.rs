@@ -4,7 +4,7 @@
 //! extents where one is over too soon. Then the commit and its acknowledgement would take longer
 //! than the pause that the goal asks for.
 
-use crate::cost::Cost;
+use crate::cost::{Cost, Fit};
 use crate::flight::Flight;
 use crate::goal::{Goal, TOLERANCE};
 use crate::meter::own_flushes;
@@ -325,7 +325,7 @@ impl Sizes {
             // thousandth of the time.
             let latest = (PROBED * limit).max(now);
             // A drive whose small discards are long gains nothing by small steps.
-            let is_brief = cost.predict(Bytes(1.0)).is_some_and(|one| one < brief);
+            let is_brief = cost.least_of_smallest(1.0) < brief;
             let loss = match piece <= self.whole && is_brief {
                 true => GROWING,
                 false => PIECE_LOSS,
@@ -375,12 +375,13 @@ impl Sizes {
         // Too much, and it isn't known yet what smaller ones cost.
         let smallest = Bytes::from(self.smallest);
         let half = (self.landed.min(whole) / 2.0).max(smallest);
-        let Some(line) = cost.line() else {
+        let Some(Fit { line, least_fixed }) = cost.fit() else {
             return if missed { (half, true) } else { (whole, false) };
         };
-        // A piece that is cut off has a commit of its own.
+        // A piece that is cut off has a commit of its own. Of a cost that is hardly known the least
+        // counts: small pieces show it soon, and a large one by mistake keeps reads waiting.
         let with_commit = Line {
-            fixed: line.fixed + self.commit() + self.flushing,
+            fixed: least_fixed + self.commit() + self.flushing,
             ..line
         };
         let mut count = cuts(with_commit, phi, whole, brief) as f64;

@@ -119,6 +119,11 @@ fn convert(record: &mut RunRecord, times: f64) {
         let measured = std::mem::replace(&mut phase.histogram, latency_histogram());
         add(&mut phase.histogram, &measured, times);
     }
+    for stretch in &mut record.stretches {
+        stretch.at_s /= times;
+        stretch.seconds /= times;
+        stretch.v2 = latencies_as_drive(&[&stretch.v2], times);
+    }
     if let Some(waits) = &mut record.waits {
         waits.shorten(times);
     }
@@ -172,29 +177,19 @@ fn whole(column: &mut [u32], times: f64) {
 mod tests {
     use super::*;
     use crate::{
-        ActorInfo, ActorInterval, DeviceInterval, DeviceKind, DiscardLimits, Head, Host, Interval,
-        Latency, Line, Part, Phase, PhaseHistogram, PhaseName, RUN_SCHEMA, Target,
+        ActorInfo, ActorInterval, DeviceInterval, DeviceKind, Head, Host, Interval, Latency, Line,
+        Part, Phase, PhaseHistogram, PhaseName, RUN_SCHEMA, Target,
     };
 
     fn drive(slower: Option<f64>) -> DeviceInfo {
         DeviceInfo {
-            name: "loop0".into(),
             kind: DeviceKind::Loop,
-            level: 0,
-            below: vec![],
-            leaf: true,
-            model: None,
-            firmware: None,
             size_bytes: 1 << 30,
-            rotational: None,
-            scheduler: None,
-            discard: DiscardLimits::default(),
-            drive: None,
             slower: slower.map(|times| Slower {
                 times,
                 converted: false,
             }),
-            counting: Default::default(),
+            ..DeviceInfo::disk("loop0")
         }
     }
 

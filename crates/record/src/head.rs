@@ -188,7 +188,7 @@ impl LoopKind {
 }
 
 /// One block device of the target's tree.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// Kernel name, e.g. `nvme0n1p2`.
     pub name: String,
@@ -227,6 +227,26 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// A disk of which no more is known than its name.
+    pub fn disk(name: impl Into<String>) -> DeviceInfo {
+        DeviceInfo {
+            name: name.into(),
+            kind: DeviceKind::Disk,
+            level: 0,
+            below: Vec::new(),
+            leaf: true,
+            model: None,
+            firmware: None,
+            size_bytes: 0,
+            rotational: None,
+            scheduler: None,
+            discard: DiscardLimits::default(),
+            slower: None,
+            counting: Counting::default(),
+            drive: None,
+        }
+    }
+
     /// Kernel name of the device whose statistics tell what this one did.
     pub fn statistics(&self) -> &str {
         self.counting.statistics_of.as_deref().unwrap_or(&self.name)
@@ -304,10 +324,11 @@ impl Slower {
 }
 
 /// Kinds of block devices, as far as they matter to discards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
     /// A whole drive.
+    #[default]
     Disk,
     /// A partition of one.
     Partition,

@@ -66,10 +66,29 @@ pub struct RunRecord {
     pub deletions: Vec<DeletionLine>,
     /// Latency histograms per phase (those per second stay in the file).
     pub histograms: Vec<PhaseHistogram>,
+    /// Latencies of short stretches of the deletion.
+    pub stretches: Vec<StretchHistogram>,
     /// The waits of its actors; `None` where nobody looked (`run --why` does).
     pub waits: Option<Waits>,
     /// How the run ended; `None` in a record of a run that was killed.
     pub end: Option<End>,
+}
+
+/// The latencies of one actor in a short stretch of the deletion ([`Grain::Stretch`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct StretchHistogram {
+    /// Index into the head's actors.
+    pub actor: usize,
+    /// Which of the two latencies.
+    pub latency: Latency,
+    /// The part of the run that the deletion belongs to.
+    pub part: Part,
+    /// Its start, in seconds since the record's zero.
+    pub at_s: f64,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// The text of [`encode_histogram`]: decoded, ten minutes of four actors would take gigabytes.
+    pub v2: String,
 }
 
 /// The latencies of one actor in one phase.

@@ -23,11 +23,22 @@ impl RunRecord {
                 v2: encode_histogram(&h.histogram),
             })
         });
+        let stretches = self.stretches.iter().map(|s| {
+            let (at_s, seconds) = (s.at_s, s.seconds);
+            Line::Histogram(HistogramLine {
+                actor: s.actor,
+                latency: s.latency,
+                over: Grain::Stretch { at_s, seconds },
+                part: s.part,
+                v2: s.v2.clone(),
+            })
+        });
         std::iter::once(head)
             .chain(phases)
             .chain(events)
             .chain(intervals)
             .chain(deletions)
+            .chain(stretches)
             .chain(histograms)
             .chain(self.waits.iter().cloned().map(Box::new).map(Line::Waits))
             .chain(self.end.iter().cloned().map(Line::End))

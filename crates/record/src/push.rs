@@ -5,8 +5,8 @@
 
 use super::{
     ActorInterval, DeletionLine, End, Event, Grain, Head, HistogramError, HistogramLine, Interval,
-    Intervals, Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, SeriesLine, Waits,
-    decode_histogram,
+    Intervals, Line, Phase, PhaseHistogram, RUN_SCHEMA, RunRecord, SeriesLine, StretchHistogram,
+    Waits, decode_histogram,
 };
 
 /// Most actors a record may have.
@@ -17,6 +17,8 @@ pub const MAX_DEVICES: usize = 1024;
 pub const MAX_INTERVALS: usize = 10_000_000;
 /// Most events, phases, deletions or phase histograms a record may have.
 const MAX_OTHERS: usize = 100_000;
+/// Longest text of a stretch's histogram: more than two digits of all latencies take.
+const MAX_STRETCH_TEXT: usize = 64 << 10;
 /// Longest stretch a record may cover, in seconds: thirty years.
 const MAX_SECONDS: f64 = 1e9;
 
@@ -110,6 +112,7 @@ impl RunRecord {
             events: Vec::new(),
             deletions: Vec::new(),
             histograms: Vec::new(),
+            stretches: Vec::new(),
             waits: None,
             end: None,
         })
@@ -169,8 +172,10 @@ impl RunRecord {
 
     fn push_histogram(&mut self, line: &HistogramLine) -> Result<(), PushError> {
         self.known_actor(line.actor)?;
-        let Grain::Phase(phase) = line.over else {
-            return Ok(());
+        let phase = match line.over {
+            Grain::Phase(phase) => phase,
+            Grain::SecondAt(_) => return Ok(()),
+            Grain::Stretch { at_s, seconds } => return self.push_stretch(line, at_s, seconds),
         };
         at_most(
             "histograms of phases",
@@ -194,6 +199,29 @@ impl RunRecord {
                 part: line.part,
                 histogram,
             }),
+        }
+        Ok(())
+    }
+
+    /// Adds the latencies of a stretch. Those beyond what a record may have stay in the file: its
+    /// other lines are good without them.
+    fn push_stretch(
+        &mut self,
+        line: &HistogramLine,
+        at_s: f64,
+        seconds: f64,
+    ) -> Result<(), PushError> {
+        time("a stretch's start in s", at_s)?;
+        time("a stretch's length in s", seconds)?;
+        if self.stretches.len() < MAX_OTHERS && line.v2.len() <= MAX_STRETCH_TEXT {
+            self.stretches.push(StretchHistogram {
+                actor: line.actor,
+                latency: line.latency,
+                part: line.part,
+                at_s,
+                seconds,
+                v2: line.v2.clone(),
+            });
         }
         Ok(())
     }

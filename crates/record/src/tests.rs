@@ -13,20 +13,9 @@ fn head(actors: usize, devices: usize) -> Head {
         engine: "null".into(),
     };
     let device = |i| DeviceInfo {
-        name: format!("sd{i}"),
-        kind: DeviceKind::Disk,
-        level: 0,
-        below: vec![],
-        leaf: true,
-        model: None,
-        firmware: None,
         size_bytes: 1 << 40,
         rotational: Some(false),
-        scheduler: None,
-        discard: DiscardLimits::default(),
-        slower: None,
-        counting: Default::default(),
-        drive: None,
+        ..DeviceInfo::disk(format!("sd{i}"))
     };
     Head {
         schema: RUN_SCHEMA.into(),
@@ -469,9 +458,9 @@ fn a_record_in_memory_can_be_written_again() {
     assert_eq!(read.lines().collect::<Vec<_>>(), again);
     assert_eq!(read.intervals.len(), 30);
     assert_eq!(read.interval(3), record.interval(3));
-    // Of the histograms it keeps those of phases.
+    // Histograms of seconds stay in the file.
     let kept = |line: &&Line| match line {
-        Line::Histogram(h) => matches!(h.over, Grain::Phase(_)),
+        Line::Histogram(h) => !matches!(h.over, Grain::SecondAt(_)),
         _ => true,
     };
     assert_eq!(again.len(), lines(30).iter().filter(kept).count());

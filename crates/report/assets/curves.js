@@ -79,7 +79,7 @@ const costChart = cost => {
       y: { range: (u, min, max) => [0, Math.min(high, max > 0 ? 1.1 * max : 1)] },
     },
     axes: [
-      axis({ size: 30, values: (u, splits) => splits.map(v => (v === 0 ? '0' : `${plain(v)}${GAP}MiB`)) }),
+      axis({ size: 30, space: 64, values: (u, splits) => splits.map(v => (v === 0 ? '0' : `${plain(v)}${GAP}MiB`)) }),
       axis({ size: LEFT, values: (u, splits) => splits.map(AXIS.us) }),
     ],
     cursor: { drag: { x: false, y: false } },

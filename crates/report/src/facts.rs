@@ -2,8 +2,8 @@
 
 use ::judge::Verdict;
 use ::judge::verdict::{
-    Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground, OthersDiscards, Waited,
-    WriteFigures, Writes,
+    Between, Control, Deletion, Dip, DipDiscards, Discard, Finding, Fit, Foreground,
+    OthersDiscards, Waited, WriteFigures, Writes,
 };
 
 use crate::words::Tone;
@@ -389,10 +389,8 @@ fn barrier(fit: &Fit) -> Option<String> {
 
 /// `; about one queue depth (8) completes between two`, where that is so.
 fn between(fit: &Fit) -> String {
-    match (fit.depth, fit.ops_per_discard_95) {
-        (Some(depth), Some([low, high]))
-            if low >= 0.75 * f64::from(depth) && high <= 1.25 * f64::from(depth) =>
-        {
+    match (fit.depth, fit.between()) {
+        (Some(depth), Between::OneDepth) => {
             format!("; about one queue depth ({depth}) completes between two")
         }
         _ => String::new(),

@@ -1,16 +1,41 @@
-//! The table of an actor before, during and after the deletion: its rows, its
-//! columns, and the notes below it.
+//! The table of an actor before discards, beside them, and after: its rows, its columns, and the
+//! notes below it.
 
-use ::judge::verdict::{BaselineFrom, Figures, Foreground};
+use ::judge::verdict::{BaselineFrom, Figures, Foreground, ServiceFigures};
 
 use crate::words::{self, Tone};
 
+/// A rate at most this share of the one before stands out.
+const SLOWER: f64 = 0.9;
+
 /// The names of the columns; a continuous deleter has no "before" of its own.
 pub(crate) fn columns(seen: &Foreground) -> [&'static str; 3] {
-    match seen.baseline_from {
-        Some(BaselineFrom::WithoutDiscards) => ["without", "during", "after"],
-        _ => ["before", "during", "after"],
-    }
+    let before = match seen.baseline_from {
+        Some(BaselineFrom::WithoutDiscards) => "without",
+        _ => "before",
+    };
+    let beside = match seen.discarding {
+        Some(_) => "while discarding",
+        None => "while deleting",
+    };
+    [before, beside, "after"]
+}
+
+/// The figures of the columns.
+pub(crate) fn compared(seen: &Foreground) -> [Figures; 3] {
+    [seen.baseline, *seen.beside(), seen.recovery]
+}
+
+/// Their service times, where they differ: in a closed loop the intended start is the submission.
+pub(crate) fn services(seen: &Foreground) -> Option<[Figures; 3]> {
+    let of = |service: ServiceFigures| {
+        let beside = match seen.discarding {
+            Some(_) => service.discarding.unwrap_or_default(),
+            None => service.delete,
+        };
+        [service.baseline, beside, service.recovery]
+    };
+    seen.service.filter(|_| seen.loop_kind.is_open()).map(of)
 }
 
 /// The notes: from when the latencies count, where the baseline lies, and what came before it.
@@ -55,7 +80,7 @@ impl Row {
 
     /// The rows that say something: an imported log often has no latencies.
     pub(crate) fn told(seen: &Foreground) -> Vec<Row> {
-        let stretches = [seen.baseline, seen.delete, seen.recovery];
+        let stretches = compared(seen);
         let told = |row: &Row| stretches.iter().any(|f| row.value(f).is_some());
         let rows = Row::ALL.into_iter();
         rows.filter(|row| *row == Row::Ops || told(row)).collect()
@@ -89,19 +114,18 @@ impl Row {
         self.value(figures).map_or("–".to_owned(), show)
     }
 
-    /// How bad the figure is during the deletion: what got worse is to stand out.
+    /// How bad the figure in the middle is: what got worse is to stand out, and nothing else.
     pub(crate) fn tone(self, seen: &Foreground) -> Tone {
-        if self == Row::Ops {
-            return match (seen.stall, seen.ops_ratio) {
-                (Some(_), _) => Tone::Bad,
-                (None, Some(ratio)) if ratio <= 0.9 => Tone::Warn,
-                _ => Tone::Plain,
-            };
-        }
-        let (before, during) = (self.value(&seen.baseline), self.value(&seen.delete));
-        match before.zip(during) {
-            Some((before, during)) if during >= 10.0 * before => Tone::Bad,
-            Some((before, during)) if during >= 2.0 * before => Tone::Warn,
+        let [before, beside, _] = compared(seen);
+        let Some((before, beside)) = self.value(&before).zip(self.value(&beside)) else {
+            return Tone::Plain;
+        };
+        match (self, seen.stall) {
+            (Row::Ops, Some(_)) if beside <= SLOWER * before => Tone::Bad,
+            (Row::Ops, None) if beside <= SLOWER * before => Tone::Warn,
+            (Row::Ops, _) => Tone::Plain,
+            _ if beside >= 10.0 * before => Tone::Bad,
+            _ if beside >= 2.0 * before => Tone::Warn,
             _ => Tone::Plain,
         }
     }

@@ -6,22 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use record::waits::Stack;
+
 use crate::html::escape;
 use crate::html::shell;
 use crate::svg::text;
-
-/// Time that was blocked in one stack.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stack {
-    /// The frames: the program, the system call, then functions to the innermost.
-    pub frames: Vec<String>,
-    /// How long, in seconds.
-    pub seconds: f64,
-    /// How much of that is discards' fault, in seconds.
-    pub discards_s: f64,
-    /// How much of that was in discards of its own, in seconds.
-    pub own_s: f64,
-}
 
 /// One stretch of the timeline.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

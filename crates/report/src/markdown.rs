@@ -46,25 +46,23 @@ pub fn verdict(verdict: &Verdict, record: &RunRecord) -> String {
 }
 
 fn table(text: &mut String, seen: &judge::verdict::Foreground) {
-    let [before, during, after] = figures::columns(seen);
-    *text += &format!("| | {before} | {during} | {after} |\n|---|--:|--:|--:|\n");
+    let [before, beside, after] = figures::columns(seen);
+    *text += &format!("| | {before} | {beside} | {after} |\n|---|--:|--:|--:|\n");
     for row in figures::Row::told(seen) {
-        let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
-        let [before, during, after] = &cells;
+        let cells = figures::compared(seen).map(|f| row.cell(&f));
+        let [before, beside, after] = &cells;
         *text += &match row.tone(seen) {
             Tone::Bad | Tone::Warn => {
-                format!("| {} | {before} | **{during}** | {after} |\n", row.name())
+                format!("| {} | {before} | **{beside}** | {after} |\n", row.name())
             }
-            _ => format!("| {} | {before} | {during} | {after} |\n", row.name()),
+            _ => format!("| {} | {before} | {beside} | {after} |\n", row.name()),
         };
-        let service = seen.service.filter(|_| seen.loop_kind.is_open());
-        if let Some(service) = service
+        if let Some(services) = figures::services(seen)
             && row != figures::Row::Ops
         {
-            let [before, during, after] =
-                [service.baseline, service.delete, service.recovery].map(|f| row.service_cell(&f));
+            let [before, beside, after] = services.map(|f| row.service_cell(&f));
             *text += &format!(
-                "| {} (service) | {before} | {during} | {after} |\n",
+                "| {} (service) | {before} | {beside} | {after} |\n",
                 row.name()
             );
         }

@@ -144,10 +144,9 @@ pub(crate) fn baseline_from(from: Option<BaselineFrom>) -> Option<&'static str> 
         Some(BaselineFrom::Recovery) => {
             Some("Before: taken from the steady seconds after the last discard.")
         }
-        Some(BaselineFrom::WithoutDiscards) => Some(
-            "Without: the seconds of the deletion without discards, but with its writes; \
-             during: all of it.",
-        ),
+        Some(BaselineFrom::WithoutDiscards) => {
+            Some("Without: the seconds of the deletion without discards, but with its writes.")
+        }
         None => Some("There was no steady baseline."),
     }
 }

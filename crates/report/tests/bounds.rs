@@ -183,6 +183,7 @@ prop_compose! {
         actor in name(),
         open: bool,
         [baseline, delete, recovery] in prop::array::uniform3(figures()),
+        discarding in prop::option::of(figures()),
         service: bool,
         ops_ratio in maybe(),
         lost_s in maybe(),
@@ -206,8 +207,9 @@ prop_compose! {
             baseline,
             undisturbed: undisturbed.then_some(recovery),
             delete,
+            discarding,
             recovery,
-            service: service.then_some(ServiceFigures { baseline, delete, recovery }),
+            service: service.then_some(ServiceFigures { baseline, delete, discarding, recovery }),
             ops_ratio,
             lost_s,
             stall: stall.map(|(seconds, longest_s, depth, lost_s, worst_latency_us)| Stall {

@@ -31,12 +31,12 @@ fn a_stall() {
 STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
 
   reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
-              before    during     after
-  rate      92,100/s   3,920/s  92,100/s
-  p50        84.0 µs    2.1 ms   84.0 µs
-  p99         121 µs    2.2 ms    121 µs
-  p99.9       163 µs    2.3 ms    163 µs
-  max         1.2 ms    2.7 ms    1.2 ms
+              before  while discarding     after
+  rate      92,100/s           3,920/s  92,100/s
+  p50        84.0 µs            2.1 ms   84.0 µs
+  p99         121 µs            2.2 ms    121 µs
+  p99.9       163 µs            2.3 ms    163 µs
+  max         1.2 ms            2.7 ms    1.2 ms
   From submission: in a closed loop, response and service time are the same, and
   the percentiles hide a stall, since few operations meet it.
 
@@ -61,8 +61,9 @@ fn an_open_loop_has_two_latencies_side_by_side() {
     let (record, mut verdict) = (T500.record(), T500.verdict());
     verdict.foreground.remove(0);
     let service = verdict.foreground[0].service.as_mut().unwrap();
-    service.delete.p99_us = Some(1_990.0);
-    verdict.foreground[0].delete.p99_us = Some(210_000.0);
+    service.discarding.as_mut().unwrap().p99_us = Some(1_990.0);
+    let response = verdict.foreground[0].discarding.as_mut().unwrap();
+    response.p99_us = Some(210_000.0);
     verdict.foreground[0].unfinished = Some(UnfinishedFigures {
         operations: 1,
         oldest_us: 312_000.0,
@@ -74,7 +75,7 @@ fn an_open_loop_has_two_latencies_side_by_side() {
 STALL  Deleting 1.0 TiB stalled reads for 16.9 s (to 4.3 % of 92,100/s).
 
   canary: random 4 KiB read, direct, io_uring, open loop at 100/s
-                        before              during               after
+                        before    while discarding               after
             response   service  response   service  response   service
   rate         100/s               100/s               100/s
   p50        84.0 µs   84.0 µs    2.1 ms    2.1 ms   84.0 µs   84.0 µs
@@ -103,7 +104,7 @@ fn a_slowdown() {
     reader.stall = None;
     reader.ops_ratio = Some(0.88);
     reader.lost_s = Some(0.086);
-    reader.delete.ops_per_s = Some(89_900.0);
+    reader.discarding.as_mut().unwrap().ops_per_s = Some(89_900.0);
     reader.baseline_from = Some(BaselineFrom::BeforeFirstDiscard);
     verdict.discard.bytes_per_s_is_lower_bound = true;
     verdict.fit = Some(Fit {
@@ -123,12 +124,12 @@ fn a_slowdown() {
 SLOWDOWN  Deleting 512 GiB slowed reads to 88 % of 102,000/s for 1.4 s.
 
   reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
-              before    during     after
-  rate      92,100/s  89,900/s  92,100/s
-  p50        84.0 µs    2.1 ms   84.0 µs
-  p99         121 µs    2.2 ms    121 µs
-  p99.9       163 µs    2.3 ms    163 µs
-  max         1.2 ms    2.7 ms    1.2 ms
+              before  while discarding     after
+  rate      92,100/s          89,900/s  92,100/s
+  p50        84.0 µs            2.1 ms   84.0 µs
+  p99         121 µs            2.2 ms    121 µs
+  p99.9       163 µs            2.3 ms    163 µs
+  max         1.2 ms            2.7 ms    1.2 ms
   From submission: in a closed loop, response and service time are the same.
   Before: the steady seconds before the first discard.
 
@@ -167,16 +168,15 @@ STALL  Deleting 75.0 GiB stalled reads for 12.0 s (to 2.0 % of 36,000/s in its
        seconds without discards).
 
   reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
-             without    during     after
-  rate      36,000/s   3,920/s  92,100/s
-  p50        84.0 µs    2.1 ms   84.0 µs
-  p99         121 µs    2.2 ms    121 µs
-  p99.9            –    2.3 ms    163 µs
-  max         1.2 ms    2.7 ms    1.2 ms
+             without  while discarding     after
+  rate      36,000/s           3,920/s  92,100/s
+  p50        84.0 µs            2.1 ms   84.0 µs
+  p99         121 µs            2.2 ms    121 µs
+  p99.9            –            2.3 ms    163 µs
+  max         1.2 ms            2.7 ms    1.2 ms
   From submission: in a closed loop, response and service time are the same, and
   the percentiles hide a stall, since few operations meet it.
-  Without: the seconds of the deletion without discards, but with its writes;
-  during: all of it.
+  Without: the seconds of the deletion without discards, but with its writes.
   Before the deletion, without its writes: 92,100/s, p99 121 µs, max 1.2 ms.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
@@ -214,19 +214,20 @@ fn no_stall_without_discards() {
     };
     verdict.fit = None;
     let reader = &mut verdict.foreground[0];
-    (reader.stall, reader.ops_ratio, reader.delete) = (None, None, reader.baseline);
+    (reader.stall, reader.ops_ratio) = (None, None);
+    (reader.delete, reader.discarding) = (reader.baseline, None);
     same(
         &terminal::verdict(&verdict, &record, &STYLE),
         "\
 NO STALL  Deleting 8.0 GiB did not slow reads; no discards were sent.
 
   reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
-              before    during     after
-  rate      92,100/s  92,100/s  92,100/s
-  p50        84.0 µs   84.0 µs   84.0 µs
-  p99         121 µs    121 µs    121 µs
-  p99.9       163 µs    163 µs    163 µs
-  max         1.2 ms    1.2 ms    1.2 ms
+              before    while deleting     after
+  rate      92,100/s          92,100/s  92,100/s
+  p50        84.0 µs           84.0 µs   84.0 µs
+  p99         121 µs            121 µs    121 µs
+  p99.9       163 µs            163 µs    163 µs
+  max         1.2 ms            1.2 ms    1.2 ms
   From submission: in a closed loop, response and service time are the same.
 
   deletion   1.0 TiB in 1 file; the calls took 0.21 s
@@ -275,12 +276,12 @@ fn inconclusive_since_the_control_dips_too() {
 INCONCLUSIVE  Reads dipped for 16.9 s, but as much in the control run.
 
   reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
-              before    during     after
-  rate      92,100/s   3,920/s  92,100/s
-  p50        84.0 µs    2.1 ms   84.0 µs
-  p99         121 µs    2.2 ms    121 µs
-  p99.9       163 µs    2.3 ms    163 µs
-  max         1.2 ms    2.7 ms    1.2 ms
+              before  while discarding     after
+  rate      92,100/s           3,920/s  92,100/s
+  p50        84.0 µs            2.1 ms   84.0 µs
+  p99         121 µs            2.2 ms    121 µs
+  p99.9       163 µs            2.3 ms    163 µs
+  max         1.2 ms            2.7 ms    1.2 ms
   From submission: in a closed loop, response and service time are the same, and
   the percentiles hide a stall, since few operations meet it.
 
@@ -463,7 +464,7 @@ discards   on: what is deleted is discarded at once
 space      1.4 TiB of 1.8 TiB available
 foreground reader: random 4 KiB read, direct, io_uring, closed loop at depth 8
            canary: random 4 KiB read, direct, io_uring, open loop at 100/s
-host       oak, Linux 6.12.9, 16 processors, 64.0 GiB
+machine    oak, Linux 6.12.9, 16 processors, 64.0 GiB
 devices    md0 software RAID, 1.8 TiB
            │  discards switched off (discard_max_bytes is 0; the device takes up
               to 2.0 TiB)
@@ -521,16 +522,45 @@ fn what_got_worse_is_coloured_and_nothing_else() {
         ..STYLE
     };
     let (record, mut verdict) = (READER.record(), READER.verdict());
-    verdict.foreground[0].delete.p50_us = Some(84.0);
-    verdict.foreground[0].delete.p999_us = Some(400.0);
+    let discarding = verdict.foreground[0].discarding.as_mut().unwrap();
+    (discarding.p50_us, discarding.p999_us) = (Some(84.0), Some(400.0));
     let text = terminal::verdict(&verdict, &record, &style);
     for worse in [
-        "\x1b[31m   3,920/s\x1b[0m",
-        "\x1b[31m    2.2 ms\x1b[0m",
-        "\x1b[33m    400 µs\x1b[0m",
+        "\x1b[31m           3,920/s\x1b[0m",
+        "\x1b[31m            2.2 ms\x1b[0m",
+        "\x1b[33m            400 µs\x1b[0m",
     ] {
         assert!(text.contains(worse), "{worse:?} isn't in {text:?}");
     }
     let p50 = text.lines().find(|line| line.contains("p50")).unwrap();
-    assert!(p50.ends_with("   84.0 µs   84.0 µs   84.0 µs"), "{p50:?}");
+    assert!(
+        p50.ends_with("   84.0 µs           84.0 µs   84.0 µs"),
+        "{p50:?}"
+    );
+}
+
+#[test]
+fn a_rate_that_a_stall_left_alone_does_not_stand_out() {
+    let (record, mut verdict) = (READER.record(), READER.verdict());
+    // Its waits show the stall of an actor that keeps its rate.
+    let reader = &mut verdict.foreground[0];
+    reader.ops_ratio = Some(1.0);
+    let kept = reader.baseline.ops_per_s;
+    reader.discarding.as_mut().unwrap().ops_per_s = kept;
+    let style = Style {
+        colour: true,
+        ..STYLE
+    };
+    let text = terminal::verdict(&verdict, &record, &style);
+    let rate = text.lines().find(|line| line.contains("rate")).unwrap();
+    assert!(
+        rate.ends_with("  92,100/s          92,100/s  92,100/s"),
+        "{rate:?}"
+    );
+    let page = report::html::report(&record, &verdict, &report::seconds::Seconds::new()).unwrap();
+    let rate = page
+        .lines()
+        .find(|line| line.contains(">rate</th>"))
+        .unwrap();
+    assert!(!rate.contains("bad") && !rate.contains("warn"), "{rate}");
 }

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use judge::compare::{Group, Run, compare};
+use judge::verdict::{Waited, Waiter};
 use judge::{JudgeOptions, Verdict, judge};
 use record::RunRecord;
+use record::waits::{Cause, PhaseWaits, Stack, Wait};
 use record::*;
 use report::html;
 use report::seconds::Seconds;
@@ -78,9 +80,68 @@ fn hostile() -> (RunRecord, Verdict, Seconds) {
             device.discard_ms[i] = device.discards[i] * 2 + device.discards[i] / 8;
         }
     }
+    verdict.waits = Some(waits());
     let fit = verdict.fit.as_mut().unwrap();
     (fit.a_us, fit.b_us_per_mib) = (Some(200.0), Some(15.0));
     (record, verdict, seconds)
+}
+
+/// A reader that waits for longer before the deletion than the deleter in its own discards.
+fn waits() -> Waited {
+    let phase = |phase, waits: &[(Cause, f64)]| PhaseWaits {
+        phase,
+        part: Part::Main,
+        seconds: 40.0,
+        threads: 1,
+        waits: waits
+            .iter()
+            .map(|&(cause, seconds)| Wait {
+                cause,
+                call: cause.is_blocked().then(|| "io_uring_enter".into()),
+                seconds,
+                share: seconds / 40.0,
+                looks: 100,
+                discards: if cause == Cause::InDiscards { 8 } else { 0 },
+            })
+            .collect(),
+    };
+    let waiter = |actor: &str, phases| Waiter {
+        actor: actor.into(),
+        phases,
+    };
+    let reader = [Cause::Sleep, Cause::Cpu, Cause::Io].map(|cause| (cause, 20.0));
+    let named = [PhaseName::Settle, PhaseName::Baseline, PhaseName::Delete];
+    Waited {
+        sentence: Some("deleter waited.".into()),
+        actors: vec![
+            waiter("reader", named.map(|name| phase(name, &reader)).to_vec()),
+            waiter(
+                "deleter",
+                vec![phase(PhaseName::Delete, &[(Cause::InDiscards, 21.0)])],
+            ),
+        ],
+        missing: Vec::new(),
+    }
+}
+
+#[test]
+fn waits_of_the_deletion_come_first_by_time_blocked() {
+    let (record, verdict, seconds) = hostile();
+    let text = page(&record, &verdict, &seconds);
+    let text = &text[text.find("id=\"waits-title\"").unwrap()..];
+    let at = |row: String| text.find(&row).unwrap_or_else(|| panic!("{row}: {text}"));
+    let row = |actor: &str, phase: &str, cause: Cause| {
+        let cause = cause.words();
+        at(format!("{actor}</th><td>{phase}</td><td>{cause}"))
+    };
+    let rows = [
+        at("deleter</th><td>delete</td><td>8 of its own discards (".into()),
+        row("reader", "delete", Cause::Io),
+        row("reader", "delete", Cause::Sleep),
+        at("<details>".into()),
+        row("reader", "settle", Cause::Io),
+    ];
+    assert!(rows.is_sorted(), "{rows:?}: {text}");
 }
 
 #[test]
@@ -161,7 +222,7 @@ fn each_actor_has_a_rate_chart_and_each_event_line_its_words() {
 fn no_number_stands_apart_from_its_unit() {
     let (record, verdict, seconds) = hostile();
     let text = page(&record, &verdict, &seconds);
-    let main = &text[text.find("<header>").unwrap()..text.find("<details").unwrap()];
+    let main = &text[text.find("<header>").unwrap()..text.find("<details class=\"wide\"").unwrap()];
     let words: Vec<&str> = main.split(' ').collect();
     for pair in words.windows(2) {
         let unit = pair[1]
@@ -237,7 +298,8 @@ fn what_an_imported_log_does_not_tell_has_no_chart() {
     record.events.clear();
     let mut verdict = verdict;
     for seen in &mut verdict.foreground {
-        for figures in [&mut seen.baseline, &mut seen.delete, &mut seen.recovery] {
+        let beside = seen.discarding.as_mut().unwrap();
+        for figures in [&mut seen.baseline, beside, &mut seen.recovery] {
             *figures = judge::verdict::Figures {
                 ops_per_s: figures.ops_per_s,
                 ..Default::default()
@@ -360,7 +422,7 @@ fn a_browser_shows_a_sheet_on_a_desk_and_on_a_phone() {
 #[test]
 fn a_browser_shows_a_flame_graph_as_wide_as_its_time() {
     let name = "dd</title><script>alert(1)</script>'\"";
-    let stack = |frames: &[&str], seconds, discards_s| report::flame::Stack {
+    let stack = |frames: &[&str], seconds, discards_s| Stack {
         frames: frames.iter().map(|&frame| frame.to_owned()).collect(),
         seconds,
         discards_s,
@@ -420,6 +482,12 @@ fn the_browser_notices_what_is_wrong() {
         ),
         ("zoom", "following = true;", "following = true; return;"),
         ("phone", ".note {", ".note { min-width: 40rem;"),
+        ("rows", ".overflow {", ".overflow { max-height: 9rem;"),
+        (
+            "words",
+            "overflow-wrap: break-word; }",
+            "} .overflow thead th { min-width: 0 !important; }",
+        ),
         (
             "labels",
             "taken.every(([a, b]) => from + wide + 4 < a || b + 4 < from)",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use record::{
-    ActorInfo, ActorInterval, DeletionLine, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits,
+    ActorInfo, ActorInterval, DeletionLine, DeviceInfo, DeviceInterval, DiscardLimits,
     DiscardSetting, End, EndReason, Event, EventKind, Grain, Head, HistogramLine, Host, Interval,
     Latency, Line, Part, Phase, PhaseName, PushError, RUN_SCHEMA, RunRecord, Target,
     encode_histogram,
@@ -18,6 +18,9 @@ use crate::stack::{Count, Counters, Stack};
 /// Most rows of a record: a day at 100 ms.
 const MOST_ROWS: f64 = 900_000.0;
 
+/// Most rows of the deletion that get a histogram: ten minutes at 100 ms, as of a real run.
+const MOST_STRETCHES: usize = 6_000;
+
 /// The record in the making.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -30,6 +33,8 @@ pub(crate) struct Recorder {
     phase: PhaseName,
     earlier: Vec<Histogram<u64>>,
     deletion: Option<(Time, Time)>,
+    /// Rows of the deletion so far.
+    stretches: usize,
     continuous: bool,
     free: Vec<FreeSpace>,
 }
@@ -73,6 +78,7 @@ impl Recorder {
             phase: PhaseName::Baseline,
             earlier: Vec::new(),
             deletion: None,
+            stretches: 0,
             continuous: setup.workload.is_continuous(),
             free: Vec::new(),
         };
@@ -168,18 +174,21 @@ impl Recorder {
     }
 
     fn end_phase(&mut self, at: usize, actor: &mut Actor) {
-        if !actor.phase.is_empty() {
-            let over = Grain::Phase(self.phase);
-            let v2 = encode_histogram(&actor.phase);
+        self.histogram(at, Grain::Phase(self.phase), &actor.phase);
+        actor.phase.reset();
+    }
+
+    /// Adds an actor's latencies, if it has some.
+    fn histogram(&mut self, at: usize, over: Grain, latencies: &Histogram<u64>) {
+        if !latencies.is_empty() {
             self.push(Line::Histogram(HistogramLine {
                 actor: at,
                 latency: Latency::Response,
                 over,
                 part: Part::Main,
-                v2,
+                v2: encode_histogram(latencies),
             }));
         }
-        actor.phase.reset();
     }
 
     /// Ends a row.
@@ -194,9 +203,18 @@ impl Recorder {
         if seconds <= 0.0 {
             return;
         }
+        let stretch = Grain::Stretch {
+            at_s: self.row.as_secs_f64(),
+            seconds,
+        };
+        let deletes = self.phase == PhaseName::Delete && self.stretches < MOST_STRETCHES;
+        self.stretches += usize::from(deletes);
         let mut rows = Vec::with_capacity(actors.len());
         for (at, actor) in actors.iter_mut().enumerate() {
             self.merge(at, actor);
+            if deletes {
+                self.histogram(at, stretch, &actor.interval);
+            }
             let oldest = stack.oldest_of(at as u16);
             rows.push(Some(row(actor, oldest.map(|since| now - since))));
             actor.interval.reset();
@@ -325,13 +343,7 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
     let devices = setup.drives.cards.iter().enumerate().map(|(at, card)| {
         let discard = card.figures().discard.as_ref();
         DeviceInfo {
-            name: format!("sim{at}"),
-            kind: DeviceKind::Disk,
-            level: 0,
-            below: Vec::new(),
-            leaf: true,
             model: Some(card.name().to_owned()),
-            firmware: None,
             size_bytes: bytes / count.max(1),
             rotational: Some(false),
             scheduler: Some("none".to_owned()),
@@ -342,9 +354,7 @@ fn head(setup: &Setup, actors: &[ActorInfo], stack: &Stack) -> Head {
                 max_segments: discard.map_or(0, |d| d.max_ranges.into()),
                 ata_trim: None,
             },
-            slower: None,
-            drive: None,
-            counting: record::Counting::default(),
+            ..DeviceInfo::disk(format!("sim{at}"))
         }
     });
     Head {

@@ -39,7 +39,7 @@ pub enum Measure {
     Discarded,
     /// Reads per second before a deletion.
     ReadsBefore,
-    /// Reads per second while space is freed.
+    /// Reads per second while discards are in service, or without any while files are deleted.
     ReadsDuring,
     /// Reads per second in the stall, of a run that stalled.
     ReadsInStall,
@@ -118,7 +118,7 @@ impl Measure {
             Measure::Freed => "all discarded",
             Measure::Discarded => "discarded",
             Measure::ReadsBefore => "reads before",
-            Measure::ReadsDuring => "reads during",
+            Measure::ReadsDuring => "reads while discarding",
             Measure::ReadsInStall => "reads in the stall",
             Measure::ReadsAfter => "reads after",
             Measure::Stall => "stall",

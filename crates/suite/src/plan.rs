@@ -9,7 +9,13 @@ use crate::cell::Cell;
 use crate::error::SuiteError;
 use crate::step::Step;
 
-/// Least bytes that `trimbench run` leaves free, and a little for its reader and a journal.
+/// Discards that take so long in all, in seconds, show a run whether they stall others: a stall
+/// lasts 0.2 s at least, and its edges lie within intervals.
+const TELLING_S: f64 = 0.5;
+/// Bytes of a cell's files with `quick`.
+const QUICK: u64 = 512 * MIB;
+/// The most that the files take by default.
+const MOST: u64 = 8 * GIB;
 /// Share of a device that the files take by default.
 const SHARE: u64 = 8;
 
@@ -30,6 +36,8 @@ pub struct Asked {
     pub repeats: Option<u32>,
     /// Fewer bytes, fewer rounds, shorter runs.
     pub quick: bool,
+    /// Bytes that the drive discards per second, where that is known beforehand.
+    pub discards_per_s: Option<f64>,
 }
 
 /// The work. It is part of the log, so that a suite that goes on does the same.
@@ -65,6 +73,19 @@ impl Estimate {
     pub const RATE: f64 = 400e6;
 }
 
+impl Asked {
+    /// Bytes of a cell's files with `quick`: few, but on a fast drive as many as show a stall, if
+    /// these fit into `room`.
+    fn quick_bytes(&self, room: u64) -> u64 {
+        let telling = self.discards_per_s.map_or(0.0, |rate| TELLING_S * rate);
+        let telling = (telling.min(MOST as f64) as u64).next_power_of_two();
+        match telling <= room {
+            true => telling.max(QUICK),
+            false => QUICK,
+        }
+    }
+}
+
 impl Plan {
     /// The plan for a device of so many bytes.
     ///
@@ -72,11 +93,15 @@ impl Plan {
     /// When the files don't fit, or the device is too small for a run.
     pub fn new(asked: &Asked, device_bytes: u64) -> Result<Plan, SuiteError> {
         let files = asked.files.unwrap_or(64);
-        let most = if asked.quick { 512 * MIB } else { 8 * GIB };
+        let room = (device_bytes / SHARE).min(MOST);
+        let most = match asked.quick {
+            true => asked.quick_bytes(room).min(room),
+            false => room,
+        };
         let whole = |n: u64| n / MIB * MIB;
         let file_bytes = match asked.size_bytes {
             Some(size) => whole(size / u64::from(files)).max(MIB),
-            None => whole((device_bytes / SHARE).min(most) / u64::from(files)).max(MIB),
+            None => whole(most / u64::from(files)).max(MIB),
         };
         let plan = Plan {
             cells: asked.cells.iter().map(Cell::to_string).collect(),
@@ -104,6 +129,35 @@ impl Plan {
             )));
         }
         Ok(plan)
+    }
+
+    /// Returns why the runs may be inconclusive, and what to do: the drive may discard the files too
+    /// fast for a stall to show. `discards_per_s`: its bytes per second, where known.
+    pub fn too_fast(&self, discards_per_s: Option<f64>) -> Option<String> {
+        let bytes = self.cell_bytes();
+        let shown = units::bytes(bytes);
+        if !self.runs() {
+            return None;
+        }
+        let Some(rate) = discards_per_s else {
+            return self.quick.then(|| {
+                format!(
+                    "a drive that discards {shown} in less than {TELLING_S} s is too fast for the \
+                     reads beside a deletion to tell a stall: then give a larger --size"
+                )
+            });
+        };
+        let seconds = bytes as f64 / rate;
+        (seconds < TELLING_S).then(|| {
+            format!(
+                "this drive discards {shown} in {}, too fast for the reads beside a deletion to \
+                 tell a stall: give --size {} or more, or time that is stretched {:.0} times as \
+                 much (--lab-slower)",
+                units::seconds(seconds),
+                units::bytes((TELLING_S * rate) as u64),
+                (TELLING_S / seconds).ceil()
+            )
+        })
     }
 
     /// Whether files of twice the size fit on a device of so many bytes.
@@ -244,137 +298,4 @@ fn steps(chosen: &[Step]) -> Vec<Step> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn asked(cells: &[&str]) -> Asked {
-        Asked {
-            cells: cells.iter().filter_map(|name| Cell::named(name)).collect(),
-            ..Asked::default()
-        }
-    }
-
-    #[test]
-    fn cells_take_turns_and_each_round_begins_elsewhere() {
-        let names = [
-            "ext4/discard/discard",
-            "xfs/nodiscard/nodiscard",
-            "btrfs/discard/off",
-        ];
-        let plan = Plan::new(&asked(&names), 64 * GIB).unwrap();
-        let turns = plan.turns();
-        assert_eq!(turns.len(), 9);
-        let firsts: Vec<String> = turns
-            .iter()
-            .step_by(3)
-            .map(|(_, cell)| cell.to_string())
-            .collect();
-        assert_eq!(firsts, names);
-        for name in names {
-            assert_eq!(
-                turns
-                    .iter()
-                    .filter(|(_, cell)| cell.to_string() == name)
-                    .count(),
-                3
-            );
-        }
-    }
-
-    #[test]
-    fn a_device_that_is_too_small_is_refused_with_what_fits() {
-        let small = Plan::new(&asked(&["ext4/discard/discard"]), GIB).unwrap_err();
-        assert!(
-            small.is_usage() && small.to_string().contains("smaller size"),
-            "{small}"
-        );
-        let huge = Asked {
-            size_bytes: Some(64 * GIB),
-            ..asked(&["ext4/discard/discard"])
-        };
-        Plan::new(&huge, 16 * GIB).unwrap_err();
-    }
-
-    #[test]
-    fn chosen_steps_begin_with_mkfs() {
-        let some = Asked {
-            steps: vec![Step::Fstrim, Step::Rm, Step::RunFstrim],
-            ..asked(&["ext4/discard/discard", "ext4/discard/nodiscard"])
-        };
-        let plan = Plan::new(&some, 64 * GIB).unwrap();
-        let of = |name: &str| plan.steps_of(&Cell::named(name).unwrap());
-        assert_eq!(
-            of("ext4/discard/discard"),
-            [Step::Mkfs, Step::Rm, Step::Fstrim]
-        );
-        assert_eq!(of("ext4/discard/nodiscard").last(), Some(&Step::RunFstrim));
-    }
-
-    #[test]
-    fn without_discards_removed_files_stay_on_the_drive() {
-        let stored = |name: &str, steps: &[Step]| {
-            let request = Asked {
-                steps: steps.to_vec(),
-                size_bytes: Some(GIB),
-                ..asked(&[name])
-            };
-            let plan = Plan::new(&request, 64 * GIB).unwrap();
-            (plan.stored_bytes() - plan.foreground_bytes() - 64 * MIB) / GIB
-        };
-        assert_eq!(stored("ext4/discard/discard", &[]), 1);
-        assert_eq!(stored("ext4/discard/nodiscard", &[]), 3);
-        assert_eq!(stored("ext4/discard/nodiscard", &[Step::Fstrim]), 1);
-        let runs = |steps: &[Step]| {
-            let request = Asked {
-                steps: steps.to_vec(),
-                ..asked(&["ext4/discard/discard"])
-            };
-            Plan::new(&request, 64 * GIB).unwrap().runs()
-        };
-        assert!(runs(&[Step::Rm, Step::Run]) && !runs(&[Step::Rm]));
-    }
-
-    #[test]
-    fn the_estimate_counts_every_creation() {
-        let one = Asked {
-            repeats: Some(1),
-            size_bytes: Some(GIB),
-            ..asked(&["ext4/discard/discard"])
-        };
-        let discards = Plan::new(&one, 64 * GIB).unwrap();
-        // Three creations; two runs with their readers' files.
-        let expected = 3 * GIB + 2 * (GIB + GIB / 4);
-        assert_eq!(discards.estimate().written_bytes, expected);
-        let more = Asked {
-            repeats: Some(2),
-            ..one
-        };
-        let twice = Plan::new(&more, 64 * GIB).unwrap();
-        assert_eq!(twice.estimate().written_bytes, 2 * expected);
-    }
-
-    #[test]
-    fn a_refusal_adds_up() {
-        let request = Asked {
-            size_bytes: Some(20 * GIB),
-            ..asked(&["ext4/discard/discard"])
-        };
-        let why = Plan::new(&request, 4 * GIB).unwrap_err().to_string();
-        let told = "4.0 GiB is too small: 64 files of 320 MiB (20.0 GiB), a file of 1.0 GiB for \
-                    the readers, and 1.2 GiB that stay free or that the file system takes need \
-                    22.2 GiB;";
-        assert!(why.starts_with(told), "{why}");
-    }
-
-    proptest! {
-        #[test]
-        fn a_plan_fits_its_device(device in 0u64..1 << 44, files in 1u32..2000, quick: bool) {
-            let request = Asked { files: Some(files), quick, ..asked(&["ext4/discard/discard"]) };
-            if let Ok(plan) = Plan::new(&request, device) {
-                prop_assert!(plan.cell_bytes() < device);
-                prop_assert!(plan.writers <= plan.files && plan.file_bytes >= MIB);
-            }
-        }
-    }
-}
+mod tests;

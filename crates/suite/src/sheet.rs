@@ -271,14 +271,13 @@ fn reads(results: &Results) -> Table {
     Table {
         title: "Reads beside a deletion".to_owned(),
         note: format!(
-            "4 KiB at random, 8 in flight, while {} are deleted; during: all of that time; ≥: discards \
-             were over too soon for more than a lower bound; fstrim discards other free space, too",
+            "4 KiB at random, 8 in flight, while {} are deleted; ≥: discards were over too soon for more than a lower bound; fstrim discards other free space, too",
             units::bytes(results.head.plan.cell_bytes())
         ),
         columns: columns([
             "file system/mkfs/mount: freed by",
             "before",
-            "during",
+            "while discarding",
             "in the stall",
             "after",
             "stall",

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use lab::{Down, Lab, Spec};
 use linux::md::ArrayGuard;
 use linux::mount_point::MountPoint;
+use linux::patience::while_is;
 use linux::stats::{Counters, DeviceStats};
 use linux::{SysRoot, block, loop_device};
 use record::DeviceInterval;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use storage::making::Kind;
 use storage::raw::RawDevice;
 use units::names::shown;
@@ -29,6 +31,9 @@ use crate::target::Target;
 pub(crate) const PLACES: &str = "/run/trimbench/suite";
 /// How often counters are read.
 const LOOK: Duration = Duration::from_millis(10);
+/// For so long a device may be held after a file system was unmounted: another mount namespace or
+/// the kernel may release it a moment later.
+const BUSY_FOR: Duration = Duration::from_secs(10);
 /// A device without a new operation for so long is quiet.
 const QUIET: Duration = Duration::from_millis(500);
 
@@ -95,13 +100,19 @@ impl Part {
     }
 
     /// Opens the device to be written. The kernel refuses that (`EBUSY`) where it is mounted or held:
-    /// between two cells another user may have taken it.
-    fn unheld(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .custom_flags(OFlags::EXCL.bits().cast_signed());
-        options.open(&self.path)
+    /// between two cells another user may have taken it. The error names the user.
+    fn unheld(&self, at_most: Duration) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::EXCL | OFlags::CLOEXEC;
+        let open = || rustix::fs::open(&self.path, flags, Mode::empty());
+        match while_is(Errno::BUSY, at_most, open) {
+            Err(Errno::BUSY) => {
+                let user = storage::raw::user(&self.path);
+                Err(io::Error::other(user.unwrap_or_else(|| {
+                    "the kernel says that it is held, and no user of it was found".to_owned()
+                })))
+            }
+            opened => Ok(File::from(opened?)),
+        }
     }
 }
 
@@ -242,7 +253,7 @@ impl Stage {
     fn empty_one(&self, device: &Part, stop: &AtomicBool) -> Result<(), Trouble> {
         let what = format!("emptying {}", shown(&device.path));
         let failed = |error: io::Error| Trouble::Failed(format!("{what}: {error}"));
-        let file = device.unheld().map_err(failed)?;
+        let file = device.unheld(BUSY_FOR).map_err(failed)?;
         // Pieces, so that Ctrl-C is heard; the kernel cuts them to what the device takes.
         let piece = (device.size_bytes / 64).next_multiple_of(MIB).max(GIB);
         let mut at = 0;
@@ -270,7 +281,9 @@ impl Stage {
         if matches!(self.hold, Hold::Device | Hold::Raid0 { .. }) {
             for device in &self.devices {
                 // A device that is gone carries nothing any more, and another's is left alone.
-                let _ = device.unheld().and_then(|file| self.clear(device, &file));
+                let _ = device
+                    .unheld(BUSY_FOR)
+                    .and_then(|file| self.clear(device, &file));
             }
         }
     }

@@ -91,7 +91,21 @@ impl Target {
             }),
         }
     }
+
+    /// Bytes that the drive discards per second, as its card has it; `None` of a real drive.
+    pub fn discards_per_s(&self) -> Option<f64> {
+        let Target::Lab { card, slower, .. } = self else {
+            return None;
+        };
+        let discard = card.figures().discard.as_ref()?;
+        let piece = PIECE.min(discard.max_bytes);
+        let seconds = discard.service(piece, 0, 1).as_secs_f64() * slower;
+        Some(piece as f64 / seconds)
+    }
 }
+
+/// A drive's speed is that of discards of this size: the most that ext4 sends.
+const PIECE: u64 = 128 << 20;
 
 /// The model of a device or of a drive below it, where it has one.
 pub(crate) fn model(path: &Path) -> Option<String> {

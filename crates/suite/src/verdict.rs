@@ -54,7 +54,7 @@ impl RunFigures {
             in_stall_per_s: number("/stall/depth")
                 .zip(number("/baseline/ops_per_s"))
                 .map(|(share, before)| share * before),
-            during_per_s: number("/delete/ops_per_s"),
+            during_per_s: number("/discarding/ops_per_s").or_else(|| number("/delete/ops_per_s")),
             after_per_s: number("/recovery/ops_per_s"),
             stall_s: stall("/stall/seconds"),
             longest_stall_s: stall("/stall/longest_s"),

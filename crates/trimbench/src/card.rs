@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use ::lab::Info;
+use ::sim::STACKS;
 use ssd::card::KEYS;
 use ssd::{Card, profiles};
 
@@ -12,6 +13,18 @@ use crate::exit::Error;
 /// The card that `--profile` names, as a scenario is named: what has a slash or
 /// ends in `.toml` is a file.
 pub(crate) fn named(name: &str) -> Result<Card, Error> {
+    if STACKS.iter().any(|(stack, _)| *stack == name) {
+        return Err(Error::Usage(format!(
+            "{name} is a stack of drives, which only `trimbench sim` takes; give the profile of one \
+             drive: {}",
+            names(profiles::all().iter().map(Card::name))
+        )));
+    }
+    named_beside(name, &[])
+}
+
+/// The same where stacks of drives can be named as well.
+pub(crate) fn named_beside(name: &str, stacks: &[&str]) -> Result<Card, Error> {
     if name.contains('/') || Path::new(name).extension().is_some_and(|e| e == "toml") {
         let usage = |why: String| Error::Usage(format!("{name}: {why}"));
         let text = std::fs::read_to_string(name)
@@ -27,10 +40,10 @@ pub(crate) fn named(name: &str) -> Result<Card, Error> {
         .collect();
     match part[..] {
         [card] => Ok(card.clone()),
-        [] => Err(Error::Usage(unknown(name))),
+        [] => Err(Error::Usage(unknown(name, stacks))),
         _ => Err(Error::Usage(format!(
             "--profile {name} could be {}: give more of the name",
-            names(&part)
+            names(part.iter().map(|card| card.name()))
         ))),
     }
 }
@@ -45,7 +58,7 @@ pub(crate) fn changed(info: &Info) -> Vec<&'static str> {
     paths.filter(|path| by_hand(path)).collect()
 }
 
-fn unknown(name: &str) -> String {
+fn unknown(name: &str, stacks: &[&str]) -> String {
     let all: Vec<&Card> = profiles::all().iter().collect();
     // Of a long name a part may have been meant: `t5000` of `crucial-t500-2tb`.
     let likeness = |card: &Card| {
@@ -58,20 +71,33 @@ fn unknown(name: &str) -> String {
         .iter()
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
         .filter(|card| likeness(card) > 0.7);
+    let nearest = stack_of_parts(name, stacks).or(nearest.map(|card| card.name()));
     let hint = match nearest {
-        Some(card) => format!("; did you mean '{}'?", card.name()),
+        Some(nearest) => format!("; did you mean '{nearest}'?"),
         None => ".".to_owned(),
     };
     format!(
         "there is no profile '{name}'{hint} There are {}; a file of your own has a slash in its \
          name or ends in .toml",
-        names(&all)
+        names(
+            all.iter()
+                .map(|card| card.name())
+                .chain(stacks.iter().copied())
+        )
     )
 }
 
-fn names(cards: &[&Card]) -> String {
-    let names: Vec<&str> = cards.iter().map(|card| card.name()).collect();
-    names.join(", ")
+/// The stack that has each part of a name between dashes.
+fn stack_of_parts<'a>(name: &str, stacks: &[&'a str]) -> Option<&'a str> {
+    let has = |stack: &&str| {
+        let mut parts = name.split('-');
+        parts.all(|part| stack.split('-').any(|own| own == part))
+    };
+    stacks.iter().copied().find(has)
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -94,6 +120,18 @@ mod tests {
                 "{said}"
             );
         }
+        let stacks = ["crucial-t500-2tb-raid0"];
+        let said = named_beside("raid0-t500", &stacks).unwrap_err().to_string();
+        assert!(
+            said.contains("did you mean 'crucial-t500-2tb-raid0'? There"),
+            "{said}"
+        );
+        assert!(said.contains("no-trim, crucial-t500-2tb-raid0;"), "{said}");
+        let said = named("crucial-t500-2tb-raid0").unwrap_err().to_string();
+        assert!(
+            said.contains("a stack of drives, which only `trimbench sim`"),
+            "{said}"
+        );
         let said = named("").unwrap_err().to_string();
         assert!(said.contains("no profile ''. There are"), "{said}");
     }

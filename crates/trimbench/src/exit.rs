@@ -9,7 +9,6 @@ use bench::scenario::ScenarioError;
 use tune::TuneError;
 use units::names;
 
-use crate::commands::import::ImportError;
 use crate::input::InputError;
 
 /// Exit codes.
@@ -109,9 +108,6 @@ pub(crate) enum Error {
     /// A file that can't be used as a record.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// A text that can't become a record.
-    #[error(transparent)]
-    Import(#[from] ImportError),
     /// Records that give no figures.
     #[error(transparent)]
     Fit(#[from] ssd::fit::FitError),
@@ -124,7 +120,7 @@ pub(crate) enum Error {
     /// A setting that could not be changed, or put back.
     #[error("{0}")]
     Setting(String),
-    /// Options that don't go together.
+    /// Options that don't go together, or a text that can't be used.
     #[error("{0}")]
     Usage(String),
     /// A file that can't be written to at all.
@@ -182,7 +178,6 @@ impl Error {
             | Error::Suite(_)
             | Error::Scenario(_)
             | Error::Input(_)
-            | Error::Import(_)
             | Error::Usage(_)
             | Error::OutputOpen { .. } => Exit::Usage,
         }

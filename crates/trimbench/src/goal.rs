@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
 use clap::Args;
-use pace::{Goal, Refusal};
+use pace::{Goal, Refusal, Work};
+use ssd::Card;
 use units::{duration_exact, names, percent_exact};
 
 /// The heading of the options for the goal.
@@ -98,6 +99,29 @@ impl GoalArgs {
     }
 }
 
+impl GoalArgs {
+    /// Returns a sentence about what a dry run leaves unknown of the goal.
+    ///
+    /// # Errors
+    /// If a card says that the goal can't be met.
+    pub(crate) fn foreseen(
+        &self,
+        card: Option<&Card>,
+        work: &Work,
+    ) -> Result<Option<String>, Refusal> {
+        if let Some(card) = card {
+            return pace::plan(card, work, &self.goal()).map(|_| None);
+        }
+        Ok(self.max_latency.map(|latency| {
+            format!(
+                "a dry run doesn't test --max-latency {}: before it frees anything trimbench \
+                 measures what this drive can hold, and refuses less",
+                duration_exact(latency)
+            )
+        }))
+    }
+}
+
 /// Words as a shell reads them, with a blank before each.
 pub(crate) fn in_shell(words: &[String]) -> String {
     words
@@ -118,6 +142,22 @@ mod tests {
             " --slowdown=5% '--profile=my card.toml' \"--profile=it's\""
         );
         assert_eq!(in_shell(&[]), "");
+    }
+
+    #[test]
+    fn a_dry_run_refuses_what_a_card_excludes_and_leaves_the_rest_open() {
+        let goal = |latency| GoalArgs {
+            slowdown: None,
+            max_latency: Some(Duration::from_micros(latency)),
+            deadline: None,
+            profile: None,
+        };
+        let work = Work::new(1 << 30, 8);
+        let open = goal(3).foreseen(None, &work).unwrap().unwrap();
+        assert!(open.contains("doesn't test --max-latency 3us"), "{open}");
+        let card = ssd::profiles::by_name("crucial-t500-2tb");
+        assert!(goal(3).foreseen(card, &work).is_err());
+        assert_eq!(goal(500_000).foreseen(card, &work), Ok(None));
     }
 
     #[test]

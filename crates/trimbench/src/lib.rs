@@ -22,6 +22,7 @@ mod signals;
 mod simulated;
 mod status_line;
 mod systemd;
+mod usage;
 mod verdicts;
 
 use std::ffi::OsString;
@@ -44,6 +45,7 @@ fn arguments() -> Cli {
     let given = std::env::args_os().map(|word| names::harmless(&word.to_string_lossy()));
     let shown = parsed(given).err().unwrap_or(refused);
     // Whatever can't be written can't be told either.
+    let shown = usage::explained(shown);
     let _ = shown.print();
     if shown.kind() == ErrorKind::UnknownArgument
         && let Some(hint) = commands::rm::dash_hint(std::env::args_os())

@@ -14,6 +14,20 @@ use units::names;
 use crate::console::Stream;
 use crate::exit::Error;
 
+/// Refuses standard output for the result of a dry run, which has none.
+///
+/// # Errors
+/// A usage error that names the option.
+pub(crate) fn refuse_dry(dry_run: bool, option: &str, file: Option<&Path>) -> Result<(), Error> {
+    match dry_run && file == Some(Path::new("-")) {
+        true => Err(Error::Usage(format!(
+            "{option} -: a dry run measures nothing, so it has no result to print; leave \
+             {option} or --dry-run out"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// A file that will be written. Its old content stays until then. If nothing is written, a file
 /// that didn't exist before is removed.
 #[derive(Debug)]

@@ -209,15 +209,33 @@ fn found(points: &[Point], goal: &Goal) -> (Finding, Option<Trial>, String) {
     }
 }
 
-/// The gain of a smaller limit, in words.
+/// The gain of a smaller limit, in words: what differs by more than the noise.
 fn limit(now: &Point, better: &Point, goal: &Goal) -> String {
+    let shown = |measure: Measure, point: &Point| {
+        let median = measure.of(point).median;
+        match measure {
+            Measure::Freeing | Measure::Lost => units::seconds(median),
+            Measure::WorstLoss => units::percent(median),
+            Measure::WorstRead => units::latency_us(median),
+        }
+    };
+    let gains = FELT.into_iter().filter(|&m| beats(better, now, m));
+    let gains: Vec<String> = gains
+        .map(|measure| {
+            let what = match measure {
+                Measure::Freeing => "the time of the freeing",
+                Measure::Lost => "the time that it loses",
+                Measure::WorstLoss => "the throughput that it loses in the worst 100 ms",
+                Measure::WorstRead => "its longest wait",
+            };
+            let (less, more) = (shown(measure, better), shown(measure, now));
+            format!("{what} is {less} instead of {more}")
+        })
+        .collect();
     format!(
-        " Discards of at most {} cost them less ({}, and a longest wait of {} instead of {}), so set \
-         discard_max_bytes to {}{}.",
+        " With discards of at most {} it suffers less: {}; so set discard_max_bytes to {}{}.",
         units::bytes(better.trial.limit_bytes),
-        units::seconds(better.lost_s.median),
-        units::latency_us(better.worst_read_us.median),
-        units::latency_us(now.worst_read_us.median),
+        gains.join(", and "),
         better.trial.limit_bytes,
         match goal.online {
             true => "",
@@ -304,12 +322,23 @@ fn nothing_stalls(now: &Point, goal: &Goal) -> (Finding, Option<Trial>, String) 
     (Finding::NothingStalls, set, format!("{seen} {next}"))
 }
 
+/// The measures of other I/O's loss.
+const FELT: [Measure; 3] = [Measure::Lost, Measure::WorstLoss, Measure::WorstRead];
+
+/// Mean sizes of discards that differ by less than this share are one.
+const SAME_SIZE: f64 = 0.1;
+
+/// Whether two limits led to discards of the same size, so that any difference is chance.
+fn acts_alike(a: &Point, b: &Point) -> bool {
+    let [a, b] = [a, b].map(|p| p.discard_bytes.median / p.discards.median);
+    (a - b).abs() <= SAME_SIZE * a.max(b)
+}
+
 /// The limit with which unpaced deletions cost others less, and nothing more.
 fn better_limit<'a>(points: &'a [Point], now: &Point) -> Option<&'a Point> {
-    const FELT: [Measure; 3] = [Measure::Lost, Measure::WorstLoss, Measure::WorstRead];
     points
         .iter()
-        .filter(|p| p.trial.policy == Policy::Online)
+        .filter(|p| p.trial.policy == Policy::Online && !acts_alike(p, now))
         .filter(|p| FELT.iter().any(|&m| beats(p, now, m)))
         .filter(|p| !Measure::ALL.iter().any(|&m| beats(now, p, m)))
         .min_by(|a, b| f64::total_cmp(&a.lost_s.median, &b.lost_s.median))

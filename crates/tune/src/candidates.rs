@@ -35,10 +35,9 @@ pub fn limits(range: &Range, most_bytes: u64, count: usize) -> Vec<u64> {
     let granularity = range.granularity_bytes.max(1);
     let whole = |bytes: u64| bytes / granularity * granularity;
     let now = range.now_bytes;
-    let alike = |a: u64, b: u64| a.min(most_bytes) == b.min(most_bytes);
     let mut all = vec![now];
     let settable = range.most_bytes();
-    if !alike(settable, now) && settable > now {
+    if !are_alike(settable, now, most_bytes) && settable > now {
         all.push(settable);
     }
     let mut next = whole(settable.min(most_bytes) / STEP);
@@ -51,6 +50,22 @@ pub fn limits(range: &Range, most_bytes: u64, count: usize) -> Vec<u64> {
     }
     all.sort_unstable_by(|a, b| b.cmp(a));
     all
+}
+
+/// Returns the present limit and those of `wanted` that act differently from it and from each
+/// other, the largest first.
+pub(crate) fn different(wanted: &[u64], now: u64, most_bytes: u64) -> Vec<u64> {
+    let mut all = wanted.to_vec();
+    all.retain(|&limit| !are_alike(limit, now, most_bytes));
+    all.push(now);
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all.dedup_by(|b, a| are_alike(*a, *b, most_bytes));
+    all
+}
+
+/// Whether two limits act alike where no discard is larger than `most_bytes`.
+fn are_alike(a: u64, b: u64, most_bytes: u64) -> bool {
+    a.min(most_bytes) == b.min(most_bytes)
 }
 
 #[cfg(test)]
@@ -81,6 +96,17 @@ mod tests {
         // Of an NVMe drive's 2 TiB the kernel takes less than 4 GiB.
         let all = limits(&range(GIB, 2048 * GIB), 8 * GIB, 2);
         assert_eq!(all, [4 * GIB - 4096, GIB]);
+    }
+
+    #[test]
+    fn limits_that_act_alike_are_one() {
+        let unit = 32 * MIB;
+        let wanted = [64 * MIB, 32 * MIB, 16 * MIB, 16 * MIB];
+        assert_eq!(different(&wanted, GIB, unit), [GIB, 16 * MIB]);
+        // Without the present one among them the largest stands for all.
+        let wanted = [64 * MIB, 32 * MIB];
+        assert_eq!(different(&wanted, MIB, unit), [64 * MIB, MIB]);
+        assert_eq!(different(&wanted, GIB, u64::MAX), [GIB, 64 * MIB, 32 * MIB]);
     }
 
     proptest! {

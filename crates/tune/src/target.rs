@@ -299,20 +299,11 @@ mod tests {
 
     fn device(name: &str, kind: DeviceKind, level: u32, below: &[&str]) -> DeviceInfo {
         let mut device = DeviceInfo {
-            name: name.into(),
             kind,
             level,
             leaf: below.is_empty(),
             below: below.iter().map(|&below| below.into()).collect(),
-            model: None,
-            firmware: None,
-            size_bytes: 0,
-            rotational: None,
-            scheduler: None,
-            discard: record::DiscardLimits::default(),
-            slower: None,
-            counting: Default::default(),
-            drive: None,
+            ..DeviceInfo::disk(name)
         };
         device.discard.max_bytes = 1;
         device

@@ -6,7 +6,7 @@ use bench::Survey;
 use storage::FileSystem;
 use units::{GIB, MIB, names};
 
-use crate::candidates::limits;
+use crate::candidates::{different, limits};
 use crate::error::TuneError;
 use crate::setup::{BESIDE, Setup};
 use crate::target::Target;
@@ -99,7 +99,7 @@ impl Trials {
             // What can't be put back is changed for those alone who ask for it.
             true if !target.irreversible.is_empty() => vec![target.range.now_bytes],
             true => limits(&target.range, most, LIMITS),
-            false => given(request, target)?,
+            false => given(request, target, most)?,
         };
         // The present limit always: all else is compared with it.
         let now = target.range.now_bytes;
@@ -148,8 +148,9 @@ impl Trials {
     }
 }
 
-/// The limits that were given, and the present one.
-fn given(request: &Request, target: &Target) -> Result<Vec<u64>, TuneError> {
+/// The limits that were given, and the present one. Of those that act alike, since no discard is
+/// larger than `most_bytes`, it returns one: the present one, or else the largest.
+fn given(request: &Request, target: &Target, most_bytes: u64) -> Result<Vec<u64>, TuneError> {
     let range = target.range;
     let granularity = range.granularity_bytes.max(1);
     for &limit in &request.limits_bytes {
@@ -165,9 +166,9 @@ fn given(request: &Request, target: &Target) -> Result<Vec<u64>, TuneError> {
             )));
         }
     }
-    let mut all = request.limits_bytes.clone();
-    all.push(range.now_bytes);
-    all.sort_unstable_by(|a, b| b.cmp(a));
-    all.dedup();
-    Ok(all)
+    Ok(different(
+        &request.limits_bytes,
+        range.now_bytes,
+        most_bytes,
+    ))
 }

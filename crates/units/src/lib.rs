@@ -208,7 +208,7 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     } else {
         Err(UnitError::Range {
             text: text.trim().to_owned(),
-            why: "a share is from 0 to 1, or from 0% to 100%",
+            why: "a share is from 0 to 1 (0.1), or with % from 0% to 100% (10%)",
         })
     }
 }

@@ -36,6 +36,32 @@ pub struct Evidence {
     pub around: Around,
 }
 
+impl Evidence {
+    /// Whether the place was read wrong once only, or stays wrong when it is written anew.
+    fn is_bad_place(&self) -> bool {
+        self.second_read == Again::Right || matches!(self.rewritten, Again::Same | Again::Different)
+    }
+
+    /// The fewest bytes by which a discard must have taken too much to explain the damage; `None`
+    /// if none can.
+    pub fn trim_reach_bytes(&self) -> Option<u64> {
+        let may_be_trim = self.pattern == Pattern::Zeros && !self.is_bad_place();
+        self.around.reach_bytes.filter(|_| may_be_trim)
+    }
+
+    /// Whether the evidence points to a cause. Otherwise the cause is only left for want of a better
+    /// one.
+    pub fn points_to(&self, cause: Cause) -> bool {
+        match (self.pattern, cause) {
+            (Pattern::Zeros, Cause::Zeroed) => self.is_bad_place(),
+            (Pattern::Zeros, Cause::LostWrite) => false,
+            (Pattern::Zeros, Cause::LateTrim) => self.around.before_write,
+            (Pattern::Zeros, Cause::WideTrim) => self.around.touches || self.around.close,
+            _ => true,
+        }
+    }
+}
+
 /// The fault that explains the damage best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -150,6 +176,34 @@ impl Cause {
             Cause::ReportedError => "the read failed",
             Cause::Unknown => "the data were overwritten or damaged",
         }
+    }
+
+    /// The drive's fault, in words that make a sentence. `reach_bytes`: how far too far its discards
+    /// reached, as far as that is known.
+    pub fn fault(self, reach_bytes: Option<u64>) -> String {
+        let fault = match self {
+            Cause::BadPattern | Cause::BitFlips => "the drive returns damaged data",
+            Cause::Zeroed => "the drive returns zeros in place of data",
+            Cause::LostWrite => "the drive loses writes that it acknowledged",
+            Cause::StaleRead => "the drive returns earlier data",
+            Cause::MisdirectedWrite => "the drive writes data to the wrong place",
+            Cause::MisdirectedRead => "the drive returns another place's data",
+            Cause::LateTrim => "the drive trims late, after the space was written anew",
+            Cause::WideTrim => match reach_bytes {
+                Some(bytes) => {
+                    return format!("the drive trims up to {} too far", units::bytes(bytes));
+                }
+                None => "the drive trims too far",
+            },
+            Cause::ReportedError => "data can't be read",
+            Cause::Unknown => "data are overwritten or damaged",
+        };
+        fault.to_owned()
+    }
+
+    /// Whether it is a fault of discards alone.
+    pub fn is_trim(self) -> bool {
+        matches!(self, Cause::LateTrim | Cause::WideTrim)
     }
 }
 

@@ -253,6 +253,7 @@ impl<'a, 'b> Checker<'a, 'b> {
             is_file,
             synced,
             landed: None,
+            pointed: evidence.points_to(cause),
             file: slot.number,
             offset_bytes: span.range.start,
             length_bytes: span.range.end - span.range.start,
@@ -279,6 +280,7 @@ impl<'a, 'b> Checker<'a, 'b> {
             kernel_error,
             nearest_discard: around.in_space,
             latest_discard: around.in_time,
+            trim_reach_bytes: evidence.trim_reach_bytes(),
             summary: String::new(),
         };
         shared.found(finding);

@@ -79,12 +79,15 @@ pub struct Around {
     /// One that came after it was last written lies at most 128 KiB away, and nothing between them
     /// is known to be older and right.
     pub close: bool,
+    /// The fewest bytes that one took too much if it did this damage. It came after the last write,
+    /// and nothing between them is known to be older and right.
+    pub reach_bytes: Option<u64>,
     /// There may have been others, of which nothing is known.
     pub unknown: bool,
 }
 
 /// A discard is close up to this distance, in bytes.
-const CLOSE: u64 = 128 << 10;
+pub(crate) const CLOSE: u64 = 128 << 10;
 
 /// Whether something in a range of the device is older than a time, and right.
 type Spared<'a> = &'a dyn Fn(Range<u64>, f64) -> bool;
@@ -156,12 +159,17 @@ fn around<'a>(
         let edge = freed.range.end == place.start || freed.range.start == place.end;
         if freed.began_s >= written_s {
             found.touches |= edge;
-            let between = match freed.range.end <= place.start {
-                true => freed.range.end..place.start,
-                false => place.end..freed.range.start,
+            let (between, reach) = match freed.range.end <= place.start {
+                true => (freed.range.end..place.start, place.end - freed.range.end),
+                false => (
+                    place.end..freed.range.start,
+                    freed.range.start.saturating_sub(place.start),
+                ),
             };
-            found.close |=
-                !overlaps && near.distance_bytes <= CLOSE && !spared(between, freed.began_s);
+            if !overlaps && !spared(between, freed.began_s) {
+                found.close |= near.distance_bytes <= CLOSE;
+                found.reach_bytes = Some(found.reach_bytes.map_or(reach, |least| least.min(reach)));
+            }
         }
     }
     found.before_write = before.covers(place.clone());
@@ -218,7 +226,11 @@ mod tests {
             })
         };
         assert!(far(false).close && !far(false).touches);
+        assert_eq!(far(false).reach_bytes, Some(8192));
         assert!(!far(true).close, "what lies between them is right");
+        assert_eq!(far(true).reach_bytes, None);
+        let before = around(log.iter(), &(0..4096), Some(0.5), 3.0, &|_, _| false);
+        assert_eq!(before.reach_bytes, None, "it was discarded itself");
         let unknown = around(log.iter(), &(8192..12288), None, 3.0, &|_, _| false);
         assert!(!unknown.touches && !unknown.before_write);
     }

@@ -20,6 +20,10 @@ pub struct Finding {
     /// Where the data of a misdirected write were found that ought to be here.
     #[serde(skip)]
     pub landed: Option<String>,
+    /// Whether its own evidence points to `cause`. Otherwise the cause is only left for want of a
+    /// better one.
+    #[serde(skip)]
+    pub pointed: bool,
     /// The number of the file or region, from 1.
     pub file: u32,
     /// Where the damage begins in the file or region, in bytes.
@@ -60,6 +64,9 @@ pub struct Finding {
     pub nearest_discard: Option<Near>,
     /// The latest discard.
     pub latest_discard: Option<Near>,
+    /// The fewest bytes by which a discard must have taken too much to reach the end of the place;
+    /// `None` if none can have.
+    pub trim_reach_bytes: Option<u64>,
     /// All of it in a sentence.
     pub summary: String,
 }
@@ -73,6 +80,20 @@ impl Finding {
     /// The causes in a few words.
     pub fn cause_names(&self) -> String {
         hedged(self.causes().map(Cause::name))
+    }
+
+    /// Adds a cause that other findings point to. It comes first unless this finding's own evidence
+    /// points to another.
+    pub(crate) fn may_be(&mut self, cause: Cause) {
+        self.other_causes.retain(|other| *other != cause);
+        if self.cause != cause {
+            let second = match self.pointed {
+                true => cause,
+                false => std::mem::replace(&mut self.cause, cause),
+            };
+            self.other_causes.insert(0, second);
+        }
+        self.pointed = true;
     }
 
     /// Writes the sentence.
@@ -181,6 +202,7 @@ mod tests {
             is_file: true,
             synced: false,
             landed: None,
+            pointed: true,
             file: 1,
             offset_bytes: 64_519_680,
             length_bytes: 16 << 10,
@@ -204,6 +226,7 @@ mod tests {
                 seconds_before: 4.0,
             }),
             latest_discard: None,
+            trim_reach_bytes: None,
             summary: String::new(),
         }
     }

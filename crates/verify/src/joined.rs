@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::cause::Cause;
-use crate::discards::Near;
+use crate::discards::{CLOSE, Near};
 use crate::finding::Finding;
 use crate::pattern::Pattern;
 
@@ -13,6 +13,7 @@ use crate::pattern::Pattern;
 /// explain other findings.
 pub(crate) fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
     link(&mut findings);
+    widen(&mut findings);
     weigh(&mut findings);
     findings.sort_by_key(|found| (found.file, found.offset_bytes));
     findings.dedup_by(|later, earlier| merge(earlier, later));
@@ -63,11 +64,52 @@ fn link(findings: &mut [Finding]) {
     }
 }
 
-/// Of several possible causes, the one that explains most other findings is the most probable.
+/// A late trim explains all of its own damage, and most of any damage in space that is used again
+/// and again. If for each place that it leaves there are fewer than this many others, it did none.
+const SELDOM_LATE: usize = 4;
+
+/// Where discards took too much, places around them may have that cause, too, however far it
+/// reached. Each is at most twice as far from a discard as another one with that cause.
+fn widen(findings: &mut [Finding]) {
+    let is_late = |found: &&Finding| found.causes().any(|cause| cause == Cause::LateTrim);
+    let is_wide = |found: &Finding| found.pointed && found.cause == Cause::WideTrim;
+    let late = findings.iter().filter(is_late).count();
+    let reached = findings.iter().filter(|one| one.trim_reach_bytes.is_some());
+    let only_reached = reached.filter(|one| !is_late(one)).count();
+    if !findings.iter().any(is_wide) || only_reached * SELDOM_LATE <= late {
+        return;
+    }
+    let has_another = |found: &Finding| found.pointed && found.cause != Cause::WideTrim;
+    let unexplained = findings.iter().filter(|found| !has_another(found));
+    let mut reaches: Vec<u64> = unexplained
+        .filter_map(|found| found.trim_reach_bytes)
+        .collect();
+    reaches.sort_unstable();
+    let mut width = CLOSE;
+    for reach in reaches {
+        if reach > width.saturating_mul(2) {
+            break;
+        }
+        width = width.max(reach);
+    }
+    for found in findings {
+        if found.trim_reach_bytes.is_some_and(|reach| reach <= width) {
+            found.may_be(Cause::WideTrim);
+        }
+    }
+}
+
+/// Of several possible causes, the one that explains most findings is the most probable, if the
+/// evidence of at least one of them points to it.
 fn weigh(findings: &mut [Finding]) {
-    let mut votes: BTreeMap<Cause, u64> = BTreeMap::new();
-    for found in &*findings {
-        *votes.entry(found.cause).or_default() += 1;
+    let mut votes: BTreeMap<Cause, (u64, u64)> = BTreeMap::new();
+    for found in findings.iter().filter(|found| found.pointed) {
+        votes.entry(found.cause).or_default().1 += 1;
+    }
+    for cause in findings.iter().flat_map(Finding::causes) {
+        votes
+            .entry(cause)
+            .and_modify(|(explained, _)| *explained += 1);
     }
     for found in findings {
         let mut causes: Vec<Cause> = found.causes().collect();
@@ -94,6 +136,8 @@ fn merge(earlier: &mut Finding, later: &Finding) -> bool {
         earlier.length_bytes += later.length_bytes;
         earlier.found_s = earlier.found_s.min(later.found_s);
         earlier.was_right |= later.was_right;
+        let reaches = [earlier.trim_reach_bytes, later.trim_reach_bytes];
+        earlier.trim_reach_bytes = reaches.into_iter().flatten().max();
         let nearest = [earlier.nearest_discard, later.nearest_discard];
         let distance = |near: &Near| near.distance_bytes;
         earlier.nearest_discard = nearest.into_iter().flatten().min_by_key(distance);
@@ -179,5 +223,59 @@ mod tests {
         assert_eq!(first.cause, Cause::LateTrim);
         assert_eq!(first.other_causes, [Cause::LostWrite]);
         assert_eq!(joined(vec![unsure])[0].cause, Cause::LostWrite);
+    }
+
+    /// Zeros that a discard explains that took `reach` bytes too much.
+    fn reached(at: u64, reach: u64, cause: Cause, pointed: bool) -> Finding {
+        Finding {
+            trim_reach_bytes: Some(reach),
+            pointed,
+            ..zeros(at, cause, &[])
+        }
+    }
+
+    #[test]
+    fn discards_that_took_too_much_explain_zeros_at_any_distance() {
+        let near = reached(4096, 4096, Cause::WideTrim, true);
+        // Each gap is no wider than what others show, and the last one is.
+        let far = [200_u64 << 10, 390 << 10, 700 << 10, 1300 << 10, 9 << 20];
+        let causes = [Cause::Zeroed, Cause::LostWrite];
+        let far = far.iter().zip(causes.iter().cycle());
+        let mut all: Vec<Finding> = far
+            .map(|(reach, cause)| reached(*reach * 16, *reach, *cause, false))
+            .collect();
+        all.push(reached(1 << 30, 8192, Cause::LateTrim, true));
+        assert!(
+            joined(all.clone())
+                .iter()
+                .all(|found| found.cause != Cause::WideTrim),
+            "nothing points to discards that took too much"
+        );
+        all.extend([near.clone(), reached(1 << 31, 4096, Cause::WideTrim, true)]);
+        let found = joined(all);
+        let zeroed: Vec<u64> = found
+            .iter()
+            .filter(|found| found.cause != Cause::WideTrim)
+            .filter_map(|found| found.trim_reach_bytes)
+            .collect();
+        assert_eq!(zeroed, [9 << 20], "{found:?}");
+        let counts = crate::causes::CauseCount::of(&found);
+        let headline = counts[0].headline();
+        let words = "most likely the drive trims up to 1.3 MiB too far (7 places, 28.0 KiB)";
+        assert_eq!(headline, words);
+    }
+
+    #[test]
+    fn late_trims_beside_other_discards_stay_late() {
+        let mut all = vec![reached(4096, 4096, Cause::WideTrim, true)];
+        for at in 1..6 {
+            all.push(reached(at << 20, 8192, Cause::LateTrim, true));
+        }
+        let found = joined(all);
+        let late = found.iter().filter(|found| found.cause == Cause::LateTrim);
+        assert_eq!(
+            late.filter(|found| found.other_causes.is_empty()).count(),
+            5
+        );
     }
 }

@@ -11,15 +11,17 @@
 //! | [`pattern`] | what is wrong with a sector? |
 //! | [`discards`] | which discards were near? |
 //! | [`cause`] | which fault explains the damage? |
+//! | [`causes`] | which faults explain all of it? |
 //! | [`finding`] | how is it reported? |
 //! | [`report`] | what came of a test? |
 //!
-//! The first five are pure: they hold no file and no clock.
+//! The first six are pure: they hold no file and no clock.
 #![forbid(unsafe_code)]
 
 pub mod block;
 mod buffer;
 pub mod cause;
+pub mod causes;
 mod check;
 pub mod discards;
 mod error;

@@ -88,6 +88,11 @@ fn directory(plan: &Plan, path: &Path, kept: Option<&str>) -> Result<Surveyed, V
         path: path.to_owned(),
         why,
     };
+    if found.mount.as_ref().is_some_and(Mount::read_only) {
+        return Err(refused(
+            "mounted read-only; remount it read-write, or name another directory".to_owned(),
+        ));
+    }
     let mut notes = Vec::new();
     let direct = match probe_direct(path) {
         Ok(DirectIo::Works(_)) => true,

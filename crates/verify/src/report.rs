@@ -1,16 +1,16 @@
 //! The result of a test. Its JSON is `trimbench.verify/1`.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
+use crate::causes::CauseCount;
 use crate::finding::Finding;
 
 /// The schema's name.
 pub const SCHEMA: &str = "trimbench.verify/1";
-/// With more findings than this the text begins with their counts.
-const MANY: usize = 20;
+/// So many damaged places are described in the text.
+const SHOWN: usize = 5;
+/// So many causes are named in the headline.
+const NAMED: usize = 3;
 
 /// Counts of operations that succeeded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -120,6 +120,8 @@ pub struct Report {
     pub trimmed: Option<Trimmed>,
     /// Damaged places found; more than are described if there are very many.
     pub finding_count: u64,
+    /// The causes of all that were looked into, the most frequent one first.
+    pub causes: Vec<CauseCount>,
     /// Damaged places.
     pub findings: Vec<Finding>,
     /// Errors that the kernel reported.
@@ -134,6 +136,9 @@ impl Report {
     /// The result in plain lines, each with its end.
     pub fn text(&self) -> String {
         let mut lines = vec![self.headline()];
+        if self.outcome == Outcome::Corrupt {
+            lines.extend([self.counted(), self.advice()]);
+        }
         let operations = &self.operations;
         lines.push(format!(
             "wrote {} and compared {} in {} ({} together)",
@@ -148,24 +153,6 @@ impl Report {
         if let Some(trimmed) = &self.trimmed {
             lines.push(trimmed_words(trimmed));
         }
-        let shown = match self.outcome {
-            Outcome::Incomplete => &[],
-            _ => &*self.findings,
-        };
-        if shown.len() > MANY {
-            lines.extend(self.by_file());
-        }
-        for finding in shown {
-            lines.push(finding.summary.clone());
-        }
-        let described = self.findings.len() as u64;
-        if self.outcome == Outcome::Corrupt && self.finding_count > described {
-            let more = self.finding_count - described;
-            lines.push(format!("{} more are not described", units::count(more)));
-        }
-        if !shown.is_empty() {
-            lines.push(format!("causes: {}", by_cause(shown.iter())));
-        }
         if !self.failures.is_empty() && self.outcome != Outcome::Errors {
             lines.push(format!("the kernel reported errors: {}", self.errors()));
         }
@@ -175,7 +162,61 @@ impl Report {
                 .map(|why| format!("it ended early: {why}")),
         );
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        if self.outcome == Outcome::Corrupt {
+            lines.extend(self.places());
+        }
         lines.join("\n  ") + "\n"
+    }
+
+    /// The damaged places: the first ones, and where the others are.
+    fn places(&self) -> Vec<String> {
+        let shown = self.findings.iter().take(SHOWN);
+        let mut lines: Vec<String> = shown.map(|found| found.summary.clone()).collect();
+        let described = self.findings.len() as u64;
+        let more = self.finding_count - lines.len() as u64;
+        if more > 0 {
+            lines.push(format!(
+                "and {} more places (--json FILE describes {} of {})",
+                units::count(more),
+                units::count(described),
+                units::count(self.finding_count),
+            ));
+        }
+        lines
+    }
+
+    /// How many places have each cause.
+    fn counted(&self) -> String {
+        let causes: Vec<String> = self.causes.iter().map(CauseCount::counted).collect();
+        let explained: u64 = self.causes.iter().map(|cause| cause.findings).sum();
+        let first = match explained < self.finding_count {
+            true => format!(", {} of them explained", units::count(explained)),
+            false => String::new(),
+        };
+        format!(
+            "{}{first}: {}",
+            units::counted(self.finding_count, "damaged place"),
+            causes.join("; ")
+        )
+    }
+
+    /// The next step.
+    fn advice(&self) -> String {
+        let device = self.device.as_deref().unwrap_or("the device");
+        match self
+            .causes
+            .first()
+            .is_some_and(|count| count.cause.is_trim())
+        {
+            true => format!(
+                "next: stop discards on {device} (mount without discard, disable fstrim.timer), and \
+                 restore what it holds from a backup"
+            ),
+            false => format!(
+                "next: keep no data on {device}; the kernel's log (dmesg) and `smartctl -a` may show \
+                 whether it is the drive, its cable or the memory"
+            ),
+        }
     }
 
     fn headline(&self) -> String {
@@ -185,10 +226,10 @@ impl Report {
         };
         match self.outcome {
             Outcome::Clean => format!("CLEAN  {place} returned all data as they were written"),
-            Outcome::Corrupt => format!(
-                "CORRUPT  {place}: {} found",
-                units::counted(self.finding_count, "damaged place")
-            ),
+            Outcome::Corrupt => {
+                let named = self.causes.iter().take(NAMED).map(CauseCount::headline);
+                format!("CORRUPT  {place}: {}", named.collect::<Vec<_>>().join("; "))
+            }
             Outcome::Interrupted => format!("INTERRUPTED  {place}: nothing was wrong until then"),
             Outcome::Failed => format!("FAILED  {place}: nothing was wrong until then"),
             Outcome::Incomplete => format!(
@@ -199,24 +240,6 @@ impl Report {
                 self.errors()
             ),
         }
-    }
-
-    /// The findings of each file, in a line.
-    fn by_file(&self) -> Vec<String> {
-        let mut files: BTreeMap<u32, Vec<&Finding>> = BTreeMap::new();
-        for found in &self.findings {
-            files.entry(found.file).or_default().push(found);
-        }
-        let line = |found: &Vec<&Finding>| {
-            format!(
-                "{}: {} ({}), causes: {}",
-                found.first().map_or("", |first| &first.path),
-                units::counted(found.len() as u64, "damaged place"),
-                units::bytes(found.iter().map(|found| found.length_bytes).sum()),
-                by_cause(found.iter().copied())
-            )
-        };
-        files.values().map(line).collect()
     }
 
     /// The kernel's errors, each with its count.
@@ -247,19 +270,6 @@ impl Report {
             false => words.join(", "),
         }
     }
-}
-
-/// How many findings have each cause, the most frequent one first.
-fn by_cause<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for found in findings {
-        *counts.entry(found.cause_names()).or_default() += 1;
-    }
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| Reverse(*count));
-    let words = |(cause, count): &(String, u64)| format!("{} {cause}", units::count(*count));
-    let words: Vec<String> = counts.iter().map(words).collect();
-    words.join("; ")
 }
 
 fn trimmed_words(trimmed: &Trimmed) -> String {
@@ -311,6 +321,7 @@ pub(crate) mod tests {
             is_file: true,
             synced: false,
             landed: None,
+            pointed: true,
             file: 1,
             offset_bytes: 4096,
             length_bytes: 8192,
@@ -330,6 +341,7 @@ pub(crate) mod tests {
             kernel_error: None,
             nearest_discard: None,
             latest_discard: None,
+            trim_reach_bytes: None,
             summary: String::new(),
         }
         .summed_up()
@@ -364,6 +376,7 @@ pub(crate) mod tests {
                 ..Trimmed::default()
             }),
             finding_count: findings.len() as u64,
+            causes: CauseCount::of(&findings),
             findings,
             failures: vec![Failure {
                 operation: "read".into(),
@@ -392,24 +405,29 @@ pub(crate) mod tests {
         damaged.finding_count = 5;
         let text = damaged.text();
         assert!(
-            text.starts_with("CORRUPT  /data (ext4): 5 damaged places found"),
+            text.starts_with(
+                "CORRUPT  /data (ext4): the drive returns damaged data (1 place, 8.0 KiB)\n  \
+                 5 damaged places, 1 of them explained: 1 bit-flips\n  next: "
+            ),
             "{text}"
         );
         for words in [
             "2 bits flipped",
-            "4 more are not described",
+            "and 4 more places (--json FILE describes 1 of 5)",
             "beside 1 punched hole",
             "50 % still the old data",
             "the kernel reported errors: 3 failed reads (Input/output error)",
             "note: a note",
-            "causes: 1 bit-flips",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
         let many = report(vec![finding(); 21]).text();
-        let counted = "/data/slot-000001: 21 damaged places (168 KiB), causes: 21 bit-flips";
-        assert!(many.contains(counted), "{many}");
-        assert!(!text.contains("KiB), causes"), "{text}");
+        assert_eq!(many.matches("is damaged:").count(), SHOWN, "{many}");
+        let last = many.lines().last().unwrap_or_default();
+        assert_eq!(
+            last,
+            "  and 16 more places (--json FILE describes 21 of 21)"
+        );
         assert!(report(Vec::new()).text().starts_with("CLEAN"));
         let mut gone = report(vec![finding()]);
         gone.outcome = Outcome::Incomplete;

@@ -8,6 +8,7 @@ use storage::FileSystem;
 
 use crate::block::BLOCK;
 use crate::buffer::Aligned;
+use crate::causes::CauseCount;
 use crate::check::read_past_cache;
 use crate::error::VerifyError;
 use crate::finding::Finding;
@@ -26,6 +27,9 @@ use crate::trimmed;
 
 /// Between two checkpoints, at which everything is forced to the medium.
 const ROUND: Duration = Duration::from_secs(5);
+
+/// So many damaged places are described; the rest is counted.
+const DESCRIBED: usize = 1000;
 
 /// Called at least ten times a second while a test runs.
 pub type Tick<'a> = &'a mut dyn FnMut(&Progress);
@@ -363,6 +367,7 @@ fn blank(plan: &Plan, surveyed: &Surveyed, state: &State) -> Report {
         operations: Operations::default(),
         trimmed: None,
         finding_count: 0,
+        causes: Vec::new(),
         failures: Vec::new(),
         findings: Vec::new(),
         ended_by: None,
@@ -398,6 +403,8 @@ impl Report {
         let found = counts.findings.len();
         self.findings = joined(counts.findings);
         self.finding_count = counts.finding_count - (found - self.findings.len()) as u64;
+        self.causes = CauseCount::of(&self.findings);
+        self.findings.truncate(DESCRIBED);
         self.ended_by = counts.fatal;
         self.notes = counts.notes;
     }

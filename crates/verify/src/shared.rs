@@ -16,8 +16,8 @@ use crate::place::{Place, Surveyed};
 use crate::plan::Plan;
 use crate::report::{Failure, Operations, Outcome, Trimmed};
 
-/// So many findings are described; the rest is counted.
-const DESCRIBED: usize = 1000;
+/// So many findings are looked into; the rest is counted.
+const EXPLAINED: usize = 20_000;
 /// So many failures in a row mean that the device is gone.
 const IN_A_ROW: u64 = 50;
 
@@ -235,7 +235,7 @@ impl<'a> Shared<'a> {
     pub(crate) fn found(&self, finding: Finding) {
         self.count(|counts| {
             counts.finding_count += 1;
-            if counts.findings.len() < DESCRIBED {
+            if counts.findings.len() < EXPLAINED {
                 counts.findings.push(finding);
             }
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use formats::fio::{JobFile, Logging};
+use formats::fio::{JobFile, Logging, with_in_each_job};
 use record::ActorInfo;
 
 use crate::error::BenchError;
@@ -51,11 +51,10 @@ impl Job {
         if let Some(why) = file.jobs().iter().find_map(leads_away) {
             return Err(refuse(why));
         }
-        let endless = with_in_each_job(
-            &job.text,
-            // As threads, for the processes that fio starts would outlive it, and us.
-            &["time_based=1", &format!("runtime={RUNTIME_S}"), "thread=1"],
-        );
+        // As threads, for the processes that fio starts would outlive it, and us.
+        let endless = with_in_each_job(job.text.lines(), |_| {
+            format!("time_based=1\nruntime={RUNTIME_S}\nthread=1\n")
+        });
         let file = JobFile::parse(&endless).map_err(|e| refuse(e.to_string()))?;
         let logging = Logging {
             dir: folder.to_owned(),
@@ -63,7 +62,7 @@ impl Job {
             histogram_ms: histogram_ms(&file, timing),
         };
         Ok(Job {
-            layout: with_in_each_job(&job.text, &["create_only=1", "thread=1"]),
+            layout: with_in_each_job(job.text.lines(), |_| "create_only=1\nthread=1\n".to_owned()),
             endless: file.with_logs(&logging),
             file,
         })
@@ -137,32 +136,6 @@ fn histogram_ms(file: &JobFile, timing: &Timing) -> u32 {
         .div_ceil(u64::from(milliseconds(timing.interval)))
         .max(1);
     u32::try_from(windows * u64::from(milliseconds(timing.interval))).unwrap_or(u32::MAX)
-}
-
-/// Adds options to each job, where they come last and win.
-fn with_in_each_job(text: &str, options: &[&str]) -> String {
-    let mut out = String::with_capacity(text.len() + 100);
-    let mut in_job = false;
-    let ask = |out: &mut String| {
-        for option in options {
-            out.push_str(option);
-            out.push('\n');
-        }
-    };
-    for line in text.lines() {
-        if line.trim_start().starts_with('[') {
-            if in_job {
-                ask(&mut out);
-            }
-            in_job = !line.trim_start().starts_with("[global]");
-        }
-        out.push_str(line);
-        out.push('\n');
-    }
-    if in_job {
-        ask(&mut out);
-    }
-    out
 }
 
 #[cfg(test)]

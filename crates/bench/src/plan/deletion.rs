@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::seconds;
 
 /// Files are made of whole blocks of this many bytes.
-const BLOCK: u64 = 4096;
+pub(crate) const BLOCK: u64 = 4096;
 
 /// The files to delete, and the method.
 #[derive(Debug, Clone, Serialize)]
@@ -28,12 +28,18 @@ pub struct Deletion {
 impl Deletion {
     /// Bytes of each file: whole blocks, whatever the number of files.
     pub fn file_bytes(&self) -> u64 {
-        let files = match self.method {
-            Method::Lsm { file_bytes, .. } => return file_bytes,
+        match self.method {
+            Method::Lsm { file_bytes, .. } => file_bytes,
+            _ => self.size_bytes / u64::from(self.files_at_once().max(1)) / BLOCK * BLOCK,
+        }
+    }
+
+    /// Files that share the bytes.
+    pub(crate) fn files_at_once(&self) -> u32 {
+        match self.method {
             Method::Spill { parallel, .. } => parallel,
             _ => self.files,
-        };
-        self.size_bytes / u64::from(files.max(1)) / BLOCK * BLOCK
+        }
     }
 }
 

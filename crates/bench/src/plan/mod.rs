@@ -13,6 +13,7 @@ mod deletion;
 mod example;
 
 pub use actor::{Actor, Arrival, Op, Pattern, Work};
+pub(crate) use deletion::BLOCK;
 pub use deletion::{Control, Deletion, End, Method, Trigger};
 #[cfg(test)]
 pub(crate) use example::{example, example_deletion};

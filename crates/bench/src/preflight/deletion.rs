@@ -4,7 +4,7 @@ use rustix::thread::CapabilitySet;
 use storage::remount::DiscardGuard;
 
 use crate::error::BenchError;
-use crate::plan::{Control, Deletion, Method, Place, Plan};
+use crate::plan::{BLOCK, Control, Deletion, Method, Place, Plan};
 use crate::survey::Survey;
 use crate::workplace::figures_of;
 
@@ -57,9 +57,11 @@ fn figures(deletion: &Deletion) -> Result<(), BenchError> {
     };
     if deletion.file_bytes() == 0 {
         return refuse(format!(
-            "{} in so many files leaves less than a block for each: raise the size or lower the \
-             number of files",
+            "{} in {} leaves less than a block of {} for each: raise the size or \
+             lower the number of files",
             units::bytes(deletion.size_bytes),
+            units::counted(u64::from(deletion.files_at_once()), "file"),
+            units::bytes(BLOCK),
         ));
     }
     if matches!(&deletion.method, Method::Command { argv } if argv.is_empty()) {

@@ -12,17 +12,18 @@ use record::{RunRecord, Waits};
 use storage::remount::DiscardGuard;
 
 use crate::actors::Lineup;
+use crate::beside;
 use crate::error::BenchError;
 use crate::head;
 use crate::observer::Observer;
 use crate::plan::{Control, Plan};
-use crate::roster::Roster;
 use crate::session::{Session, Stopped};
 use crate::sink::Sink;
 use crate::survey::Survey;
 use crate::warning::Warning;
 use crate::watched::WatchedDevice;
 use crate::workplace::Workplace;
+use load::roster::Roster;
 
 mod delete;
 mod event;
@@ -186,7 +187,13 @@ impl<'a> Claimed<'a> {
         if plan.needs_file() && plan.file.reuse && !survey.reuses(plan) {
             script.session.warn(&Warning::NotReused);
         }
-        let (reason, error) = match script.perform() {
+        let performed = script.perform();
+        // One that began later warned nobody here.
+        let begun = |warning: &Warning| !survey.warnings.contains(warning);
+        for warning in beside::others(&survey.devices).iter().filter(|w| begun(w)) {
+            script.session.warn(warning);
+        }
+        let (reason, error) = match performed {
             Ok(()) => (EndReason::Completed, None),
             Err(Early::Stopped) => match script.session.take_failure() {
                 Some(error) => (EndReason::Failed, Some(error)),

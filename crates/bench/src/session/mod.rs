@@ -8,6 +8,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use load::roster::{Began, Roster};
 use load::{Actor, Clock, Crew, Deletion, Nanos};
 use record::RunRecord;
 use record::waits::{COMMIT, DELETER, FIO};
@@ -18,7 +19,6 @@ use crate::error::BenchError;
 use crate::fio::Fio;
 use crate::grid::Grid;
 use crate::observer::Observer;
-use crate::roster::{Began, Roster};
 use crate::sink::Sink;
 use crate::warning::Warning;
 use crate::watched::{Watched, WatchedDevice};

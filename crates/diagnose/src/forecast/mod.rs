@@ -14,6 +14,11 @@ use storage::stack::Stack;
 pub use deletion::{DeletionError, if_deleted};
 pub use free::if_trimmed;
 
+/// The way to a forecast of times, where no card was given.
+pub const NO_CARD: &str = "without --profile it is not known how long they keep the drive busy: \
+                           `trimbench lab profiles` lists drives, and `trimbench fit` measures \
+                           this one";
+
 /// Linux makes requests of at most this for a discard, and then cuts each at the device's limit.
 /// It is `UINT_MAX` bytes in whole blocks (`bio_discard_limit` in block/blk-lib.c).
 const LINUX_MOST: u64 = (1 << 32) - 4096;

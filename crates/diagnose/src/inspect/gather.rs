@@ -41,8 +41,8 @@ pub(super) fn gather(
         copied(sys, &mounts, &mut miss);
     }
     if is_container(sys) {
-        let why = "this is a container: it shows only its own mounts; inspect on the host";
-        miss("the host's mounts and timers", why.to_owned());
+        let why = "a container shows only its own; run trimbench inspect outside of it";
+        miss("mounts and timers outside this container", why.to_owned());
     }
     let tables = match options.privileged || !sys.is_host() {
         true => linux::dm::tables(sys),

@@ -50,7 +50,7 @@ pub fn page(found: &Inspection, look: Look) -> String {
             out += "  (if it were mounted with discard; now it sends none)\n";
         }
         if forecast.time.is_none() {
-            out += "  --profile adds how long they keep the drive\n";
+            wrap(&mut out, "  ", crate::forecast::NO_CARD, look.width);
         }
         out.push('\n');
     }

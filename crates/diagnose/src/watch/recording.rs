@@ -126,24 +126,13 @@ fn done(work: &Work) -> ActorInterval {
 mod tests {
     use super::*;
     use crate::watch::example::device;
-    use record::{DeviceInfo, DeviceKind, DiscardLimits, RunRecord, Target};
+    use record::{DeviceInfo, RunRecord, Target};
 
     fn info(name: &str) -> DeviceInfo {
         DeviceInfo {
-            name: name.to_owned(),
-            kind: DeviceKind::Disk,
-            level: 0,
-            below: Vec::new(),
-            leaf: true,
-            model: None,
-            firmware: None,
             size_bytes: 1 << 40,
             rotational: Some(false),
-            scheduler: None,
-            discard: DiscardLimits::default(),
-            slower: None,
-            drive: None,
-            counting: record::Counting::default(),
+            ..DeviceInfo::disk(name)
         }
     }
 

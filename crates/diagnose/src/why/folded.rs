@@ -2,25 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use record::waits::Stack;
+
 use super::Subject;
 use super::join::Causes;
 use super::observe::Observation;
 use super::report::Cause;
 use super::sampler::Sample;
-
-/// Time that was blocked in one stack.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stack {
-    /// The process, the call where it is one that waits for storage, and the functions from the
-    /// outermost to the innermost.
-    pub frames: Vec<String>,
-    /// How long, in seconds.
-    pub seconds: f64,
-    /// How much of that is discards' fault, in seconds.
-    pub discards_s: f64,
-    /// How much of that was in discards of its own, in seconds.
-    pub own_s: f64,
-}
 
 /// The stacks of all waits, by their names. Threads that run or sleep for something else than
 /// storage have none. The kernel's own threads count too.

@@ -41,7 +41,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use advice::advice;
-pub use folded::{Stack, folded, stacks};
+pub use folded::{folded, stacks};
 pub use join::explain;
 pub use observe::{Observation, Observer};
 pub use report::{

@@ -46,16 +46,11 @@ impl<'a> Grid<'a> {
 
     /// The first interval that ends after `at_s`.
     pub(super) fn first_after(&self, at_s: f64) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.end_s(middle) <= at_s {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        let begun = self.at_s[..self.len()].partition_point(|&begin_s| begin_s <= at_s);
+        match begun.checked_sub(1) {
+            Some(last) if self.end_s(last) > at_s => last,
+            _ => begun,
         }
-        low
     }
 
     /// How much of the windows falls into each interval: each by the share of

@@ -8,62 +8,13 @@ use record::ActorInfo;
 
 use super::logs::Direction;
 use super::options::Options;
+use crate::Unfit;
 
 /// Options that are ours to set: where figures go, and how they are averaged.
-const OURS: &[&str] = &[
-    "write_bw_log",
-    "write_iops_log",
-    "write_lat_log",
-    "write_hist_log",
-    "log_avg_msec",
-    "log_hist_msec",
-    "log_hist_coarseness",
-    "log_window_value",
-    "log_max_value",
-    "log_offset",
-    "log_prio",
-    "log_issue_time",
-    "log_unix_epoch",
-    "log_alternate_epoch",
-    "log_alternate_epoch_clock_id",
-    "log_compression",
-    "log_store_compressed",
-    "log_entries",
-    "per_job_logs",
-    "bwavgtime",
-    "iopsavgtime",
-    "group_reporting",
-];
-
-/// Why a job file can't be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum JobFileError {
-    /// There is no job in it.
-    #[error("no job in it: a job begins with its name in brackets, e.g. [reader]")]
-    NoJobs,
-    /// An option before the first section.
-    #[error("line {line}: '{text}' stands before the first [section]")]
-    Outside {
-        /// Its number, from 1.
-        line: usize,
-        /// The line's text.
-        text: String,
-    },
-    /// A section's name without its closing bracket.
-    #[error("line {line}: '{text}' lacks its closing bracket")]
-    Bracket {
-        /// Its number, from 1.
-        line: usize,
-        /// The line's text.
-        text: String,
-    },
-    /// It includes another file.
-    #[error("line {line}: 'include' isn't followed; put the jobs into one file")]
-    Include {
-        /// Its number, from 1.
-        line: usize,
-    },
-}
+const OURS: &str = "write_bw_log write_iops_log write_lat_log write_hist_log log_avg_msec log_hist_msec \
+    log_hist_coarseness log_window_value log_max_value log_offset log_prio log_issue_time log_unix_epoch \
+    log_alternate_epoch log_alternate_epoch_clock_id log_compression log_store_compressed log_entries \
+    per_job_logs bwavgtime iopsavgtime group_reporting";
 
 /// A job file's jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,20 +49,18 @@ impl JobFile {
     ///
     /// # Errors
     /// If it has no job, or what fio wouldn't take or can't be followed.
-    pub fn parse(text: &str) -> Result<JobFile, JobFileError> {
+    pub fn parse(text: &str) -> Result<JobFile, Unfit> {
         let mut global = Options::default();
         let mut jobs: Vec<Job> = Vec::new();
         let mut in_global = None;
         for (number, line) in text.lines().enumerate() {
-            let number = number + 1;
+            let wrong = |why: &str| {
+                let what = format!("line {}: '{}' {why}", number + 1, line.trim());
+                Err(Unfit::Broken(what))
+            };
             match Line::of(line) {
                 Line::Blank => {}
-                Line::Broken => {
-                    return Err(JobFileError::Bracket {
-                        line: number,
-                        text: line.trim().to_owned(),
-                    });
-                }
+                Line::Broken => return wrong("lacks its closing bracket"),
                 Line::Section("global") => in_global = Some(true),
                 Line::Section(name) => {
                     in_global = Some(false);
@@ -120,26 +69,25 @@ impl JobFile {
                         options: global.clone(),
                     });
                 }
-                Line::Option("include", _) => return Err(JobFileError::Include { line: number }),
+                Line::Option("include", _) => {
+                    let line = number + 1;
+                    return Err(Unfit::Broken(format!(
+                        "line {line}: 'include' isn't followed; put the jobs into one file"
+                    )));
+                }
                 Line::Option(name, value) => match (in_global, jobs.last_mut()) {
                     (Some(true), _) => global.set(name, value),
                     (Some(false), Some(job)) => job.options.set(name, value),
-                    _ => {
-                        return Err(JobFileError::Outside {
-                            line: number,
-                            text: line.trim().to_owned(),
-                        });
-                    }
+                    _ => return wrong("stands before the first [section]"),
                 },
             }
         }
         if jobs.is_empty() {
-            return Err(JobFileError::NoJobs);
+            let why = "no job in it: a job begins with its name in brackets, e.g. [reader]";
+            return Err(Unfit::Other(why.to_owned()));
         }
-        Ok(JobFile {
-            text: text.to_owned(),
-            jobs,
-        })
+        let text = text.to_owned();
+        Ok(JobFile { text, jobs })
     }
 
     /// Its jobs, in order.
@@ -173,52 +121,55 @@ impl JobFile {
     /// The same jobs with the logs asked for: each job writes its own, whose
     /// names begin with `job1`, `job2`, … What it asked for itself is left out.
     pub fn with_logs(&self, logging: &Logging) -> String {
-        let mut out = String::with_capacity(self.text.len() + 300 * self.jobs.len());
-        let mut number = 0;
-        let mut in_job = false;
-        for line in self.text.lines() {
-            match Line::of(line) {
-                Line::Option(name, _) if OURS.contains(&name) => continue,
-                Line::Section(name) => {
-                    if in_job {
-                        self.ask(&mut out, number, logging);
-                    }
-                    in_job = name != "global";
-                    number += usize::from(in_job);
-                }
-                _ => {}
-            }
-            out.push_str(line);
-            out.push('\n');
-        }
-        if in_job {
-            self.ask(&mut out, number, logging);
-        }
-        out
+        let ours = |name| OURS.split(' ').any(|ours| ours == name);
+        let lines = self.text.lines().filter(|line| match Line::of(line) {
+            Line::Option(name, _) => !ours(name),
+            _ => true,
+        });
+        with_in_each_job(lines, |number| self.logs(number, logging))
     }
 
-    fn ask(&self, out: &mut String, number: usize, logging: &Logging) {
-        let prefix = format!("{}/job{number}", logging.dir);
-        let varies = self.jobs.get(number - 1).is_some_and(|job| {
+    /// The options that make the logs of a job, whose number counts from 0.
+    fn logs(&self, number: usize, logging: &Logging) -> String {
+        let prefix = format!("{}/job{}", logging.dir, number + 1);
+        let varies = self.jobs.get(number).is_some_and(|job| {
             let mut directions = job.options.directions().into_iter();
             directions.any(|d| job.options.block_bytes(d).is_none())
         });
-        let mut lines = vec![
-            format!("write_iops_log={prefix}"),
-            format!("write_hist_log={prefix}"),
-            format!("log_avg_msec={}", logging.window_ms),
-            format!("log_hist_msec={}", logging.histogram_ms),
-            "log_unix_epoch=1".to_owned(),
-            "per_job_logs=1".to_owned(),
-        ];
-        if varies {
-            lines.push(format!("write_bw_log={prefix}"));
-        }
-        for line in lines {
-            out.push_str(&line);
-            out.push('\n');
-        }
+        let bandwidth = match varies {
+            true => format!("write_bw_log={prefix}\n"),
+            false => String::new(),
+        };
+        format!(
+            "write_iops_log={prefix}\nwrite_hist_log={prefix}\nlog_avg_msec={}\nlog_hist_msec={}\n\
+             log_unix_epoch=1\nper_job_logs=1\n{bandwidth}",
+            logging.window_ms, logging.histogram_ms
+        )
     }
+}
+
+/// The lines of a job file, with more at each job's end, where they win. `more` is given the job's
+/// number, from 0.
+pub fn with_in_each_job<'a>(
+    lines: impl Iterator<Item = &'a str>,
+    more: impl Fn(usize) -> String,
+) -> String {
+    let mut out = String::new();
+    let (mut number, mut in_job) = (0, false);
+    // A last section, so that the last job ends, too.
+    for line in lines.chain(["[global]"]) {
+        if let Line::Section(name) = Line::of(line) {
+            if in_job {
+                out += &more(number);
+                number += 1;
+            }
+            in_job = name != "global";
+        }
+        out += line;
+        out.push('\n');
+    }
+    out.truncate(out.len() - "[global]\n".len());
+    out
 }
 
 enum Line<'a> {
@@ -329,18 +280,22 @@ bs=64k
 
     #[test]
     fn faults_name_their_line() {
-        assert_eq!(
-            JobFile::parse("[global]\nrw=read\n"),
-            Err(JobFileError::NoJobs)
-        );
-        let outside = JobFile::parse("# hi\nrw=read\n[a]\n").unwrap_err();
-        assert_eq!(
-            outside.to_string(),
-            "line 2: 'rw=read' stands before the first [section]"
-        );
-        let bracket = JobFile::parse("[a\n").unwrap_err();
-        assert!(matches!(bracket, JobFileError::Bracket { line: 1, .. }));
-        let include = JobFile::parse("[a]\ninclude b.fio\n").unwrap_err();
-        assert_eq!(include, JobFileError::Include { line: 2 });
+        for (text, why) in [
+            (
+                "[global]\nrw=read\n",
+                "no job in it: a job begins with its name in brackets, e.g. [reader]",
+            ),
+            (
+                "# hi\nrw=read\n[a]\n",
+                "line 2: 'rw=read' stands before the first [section]",
+            ),
+            ("[a\n", "line 1: '[a' lacks its closing bracket"),
+            (
+                "[a]\ninclude b.fio\n",
+                "line 2: 'include' isn't followed; put the jobs into one file",
+            ),
+        ] {
+            assert_eq!(JobFile::parse(text).unwrap_err().to_string(), why);
+        }
     }
 }

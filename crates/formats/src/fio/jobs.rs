@@ -13,7 +13,7 @@ use super::thread::Thread;
 pub(crate) const UNTIMED: &str = "its logs count from the job's start (no log_unix_epoch=1)";
 
 /// A job whose logs these are.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Job<'a> {
     pub(super) options: Options,
     /// Its directions, and the actor that each is.
@@ -22,21 +22,13 @@ pub(super) struct Job<'a> {
     printed: Vec<&'a JobOutput>,
     /// When fio printed it, in seconds since 1970.
     printed_unix_s: Option<f64>,
-    /// Whether options were there at all.
-    known: bool,
+    /// Whether there were no options at all.
+    unknown: bool,
+    /// How many threads it has, in fio's output.
+    threads: u32,
 }
 
 impl<'a> Job<'a> {
-    fn new(options: Options, actors: Vec<(Direction, ActorInfo)>) -> Job<'a> {
-        Job {
-            options,
-            actors,
-            printed: Vec::new(),
-            printed_unix_s: None,
-            known: true,
-        }
-    }
-
     fn figures(&self, direction: Direction) -> impl Iterator<Item = &'a DirectionOutput> {
         let all = self.printed.iter().flat_map(|job| &job.directions);
         all.filter(move |d| d.direction == direction)
@@ -50,12 +42,12 @@ impl<'a> Job<'a> {
 
     /// Whether all operations in a direction are as large as its actor says.
     pub(super) fn has_one_block_size(&self, direction: Direction) -> bool {
-        self.known && self.options.block_bytes(direction).is_some()
+        !self.unknown && self.options.block_bytes(direction).is_some()
     }
 
     /// Bytes of an operation: as set, else as it was on average.
     pub(super) fn block_bytes(&self, direction: Direction) -> Option<f64> {
-        if self.known
+        if !self.unknown
             && let Some(bytes) = self.options.block_bytes(direction)
         {
             return Some(bytes as f64);
@@ -228,11 +220,22 @@ pub(super) fn assign<'a>(
     about: &About<'a>,
 ) -> (Vec<Job<'a>>, Vec<usize>) {
     if let Some(file) = about.jobs {
-        let mut jobs: Vec<Job<'_>> = file
-            .jobs()
-            .iter()
-            .map(|job| Job::new(job.options.clone(), Vec::new()))
-            .collect();
+        let named = |name: &str| file.jobs().iter().filter(|job| job.name == name).count();
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        for job in file.jobs() {
+            let mut new = Job {
+                options: job.options.clone(),
+                ..Job::default()
+            };
+            if let Some(output) = about.output {
+                new.printed_unix_s = output.at_unix_s;
+                // Sections of one name can't be told apart in the output.
+                let alone = named(&job.name) == 1;
+                let printed = output.jobs.iter().filter(|o| alone && o.name == job.name);
+                new.printed = printed.collect();
+            }
+            jobs.push(new);
+        }
         for (number, direction, info) in file.parts() {
             jobs[number].actors.push((direction, info));
         }
@@ -240,25 +243,9 @@ pub(super) fn assign<'a>(
             let number = prefix.strip_prefix("job").and_then(|n| n.parse().ok());
             number.unwrap_or(0_usize).wrapping_sub(1)
         });
-        let owners = owners.collect();
-        let named = file.jobs().iter().map(|job| job.name.as_str());
-        print_of(&mut jobs, named.collect(), about);
-        return (jobs, owners);
+        return (jobs, owners.collect());
     }
     of_output(names, about).unwrap_or_else(|| of_prefixes(names, about))
-}
-
-/// With a job file, fio's figures go to the jobs of the same names, in order.
-fn print_of<'a>(jobs: &mut [Job<'a>], names: Vec<&str>, about: &About<'a>) {
-    let Some(output) = about.output else { return };
-    // Sections of one name can't be told apart in the output.
-    let several = |name: &str| names.iter().filter(|n| **n == name).count() > 1;
-    for (job, name) in jobs.iter_mut().zip(&names) {
-        job.printed_unix_s = output.at_unix_s;
-        if !several(name) {
-            job.printed = output.jobs.iter().filter(|o| o.name == *name).collect();
-        }
-    }
 }
 
 /// The jobs of fio's output: one for each name and group, whose threads are
@@ -273,29 +260,28 @@ fn of_output<'a>(
     numbers.dedup();
     let alone = output.jobs.len() >= numbers.len();
     let mut jobs: Vec<Job<'_>> = Vec::new();
-    let mut threads: Vec<u32> = Vec::new();
-    let mut last: Option<&JobOutput> = None;
     for printed in &output.jobs {
+        let same = |job: &&mut Job<'_>| {
+            let last = job.printed[0];
+            (&last.name, last.group) == (&printed.name, printed.group)
+        };
         // With group_reporting there is one for all threads.
-        let own = if alone { 1 } else { printed.options.threads() };
-        let same = last.is_some_and(|l| (&l.name, l.group) == (&printed.name, printed.group));
-        match jobs.last_mut().zip(threads.last_mut()) {
-            Some((job, threads)) if same => {
-                job.printed.push(printed);
-                *threads += own;
-            }
-            _ => {
-                let mut job = Job::new(printed.options.clone(), Vec::new());
-                job.printed.push(printed);
-                job.printed_unix_s = output.at_unix_s;
-                jobs.push(job);
-                threads.push(own);
-            }
+        let threads = if alone { 1 } else { printed.options.threads() };
+        if let Some(job) = jobs.last_mut().filter(same) {
+            job.printed.push(printed);
+            job.threads = job.threads.saturating_add(threads);
+            continue;
         }
-        last = Some(printed);
+        jobs.push(Job {
+            printed: vec![printed],
+            printed_unix_s: output.at_unix_s,
+            threads,
+            options: printed.options.clone(),
+            ..Job::default()
+        });
     }
     let mut taken: Vec<String> = Vec::new();
-    for (job, &threads) in jobs.iter_mut().zip(&threads) {
+    for job in &mut jobs {
         let name = job.printed[0].name.as_str();
         let mut directions = job.options.directions();
         // What was done counts, whatever the options say.
@@ -305,7 +291,7 @@ fn of_output<'a>(
             }
         }
         for direction in directions {
-            let mut info = job.options.actor(name, direction, threads);
+            let mut info = job.options.actor(name, direction, job.threads);
             let mut another = 2;
             while taken.contains(&info.name) {
                 info.name = format!("fio-{name}.{another}-{}", direction.name());
@@ -315,13 +301,13 @@ fn of_output<'a>(
             job.actors.push((direction, info));
         }
     }
-    let all: u32 = threads.iter().sum();
-    let matches = jobs.len() == 1 || numbers.last().is_none_or(|&last| last <= all);
+    let all: u64 = jobs.iter().map(|job| u64::from(job.threads)).sum();
+    let matches = jobs.len() == 1 || numbers.last().is_none_or(|&last| u64::from(last) <= all);
     let owners = names.iter().map(|(_, thread)| {
         let mut before = 0;
-        let number = thread.unwrap_or(1);
-        let found = threads.iter().position(|&own| {
-            before += own;
+        let number = u64::from(thread.unwrap_or(1));
+        let found = jobs.iter().position(|job| {
+            before += u64::from(job.threads);
             number <= before
         });
         found.unwrap_or(jobs.len() - 1)
@@ -339,17 +325,17 @@ fn of_prefixes<'a>(
     prefixes.dedup();
     let jobs = prefixes.iter().map(|prefix| {
         let threads = names.iter().filter(|(p, _)| p == prefix).count() as u32;
-        let directions = [Direction::Read, Direction::Write, Direction::Trim];
-        let actors = directions.into_iter().map(|direction| {
+        let actors = Direction::ALL.into_iter().map(|direction| {
             let mut info = Options::default().actor(prefix, direction, threads);
             (info.block_bytes, info.pattern, info.direct) = (0, None, None);
             info.engine = "fio".to_owned();
             (direction, info)
         });
         Job {
-            known: false,
+            unknown: true,
             printed_unix_s: about.output.and_then(|o| o.at_unix_s),
-            ..Job::new(Options::default(), actors.collect())
+            actors: actors.collect(),
+            ..Job::default()
         }
     });
     let owner = |prefix: &String| prefixes.iter().position(|p| p == prefix);

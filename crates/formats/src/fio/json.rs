@@ -2,27 +2,11 @@
 
 use serde_json::Value;
 
+use super::latencies::Figures;
 use super::logs::Direction;
 use super::options::Options;
-
-/// Why a text isn't fio's JSON.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum JsonError {
-    /// There is no brace in it.
-    #[error("no JSON in it: run fio with --output-format=json")]
-    None,
-    /// It isn't JSON, or breaks off.
-    #[error("line {line}: {why}; was fio stopped before it could finish it?")]
-    Broken {
-        /// Line of the text, from 1.
-        line: usize,
-        /// The reason, from the parser.
-        why: String,
-    },
-    /// It is JSON of something else.
-    #[error("JSON, but not fio's: it has no list of jobs")]
-    NotFio,
-}
+use crate::Unfit;
+use crate::parts::quantile;
 
 /// The output that fio printed at its end.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,8 +47,6 @@ pub struct DirectionOutput {
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Operations per second, as fio says.
-    pub ops_per_s: f64,
     /// How long it ran, in milliseconds.
     pub runtime_ms: u64,
     /// From submission to completion.
@@ -96,9 +78,8 @@ impl Output {
     ///
     /// # Errors
     /// If there is none, it is broken, or it isn't fio's.
-    pub fn parse(text: &str) -> Result<Output, JsonError> {
-        let mut all = Output::parse_all(text)?;
-        all.pop().ok_or(JsonError::None)
+    pub fn parse(text: &str) -> Result<Output, Unfit> {
+        Ok(Output::parse_all(text)?.pop().unwrap_or_default())
     }
 
     /// Reads all documents in a text, in order: `--status-interval` prints one each time. One that
@@ -106,44 +87,48 @@ impl Output {
     ///
     /// # Errors
     /// As [`parse`](Self::parse), about the first.
-    pub fn parse_all(text: &str) -> Result<Vec<Output>, JsonError> {
+    pub fn parse_all(text: &str) -> Result<Vec<Output>, Unfit> {
         let mut all = Vec::new();
         let mut at = 0;
         while let Some(begin) = text[at..].find('{').map(|found| at + found) {
-            let mut values =
-                serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+            let json = serde_json::Deserializer::from_str(&text[begin..]);
+            let mut values = json.into_iter::<Value>();
             match values.next() {
                 Some(Ok(value)) => all.push(Output::of(&value)?),
-                _ if !all.is_empty() => break,
-                Some(Err(e)) => {
-                    return Err(JsonError::Broken {
-                        line: text[..begin].matches('\n').count() + e.line(),
-                        why: e.to_string(),
-                    });
+                Some(Err(error)) if all.is_empty() => {
+                    let line = text[..begin].matches('\n').count() + error.line();
+                    return Err(Unfit::Broken(format!(
+                        "line {line}: {error}; was fio stopped before it could finish it?"
+                    )));
                 }
-                None => break,
+                _ => break,
             }
             at = begin + values.byte_offset();
         }
-        match all.is_empty() {
-            true => Err(JsonError::None),
-            false => Ok(all),
+        if all.is_empty() {
+            let why = "no JSON in it: run fio with --output-format=json";
+            return Err(Unfit::Other(why.to_owned()));
         }
+        Ok(all)
     }
 
-    fn of(value: &Value) -> Result<Output, JsonError> {
+    fn of(value: &Value) -> Result<Output, Unfit> {
         let list = |name: &str| value.get(name).and_then(Value::as_array);
         // A client prints each host's jobs, and then their sums.
-        let jobs = list("jobs").or(list("client_stats"));
-        let jobs = jobs.ok_or(JsonError::NotFio)?.iter();
-        let own = jobs.filter(|job| string(job, "jobname") != "All clients");
+        let jobs = list("jobs").or(list("client_stats")).ok_or_else(|| {
+            Unfit::Other("JSON, but not fio's: it has no list of jobs".to_owned())
+        })?;
+        let own = jobs
+            .iter()
+            .filter(|job| string(job, "jobname") != "All clients");
         let mut global = Options::default();
         set(&mut global, value.get("global options"));
-        let milliseconds = value.get("timestamp_ms").and_then(Value::as_f64);
-        let seconds = value.get("timestamp").and_then(Value::as_f64);
+        let milliseconds = number(value, "timestamp_ms");
         Ok(Output {
             version: string(value, "fio version"),
-            at_unix_s: milliseconds.map(|ms| ms / 1e3).or(seconds),
+            at_unix_s: milliseconds
+                .map(|ms| ms / 1e3)
+                .or(number(value, "timestamp")),
             jobs: own.map(|j| job(j, &global)).collect(),
         })
     }
@@ -163,54 +148,59 @@ impl LatencyOutput {
     }
 
     fn of_bins(&self, percent: f64) -> Option<u64> {
-        let all: f64 = self.bins.iter().map(|bin| bin.1 as f64).sum();
-        let mut seen = 0.0;
-        let reached = self.bins.iter().find(|bin| {
-            seen += bin.1 as f64;
-            seen >= percent / 100.0 * all
-        });
-        reached.map(|bin| bin.0)
+        let bins: Vec<(u64, f64)> = self.bins.iter().map(|bin| (bin.0, bin.1 as f64)).collect();
+        quantile(&bins, percent / 100.0)
+    }
+}
+
+impl DirectionOutput {
+    /// Latencies of the whole run: from submission if fio tells, else of completions. Of trims, which
+    /// are shown by the time that they take together, the mean stands for the median.
+    pub(super) fn figures(&self) -> Figures {
+        let some = |l: &&LatencyOutput| !l.percentiles.is_empty() || !l.bins.is_empty();
+        let total = self.total.as_ref().filter(some);
+        let latency = total.or(self.completion.as_ref());
+        let us = |ns: u64| ns as f64 / 1e3;
+        let percentile = |percent| latency.and_then(|l| l.percentile(percent)).map(us);
+        let mean_us = self.completion.as_ref().map(|l| l.mean_ns / 1e3);
+        Figures {
+            p50_us: match self.direction {
+                Direction::Trim => mean_us,
+                _ => percentile(50.0),
+            },
+            p99_us: percentile(99.0),
+            max_us: latency.map(|l| us(l.max_ns)),
+        }
     }
 }
 
 fn job(job: &Value, global: &Options) -> JobOutput {
     let mut options = global.clone();
     set(&mut options, job.get("job options"));
-    let directions = [Direction::Read, Direction::Write, Direction::Trim];
     let host = job.get("hostname").and_then(Value::as_str);
     let name = string(job, "jobname");
+    let syncs = job.get("sync").and_then(|sync| latency(sync, "lat"));
     JobOutput {
-        name: match host {
-            Some(host) => format!("{name}-{host}"),
-            None => name,
-        },
-        group: job.get("groupid").and_then(Value::as_u64).unwrap_or(0),
+        name: host.map_or(name.clone(), |host| format!("{name}-{host}")),
+        group: count(job, "groupid"),
         options,
         error: job.get("error").and_then(Value::as_i64).unwrap_or(0),
-        started_unix_s: job
-            .get("job_start")
-            .and_then(Value::as_f64)
-            .map(|ms| ms / 1e3),
-        directions: directions
+        started_unix_s: number(job, "job_start").map(|ms| ms / 1e3),
+        directions: Direction::ALL
             .into_iter()
             .filter_map(|d| direction(job.get(d.name())?, d))
             .collect(),
-        syncs: job.get("sync").and_then(|sync| {
-            let latency = latency(sync, "lat")?;
-            (latency.count > 0).then_some((latency.count, latency.max_ns))
-        }),
+        syncs: syncs.filter(|s| s.count > 0).map(|s| (s.count, s.max_ns)),
     }
 }
 
 fn direction(side: &Value, direction: Direction) -> Option<DirectionOutput> {
-    let count = |name: &str| side.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let operations = count("total_ios");
+    let operations = count(side, "total_ios");
     (operations > 0).then(|| DirectionOutput {
         direction,
         operations,
-        bytes: count("io_bytes"),
-        ops_per_s: side.get("iops").and_then(Value::as_f64).unwrap_or(0.0),
-        runtime_ms: count("runtime"),
+        bytes: count(side, "io_bytes"),
+        runtime_ms: count(side, "runtime"),
         completion: latency(side, "clat"),
         total: latency(side, "lat"),
         submission: latency(side, "slat"),
@@ -223,32 +213,40 @@ fn latency(side: &Value, name: &str) -> Option<LatencyOutput> {
         Some(value) => (value, 1),
         None => (side.get(name)?, 1000),
     };
-    let number = |name: &str| value.get(name).and_then(Value::as_f64);
     // The first fio 3 had no counts; something longer than nothing was counted.
-    let max_ns = number("max")? as u64 * unit;
-    let percentiles = value.get("percentile").and_then(Value::as_object);
-    let mut percentiles: Vec<(f64, u64)> = percentiles
-        .into_iter()
-        .flatten()
-        .filter_map(|(percent, ns)| Some((percent.parse().ok()?, ns.as_u64()? * unit)))
+    let max_ns = (number(value, "max")? as u64).saturating_mul(unit);
+    let pairs = |name: &str| {
+        value
+            .get(name)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    };
+    let mut percentiles: Vec<(f64, u64)> = pairs("percentile")
+        .filter_map(|(percent, ns)| {
+            Some((percent.parse().ok()?, ns.as_u64()?.saturating_mul(unit)))
+        })
         .collect();
     percentiles.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let bins = value.get("bins").and_then(Value::as_object);
-    let mut bins: Vec<(u64, u64)> = bins
-        .into_iter()
-        .flatten()
-        .filter_map(|(ns, count)| {
-            Some((ns.parse::<u64>().ok()?.checked_mul(unit)?, count.as_u64()?))
-        })
+    let mut bins: Vec<(u64, u64)> = pairs("bins")
+        .filter_map(|(ns, n)| Some((ns.parse::<u64>().ok()?.checked_mul(unit)?, n.as_u64()?)))
         .collect();
     bins.sort_unstable();
     Some(LatencyOutput {
         bins,
-        count: number("N").map_or(u64::from(max_ns > 0), |n| n as u64),
-        mean_ns: number("mean").unwrap_or(0.0) * unit as f64,
+        count: number(value, "N").map_or(u64::from(max_ns > 0), |n| n as u64),
+        mean_ns: number(value, "mean").unwrap_or(0.0) * unit as f64,
         max_ns,
         percentiles,
     })
+}
+
+fn number(value: &Value, name: &str) -> Option<f64> {
+    value.get(name).and_then(Value::as_f64)
+}
+
+fn count(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or(0)
 }
 
 fn string(value: &Value, name: &str) -> String {
@@ -268,11 +266,14 @@ mod tests {
 
     #[test]
     fn what_isnt_fios_is_said() {
-        assert_eq!(Output::parse("fio: no such file"), Err(JsonError::None));
-        assert_eq!(Output::parse("{\"a\": 1}"), Err(JsonError::NotFio));
-        let broken = Output::parse("fio: a warning\n{\n\"jobs\" : [\n").unwrap_err();
+        let why = |text: &str| Output::parse(text).unwrap_err();
         assert!(
-            matches!(broken, JsonError::Broken { line: 3.., .. }),
+            matches!(why("fio: no such file"), Unfit::Other(why) if why.starts_with("no JSON"))
+        );
+        assert!(matches!(why("{\"a\": 1}"), Unfit::Other(why) if why.contains("not fio's")));
+        let broken = why("fio: a warning\n{\n\"jobs\" : [\n");
+        assert!(
+            matches!(&broken, Unfit::Broken(why) if why.starts_with("line 3") || why.starts_with("line 4")),
             "{broken}"
         );
     }
@@ -289,6 +290,18 @@ mod tests {
         assert_eq!(read.operations, 5);
         let total = read.total.as_ref().unwrap();
         assert_eq!((total.max_ns, total.mean_ns), (7000, 2500.0));
+    }
+
+    #[test]
+    fn absurd_latencies_of_fio_2_are_as_long_as_can_be() {
+        let text = r#"{"fio version": "fio-2.21", "jobs": [{"jobname": "a", "read": {"total_ios": 1,
+            "clat": {"max": 1e30, "percentile": {"50.000000": 18446744073709551615}}}}]}"#;
+        let output = Output::parse(text).unwrap();
+        let read = output.jobs[0].directions[0].completion.as_ref().unwrap();
+        assert_eq!(
+            (read.max_ns, read.percentile(50.0)),
+            (u64::MAX, Some(u64::MAX))
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use record::{LONGEST_NS, latency_histogram};
 
 use super::bins::Layout;
 use super::grid::Grid;
+use crate::parts::quantile;
 
 /// Latencies of the I/Os of one actor; times are seconds on the log's clock.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,8 @@ pub(super) struct Latencies {
     pub(super) window_s: f64,
     /// Ends of windows and the longest latency in each, in order, where the logs have nothing else.
     pub(super) longest: Vec<(f64, u64)>,
+    /// Those of the whole run, where nothing tells when they occurred.
+    pub(super) whole: Option<Figures>,
 }
 
 /// Latencies of I/Os that completed in one window.
@@ -40,6 +43,14 @@ pub(super) struct Figures {
 const TOO_LONG: f64 = 2.0;
 
 impl Latencies {
+    /// Adds those of another thread.
+    pub(super) fn extend(&mut self, other: Latencies) {
+        self.single.extend(other.single);
+        self.windows.extend(other.windows);
+        self.longest.extend(other.longest);
+        self.window_s = self.window_s.max(other.window_s);
+    }
+
     pub(super) fn sort(&mut self) {
         self.single.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.windows.sort_by(|a, b| a.end_s.total_cmp(&b.end_s));
@@ -48,8 +59,13 @@ impl Latencies {
 
     /// Figures of an interval, in seconds on the log's clock.
     pub(super) fn figures(&self, begin_s: f64, end_s: f64) -> Figures {
+        if let Some(whole) = self.whole {
+            return whole;
+        }
         if !self.single.is_empty() {
-            return self.of_single(begin_s, end_s);
+            let within = between(&self.single, begin_s, end_s).iter();
+            let all = within.clone().map(|l| (l.1, 1.0)).collect();
+            return Figures::of(all, within.map(|l| l.1).max());
         }
         let mut figures = Figures::default();
         if self.window_s <= TOO_LONG * (end_s - begin_s) {
@@ -60,21 +76,6 @@ impl Latencies {
             figures.max_us = within.iter().map(|l| us(l.1)).reduce(f64::max);
         }
         figures
-    }
-
-    fn of_single(&self, begin_s: f64, end_s: f64) -> Figures {
-        let within = between(&self.single, begin_s, end_s);
-        let mut sorted: Vec<u64> = within.iter().map(|l| l.1).collect();
-        sorted.sort_unstable();
-        let at = |share: f64| {
-            let rank = (share * sorted.len() as f64).ceil().max(1.0) as usize;
-            sorted.get(rank - 1).map(|&ns| us(ns))
-        };
-        Figures {
-            p50_us: at(0.5),
-            p99_us: at(0.99),
-            max_us: at(1.0),
-        }
     }
 
     /// Windows count by the share of them that lies in the interval. One that is
@@ -99,22 +100,7 @@ impl Latencies {
                 longest = longest.max(last);
             }
         }
-        weights.sort_unstable_by_key(|w| w.0);
-        let all: f64 = weights.iter().map(|w| w.1).sum();
-        let at = |share: f64| {
-            let mut sum = 0.0;
-            let reached = weights.iter().find(|w| {
-                sum += w.1;
-                sum >= share * all
-            });
-            reached.filter(|_| all > 0.0).map(|w| us(w.0))
-        };
-        let p99_us = at(0.99);
-        Figures {
-            p50_us: at(0.5),
-            p99_us,
-            max_us: (longest > 0).then(|| us(longest).max(p99_us.unwrap_or(0.0))),
-        }
+        Figures::of(weights, Some(longest).filter(|&ns| ns > 0))
     }
 
     /// All latencies of a stretch of time, those of windows whose middle lies in it.
@@ -132,6 +118,21 @@ impl Latencies {
             }
         }
         (!all.is_empty()).then_some(all)
+    }
+}
+
+impl Figures {
+    /// Figures of latencies in nanoseconds, each with its weight, and of the longest.
+    fn of(mut weights: Vec<(u64, f64)>, longest_ns: Option<u64>) -> Figures {
+        weights.retain(|w| w.1 > 0.0);
+        weights.sort_unstable_by_key(|w| w.0);
+        let at = |share| quantile(&weights, share).map(us);
+        let p99_us = at(0.99);
+        Figures {
+            p50_us: at(0.5),
+            p99_us,
+            max_us: longest_ns.map(|ns| us(ns).max(p99_us.unwrap_or(0.0))),
+        }
     }
 }
 

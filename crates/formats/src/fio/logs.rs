@@ -10,7 +10,7 @@
 use std::io::{self, BufRead};
 
 use super::bins::Layout;
-use crate::lines::Lines;
+use crate::lines::{Left, Lines, TextLine};
 
 /// The kind of figures in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,13 +98,12 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// All of them, by fio's numbers.
+    pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
+
     fn of(number: u64) -> Option<Direction> {
-        match number {
-            0 => Some(Direction::Read),
-            1 => Some(Direction::Write),
-            2 => Some(Direction::Trim),
-            _ => None,
-        }
+        let place = usize::try_from(number).ok()?;
+        Direction::ALL.get(place).copied()
     }
 
     /// `read`, `write` or `trim`: as fio's JSON and our actors name it.
@@ -140,31 +139,8 @@ pub struct HistogramRow {
     pub at_ms: u64,
     /// Which way.
     pub direction: Direction,
-    /// Bytes of the I/O that ended the window.
-    pub block_bytes: u64,
     /// Columns with counts, in order: column and count.
     pub counts: Vec<(u16, u32)>,
-}
-
-/// Lines that were left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Skipped {
-    /// How many.
-    pub lines: u64,
-    /// Number of the first, from 1.
-    pub first: u64,
-    /// Whether only the very last line was left out, since it was cut off.
-    pub cut_off: bool,
-}
-
-impl Skipped {
-    fn add(&mut self, number: u64, ended: bool) {
-        if self.lines == 0 {
-            self.first = number;
-        }
-        self.cut_off = self.lines == 0 && !ended;
-        self.lines += 1;
-    }
 }
 
 /// Times later than this are milliseconds since 1970 (this one is of 1973).
@@ -176,7 +152,9 @@ pub struct Log {
     /// Its lines, in order of the file.
     pub rows: Vec<Row>,
     /// Lines that could not be read.
-    pub skipped: Skipped,
+    pub skipped: Left,
+    /// Whether only the very last line was left out, since it was cut off.
+    pub cut_off: bool,
     /// Whether the fifth column is 0 in all lines; `None` if there is none.
     pub(super) fifth: Option<bool>,
 }
@@ -189,7 +167,9 @@ pub struct HistogramLog {
     /// Its lines, in order of the file.
     pub rows: Vec<HistogramRow>,
     /// Lines that could not be read.
-    pub skipped: Skipped,
+    pub skipped: Left,
+    /// Whether only the very last line was left out, since it was cut off.
+    pub cut_off: bool,
 }
 
 impl Log {
@@ -214,35 +194,24 @@ impl Log {
             } else if found >= 4 && both.is_none() && fourth > 2 {
                 both = Some(false);
             }
-            let row = if both == Some(true) {
-                Direction::of(fourth)
-                    .filter(|_| found >= 6)
-                    .map(|direction| Row {
-                        at_ms,
-                        value,
-                        most: Some(third),
-                        direction,
-                        block_bytes: fifth,
-                    })
-            } else {
-                Direction::of(third)
-                    .filter(|_| found >= 4)
-                    .map(|direction| Row {
-                        at_ms,
-                        value,
-                        most: None,
-                        direction,
-                        block_bytes: fourth,
-                    })
+            let (most, direction, block_bytes, least) = match both {
+                Some(true) => (Some(third), fourth, fifth, 6),
+                _ => (None, third, fourth, 4),
             };
             // A line without its end may lack digits of its last number, too.
-            match row.filter(|_| line.ended) {
-                Some(row) => {
+            match Direction::of(direction).filter(|_| found >= least && line.ended) {
+                Some(direction) => {
                     log.fifth = (found > 4).then(|| fifth == 0 && log.fifth != Some(false));
-                    log.rows.push(row);
+                    log.rows.push(Row {
+                        at_ms,
+                        value,
+                        most,
+                        direction,
+                        block_bytes,
+                    });
                 }
                 None if line.bytes.is_empty() => {}
-                None => log.skipped.add(line.number, line.ended),
+                None => skip(&mut log.skipped, &mut log.cut_off, line),
             }
         }
         Ok(log)
@@ -252,11 +221,16 @@ impl Log {
     pub fn is_averaged(&self) -> bool {
         self.rows.iter().all(|row| row.block_bytes == 0)
     }
+}
 
-    /// Whether its times are since 1970.
-    pub fn since_1970(&self) -> bool {
-        self.rows.first().is_some_and(|row| row.at_ms > EPOCH_MS)
-    }
+/// Whether a log's times are since 1970, by its first.
+pub(super) fn is_since_1970(at_ms: u64) -> bool {
+    at_ms > EPOCH_MS
+}
+
+fn skip(skipped: &mut Left, cut_off: &mut bool, line: TextLine<'_>) {
+    *cut_off = skipped.lines == 0 && !line.ended;
+    skipped.add(line.number);
 }
 
 /// A row that was read without a second value, and has one.
@@ -282,15 +256,10 @@ impl HistogramLog {
                     log.rows.push(row);
                 }
                 _ if line.bytes.is_empty() => {}
-                _ => log.skipped.add(line.number, line.ended),
+                _ => skip(&mut log.skipped, &mut log.cut_off, line),
             }
         }
         Ok(log)
-    }
-
-    /// Whether its times are since 1970.
-    pub fn since_1970(&self) -> bool {
-        self.rows.first().is_some_and(|row| row.at_ms > EPOCH_MS)
     }
 }
 
@@ -298,7 +267,8 @@ fn histogram_row(line: &[u8]) -> Option<(HistogramRow, Layout)> {
     let mut fields = line.split(|&b| b == b',').map(number);
     let at_ms = fields.next()??;
     let direction = Direction::of(fields.next()??)?;
-    let block_bytes = fields.next()??;
+    // Bytes of the I/O that ended the window.
+    fields.next()??;
     let mut counts = Vec::new();
     let mut columns = 0_usize;
     for count in fields {
@@ -312,7 +282,6 @@ fn histogram_row(line: &[u8]) -> Option<(HistogramRow, Layout)> {
     let row = HistogramRow {
         at_ms,
         direction,
-        block_bytes,
         counts,
     };
     Some((row, Layout::of_columns(columns)?))
@@ -331,15 +300,8 @@ fn numbers<const N: usize>(line: &[u8], into: &mut [u64; N]) -> usize {
 
 /// A plain number with blanks around it.
 fn number(field: &[u8]) -> Option<u64> {
-    let digits = field.trim_ascii();
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |sum, &b| {
-        b.is_ascii_digit()
-            .then_some(())
-            .and_then(|()| sum.checked_mul(10)?.checked_add(u64::from(b - b'0')))
-    })
+    let text = std::str::from_utf8(field.trim_ascii()).ok()?;
+    text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
 #[cfg(test)]
@@ -385,12 +347,12 @@ mod tests {
     #[test]
     fn the_formats_of_many_versions() {
         let windows = log("100, 38300, 0, 0, 0\n200, 50030, 1, 0, 0\n");
-        assert!(windows.is_averaged() && !windows.since_1970());
+        assert!(windows.is_averaged() && !is_since_1970(windows.rows[0].at_ms));
         assert_eq!(windows.rows[1].direction, Direction::Write);
         let old = log("100, 38300, 0, 4096\n");
         assert!(!old.is_averaged());
         let offset = log("1795208155802, 1, 1, 4096, 8192, 0x4001, 77\n");
-        assert!(offset.since_1970());
+        assert!(is_since_1970(offset.rows[0].at_ms));
         assert_eq!(offset.rows[0].block_bytes, 4096);
         assert_eq!(offset.rows[0].most, None);
     }
@@ -411,9 +373,9 @@ mod tests {
         let mixed = log("100, 1, 0, 0, 0\nhello\n200, 1, 7, 0, 0\n300, 5, 0, 0, 0\n400, 1");
         assert_eq!(mixed.rows.len(), 2);
         assert_eq!((mixed.skipped.lines, mixed.skipped.first), (3, 2));
-        assert!(!mixed.skipped.cut_off);
+        assert!(!mixed.cut_off);
         let cut = log("100, 1, 0, 0, 0\n200, 1, 0, 0");
-        assert_eq!((cut.skipped.first, cut.skipped.cut_off), (2, true));
+        assert_eq!((cut.skipped.first, cut.cut_off), (2, true));
     }
 
     #[test]

@@ -41,11 +41,11 @@ mod unit;
 mod windows;
 
 pub use grid::Grid;
-pub use jobfile::{Job, JobFile, JobFileError, Logging};
+pub use jobfile::{Job, JobFile, Logging, with_in_each_job};
 pub(crate) use jobs::UNTIMED;
-pub use json::{DirectionOutput, JobOutput, JsonError, LatencyOutput, Output};
+pub use json::{DirectionOutput, JobOutput, LatencyOutput, Output};
 pub use logs::Direction;
 pub use options::Options;
 pub use progress::progress;
-pub use record::{RecordOptions, record, totals};
-pub use series::{About, FioSeries, Input, SeriesError, series};
+pub use record::{record, totals};
+pub use series::{About, FioSeries, Input, series};

@@ -19,17 +19,7 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 /// Engines that have one operation in flight, whatever `iodepth` says.
-const ONE_AT_A_TIME: &[&str] = &[
-    "sync",
-    "psync",
-    "vsync",
-    "pvsync",
-    "pvsync2",
-    "mmap",
-    "splice",
-    "falloc",
-    "ftruncate",
-];
+const ONE_AT_A_TIME: &str = "sync psync vsync pvsync pvsync2 mmap splice falloc ftruncate";
 
 /// The options that were set for a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,15 +29,6 @@ impl Options {
     /// Sets an option; an earlier value is replaced.
     pub fn set(&mut self, name: &str, value: &str) {
         self.0.insert(canonical(name).to_owned(), value.to_owned());
-    }
-
-    /// Sets all of another's.
-    pub fn extend(&mut self, other: &Options) {
-        let own = other
-            .0
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()));
-        self.0.extend(own);
     }
 
     /// The value of an option, by any of its names.
@@ -100,16 +81,8 @@ impl Options {
 
     /// Whether anything asks for syncs, which fio has no log of.
     pub fn syncs(&self) -> bool {
-        [
-            "fsync",
-            "fdatasync",
-            "sync_file_range",
-            "end_fsync",
-            "fsync_on_close",
-            "sync",
-        ]
-        .iter()
-        .any(|name| self.is_on(name) == Some(true))
+        let mut names = "fsync fdatasync sync_file_range end_fsync fsync_on_close sync".split(' ');
+        names.any(|name| self.is_on(name) == Some(true))
     }
 
     /// Operations per second that a thread is held to in a direction, if it is.
@@ -129,10 +102,9 @@ impl Options {
     pub fn actor(&self, job: &str, direction: Direction, threads: u32) -> ActorInfo {
         let engine = self.get("ioengine").unwrap_or("psync");
         let engine = engine.split(':').next().unwrap_or(engine);
-        let per_thread = if ONE_AT_A_TIME.contains(&engine) {
-            1
-        } else {
-            self.number("iodepth").unwrap_or(1).clamp(1, 1 << 20)
+        let per_thread = match ONE_AT_A_TIME.split(' ').any(|one| one == engine) {
+            true => 1,
+            false => self.number("iodepth").unwrap_or(1).clamp(1, 1 << 20),
         };
         let depth = u32::try_from(per_thread * u64::from(threads)).unwrap_or(u32::MAX);
         let loop_kind = match self.rate_per_s(direction) {

@@ -1,9 +1,8 @@
 //! `--status-interval`: fio prints its sums again and again, and their differences are a series.
 
-use record::ActorInfo;
+use record::{ActorInfo, MAX_ACTORS};
 
 use super::json::{DirectionOutput, JobOutput, Output};
-use super::latencies::Latencies;
 use super::logs::Direction;
 use super::series::FioSeries;
 use super::windows::Window;
@@ -11,37 +10,42 @@ use super::windows::Window;
 /// A series for each job and direction of documents that fio printed one after the other; none of
 /// a single document.
 pub fn progress(documents: &[Output]) -> Vec<FioSeries> {
-    let Some((last, _)) = documents
-        .split_last()
-        .filter(|(_, before)| !before.is_empty())
-    else {
-        return Vec::new();
-    };
+    match documents {
+        [_, _, ..] => of_documents(documents),
+        _ => Vec::new(),
+    }
+}
+
+/// The same, and of a single document one window for each. No more than a record can have, and one:
+/// each name is compared with all others.
+pub(super) fn of_documents(documents: &[Output]) -> Vec<FioSeries> {
     let mut all: Vec<FioSeries> = Vec::new();
-    for (place, job) in last.jobs.iter().enumerate() {
-        for direction in &job.directions {
-            let of = |output: &Output| -> Option<DirectionOutput> {
-                // A document lists its jobs as the others do, as long as all run.
-                let same = |one: &&JobOutput| one.name == job.name;
-                let found = output.jobs.get(place).filter(same);
-                let found = found.or_else(|| output.jobs.iter().find(same))?;
-                let mut directions = found.directions.iter();
-                directions
-                    .find(|d| d.direction == direction.direction)
-                    .cloned()
-            };
-            let sums: Vec<DirectionOutput> = documents.iter().filter_map(of).collect();
-            let threads = job.options.threads();
-            let mut info = job.options.actor(&job.name, direction.direction, threads);
-            let taken = all
-                .iter()
-                .filter(|one| one.info.name.starts_with(&info.name));
-            match taken.count() {
-                0 => {}
-                n => info.name = format!("{}-{}", info.name, n + 1),
-            }
-            all.push(of_sums(info, direction.direction, &sums, last.at_unix_s));
+    let Some(last) = documents.last() else {
+        return all;
+    };
+    let jobs = last.jobs.iter().enumerate();
+    let jobs = jobs.flat_map(|(place, job)| job.directions.iter().map(move |d| (place, job, d)));
+    for (place, job, DirectionOutput { direction, .. }) in jobs.take(MAX_ACTORS + 1) {
+        let of = |output: &Output| -> Option<DirectionOutput> {
+            // A document lists its jobs as the others do, as long as all run.
+            let same = |one: &&JobOutput| one.name == job.name;
+            let found = output.jobs.get(place).filter(same);
+            let found = found.or_else(|| output.jobs.iter().find(same))?;
+            let mut directions = found.directions.iter();
+            directions.find(|d| d.direction == *direction).cloned()
+        };
+        let sums: Vec<DirectionOutput> = documents.iter().filter_map(of).collect();
+        let mut info = job
+            .options
+            .actor(&job.name, *direction, job.options.threads());
+        let same = all
+            .iter()
+            .filter(|one| one.info.name.starts_with(&info.name));
+        match same.count() {
+            0 => {}
+            n => info.name = format!("{}-{}", info.name, n + 1),
         }
+        all.push(of_sums(info, *direction, &sums, last.at_unix_s));
     }
     all
 }
@@ -52,16 +56,7 @@ fn of_sums(
     sums: &[DirectionOutput],
     printed_unix_s: Option<f64>,
 ) -> FioSeries {
-    let mut one = FioSeries {
-        info,
-        direction,
-        warnings: Vec::new(),
-        started_unix_s: None,
-        operations: Vec::new(),
-        bytes: Vec::new(),
-        latencies: Latencies::default(),
-        ran_s: None,
-    };
+    let mut one = FioSeries::new(info, direction);
     let (mut at_s, mut operations, mut bytes) = (0.0, 0, 0);
     for sum in sums {
         let end_s = sum.runtime_ms as f64 / 1e3;
@@ -79,7 +74,10 @@ fn of_sums(
         (at_s, operations, bytes) = (end_s, sum.operations, sum.bytes);
     }
     one.ran_s = (at_s > 0.0).then_some((0.0, at_s));
-    one.started_unix_s = printed_unix_s.map(|printed_s| printed_s - at_s);
+    one.started_unix_s = printed_unix_s.map(|printed_s| (printed_s - at_s).max(0.0));
+    if let [all] = sums {
+        one.latencies.whole = Some(all.figures());
+    }
     one.warnings.push(format!(
         "{}: its series are the differences of {} documents of fio's JSON, which have no latencies of \
          their own.",

@@ -11,9 +11,11 @@ use super::jobfile::JobFile;
 use super::jobs::{Job, assign};
 use super::json::Output;
 use super::latencies::Latencies;
-use super::logs::{Direction, HistogramLog, Log, LogKind, LogName, Skipped};
-use super::thread::{Thread, Track};
+use super::logs::{Direction, HistogramLog, Log, LogKind, LogName};
+use super::thread::Thread;
 use super::windows::Window;
+use crate::Unfit;
+use crate::lines::Left;
 
 /// A log: its file's name, which tells what is in it, and its text.
 #[derive(Debug)]
@@ -32,39 +34,6 @@ pub struct About<'a> {
     pub jobs: Option<&'a JobFile>,
     /// The output that fio printed, if there is one.
     pub output: Option<&'a Output>,
-}
-
-/// Why logs can't be made series of.
-#[derive(Debug, thiserror::Error)]
-pub enum SeriesError {
-    /// A file's name isn't that of a log.
-    #[error(
-        "{0}: not the name of a fio log; they end in _iops.N.log, _bw.N.log, _lat.N.log, \
-         _clat.N.log, _slat.N.log or _clat_hist.N.log"
-    )]
-    Name(String),
-    /// A text can't be read.
-    #[error("{name}: {error}")]
-    Read {
-        /// The file's name.
-        name: String,
-        /// The error of the reader.
-        error: std::io::Error,
-    },
-    /// No log tells how many operations there were.
-    #[error(
-        "{0}: this log of fio has no operations over time. Let fio write them (--write_iops_log=NAME \
-         --log_avg_msec=100), or, for a log of bandwidth, give fio's JSON, which has the block size"
-    )]
-    NoOperations(String),
-    /// A file holds no line of a log.
-    #[error("{name}: not a log of fio: line {line} is none, and no other")]
-    NotALog {
-        /// The file's name.
-        name: String,
-        /// Number of the first line that isn't one.
-        line: u64,
-    },
 }
 
 /// One actor: what a job did in one direction.
@@ -88,6 +57,20 @@ pub struct FioSeries {
 }
 
 impl FioSeries {
+    /// One in which nothing was done yet.
+    pub(super) fn new(info: ActorInfo, direction: Direction) -> FioSeries {
+        FioSeries {
+            info,
+            direction,
+            warnings: Vec::new(),
+            started_unix_s: None,
+            operations: Vec::new(),
+            bytes: Vec::new(),
+            latencies: Latencies::default(),
+            ran_s: None,
+        }
+    }
+
     /// Operations in the logs.
     pub fn operations(&self) -> f64 {
         self.operations.iter().map(|w| w.amount).sum()
@@ -103,11 +86,8 @@ impl FioSeries {
 
     /// How long its windows mostly are, in seconds; 0 of single I/Os.
     pub fn window_s(&self) -> f64 {
-        let mut lengths: Vec<f64> = self
-            .operations
-            .iter()
-            .map(|w| w.end_s - w.begin_s)
-            .collect();
+        let lengths = self.operations.iter().map(|w| w.end_s - w.begin_s);
+        let mut lengths: Vec<f64> = lengths.collect();
         lengths.sort_by(f64::total_cmp);
         lengths.get(lengths.len() / 2).copied().unwrap_or(0.0)
     }
@@ -183,15 +163,20 @@ impl FioSeries {
 pub fn series<R: BufRead>(
     inputs: impl IntoIterator<Item = Input<R>>,
     about: &About<'_>,
-) -> Result<Vec<FioSeries>, SeriesError> {
+) -> Result<Vec<FioSeries>, Unfit> {
     let mut threads: BTreeMap<(String, Option<u32>), Thread> = BTreeMap::new();
     let mut first = None;
     for input in inputs {
         first.get_or_insert_with(|| input.name.clone());
-        let name =
-            LogName::parse(&input.name).ok_or_else(|| SeriesError::Name(input.name.clone()))?;
-        let thread = threads.entry((name.prefix.clone(), name.thread));
-        read_into(thread.or_default(), &name, input)?;
+        let name = LogName::parse(&input.name).ok_or_else(|| {
+            Unfit::Broken(format!(
+                "{}: not the name of a fio log; they end in _iops.N.log, _bw.N.log, _lat.N.log, \
+                 _clat.N.log, _slat.N.log or _clat_hist.N.log",
+                input.name
+            ))
+        })?;
+        let thread = threads.entry((name.prefix, name.thread));
+        read_into(thread.or_default(), name.kind, input)?;
     }
     // A job file is run by us, with fio 3.
     let known = about.output.filter(|output| !output.version.is_empty());
@@ -219,7 +204,11 @@ pub fn series<R: BufRead>(
     let without: Vec<String> = without.filter_map(|(job, _)| job.without_logs()).collect();
     let ran = all.iter().any(|one| one.ran_s.is_some());
     if let Some(name) = first.filter(|_| !ran && !fixed && !threads_are_empty) {
-        return Err(SeriesError::NoOperations(name));
+        return Err(Unfit::Broken(format!(
+            "{name}: this log of fio has no operations over time. Let fio write them \
+             (--write_iops_log=NAME --log_avg_msec=100), or, for a log of bandwidth, give fio's JSON, \
+             which has the block size"
+        )));
     }
     if let Some(first) = all.first_mut() {
         first.warnings.extend(without);
@@ -227,51 +216,36 @@ pub fn series<R: BufRead>(
     Ok(all)
 }
 
-fn read_into<R: BufRead>(
-    thread: &mut Thread,
-    name: &LogName,
-    input: Input<R>,
-) -> Result<(), SeriesError> {
+fn read_into<R: BufRead>(thread: &mut Thread, kind: LogKind, input: Input<R>) -> Result<(), Unfit> {
     let file = input.name;
-    let failed = |error| SeriesError::Read {
-        name: file.clone(),
-        error,
-    };
-    let (skipped, rows) = if name.kind == LogKind::Histogram {
+    let failed = |error| Unfit::Broken(format!("{file}: {error}"));
+    let (skipped, cut_off, rows) = if kind == LogKind::Histogram {
         let log = HistogramLog::read(input.text).map_err(failed)?;
-        let told = (log.skipped, log.rows.len());
+        let read = (log.skipped, log.cut_off, log.rows.len());
         thread.histogram = Some(log);
-        told
+        read
     } else {
         let log = Log::read(input.text).map_err(failed)?;
-        let told = (log.skipped, log.rows.len());
-        thread.logs.push((name.kind, log));
-        told
+        let read = (log.skipped, log.cut_off, log.rows.len());
+        thread.logs.push((kind, log));
+        read
     };
-    if rows == 0 && skipped.lines > 0 && !skipped.cut_off {
-        return Err(SeriesError::NotALog {
-            name: file,
-            line: skipped.first,
-        });
+    let Left { lines, first } = skipped;
+    if rows == 0 && lines > 0 && !cut_off {
+        return Err(Unfit::Other(format!(
+            "{file}: not a log of fio: line {first} is none, and no other"
+        )));
     }
-    thread.warnings.extend(said(&file, skipped));
+    let warning = match lines {
+        0 => return Ok(()),
+        _ if cut_off => format!("line {first} is cut off; all lines before it were kept."),
+        1 => format!("line {first} is no line of a fio log and was left out."),
+        lines => format!(
+            "{lines} lines are none of a fio log and were left out, the first is line {first}."
+        ),
+    };
+    thread.warnings.push(format!("{file}: {warning}"));
     Ok(())
-}
-
-fn said(file: &str, skipped: Skipped) -> Option<String> {
-    let first = skipped.first;
-    match skipped.lines {
-        0 => None,
-        _ if skipped.cut_off => Some(format!(
-            "{file}: line {first} is cut off; all lines before it were kept."
-        )),
-        1 => Some(format!(
-            "{file}: line {first} is no line of a fio log and was left out."
-        )),
-        lines => Some(format!(
-            "{file}: {lines} lines are none of a fio log and were left out, the first is line {first}."
-        )),
-    }
 }
 
 /// The series of one job: of all its directions if they are fixed beforehand,
@@ -279,38 +253,17 @@ fn said(file: &str, skipped: Skipped) -> Option<String> {
 fn of_job(job: &Job<'_>, threads: &[Thread], fixed: bool) -> Vec<FioSeries> {
     let mut all = Vec::new();
     for (direction, info) in &job.actors {
-        let tracks: Vec<Track> = threads
-            .iter()
-            .filter_map(|thread| thread.track(job, *direction))
-            .collect();
-        if tracks.is_empty() && !fixed {
-            continue;
+        let mut one = FioSeries::new(info.clone(), *direction);
+        one.started_unix_s = job.logs_zero(threads);
+        let mut ran = false;
+        for thread in threads {
+            ran |= thread.add_to(&mut one, job);
         }
-        let mut one = FioSeries {
-            info: info.clone(),
-            direction: *direction,
-            warnings: Vec::new(),
-            started_unix_s: job.logs_zero(threads),
-            operations: Vec::new(),
-            bytes: Vec::new(),
-            latencies: Latencies::default(),
-            ran_s: None,
-        };
-        for track in tracks {
-            one.ran_s = match one.ran_s {
-                Some((begin, end)) => Some((begin.min(track.ran_s.0), end.max(track.ran_s.1))),
-                None => Some(track.ran_s),
-            };
-            one.operations.extend(track.operations);
-            one.bytes.extend(track.bytes);
-            one.latencies.single.extend(track.latencies.single);
-            one.latencies.windows.extend(track.latencies.windows);
-            one.latencies.longest.extend(track.latencies.longest);
-            one.latencies.window_s = one.latencies.window_s.max(track.latencies.window_s);
+        if ran || fixed {
+            one.latencies.sort();
+            one.warnings = job.warnings(*direction, threads, &one);
+            all.push(one);
         }
-        one.latencies.sort();
-        one.warnings = job.warnings(*direction, threads, &one);
-        all.push(one);
     }
     all
 }

@@ -2,7 +2,8 @@
 
 use super::jobs::Job;
 use super::latencies::{HistogramWindow, Latencies};
-use super::logs::{Direction, HistogramLog, Log, LogKind, Row};
+use super::logs::{Direction, HistogramLog, Log, LogKind, Row, is_since_1970};
+use super::series::FioSeries;
 use super::unit::{self, Unit};
 use super::windows::{self, Window};
 
@@ -15,16 +16,6 @@ pub(super) struct Thread {
     pub(super) no_unit: bool,
     /// Oddities of the files themselves.
     pub(super) warnings: Vec<String>,
-}
-
-/// The work of a thread in one direction; times are seconds on its logs' clock.
-#[derive(Debug)]
-pub(super) struct Track {
-    pub(super) operations: Vec<Window>,
-    /// Empty where all operations are of one size.
-    pub(super) bytes: Vec<Window>,
-    pub(super) latencies: Latencies,
-    pub(super) ran_s: (f64, f64),
 }
 
 impl Thread {
@@ -69,17 +60,23 @@ impl Thread {
 
     /// Whether its times are since 1970; `None` if it has no line.
     pub(super) fn since_1970(&self) -> Option<bool> {
-        let logs = self.logs.iter().map(|(_, log)| log);
-        let told = logs.filter(|log| !log.rows.is_empty()).map(Log::since_1970);
-        let histogram = self.histogram.iter().filter(|log| !log.rows.is_empty());
-        told.chain(histogram.map(HistogramLog::since_1970)).next()
+        let logs = self.logs.iter().flat_map(|(_, log)| log.rows.first());
+        let histogram = self.histogram.iter().flat_map(|log| log.rows.first());
+        let mut firsts = logs
+            .map(|row| row.at_ms)
+            .chain(histogram.map(|row| row.at_ms));
+        firsts.next().map(is_since_1970)
     }
 
-    /// The thread's work in a direction; `None` if its logs have nothing of it.
-    pub(super) fn track(&self, job: &Job<'_>, direction: Direction) -> Option<Track> {
+    /// Adds the thread's work in a series' direction; false if its logs have nothing of it.
+    pub(super) fn add_to(&self, series: &mut FioSeries, job: &Job<'_>) -> bool {
+        let direction = series.direction;
         let latencies = self.latencies(job, direction);
-        let (operations, nominal_s) = self.operations(job, direction, &latencies)?;
-        let bytes = self.bytes(job, direction, &operations);
+        let (operations, nominal_s) = self.operations(job, direction, &latencies);
+        if operations.is_empty() {
+            return false;
+        }
+        series.bytes.extend(self.bytes(job, direction, &operations));
         let ends = operations.iter().map(|w| w.end_s);
         let end_s = ends.fold(f64::NEG_INFINITY, f64::max);
         let begins = operations.iter().map(|w| w.begin_s);
@@ -87,12 +84,12 @@ impl Thread {
         // Where fio says that it ran on for longer than it takes to log a window, it hung.
         let said_s = job.runtime_s(direction).map_or(end_s, |s| begin_s + s);
         let hung = said_s - end_s > 2.0 * nominal_s.max(0.1);
-        Some(Track {
-            operations,
-            bytes,
-            latencies,
-            ran_s: (begin_s, if hung { said_s } else { end_s }),
-        })
+        let end_s = if hung { said_s } else { end_s };
+        let (first_s, last_s) = series.ran_s.unwrap_or((begin_s, end_s));
+        series.ran_s = Some((first_s.min(begin_s), last_s.max(end_s)));
+        series.operations.extend(operations);
+        series.latencies.extend(latencies);
+        true
     }
 
     /// Its operations and the usual length of a window: from the best log there is.
@@ -101,30 +98,29 @@ impl Thread {
         job: &Job<'_>,
         direction: Direction,
         latencies: &Latencies,
-    ) -> Option<(Vec<Window>, f64)> {
-        let found = |windows: Vec<Window>, s: f64| (!windows.is_empty()).then_some((windows, s));
-        let each: fn(&Row) -> f64 = |_| 1.0;
-        let iops = self.log(LogKind::Iops);
-        if let Some(log) = iops.filter(|log| log.is_averaged()) {
-            let (windows, s) = self.rates(log, job, direction, 1.0);
-            return found(windows, s);
+    ) -> (Vec<Window>, f64) {
+        if let Some(log) = self.log(LogKind::Iops).filter(|log| log.is_averaged()) {
+            return self.rates(log, job, direction, 1.0);
         }
-        let single = self.logs.iter().map(|(_, log)| log);
-        let mut single = single.filter(|log| !log.is_averaged() && !log.rows.is_empty());
-        if let Some(log) = single.next() {
-            return found(windows::of_single(&log.rows, direction, each), 0.0);
+        if let Some(log) = self.single() {
+            return (windows::of_single(&log.rows, direction, |_| 1.0), 0.0);
         }
         let block = job.block_bytes(direction).filter(|&bytes| bytes > 0.0);
         if let (Some(log), Some(block)) = (self.log(LogKind::Bandwidth), block) {
-            let (windows, s) = self.rates(log, job, direction, 1024.0 / block);
-            return found(windows, s);
+            return self.rates(log, job, direction, 1024.0 / block);
         }
         let counted = latencies.windows.iter().map(|w| Window {
             begin_s: w.end_s - latencies.window_s,
             end_s: w.end_s,
             amount: w.counts.iter().map(|&(_, n)| f64::from(n)).sum(),
         });
-        found(counted.collect(), latencies.window_s)
+        (counted.collect(), latencies.window_s)
+    }
+
+    /// A log of single I/Os.
+    fn single(&self) -> Option<&Log> {
+        let mut logs = self.logs.iter().map(|(_, log)| log);
+        logs.find(|log| !log.is_averaged())
     }
 
     fn bytes(&self, job: &Job<'_>, direction: Direction, operations: &[Window]) -> Vec<Window> {
@@ -132,21 +128,18 @@ impl Thread {
         if let Some(log) = bandwidth.filter(|log| log.is_averaged()) {
             return self.rates(log, job, direction, 1024.0).0;
         }
-        let single = self.logs.iter().map(|(_, log)| log);
-        if let Some(log) = single.into_iter().find(|log| !log.is_averaged()) {
+        if let Some(log) = self.single() {
             return windows::of_single(&log.rows, direction, |row| row.block_bytes as f64);
         }
         if job.has_one_block_size(direction) {
             return Vec::new();
         }
         let block = job.block_bytes(direction).unwrap_or(0.0);
-        operations
-            .iter()
-            .map(|w| Window {
-                amount: w.amount * block,
-                ..*w
-            })
-            .collect()
+        let bytes = |w: &Window| Window {
+            amount: w.amount * block,
+            ..*w
+        };
+        operations.iter().map(bytes).collect()
     }
 
     /// The windows of a log of rates, and their usual length in seconds.
@@ -193,32 +186,30 @@ impl Thread {
         if let Some(log) = log.filter(|_| !self.no_unit) {
             let rows = log.rows.iter().filter(|row| row.direction == direction);
             let at_s = |row: &Row| row.at_ms as f64 / 1e3;
-            let longest = job.options.get("log_window_value");
-            let only_longest = longest.is_some_and(|value| !matches!(value, "avg" | "0" | "both"));
-            if !log.is_averaged() {
-                latencies.single = rows.map(|row| (at_s(row), row.value)).collect();
-            } else if only_longest {
-                latencies.longest = rows.map(|row| (at_s(row), row.value)).collect();
+            if log.is_averaged() {
+                let values = job.options.get("log_window_value");
+                let longest = |row: &Row| match values {
+                    None | Some("avg" | "0" | "both") => row.most,
+                    Some(_) => Some(row.value),
+                };
+                let longest = rows.filter_map(|row| Some((at_s(row), longest(row)?)));
+                latencies.longest = longest.collect();
             } else {
-                let both = rows.filter_map(|row| Some((at_s(row), row.most?)));
-                latencies.longest = both.collect();
+                latencies.single = rows.map(|row| (at_s(row), row.value)).collect();
             }
         }
-        let Some((log, layout)) = self
-            .histogram
-            .as_ref()
-            .and_then(|log| Some((log, log.layout?)))
-        else {
-            return latencies;
-        };
-        let rows = log.rows.iter().filter(|row| row.direction == direction);
-        let windows = rows.map(|row| HistogramWindow {
-            end_s: row.at_ms as f64 / 1e3,
-            layout,
-            counts: row.counts.clone(),
-        });
-        latencies.windows = windows.collect();
-        latencies.window_s = job.histogram_s(&latencies.windows);
+        if let Some(log) = &self.histogram
+            && let Some(layout) = log.layout
+        {
+            let rows = log.rows.iter().filter(|row| row.direction == direction);
+            let windows = rows.map(|row| HistogramWindow {
+                end_s: row.at_ms as f64 / 1e3,
+                layout,
+                counts: row.counts.clone(),
+            });
+            latencies.windows = windows.collect();
+            latencies.window_s = job.histogram_s(&latencies.windows);
+        }
         latencies
     }
 }

@@ -1,9 +1,8 @@
 //! fio's own trims (`rw=trim`, direction 2) are discards, not a foreground: as devices of a record.
 
-use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
+use record::{Counting, DeviceInfo, DeviceInterval};
 
 use super::grid::Grid;
-use super::json::{DirectionOutput, JobOutput};
 use super::logs::Direction;
 use super::series::FioSeries;
 
@@ -11,11 +10,6 @@ impl FioSeries {
     /// Whether it discards.
     pub(crate) fn is_trim(&self) -> bool {
         self.direction == Direction::Trim
-    }
-
-    /// Whether the size of its operations is known.
-    fn has_sizes(&self) -> bool {
-        self.info.block_bytes > 0 || self.bytes.iter().any(|window| window.amount > 0.0)
     }
 }
 
@@ -36,44 +30,18 @@ pub(super) fn devices(
                 ..DeviceInterval::default()
             }
         });
-        (
-            device(&series.info.name, series.has_sizes()),
-            discards.collect(),
-        )
+        let has_sizes =
+            series.info.block_bytes > 0 || series.bytes.iter().any(|window| window.amount > 0.0);
+        let device = DeviceInfo {
+            name: series.info.name.clone(),
+            leaf: true,
+            counting: Counting {
+                no_sizes: !has_sizes,
+                ..Counting::default()
+            },
+            ..DeviceInfo::default()
+        };
+        (device, discards.collect())
     };
     trims.iter().map(of).collect()
-}
-
-/// The device of a job's trims over its whole run.
-pub(super) fn of_totals(job: &JobOutput, trims: &DirectionOutput) -> (DeviceInfo, DeviceInterval) {
-    let mean_ns = trims.completion.as_ref().map_or(0.0, |l| l.mean_ns);
-    let discards = DeviceInterval {
-        discards: trims.operations,
-        discard_bytes: trims.bytes,
-        discard_ms: (mean_ns * trims.operations as f64 / 1e6).round() as u64,
-        ..DeviceInterval::default()
-    };
-    (device(&format!("fio-{}-trim", job.name), true), discards)
-}
-
-fn device(name: &str, has_sizes: bool) -> DeviceInfo {
-    DeviceInfo {
-        name: name.to_owned(),
-        kind: DeviceKind::Disk,
-        level: 0,
-        below: Vec::new(),
-        leaf: true,
-        model: None,
-        firmware: None,
-        size_bytes: 0,
-        rotational: None,
-        scheduler: None,
-        discard: DiscardLimits::default(),
-        slower: None,
-        counting: Counting {
-            no_sizes: !has_sizes,
-            ..Counting::default()
-        },
-        drive: None,
-    }
 }

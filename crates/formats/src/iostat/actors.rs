@@ -47,6 +47,11 @@ pub(super) struct Look<'a> {
 }
 
 impl Look<'_> {
+    /// The sum of a device's rate; times an interval's length, what it did in all of them.
+    pub(super) fn sum(&self, column: usize, of: impl Fn(&Sample) -> f32) -> f64 {
+        self.log.sum(self.rows, column, of)
+    }
+
     /// A device's rows with work in them: their figures and how many reports each stands
     /// for. `None` if that is nobody's foreground.
     fn work(&self, column: usize, kind: usize) -> Option<Vec<(Sample, f64)>> {
@@ -110,22 +115,22 @@ pub(super) fn actors(
 
 /// Forgets all but the busiest, so many; returns how many that were.
 pub(super) fn keep_busiest(found: &mut Vec<Actor>, look: &Look<'_>, most: usize) -> usize {
-    let operations = |a: &Actor| look.log.sum(look.rows, a.column, |s| s.count[a.kind]);
+    let operations = |a: &Actor| look.sum(a.column, |s| s.count[a.kind]);
     let mut order: Vec<(f64, usize)> = (found.iter().map(operations)).zip(0..).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let forgotten: Vec<usize> = order.iter().skip(most).map(|one| one.1).collect();
+    order.truncate(most);
+    let before = found.len();
     let mut places = 0..;
     found.retain(|_| {
-        !places
-            .next()
-            .is_some_and(|place| forgotten.contains(&place))
+        let place = places.next();
+        order.iter().any(|kept| Some(kept.1) == place)
     });
-    forgotten.len()
+    before - found.len()
 }
 
 /// Forgets devices that hardly did anything beside the busiest.
 fn leave_aside(found: &mut Vec<Actor>, look: &Look<'_>) {
-    let operations = |a: &Actor| look.log.sum(look.rows, a.column, |s| s.count[a.kind]);
+    let operations = |a: &Actor| look.sum(a.column, |s| s.count[a.kind]);
     let all: Vec<(usize, f64)> = (found.iter())
         .map(|actor| (actor.column, operations(actor)))
         .collect();

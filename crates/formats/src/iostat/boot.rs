@@ -17,13 +17,10 @@ const LATE: i64 = 10;
 /// Whether the first report of a run, in this row of the log, is none of an interval.
 pub(super) fn is_left_out(log: &Log, row: usize, interval_s: f64, first: First) -> bool {
     match first {
-        First::Drop => true,
-        First::Keep => false,
-        First::Tell => is_since_boot(log, row, interval_s),
+        First::Drop => return true,
+        First::Keep => return false,
+        First::Tell => {}
     }
-}
-
-fn is_since_boot(log: &Log, row: usize, interval_s: f64) -> bool {
     let rates: Vec<f64> = log
         .columns
         .iter()

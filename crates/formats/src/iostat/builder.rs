@@ -8,7 +8,7 @@ use super::log::{Banner, Column, Log, Sample, Span};
 use super::stamp::Stamp;
 
 /// Most devices that are distinguished; the names in a damaged log may be anything.
-const MOST_COLUMNS: usize = 4096;
+pub(super) const MOST_COLUMNS: usize = 4096;
 
 /// Collects reports, row by row.
 #[derive(Debug, Default)]
@@ -62,8 +62,8 @@ impl Builder {
     }
 
     /// The time of the report that is being read, or comes next.
-    pub(super) fn stamp(&mut self, stamp: Stamp) {
-        self.stamp = Some(stamp);
+    pub(super) fn stamp(&mut self, stamp: Option<Stamp>) {
+        self.stamp = stamp.or(self.stamp);
     }
 
     /// Takes the text that another program put before the line that is read next.

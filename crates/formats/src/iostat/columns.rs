@@ -8,8 +8,6 @@
 //!
 //! Rates of bytes are in sectors, kB, MB or GB (1024s all of them), by option.
 
-use super::number::{number, unit_bytes};
-
 /// The figures of `iostat -x` by version, newest first: no two have as many.
 const HEADERS: [&str; 6] = [
     "r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz \
@@ -36,25 +34,20 @@ pub(super) mod field {
 /// One device's figures in one report: rates per second, bytes, milliseconds.
 pub(super) type Row = [f64; 14];
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Column {
-    Device,
-    Skip,
-    /// Place in the row, and what its unit is in bytes (1 for plain numbers).
-    Keep(u8, f64),
-}
-
 /// How the rows below a header are to be read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Columns {
-    columns: Vec<Column>,
+    /// Place in the row of each column that is kept, and its unit in bytes (1 for plain numbers).
+    columns: Vec<Option<(usize, f64)>>,
+    /// Which column has the device's name: the first, or the last.
+    device: usize,
     /// Whether reads are among them: such a header begins a report.
     pub(super) begins_report: bool,
     /// Whether discards are among them.
     pub(super) discards: bool,
     /// Whether they are those of `-s`, which adds reads, writes and discards up.
     pub(super) short: bool,
-    /// Whether each rate of bytes is so coarse that count × size tells it better.
+    /// Whether bytes are in units so large that the decimals are too few.
     coarse: bool,
 }
 
@@ -74,38 +67,28 @@ impl Columns {
     pub(super) fn of_header(line: &[u8]) -> Option<Columns> {
         let text = std::str::from_utf8(line).ok()?;
         let tokens: Vec<&str> = text.split_ascii_whitespace().collect();
-        let is_device = |token: &str| token.trim_end_matches(':') == "Device";
-        let at = tokens.iter().position(|token| is_device(token))?;
+        let is_device = |token: &&str| token.trim_end_matches(':') == "Device";
+        let at = tokens.iter().position(is_device)?;
         // `Device Model: …` is another tool's.
         let is_column =
             |token: &&str| token.ends_with("/s") || *token == "tps" || known(token).is_some();
-        tokens.iter().find(|token| is_column(token))?;
+        tokens.iter().copied().find(is_column)?;
         // Last with --pretty; else words before it are none of iostat's (`Time`).
         let last = at > 0 && at + 1 == tokens.len();
         if last && tokens[0].contains(|c: char| c.is_ascii_digit()) {
             return None;
         }
-        let columns: Vec<Column> = tokens[if last { 0 } else { at }..]
-            .iter()
-            .copied()
-            .map(|token| match is_device(token) {
-                true => Column::Device,
-                false => column(token),
-            })
-            .collect();
-        let has = |place: usize| {
-            let found = columns.iter();
-            let mut places = found.filter_map(|c| match c {
-                Column::Keep(p, unit) => Some((usize::from(*p), *unit)),
-                _ => None,
-            });
-            places.find(|p| p.0 == place).map(|p| p.1)
-        };
-        let bytes = field::BYTES.into_iter().filter_map(has);
+        let begin = if last { 0 } else { at };
+        let columns: Vec<_> = tokens[begin..].iter().copied().map(known).collect();
+        let kept = || columns.iter().flatten();
+        let unit = |place: usize| kept().find(|kept| kept.0 == place).map(|kept| kept.1);
+        let bytes = field::BYTES.into_iter().filter_map(unit);
+        let reads = unit(field::COUNT[0]).is_some();
         Some(Columns {
-            begins_report: has(field::COUNT[0]).is_some(),
-            discards: has(field::COUNT[2]).is_some(),
-            short: has(field::COUNT[0]).is_none() && has(field::AWAIT_ALL).is_some(),
+            device: at - begin,
+            begins_report: reads,
+            discards: unit(field::COUNT[2]).is_some(),
+            short: !reads && unit(field::AWAIT_ALL).is_some(),
             coarse: bytes.fold(0.0, f64::max) > 1024.0,
             columns,
         })
@@ -113,14 +96,13 @@ impl Columns {
 
     /// The columns of a row without a header, by their number; `None` if no version prints so many.
     pub(super) fn of_row(line: &[u8]) -> Option<Columns> {
-        let text = std::str::from_utf8(line).ok()?;
-        let mut tokens = text.split_ascii_whitespace();
-        let name = tokens.next()?;
-        let figures = tokens.clone().count();
-        let numbers = tokens.all(|t| number(t.as_bytes(), 0).0.is_some());
-        let header = HEADERS.iter().find(|h| h.split(' ').count() == figures)?;
-        let named = numbers && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let name = tokens(line).next()?;
+        let figures = tokens(line).skip(1);
+        let count = figures.clone().count();
+        let header = HEADERS.iter().find(|h| h.split(' ').count() == count)?;
         let columns = Columns::of_header(format!("Device {header}").as_bytes())?;
+        let named =
+            name[0].is_ascii_alphabetic() && figures.into_iter().all(|f| number(f).is_some());
         // The unit isn't known (-k, -m), but that of sizes is.
         named.then_some(Columns {
             coarse: true,
@@ -130,66 +112,93 @@ impl Columns {
 
     /// Whether they are those of `iostat -x`, or a part of them.
     pub(super) fn extended(&self) -> bool {
-        self.columns.iter().any(|c| matches!(c, Column::Keep(..)))
+        self.columns.iter().any(Option::is_some)
     }
 
     /// Whether a row is of a group of devices (`-g`). Its name has a blank before it, and stands
     /// where rows begin (after so many blanks) or after the last figure.
     pub(super) fn is_group(&self, row: &[u8], indent: usize) -> bool {
-        let blank = |b: &u8| matches!(b, b' ' | b'\t');
-        if self.columns.first() == Some(&Column::Device) {
-            return row.iter().take_while(|b| blank(b)).count() > indent;
+        if self.device == 0 {
+            return indent_of(row) > indent;
         }
-        let name = row.trim_ascii_end().iter().rposition(blank);
-        name.is_some_and(|at| at > 0 && blank(&row[at - 1]))
+        let name = row.trim_ascii_end().iter().rposition(is_blank);
+        name.is_some_and(|at| at > 0 && is_blank(&row[at - 1]))
     }
 
     /// Reads a row into `row`. The name is the first token (the last with `--pretty`).
     pub(super) fn read<'a>(&self, line: &'a [u8], row: &mut Row) -> Read<'a> {
-        let mut at = 0;
-        let mut name: Option<&[u8]> = None;
-        for column in &self.columns {
-            while at < line.len() && matches!(line[at], b' ' | b'\t') {
-                at += 1;
+        let mut name = None;
+        let mut tokens = tokens(line);
+        for (i, column) in self.columns.iter().enumerate() {
+            let token = tokens.next();
+            if i == self.device {
+                name = token;
             }
-            if at == line.len() {
+            let figure = match (token, column) {
+                (Some(token), Some((place, unit))) => figure(token, *unit).map(|f| (*place, f)),
+                (Some(_), None) => continue,
+                (None, _) => None,
+            };
+            let Some((place, figure)) = figure else {
                 return name.map_or(Read::Other, Read::Damaged);
-            }
-            match *column {
-                Column::Keep(place, unit) => {
-                    let (value, end) = number(line, at);
-                    let Some((value, suffix)) = value else {
-                        return name.map_or(Read::Other, Read::Damaged);
-                    };
-                    let unit = suffix
-                        .and_then(unit_bytes)
-                        .filter(|_| unit > 1.0)
-                        .unwrap_or(unit);
-                    row[usize::from(place)] = value * unit;
-                    at = end;
-                }
-                other => {
-                    let end = line[at..].iter().position(|b| matches!(b, b' ' | b'\t'));
-                    let end = end.map_or(line.len(), |length| at + length);
-                    if other == Column::Device {
-                        name = Some(&line[at..end]);
-                    }
-                    at = end;
-                }
-            }
+            };
+            row[place] = figure;
         }
-        let rest = line[at..].iter().all(|b| matches!(b, b' ' | b'\t'));
-        match name {
-            Some(name) if rest => {
-                if self.coarse {
-                    sharpen(row);
-                }
-                Read::Row(name)
-            }
-            Some(name) => Read::Damaged(name),
-            None => Read::Other,
+        if self.coarse {
+            sharpen(row);
+        }
+        match (name, tokens.next()) {
+            (Some(name), None) => Read::Row(name),
+            (Some(name), Some(_)) => Read::Damaged(name),
+            (None, _) => Read::Other,
         }
     }
+}
+
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// How many blanks a line begins with.
+pub(super) fn indent_of(line: &[u8]) -> usize {
+    line.iter().take_while(|byte| is_blank(byte)).count()
+}
+
+fn tokens(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    line.split(is_blank).filter(|token| !token.is_empty())
+}
+
+/// A number as iostat prints it, with what `--human` appends to it.
+///
+/// The decimal mark is a point or a comma, as the locale has it.
+fn number(token: &[u8]) -> Option<(f64, Option<u8>)> {
+    let (digits, suffix) = match token {
+        [
+            digits @ ..,
+            suffix @ (b'B' | b'k' | b'M' | b'G' | b'T' | b'%'),
+        ] => (digits, Some(*suffix)),
+        digits => (digits, None),
+    };
+    let mut text = [0; 24];
+    let text = text.get_mut(..digits.len())?;
+    text.copy_from_slice(digits);
+    if let Some(comma) = text.iter_mut().find(|byte| **byte == b',') {
+        *comma = b'.';
+    }
+    let plain = text.first()?.is_ascii_digit()
+        && text
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let value = std::str::from_utf8(text).ok().filter(|_| plain)?;
+    Some((value.parse().ok()?, suffix))
+}
+
+/// A figure in plain numbers or bytes: a number of this unit, or of the one that it has itself.
+pub(super) fn figure(token: &[u8], unit: f64) -> Option<f64> {
+    let (value, suffix) = number(token)?;
+    let power = suffix.and_then(|suffix| b"BkMGT".iter().position(|known| *known == suffix));
+    let own = power.map(|power| 1024_f64.powi(power as i32));
+    Some(value * own.filter(|_| unit > 1.0).unwrap_or(unit))
 }
 
 /// A rate in MB/s has two decimals; the mean size, in kB, has as many.
@@ -199,13 +208,6 @@ pub(super) fn sharpen(row: &mut Row) {
         if by_size > 0.0 {
             row[field::BYTES[kind]] = by_size;
         }
-    }
-}
-
-fn column(token: &str) -> Column {
-    match known(token) {
-        Some((place, unit)) => Column::Keep(place as u8, unit),
-        None => Column::Skip,
     }
 }
 
@@ -294,5 +296,29 @@ mod tests {
         assert_eq!(Columns::of_header(b"Linux 6.5"), None);
         let basic = Columns::of_header(b"Device tps kB_read/s kB_wrtn/s").unwrap();
         assert!(!basic.extended());
+    }
+
+    #[test]
+    fn numbers_as_locales_and_options_have_them() {
+        let value = |text: &str| number(text.as_bytes());
+        assert_eq!(value("67975.00"), Some((67975.0, None)));
+        assert_eq!(value("67975,25"), Some((67975.25, None)));
+        assert_eq!(value("8"), Some((8.0, None)));
+        assert_eq!(value("1.5M"), Some((1.5, Some(b'M'))));
+        assert_eq!(value("99.1%"), Some((99.1, Some(b'%'))));
+        for none in [
+            "",
+            "sda",
+            "1.2.3",
+            "-1.0",
+            "1e5",
+            "nan",
+            "05:02:34",
+            ".5",
+            "1M2",
+            "9".repeat(30).as_str(),
+        ] {
+            assert_eq!(value(none), None, "{none}");
+        }
     }
 }

@@ -1,35 +1,20 @@
 //! The block devices of a log, as far as they did something.
 
-use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits};
+use record::{Counting, DeviceInfo, DeviceInterval, DeviceKind};
 
-use super::log::{Log, Sample};
+use super::actors::Look;
+use super::log::Sample;
 use super::topology::Made;
 
 /// Devices that did something, each with its column's place: wholes first, as in any record.
-pub(super) fn devices(log: &Log, rows: &[usize], made: &[Made]) -> Vec<(usize, DeviceInfo)> {
+pub(super) fn devices(look: &Look<'_>, made: &[Made]) -> Vec<(usize, DeviceInfo)> {
+    let log = look.log;
     let busy = (0..log.columns.len()).filter(|&i| !log.columns[i].is_idle());
     let name = |i: usize| log.columns[i].name.clone();
-    let depth = |mut i: usize| {
-        let mut level = 0;
-        while let Some(above) = made.iter().find(|m| m.members.contains(&i)) {
-            i = above.whole;
-            level += 1;
-            if level as usize > made.len() {
-                break;
-            }
-        }
-        level
-    };
-    let copies = |mut i: usize| {
-        let mut copies = 1.0;
-        for _ in 0..made.len() {
-            let Some(above) = made.iter().find(|m| m.members.contains(&i)) else {
-                break;
-            };
-            copies *= above.copies(log, rows).unwrap_or(1.0);
-            i = above.whole;
-        }
-        copies
+    // What is made of a device, and of that, …: as often as there are such devices at most.
+    let above = |i: usize| {
+        let of = move |i: usize| made.iter().find(|m| m.members.contains(&i));
+        std::iter::successors(of(i), move |made| of(made.whole)).take(made.len())
     };
     let mut all: Vec<(usize, DeviceInfo)> = busy
         .map(|i| {
@@ -42,21 +27,16 @@ pub(super) fn devices(log: &Log, rows: &[usize], made: &[Made]) -> Vec<(usize, D
             let info = DeviceInfo {
                 name: name(i),
                 kind,
-                level: depth(i),
+                level: above(i).count() as u32,
                 leaf: below.is_empty(),
                 below,
-                model: None,
-                firmware: None,
-                size_bytes: 0,
-                rotational: None,
-                scheduler: None,
-                discard: DiscardLimits::default(),
-                slower: None,
                 counting: Counting {
-                    copies: copies(i),
+                    copies: above(i)
+                        .map(|made| made.copies(look).unwrap_or(1.0))
+                        .product(),
                     ..Counting::default()
                 },
-                drive: None,
+                ..DeviceInfo::default()
             };
             (i, info)
         })

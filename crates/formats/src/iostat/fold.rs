@@ -18,7 +18,8 @@ use std::ops::Range;
 
 use super::grid::LATE_S;
 use super::log::{Log, Span};
-use super::{First, Moment, Options, boot};
+use super::{Moment, Options, boot};
+use crate::parts::quantile;
 
 /// Samples (of a device in a row) that a log holds: 2.6 MB.
 const SAMPLES: usize = 1 << 16;
@@ -49,56 +50,44 @@ const TRICKLE_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 /// Rows are folded over a pause of iostat only where more than this many reports make a row.
 const OVER_PAUSES: u64 = 4096;
 
-/// More reports than this are never in a row.
-const FARTHEST: u64 = 1 << 40;
+/// More reports than this power of two are never in a row.
+const FARTHEST: u32 = 40;
 
 /// The facts that are needed while a log is read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Folding {
-    interval_s: Option<f64>,
-    first: First,
-    deletion: Option<Moment>,
-    /// How many reports make a row where nothing is discarded.
-    quiet: u64,
-    most_rows: usize,
-    least_rows: usize,
-}
-
-impl Default for Folding {
-    fn default() -> Self {
-        Folding::of(&Options::default())
-    }
+    options: Options,
+    /// How many reports make a row where nothing is discarded, as a power of two.
+    quiet: u32,
+    /// Rows that a log holds, where a test wants others.
+    rows: Option<usize>,
 }
 
 impl Folding {
     pub(super) fn of(options: &Options) -> Folding {
         Folding {
-            interval_s: options.interval_s,
-            first: options.first,
-            deletion: options.deletion,
-            quiet: 1,
-            most_rows: MOST_ROWS,
-            least_rows: LEAST_ROWS,
+            options: options.clone(),
+            ..Folding::default()
         }
     }
 
     /// The same with other limits.
     #[cfg(test)]
     pub(super) fn at_most(self, rows: usize) -> Folding {
-        Folding {
-            most_rows: rows,
-            least_rows: rows,
-            ..self
-        }
+        let rows = Some(rows);
+        Folding { rows, ..self }
     }
 
     /// Folds a log that has as many rows as it may have.
     pub(super) fn when_full(&mut self, log: &mut Log) {
-        if log.rows.len() < self.least_rows {
+        let (least, most) = self
+            .rows
+            .map_or((LEAST_ROWS, MOST_ROWS), |rows| (rows, rows));
+        if log.rows.len() < least {
             return;
         }
         let devices = log.columns.iter().filter(|c| c.is_kept()).count().max(1);
-        let most = (SAMPLES / devices).clamp(self.least_rows, self.most_rows);
+        let most = (SAMPLES / devices).clamp(least, most);
         if log.rows.len() >= most {
             self.drop_averages(log);
             self.fold(log, most);
@@ -106,7 +95,7 @@ impl Folding {
     }
 
     fn interval_s(&self, log: &Log) -> f64 {
-        self.interval_s.or(log.stepped_s()).unwrap_or(1.0)
+        self.options.interval_s.or(log.stepped_s()).unwrap_or(1.0)
     }
 
     /// First reports that tell averages since the machine started would spoil what
@@ -117,7 +106,7 @@ impl Folding {
             .filter(|&row| {
                 let span = log.rows[row];
                 let asked = span.first && !span.looked_at;
-                !(asked && boot::is_left_out(log, row, interval_s, self.first))
+                !(asked && boot::is_left_out(log, row, interval_s, self.options.first))
             })
             .map(|row| row..row + 1)
             .collect();
@@ -138,11 +127,11 @@ impl Folding {
         let mut near = 1_u64;
         loop {
             let marks = self.marks(log, most / 8, margin, &significant);
-            let groups = groups(&log.rows, &marks, near, self.quiet, interval_s);
+            let groups = groups(&log.rows, &marks, near, 1 << self.quiet, interval_s);
             let count = |mark: Mark| groups.iter().filter(|g| marks[g.start] == mark).count();
             if count(Mark::Quiet) > most / 4 && self.quiet < FARTHEST {
-                self.quiet *= 2;
-            } else if count(Mark::Near) <= most / 8 * 3 || near == FARTHEST {
+                self.quiet += 1;
+            } else if count(Mark::Near) <= most / 8 * 3 || near == 1 << FARTHEST {
                 make_rows(log, &groups);
                 return;
             } else if let Some(next) = margins.next() {
@@ -163,12 +152,8 @@ impl Folding {
         if total * self.interval_s(log) < TRICKLE_BYTES {
             return f64::INFINITY;
         }
-        let mut sum = 0.0;
-        let typical = sorted.iter().find(|row| {
-            sum += row.1;
-            sum >= total / 2.0
-        });
-        (SIGNIFICANT * total).min(OF_TYPICAL * typical.map_or(0.0, |row| row.0))
+        let typical = quantile(&sorted, 0.5).unwrap_or(0.0);
+        (SIGNIFICANT * total).min(OF_TYPICAL * typical)
     }
 
     fn marks(
@@ -207,7 +192,7 @@ impl Folding {
     /// Whether it is close to the moment that the user gave.
     fn is_told(&self, log: &Log, row: &Span) -> bool {
         let interval_s = self.interval_s(log);
-        match (self.deletion, row.printed_s) {
+        match (self.options.deletion, row.printed_s) {
             (Some(Moment::After(at_s)), _) => {
                 let report = at_s / interval_s;
                 row.begin as f64 <= report + AROUND && row.end as f64 >= report - AROUND

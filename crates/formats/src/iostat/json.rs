@@ -8,9 +8,8 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-use super::builder::Builder;
-use super::columns::{Row, field, known, sharpen};
-use super::number::{number, unit_bytes};
+use super::builder::{Builder, MOST_COLUMNS};
+use super::columns::{Row, field, figure, known, sharpen};
 use super::stamp::{Stamp, date};
 use crate::lines::Lines;
 
@@ -21,81 +20,63 @@ const LONGEST: usize = 256;
 const DEEPEST: usize = 64;
 
 /// Words of which one is near the begin of any of iostat's JSON.
-const WORDS: [&[u8]; 7] = [
-    b"\"sysstat\"",
-    b"\"hosts\"",
-    b"\"statistics\"",
-    b"\"avg-cpu\"",
-    b"\"disk\"",
-    b"\"disk_device\"",
-    b"\"disk-device\"",
-];
+const WORDS: &str =
+    "\"sysstat\" \"hosts\" \"statistics\" \"avg-cpu\" \"disk\" \"disk_device\" \"disk-device\"";
 
 /// Whether a text that begins so is one.
 pub(super) fn begins(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let begin = &text[..text.len().min(512)];
-    matches!(begin.first(), Some(b'{' | b'['))
-        && WORDS
-            .iter()
-            .any(|word| memchr::memmem::find(begin, word).is_some())
+    let has = |word: &str| memchr::memmem::find(begin, word.as_bytes()).is_some();
+    matches!(begin.first(), Some(b'{' | b'[')) && WORDS.split(' ').any(has)
 }
 
 /// Reads all that is left. A report that isn't whole at its end is left open, and cut off.
 pub(super) fn read<R: BufRead>(lines: &mut Lines<R>, builder: &mut Builder) -> io::Result<()> {
     let mut reader = Reader {
+        number: lines.number() + 1,
+        lines,
+        chunk: Vec::new(),
+        at: 0,
         builder,
         frames: Vec::new(),
         token: Vec::new(),
-        mode: Mode::Between,
-        number: lines.number() + 1,
+        key: Vec::new(),
+        named: false,
         foreign: 0,
         date: String::new(),
         time: String::new(),
         sizes: HashMap::new(),
     };
-    loop {
-        let chunk = lines.chunk()?;
-        if chunk.is_empty() {
-            break;
-        }
-        for &byte in chunk {
-            reader.take(byte);
-        }
+    while let Some(token) = reader.token()? {
+        reader.take(token);
     }
-    let open = reader.builder.open;
-    if open {
-        builder.finish(false);
-    }
+    builder.finish(false);
     Ok(())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Between,
+#[derive(Debug, Clone, Copy)]
+enum Token {
+    /// Of a list, or else an object.
+    Open(bool),
+    Close(bool),
+    Colon,
     Text,
-    /// After a backslash in a text.
-    Escaped,
+    /// A number or a word.
     Bare,
-    /// After a comma behind a number in an object: of the number, in some locales?
-    Comma,
 }
 
 /// An object or a list that isn't closed yet.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Frame {
     list: bool,
-    /// The name of the value that comes next, or is being read.
-    key: Vec<u8>,
-    /// Whether a colon followed the name.
-    named: bool,
     /// Whether a list of devices was in it: it is a report.
     report: bool,
     /// A device's figures in an object.
     device: Device,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Device {
     name: Option<Vec<u8>>,
     row: Row,
@@ -106,13 +87,20 @@ struct Device {
     damaged: bool,
 }
 
-struct Reader<'a> {
-    builder: &'a mut Builder,
-    frames: Vec<Frame>,
-    token: Vec<u8>,
-    mode: Mode,
+struct Reader<'a, R> {
+    lines: &'a mut Lines<R>,
+    /// A part of the text, and the place of its next byte.
+    chunk: Vec<u8>,
+    at: usize,
     /// Number of the line.
     number: u64,
+    builder: &'a mut Builder,
+    frames: Vec<Frame>,
+    /// The content of the last text, number or word.
+    token: Vec<u8>,
+    /// The name of the value that comes next, and whether a colon followed it.
+    key: Vec<u8>,
+    named: bool,
     /// The last line that was reported as foreign.
     foreign: u64,
     /// sadf's date and time of a report, which are two.
@@ -123,42 +111,20 @@ struct Reader<'a> {
     sizes: HashMap<Vec<u8>, [f64; 3]>,
 }
 
-impl Reader<'_> {
-    fn take(&mut self, byte: u8) {
-        match self.mode {
-            Mode::Text => match byte {
-                b'"' => self.text(),
-                b'\\' => self.mode = Mode::Escaped,
-                _ => self.keep(byte),
-            },
-            Mode::Escaped => {
-                self.keep(byte);
-                self.mode = Mode::Text;
-            }
-            Mode::Comma if byte.is_ascii_digit() => {
-                self.keep(b'.');
-                self.keep(byte);
-                self.mode = Mode::Bare;
-            }
-            Mode::Comma => {
-                self.bare();
-                self.between(byte);
-            }
-            Mode::Bare => match byte {
-                b',' if self.frames.last().is_some_and(|frame| !frame.list) => {
-                    self.mode = Mode::Comma;
-                }
-                b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'{' | b'[' | b':' => {
-                    self.bare();
-                    self.between(byte);
-                }
-                _ => self.keep(byte),
-            },
-            Mode::Between => self.between(byte),
+impl<R: BufRead> Reader<'_, R> {
+    /// The next byte, which stays; `None` at the end.
+    fn peek(&mut self) -> io::Result<Option<u8>> {
+        if self.at == self.chunk.len() {
+            self.chunk.clear();
+            self.chunk.extend_from_slice(self.lines.chunk()?);
+            self.at = 0;
         }
-        if byte == b'\n' {
-            self.number += 1;
-        }
+        Ok(self.chunk.get(self.at).copied())
+    }
+
+    fn pass(&mut self, byte: u8) {
+        self.at += 1;
+        self.number += u64::from(byte == b'\n');
     }
 
     fn keep(&mut self, byte: u8) {
@@ -167,25 +133,93 @@ impl Reader<'_> {
         }
     }
 
-    fn between(&mut self, byte: u8) {
-        self.mode = Mode::Between;
-        match byte {
-            b' ' | b'\t' | b'\r' | b'\n' | b',' => {}
-            b'"' => {
-                self.token.clear();
-                self.mode = Mode::Text;
+    /// The next token; `None` at the end, and of one that is cut off.
+    fn token(&mut self) -> io::Result<Option<Token>> {
+        self.token.clear();
+        while let Some(byte) = self.peek()? {
+            if !matches!(byte, b'"' | b'{' | b'}' | b'[' | b']' | b':' | b',')
+                && !byte.is_ascii_whitespace()
+            {
+                return Ok(self.bare()?.then_some(Token::Bare));
             }
-            b':' => {
-                if let Some(frame) = self.frames.last_mut() {
-                    frame.named = true;
+            self.pass(byte);
+            return Ok(Some(match byte {
+                b'"' => return Ok(self.text()?.then_some(Token::Text)),
+                b'{' | b'[' => Token::Open(byte == b'['),
+                b'}' | b']' => Token::Close(byte == b']'),
+                b':' => Token::Colon,
+                _ => continue,
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Reads a text up to its end; false if it has none.
+    fn text(&mut self) -> io::Result<bool> {
+        let mut escaped = false;
+        while let Some(byte) = self.peek()? {
+            self.pass(byte);
+            match byte {
+                b'"' if !escaped => return Ok(true),
+                b'\\' if !escaped => escaped = true,
+                _ => {
+                    self.keep(byte);
+                    escaped = false;
                 }
             }
-            b'{' | b'[' => self.open(byte == b'['),
-            b'}' | b']' => self.close(byte == b']'),
-            _ => {
-                self.token.clear();
-                self.keep(byte);
-                self.mode = Mode::Bare;
+        }
+        Ok(false)
+    }
+
+    /// Reads a number or a word up to its end. In an object a comma between digits is of the number,
+    /// as some locales have it.
+    fn bare(&mut self) -> io::Result<bool> {
+        let in_object = self.in_object();
+        while let Some(mut byte) = self.peek()? {
+            if byte == b',' && in_object {
+                self.pass(byte);
+                match self.peek()? {
+                    Some(next) if next.is_ascii_digit() => {
+                        self.keep(b'.');
+                        byte = next;
+                    }
+                    next => return Ok(next.is_some()),
+                }
+            }
+            if matches!(byte, b',' | b'}' | b']' | b'"' | b'{' | b'[' | b':')
+                || byte.is_ascii_whitespace()
+            {
+                return Ok(true);
+            }
+            self.pass(byte);
+            self.keep(byte);
+        }
+        Ok(false)
+    }
+
+    fn in_object(&self) -> bool {
+        self.frames.last().is_some_and(|frame| !frame.list)
+    }
+
+    fn take(&mut self, token: Token) {
+        match token {
+            Token::Open(list) => self.open(list),
+            Token::Close(list) => self.close(list),
+            Token::Colon => self.named = self.in_object(),
+            Token::Text | Token::Bare if self.named => self.value(),
+            Token::Text if self.in_object() => {
+                self.key.clone_from(&self.token);
+                if self.key == b"sysstat" && self.frames.len() > 1 {
+                    // Another text begins, and the one before was cut off.
+                    self.builder.finish(false);
+                    self.frames.drain(..self.frames.len() - 1);
+                }
+            }
+            Token::Text => {}
+            Token::Bare if self.foreign == self.number => {}
+            Token::Bare => {
+                self.foreign = self.number;
+                self.builder.log.foreign.add(self.number);
             }
         }
     }
@@ -194,8 +228,11 @@ impl Reader<'_> {
         if self.frames.len() == DEEPEST {
             self.frames.clear();
         }
-        let named = |frame: &&mut Frame| frame.named && frame.key == b"disk";
-        if list && let Some(report) = self.frames.last_mut().filter(named) {
+        if let Some(report) = self.frames.last_mut()
+            && list
+            && self.named
+            && self.key == b"disk"
+        {
             report.report = true;
             self.builder.header(self.number, true);
         }
@@ -203,12 +240,15 @@ impl Reader<'_> {
             list,
             ..Frame::default()
         });
+        self.named = false;
+        self.key.clear();
     }
 
     fn close(&mut self, list: bool) {
         let Some(frame) = self.frames.pop() else {
             return;
         };
+        self.named = false;
         if frame.list != list {
             // Something is missing, and what was being read with it.
             if self.builder.open {
@@ -223,83 +263,42 @@ impl Reader<'_> {
         if frame.report {
             self.builder.finish(true);
         }
-        if let Some(above) = self.frames.last_mut() {
-            above.named = false;
-        }
     }
 
-    /// A text is over: a name, or a value.
-    fn text(&mut self) {
-        self.mode = Mode::Between;
+    /// A value of the object's key is over.
+    fn value(&mut self) {
+        self.named = false;
         let Some(frame) = self.frames.last_mut() else {
             return;
         };
-        if frame.list {
-            return;
-        }
-        if !frame.named {
-            frame.key.clone_from(&self.token);
-            if frame.key == b"sysstat" && self.frames.len() > 1 {
-                // Another text begins, and the one before was cut off.
-                self.builder.finish(false);
-                let last = self.frames.pop();
-                self.frames.clear();
-                self.frames.extend(last);
-            }
-            return;
-        }
-        frame.named = false;
         let value = String::from_utf8_lossy(&self.token);
-        let log = &mut self.builder.log;
-        match frame.key.as_slice() {
+        let banner = &mut self.builder.log.banner;
+        match self.key.as_slice() {
             b"disk_device" | b"disk-device" => frame.device.name = Some(self.token.clone()),
-            b"timestamp" => {
-                if let Some(stamp) = Stamp::parse(&self.token) {
-                    self.builder.stamp(stamp);
-                }
-            }
+            b"timestamp" => self.builder.stamp(Stamp::parse(&self.token)),
             b"time" => {
                 self.time = format!("{} {value}", self.date);
-                if let Some(stamp) = Stamp::parse(self.time.as_bytes()) {
-                    self.builder.stamp(stamp);
-                }
+                self.builder.stamp(Stamp::parse(self.time.as_bytes()));
+            }
+            b"utc" if self.token == b"1" => {
+                let time = format!("{}Z", self.time);
+                self.builder.stamp(Stamp::parse(time.as_bytes()));
             }
             b"nodename" => {
-                if log.banner.host.is_empty() {
-                    log.banner.host = value.into_owned();
+                if banner.host.is_empty() {
+                    banner.host = value.into_owned();
                 }
                 self.builder.run();
             }
-            b"release" if log.banner.kernel.is_empty() => log.banner.kernel = value.into_owned(),
+            b"release" if banner.kernel.is_empty() => banner.kernel = value.into_owned(),
+            b"number-of-cpus" => banner.cpus = value.parse().unwrap_or(0),
             b"date" => {
-                log.banner.day = log.banner.day.or(date(&value, false));
+                banner.day = banner.day.or(date(&value, false));
                 self.date = value.into_owned();
             }
             // With units (-h) figures are texts.
-            _ => frame.device.figure(&frame.key, &self.token),
+            key => frame.device.figure(key, &self.token),
         }
-    }
-
-    /// A number or a word is over.
-    fn bare(&mut self) {
-        self.mode = Mode::Between;
-        let Some(frame) = self.frames.last_mut().filter(|f| !f.list && f.named) else {
-            if self.foreign != self.number {
-                self.foreign = self.number;
-                self.builder.log.foreign.add(self.number);
-            }
-            return;
-        };
-        frame.named = false;
-        if frame.key == b"number-of-cpus" {
-            let cpus = std::str::from_utf8(&self.token).ok();
-            self.builder.log.banner.cpus = cpus.and_then(|n| n.parse().ok()).unwrap_or(0);
-        }
-        if frame.key == b"utc" && self.token == b"1" {
-            let stamp = Stamp::parse(format!("{}Z", self.time).as_bytes());
-            stamp.into_iter().for_each(|s| self.builder.stamp(s));
-        }
-        frame.device.figure(&frame.key, &self.token);
     }
 
     /// Ends an object, which may have held a device.
@@ -313,6 +312,9 @@ impl Reader<'_> {
         }
         if let Some(together) = device.together {
             self.builder.log.together = true;
+            if self.sizes.len() > MOST_COLUMNS {
+                self.sizes.clear();
+            }
             let sizes = self.sizes.entry(name.clone()).or_default();
             split(&mut device.row, together, sizes);
         }
@@ -329,17 +331,15 @@ impl Reader<'_> {
 impl Device {
     fn figure(&mut self, key: &[u8], token: &[u8]) {
         if key == b"tps" {
-            self.together = value(token).map(|(rate, _)| rate);
+            self.together = value(token, 1.0);
         }
         let Some((place, unit)) = std::str::from_utf8(key).ok().and_then(known) else {
             return;
         };
-        let Some((value, suffix)) = value(token) else {
-            self.damaged = true;
-            return;
-        };
-        let told = suffix.and_then(unit_bytes).filter(|_| unit > 1.0);
-        self.row[place] = value * told.unwrap_or(unit);
+        match value(token, unit) {
+            Some(value) => self.row[place] = value,
+            None => self.damaged = true,
+        }
         self.coarse |= unit > 1024.0;
         self.discards |= key.starts_with(b"d/s") || key == b"dkB";
     }
@@ -374,13 +374,11 @@ fn split(row: &mut Row, together: f64, sizes: &mut [f64; 3]) {
 const DEFAULT_SIZES: [f64; 3] = [4096.0, 16384.0, 1048576.0];
 
 /// A figure, as JSON or iostat prints it: tools that lay JSON out again write `1e-05`, too.
-fn value(token: &[u8]) -> Option<(f64, Option<u8>)> {
-    if let (Some(value), end) = number(token, 0) {
-        return (end == token.len()).then_some(value);
-    }
-    let text = std::str::from_utf8(token).ok()?;
-    let value = text.parse().ok().filter(|value: &f64| value.is_finite());
-    Some((value.filter(|&value| value >= 0.0)?, None))
+fn value(token: &[u8], unit: f64) -> Option<f64> {
+    figure(token, unit).or_else(|| {
+        let value: f64 = std::str::from_utf8(token).ok()?.parse().ok()?;
+        (value.is_finite() && value >= 0.0).then_some(value * unit)
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::columns::{Row, field};
+use crate::lines::Left;
 
 /// Figures of one device in one report. Rates per second, sizes in bytes, waits in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -184,22 +185,6 @@ pub(crate) struct Banner {
     pub(crate) host: String,
     pub(crate) cpus: u32,
     pub(crate) day: Option<i64>,
-}
-
-/// Lines that were left out: how many, and the first one's number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Left {
-    pub(crate) lines: u64,
-    pub(crate) first: u64,
-}
-
-impl Left {
-    pub(crate) fn add(&mut self, number: u64) {
-        if self.lines == 0 {
-            self.first = number;
-        }
-        self.lines += 1;
-    }
 }
 
 /// An iostat log, as read; `Log::read` (in `text`) makes one.

@@ -5,7 +5,7 @@
 
 use record::{DiscardSetting, Target};
 
-use super::stamp::days;
+use super::stamp::{clock, days};
 use crate::fio::Options as JobOptions;
 
 /// A protocol, as far as it can be used.
@@ -23,14 +23,6 @@ pub struct Notes {
     pub issued: Option<(u64, u64)>,
 }
 
-/// A line of `mount`.
-struct Mount<'a> {
-    source: &'a str,
-    dir: &'a str,
-    fs: &'a str,
-    options: &'a str,
-}
-
 impl Notes {
     /// Whether a text looks like such a protocol.
     pub fn is_one(text: &str) -> bool {
@@ -40,12 +32,12 @@ impl Notes {
     /// Reads a protocol; what isn't in it stays empty.
     pub fn parse(text: &str) -> Notes {
         let mut notes = Notes::default();
-        let mut mounts: Vec<Mount<'_>> = Vec::new();
+        let mut mounts: Vec<Target> = Vec::new();
         let mut removed: Option<&str> = None;
         let mut created: Option<&str> = None;
         let mut sizes: Vec<(&str, u64)> = Vec::new();
         for line in text.lines() {
-            if let Some(mount) = Mount::of(line) {
+            if let Some(mount) = mount(line) {
                 mounts.push(mount);
             } else if let Some(rest) = line.strip_prefix("Remove ") {
                 let (path, when) = rest.split_once(" at ").unwrap_or((rest, ""));
@@ -63,57 +55,48 @@ impl Notes {
         }
         let Some(path) = removed else { return notes };
         notes.removed_bytes = sizes.iter().find(|s| s.0 == path).map(|s| s.1);
-        let above = mounts.iter().filter(|m| m.holds(path));
-        let deepest = above.max_by_key(|m| m.dir.len());
-        notes.target = deepest.map(|mount| mount.target(path));
+        let dir = |mount: &Target| mount.mount.clone().unwrap_or_default();
+        let above = mounts.into_iter().filter(|mount| {
+            let dir = dir(mount);
+            let rest = path.strip_prefix(&dir);
+            rest.is_some_and(|rest| dir.ends_with('/') || rest.starts_with('/'))
+        });
+        let deepest = above.max_by_key(|mount| dir(mount).len());
+        notes.target = deepest.map(|mount| Target {
+            path: path.to_owned(),
+            ..mount
+        });
         notes
     }
 }
 
-impl<'a> Mount<'a> {
-    /// `SOURCE on DIR type FS (OPTIONS)`.
-    fn of(line: &'a str) -> Option<Mount<'a>> {
-        let (source, rest) = line.split_once(" on ")?;
-        let (dir, rest) = rest.split_once(" type ")?;
-        let (fs, options) = rest.split_once(" (")?;
-        Some(Mount {
-            source,
-            dir,
-            fs,
-            options: options.strip_suffix(')')?,
-        })
-    }
-
-    fn holds(&self, path: &str) -> bool {
-        let rest = path.strip_prefix(self.dir);
-        rest.is_some_and(|rest| self.dir.ends_with('/') || rest.starts_with('/'))
-    }
-
-    fn target(&self, path: &str) -> Target {
-        let options: Vec<String> = self.options.split(',').map(str::to_owned).collect();
-        let has = |name: &str| options.iter().any(|o| o == name);
-        let discard = if has("discard=async") {
-            DiscardSetting::Async
-        } else if has("discard") || has("discard=sync") {
-            DiscardSetting::On
-        } else if matches!(self.fs, "ext4" | "xfs") || has("nodiscard") {
-            // These print the option when it is on.
-            DiscardSetting::Off
-        } else {
-            DiscardSetting::Unknown
-        };
-        Target {
-            path: path.to_owned(),
-            mount: Some(self.dir.to_owned()),
-            source: Some(self.source.to_owned()),
-            fs: Some(self.fs.to_owned()),
-            options,
-            discard,
-            size_bytes: 0,
-            available_bytes: None,
-            discards_at_most: None,
-        }
-    }
+/// A line of `mount`: `SOURCE on DIR type FS (OPTIONS)`.
+fn mount(line: &str) -> Option<Target> {
+    let (source, rest) = line.split_once(" on ")?;
+    let (dir, rest) = rest.split_once(" type ")?;
+    let (fs, options) = rest.split_once(" (")?;
+    let options: Vec<String> = (options.strip_suffix(')')?.split(','))
+        .map(str::to_owned)
+        .collect();
+    let has = |name: &str| options.iter().any(|o| o == name);
+    let discard = if has("discard=async") {
+        DiscardSetting::Async
+    } else if has("discard") || has("discard=sync") {
+        DiscardSetting::On
+    } else if matches!(fs, "ext4" | "xfs") || has("nodiscard") {
+        // These print the option when it is on.
+        DiscardSetting::Off
+    } else {
+        DiscardSetting::Unknown
+    };
+    Some(Target {
+        mount: Some(dir.to_owned()),
+        source: Some(source.to_owned()),
+        fs: Some(fs.to_owned()),
+        options,
+        discard,
+        ..Target::default()
+    })
 }
 
 /// dd's `1099511627776 bytes (1.1 TB, 1.0 TiB) copied, …`.
@@ -153,32 +136,17 @@ fn issued(line: &str) -> Option<(u64, u64)> {
 
 /// `Wed Jun 19 05:02:34 AM UTC 2024`, as `date` prints it, in any order; only in UTC.
 fn date_of(text: &str) -> Option<f64> {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
+    const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
     let tokens: Vec<&str> = text.split_whitespace().collect();
-    let month = tokens
-        .iter()
-        .find_map(|t| MONTHS.iter().position(|m| m == t))?;
+    let month = (tokens.iter()).find_map(|t| MONTHS.split(' ').position(|m| m == *t))?;
     let numbers = || tokens.iter().filter_map(|t| t.parse::<i64>().ok());
     let day = numbers().find(|n| (1..=31).contains(n))?;
     let year = numbers().find(|n| (1970..2200).contains(n))?;
-    let clock = tokens.iter().find(|t| t.matches(':').count() == 2)?;
-    let parts: Vec<f64> = clock.split(':').filter_map(|p| p.parse().ok()).collect();
-    let [hours, minutes, seconds] = parts[..] else {
-        return None;
-    };
-    let hours = match (tokens.contains(&"AM"), tokens.contains(&"PM")) {
-        (true, _) => hours % 12.0,
-        (_, true) => hours % 12.0 + 12.0,
-        _ => hours,
-    };
-    tokens.contains(&"UTC").then(|| {
-        days(year, month as i64 + 1, day) as f64 * 86_400.0
-            + hours * 3600.0
-            + minutes * 60.0
-            + seconds
-    })
+    let (seconds, _) = clock(text)?;
+    let days = days(year, month as i64 + 1, day);
+    tokens
+        .contains(&"UTC")
+        .then_some(days as f64 * 86_400.0 + seconds)
 }
 
 #[cfg(test)]

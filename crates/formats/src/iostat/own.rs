@@ -1,7 +1,6 @@
 //! Which devices are the foreground's own: discards count there and nowhere else.
 
-use super::actors::Actor;
-use super::log::Log;
+use super::actors::{Actor, Look};
 use super::topology::{Made, is_stacked};
 
 /// Fewer bytes than this are a trickle: journals discard a few KiB every few seconds.
@@ -19,34 +18,27 @@ const NAMED: usize = 5;
 
 /// The devices of a log, by the foreground.
 pub(super) struct Own<'a> {
-    log: &'a Log,
+    look: &'a Look<'a>,
     /// The bytes that each device discarded.
     bytes: Vec<f64>,
     own: Vec<bool>,
 }
 
 impl<'a> Own<'a> {
-    /// `rows` are the log's intervals, each `interval_s` long.
-    pub(super) fn of(
-        log: &'a Log,
-        rows: &[usize],
-        interval_s: f64,
-        made: &[Made],
-        actors: &[Actor],
-    ) -> Own<'a> {
-        let all = 0..log.columns.len();
-        let discarded = |i: usize| log.sum(rows, i, |s| s.bytes[2]) * interval_s;
+    pub(super) fn of(look: &'a Look<'a>, made: &[Made], actors: &[Actor]) -> Own<'a> {
+        let all = 0..look.log.columns.len();
+        let discarded = |i: usize| look.sum(i, |s| s.bytes[2]) * look.interval_s;
         let mut it = Own {
-            log,
-            bytes: all.clone().map(discarded).collect(),
-            own: vec![false; log.columns.len()],
+            look,
+            own: vec![false; all.len()],
+            bytes: all.map(discarded).collect(),
         };
         for actor in actors {
             it.take(actor.column, made);
         }
         it.forget_stacked(made);
         if it.own_bytes() < TRICKLE {
-            it.take_members(rows, actors);
+            it.take_members(actors);
         }
         it
     }
@@ -64,7 +56,7 @@ impl<'a> Own<'a> {
         others.sort_by(|&a, &b| self.bytes[b].total_cmp(&self.bytes[a]));
         let name = |&i: &usize| {
             let bytes = units::bytes(self.bytes[i] as u64);
-            format!("{} {bytes}", self.log.columns[i].name)
+            format!("{} {bytes}", self.look.log.columns[i].name)
         };
         let named: Vec<String> = others.iter().take(NAMED).map(name).collect();
         let more = match others.len() - named.len() {
@@ -83,12 +75,12 @@ impl<'a> Own<'a> {
     }
 
     /// Describes members of which it isn't known how many discard each byte.
-    pub(super) fn unknown_copies(&self, rows: &[usize], made: &[Made]) -> Option<String> {
+    pub(super) fn unknown_copies(&self, made: &[Made]) -> Option<String> {
         let unknown = made.iter().find(|made| {
             let bytes: f64 = made.members.iter().map(|&i| self.bytes[i]).sum();
-            self.own[made.whole] && bytes >= TRICKLE && made.copies(self.log, rows).is_none()
+            self.own[made.whole] && bytes >= TRICKLE && made.copies(self.look).is_none()
         })?;
-        let name = |i: usize| self.log.columns[i].name.as_str();
+        let name = |i: usize| self.look.log.columns[i].name.as_str();
         let whole = name(unknown.whole);
         Some(format!(
             "Unknown copies: too little was written to {whole} to see whether its members are mirrors. \
@@ -113,7 +105,7 @@ impl<'a> Own<'a> {
     fn forget_stacked(&mut self, made: &[Made]) {
         let over = |i: usize| made.iter().any(|m| m.whole == i);
         let stacked: Vec<usize> = (0..self.own.len())
-            .filter(|&i| self.own[i] && !over(i) && is_stacked(&self.log.columns[i].name))
+            .filter(|&i| self.own[i] && !over(i) && is_stacked(&self.look.log.columns[i].name))
             .collect();
         let theirs: f64 = stacked.iter().map(|&i| self.bytes[i]).sum();
         if self.own_bytes() - theirs >= TRICKLE {
@@ -123,9 +115,9 @@ impl<'a> Own<'a> {
 
     /// Where the foreground's devices discard nothing: members that weren't recognised,
     /// if they carried about as many operations as an actor and discarded.
-    fn take_members(&mut self, rows: &[usize], actors: &[Actor]) {
+    fn take_members(&mut self, actors: &[Actor]) {
         for actor in actors {
-            let operations = |i: usize| self.log.sum(rows, i, |s| s.count[actor.kind]);
+            let operations = |i: usize| self.look.sum(i, |s| s.count[actor.kind]);
             let all = operations(actor.column);
             let members: Vec<usize> = (0..self.own.len())
                 .filter(|&i| !self.own[i] && self.bytes[i] >= TRICKLE)

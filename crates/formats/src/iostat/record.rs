@@ -1,17 +1,15 @@
 //! An iostat log as a record that can be judged.
 
-use record::{
-    End, EndReason, Event, EventKind, Head, Host, Interval, Line, MAX_ACTORS, RUN_SCHEMA,
-    RunRecord, Target,
-};
+use record::{Interval, Line, MAX_ACTORS, RunRecord};
 
-use super::actors::{self, Actor, Look};
+use super::actors::{self, Look};
 use super::devices;
 use super::grid::{self, Step};
 use super::log::Log;
 use super::own::Own;
 use super::topology::{self, Made};
-use super::{IostatError, Moment, Notes, Options};
+use super::{Notes, Options};
+use crate::{Unfit, parts};
 
 /// Makes a record of a log. `notes` are what the script that ran iostat wrote down.
 ///
@@ -22,16 +20,17 @@ use super::{IostatError, Moment, Notes, Options};
 /// # Errors
 /// If `options` name a device that isn't in the log, or the log is larger than
 /// a record can be.
-pub fn record(
-    log: &Log,
-    notes: Option<&Notes>,
-    options: &Options,
-) -> Result<RunRecord, IostatError> {
+pub fn record(log: &Log, notes: Option<&Notes>, options: &Options) -> Result<RunRecord, Unfit> {
     let mut warnings = about_the_text(log);
     let interval_s = grid::interval_s(log, notes, options, &mut warnings);
     let kept = grid::kept(log, options, interval_s, &mut warnings);
+    let look = Look {
+        log,
+        rows: &kept,
+        interval_s,
+    };
     let made = match options.members.is_empty() {
-        true => topology::infer(log, &kept),
+        true => topology::infer(&look),
         false => named(log, options)?,
     };
     if options.members.is_empty() {
@@ -46,11 +45,6 @@ pub fn record(
             .collect::<Result<_, _>>()?,
     };
     let named = !options.devices.is_empty();
-    let look = Look {
-        log,
-        rows: &kept,
-        interval_s,
-    };
     let mut actors = actors::actors(&look, &tops, named, notes);
     match actors::keep_busiest(&mut actors, &look, MAX_ACTORS) {
         0 => {}
@@ -70,43 +64,33 @@ pub fn record(
                 .to_owned(),
         );
     }
-    let mut devices = devices::devices(log, &kept, &made);
+    let mut devices = devices::devices(&look, &made);
     if !log.discards {
         // Without their discards they would look as if there had been none.
         devices.clear();
     } else if !actors.is_empty() {
-        let own = Own::of(log, &kept, interval_s, &made, &actors);
+        let own = Own::of(&look, &made, &actors);
         devices.retain(|d| own.has(d.0));
         warnings.extend(own.others());
-        warnings.extend(own.unknown_copies(&kept, &made));
+        warnings.extend(own.unknown_copies(&made));
     }
-    let head = Head {
-        schema: RUN_SCHEMA.to_owned(),
-        run: None,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_s: started(log, notes, &steps, interval_s, &mut warnings),
-        host: Host {
-            name: log.banner.host.clone(),
-            kernel: log.banner.kernel.clone(),
-            cpus: log.banner.cpus,
-            memory_bytes: 0,
-        },
-        target: notes
-            .and_then(|n| n.target.clone())
-            .unwrap_or_else(|| target(log, &actors)),
-        scenario: scenario(notes),
-        interval_ms: interval_s * 1e3,
-        actors: actors.iter().map(|a| a.info.clone()).collect(),
-        devices: devices.iter().map(|d| d.1.clone()).collect(),
-    };
+    let started_unix_s = started(log, notes, &steps, interval_s, &mut warnings);
+    let mut head = parts::head("iostat", started_unix_s, interval_s * 1e3);
+    head.host.name.clone_from(&log.banner.host);
+    head.host.kernel.clone_from(&log.banner.kernel);
+    head.host.cpus = log.banner.cpus;
+    if let Some(actor) = actors.first() {
+        head.target.path.clone_from(&log.columns[actor.column].name);
+    }
+    if let Some(notes) = notes {
+        head.scenario["removed_bytes"] = notes.removed_bytes.into();
+        head.scenario["fio_job"] = notes.job.as_ref().map(|job| job.0.clone()).into();
+        head.target = notes.target.clone().unwrap_or(head.target);
+    }
+    head.actors = actors.iter().map(|a| a.info.clone()).collect();
+    head.devices = devices.iter().map(|d| d.1.clone()).collect();
     let mut record = RunRecord::new(head)?;
-    for warning in warnings {
-        record.push(&Line::Event(Event {
-            at_s: 0.0,
-            kind: EventKind::Warning,
-            detail: Some(warning),
-        }))?;
-    }
+    parts::warn(&mut record, warnings)?;
     for step in &steps {
         let row = |i: usize| log.columns[i].at(step.row);
         record.push(&Line::Interval(Interval {
@@ -120,23 +104,10 @@ pub fn record(
                 .iter()
                 .map(|d| devices::interval(&row(d.0), step.seconds))
                 .collect(),
-            freed_bytes: 0,
             ..Interval::default()
         }))?;
     }
-    if let Some(at) = options.deletion {
-        let at_s = match at {
-            Moment::After(at_s) => at_s,
-            Moment::Unix(unix_s) => unix_s - record.head.started_unix_s,
-        };
-        crate::told::deletion_at(&mut record, at_s)?;
-    }
-    record.push(&Line::End(End {
-        at_s: record.intervals.end_s(),
-        reason: EndReason::Completed,
-        message: None,
-        unfinished: vec![],
-    }))?;
+    parts::finish(&mut record, options.deletion)?;
     Ok(record)
 }
 
@@ -155,17 +126,19 @@ fn about_the_text(log: &Log) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if log.foreign.lines > 0 {
-        all.push(format!(
-            "{} lines are none of iostat's and were left out; the first is line {}.",
-            log.foreign.lines, log.foreign.first
-        ));
-    }
-    if log.damaged_lines.lines > 0 {
-        all.push(format!(
-            "{} rows are damaged, and their intervals were left out; the first is in line {}.",
-            log.damaged_lines.lines, log.damaged_lines.first
-        ));
+    for (left, what) in [
+        (
+            log.foreign,
+            "lines are none of iostat's and were left out; the first is line",
+        ),
+        (
+            log.damaged_lines,
+            "rows are damaged, and their intervals were left out; the first is in line",
+        ),
+    ] {
+        if left.lines > 0 {
+            all.push(format!("{} {what} {}.", left.lines, left.first));
+        }
     }
     if log.beyond.lines > 0 {
         all.push(format!(
@@ -211,25 +184,8 @@ fn started(
         .unwrap_or(0.0)
 }
 
-fn target(log: &Log, actors: &[Actor]) -> Target {
-    let path = actors.first().map(|a| log.columns[a.column].name.clone());
-    Target {
-        path: path.unwrap_or_default(),
-        ..Target::default()
-    }
-}
-
-fn scenario(notes: Option<&Notes>) -> serde_json::Value {
-    let mut told = serde_json::json!({ "imported_from": "iostat" });
-    if let Some(notes) = notes {
-        told["removed_bytes"] = notes.removed_bytes.into();
-        told["fio_job"] = notes.job.as_ref().map(|j| j.0.clone()).into();
-    }
-    told
-}
-
 /// Which device is made of which, as the user says.
-fn named(log: &Log, options: &Options) -> Result<Vec<Made>, IostatError> {
+fn named(log: &Log, options: &Options) -> Result<Vec<Made>, Unfit> {
     let one = |(whole, members): &(String, Vec<String>)| {
         let members = members.iter().map(|name| place(log, name));
         Ok(Made {
@@ -241,13 +197,11 @@ fn named(log: &Log, options: &Options) -> Result<Vec<Made>, IostatError> {
 }
 
 /// The column of a device that was named.
-fn place(log: &Log, name: &str) -> Result<usize, IostatError> {
+fn place(log: &Log, name: &str) -> Result<usize, Unfit> {
     let found = log.columns.iter().position(|c| c.name == name);
     found.ok_or_else(|| {
         let known: Vec<&str> = log.columns.iter().map(|c| c.name.as_str()).collect();
-        IostatError::NoSuchDevice {
-            name: name.to_owned(),
-            known: known.join(", "),
-        }
+        let known = known.join(", ");
+        Unfit::Broken(format!("no device {name} in this log; it has {known}"))
     })
 }

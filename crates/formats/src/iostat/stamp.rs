@@ -3,18 +3,18 @@
 
 /// A time as printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     /// Seconds since midnight; since 1970 if `zoned`.
     pub(super) seconds: f64,
     /// Days from 1970 to its date, where it has one.
-    pub(super) day: Option<i64>,
+    pub(crate) day: Option<i64>,
     /// Whether it has a time zone (or counts from 1970).
     pub(super) zoned: bool,
 }
 
 impl Stamp {
     /// Seconds since 1970, in UTC if it has no zone; `None` without a date.
-    pub(super) fn unix_s(&self) -> Option<f64> {
+    pub(crate) fn unix_s(&self) -> Option<f64> {
         if self.zoned {
             return Some(self.seconds);
         }
@@ -22,7 +22,7 @@ impl Stamp {
     }
 
     /// Reads a line that is a time and nothing else.
-    pub(super) fn parse(line: &[u8]) -> Option<Stamp> {
+    pub(crate) fn parse(line: &[u8]) -> Option<Stamp> {
         if line.len() > 96 {
             return None;
         }
@@ -36,22 +36,15 @@ impl Stamp {
                 zoned: true,
             });
         }
-        let (clock, rest) = clock(text)?;
-        let day = text
-            .split(|c: char| c.is_whitespace() || matches!(c, 'T' | '[' | ']'))
-            .find_map(|token| date(token, rest.half.is_some()));
-        let zone_s = zone(rest.after);
-        Some(match (zone_s, day) {
-            (Some(zone_s), Some(day)) => Stamp {
-                seconds: day as f64 * 86_400.0 + clock - zone_s,
-                day: Some(day),
-                zoned: true,
-            },
-            _ => Stamp {
-                seconds: clock,
-                day,
-                zoned: false,
-            },
+        let (seconds, rest) = clock(text)?;
+        let mut tokens = text.split(|c: char| c.is_whitespace() || matches!(c, 'T' | '[' | ']'));
+        let day = tokens.find_map(|token| date(token, rest.half));
+        let since_1970 = zone(rest.after).zip(day);
+        let since_1970 = since_1970.map(|(zone_s, day)| day as f64 * 86_400.0 + seconds - zone_s);
+        Some(Stamp {
+            seconds: since_1970.unwrap_or(seconds),
+            day,
+            zoned: since_1970.is_some(),
         })
     }
 
@@ -62,22 +55,8 @@ impl Stamp {
 }
 
 /// Words for the halves of the day, where iostat's locale counts twelve hours.
-const HALVES: [(&str, bool); 14] = [
-    ("am", false),
-    ("a.m", false),
-    ("上午", false),
-    ("午前", false),
-    ("오전", false),
-    ("πμ", false),
-    ("पूर्वाह्न", false),
-    ("pm", true),
-    ("p.m", true),
-    ("下午", true),
-    ("午後", true),
-    ("오후", true),
-    ("μμ", true),
-    ("अपराह्न", true),
-];
+const MORNING: &str = "am a.m 上午 午前 오전 πμ पूर्वाह्न";
+const AFTERNOON: &str = "pm p.m 下午 午後 오후 μμ अपराह्न";
 
 /// A time with ASCII digits, `-` and `:`, whatever the locale puts there: `2024年06月19日 05時02分34秒`,
 /// `19.06.2024 05.02.34`.
@@ -117,29 +96,22 @@ fn western(text: &str) -> String {
 }
 
 /// The text around a time of day.
-struct Rest<'a> {
+pub(super) struct Rest<'a> {
     after: &'a str,
-    half: Option<bool>,
+    /// Whether it says which half of the day it is.
+    half: bool,
 }
 
 /// The time of day in a text, in seconds since midnight: `HH:MM:SS`, with AM or PM.
-fn clock(text: &str) -> Option<(f64, Rest<'_>)> {
-    let bytes = text.as_bytes();
-    let after_digit = |(at, _): &(usize, &str)| *at > 0 && bytes[at - 1].is_ascii_digit();
+pub(super) fn clock(text: &str) -> Option<(f64, Rest<'_>)> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let after_digit = |(at, _): &(usize, &str)| text[..*at].ends_with(is_digit);
     let (colon, _) = text.match_indices(':').find(after_digit)?;
-    let mut begin = colon;
-    while begin > 0 && bytes[begin - 1].is_ascii_digit() && colon - begin < 2 {
-        begin -= 1;
-    }
-    let pair =
-        |at: usize| -> Option<f64> { text.get(at..at + 2)?.parse::<u8>().ok().map(f64::from) };
-    let mut hours: f64 = f64::from(text.get(begin..colon)?.parse::<u8>().ok()?);
-    let minutes = pair(colon + 1)?;
-    if bytes.get(colon + 3) != Some(&b':') {
-        return None;
-    }
-    let mut seconds = pair(colon + 4)?;
-    let mut after = text.get(colon + 6..)?;
+    let before = text[..colon].trim_end_matches(is_digit).len();
+    let begin = before.max(colon.saturating_sub(2));
+    let mut hours = f64::from(text[begin..colon].parse::<u8>().ok()?);
+    let (minutes, after) = two_digits(&text[colon + 1..])?;
+    let (mut seconds, mut after) = two_digits(after.strip_prefix(':')?)?;
     if hours > 23.0 || minutes > 59.0 || seconds > 60.0 {
         return None;
     }
@@ -155,14 +127,20 @@ fn clock(text: &str) -> Option<(f64, Rest<'_>)> {
         near[0].ends_with(word) && !word.is_ascii()
             || behind.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     };
-    let half = HALVES.iter().find(|half| says(half.0)).map(|half| half.1);
-    if let Some(afternoon) = half {
-        hours = hours % 12.0 + if afternoon { 12.0 } else { 0.0 };
+    let [morning, afternoon] = [MORNING, AFTERNOON].map(|words| words.split(' ').any(says));
+    if morning || afternoon {
+        hours = hours % 12.0 + if morning { 0.0 } else { 12.0 };
     }
-    Some((
-        hours * 3600.0 + minutes * 60.0 + seconds,
-        Rest { after, half },
-    ))
+    let rest = Rest {
+        after,
+        half: morning || afternoon,
+    };
+    Some((hours * 3600.0 + minutes * 60.0 + seconds, rest))
+}
+
+fn two_digits(text: &str) -> Option<(f64, &str)> {
+    let (digits, after) = text.split_at_checked(2)?;
+    Some((f64::from(digits.parse::<u8>().ok()?), after))
 }
 
 /// `Z`, `UTC`, `+0200` or `+02:00`, in seconds east of Greenwich.

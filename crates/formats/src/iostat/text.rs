@@ -1,15 +1,16 @@
 //! Reading iostat's text, report by report.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
+use super::Options;
 use super::builder::Builder;
-use super::columns::{Columns, Read, Row};
+use super::columns::{Columns, Read, Row, indent_of};
 use super::fold::Folding;
 use super::json;
 use super::log::{Banner, Log};
 use super::stamp::{Stamp, date};
-use super::{IostatError, Options};
-use crate::lines::Lines;
+use crate::Unfit;
+use crate::lines::{Lines, TextLine};
 
 impl Log {
     /// Reads the output of `iostat -x`, as text or JSON. Lines that aren't
@@ -21,43 +22,55 @@ impl Log {
     ///
     /// # Errors
     /// If the text can't be read, or has no report of `iostat -x` in it.
-    pub fn read(from: impl BufRead, options: &Options) -> Result<Log, IostatError> {
+    pub fn read(from: impl BufRead, options: &Options) -> Result<Log, Unfit> {
         Log::read_folding(from, Folding::of(options))
     }
 
-    pub(super) fn read_folding(from: impl BufRead, how: Folding) -> Result<Log, IostatError> {
+    pub(super) fn read_folding(from: impl BufRead, how: Folding) -> Result<Log, Unfit> {
+        let read = Log::scan(from, how);
+        read.map_err(|e| Unfit::Broken(format!("can't read the iostat log: {e}")))?
+    }
+
+    fn scan(from: impl BufRead, how: Folding) -> io::Result<Result<Log, Unfit>> {
         let mut lines = Lines::new(from);
         let mut builder = Builder::new(how);
         let mut state = State::default();
-        let mut last = (0, true);
+        let mut ended = true;
         loop {
-            if state.header.is_empty() && json::begins(lines.peek().map_err(IostatError::Read)?) {
-                json::read(&mut lines, &mut builder).map_err(IostatError::Read)?;
+            if state.header.is_empty() && json::begins(lines.peek()?) {
+                json::read(&mut lines, &mut builder)?;
                 break;
             }
-            let Some(line) = lines.next().map_err(IostatError::Read)? else {
-                break;
-            };
-            last = (line.number, line.ended);
+            let Some(line) = lines.next()? else { break };
+            ended = line.ended;
             builder.beside(line.prefix);
-            state.take(&mut builder, line.bytes, line.number, line.ended);
+            state.take(&mut builder, line);
         }
-        let whole = !state.cut && (!state.in_rows || last.1 && !builder.short());
+        let whole = !state.cut && (!state.in_rows || ended && !builder.short());
         builder.finish(whole);
         let mut log = builder.log;
         if !log.columns.is_empty() {
             log.headerless = state.header.is_empty() && state.columns.is_some();
             log.forget_groups();
-            return Ok(log);
+            return Ok(Ok(log));
         }
-        Err(match (state.basic, log.cut_off) {
-            (Some((line, short)), _) if short => IostatError::Short { line },
-            (Some((line, _)), _) => IostatError::NotExtended { line },
-            (None, Some(line)) => IostatError::CutOff { line },
-            (None, None) => IostatError::NotIostat {
-                lines: lines.number(),
-            },
-        })
+        let lines = lines.number();
+        let why = match (state.basic, log.cut_off) {
+            (Some((line, true)), _) => format!(
+                "line {line}: reads, writes and discards are added up in these reports; record without -s"
+            ),
+            (Some((line, false)), _) => {
+                format!("line {line}: these are basic reports; record with iostat -x (and -y -t)")
+            }
+            (None, Some(line)) => {
+                format!("the only report, which begins in line {line}, is cut off")
+            }
+            (None, None) => {
+                let why = format!("not an iostat log: none of its {lines} lines begins a report");
+                return Ok(Err(Unfit::Other(why)));
+            }
+        };
+        Ok(Err(Unfit::Broken(why)))
     }
 }
 
@@ -67,7 +80,7 @@ struct State {
     columns: Option<Columns>,
     header: Vec<u8>,
     in_rows: bool,
-    /// The next line tells the processors' figures.
+    /// The next line has the processors' figures.
     cpu: bool,
     /// How many rows the part of the report has by now.
     at: usize,
@@ -75,60 +88,46 @@ struct State {
     basic: Option<(u64, bool)>,
     /// Whether the text ended within a row.
     cut: bool,
-    /// By how much the header is indented.
-    indent: usize,
 }
 
 impl State {
-    fn take(&mut self, builder: &mut Builder, line: &[u8], number: u64, ended: bool) {
+    fn take(&mut self, builder: &mut Builder, line: TextLine<'_>) {
+        let (bytes, number) = (line.bytes, line.number);
         if self.in_rows {
-            if line.is_empty() {
-                self.in_rows = false;
-                return;
-            }
-            if line != self.header && self.row(builder, line, number, ended) {
+            self.in_rows = !bytes.is_empty();
+            if !self.in_rows || bytes != self.header && self.row(builder, line) {
                 return;
             }
         }
-        if line.trim_ascii().is_empty() || std::mem::take(&mut self.cpu) {
+        if bytes.trim_ascii().is_empty() || std::mem::take(&mut self.cpu) {
             return;
         }
-        if self.columns.is_none() && self.begin_without_header(builder, line, number, ended) {
-            return;
+        if self.columns.is_none() {
+            // A log without a header begins with a row (`grep sda`).
+            self.columns = Columns::of_row(bytes);
+            if self.columns.is_some() {
+                self.head(builder, number);
+                if self.row(builder, line) {
+                    return;
+                }
+            }
         }
-        if line == self.header {
+        if bytes == self.header {
             self.head(builder, number);
-        } else if let Some(columns) = Columns::of_header(line) {
-            self.header = line.to_vec();
-            self.indent = indent(line);
+        } else if let Some(columns) = Columns::of_header(bytes) {
+            self.header = bytes.to_vec();
             self.columns = Some(columns);
             self.head(builder, number);
-        } else if line.starts_with(b"avg-cpu") {
+        } else if bytes.starts_with(b"avg-cpu") {
             self.cpu = true;
-        } else if let Some(banner) = banner(line) {
+        } else if let Some(banner) = banner(bytes) {
             builder.banner(banner);
-        } else if let Some(stamp) = Stamp::parse(line) {
+        } else if let Some(stamp) = Stamp::parse(bytes) {
             builder.finish(true);
-            builder.stamp(stamp);
+            builder.stamp(Some(stamp));
         } else {
             builder.log.foreign.add(number);
         }
-    }
-
-    /// Takes the first row of a log that has no header (`grep sda`).
-    fn begin_without_header(
-        &mut self,
-        builder: &mut Builder,
-        line: &[u8],
-        number: u64,
-        ended: bool,
-    ) -> bool {
-        self.columns = Columns::of_row(line);
-        if self.columns.is_none() {
-            return false;
-        }
-        self.head(builder, number);
-        self.row(builder, line, number, ended)
     }
 
     fn head(&mut self, builder: &mut Builder, number: u64) {
@@ -145,40 +144,30 @@ impl State {
     }
 
     /// Takes a line below a header; false if it isn't a row.
-    fn row(&mut self, builder: &mut Builder, line: &[u8], number: u64, ended: bool) -> bool {
+    fn row(&mut self, builder: &mut Builder, line: TextLine<'_>) -> bool {
         let Some(columns) = &self.columns else {
             return false;
         };
         let mut row: Row = [0.0; 14];
-        match columns.read(line, &mut row) {
-            Read::Row(name) if ended => {
-                let group = columns.is_group(line, self.indent);
-                let known = builder.row(name, self.at, group, number);
+        match columns.read(line.bytes, &mut row) {
+            Read::Row(name) if line.ended => {
+                let group = columns.is_group(line.bytes, indent_of(&self.header));
+                let known = builder.row(name, self.at, group, line.number);
                 for (known, new) in known.iter_mut().zip(row) {
                     // A part of a report brings some of the figures.
                     *known = known.max(new);
                 }
-                self.at += 1;
-                true
             }
-            Read::Row(name) | Read::Damaged(name) if !ended && !name.is_empty() => {
+            Read::Row(name) | Read::Damaged(name) if !line.ended && !name.is_empty() => {
                 self.cut = true;
-                true
+                return true;
             }
-            Read::Damaged(name) if builder.knows(name) => {
-                builder.damage(number);
-                self.at += 1;
-                true
-            }
-            _ => false,
+            Read::Damaged(name) if builder.knows(name) => builder.damage(line.number),
+            _ => return false,
         }
+        self.at += 1;
+        true
     }
-}
-
-fn indent(line: &[u8]) -> usize {
-    line.iter()
-        .take_while(|b| matches!(b, b' ' | b'\t'))
-        .count()
 }
 
 /// The first line, e.g. `Linux 6.5.0-35-generic (socket2)  06/19/2024  _x86_64_  (24 CPU)`.

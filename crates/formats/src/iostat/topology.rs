@@ -4,6 +4,7 @@
 //! its reads are the sum of theirs. Its reads are what programs saw; discards are counted where
 //! they end, at the members. Names tell only which of two is above the other.
 
+use super::actors::Look;
 use super::log::{Log, Sample};
 
 /// Members' reads add up to within this share of the whole's.
@@ -30,124 +31,99 @@ pub(super) struct Made {
 }
 
 /// All devices that are made of others, as these rows of the log tell it.
-pub(super) fn infer(log: &Log, rows: &[usize]) -> Vec<Made> {
-    let busy: Vec<usize> = (0..log.columns.len())
-        .filter(|&i| !log.columns[i].is_idle())
-        .collect();
-    let sums = Sums::of(log, &busy, rows);
+pub(super) fn infer(look: &Look<'_>) -> Vec<Made> {
+    let sums = Sums::of(look);
     let stacks = sums.stacks();
-    let mut found: Vec<Made> = stacks.iter().flat_map(|stack| links(stack)).collect();
+    let mut found: Vec<Made> = Vec::new();
+    for stack in &stacks {
+        found.extend(stack.windows(2).map(|pair| Made::over(pair[0], pair[1])));
+    }
     // A stack is used as its top, and made of what its bottom is made of.
     let tops: Vec<usize> = stacks.iter().map(|stack| stack[0]).collect();
+    let bottom = |stack: usize| stacks[stack][stacks[stack].len() - 1];
     let most = sums.totals.iter().copied().fold(0.0, f64::max);
     let mut wholes: Vec<(usize, Vec<usize>)> = Vec::new();
     for (n, &top) in tops.iter().enumerate() {
-        if sums.total(top) < ENOUGH.max(SUM * most) {
-            continue;
-        }
-        if let Some(members) = sums.members(&stacks[n], &tops) {
+        if sums.totals[top] >= ENOUGH.max(SUM * most)
+            && let Some(members) = sums.members(&stacks[n], &tops)
+        {
             wholes.push((n, members));
         }
     }
-    let part = |i: usize| {
-        let of = |(n, members): &(usize, Vec<usize>)| tops[*n] == i || members.contains(&i);
-        wholes.iter().any(of)
-    };
     let mut joined: Vec<usize> = Vec::new();
-    for (at, one) in stacks.iter().enumerate() {
-        for other in &stacks[at + 1..] {
-            let (a, b) = (one[0], other[0]);
-            let told = [a, b].into_iter().any(|i| part(i) || joined.contains(&i));
-            if told || sums.total(a) < ENOUGH || !sums.same(a, b) {
+    for (one, &a) in tops.iter().enumerate() {
+        for (other, &b) in tops.iter().enumerate().skip(one + 1) {
+            let part = |i: usize, (n, members): &(usize, Vec<usize>)| {
+                tops[*n] == i || members.contains(&i)
+            };
+            let known = |i: usize| joined.contains(&i) || wholes.iter().any(|whole| part(i, whole));
+            if known(a) || known(b) || sums.totals[a] < ENOUGH || !sums.same(a, b) {
                 continue;
             }
-            let (upper, lower) = if sums.is_above(a, b) {
-                (one, other)
-            } else {
-                (other, one)
-            };
-            found.extend(links(&[upper[upper.len() - 1], lower[0]]));
+            found.push(match sums.is_above(a, b) {
+                true => Made::over(bottom(one), b),
+                false => Made::over(bottom(other), a),
+            });
             joined.extend([a, b]);
         }
     }
     // Two that are made of the same lie one above the other: a volume on a RAID.
     while let Some((n, members)) = wholes.pop() {
-        let stack = &stacks[n];
-        match wholes.iter().position(|(_, others)| *others == members) {
-            Some(twin) => {
-                let other = wholes[twin].0;
-                let (upper, lower) = match sums.is_above(stack[0], tops[other]) {
-                    true => (n, other),
-                    false => (other, n),
-                };
-                wholes[twin].0 = lower;
-                found.extend(links(&[
-                    stacks[upper][stacks[upper].len() - 1],
-                    tops[lower],
-                ]));
-            }
-            None => found.push(Made {
-                whole: stack[stack.len() - 1],
-                members,
-            }),
-        }
+        let twin = wholes.iter_mut().find(|(_, others)| *others == members);
+        let Some((twin, _)) = twin else {
+            let whole = bottom(n);
+            found.push(Made { whole, members });
+            continue;
+        };
+        let (upper, lower) = match sums.is_above(tops[n], tops[*twin]) {
+            true => (n, *twin),
+            false => (*twin, n),
+        };
+        *twin = lower;
+        found.push(Made::over(bottom(upper), tops[lower]));
     }
     found
 }
 
-/// Each device of a stack is made of the one below it.
-fn links(stack: &[usize]) -> impl Iterator<Item = Made> {
-    stack.windows(2).map(|pair| Made {
-        whole: pair[0],
-        members: vec![pair[1]],
-    })
-}
-
 /// The compared figures: reads, or writes where nobody reads.
 struct Sums<'a> {
-    log: &'a Log,
-    rows: &'a [usize],
+    look: &'a Look<'a>,
     kind: usize,
-    busy: Vec<usize>,
     totals: Vec<f64>,
 }
 
 impl<'a> Sums<'a> {
-    fn of(log: &'a Log, busy: &[usize], rows: &'a [usize]) -> Sums<'a> {
-        let total = |i: usize, kind: usize| log.sum(rows, i, |s| s.count[kind]);
-        let reads: f64 = busy.iter().map(|&i| total(i, 0)).sum();
+    fn of(look: &'a Look<'a>) -> Sums<'a> {
+        let all = 0..look.log.columns.len();
+        let reads: f64 = all.clone().map(|i| look.sum(i, |s| s.count[0])).sum();
         let kind = usize::from(reads < ENOUGH);
-        Sums {
-            log,
-            rows,
-            kind,
-            busy: busy.to_vec(),
-            totals: (0..log.columns.len()).map(|i| total(i, kind)).collect(),
-        }
-    }
-
-    fn total(&self, i: usize) -> f64 {
-        self.totals[i]
+        let totals = all.map(|i| look.sum(i, |s| s.count[kind])).collect();
+        Sums { look, kind, totals }
     }
 
     fn discards(&self, i: usize) -> f64 {
-        self.log.sum(self.rows, i, |s| s.bytes[2])
+        self.look.sum(i, |s| s.bytes[2])
     }
 
     fn rate(&self, i: usize, row: usize) -> f64 {
-        f64::from(self.log.columns[i].at(row).count[self.kind])
+        f64::from(self.look.log.columns[i].at(row).count[self.kind])
     }
 
-    fn weight(&self, row: usize) -> f64 {
-        self.log.rows[row].weight()
+    /// The sum of a figure over all reports.
+    fn over_all(&self, of: impl Fn(usize) -> f64) -> f64 {
+        let rows = self.look.rows.iter();
+        rows.map(|&row| self.look.log.rows[row].weight() * of(row))
+            .sum()
     }
 
     /// Devices that did exactly the same in every row, the upper first: a drive
     /// and its only partition. Members of a RAID are alike, but never as much.
     fn stacks(&self) -> Vec<Vec<usize>> {
         let mut stacks: Vec<Vec<usize>> = Vec::new();
-        for &i in &self.busy {
-            let same = |stack: &&mut Vec<usize>| self.total(i) >= ENOUGH && self.equal(i, stack[0]);
+        let columns = &self.look.log.columns;
+        for i in (0..columns.len()).filter(|&i| !columns[i].is_idle()) {
+            let same =
+                |stack: &&mut Vec<usize>| self.totals[i] >= ENOUGH && self.equal(i, stack[0]);
             match stacks.iter_mut().find(same) {
                 Some(stack) => {
                     let below = stack.iter().position(|&other| self.is_above(i, other));
@@ -163,14 +139,15 @@ impl<'a> Sums<'a> {
         if self.are_drives(one, other) {
             return false;
         }
-        let [one, other] = [one, other].map(|i| &self.log.columns[i]);
-        self.rows
+        let [one, other] = [one, other].map(|i| &self.look.log.columns[i]);
+        self.look
+            .rows
             .iter()
             .all(|&r| one.at(r).count[..2] == other.at(r).count[..2])
     }
 
     fn floor(&self, i: usize) -> Option<Floor> {
-        Floor::of(&self.log.columns[i].name)
+        Floor::of(&self.look.log.columns[i].name)
     }
 
     /// Whether both are drives, of which neither can lie on the other.
@@ -188,7 +165,7 @@ impl<'a> Sums<'a> {
             return a > b;
         }
         let (a, b) = (self.discards(one), self.discards(other));
-        let length = |i: usize| self.log.columns[i].name.len();
+        let length = |i: usize| self.look.log.columns[i].name.len();
         a < b || a == b && length(one) > length(other)
     }
 
@@ -196,7 +173,7 @@ impl<'a> Sums<'a> {
     /// set of them adds up to it.
     fn members(&self, stack: &[usize], tops: &[usize]) -> Option<Vec<usize>> {
         let whole = stack[0];
-        let total = self.total(whole);
+        let total = self.totals[whole];
         // A drive has paths, but no other members; nobody is made of something above it.
         let floor = self.floor(stack[stack.len() - 1]);
         let below = |i: usize| match (floor, self.floor(i)) {
@@ -206,10 +183,10 @@ impl<'a> Sums<'a> {
         };
         let others = tops.iter().copied().filter(|&i| i != whole && below(i));
         let mut candidates: Vec<usize> = others
-            .filter(|&i| (SUM * total..(1.0 - SUM) * total).contains(&self.total(i)))
+            .filter(|&i| (SUM * total..(1.0 - SUM) * total).contains(&self.totals[i]))
             .filter(|&i| self.beyond(i, whole) <= SUM * total)
             .collect();
-        candidates.sort_by(|&a, &b| self.total(b).total_cmp(&self.total(a)));
+        candidates.sort_by(|&a, &b| self.totals[b].total_cmp(&self.totals[a]));
         candidates.truncate(MOST);
         let mut best: Option<(f64, Vec<usize>)> = None;
         let mut looks = 0;
@@ -221,7 +198,7 @@ impl<'a> Sums<'a> {
                 .filter(|bit| set >> bit & 1 == 1)
                 .map(|bit| candidates[bit])
                 .collect();
-            let together: f64 = members.iter().map(|&i| self.total(i)).sum();
+            let together: f64 = members.iter().map(|&i| self.totals[i]).sum();
             if (together - total).abs() > SUM * total {
                 continue;
             }
@@ -244,28 +221,23 @@ impl<'a> Sums<'a> {
 
     /// How much a device did beyond what another did, report by report.
     fn beyond(&self, i: usize, whole: usize) -> f64 {
-        let rows = self.rows.iter();
-        let beyond =
-            rows.map(|&r| self.weight(r) * (self.rate(i, r) - self.rate(whole, r)).max(0.0));
-        beyond.sum()
+        self.over_all(|r| (self.rate(i, r) - self.rate(whole, r)).max(0.0))
     }
 
     /// How far members are from a whole, report by report.
     fn apart(&self, whole: usize, members: &[usize]) -> f64 {
-        let rows = self.rows.iter();
-        let apart = rows.map(|&r| {
+        self.over_all(|r| {
             let together: f64 = members.iter().map(|&i| self.rate(i, r)).sum();
-            self.weight(r) * (together - self.rate(whole, r)).abs()
-        });
-        apart.sum()
+            (together - self.rate(whole, r)).abs()
+        })
     }
 
     fn same(&self, one: usize, other: usize) -> bool {
         if self.are_drives(one, other) {
             return false;
         }
-        let total = self.total(one);
-        (total - self.total(other)).abs() <= SAME * total
+        let total = self.totals[one];
+        (total - self.totals[other]).abs() <= SAME * total
             && self.apart(one, &[other]) <= SAME * total
     }
 }
@@ -345,18 +317,25 @@ const WRITES: f64 = 16.0;
 const NEARLY: f64 = 0.2;
 
 impl Made {
+    fn over(upper: usize, lower: usize) -> Made {
+        Made {
+            whole: upper,
+            members: vec![lower],
+        }
+    }
+
     /// How many of its members write, and discard, each byte: 2 of a mirror of two, 1 of stripes;
     /// `None` where nothing tells.
-    pub(super) fn copies(&self, log: &Log, rows: &[usize]) -> Option<f64> {
+    pub(super) fn copies(&self, look: &Look<'_>) -> Option<f64> {
         if self.members.len() < 2 {
             return Some(1.0);
         }
         let share = |of: fn(&Sample) -> f32| {
-            let members = self.members.iter().map(|&i| log.sum(rows, i, of));
-            members.sum::<f64>() / log.sum(rows, self.whole, of)
+            let members = self.members.iter().map(|&i| look.sum(i, of));
+            members.sum::<f64>() / look.sum(self.whole, of)
         };
         let discards = share(|s| s.bytes[2]);
-        let writes = log.sum(rows, self.whole, |s| s.count[1]);
+        let writes = look.sum(self.whole, |s| s.count[1]);
         let by_writes = share(|s| s.bytes[1]);
         let told = whole_number(discards, self.members.len(), 0.1);
         told.or_else(|| {

@@ -52,7 +52,7 @@ pub(super) fn of_actor(
             Some(around(value, baseline(value, samples)))
         }
         Figure::DeleteRate => {
-            let value = seen.delete.ops_per_s?;
+            let value = seen.beside().ops_per_s?;
             Some(around(value, delete_rate(value, samples, run)))
         }
         Figure::OpsRatio => {
@@ -95,11 +95,11 @@ pub(super) fn of_actor(
             }
             None => has_baseline.then(|| counted(0.0)),
         },
-        Figure::Worst => once(seen.delete.max_us),
+        Figure::Worst => once(seen.beside().max_us),
         Figure::Latency(stretch, percentile) => {
             let (figures, i) = match stretch {
                 Stretch::Baseline => (&seen.baseline, 0),
-                Stretch::Delete => (&seen.delete, 1),
+                Stretch::Delete => (seen.beside(), 1),
                 Stretch::Recovery => (&seen.recovery, 2),
             };
             latency(figures, samples.latencies[i].as_ref()?, percentile)
@@ -231,7 +231,7 @@ fn lost(samples: &ActorSamples<'_>, stall: Option<Stall>, interval_s: f64) -> Op
     Some(both.and(ends.unwrap_or(Spread::NONE)))
 }
 
-/// Returns the spread of the deletion's rate. Intervals form four groups: with and without
+/// Returns the spread of the rate beside discards, or without any in the deletion. Intervals form four groups: with and without
 /// discards, low and not. Each scatters around its own mean. The sizes of the groups aren't chance,
 /// unless noise alone may decide which intervals are low.
 fn delete_rate(value: f64, samples: &ActorSamples<'_>, run: &Sampled<'_>) -> Option<Spread> {
@@ -289,7 +289,7 @@ fn latency(
         Percentile::P999 => figures.p999_us,
     }?;
     let measured = phase.intervals.iter().filter(|i| i.ops > 0.0);
-    let Some(histogram) = phase.histogram else {
+    let Some(histogram) = &phase.histogram else {
         // The value is a mean of the intervals' own, weighed by operations.
         let of = |i: &IntervalLatency| match percentile {
             Percentile::P50 => i.p50_us,

@@ -6,12 +6,13 @@ use super::JudgeOptions;
 use super::baseline::Baseline;
 use super::discards::Discards;
 use super::effect::View;
-use super::figures::{self, Stretch};
+use super::figures::{self, Recorded, Stretch};
 use super::grid::Grid;
 use super::low::{self, Lows};
 use super::presence;
 use super::reference::Reference;
 use super::runs::{self, Piece};
+use super::spans::Spans;
 use super::window::Window;
 use crate::verdict::{
     BaselineFrom, Figures, Finding, Foreground, Reason, ServiceFigures, UnfinishedFigures,
@@ -229,22 +230,29 @@ pub(super) struct Stretches {
     /// The baseline phase, where that isn't the baseline.
     undisturbed: Option<Stretch>,
     pub(super) delete: Option<Stretch>,
+    /// Of it the intervals with discards in service.
+    discarding: Option<Stretch>,
     pub(super) recovery: Option<Stretch>,
 }
 
 impl Stretches {
     fn of(discards: &Discards, window: &Window, baseline: Option<&Baseline>) -> Stretches {
         let phase = |range: &Option<Range<usize>>, name| {
-            let phase = Some((window.part, name));
             range.clone().map(|range| Stretch {
                 spans: range.into(),
-                phase,
+                latencies: Recorded::Phase(window.part, name),
             })
         };
         let chosen = baseline.map(|b| Stretch {
             spans: b.spans.clone(),
-            phase: None,
+            latencies: Recorded::Intervals,
         });
+        let beside = |range: Range<usize>| {
+            let spans = Spans::filtered(range, |i| discards.covered[i]);
+            let latencies = Recorded::Stretches(window.part);
+            let any = spans.hull().is_some();
+            any.then_some(Stretch { spans, latencies })
+        };
         if window.has_phases {
             let before = phase(&window.baseline, PhaseName::Baseline);
             let within = baseline.is_some_and(|b| b.from == BaselineFrom::WithoutDiscards);
@@ -257,6 +265,7 @@ impl Stretches {
                 baseline,
                 undisturbed,
                 delete: phase(&window.delete, PhaseName::Delete),
+                discarding: window.delete.clone().and_then(beside),
                 recovery: phase(&window.recovery, PhaseName::Recovery),
             };
         }
@@ -264,16 +273,22 @@ impl Stretches {
         let last = discards.covered.iter().rposition(|&c| c);
         let stretch = |range: Range<usize>| Stretch {
             spans: range.into(),
-            phase: None,
+            latencies: Recorded::Intervals,
         };
+        let delete = first.zip(last).map(|(first, last)| first..last + 1);
         Stretches {
             baseline: chosen,
             undisturbed: None,
-            delete: first
-                .zip(last)
-                .map(|(first, last)| stretch(first..last + 1)),
+            discarding: delete.clone().and_then(beside),
+            delete: delete.map(stretch),
             recovery: last.map(|last| stretch((last + 2).min(window.all.end)..window.all.end)),
         }
+    }
+
+    /// Returns those that a reader compares: before, while discarding (else while deleting), after.
+    pub(super) fn compared(&self) -> [Option<&Stretch>; 3] {
+        let beside = self.discarding.as_ref().or(self.delete.as_ref());
+        [self.baseline.as_ref(), beside, self.recovery.as_ref()]
     }
 }
 
@@ -294,7 +309,8 @@ fn foreground(
             .as_ref()
             .and_then(|s| figures::service(record, index, s))
     };
-    let services = [&stretches.baseline, &stretches.delete, &stretches.recovery].map(service);
+    let phases = [&stretches.baseline, &stretches.delete, &stretches.recovery];
+    let services = phases.map(service);
     let mut foreground = Foreground {
         actor: info.name.clone(),
         op: info.op.clone(),
@@ -306,6 +322,10 @@ fn foreground(
             .as_ref()
             .map(|_| of(&stretches.undisturbed)),
         delete: of(&stretches.delete),
+        discarding: stretches
+            .discarding
+            .as_ref()
+            .map(|_| of(&stretches.discarding)),
         recovery: of(&stretches.recovery),
         service: services
             .iter()
@@ -313,6 +333,7 @@ fn foreground(
             .then(|| ServiceFigures {
                 baseline: services[0].unwrap_or_default(),
                 delete: services[1].unwrap_or_default(),
+                discarding: service(&stretches.discarding),
                 recovery: services[2].unwrap_or_default(),
             }),
         ops_ratio: None,

@@ -8,13 +8,11 @@ use super::actor::Judged;
 use super::discards::Discards;
 use super::stats::mean;
 use crate::compare::student_95;
-use crate::verdict::Fit;
+use crate::verdict::{Between, Fit};
 use record::RunRecord;
 
 /// Fewer discards than this tell nothing.
 const LEAST_DISCARDS: u64 = 20;
-/// Operations per discard are one depth when their interval is this near to it.
-const NEAR: f64 = 0.25;
 /// A drive that takes surely less than this share of the time from others serves them meanwhile.
 const SERVES: f64 = 0.8;
 
@@ -35,17 +33,16 @@ pub(super) fn tell(fit: &mut Fit, record: &RunRecord, discards: &Discards, actor
     }
     // Several drives take turns; what passes between two discards isn't one depth then.
     if discards.devices == 1 && commands >= LEAST_DISCARDS as f64 {
-        fit.barrier = word(fit, f64::from(depth));
+        fit.barrier = word(fit);
     }
 }
 
-fn word(fit: &Fit, depth: f64) -> Option<bool> {
-    let [fewest, most] = fit.ops_per_discard_95?;
-    if fewest >= depth * (1.0 - NEAR) && most <= depth * (1.0 + NEAR) {
-        return Some(true);
+fn word(fit: &Fit) -> Option<bool> {
+    match fit.between() {
+        Between::OneDepth => Some(true),
+        Between::Other => (fit.blocked_95?[1] <= SERVES).then_some(false),
+        Between::Unclear => None,
     }
-    let apart = most < depth * (1.0 - NEAR) || fewest > depth * (1.0 + NEAR);
-    (apart && fit.blocked_95?[1] <= SERVES).then_some(false)
 }
 
 /// One interval of a stall.

@@ -159,24 +159,15 @@ pub fn counted(devices: &[DeviceInfo], discard_bytes: &[u64]) -> Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{Counting, DiscardLimits};
+    use record::Counting;
 
     fn device(level: u32, leaf: bool) -> DeviceInfo {
         DeviceInfo {
-            name: format!("dev{level}"),
             kind: DeviceKind::Loop,
             level,
-            below: vec![],
             leaf,
-            model: None,
-            firmware: None,
             size_bytes: 1 << 30,
-            rotational: None,
-            scheduler: None,
-            discard: DiscardLimits::default(),
-            slower: None,
-            counting: Default::default(),
-            drive: None,
+            ..DeviceInfo::disk(format!("dev{level}"))
         }
     }
 

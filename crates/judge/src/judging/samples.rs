@@ -1,6 +1,8 @@
 //! The samples behind a verdict's figures, interval by interval. A comparison computes from them
 //! how far each figure could have come out otherwise.
 
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram;
 
 use super::actor::{Seen, Setting};
@@ -34,14 +36,15 @@ pub(crate) struct ActorSamples<'a> {
     /// Rates of all cells that aren't low, without discards; the baseline's are among them
     /// unless it has no cells.
     pub(crate) quiet: Vec<f64>,
-    /// Operations and length in seconds of each interval of the deletion, and whether
+    /// Operations and length in seconds of each interval with discards in service, or else of each
+    /// of the deletion, and whether
     /// discards were in service in it.
     pub(crate) delete: Vec<(f64, f64, bool)>,
     /// Share of the baseline in each cell with discards in service, and its seconds.
     pub(crate) covered: Vec<(f64, f64)>,
     /// Shares of the baseline in the stalls' full cells.
     pub(crate) full: Vec<f64>,
-    /// Latencies of the baseline, the deletion and the recovery.
+    /// Latencies of the baseline, of the same intervals, and of the recovery.
     pub(crate) latencies: [Option<PhaseSamples<'a>>; 3],
 }
 
@@ -49,7 +52,7 @@ pub(crate) struct ActorSamples<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct PhaseSamples<'a> {
     /// All of them, where they were recorded.
-    pub(crate) histogram: Option<&'a Histogram<u64>>,
+    pub(crate) histogram: Option<Cow<'a, Histogram<u64>>>,
     /// Of each interval.
     pub(crate) intervals: Vec<IntervalLatency>,
 }
@@ -118,13 +121,13 @@ fn actor<'a>(
 ) -> ActorSamples<'a> {
     let stretches = &seen.stretches;
     let columns = &record.intervals.actors[index];
-    let latencies = [&stretches.baseline, &stretches.delete, &stretches.recovery];
+    let compared = stretches.compared();
     let mut samples = ActorSamples {
-        latencies: latencies.map(|stretch| Some(phase(record, index, stretch.as_ref()?))),
+        latencies: compared.map(|stretch| Some(phase(record, index, stretch?))),
         ..ActorSamples::default()
     };
-    if let Some(delete) = &stretches.delete {
-        let running = delete.spans.intervals().filter(|&i| columns.running[i]);
+    if let Some(beside) = compared[1] {
+        let running = beside.spans.intervals().filter(|&i| columns.running[i]);
         for i in running {
             let (ops, seconds) = (columns.ops[i], record.intervals.seconds[i]);
             let row = (f64::from(ops), f64::from(seconds), covered[i]);
@@ -161,7 +164,7 @@ fn phase<'a>(record: &'a RunRecord, index: usize, stretch: &Stretch) -> PhaseSam
     let columns = &record.intervals.actors[index];
     let running = stretch.spans.intervals().filter(|&i| columns.running[i]);
     PhaseSamples {
-        histogram: figures::of_phase(record, index, stretch, Latency::Response),
+        histogram: figures::histogram(record, index, stretch, Latency::Response),
         intervals: running
             .map(|i| IntervalLatency {
                 ops: f64::from(columns.ops[i]),

@@ -133,7 +133,7 @@ fn looked_at(part: &PartJudged, leading: &Judged, look_at: &[usize]) -> String {
         // One whose rate fell may have stalled all the same.
         Finding::None if actor.foreground.ops_ratio.is_some_and(|r| r < UNHARMED) => String::new(),
         Finding::None => {
-            let longest = match actor.foreground.delete.max_us {
+            let longest = match actor.foreground.beside().max_us {
                 Some(us) => format!(", whose longest took {}", units::latency_us(us)),
                 None => String::new(),
             };
@@ -204,7 +204,7 @@ fn slowdown(part: &PartJudged, look_at: &[usize]) -> String {
         units::rate(actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN)),
         compared(part, actor),
         units::seconds(part.discard.active_s.unwrap_or(f64::NAN)),
-        longest(actor, actor.foreground.delete.max_us),
+        longest(actor, actor.foreground.beside().max_us),
         others(part, actor, before.is_empty()),
         trim(part)
     )
@@ -220,7 +220,7 @@ fn none(part: &PartJudged, look_at: &[usize]) -> String {
     let base = actor.foreground.baseline.ops_per_s.unwrap_or(f64::NAN);
     // Unlike ops_ratio, without the intervals of dips.
     let ratio = actor.loss.map_or(f64::NAN, |loss| 1.0 - loss);
-    let went_on = match actor.foreground.delete.max_us {
+    let went_on = match actor.foreground.beside().max_us {
         // An open loop's rate is given, so its latency is what tells.
         Some(us) if actor.foreground.loop_kind.is_open() => {
             format!("the longest took {}", units::latency_us(us))

@@ -24,11 +24,12 @@ pub enum Figure {
     Longest,
     /// Share of the baseline that was left in a stall.
     Depth,
-    /// 99th percentile of the latency in the delete phase, in seconds.
+    /// 99th percentile of the latency while discarding, or without discards in the delete phase,
+    /// in seconds.
     P99,
     /// 99.9th percentile of it.
     P999,
-    /// Longest latency in the delete phase.
+    /// Longest latency there.
     Max,
     /// Foreground time lost, in seconds.
     Lost,
@@ -298,9 +299,9 @@ impl Figure {
             Figure::Stall => stall.map(|s| s.seconds).or(unharmed(0.0)),
             Figure::Longest => stall.map(|s| s.longest_s).or(unharmed(0.0)),
             Figure::Depth => stall.map(|s| s.depth).or(unharmed(1.0)),
-            Figure::P99 => seconds(foreground.delete.p99_us),
-            Figure::P999 => seconds(foreground.delete.p999_us),
-            Figure::Max => seconds(foreground.delete.max_us),
+            Figure::P99 => seconds(foreground.beside().p99_us),
+            Figure::P999 => seconds(foreground.beside().p999_us),
+            Figure::Max => seconds(foreground.beside().max_us),
             Figure::Lost => foreground
                 .lost_s
                 .or(stall.map(|s| s.lost_s))
@@ -383,11 +384,12 @@ mod tests {
                 ..Figures::default()
             },
             undisturbed: None,
-            delete: Figures {
+            delete: Figures::default(),
+            discarding: Some(Figures {
                 p99_us,
                 max_us: Some(2e6),
                 ..Figures::default()
-            },
+            }),
             recovery: Figures::default(),
             service: None,
             ops_ratio: None,

@@ -1,6 +1,7 @@
 //! The verdict, `trimbench.verdict/1`: the meaning of a record.
 
 pub mod condition;
+mod fit;
 pub mod presence;
 pub mod provenance;
 mod waits;
@@ -10,6 +11,7 @@ pub(crate) mod schema;
 
 use serde::{Deserialize, Serialize};
 
+pub use fit::{Between, Fit};
 pub use presence::{Absence, CpuWait};
 use record::{LoopKind, Slower};
 pub use waits::{Waited, Waiter};
@@ -155,8 +157,11 @@ pub struct Foreground {
     /// the writes of a deleter that creates and drops files all the time.
     #[serde(default)]
     pub undisturbed: Option<Figures>,
-    /// During it.
+    /// In the whole delete phase, also while the run waited for more discards.
     pub delete: Figures,
+    /// In the part of it with discards in service; `None` if there were none.
+    #[serde(default)]
+    pub discarding: Option<Figures>,
     /// After it.
     pub recovery: Figures,
     /// The same from submission: service times.
@@ -184,6 +189,14 @@ pub struct Foreground {
     pub unfinished: Option<UnfinishedFigures>,
 }
 
+impl Foreground {
+    /// Returns the figures to compare with the baseline: those while discards were in service, or
+    /// without any those of the whole delete phase.
+    pub fn beside(&self) -> &Figures {
+        self.discarding.as_ref().unwrap_or(&self.delete)
+    }
+}
+
 /// Rate and latency over one stretch of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
@@ -204,8 +217,11 @@ pub struct Figures {
 pub struct ServiceFigures {
     /// Before the deletion.
     pub baseline: Figures,
-    /// During it.
+    /// In the whole delete phase.
     pub delete: Figures,
+    /// In the part of it with discards in service; `None` where that wasn't recorded.
+    #[serde(default)]
+    pub discarding: Option<Figures>,
     /// After it.
     pub recovery: Figures,
 }
@@ -400,42 +416,6 @@ pub struct Deletion {
     /// The signal that ended it.
     #[serde(default)]
     pub signal: Option<i32>,
-}
-
-/// The cost of the discards: S = a + b·L for a discard of L MiB.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Fit {
-    /// Fixed cost of a discard, in microseconds.
-    pub a_us: Option<f64>,
-    /// Cost per MiB, in microseconds.
-    pub b_us_per_mib: Option<f64>,
-    /// Share of a discard's service time that blocks other I/O, 0 to 1.
-    pub phi: Option<f64>,
-    /// Its 95 % confidence interval.
-    #[serde(default)]
-    pub phi_95: Option<[f64; 2]>,
-    /// Service time of the discards seen, in microseconds.
-    pub service_us: Option<f64>,
-    /// The size they had, in MiB.
-    pub at_mib: Option<f64>,
-    /// Whether discards are a barrier: nothing else completes during one, and one queue
-    /// depth of operations between two. `None` where the intervals below allow both.
-    pub barrier: Option<bool>,
-    /// Foreground operations completed per discard during the stall.
-    pub ops_per_discard: Option<f64>,
-    /// Its 95 % confidence interval.
-    #[serde(default)]
-    pub ops_per_discard_95: Option<[f64; 2]>,
-    /// Operations that this foreground keeps in flight.
-    #[serde(default)]
-    pub depth: Option<u32>,
-    /// Share of the stall in which discards kept its operations from completing: the
-    /// work lost ÷ the work usual in that time, 0 to 1.
-    #[serde(default)]
-    pub blocked: Option<f64>,
-    /// Its 95 % confidence interval.
-    #[serde(default)]
-    pub blocked_95: Option<[f64; 2]>,
 }
 
 /// The figures of the control run.

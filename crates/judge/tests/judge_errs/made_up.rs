@@ -1,8 +1,8 @@
 //! Made-up logs of 60 s whose truth is known: noise, and discards in seconds 20 to 23.
 
 use record::{
-    ActorInfo, ActorInterval, DeviceInfo, DeviceInterval, DeviceKind, DiscardLimits, End,
-    EndReason, Head, Host, Interval, Line, LoopKind, RUN_SCHEMA, RunRecord, Target,
+    ActorInfo, ActorInterval, DeviceInfo, DeviceInterval, End, EndReason, Head, Host, Interval,
+    Line, LoopKind, RUN_SCHEMA, RunRecord, Target,
 };
 use testkit::Rng;
 
@@ -131,20 +131,9 @@ fn head(interval_s: f64) -> Head {
         engine: "null".into(),
     };
     let device = DeviceInfo {
-        name: "sda".into(),
-        kind: DeviceKind::Disk,
-        level: 0,
-        below: vec![],
-        leaf: true,
-        model: None,
-        firmware: None,
         size_bytes: 1 << 40,
         rotational: Some(false),
-        scheduler: None,
-        discard: DiscardLimits::default(),
-        slower: None,
-        counting: Default::default(),
-        drive: None,
+        ..DeviceInfo::disk("sda")
     };
     Head {
         schema: RUN_SCHEMA.into(),

@@ -9,7 +9,6 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::FileError;
 use crate::SysRoot;
 use crate::mounts::DeviceNumber;
 
@@ -40,18 +39,22 @@ pub enum DirectIo {
     Refused(io::Error),
 }
 
+/// No file can be made in a directory.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no file can be made in it ({0}); give a directory of a file system on a drive that you may \
+     write to"
+)]
+pub struct NoFile(io::Error);
+
 /// Tries direct I/O in a directory with a file of one block, which has no
 /// name where the file system allows that, and is removed at once.
 ///
 /// # Errors
 /// When the directory can't be examined or no file can be created in it.
-pub fn probe_direct(directory: impl AsRef<Path>) -> Result<DirectIo, FileError> {
+pub fn probe_direct(directory: impl AsRef<Path>) -> Result<DirectIo, NoFile> {
     let directory = directory.as_ref();
-    let failed = |source: io::Error| FileError::Create {
-        path: directory.join("a file for trying direct I/O"),
-        source,
-    };
-    let statfs = rustix::fs::statfs(directory).map_err(|errno| failed(errno.into()))?;
+    let statfs = rustix::fs::statfs(directory).map_err(|errno| NoFile(errno.into()))?;
     // Magics have 32 bits; the field's width depends on the machine.
     if MEMORY_MAGICS.contains(&(statfs.f_type as u32)) {
         return Ok(DirectIo::Memory);
@@ -59,7 +62,7 @@ pub fn probe_direct(directory: impl AsRef<Path>) -> Result<DirectIo, FileError> 
     let file = match scratch_file(directory) {
         Ok(file) => file,
         Err(Errno::INVAL) => return Ok(DirectIo::Refused(Errno::INVAL.into())),
-        Err(errno) => return Err(failed(errno.into())),
+        Err(errno) => return Err(NoFile(errno.into())),
     };
     let alignment = direct_alignment(&file);
     let unit = alignment.memory_bytes.max(alignment.offset_bytes) as usize;
@@ -70,7 +73,7 @@ pub fn probe_direct(directory: impl AsRef<Path>) -> Result<DirectIo, FileError> 
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             return Ok(DirectIo::Refused(error));
         }
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(NoFile(error)),
     }
     match file.read_exact_at(&mut room[skip..skip + unit], 0) {
         Ok(()) => Ok(DirectIo::Works(alignment)),

@@ -8,7 +8,7 @@ mod map;
 mod own;
 mod replace;
 
-pub use direct::{DirectAlignment, DirectIo, direct_alignment, probe_direct};
+pub use direct::{DirectAlignment, DirectIo, NoFile, direct_alignment, probe_direct};
 pub use elsewhere::open_elsewhere;
 pub use extents::extents;
 pub use limit::allow_most_open;

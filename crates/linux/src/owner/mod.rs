@@ -29,10 +29,12 @@ mod claim;
 mod clear;
 mod held;
 mod names;
+mod others;
 mod sweep;
 
 pub use held::{Found, Held, is_named};
 pub use names::{Folder, Name};
+pub use others::{Other, others};
 pub use sweep::{Swept, sweep};
 
 use std::fs::File;

@@ -206,7 +206,7 @@ fn a_full_file_system_is_urgent() {
     println!("{plenty:.1} s, {little:.1} s, {none:.1} s");
     assert!(!calm && urgent);
     assert!(
-        little < plenty * 0.5 && none < 0.2,
+        little < plenty * 0.5 && none < plenty * 0.2,
         "{plenty} {little} {none}"
     );
 }

@@ -59,10 +59,9 @@ impl World {
         self.due = due;
         let done: Vec<(f64, u64)> = done;
         for (_, bytes) in done {
-            let commands = bytes.div_ceil(self.largest);
             self.bytes += bytes;
-            self.commands += commands;
-            self.busy += commands as f64 * 0.001 + bytes as f64 * 1e-11;
+            self.commands += bytes.div_ceil(self.largest);
+            self.busy += self.takes(bytes);
         }
         self.bytes += (self.others * seconds) as u64;
         if self.others_size > 0 {
@@ -70,6 +69,11 @@ impl World {
             self.commands += commands.round() as u64;
             self.busy += commands * 0.001;
         }
+    }
+
+    /// Seconds that the discards of so many bytes take.
+    fn takes(&self, bytes: u64) -> f64 {
+        bytes.div_ceil(self.largest) as f64 * 0.001 + bytes as f64 * 1e-11
     }
 
     pub(crate) fn feedback(&self) -> Feedback<'static> {
@@ -105,7 +109,8 @@ impl World {
             self.left -= freed;
             if let Some(after) = self.after {
                 let comes = (freed as f64 * self.share) as u64;
-                self.due.push((self.now + after, comes));
+                let done = self.now + after.max(self.takes(comes));
+                self.due.push((done, comes));
             }
             self.pass(0.001);
             let in_flight: u64 = self.due.iter().map(|d| d.1).sum();

@@ -8,7 +8,6 @@ use linux::SysRoot;
 use linux::trim::{Range, fitrim, is_unsupported};
 use pace::{DebtMode, Policy, Work};
 use record::{DeviceInfo, DeviceKind, DiscardSetting};
-use rustix::io::Errno;
 use storage::counter;
 use storage::layout::{Layout, Trimmed};
 use storage::{FileSystem, TrimReach};
@@ -93,9 +92,15 @@ impl Survey {
         let stat = rustix::fs::fstatvfs(&directory)
             .map_err(|errno| failed("tell the space of")(errno.into()))?;
         let fs = Trimmed::of(&sys, &directory, &found);
+        if fs.end == 0 {
+            return Err(unsupported(path));
+        }
         // As the kernel says of it; ours would find nothing to do there.
         if asked.offset >= fs.end && !matches!(fs.layout, Layout::Chunks(_)) {
-            return Err(failed("trim")(io::Error::from(Errno::INVAL)));
+            return Err(failed("trim")(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "Invalid argument: --offset lies behind the end of the file system",
+            )));
         }
         let tops = || found.devices.iter().filter(|device| device.level == 0);
         Ok(Survey {
@@ -268,7 +273,7 @@ fn unsupported(path: &Path) -> TrimError {
         match found.devices.iter().find(|d| d.discard.max_bytes == 0) {
             Some(device) => format!(" ({} takes no discards)", device.name),
             None => format!(
-                " ({} can't be trimmed)",
+                " ({} can't be trimmed; name the mount point of a file system on a drive)",
                 found.target.fs.unwrap_or_default()
             ),
         }

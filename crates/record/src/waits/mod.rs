@@ -113,6 +113,20 @@ pub struct WaitShares {
     pub otherwise: Vec<f32>,
 }
 
+/// Time that was blocked in one stack.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stack {
+    /// The process, the call where it is one that waits for storage, and the functions from the
+    /// outermost to the innermost.
+    pub frames: Vec<String>,
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// How much of that is discards' fault, in seconds.
+    pub discards_s: f64,
+    /// How much of that was in discards of its own, in seconds.
+    pub own_s: f64,
+}
+
 impl WaitShares {
     /// Whether the actor never waited.
     pub fn is_empty(&self) -> bool {

@@ -26,7 +26,7 @@ pub(crate) struct Curves {
 /// The latencies of one phase, or of one run.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Curve {
-    /// `before`, `during` or `after`; of runs over each other the run's.
+    /// `before`, `while deleting` or `after`; of runs over each other the run's.
     pub(crate) name: String,
     /// Its place among colours and dashes, whether or not those before it are there.
     pub(crate) style: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Curve {
 pub(crate) fn curves(record: &RunRecord) -> Vec<Curves> {
     let phases = [
         (PhaseName::Baseline, "before"),
-        (PhaseName::Delete, "during"),
+        (PhaseName::Delete, "while deleting"),
         (PhaseName::Recovery, "after"),
     ];
     let mut all = Vec::new();
@@ -125,7 +125,7 @@ mod tests {
         });
         let curves = curves(&record);
         let curve = &curves[0].curves[0];
-        assert_eq!(curve.name, "during");
+        assert_eq!(curve.name, "while deleting");
         let at = |nines: f64| {
             let i = curves[0].x.iter().position(|&x| x == nines).unwrap();
             curve.us[i]

@@ -207,9 +207,8 @@ fn curves(html: &mut String, drawn: &Overlay) {
 fn set_up(html: &mut String, comparison: &Comparison) {
     *html += "<section aria-labelledby=\"setup-title\">\n\
               <h2 id=\"setup-title\">What differs in the set-up</h2>\n";
-    // Warnings stand above, each once.
-    let others = || comparison.set_up.iter().filter(|d| d.path != "/warnings");
-    if others().next().is_none() {
+    let others = words::set_up(comparison);
+    if others.is_empty() {
         *html += "<p>Nothing that is known.</p>\n</section>\n";
         return;
     }
@@ -219,7 +218,7 @@ fn set_up(html: &mut String, comparison: &Comparison) {
         *html += &format!("<th scope=\"col\">{}</th>", escape::text(&group.name));
     }
     *html += "</tr></thead>\n<tbody>\n";
-    for difference in others() {
+    for difference in others {
         *html += &format!(
             "<tr><th scope=\"row\">{}</th>",
             escape::text(&difference.name)

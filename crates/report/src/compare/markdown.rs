@@ -1,6 +1,6 @@
 //! A comparison for an issue, a mail or a blog: GitHub's flavour of Markdown.
 
-use judge::compare::Comparison;
+use judge::compare::{Compared, Comparison};
 
 use super::words;
 use crate::markdown::escaped;
@@ -15,6 +15,21 @@ pub fn comparison(comparison: &Comparison) -> String {
     }
     for table in words::tables(comparison) {
         text += &format!("### {}\n\n", escaped(&table.title));
+        let groups = 1..comparison.groups.len();
+        let (same, differing): (Vec<&Compared>, Vec<&Compared>) = table
+            .rows
+            .iter()
+            .copied()
+            .partition(|row| words::is_same(row, groups.clone()));
+        if !same.is_empty() {
+            text += &format!(
+                "Same: {}.\n\n",
+                escaped(&words::same(same.iter()).join(", "))
+            );
+        }
+        if differing.is_empty() {
+            continue;
+        }
         let names = comparison.groups.iter().map(|group| group.name.as_str());
         let mut header = String::from("| |");
         for (i, name) in names.enumerate() {
@@ -23,7 +38,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         }
         let columns = 2 * comparison.groups.len().max(1) - 1;
         text += &format!("{header}\n|---|{}\n", "--:|".repeat(columns));
-        for row in &table.rows {
+        for row in differing {
             text += &format!("| {} |", words::label(row.figure));
             for (i, side) in words::sides(row).iter().enumerate() {
                 text += &format!(" {side} |");
@@ -41,6 +56,9 @@ pub fn comparison(comparison: &Comparison) -> String {
     }
     text += &format!("<sub>{}</sub>\n\n", words::LEGEND);
     set_up(&mut text, comparison);
+    for warning in words::warnings(comparison) {
+        text += &format!("> ⚠️ {}\n>\n", escaped(&warning));
+    }
     for note in &comparison.notes {
         text += &format!("> ℹ️ {}\n>\n", escaped(note));
     }
@@ -64,7 +82,8 @@ pub fn comparison(comparison: &Comparison) -> String {
 }
 
 fn set_up(text: &mut String, comparison: &Comparison) {
-    if comparison.set_up.is_empty() {
+    let differences = words::set_up(comparison);
+    if differences.is_empty() {
         *text += "No difference in the set-up is known.\n\n";
         return;
     }
@@ -73,7 +92,7 @@ fn set_up(text: &mut String, comparison: &Comparison) {
         *text += &format!(" {} |", escaped(&group.name));
     }
     *text += &format!("\n|---|{}\n", "---|".repeat(comparison.groups.len()));
-    for difference in &comparison.set_up {
+    for difference in differences {
         *text += &format!("| {} |", escaped(&difference.name));
         for values in &difference.values {
             *text += &format!(" {} |", escaped(&words::values(values)));

@@ -3,7 +3,9 @@
 use judge::JudgeOptions;
 use judge::compare::{Comparison, Figure, Group, Run, compare};
 use record::RunRecord;
-use record::{DeletionLine, Latency, Part, PhaseHistogram, PhaseName, latency_histogram};
+use record::{
+    DeletionLine, Event, EventKind, Latency, Part, PhaseHistogram, PhaseName, latency_histogram,
+};
 
 use super::{html, json, markdown, overlay, terminal, words};
 use crate::common::{self, READER, SHORT};
@@ -92,6 +94,39 @@ fn a_comparison_is_told_as_text() {
     assert!(text.contains("| kernel | 6.12.9 | 6.13.0 |"), "{text}");
     let back: Comparison = serde_json::from_str(&json(&comparison).unwrap()).unwrap();
     assert_eq!(back, comparison);
+}
+
+#[test]
+fn warnings_have_a_line_each_and_what_is_the_same_has_one() {
+    let warned = |warnings: &[&str]| {
+        let mut record = slower();
+        record.events.extend(warnings.iter().map(|text| Event {
+            at_s: 0.0,
+            kind: EventKind::Warning,
+            detail: Some((*text).to_owned()),
+        }));
+        record
+    };
+    let (a, b) = (
+        warned(&["the clock jumped"]),
+        warned(&["fio ended", "the clock jumped"]),
+    );
+    let comparison = compare(&groups(&[("old", &[&a]), ("new", &[&b])]));
+    let text = terminal(&comparison, &style(100));
+    for said in [
+        "warning  all runs: the clock jumped\n",
+        "warning  new-0.jsonl: fio ended\n",
+        "\n  same              rate before ",
+        ", TRIM rate ",
+    ] {
+        assert!(text.contains(said), "{said:?} missing in:\n{text}");
+    }
+    assert!(!text.contains("\n  rate before"), "{text}");
+    assert!(!text.contains(" · "), "{text}");
+    let text = markdown(&comparison);
+    assert!(text.contains("\nSame: rate before "), "{text}");
+    assert!(text.contains("> ⚠️ all runs: the clock jumped\n"), "{text}");
+    assert!(!text.contains("| rate before |"), "{text}");
 }
 
 #[test]

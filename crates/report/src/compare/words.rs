@@ -1,10 +1,10 @@
 //! Figures and their changes in words.
 
-use judge::compare::RunSummary;
 use judge::compare::{
     Basis, Better, Change, ChangeFinding, Compared, Comparison, Doubt, Figure, Percentile, Stretch,
     Unit,
 };
+use judge::compare::{RunSummary, SetUpDifference};
 
 use crate::words::Tone;
 
@@ -23,7 +23,7 @@ pub(crate) fn label(figure: Figure) -> &'static str {
     use Percentile::{P50, P99, P999};
     match figure {
         Figure::BaselineRate => "rate before",
-        Figure::DeleteRate => "rate during",
+        Figure::DeleteRate => "rate discarding",
         Figure::OpsRatio => "rate left",
         Figure::Stall => "stall",
         Figure::Longest => "longest stall",
@@ -33,9 +33,9 @@ pub(crate) fn label(figure: Figure) -> &'static str {
         Figure::Latency(Stretch::Baseline, P50) => "p50 before",
         Figure::Latency(Stretch::Baseline, P99) => "p99 before",
         Figure::Latency(Stretch::Baseline, P999) => "p99.9 before",
-        Figure::Latency(Stretch::Delete, P50) => "p50 during",
-        Figure::Latency(Stretch::Delete, P99) => "p99 during",
-        Figure::Latency(Stretch::Delete, P999) => "p99.9 during",
+        Figure::Latency(Stretch::Delete, P50) => "p50 discarding",
+        Figure::Latency(Stretch::Delete, P99) => "p99 discarding",
+        Figure::Latency(Stretch::Delete, P999) => "p99.9 discarding",
         Figure::Latency(Stretch::Recovery, P50) => "p50 after",
         Figure::Latency(Stretch::Recovery, P99) => "p99 after",
         Figure::Latency(Stretch::Recovery, P999) => "p99.9 after",
@@ -179,6 +179,26 @@ pub(crate) fn tables(comparison: &Comparison) -> Vec<Table<'_>> {
         }
     }
     tables.into_iter().map(|(_, table)| table).collect()
+}
+
+/// Whether no difference was seen between the reference and each of `groups`, where 10 % would have
+/// been.
+pub(crate) fn is_same(row: &Compared, mut groups: std::ops::Range<usize>) -> bool {
+    let same = |group: usize| row.changes[group - 1].finding == ChangeFinding::Same;
+    !groups.is_empty() && groups.all(same)
+}
+
+/// Figures that are the same, with their value in the reference, e.g. `rate before 19,900/s`.
+pub(crate) fn same<'a>(rows: impl Iterator<Item = &'a &'a Compared>) -> Vec<String> {
+    let figure = |row: &&Compared| format!("{} {}", label(row.figure), sides(row)[0]);
+    rows.map(figure).collect()
+}
+
+/// The differences in the set-up. Warnings are listed by themselves.
+pub(crate) fn set_up(comparison: &Comparison) -> Vec<&SetUpDifference> {
+    let all = comparison.set_up.iter();
+    all.filter(|difference| difference.path != "/warnings")
+        .collect()
 }
 
 /// A group with its number of runs, e.g. `before (3 runs)`.

@@ -2,9 +2,10 @@
 
 use judge::Verdict;
 use judge::verdict::Foreground;
-use record::RunRecord;
+use record::waits::{PhaseWaits, Wait};
+use record::{Part, PhaseName, RunRecord};
 
-use super::escape;
+use super::{escape, shell};
 use crate::charts::{Chart, Kind, Spans, Unit};
 use crate::figures::{self, Row};
 use crate::words::Tone;
@@ -28,7 +29,7 @@ pub(crate) fn class(tone: Tone) -> &'static str {
 pub(super) fn before_during_after(verdict: &Verdict, record: &RunRecord) -> String {
     let mut html = String::from(
         "<section aria-labelledby=\"table-title\">\n\
-         <h2 id=\"table-title\">Before, during and after</h2>\n<div class=\"pair\">\n",
+         <h2 id=\"table-title\">Before, while discarding, and after</h2>\n<div class=\"pair\">\n",
     );
     for seen in &verdict.foreground {
         actor(&mut html, seen, record);
@@ -42,30 +43,28 @@ fn actor(html: &mut String, seen: &Foreground, record: &RunRecord) {
         || format!("{}, {}", seen.op, words::loop_kind(&seen.loop_kind)),
         words::actor,
     );
-    let [before, during, after] = figures::columns(seen);
+    let [before, beside, after] = figures::columns(seen);
     *html += &format!(
         "<div class=\"actor\">\n<table>\n<caption><b>{}</b>: {}</caption>\n<thead><tr><td></td>\
-         <th scope=\"col\">{before}</th><th scope=\"col\">{during}</th><th scope=\"col\">{after}</th>\
+         <th scope=\"col\">{before}</th><th scope=\"col\">{beside}</th><th scope=\"col\">{after}</th>\
          </tr></thead>\n<tbody>\n",
         escape::text(&seen.actor),
         escape::prose(&what)
     );
-    let service = seen.service.filter(|_| seen.loop_kind.is_open());
+    let services = figures::services(seen);
     for row in Row::told(seen) {
-        let [before, during, after] =
-            [seen.baseline, seen.delete, seen.recovery].map(|f| escape::prose(&row.cell(&f)));
+        let [before, beside, after] = figures::compared(seen).map(|f| escape::prose(&row.cell(&f)));
         *html += &format!(
-            "<tr><th scope=\"row\">{}</th><td>{before}</td><td class=\"{}\">{during}</td>\
+            "<tr><th scope=\"row\">{}</th><td>{before}</td><td class=\"{}\">{beside}</td>\
              <td>{after}</td></tr>\n",
             row.name(),
             class(row.tone(seen))
         );
-        if let Some(service) = service.filter(|_| row != Row::Ops) {
-            let [before, during, after] = [service.baseline, service.delete, service.recovery]
-                .map(|f| escape::prose(&row.service_cell(&f)));
+        if let Some(services) = services.filter(|_| row != Row::Ops) {
+            let [before, beside, after] = services.map(|f| escape::prose(&row.service_cell(&f)));
             *html += &format!(
                 "<tr class=\"service\"><th scope=\"row\">{} service</th><td>{before}</td>\
-                 <td>{during}</td><td>{after}</td></tr>\n",
+                 <td>{beside}</td><td>{after}</td></tr>\n",
                 row.name()
             );
         }
@@ -112,64 +111,77 @@ pub(super) fn figures(verdict: &Verdict) -> String {
     html + "</dl>\n</section>\n"
 }
 
-/// In what each actor waited, phase by phase; nothing where nobody watched.
+/// An actor, a phase, and a wait of that actor in it.
+type Waited<'a> = (&'a str, &'a PhaseWaits, &'a Wait);
+
+/// In what each actor waited: during the deletion, then in the other phases. Nothing where nobody
+/// watched.
 pub(super) fn waits(verdict: &Verdict) -> String {
-    let Some(waits) = &verdict.waits else {
+    let actors = verdict.waits.iter().flat_map(|waits| &waits.actors);
+    let phases = actors.flat_map(|one| one.phases.iter().map(move |phase| (one, phase)));
+    let waits = phases.flat_map(|(one, phase)| {
+        let waits = phase.waits.iter().filter(|wait| wait.share >= 0.001);
+        waits.map(move |wait| (one.actor.as_str(), phase, wait))
+    });
+    let mut waits: Vec<Waited<'_>> = waits.collect();
+    // By the time blocked; who runs or sleeps comes last.
+    waits.sort_by(|(.., a), (.., b)| {
+        let blocked = b.cause.is_blocked().cmp(&a.cause.is_blocked());
+        blocked.then(b.seconds.total_cmp(&a.seconds))
+    });
+    let (deletion, others): (Vec<_>, Vec<_>) = waits
+        .into_iter()
+        .partition(|(_, phase, _)| (phase.phase, phase.part) == (PhaseName::Delete, Part::Main));
+    if deletion.is_empty() {
         return String::new();
-    };
-    let mut html = String::from(
-        "<section aria-labelledby=\"waits-title\">\n<h2 id=\"waits-title\">Who waited in what</h2>\n",
-    );
-    if let Some(sentence) = &waits.sentence {
-        html += &format!("<p>During the deletion: {}</p>\n", escape::prose(sentence));
     }
-    for missing in &waits.missing {
-        let text = escape::prose(missing);
-        html += &format!("<p class=\"note\">Not found out: {text}.</p>\n");
+    format!(
+        "<section aria-labelledby=\"waits-title\">\n<h2 id=\"waits-title\">Who waited in what</h2>\n\
+         <p class=\"note\">The time of each actor&#39;s threads, added up.</p>\n{}\
+         <details><summary>Waits in other phases</summary>\n{}</details>\n</section>\n",
+        waits_table(&deletion),
+        waits_table(&others)
+    )
+}
+
+fn waits_table(waits: &[Waited<'_>]) -> String {
+    let mut html = shell::wide("waits", "Who waited in what");
+    html += "<table>\n<thead><tr><th scope=\"col\">actor</th><th scope=\"col\">phase</th>\
+             <th scope=\"col\">waited for</th><th scope=\"col\">time</th>\
+             <th scope=\"col\">share</th><th scope=\"col\">looks</th></tr></thead>\n<tbody>\n";
+    for (actor, phase, wait) in waits {
+        let control = match phase.part {
+            Part::Control => "control ",
+            Part::Main => "",
+        };
+        let call = wait.call.as_ref().map(|call| format!(" ({call})"));
+        let discards = match wait.discards {
+            0 => String::new(),
+            count => format!("{} of ", units::count(count)),
+        };
+        html += &format!(
+            "<tr><th scope=\"row\">{}</th><td>{control}{}</td><td>{discards}{}{}</td><td>{}</td>\
+             <td>{}</td><td>{}</td></tr>\n",
+            escape::text(actor),
+            words::phase(phase.phase),
+            wait.cause.words(),
+            escape::text(&call.unwrap_or_default()),
+            escape::prose(&units::seconds(wait.seconds)),
+            escape::prose(&units::percent(wait.share)),
+            units::count(wait.looks),
+        );
     }
-    html += "<div class=\"scroll\">\n<table>\n<caption>Time of each actor's threads, added up</caption>\n\
-             <thead><tr><th scope=\"col\">actor</th><th scope=\"col\">phase</th>\
-             <th scope=\"col\">waited for</th><th scope=\"col\">call</th><th scope=\"col\">time</th>\
-             <th scope=\"col\">share</th><th scope=\"col\">looks</th><th scope=\"col\">own discards</th>\
-             </tr></thead>\n<tbody>\n";
-    for (waiter, phase) in waits
-        .actors
-        .iter()
-        .flat_map(|one| one.phases.iter().map(move |phase| (one, phase)))
-    {
-        let worth = |wait: &&record::waits::Wait| wait.share >= 0.001;
-        for wait in phase.waits.iter().filter(worth) {
-            let control = match phase.part {
-                record::Part::Control => "control ",
-                record::Part::Main => "",
-            };
-            let discards = match wait.discards {
-                0 => "–".to_owned(),
-                count => units::count(count),
-            };
-            html += &format!(
-                "<tr><th scope=\"row\">{}</th><td>{control}{}</td><td>{}</td><td>{}</td><td>{}</td>\
-                 <td>{}</td><td>{}</td><td>{discards}</td></tr>\n",
-                escape::text(&waiter.actor),
-                words::phase(phase.phase),
-                wait.cause.words(),
-                escape::text(wait.call.as_deref().unwrap_or("–")),
-                units::seconds(wait.seconds),
-                units::percent(wait.share),
-                units::count(wait.looks),
-            );
-        }
-    }
-    html + "</tbody>\n</table>\n</div>\n</section>\n"
+    html + "</tbody>\n</table>\n</div>\n"
 }
 
 /// The timeline in rows: of each stretch the extremes that the charts show.
 pub(super) fn over_time(record: &RunRecord, charts: &[Chart], spans: &Spans) -> String {
     let mut html = String::from(
-        "<details class=\"wide\"><summary>The timeline as a table</summary>\n<div class=\"scroll\">\n\
-         <table>\n<caption>Least and most in each stretch of time</caption>\n<thead><tr>\
-         <th scope=\"col\">from</th><th scope=\"col\">phase</th>",
+        "<details class=\"wide\"><summary>The timeline as a table</summary>\n\
+         <p class=\"note\">The least and the most in each stretch of time.</p>\n",
     );
+    html += &shell::wide("fine", "The timeline as a table");
+    html += "<table>\n<thead><tr><th scope=\"col\">from</th><th scope=\"col\">phase</th>";
     let lines: Vec<_> = charts
         .iter()
         // Of the latencies the extremes say most.

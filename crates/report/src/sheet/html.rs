@@ -54,13 +54,8 @@ fn table(of: &Table, number: usize) -> String {
         "<div class=\"overflow\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">\n\
          <table>\n<thead><tr>"
     );
-    for (i, column) in of.columns.iter().enumerate() {
-        let left = if i == 0 {
-            " style=\"text-align: left\""
-        } else {
-            ""
-        };
-        html += &format!("<th scope=\"col\"{left}>{}</th>", escape::text(column));
+    for column in &of.columns {
+        html += &format!("<th scope=\"col\">{}</th>", escape::text(column));
     }
     html += "</tr></thead>\n<tbody>\n";
     for row in &of.rows {

@@ -31,6 +31,9 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     page.labelled(plain(""), 2, &[ink(Ink::Dim, words::LEGEND)]);
     set_up(&mut page, comparison);
     page.blank();
+    for warning in words::warnings(comparison) {
+        page.labelled(ink(Ink::Bold, "warning"), 9, &[plain(warning)]);
+    }
     for note in &comparison.notes {
         page.labelled(ink(Ink::Dim, "note"), 6, &[plain(note.as_str())]);
     }
@@ -75,12 +78,21 @@ fn rows(page: &mut Page, comparison: &Comparison, rows: &[&Compared]) {
             line.push(ink(Ink::Dim, "  change"));
         }
         page.line(&line);
-        for row in rows {
+        let (same, differing): (Vec<&Compared>, Vec<&Compared>) = rows
+            .iter()
+            .copied()
+            .partition(|row| words::is_same(row, i..i + 1));
+        for row in differing {
             let change = &row.changes[i - 1];
             if several && row.sides[i].value.is_none() && row.sides[0].value.is_none() {
                 continue;
             }
             self::row(page, row, i, change, wide.then_some(value));
+        }
+        if !same.is_empty() {
+            let name = format!("  {}", left("same", NAME));
+            let text = words::same(same.iter()).join(", ");
+            page.labelled(ink(Ink::Dim, name), 2 + NAME + 2, &[plain(text)]);
         }
     }
 }
@@ -107,12 +119,13 @@ fn row(page: &mut Page, row: &Compared, i: usize, change: &Change, beside: Optio
 
 fn set_up(page: &mut Page, comparison: &Comparison) {
     page.blank();
-    if comparison.set_up.is_empty() {
+    let differences = words::set_up(comparison);
+    if differences.is_empty() {
         page.line(&[plain("No difference in the set-up is known.")]);
         return;
     }
     page.line(&[ink(Ink::Bold, "What differs in the set-up")]);
-    for difference in &comparison.set_up {
+    for difference in differences {
         let label = format!("  {}  ", difference.name);
         let values: Vec<String> = difference.values.iter().map(|v| words::values(v)).collect();
         let indent = columns(&label);

@@ -94,7 +94,7 @@ fn host(page: &mut Page, head: &Head) {
     if host.memory_bytes > 0 {
         text += &format!(", {}", units::bytes(host.memory_bytes));
     }
-    page.labelled(label("host"), LABEL, &[plain(text)]);
+    page.labelled(label("machine"), LABEL, &[plain(text)]);
 }
 
 /// A device in its place in the tree.

@@ -1,32 +1,29 @@
-//! One actor before, during and after the deletion.
+//! One actor before discards, beside them, and after.
 
-use ::judge::verdict::{Foreground, ServiceFigures};
+use ::judge::verdict::{Figures, Foreground};
 use ::record::{ActorInfo, RunRecord};
 
 use super::glyphs::{left, right};
 use super::page::{Ink, Page, Span, ink, plain};
-use crate::figures::{Row, columns, notes};
+use crate::figures::{self, Row, columns, notes};
 use crate::words;
 
 /// Columns of the rows' names.
 const NAME: usize = 10;
-/// Columns of a figure where three stand side by side.
+/// Columns of a figure.
 const CELL: usize = 10;
-/// Columns of a figure where six do.
-const NARROW: usize = 10;
+/// Columns of the figure in the middle, which has a long name.
+const MIDDLE: usize = 18;
 
 /// The actor's title, its table, and what its latencies count from.
 pub(super) fn actor(page: &mut Page, seen: &Foreground, record: &RunRecord) {
     let info = record.head.actors.iter().find(|a| a.name == seen.actor);
     title(page, seen, info);
-    // In a closed loop the intended start is the submission, so one says it all.
-    let service = seen.service.filter(|_| seen.loop_kind.is_open());
-    match service {
-        Some(service) if page.width() >= 2 + NAME + 6 * NARROW => {
-            side_by_side(page, seen, &service);
+    match figures::services(seen) {
+        Some(services) if page.width() >= 2 + NAME + 6 * CELL => {
+            side_by_side(page, seen, &services);
         }
-        Some(service) => stacked(page, seen, &service),
-        None => simple(page, seen),
+        services => stacked(page, seen, services),
     }
     for note in notes(seen) {
         page.labelled(plain(""), 2, &[ink(Ink::Dim, note)]);
@@ -48,72 +45,46 @@ fn title(page: &mut Page, seen: &Foreground, info: Option<&ActorInfo>) {
     );
 }
 
-fn simple(page: &mut Page, seen: &Foreground) {
-    header(page, &columns(seen), CELL);
-    for row in Row::told(seen) {
-        let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
-        figures(
-            page,
-            row.name(),
-            &cells,
-            CELL,
-            &[Ink::Plain, Ink::of(row.tone(seen)), Ink::Plain],
-        );
-    }
-}
-
-fn side_by_side(page: &mut Page, seen: &Foreground, service: &ServiceFigures) {
-    header(page, &columns(seen), 2 * NARROW);
-    header(page, &["response", "service"].repeat(3), NARROW);
+fn side_by_side(page: &mut Page, seen: &Foreground, services: &[Figures; 3]) {
+    header(page, &columns(seen), &[2 * CELL; 3]);
+    header(page, &["response", "service"].repeat(3), &[CELL; 6]);
     for row in Row::told(seen) {
         let hue = Ink::of(row.tone(seen));
         let inks = [Ink::Plain, Ink::Dim, hue, Ink::Dim, Ink::Plain, Ink::Dim];
-        let pairs = [
-            (&seen.baseline, &service.baseline),
-            (&seen.delete, &service.delete),
-            (&seen.recovery, &service.recovery),
-        ];
+        let pairs = figures::compared(seen).into_iter().zip(services);
         let cells: Vec<String> = pairs
-            .iter()
-            .flat_map(|(response, service)| [row.cell(response), row.service_cell(service)])
+            .flat_map(|(response, service)| [row.cell(&response), row.service_cell(service)])
             .collect();
-        figures(page, row.name(), &cells, NARROW, &inks);
+        figures(page, row.name(), &cells, &[CELL; 6], &inks);
     }
 }
 
-/// The same where six columns have no room: service times in rows of their own.
-fn stacked(page: &mut Page, seen: &Foreground, service: &ServiceFigures) {
-    header(page, &columns(seen), CELL - 1);
+/// Three columns. Service times, if there are some, have rows of their own.
+fn stacked(page: &mut Page, seen: &Foreground, services: Option<[Figures; 3]>) {
+    let room = page.width().saturating_sub(NAME + 2 * CELL);
+    let widths = [CELL, room.clamp(CELL, MIDDLE), CELL];
+    header(page, &columns(seen), &widths);
     for row in Row::told(seen) {
-        let cells = [seen.baseline, seen.delete, seen.recovery].map(|f| row.cell(&f));
-        figures(
-            page,
-            row.name(),
-            &cells,
-            CELL - 1,
-            &[Ink::Plain, Ink::of(row.tone(seen)), Ink::Plain],
-        );
-        if row != Row::Ops {
-            let cells =
-                [service.baseline, service.delete, service.recovery].map(|f| row.service_cell(&f));
-            figures(page, " service", &cells, CELL - 1, &[Ink::Dim; 3]);
+        let cells = figures::compared(seen).map(|f| row.cell(&f));
+        let inks = [Ink::Plain, Ink::of(row.tone(seen)), Ink::Plain];
+        figures(page, row.name(), &cells, &widths, &inks);
+        if let Some(services) = services.filter(|_| row != Row::Ops) {
+            let cells = services.map(|f| row.service_cell(&f));
+            figures(page, " service", &cells, &widths, &[Ink::Dim; 3]);
         }
     }
 }
 
-fn header(page: &mut Page, names: &[&str], cell: usize) {
+fn header(page: &mut Page, names: &[&str], widths: &[usize]) {
     let mut line = vec![plain(" ".repeat(NAME))];
-    line.extend(names.iter().map(|name| ink(Ink::Dim, right(name, cell))));
+    let cells = names.iter().zip(widths);
+    line.extend(cells.map(|(name, &width)| ink(Ink::Dim, right(name, width))));
     page.line(&line);
 }
 
-fn figures(page: &mut Page, name: &str, cells: &[String], cell: usize, inks: &[Ink]) {
+fn figures(page: &mut Page, name: &str, cells: &[String], widths: &[usize], inks: &[Ink]) {
     let mut line: Vec<Span> = vec![ink(Ink::Dim, format!("  {}", left(name, NAME - 2)))];
-    line.extend(
-        cells
-            .iter()
-            .zip(inks)
-            .map(|(text, &hue)| ink(hue, right(text, cell))),
-    );
+    let cells = cells.iter().zip(widths).zip(inks);
+    line.extend(cells.map(|((text, &width), &hue)| ink(hue, right(text, width))));
     page.line(&line);
 }

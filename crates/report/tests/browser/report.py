@@ -122,11 +122,23 @@ def labels(browser, data):
                 check(apart, name, "has labels on each other:", a, b)
 
 
-def hints(browser):
-    """A table says that it scrolls where, and only where, it is wider than its place."""
+def tables(browser):
+    """A table says that it scrolls sideways where, and only where, it is wider than its place. No box hides
+    rows, and no word of a cell is broken."""
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; });"
+                "new Promise(done => setTimeout(done, 100))")
     for wide, hidden in browser.run("[...document.querySelectorAll('.overflow')].map(t =>"
                                     " [t.scrollWidth > t.clientWidth + 1, t.previousElementSibling.hidden])"):
         check(wide != hidden, "a table is", "wider" if wide else "no wider", "and its hint is wrong")
+    for shown, whole in browser.run("[...document.querySelectorAll('table')].map(t =>"
+                                    " [t.parentNode.clientHeight, t.parentNode.scrollHeight])"):
+        check(whole <= shown + 1, "a box shows", shown, "px of a table's", whole)
+    for text, lines in browser.run("[...document.querySelectorAll('.overflow :is(th, td)')].map(cell => {"
+                                   " const range = document.createRange(); range.selectNodeContents(cell);"
+                                   " return [cell.textContent, new Set([...range.getClientRects()].map(r => r.top)).size]; })"):
+        words = re.split("[ -]", text)
+        check(lines <= len(words) or len(max(words, key=len)) > 20, repr(text), "stands on", lines, "lines")
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = false; })")
 
 
 def same_view(browser, low, high, slack):
@@ -164,10 +176,10 @@ def explore(browser, page, data, shots):
     browser.run("document.querySelector('#theme').click()")
 
     labels(browser, data)
-    hints(browser)
+    tables(browser)
     browser.size(390, 844, mobile=True)
     labels(browser, data)
-    hints(browser)
+    tables(browser)
     wide = browser.run("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     check(wide[0] <= wide[1], "on a phone the page is", wide[0], "wide instead of", wide[1])
     for chart in data["charts"][:2]:

@@ -154,6 +154,7 @@ pub fn empty(head: Head) -> RunRecord {
         events: Vec::new(),
         deletions: Vec::new(),
         histograms: Vec::new(),
+        stretches: Vec::new(),
         waits: None,
         end: None,
     }
@@ -285,6 +286,7 @@ impl Run {
             baseline: normal,
             undisturbed: None,
             delete: slow,
+            discarding: Some(slow),
             recovery: normal,
             service: None,
             ops_ratio: Some(self.left),
@@ -310,10 +312,12 @@ impl Run {
                 },
                 baseline: hundred(normal),
                 delete: hundred(slow),
+                discarding: Some(hundred(slow)),
                 recovery: hundred(normal),
                 service: Some(ServiceFigures {
                     baseline: hundred(normal),
                     delete: hundred(slow),
+                    discarding: Some(hundred(slow)),
                     recovery: hundred(normal),
                 }),
                 ops_ratio: Some(1.0),

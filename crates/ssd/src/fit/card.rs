@@ -58,7 +58,14 @@ impl Fit {
                 units::bytes((a.value / b.value * units::MIB as f64) as u64)
             ),
             (Figure::Known(_), Figure::Known(_)) => String::new(),
-            _ => " Not all of its figures could be measured: see the sources.".to_owned(),
+            _ => match self.only_bytes() {
+                Some(bytes) => format!(
+                    " It holds for discards of about {} alone: how a discard's cost depends on its \
+                     size was not measured.",
+                    units::bytes(bytes)
+                ),
+                None => " Not all of its figures could be measured: see the sources.".to_owned(),
+            },
         };
         format!("{}, measured {}.{sentence}", made.drive, made.when)
     }

@@ -255,6 +255,13 @@ impl Fit {
         points::unsure_end(&self.points, share, 1e3 / times)
     }
 
+    /// The size, in bytes, that all discards had; `None` if a line through several sizes is known.
+    /// A card of a fit with one size holds for that size alone.
+    pub fn only_bytes(&self) -> Option<u64> {
+        let bytes = (self.at_mib * units::MIB as f64).round() as u64;
+        self.line.is_none().then_some(bytes)
+    }
+
     /// Whether each discard waits until the drive is empty and runs alone, as the
     /// kernel sends it.
     pub fn drains(&self) -> bool {
@@ -318,6 +325,13 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
             units::bytes((mib * units::MIB as f64) as u64)
         ));
     }
+    if let Some(bytes) = fit.only_bytes() {
+        notes.push(format!(
+            "A card of these figures holds for discards of about {} alone. A ladder measures \
+             several sizes: trimbench fit DIRECTORY --output CARD.",
+            units::bytes(bytes)
+        ));
+    }
     if fit.points.iter().any(|p| p.queued) {
         notes.push(
             "Several discards were in flight at once: the time is what one kept the drive busy for, \
@@ -329,7 +343,7 @@ fn notes(seen: &[Seen<'_>], fit: &Fit, alone: bool) -> Vec<String> {
         && (beside.is_none() || fit.service_us.value().is_some())
     {
         notes.push(format!(
-            "Sizes in between are up to {} off the line, so it isn't one: trust the rungs.",
+            "The times don't lie on a line (up to {} off): use those measured at each size.",
             units::percent(bend)
         ));
     }

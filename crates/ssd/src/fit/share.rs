@@ -1,7 +1,7 @@
 //! Finds the effect of discards on the foreground: φ, and whether they are a barrier.
 
 use judge::Verdict;
-use judge::verdict::{Finding, Foreground};
+use judge::verdict::{Between, Finding, Foreground};
 use record::RunRecord;
 
 use super::cells::Evidence;
@@ -124,8 +124,9 @@ pub(super) fn of(
     let mut lost_us = None;
     let mut phi = phi(record, verdict, seen, evidence, service_us, &mut lost_us);
     let told = judged.filter(|f| f.ops_per_discard_95.is_some());
-    let batches = told.map(|f| f.barrier == Some(true));
-    let barrier = barrier(batches, &phi, evidence.devices);
+    let between = told.map(|f| f.between());
+    let batches = told.is_some_and(|f| f.barrier == Some(true));
+    let barrier = barrier(batches, between, &phi, evidence.devices);
     if let (Some(Barrier::Batches | Barrier::TimeLost), Figure::Known(phi)) = (barrier, &mut phi)
         && (phi.value > NO_BARRIER || (barrier == Some(Barrier::Batches) && phi.high >= BARRIER))
     {
@@ -142,9 +143,15 @@ pub(super) fn of(
     }
 }
 
-/// From whether batches passed between the discards, and from what was lost.
-fn barrier(batches: Option<bool>, phi: &Figure, devices: usize) -> Option<Barrier> {
-    if batches == Some(true) {
+/// From whether batches passed between the discards, and from what was lost. `between` is `None`
+/// where nobody stalled, so that nothing was counted.
+fn barrier(
+    batches: bool,
+    between: Option<Between>,
+    phi: &Figure,
+    devices: usize,
+) -> Option<Barrier> {
+    if batches {
         // Also by chance, on a drive that serves others beside a discard.
         let contradicted = phi.estimate().is_some_and(|phi| phi.high <= NO_BARRIER);
         return (!contradicted).then_some(Barrier::Batches);
@@ -153,8 +160,10 @@ fn barrier(batches: Option<bool>, phi: &Figure, devices: usize) -> Option<Barrie
     // them decides, and if that says neither, nothing is told.
     let phi = phi.estimate()?;
     if phi.high <= NO_BARRIER && devices == 1 {
-        Some(Barrier::None)
-    } else if batches == Some(false) && phi.low >= BARRIER {
+        // Pauses lower phi, too: then as much may have passed as a barrier lets pass.
+        let excluded = between.is_none_or(|between| between == Between::Other);
+        excluded.then_some(Barrier::None)
+    } else if between.is_some() && phi.low >= BARRIER {
         Some(Barrier::TimeLost)
     } else {
         None
@@ -214,4 +223,39 @@ fn phi(
         ));
     }
     Figure::Known(estimate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_barrier_is_said_only_where_the_operations_exclude_one() {
+        let phi = Figure::Known(Estimate {
+            value: 0.4,
+            low: 0.3,
+            high: 0.5,
+        });
+        let between = |depth: u32, interval: [f64; 2]| {
+            let fit = judge::verdict::Fit {
+                depth: Some(depth),
+                ops_per_discard_95: Some(interval),
+                ..Default::default()
+            };
+            fit.between()
+        };
+        let told = |interval| barrier(false, Some(between(4, interval)), &phi, 1);
+        assert_eq!(told([1.0, 19.0]), None, "one depth is possible");
+        assert_eq!(told([3.2, 9.0]), None, "it begins within a quarter of one");
+        assert_eq!(told([30.0, 50.0]), Some(Barrier::None));
+        assert_eq!(barrier(false, None, &phi, 1), Some(Barrier::None));
+        // What was lost still shows a barrier.
+        let all = Figure::Known(Estimate {
+            value: 0.98,
+            low: 0.95,
+            high: 1.0,
+        });
+        let lost = barrier(false, Some(between(4, [1.0, 19.0])), &all, 1);
+        assert_eq!(lost, Some(Barrier::TimeLost));
+    }
 }

@@ -271,6 +271,13 @@ fn one_size_tells_its_time_and_not_a_from_b() {
             when: "today".into(),
         };
         let fitted = fit.card(&made).unwrap();
+        let alone = format!("holds for discards of about {mib} MiB alone");
+        assert!(fitted.to_string().contains(&alone), "{fitted}");
+        let notes = fit.notes.join(" ");
+        assert!(
+            notes.contains(&alone) && notes.contains("fit DIRECTORY"),
+            "{notes}"
+        );
         let service = fitted
             .figures()
             .discard

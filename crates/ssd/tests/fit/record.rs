@@ -143,6 +143,7 @@ pub fn record(outcome: &Outcome, fs: &str, readers: Readers, deleted: Time) -> R
             ..DeletionLine::default()
         }],
         histograms: vec![],
+        stretches: Vec::new(),
         waits: None,
         end: Some(End {
             at_s: count as f64 * INTERVAL,

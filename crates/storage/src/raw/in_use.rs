@@ -38,6 +38,9 @@ pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountErr
             return Ok(Some(format!("{name} is part of {holder}")));
         }
     }
+    if let Some(elsewhere) = mounted_elsewhere(sys, &names, &numbers) {
+        return Ok(Some(elsewhere));
+    }
     for file_system in entries(&sys.path("/sys/fs/btrfs")) {
         let devices = sys.path("/sys/fs/btrfs").join(file_system).join("devices");
         if let Some(name) = entries(&devices).iter().find(|name| is_ours(name)) {
@@ -60,6 +63,37 @@ pub(super) fn used(sys: &SysRoot, name: &str) -> Result<Option<String>, MountErr
         }
     }
     Ok(None)
+}
+
+/// Names a process in another mount namespace in which one of these devices is still mounted.
+fn mounted_elsewhere(sys: &SysRoot, names: &[String], numbers: &[DeviceNumber]) -> Option<String> {
+    let proc = sys.path("/proc");
+    let mut seen = vec![fs::read_link(proc.join("self/ns/mnt")).ok()?];
+    for pid in entries(&proc) {
+        let own = proc.join(&pid);
+        match fs::read_link(own.join("ns/mnt")) {
+            Ok(namespace) if !seen.contains(&namespace) => seen.push(namespace),
+            _ => continue,
+        }
+        let mounts = mounts::parse(&fs::read(own.join("mountinfo")).unwrap_or_default());
+        let at = mounts.iter().find(|mount| {
+            // btrfs has a number of its own, and only its source names the device.
+            let named = mount.fs == "btrfs" && mount.device.is_anonymous();
+            let source = named
+                .then(|| sys.device_at(Path::new(&mount.source)))
+                .flatten();
+            numbers.contains(&mount.device) || source.is_some_and(|name| names.contains(&name))
+        });
+        if let Some(mount) = at {
+            let program = read(&own.join("comm"));
+            return Some(format!(
+                "{} is mounted at {} in the mount namespace of {program} (pid {pid})",
+                mount.source,
+                names::shown(&mount.mount_point)
+            ));
+        }
+    }
+    None
 }
 
 /// Returns a process that has the device, what it is a part of, or one of its parts open for
@@ -274,6 +308,26 @@ mod tests {
             "/dev/sdb1\n",
         );
         assert!(use_of(&machine, "sdb").contains("loop0"));
+    }
+
+    #[test]
+    fn a_mount_in_another_namespace_is_named_with_a_process_there() {
+        let machine = drive("");
+        machine.link("proc/self/ns/mnt", "mnt:[1]");
+        machine.write("proc/77/comm", "postgres\n");
+        machine.link("proc/77/ns/mnt", "mnt:[2]");
+        let line = "1 0 8:17 / /var/lib/pg rw - xfs /dev/sdb1 rw\n";
+        machine.write("proc/77/mountinfo", line);
+        assert_eq!(
+            use_of(&machine, "sdb"),
+            "/dev/sdb1 is mounted at /var/lib/pg in the mount namespace of postgres (pid 77)"
+        );
+        machine.write(
+            "proc/77/mountinfo",
+            "1 0 0:44 / /var/lib/pg rw - btrfs /dev/sdb rw\n",
+        );
+        machine.write("dev/sdb", "");
+        assert!(use_of(&machine, "sdb").contains("postgres (pid 77)"));
     }
 
     #[test]

@@ -181,6 +181,14 @@ impl RawDevice {
     }
 }
 
+/// Names a user of the device at `path`; `None` where none is found.
+pub fn user(path: &Path) -> Option<String> {
+    let sys = SysRoot::host();
+    let name = sys.device_at(path)?;
+    let used = in_use::used(&sys, &name).ok().flatten();
+    used.or_else(|| in_use::opened(&sys, &name))
+}
+
 /// Refuses a device that is used, or that a process still has open when it had time to close it.
 fn refuse_used(sys: &SysRoot, path: &Path, name: &str) -> Result<(), RawError> {
     let refused = |used| RawError::InUse {

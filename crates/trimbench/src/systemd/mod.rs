@@ -2,27 +2,92 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use units::names::{harmless, quoted, shown};
 
+use crate::console::Stream;
 use crate::exit::Error;
 
-pub(crate) mod program;
+mod program;
 
 /// Is there while systemd runs: sd_booted(3).
-pub(crate) const RUNS: &str = "/run/systemd/system";
+const RUNS: &str = "/run/systemd/system";
 
-/// The content of a unit's place.
-pub(crate) enum There {
-    Nothing,
-    /// A unit that trimbench wrote, and its text.
-    Ours(String),
-    Others,
+/// The path of this program.
+pub(crate) fn own_program() -> Result<PathBuf, Error> {
+    std::env::current_exe()
+        .map_err(|error| Error::Usage(format!("where trimbench is installed is unknown: {error}")))
+}
+
+/// Units of one `kind` ("timer"), which run `program`: each with its place and its text, which
+/// begins with `mark`.
+pub(crate) struct Units<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) mark: &'a str,
+    pub(crate) program: &'a Path,
+    pub(crate) files: &'a [(PathBuf, String)],
+}
+
+impl Units<'_> {
+    /// Writes them, and prints what changes in those that are there.
+    ///
+    /// # Errors
+    /// If there are others of these names, or without `force` if root should not run the program,
+    /// or if units of trimbench would change.
+    pub(crate) fn write(&self, force: bool) -> Result<(), Error> {
+        let Units {
+            kind,
+            mark,
+            program,
+            files,
+        } = self;
+        let mut changes = String::new();
+        for (path, text) in *files {
+            changes += &change(path, mark, text)?;
+        }
+        if !force {
+            if let Some(why) = program::unfit(program) {
+                return Err(Error::Usage(format!(
+                    "the {kind} would run {}, and {why}; install trimbench (e.g. into \
+                     /usr/local/bin) and run it from there, or give --set replace=true",
+                    shown(program)
+                )));
+            }
+            if !changes.is_empty() {
+                return Err(Error::Usage(format!(
+                    "a {kind} is there already, and this would change it:\n{changes}give all its \
+                     mounts and options again, or give --set replace=true"
+                )));
+            }
+        }
+        for (path, text) in *files {
+            let put = linux::files::replace(path, text.as_bytes(), 0o644);
+            put.map_err(|source| Error::OutputWrite {
+                path: path.clone(),
+                source,
+            })?;
+        }
+        if !changes.is_empty() {
+            Stream::Out.print(&format!("Changed:\n{changes}"));
+        }
+        Ok(())
+    }
+
+    /// Where systemd doesn't run, warns that nothing starts them.
+    pub(crate) fn warn_if_idle(&self, command: &str) {
+        if !Path::new(RUNS).is_dir() {
+            Stream::Err.print(&format!(
+                "trimbench {command}: systemd is not running here, so nothing starts the {}; have \
+                 another service manager or scheduler (cron) run the command above\n",
+                self.kind
+            ));
+        }
+    }
 }
 
 /// The lines that differ, `-` before the old and `+` before the new; nothing if none do.
-pub(crate) fn difference(path: &Path, old: &str, new: &str) -> String {
+fn difference(path: &Path, old: &str, new: &str) -> String {
     let only = |sign: char, these: &str, those: &str| -> String {
         let missing = these
             .lines()
@@ -38,25 +103,27 @@ pub(crate) fn difference(path: &Path, old: &str, new: &str) -> String {
     }
 }
 
-/// Returns what is at a unit's place.
-pub(crate) fn there(path: &Path, mark: &str) -> Result<There, Error> {
+/// Returns what a new text changes at a unit's place; nothing where there is no unit.
+fn change(path: &Path, mark: &str, new: &str) -> Result<String, Error> {
     let failed = |source: io::Error| Error::OutputOpen {
         path: path.to_owned(),
         source,
     };
-    match path.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(There::Nothing),
-        Err(error) => Err(failed(error)),
+    let old = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) => return Err(failed(error)),
         // A mask is a link to /dev/null.
-        Ok(found) if !found.is_file() => Ok(There::Others),
-        Ok(_) => {
-            let text = fs::read(path).map_err(failed)?;
-            let text = String::from_utf8_lossy(&text).into_owned();
-            Ok(match text.starts_with(mark) {
-                true => There::Ours(text),
-                false => There::Others,
-            })
-        }
+        Ok(found) if !found.is_file() => Vec::new(),
+        Ok(_) => fs::read(path).map_err(failed)?,
+    };
+    let old = String::from_utf8_lossy(&old);
+    match old.starts_with(mark) {
+        true => Ok(difference(path, &old, new)),
+        false => Err(Error::Usage(format!(
+            "{} is there and wasn't written by trimbench: it is left as it is; remove it, or give \
+             another --set unit-dir=DIR",
+            shown(path)
+        ))),
     }
 }
 

@@ -138,13 +138,13 @@ fn too_little_space() {
     refused(
         fs.path(),
         &["--size", "100G"],
-        &["too little space", "--size", "102"],
+        &["too little space", "--size", "needs 100 GiB"],
     );
     // Of 2 GiB half stays free: a gigabyte more than that is refused, too.
     refused(
         fs.path(),
         &["--size", "1500M"],
-        &["too little space", "1024 MiB"],
+        &["too little space", "only 1.0 GiB are available"],
     );
     assert_eq!(fs.names(), [""; 0]);
 }

@@ -99,6 +99,32 @@ fn the_drives_of_2024() {
 }
 
 #[test]
+fn a_card_of_one_size_is_no_drive_of_every_size() {
+    let dir = TempDir::new().unwrap();
+    let written = |what: &Recorded| {
+        let (record, card) = (recorded(what, dir.path()), dir.path().join("mine.toml"));
+        let (record, path) = (record.to_str().unwrap(), card.to_str().unwrap());
+        let text = fit(&[record, "--output", path]).succeeds().stdout.clone();
+        (text, fs::read_to_string(card).unwrap())
+    };
+    let (text, card) = written(T500);
+    let alone = "holds for discards of about 128 MiB alone";
+    assert!(
+        card.contains(alone) && text.contains(alone),
+        "{card}\n{text}"
+    );
+    assert!(
+        !text.contains("lab up") && text.contains("fit DIRECTORY"),
+        "{text}"
+    );
+    let (text, card) = written(EVO);
+    assert!(
+        !card.contains("alone") && text.contains("lab up"),
+        "{card}\n{text}"
+    );
+}
+
+#[test]
 fn a_verdict_has_what_can_be_told_and_null_for_the_rest() {
     let dir = TempDir::new().unwrap();
     let of = |what: &Recorded| -> Value {

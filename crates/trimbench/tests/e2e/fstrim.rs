@@ -494,7 +494,8 @@ fn an_offset_beyond_the_end_is_invalid_as_for_fstrim() {
     let states = tempfile::tempdir().unwrap();
     let made = LoopFs::new(Fs::Ext4, "nodiscard", 512, On::Tmpfs);
     let at = made.path().to_string_lossy().into_owned();
-    trimmed(states.path(), &["--offset", "600M", &at]).fails_with(1, &["Invalid argument"]);
+    trimmed(states.path(), &["--offset", "600M", &at])
+        .fails_with(1, &["Invalid argument", "--offset"]);
     // A device isn't where it is mounted.
     let device = made.device().path().to_string_lossy().into_owned();
     trimmed(states.path(), &[&device]).fails_with(1, &["not a directory"]);

@@ -252,7 +252,7 @@ fn a_deletion_is_forecast_and_not_done() {
     assert!(forecast["time"]["stall_s"].as_f64().unwrap() > 0.0005);
     let text = inspect(&["--if-deleted", at]).succeeds().stdout.clone();
     assert!(
-        text.contains("Deleting 8.0 MiB: ") && text.contains("--profile adds"),
+        text.contains("Deleting 8.0 MiB: ") && text.contains("`trimbench fit`"),
         "{text}"
     );
     assert_eq!(file.metadata().unwrap().len(), 8 << 20);

@@ -43,7 +43,7 @@ fn the_verdict_is_printed_for_people() {
         words(printed).contains(&words(sentence)),
         "{sentence:?} missing in:\n{printed}"
     );
-    for word in ["ext4", "p50", "p99.9", "before", "during", "after"] {
+    for word in ["ext4", "p50", "p99.9", "before", "while deleting", "after"] {
         assert!(printed.contains(word), "{word:?} missing in:\n{printed}");
     }
     assert!(

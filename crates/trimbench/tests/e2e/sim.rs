@@ -87,6 +87,35 @@ fn a_run_writes_a_record_that_report_shows_and_its_figures() {
     );
 }
 
+/// The first actor's rate before the deletion.
+fn reads_per_s(record: &Path) -> f64 {
+    let mut command = trimbench();
+    command.args(["report", "--format", "json"]).arg(record);
+    let verdict: Value = serde_json::from_str(&run(command).succeeds().stdout).unwrap();
+    verdict["foreground"][0]["baseline"]["ops_per_s"]
+        .as_f64()
+        .unwrap()
+}
+
+#[test]
+fn a_run_like_a_record_reads_as_fast_as_its_readers_did() {
+    let _turn = beside();
+    let dir = TempDir::new().unwrap();
+    let (record, again) = (dir.path().join("r.jsonl"), dir.path().join("again.jsonl"));
+    let mut arguments = vec!["run", "--profile", "870-evo", "--workload", "drop-file"];
+    arguments.extend(SMALL);
+    // The drive could serve three times as many: the readers' own work limits them.
+    arguments.extend(["--set", "per-io=50us", "--output", record.to_str().unwrap()]);
+    sim(&arguments).succeeds();
+    let path = record.to_str().unwrap();
+    sim(&["run", "--like", path, "--output", again.to_str().unwrap()]).succeeds();
+    let (was, is) = (reads_per_s(&record), reads_per_s(&again));
+    assert!(
+        (is / was - 1.0).abs() < 0.03,
+        "{is} reads/s, {was} in the record"
+    );
+}
+
 #[test]
 fn compare_runs_every_policy_and_those_of_a_file_the_same_each_time() {
     let _turn = beside();

@@ -253,6 +253,48 @@ fn strike(lab: &OwnLab, device: &Path, fault: &str, cause: &str) {
 }
 
 #[test]
+fn verify_explains_damage_far_from_discards_by_one_cause_in_its_headline() {
+    if lacks(NEEDS) {
+        return;
+    }
+    let _turn = beside();
+    let lab = OwnLab::new();
+    let device = lab.up(name(&lab), &["--profile", "ideal", "--size", "64M"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let json = elsewhere.path().join("result.json");
+    let mut command = trimbench();
+    command.arg("verify").arg(&device).arg("--destroy-data");
+    command
+        .args(["--size", "64M", "--for", "4s", "--json"])
+        .arg(&json);
+    let running = start(command);
+    std::thread::sleep(Duration::from_secs(1));
+    lab.lab(&["fault", name(&lab), "discard", "neighbour", "640k"])
+        .succeeds();
+    let done = running.wait();
+    assert_eq!(done.code(), Some(3), "{}", done.text());
+    let headline = done.stdout.lines().next().unwrap();
+    assert!(
+        headline.starts_with("CORRUPT") && headline.contains("the drive trims up to "),
+        "{headline}"
+    );
+    let report: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let causes = report["causes"].as_array().unwrap();
+    let places = |cause: &Value| cause["findings"].as_u64().unwrap();
+    let all: u64 = causes.iter().map(places).sum();
+    assert_eq!(causes[0]["cause"], "wide-trim", "{causes:?}");
+    assert!(places(&causes[0]) * 20 > all * 19, "{causes:?}");
+    let reach = causes[0]["reach_bytes"].as_u64().unwrap();
+    assert!((256 << 10..=640 << 10).contains(&reach), "{reach}");
+    assert_eq!(
+        done.stdout.matches(" is damaged: ").count(),
+        5,
+        "{}",
+        done.text()
+    );
+}
+
+#[test]
 fn verify_finds_flipped_bits_of_files_with_their_sector() {
     if lacks(NEEDS) {
         return;

@@ -217,7 +217,7 @@ fn fio(input: &[u8]) {
             text: input,
         };
         if let Ok(series) = fio::series([input], &about)
-            && let Ok(record) = fio::record(&series, &fio::RecordOptions::default())
+            && let Ok(record) = fio::record(&series, &formats::Options::default())
         {
             let _ = judge(&record, &JudgeOptions::default());
         }

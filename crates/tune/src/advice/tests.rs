@@ -27,7 +27,8 @@ fn point(policy: Policy, limit_mib: u64, figures: [f64; 4]) -> Point {
         worst_read_us: spread(wait_ms * 1e3),
         worst_fsync_us: spread(wait_ms * 1e3),
         discard_bytes: spread(4.0 * GIB as f64),
-        discards: spread(32.0),
+        // A file system of 128 MiB groups.
+        discards: spread(4096.0 / limit_mib.min(128) as f64),
         stalled: if worst_loss > 0.5 { 1.0 } else { 0.0 },
         inconclusive: 0.0,
     }
@@ -129,6 +130,36 @@ fn a_law_of_equal_costs_gives_nothing_to_a_limit() {
     let advice = advise(&points, &NOW);
     assert_eq!((advice.finding, advice.set), (Finding::WithinNoise, None));
     assert!(advice.text.contains("within the noise"), "{}", advice.text);
+}
+
+#[test]
+fn a_limit_that_changes_no_discard_is_not_advised() {
+    // The longest waits differ by chance: the file system sends 128 MiB with both.
+    let points = [
+        point(Policy::Online, 1024, [0.5, 0.40, 0.9, 90.0]),
+        point(Policy::Online, 256, [0.5, 0.41, 0.9, 40.0]),
+    ];
+    let advice = advise(&points, &NOW);
+    assert_eq!((advice.finding, advice.set), (Finding::WithinNoise, None));
+}
+
+#[test]
+fn only_what_differs_beyond_the_noise_counts_as_less() {
+    let points = [
+        point(Policy::Online, 1024, [0.5, 0.40, 0.9, 90.0]),
+        point(Policy::Online, 32, [0.5, 0.41, 0.9, 40.0]),
+    ];
+    let advice = advise(&points, &NOW);
+    assert_eq!(advice.set, Some(points[1].trial));
+    let text = &advice.text;
+    assert!(
+        text.contains("its longest wait is 40.0 ms instead of 90.0 ms"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("0.41") && !text.contains("100 ms is"),
+        "{text}"
+    );
 }
 
 #[test]

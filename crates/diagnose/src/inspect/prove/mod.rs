@@ -94,6 +94,8 @@ pub enum ProveError {
         fs
     )]
     NoDevice { path: PathBuf, fs: String },
+    #[error("{} is mounted read-only; remount it read-write, or name another directory", shown(.0))]
+    ReadOnly(PathBuf),
     #[error(transparent)]
     Owner(#[from] OwnerError),
     #[error(transparent)]
@@ -122,16 +124,6 @@ pub fn prove(
     if !metadata.is_dir() {
         return Err(ProveError::NoDirectory(path.to_owned()));
     }
-    let space = Space::of(path)?;
-    let needed = PROBE_BYTES + (2 << 20);
-    if space.usable_bytes() < needed {
-        let usable = space.usable_bytes();
-        return Err(ProveError::Full {
-            path: path.to_owned(),
-            needed,
-            usable,
-        });
-    }
     let found = storage::describe(path)?;
     let tables = linux::dm::tables(&sys).unwrap_or_default();
     let stack = Stack::of(&sys, &found, &tables);
@@ -142,6 +134,19 @@ pub fn prove(
             fs,
         });
     };
+    if mount.read_only() {
+        return Err(ProveError::ReadOnly(path.to_owned()));
+    }
+    let space = Space::of(path)?;
+    let needed = PROBE_BYTES + (2 << 20);
+    if space.usable_bytes() < needed {
+        let usable = space.usable_bytes();
+        return Err(ProveError::Full {
+            path: path.to_owned(),
+            needed,
+            usable,
+        });
+    }
     let home = WorkDir::create(path)?;
     tick("writing the probe");
     let probe = Probe::write(&home, fastrand::u64(..))?;

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use linux::mounts::DeviceNumber;
 use linux::tasks::Call;
+use load::roster::Began;
 use record::waits::Cause;
 use record::{Part, PhaseName};
 
-use super::Began;
 use crate::why::frames::{Place, Reason};
 use crate::why::sampler::{Sample, Sampled};
 use crate::why::spans::Spans;

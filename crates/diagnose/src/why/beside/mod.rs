@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use linux::SysRoot;
 use linux::mounts::DeviceNumber;
 use linux::tasks::{self, Thread};
-use record::{Part, PhaseName, RunRecord, Waits};
+use load::Crew;
+use load::roster::{Member, Roster};
+use record::{RunRecord, Waits};
 use storage::disks::Disks;
 
 use super::observe::{Device, by_statistics, monotonic_s};
@@ -37,47 +39,6 @@ const STATISTICS: Duration = Duration::from_millis(100);
 /// Listing the threads of programs takes at most one part in so many of the time.
 const LISTING: u32 = 20;
 
-/// A thread or program that began to work for an actor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Joined {
-    /// The actor's name.
-    pub actor: String,
-    /// The thread or program.
-    pub who: Who,
-}
-
-/// A thread or program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
-    /// A thread of this process.
-    Thread(u32),
-    /// A process, with its descendants.
-    Program(u32),
-}
-
-/// A phase that began.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Began {
-    /// When, on the monotonic clock in seconds.
-    pub monotonic_s: f64,
-    /// The phase.
-    pub name: PhaseName,
-    /// Its part.
-    pub part: Part,
-}
-
-/// The actors of a run, as they begin.
-pub trait Cast: Send {
-    /// The threads and programs that have joined since the last call.
-    fn joined(&mut self) -> Vec<Joined>;
-
-    /// Whether a thread keeps operations in flight in a queue and has none there now.
-    fn has_idle_queue(&self, thread: u32) -> bool;
-
-    /// The phases that have begun since the last call, in order of time.
-    fn began(&mut self) -> Vec<Began>;
-}
-
 /// Watching under way. Dropping it ends it.
 #[derive(Debug)]
 pub struct Beside {
@@ -98,10 +59,11 @@ struct Found {
 }
 
 impl Beside {
-    /// Begins to watch. `devices`: the kernel names of the target's devices.
-    pub fn begin(sys: SysRoot, devices: &[String], cast: Box<dyn Cast>) -> Beside {
+    /// Begins to watch who stands in a run's `roster`, as they begin. `devices`: the kernel names of
+    /// the target's devices.
+    pub fn begin(sys: SysRoot, devices: &[String], roster: Roster) -> Beside {
         let stop = Arc::new(AtomicBool::new(false));
-        let watcher = Watcher::begin(sys, devices, cast);
+        let watcher = Watcher::begin(sys, devices, roster);
         let own = stop.clone();
         let thread = std::thread::Builder::new().name("why".into());
         let started = thread.spawn(move || watcher.watch(&own));
@@ -153,7 +115,9 @@ fn no_thread(why: &str) -> Missing {
 struct Watcher {
     disks: Disks,
     numbers: Vec<(DeviceNumber, String)>,
-    cast: Box<dyn Cast>,
+    roster: Roster,
+    /// Each with how many of its threads and programs are known.
+    members: Vec<(Member, usize, usize)>,
     sampler: Sampler,
     tracer: Option<Tracer>,
     /// Read where there is no tracer.
@@ -172,7 +136,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn begin(sys: SysRoot, devices: &[String], cast: Box<dyn Cast>) -> Watcher {
+    fn begin(sys: SysRoot, devices: &[String], roster: Roster) -> Watcher {
         let now_s = monotonic_s();
         let disks = Disks::now(&sys);
         let mut numbers: Vec<(DeviceNumber, String)> = devices
@@ -196,7 +160,8 @@ impl Watcher {
             sampler: Sampler::new(sys, subject, disks.clone()),
             disks,
             numbers,
-            cast,
+            roster,
+            members: Vec::new(),
             tracer,
             devices,
             devices_read: None,
@@ -244,25 +209,15 @@ impl Watcher {
 
     /// Looks at each thread.
     fn look(&mut self) {
-        let own = std::process::id();
-        for Joined { actor, who } in self.cast.joined() {
-            let actor = self.ledger.actor(&actor);
-            match who {
-                Who::Thread(tid) => {
-                    self.ledger.assign(tid, actor);
-                    self.threads.push(Thread { pid: own, tid });
-                }
-                Who::Program(pid) => {
-                    // What it discards before it is listed is its own, too.
-                    self.ledger.assign(pid, actor);
-                    self.programs.push((pid, actor));
-                    self.listed = None;
-                }
-            }
-        }
+        self.let_join();
         self.list_programs();
-        let cast = &self.cast;
-        let idle = |thread: Thread| cast.has_idle_queue(thread.tid);
+        let members = &self.members;
+        let idle = |thread: Thread| {
+            // The number of one that has ended may be used again.
+            let mut latest = members.iter().rev().map(|one| &one.0.crew);
+            let own = latest.find(|crew| crew.has(thread.tid));
+            own.is_some_and(Crew::has_idle_queue)
+        };
         let ended = self.sampler.look_at(&self.threads, monotonic_s(), &idle);
         if !ended.is_empty() {
             self.threads.retain(|thread| !ended.contains(thread));
@@ -277,6 +232,30 @@ impl Watcher {
             self.devices
                 .iter_mut()
                 .for_each(|device| device.read(now_s));
+        }
+    }
+
+    /// Adds the threads and programs that have begun since the last time.
+    fn let_join(&mut self) {
+        let pid = std::process::id();
+        let fresh = self.roster.members(self.members.len());
+        self.members
+            .extend(fresh.into_iter().map(|one| (one, 0, 0)));
+        for (member, threads, programs) in &mut self.members {
+            for tid in member.crew.threads(*threads) {
+                *threads += 1;
+                let actor = self.ledger.actor(&member.name);
+                self.ledger.assign(tid, actor);
+                self.threads.push(Thread { pid, tid });
+            }
+            for pid in member.crew.programs(*programs) {
+                *programs += 1;
+                let actor = self.ledger.actor(&member.name);
+                // What it discards before it is listed is its own, too.
+                self.ledger.assign(pid, actor);
+                self.programs.push((pid, actor));
+                self.listed = None;
+            }
         }
     }
 
@@ -337,7 +316,9 @@ impl Watcher {
                 discards.push((device.number, by_statistics(&did)));
             }
         }
-        self.ledger.begin(self.cast.began());
+        // The first is the ledger's own.
+        let known = self.ledger.phases.len() - 1;
+        self.ledger.begin(self.roster.phases(known));
         self.ledger.fold(Window {
             sampled,
             own,

@@ -270,20 +270,11 @@ impl Actor {
 impl Device {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
-            name: self.name.clone(),
-            kind: DeviceKind::Disk,
             level: self.level,
-            below: vec![],
             leaf: self.leaf,
-            model: None,
-            firmware: None,
             size_bytes: 1 << 41,
             rotational: Some(false),
-            scheduler: None,
-            discard: DiscardLimits::default(),
-            slower: None,
-            counting: Default::default(),
-            drive: None,
+            ..DeviceInfo::disk(self.name.clone())
         }
     }
 }

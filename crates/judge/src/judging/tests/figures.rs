@@ -64,6 +64,72 @@ fn percentiles_come_from_the_phases_histograms() {
     assert!(near(foreground.recovery.ops_per_s, BASE));
 }
 
+/// Latencies of each tenth of a second of the deletion: 10 ms beside discards, else 100 µs.
+fn add_stretches(record: &mut RunRecord, span: std::ops::Range<usize>) {
+    for i in span {
+        let mut histogram = second_histogram();
+        let us = if (60..90).contains(&i) { 10_000 } else { 100 };
+        histogram.record_n(us * 1000, 60).unwrap();
+        let over = Grain::Stretch {
+            at_s: record.intervals.at_s[i],
+            seconds: 0.1,
+        };
+        let line = HistogramLine {
+            actor: 0,
+            latency: Latency::Response,
+            over,
+            part: Part::Main,
+            v2: encode_histogram(&histogram),
+        };
+        record.push(&Line::Histogram(line)).unwrap();
+    }
+}
+
+#[test]
+fn figures_beside_discards_leave_out_the_wait_for_more_of_them() {
+    let mut it = stalled();
+    it.completed = false;
+    let mut record = it.record();
+    add_histogram(&mut record, PhaseName::Delete, Latency::Response, 1_000);
+    add_stretches(&mut record, 50..120);
+    let verdict = judged(&record);
+    let seen = &verdict.foreground[0];
+    let near = |figure: Option<f64>, right: f64| (figure.unwrap() / right - 1.0).abs() < 0.02;
+    let beside = seen.discarding.unwrap();
+    assert!(near(beside.ops_per_s, 600.0), "{beside:?}");
+    assert!(
+        near(beside.p50_us, 10_000.0) && near(beside.p999_us, 10_000.0),
+        "{beside:?}"
+    );
+    assert!(
+        near(seen.delete.ops_per_s, (4.0 * BASE + 3.0 * 600.0) / 7.0),
+        "{:?}",
+        seen.delete
+    );
+    assert!(near(seen.delete.p99_us, 990.0), "{:?}", seen.delete);
+    assert_eq!(seen.beside(), &beside);
+}
+
+#[test]
+fn histograms_of_a_part_of_the_discards_stand_for_nothing() {
+    let mut it = stalled();
+    it.completed = false;
+    let mut record = it.record();
+    add_stretches(&mut record, 50..75);
+    let beside = judged(&record).foreground[0].discarding.unwrap();
+    assert_eq!(beside.p999_us, None, "{beside:?}");
+}
+
+#[test]
+fn without_discards_the_whole_deletion_is_compared() {
+    let quiet = vec![level(0.0..25.0, BASE)];
+    let build = Build::new(0.1, 25.0, reader(quiet), drive(vec![], 1e6, 1.0));
+    let verdict = judged(&build.phases(5.0, 12.0, 8 * GIB).record());
+    let seen = &verdict.foreground[0];
+    assert_eq!(seen.discarding, None);
+    assert!(seen.beside().ops_per_s.is_some());
+}
+
 #[test]
 fn what_never_finished_counts_with_its_age() {
     let mut it = stalled();

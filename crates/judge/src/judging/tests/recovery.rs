@@ -42,3 +42,38 @@ fn a_short_stall_and_a_slow_recovery() {
         }
     }
 }
+
+/// Discards are completed in two seconds of a log. Then nothing is completed any more, neither
+/// reads nor discards, until the drive comes back.
+#[test]
+fn a_short_stall_that_goes_on_as_a_silent_hang_is_a_stall() {
+    const BASE: f64 = 20_000.0;
+    let mut wrong = Vec::new();
+    for (begin_s, silent_s) in [0.0, 0.3, 0.6]
+        .into_iter()
+        .flat_map(|begin_s| [0.7, 1.0, 2.0, 3.0, 6.0].map(|silent_s| (begin_s, silent_s)))
+    {
+        for wait_ms in [0.0, 90.0] {
+            let begun_s = 30.0 + begin_s;
+            let (quiet_s, end_s) = (32.0, 32.0 + silent_s);
+            let rate = vec![
+                level(0.0..60.0, BASE),
+                level(begun_s..quiet_s, 900.0),
+                level(quiet_s..end_s, 0.0),
+            ];
+            let device = drive(vec![level(begun_s..quiet_s, 11.0)], 128e6, wait_ms);
+            let verdict = Build::new(1.0, 60.0, reader(rate), device).verdict();
+            let told = format!("{begin_s} {silent_s} {wait_ms}: {}", verdict.summary);
+            println!("{told}");
+            // Something else may have caused the most of a long hang.
+            let right = match silent_s {
+                ..=2.0 => verdict.verdict == Finding::Stall,
+                _ => verdict.verdict != Finding::Slowdown,
+            };
+            if !right {
+                wrong.push(told);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -27,10 +27,13 @@ pub(super) fn intention(
         units::bytes(bytes),
         range.start
     );
-    let Some(card) = card else {
-        return Ok(format!("{text}\n  no forecast without --profile\n"));
-    };
     let refused = |refusal| Error::Reclaim(reclaim::ReclaimError::Refused(refusal));
+    let Some(card) = card else {
+        let untested = args.goal.foreseen(None, work).map_err(refused)?;
+        let lines = std::iter::once(diagnose::forecast::NO_CARD.to_owned()).chain(untested);
+        let lines: String = lines.map(|line| format!("  {line}\n")).collect();
+        return Ok(format!("{text}\n{lines}"));
+    };
     let plan = pace::plan(card, work, &args.goal.goal()).map_err(refused)?;
     Ok(format!(
         "{text}\n  in about {}, in pieces of {}; in one call the drive would be busy for {}, and \

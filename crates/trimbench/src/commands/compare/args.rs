@@ -24,8 +24,8 @@ Examples:
 
 Conditions: a figure, >, >=, < or <=, and a change with its sign: of the first's
 value (+10%) or in the figure's unit (+1s, -2ms, +1G). Figures: baseline, delete
-(rates), ratio, stall, longest, depth, lost, max, p50, p99, p999 (during the
-deletion; baseline.p99 before, recovery.p99 after it); trim, bytes, commands,
+(rates), ratio, stall, longest, depth, lost, max, p50, p99, p999 (while
+discarding; baseline.p99 before, recovery.p99 after it); trim, bytes, commands,
 active, drain, await (discards); deletion.
 
 Exit codes: 0 done, 1 failed or no result, 2 usage, 3 a --fail-on condition

@@ -12,7 +12,7 @@ use std::path::Path;
 use bench::plan::Place;
 use record::RunRecord;
 use record::as_drive::{NotSlowed, slower};
-use ssd::fit::FitError;
+use ssd::fit::{Fit, FitError};
 use units::names;
 use units::settings::Section;
 
@@ -24,6 +24,7 @@ use crate::output::Sink;
 
 /// Carries out the command.
 pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
+    crate::output::refuse_dry(args.dry_run, "--output", args.output.as_deref())?;
     let card_to_stdout = args.output.as_ref().is_some_and(|p| p.as_os_str() == "-");
     let people = if card_to_stdout {
         Stream::Err
@@ -72,13 +73,25 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Error> {
             .to_string();
         card.write(|to| to.write_all(text.as_bytes()))?;
         if let (Some(path), false) = (&args.output, card_to_stdout) {
-            people.print(&format!(
-                "\nThe device card is in {0}; a drive that behaves so: trimbench lab up NAME --profile {0}\n",
-                made::as_profile(path)
-            ));
+            people.print(&next_step(&fit, path));
         }
     }
     Ok(Exit::Done)
+}
+
+/// Where the card is, and what it is good for.
+fn next_step(fit: &Fit, path: &Path) -> String {
+    let card = made::as_profile(path);
+    match fit.only_bytes() {
+        None => format!(
+            "\nThe device card is in {card}; a drive that behaves so: trimbench lab up NAME \
+             --profile {card}\n"
+        ),
+        Some(bytes) => format!(
+            "\nThe device card is in {card}. It holds for discards of about {} alone.\n",
+            units::bytes(bytes)
+        ),
+    }
 }
 
 /// A record in one time, which a card can be made of: simulated drives may be slower,

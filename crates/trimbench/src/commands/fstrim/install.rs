@@ -11,7 +11,7 @@ use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::GoalArgs;
 use crate::goal::in_shell;
-use crate::systemd::{RUNS, There, absolute, difference, program, refuse_control, there};
+use crate::systemd::{Units, absolute, own_program, refuse_control};
 
 /// The tables of a timer that names nothing else: those of the distributions' timer.
 const LISTED: &str = "/etc/fstab:/proc/self/mountinfo";
@@ -22,60 +22,26 @@ pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Erro
         // Better now than every week.
         crate::card::named(name)?;
     }
-    let program = std::env::current_exe().map_err(|error| {
-        Error::Usage(format!("where trimbench is installed is unknown: {error}"))
-    })?;
+    let program = own_program()?;
     let command = command(args, details, &program)?;
-    let units = [
+    let files = [
         (path(details, "service"), service(&command)),
         (path(details, "timer"), timer()),
     ];
     if args.dry_run {
-        for (path, text) in &units {
+        for (path, text) in &files {
             Stream::Out.print(&format!("# {}\n{text}\n", shown(path)));
         }
         return Ok(Exit::Done);
     }
-    let mut changes = String::new();
-    for (path, text) in &units {
-        match there(path, MARK)? {
-            There::Nothing => {}
-            There::Ours(old) => changes += &difference(path, &old, text),
-            There::Others => {
-                return Err(Error::Usage(format!(
-                    "{} is there and wasn't written by trimbench: it is left as it is; remove it, \
-                     or give another --set unit-dir=DIR",
-                    shown(path)
-                )));
-            }
-        }
-    }
-    if !details.replace() {
-        if let Some(why) = program::unfit(&program) {
-            return Err(Error::Usage(format!(
-                "the timer would run {}, and {why}; install trimbench (e.g. into /usr/local/bin) \
-                 and run it from there, or give --set replace=true",
-                shown(&program)
-            )));
-        }
-        if !changes.is_empty() {
-            return Err(Error::Usage(format!(
-                "a timer is there already, and this would change it:\n{changes}give all its \
-                 options again, or give --set replace=true"
-            )));
-        }
-    }
-    for (path, text) in &units {
-        let put = linux::files::replace(path, text.as_bytes(), 0o644);
-        put.map_err(|source| Error::OutputWrite {
-            path: path.clone(),
-            source,
-        })?;
-    }
-    let written: Vec<String> = units.iter().map(|(path, _)| shown(path)).collect();
-    if !changes.is_empty() {
-        Stream::Out.print(&format!("Changed:\n{changes}"));
-    }
+    let units = Units {
+        kind: "timer",
+        mark: MARK,
+        program: &program,
+        files: &files,
+    };
+    units.write(details.replace())?;
+    let written = files.each_ref().map(|(path, _)| shown(path));
     Stream::Out.print(&format!(
         "Wrote {}.\nEvery week it runs:{}\nTo use the timer instead of the distribution's:\n  \
          systemctl daemon-reload\n  \
@@ -84,12 +50,7 @@ pub(super) fn install(args: &FstrimArgs, details: &Details) -> Result<Exit, Erro
         written.join(" and "),
         in_shell(&command)
     ));
-    if !Path::new(RUNS).is_dir() {
-        Stream::Err.print(
-            "trimbench fstrim: systemd is not running here, so nothing starts the timer; have \
-             another scheduler (cron) run the command above\n",
-        );
-    }
+    units.warn_if_idle("fstrim");
     Ok(Exit::Done)
 }
 

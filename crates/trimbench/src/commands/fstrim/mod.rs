@@ -9,8 +9,9 @@ mod unit_files;
 
 use std::path::Path;
 
+use diagnose::forecast::Forecast;
 use linux::mounts::Mount;
-use pace::Policy;
+use pace::{Policy, Work};
 use reclaim::ReclaimError;
 use reclaim::throttle::ThrottleOptions;
 use reclaim::trim::{
@@ -204,8 +205,8 @@ fn trim(
     }
 }
 
-/// The discards of a trim, in a sentence; `None` where the free extents are unknown.
-fn forecast(path: &Path, args: &FstrimArgs, card: Option<&Card>) -> Option<String> {
+/// The discards of a trim; `None` where the free extents are unknown.
+fn forecast(path: &Path, args: &FstrimArgs, card: Option<&Card>) -> Option<Forecast> {
     let sys = linux::SysRoot::host();
     let found = storage::describe(path).ok()?;
     let tables = linux::dm::tables(&sys).unwrap_or_default();
@@ -214,8 +215,7 @@ fn forecast(path: &Path, args: &FstrimArgs, card: Option<&Card>) -> Option<Strin
         .length
         .map_or(u64::MAX, |length| args.offset.saturating_add(length));
     let range = args.offset..end;
-    let forecast = diagnose::forecast::if_trimmed(path, range, args.minimum, &stack, card)?;
-    Some(diagnose::forecast::sentence(&forecast, "at most"))
+    diagnose::forecast::if_trimmed(path, range, args.minimum, &stack, card)
 }
 
 fn trimmed(
@@ -235,8 +235,19 @@ fn trimmed(
     if args.dry_run {
         let text = format!("{}: {}\n", names::shown(&one.path), survey.intention()?);
         Stream::Out.print(&text);
-        if let Some(forecast) = forecast(&one.path, args, card) {
-            Stream::Out.print(&format!("  {forecast}\n"));
+        let forecast = forecast(&one.path, args, card);
+        let (bytes, commands) = forecast
+            .as_ref()
+            .map_or((1, 1), |one| (one.bytes, one.commands));
+        let open = args
+            .goal
+            .foreseen(card, &Work::new(bytes.max(1), commands.max(1)));
+        let sentence = forecast.map(|one| diagnose::forecast::sentence(&one, "at most"));
+        for line in sentence
+            .into_iter()
+            .chain(open.map_err(ReclaimError::Refused)?)
+        {
+            Stream::Out.print(&format!("  {line}\n"));
         }
         return Ok(None);
     }

@@ -10,9 +10,7 @@ use crate::commands::guard::args::{Details, StartArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::goal::{GoalArgs, in_shell};
-use crate::systemd::{
-    RUNS, There, absolute, difference, in_unit, program, refuse_control, there, with_command,
-};
+use crate::systemd::{Units, absolute, in_unit, own_program, refuse_control, with_command};
 
 const MARK: &str = "# Written by trimbench guard --install";
 const NAME: &str = "trimbench-guard.service";
@@ -25,55 +23,23 @@ pub(super) fn install(args: &StartArgs, details: &Details) -> Result<Exit, Error
     if let Some(name) = &args.goal.profile {
         crate::card::named(name)?;
     }
-    let own = std::env::current_exe().map_err(|error| {
-        Error::Usage(format!("where trimbench is installed is unknown: {error}"))
-    })?;
+    let own = own_program()?;
     let command = command(args, details, &own)?;
-    let text = text(args, &command)?;
-    let path = details.unit_dir().join(NAME);
-    let changes = match there(&path, MARK)? {
-        There::Nothing => String::new(),
-        There::Ours(old) => difference(&path, &old, &text),
-        There::Others => {
-            return Err(Error::Usage(format!(
-                "{} is there and wasn't written by trimbench: it is left as it is; remove it, or \
-                 give another --set unit-dir=DIR",
-                shown(&path)
-            )));
-        }
+    let files = [(details.unit_dir().join(NAME), text(args, &command)?)];
+    let units = Units {
+        kind: "service",
+        mark: MARK,
+        program: &own,
+        files: &files,
     };
-    if !details.replace() {
-        if let Some(why) = program::unfit(&own) {
-            return Err(Error::Usage(format!(
-                "the service would run {}, and {why}; install trimbench (e.g. into \
-                 /usr/local/bin) and run it from there, or give --set replace=true",
-                shown(&own)
-            )));
-        }
-        if !changes.is_empty() {
-            return Err(Error::Usage(format!(
-                "a service is there already, and this would change it:\n{changes}name all its \
-                 mounts and options again, or give --set replace=true"
-            )));
-        }
-    }
-    let put = linux::files::replace(&path, text.as_bytes(), 0o644);
-    put.map_err(|source| Error::OutputWrite {
-        path: path.clone(),
-        source,
-    })?;
+    units.write(details.replace())?;
     Stream::Out.print(&format!(
         "Wrote {}. It runs:{}\nTo start it, now and with the machine:\n  systemctl daemon-reload\n  \
          systemctl enable --now {NAME}\n",
-        shown(&path),
+        shown(&files[0].0),
         in_shell(&command)
     ));
-    if !Path::new(RUNS).is_dir() {
-        Stream::Err.print(
-            "trimbench guard: systemd is not running here, so nothing starts the service; have \
-             another service manager run the command above\n",
-        );
-    }
+    units.warn_if_idle("guard");
     Ok(Exit::Done)
 }
 

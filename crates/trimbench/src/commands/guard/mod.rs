@@ -8,6 +8,8 @@ mod messages;
 
 use std::sync::atomic::AtomicBool;
 
+use pace::Work;
+use reclaim::ReclaimError;
 use reclaim::guard::{GuardError, Order, Request, intend, order, status};
 
 use units::settings::Section;
@@ -55,6 +57,13 @@ fn dry_run(args: &StartArgs, details: &Details) -> Result<Exit, Error> {
     for mount in &args.mounts {
         let intention = intend(mount, &options)?;
         Stream::Out.print(&messages::intended(mount, &intention, &args.goal));
+    }
+    let card = args.goal.profile.as_deref().map(crate::card::named);
+    let foreseen = args
+        .goal
+        .foreseen(card.transpose()?.as_ref(), &Work::new(1, 1));
+    if let Some(open) = foreseen.map_err(ReclaimError::Refused)? {
+        Stream::Out.print(&format!("  {open}\n"));
     }
     Ok(Exit::Done)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bench::scenario::values::positive_duration;
 use clap::Args;
+use formats::Moment;
 use judge::verdict::condition::Condition;
 use units::section;
 
@@ -56,13 +57,13 @@ pub struct ImportArgs {
     /// A time after the log's first interval began, or one in UTC. By default it is found by the
     /// first discards that matter.
     #[arg(long, value_name = "TIME", value_parser = at)]
-    pub at: Option<At>,
+    pub at: Option<Moment>,
 
     /// The devices that a device consists of, e.g. md0=nvme0n1,nvme1n1
     ///
     /// By default those whose reads add up to its own. May be repeated.
     #[arg(long, value_name = "DEV=DEV,DEV", value_parser = members)]
-    pub members: Vec<Members>,
+    pub members: Vec<(String, Vec<String>)>,
 
     /// Set a detail, e.g. interval=1s; `trimbench scenarios keys import` lists all
     #[arg(long, value_name = "KEY=VALUE")]
@@ -78,24 +79,6 @@ pub struct ImportArgs {
     /// Print only the verdict's sentence
     #[arg(long, short, conflicts_with = "format")]
     pub quiet: bool,
-}
-
-/// A moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum At {
-    /// This long after the record's begin.
-    After(Duration),
-    /// Seconds since 1970.
-    Unix(f64),
-}
-
-/// A device that consists of others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Members {
-    /// The whole.
-    pub whole: String,
-    /// Its parts.
-    pub parts: Vec<String>,
 }
 
 section! {

@@ -7,7 +7,7 @@ mod texts;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use formats::{Kind, fio, iostat};
+use formats::{First, Kind, Options, fio, iostat};
 use judge::Verdict;
 use record::{EventKind, RunRecord};
 use report::csv::Run;
@@ -16,15 +16,14 @@ use report::terminal;
 use units::names;
 use units::settings::Section;
 
-use crate::commands::import::args::{At, Details, FirstReport, ImportArgs};
+use crate::commands::import::args::{Details, FirstReport, ImportArgs};
 use crate::console::Stream;
 use crate::exit::{Error, Exit};
 use crate::output::{Output, Sink};
 use crate::record_output::Format;
 use crate::record_output::{self, Shown};
 use crate::verdicts;
-pub(crate) use texts::ImportError;
-use texts::{Text, Texts};
+use texts::{Text, Texts, foreign, unfit};
 
 /// Longest text that is read as a whole: fio's JSON, notes.
 const LONGEST: u64 = 256 << 20;
@@ -78,11 +77,8 @@ fn open(path: &Path) -> Result<Output, Error> {
 
 fn show(args: &ImportArgs, record: &RunRecord, verdict: &Verdict) -> Result<(), Error> {
     if args.quiet {
-        Stream::Out.print(&names::harmless(&format!(
-            "{}
-",
-            verdict.summary
-        )));
+        let summary = names::harmless(&verdict.summary);
+        Stream::Out.print(&format!("{summary}\n"));
         Stream::Out.print(&terminal::conditions(verdict, &Stream::Out.style()));
         return Ok(());
     }
@@ -124,8 +120,13 @@ impl Material {
         for text in texts {
             match text.kind {
                 Kind::Iostat => {
-                    all.once(all.iostat.as_ref().map(|i| &i.0), &text)?;
-                    let options = iostats(args, details, args.at.map(moment));
+                    if let Some((one, _)) = all.iostat {
+                        let (other, kind) = (text.name, text.kind);
+                        return Err(Error::Usage(format!(
+                            "{one} and {other} are both {kind}: import one at a time"
+                        )));
+                    }
+                    let options = options(args, details);
                     let log = iostat::Log::read(BufReader::new(text.read), &options);
                     let log = log.map_err(|e| unfit(&text.name, e))?;
                     all.iostat = Some((text.name, log));
@@ -162,70 +163,39 @@ impl Material {
         Ok(all)
     }
 
-    /// Of some there can be only one.
-    fn once(&self, before: Option<&String>, text: &Text) -> Result<(), ImportError> {
-        match before {
-            None => Ok(()),
-            Some(before) => Err(ImportError::Two {
-                one: before.clone(),
-                other: text.name.clone(),
-                kind: text.kind,
-            }),
-        }
-    }
-
     fn record(self, args: &ImportArgs, details: &Details) -> Result<RunRecord, Error> {
-        let first = self.make(args, details, None)?;
-        let Some(at) = args.at else {
-            return Ok(first);
-        };
-        let at_s = match at {
-            At::After(after) => after.as_secs_f64(),
-            At::Unix(unix_s) => unix_s - first.head.started_unix_s,
-        };
-        let end_s = first.intervals.end_s();
-        if !(0.0..end_s).contains(&at_s) {
+        let record = self.made(args, details)?;
+        let end_s = record.intervals.end_s();
+        let within = |at: &formats::Moment| (0.0..end_s).contains(&at.in_record(&record));
+        if !args.at.as_ref().is_none_or(within) {
             return Err(Error::Usage(format!(
                 "--at: the record covers {} from its begin, and that is not in it",
                 units::seconds(end_s)
             )));
         }
-        self.make(args, details, Some(at_s))
+        Ok(record)
     }
 
-    fn make(
-        &self,
-        args: &ImportArgs,
-        details: &Details,
-        deletion_at_s: Option<f64>,
-    ) -> Result<RunRecord, Error> {
+    fn made(self, args: &ImportArgs, details: &Details) -> Result<RunRecord, Error> {
+        let options = options(args, details);
         let Some((name, log)) = &self.iostat else {
             self.refuse_iostats_options(args, details)?;
-            let options = fio::RecordOptions {
-                interval_s: details.interval.map(|interval| interval.as_secs_f64()),
-                deletion_at_s,
-            };
             let record = match (self.series.is_empty(), &self.output) {
                 (true, Some(output)) => fio::totals(output),
                 (true, None) => return Err(self.notes_alone()),
                 (false, _) => fio::record(&self.series, &options),
             };
-            return record.map_err(|e| unfit("fio's logs", e).into());
+            return record.map_err(|e| unfit("fio's logs", e));
         };
-        let options = iostats(args, details, deletion_at_s.map(iostat::Moment::After));
-        let notes = self
-            .notes
-            .as_ref()
-            .map(|notes| iostat::Notes::parse(&notes.1));
-        formats::together(log, notes.as_ref(), &options, self.series.clone())
-            .map_err(|e| unfit(name, e).into())
+        let notes = self.notes.map(|notes| iostat::Notes::parse(&notes.1));
+        formats::together(log, notes.as_ref(), &options, self.series).map_err(|e| unfit(name, e))
     }
 
     /// Neither what a script wrote down nor fio's normal output makes a record.
     fn notes_alone(&self) -> Error {
         let (name, text) = self.notes.clone().unwrap_or_default();
         match formats::Foreign::in_text(&text).filter(|_| !iostat::Notes::is_one(&text)) {
-            Some(kind) => ImportError::Foreign { name, kind }.into(),
+            Some(tool) => unfit(&name, foreign(tool)),
             None => Error::Usage(
                 "notes alone make no record; give what iostat or fio wrote, too".into(),
             ),
@@ -249,40 +219,20 @@ impl Material {
     }
 }
 
-/// The options for an iostat log.
-fn iostats(
-    args: &ImportArgs,
-    details: &Details,
-    deletion: Option<iostat::Moment>,
-) -> iostat::Options {
-    iostat::Options {
+/// The options of the texts, as the user gave them.
+fn options(args: &ImportArgs, details: &Details) -> Options {
+    Options {
         interval_s: details.interval.map(|interval| interval.as_secs_f64()),
         first: match details.first_report {
-            None => iostat::First::Tell,
-            Some(FirstReport::Keep) => iostat::First::Keep,
-            Some(FirstReport::Drop) => iostat::First::Drop,
+            None => First::Tell,
+            Some(FirstReport::Keep) => First::Keep,
+            Some(FirstReport::Drop) => First::Drop,
         },
-        members: (args.members.iter())
-            .map(|made| (made.whole.clone(), made.parts.clone()))
-            .collect(),
+        members: args.members.clone(),
         devices: (details.device.iter().flatten())
             .map(|name| name.trim_start_matches("/dev/").to_owned())
             .collect(),
-        deletion,
-    }
-}
-
-fn moment(at: At) -> iostat::Moment {
-    match at {
-        At::After(after) => iostat::Moment::After(after.as_secs_f64()),
-        At::Unix(unix_s) => iostat::Moment::Unix(unix_s),
-    }
-}
-
-fn unfit(name: &str, why: impl std::fmt::Display) -> ImportError {
-    ImportError::Unfit {
-        name: name.to_owned(),
-        why: why.to_string(),
+        deletion: args.at,
     }
 }
 
@@ -295,7 +245,7 @@ fn whole(name: &str, from: Box<dyn Read>) -> Result<String, Error> {
         source,
     })?;
     if bytes.len() as u64 > LONGEST {
-        return Err(unfit(name, "is longer than 256 MiB").into());
+        return Err(unfit(name, "is longer than 256 MiB"));
     }
     Ok(formats::plain(&String::from_utf8_lossy(&bytes)))
 }

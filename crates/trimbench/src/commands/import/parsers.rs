@@ -2,10 +2,10 @@
 
 use bench::scenario::values::duration;
 
-use super::args::{At, Members};
+use formats::Moment;
 
 /// `md0=nvme0n1,nvme1n1`.
-pub(super) fn members(text: &str) -> Result<Members, String> {
+pub(super) fn members(text: &str) -> Result<(String, Vec<String>), String> {
     let (whole, parts) = text
         .split_once('=')
         .ok_or("give a device and what it is made of, e.g. md0=nvme0n1,nvme1n1")?;
@@ -18,51 +18,17 @@ pub(super) fn members(text: &str) -> Result<Members, String> {
     if parts.contains(&whole) {
         return Err(format!("{whole} can't be a part of itself"));
     }
-    Ok(Members { whole, parts })
+    Ok((whole, parts))
 }
 
 /// A time after the begin, or a date and time in UTC.
-pub(super) fn at(text: &str) -> Result<At, String> {
-    if let Some(unix_s) = utc(text) {
-        return Ok(At::Unix(unix_s));
+pub(super) fn at(text: &str) -> Result<Moment, String> {
+    if let Some(moment) = Moment::utc(text) {
+        return Ok(moment);
     }
     duration(text)
-        .map(At::After)
+        .map(|after| Moment::After(after.as_secs_f64()))
         .map_err(|e| format!("{e}; or give a time in UTC like 2024-06-19T05:02:34Z"))
-}
-
-/// RFC 3339 in UTC: `2024-06-19T05:02:34Z`, in seconds since 1970.
-fn utc(text: &str) -> Option<f64> {
-    let (date, time) = text.strip_suffix('Z')?.split_once(['T', ' '])?;
-    let numbers = |text: &str, between: char| -> Option<Vec<f64>> {
-        text.split(between).map(|n| n.parse().ok()).collect()
-    };
-    let [year, month, day] = numbers(date, '-')?[..] else {
-        return None;
-    };
-    let [hours, minutes, seconds] = numbers(time, ':')?[..] else {
-        return None;
-    };
-    let sound = (1970.0..10_000.0).contains(&year)
-        && (1.0..13.0).contains(&month)
-        && (1.0..32.0).contains(&day)
-        && (0.0..24.0).contains(&hours)
-        && (0.0..60.0).contains(&minutes)
-        && (0.0..61.0).contains(&seconds);
-    sound.then(|| {
-        let days = days(year as i64, month as i64, day as i64) as f64;
-        days * 86_400.0 + hours * 3600.0 + minutes * 60.0 + seconds
-    })
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar
-/// (<https://howardhinnant.github.io/date_algorithms.html#days_from_civil>).
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month > 2 { year } else { year - 1 };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]
@@ -71,10 +37,10 @@ mod tests {
 
     #[test]
     fn moments() {
-        assert_eq!(at("30s"), Ok(At::After(std::time::Duration::from_secs(30))));
+        assert_eq!(at("30s"), Ok(Moment::After(30.0)));
         let second = 1_718_773_354.0;
-        assert_eq!(at("2024-06-19T05:02:34Z"), Ok(At::Unix(second)));
-        assert_eq!(at("1970-01-01 00:00:00Z"), Ok(At::Unix(0.0)));
+        assert_eq!(at("2024-06-19T05:02:34Z"), Ok(Moment::Unix(second)));
+        assert_eq!(at("1970-01-01 00:00:00Z"), Ok(Moment::Unix(0.0)));
         for wrong in ["", "soon", "2024-13-19T05:02:34Z", "05:02:34Z", "-3s"] {
             assert!(at(wrong).is_err(), "{wrong}");
         }
@@ -82,9 +48,9 @@ mod tests {
 
     #[test]
     fn made_of() {
-        let made = members("md0=nvme0n1,/dev/nvme1n1").unwrap();
-        assert_eq!(made.whole, "md0");
-        assert_eq!(made.parts, ["nvme0n1", "nvme1n1"]);
+        let (whole, parts) = members("md0=nvme0n1,/dev/nvme1n1").unwrap();
+        assert_eq!(whole, "md0");
+        assert_eq!(parts, ["nvme0n1", "nvme1n1"]);
         for wrong in ["md0", "md0=", "=sda", "md0=sda,,sdb", "md0=md0"] {
             assert!(members(wrong).is_err(), "{wrong}");
         }

@@ -1,84 +1,14 @@
 //! Finding out what the files are.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use formats::{Foreign, Kind};
 
 use units::names;
 
+use crate::exit::Error;
 use crate::input;
-
-/// Why there is nothing to import.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ImportError {
-    /// A folder that can't be looked into.
-    #[error("{}: can't be read: {source}", names::shown(path))]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A folder without anything of use.
-    #[error(
-        "{}: has nothing that can be imported; that is what `iostat -x` prints, fio's JSON and fio's logs",
-        names::shown(path)
-    )]
-    NothingIn {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A file without anything in it.
-    #[error("{name}: is empty")]
-    Empty {
-        /// The text as it was given.
-        name: String,
-    },
-    /// A record already.
-    #[error("{name}: is a record of trimbench already; `trimbench report` shows it")]
-    Record {
-        /// The text as it was given.
-        name: String,
-    },
-    /// Another tool's output.
-    #[error("{name}: can't be imported: it is {kind}. {}", kind.instead())]
-    Foreign {
-        /// The text as it was given.
-        name: String,
-        /// The tool.
-        kind: &'static Foreign,
-    },
-    /// Nothing that is known.
-    #[error(
-        "{name}: can't be imported, it is {kind}; what can be is what `iostat -x` prints, fio's JSON \
-         and fio's logs"
-    )]
-    Unknown {
-        /// The text as it was given.
-        name: String,
-        /// The kind of text.
-        kind: Kind,
-    },
-    /// Two of which there can be one.
-    #[error("{one} and {other} are both {kind}: import one at a time")]
-    Two {
-        /// The one.
-        one: String,
-        /// The other.
-        other: String,
-        /// Their kind.
-        kind: Kind,
-    },
-    /// The content of a file makes no record.
-    #[error("{name}: {why}")]
-    Unfit {
-        /// The file.
-        name: String,
-        /// Why not, and what to do.
-        why: String,
-    },
-}
 
 /// A text, of which it is known what it is.
 pub(super) struct Text {
@@ -101,7 +31,7 @@ pub(super) struct Texts {
 
 impl Texts {
     /// Takes a file, or the files of a folder.
-    pub(super) fn take(&mut self, path: &Path) -> Result<(), crate::exit::Error> {
+    pub(super) fn take(&mut self, path: &Path) -> Result<(), Error> {
         if path.as_os_str() != "-" && path.is_dir() {
             return self.folder(path);
         }
@@ -111,16 +41,17 @@ impl Texts {
                 self.found.push(text);
                 Ok(())
             }
-            Kind::Record => Err(ImportError::Record { name: text.name }.into()),
-            _ => Err(unknown(text).into()),
+            Kind::Record => Err(unfit(
+                &text.name,
+                "is a record of trimbench already; `trimbench report` shows it",
+            )),
+            _ => Err(unknown(text)),
         }
     }
 
-    fn folder(&mut self, path: &Path) -> Result<(), crate::exit::Error> {
-        let failed = |source| ImportError::Folder {
-            path: path.to_path_buf(),
-            source,
-        };
+    fn folder(&mut self, path: &Path) -> Result<(), Error> {
+        let name = names::shown(path);
+        let failed = |error| unfit(&name, format!("can't be read: {error}"));
         let entries = std::fs::read_dir(path).map_err(failed)?;
         let mut files = Vec::new();
         for entry in entries {
@@ -141,10 +72,11 @@ impl Texts {
             }
         }
         if self.found.len() == before {
-            return Err(ImportError::NothingIn {
-                path: path.to_path_buf(),
-            }
-            .into());
+            return Err(unfit(
+                &name,
+                "has nothing that can be imported; that is what `iostat -x` prints, fio's JSON and \
+                 fio's logs",
+            ));
         }
         Ok(())
     }
@@ -159,13 +91,25 @@ fn is_used(kind: Kind) -> bool {
     )
 }
 
-fn unknown(mut text: Text) -> ImportError {
-    let name = text.name;
-    match (text.kind, text.read.read(&mut [0])) {
-        (_, Ok(0)) => ImportError::Empty { name },
-        (Kind::Foreign(kind), _) => ImportError::Foreign { name, kind },
-        (kind, _) => ImportError::Unknown { name, kind },
-    }
+fn unknown(mut text: Text) -> Error {
+    let why = match (text.kind, text.read.read(&mut [0])) {
+        (_, Ok(0)) => "is empty".to_owned(),
+        (Kind::Foreign(tool), _) => foreign(tool),
+        (kind, _) => format!(
+            "can't be imported, it is {kind}; what can be is what `iostat -x` prints, fio's JSON and \
+             fio's logs"
+        ),
+    };
+    unfit(&text.name, why)
+}
+
+pub(super) fn foreign(tool: Foreign) -> String {
+    format!("can't be imported: it is {tool}. {}", tool.instead())
+}
+
+/// An error about one of the texts.
+pub(super) fn unfit(name: &str, why: impl std::fmt::Display) -> Error {
+    Error::Usage(format!("{name}: {why}"))
 }
 
 /// Opens a file, and detects its kind from its begin, of a compressed one from its contents.

@@ -117,8 +117,9 @@ fn room(lab: &Lab, info: &Info, limited: Option<u64>) -> Option<String> {
     let others = lab.names().map_or(0, |names| names.len().saturating_sub(1));
     let hint = match (&spec.store, limited) {
         (None, None) if others > 0 => format!(
-            "half of the memory that is free and that no other drive may take ({others} others are up). \
-             Take drives down, or give --set store-limit=SIZE or --store FILE"
+            "half of the memory that is free and that no other drive may take ({} up). Take drives \
+             down, or give --set store-limit=SIZE or --store FILE",
+            units::counted(others as u64, "other drive")
         ),
         (None, None) => {
             "half of the free memory. --set store-limit=SIZE sets another limit, --store FILE keeps \

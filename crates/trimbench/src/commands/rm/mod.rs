@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use linux::files::directory_of;
-use pace::{Policy, Refusal};
+use pace::{Policy, Refusal, Work};
 use reclaim::throttle::ThrottleOptions;
 use reclaim::{Asking, Options, Outcome, PacedReclaimers, PreserveRoot, Where};
+use ssd::Card;
 use units::names::{quoted, shown};
 
 use crate::commands::rm::args::{Details, Interactive, Preserve, RmArgs};
@@ -69,6 +70,7 @@ pub(crate) fn run(args: &RmArgs) -> Result<Exit, Error> {
         for intention in &intentions {
             Stream::Out.print(&messages::intention(intention));
         }
+        goal_foreseen(args, card.as_ref(), &intentions)?;
         return Ok(if failures > 0 {
             Exit::Failed
         } else {
@@ -123,6 +125,25 @@ const ALL: &str = "all";
 fn places(args: &RmArgs) -> Vec<PathBuf> {
     let resume = args.resume.iter().filter(|path| path.as_os_str() != ALL);
     args.paths.iter().chain(resume).cloned().collect()
+}
+
+/// Prints what a dry run leaves unknown of the goal; refuses what the card excludes.
+fn goal_foreseen(
+    args: &RmArgs,
+    card: Option<&Card>,
+    intentions: &[reclaim::Intention],
+) -> Result<(), Error> {
+    let paced = || intentions.iter().filter(|intention| intention.paced);
+    if paced().count() == 0 {
+        return Ok(());
+    }
+    let bytes = paced().map(|intention| intention.bytes).sum();
+    let work = Work::new(bytes, paced().map(|intention| intention.names).sum());
+    let foreseen = args.goal.foreseen(card, &work);
+    if let Some(open) = foreseen.map_err(reclaim::ReclaimError::Refused)? {
+        Stream::Out.print(&format!("  {open}\n"));
+    }
+    Ok(())
 }
 
 fn throttle_options(args: &RmArgs, details: &Details) -> ThrottleOptions {

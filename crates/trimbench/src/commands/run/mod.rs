@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use bench::plan::{Place, Trigger};
 use bench::scenario::Counters;
-use bench::{BenchError, Claimed, Outcome, Survey};
+use bench::{BenchError, Claimed, Outcome, Survey, Warning};
 use judge::Verdict;
 use record::EndReason;
 use record::RunRecord;
@@ -51,6 +51,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
             "--output: a record isn't written to standard output; give a file".into(),
         ));
     }
+    crate::output::refuse_dry(args.output.dry_run, "--json", args.output.json.as_deref())?;
     let asked = Asked::of(&args)?;
     let place = planning::place(&args);
     if !args.output.dry_run {
@@ -79,6 +80,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
             people.print(&intentions::introduced(name, &asked.scenario));
         }
         people.print(&intentions::of(&plan, &survey));
+        warn_of_others(&survey);
     }
     if args.output.dry_run {
         return Ok(Exit::Done);
@@ -129,6 +131,14 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, Error> {
             ended
         }
         (ended, Ok(())) => ended,
+    }
+}
+
+/// Warns of other trimbenches on the same drives before the run, while it can still wait for them.
+fn warn_of_others(survey: &Survey) {
+    let is_other = |warning: &&Warning| matches!(warning, Warning::Beside { .. });
+    for warning in survey.warnings.iter().filter(is_other) {
+        Stream::Err.print(&format!("trimbench run: {warning}\n"));
     }
 }
 

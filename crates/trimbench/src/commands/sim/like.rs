@@ -12,6 +12,9 @@ use crate::commands::sim::args::Common;
 use crate::exit::Error;
 use crate::input;
 
+/// Reads that any SSD takes at once, at least, as in a fitted card.
+const LEAST_PARALLEL: u32 = 32;
+
 /// Most extents that are rebuilt; a record with more discards than that is one of many small
 /// files.
 const MOST_EXTENTS: u64 = 4_000_000;
@@ -26,9 +29,17 @@ pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup
         false => input.record,
     };
     let records = [&record];
-    let card = fit::fit(&records)?.card(&made::of(&records, None))?;
+    let mut card = fit::fit(&records)?.card(&made::of(&records, None))?;
+    let reads = reads(&record);
+    if let Some((latency_us, parallel)) = reads {
+        card = card.with(&format!("read.latency={latency_us:.3}us"))?;
+        card = card.with(&format!("read.parallelism={parallel}"))?;
+    }
     let mut setup = Setup::new(Drives::single(card), policy.kind, WorkloadKind::DropFile);
     setup.set_policy(&policy);
+    if reads.is_some() {
+        setup.per_io = Duration::ZERO;
+    }
     if common.workload != WorkloadKind::DropFile.name() {
         return Err(Error::Usage(format!(
             "--workload {}: --like repeats the deletion of {name}; leave one out",
@@ -57,6 +68,21 @@ pub(super) fn setup(path: &Path, common: &Common, policy: Named) -> Result<Setup
     setup.interval = Duration::from_secs_f64(record.head.interval_ms / 1e3);
     setup.baseline = Duration::from_secs(5);
     Ok(setup)
+}
+
+/// The time of a read as its readers observed it, in microseconds, and how many the drive takes at
+/// once; `None` without a baseline of readers in closed loop. The device's own time, as a card has
+/// it, leaves out the time of the kernel and the program around each read.
+fn reads(record: &RunRecord) -> Option<(f64, u32)> {
+    let verdict = crate::verdicts::verdict(record);
+    let (mut depth, mut per_s) = (0, 0.0);
+    for seen in &verdict.foreground {
+        if seen.op == "read" && !seen.loop_kind.is_open() {
+            depth += seen.loop_kind.depth();
+            per_s += seen.baseline.ops_per_s?;
+        }
+    }
+    (per_s > 0.0).then(|| (f64::from(depth) / per_s * 1e6, depth.max(LEAST_PARALLEL)))
 }
 
 /// The lengths of the extents: each interval's bytes in as many parts as it had discards. Discards

@@ -26,7 +26,8 @@ pub(super) fn drives(name: &str) -> Result<Drives, Error> {
     {
         return stack(name, &text);
     }
-    card::named(name).map(Drives::single)
+    let stacks: Vec<&str> = STACKS.iter().map(|(name, _)| *name).collect();
+    card::named_beside(name, &stacks).map(Drives::single)
 }
 
 fn stack(name: &str, text: &str) -> Result<Drives, Error> {

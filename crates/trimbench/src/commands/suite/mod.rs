@@ -59,7 +59,9 @@ fn measured(args: &SuiteArgs) -> Result<Exit, Error> {
     if let Target::Raid0(raid0) = &target {
         selection.notes.push(raid0.note());
     }
-    let (head, plan) = head(args, &details, &selection, drive)?;
+    let discards_per_s = target.discards_per_s();
+    let (head, plan) = head(args, &details, &selection, drive, discards_per_s)?;
+    selection.notes.extend(plan.too_fast(discards_per_s));
     if args.dry_run {
         intentions(&plan, &selection, &head, Stream::Out);
         return Ok(Exit::Done);
@@ -217,6 +219,7 @@ fn head(
     details: &Details,
     selection: &Selection,
     drive: ::suite::log::Drive,
+    discards_per_s: Option<f64>,
 ) -> Result<(Head, Plan), Error> {
     let asked = Asked {
         cells: selection.cells.clone(),
@@ -226,6 +229,7 @@ fn head(
         writers: details.writers,
         repeats: details.repeats,
         quick: args.quick,
+        discards_per_s,
     };
     let plan = Plan::new(&asked, drive.size_bytes())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -41,6 +41,8 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Exit, Error> {
     if let Some(file) = &args.free_all {
         return step::free_all(file);
     }
+    output::refuse_dry(args.dry_run, "--json", args.json.as_deref())?;
+    output::refuse_dry(args.dry_run, "role", details.role.as_deref())?;
     let people = match sinks::takes_standard_output(args, &details) {
         true => Stream::Err,
         false => Stream::Out,

@@ -33,7 +33,7 @@ errors, 2 usage, 3 data were damaged.";
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {
     /// A directory, or a block device with --destroy-data
-    #[arg(value_name = "PATH|DEVICE", default_value = ".")]
+    #[arg(value_name = "PATH|DEVICE")]
     pub path: PathBuf,
     /// How long to write and discard, before all data are read once more
     #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = positive_duration)]

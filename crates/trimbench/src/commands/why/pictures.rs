@@ -1,7 +1,7 @@
 //! Stacks and pictures of a report.
 
 use diagnose::why::{Observation, Second, Subject, Why, folded, stacks, text};
-use report::flame::{self, Blocked, Stack, Stretch};
+use report::flame::{self, Blocked, Stretch};
 
 use crate::commands::why::args::WhyArgs;
 use crate::exit::Error;
@@ -50,15 +50,7 @@ impl Pictures {
         let blocked = Blocked {
             title: why.sentence.clone(),
             report: text::page(why, LOOK),
-            stacks: all
-                .into_iter()
-                .map(|one| Stack {
-                    frames: one.frames,
-                    seconds: one.seconds,
-                    discards_s: one.discards_s,
-                    own_s: one.own_s,
-                })
-                .collect(),
+            stacks: all,
             timeline: why
                 .timeline
                 .iter()

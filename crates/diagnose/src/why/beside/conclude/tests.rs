@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use linux::mounts::DeviceNumber;
 use linux::tasks::{Call, Thread};
+use load::roster::Began;
 use record::waits::{Cause, PhaseWaits};
 use record::{
-    ActorInfo, ActorInterval, DeviceInfo, DeviceKind, DiscardLimits, Head, Host, Interval, Line,
-    LoopKind, Part, PhaseName, RUN_SCHEMA, RunRecord, Target, Waits,
+    ActorInfo, ActorInterval, DeviceInfo, Head, Host, Interval, Line, LoopKind, Part, PhaseName,
+    RUN_SCHEMA, RunRecord, Target, Waits,
 };
 
+use super::super::Found;
 use super::super::ledger::{Ledger, Sent, Window};
-use super::super::{Began, Found};
 use super::waits;
 use crate::why::frames::{Place, Reason};
 use crate::why::sampler::{Looked, Sample, Sampled};
@@ -23,20 +24,8 @@ const ZERO_S: f64 = 100.0;
 
 fn record(read_ms_beside: u64, ops_beside: u64) -> RunRecord {
     let disk = DeviceInfo {
-        name: "sda".into(),
-        kind: DeviceKind::Disk,
-        level: 0,
-        below: vec![],
-        leaf: true,
-        model: None,
-        firmware: None,
         size_bytes: 1 << 30,
-        rotational: None,
-        scheduler: None,
-        discard: DiscardLimits::default(),
-        drive: None,
-        slower: None,
-        counting: Default::default(),
+        ..DeviceInfo::disk("sda")
     };
     let actor = ActorInfo {
         name: "reader".into(),

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use load::Crew;
 use record::{Part, PhaseName};
+
+use crate::crew::Crew;
 
 /// The actors of a run with their threads, and its phases. The run adds to it; clones share it.
 #[derive(Debug, Clone, Default)]
@@ -54,14 +55,16 @@ impl Roster {
             .to_vec()
     }
 
-    pub(crate) fn add(&self, name: &str, crew: &Crew) {
+    /// Adds a member.
+    pub fn add(&self, name: &str, crew: &Crew) {
         self.entries().members.push(Member {
             name: name.to_owned(),
             crew: crew.clone(),
         });
     }
 
-    pub(crate) fn begin(&self, phase: Began) {
+    /// Adds a phase, which begins after those that it has.
+    pub fn begin(&self, phase: Began) {
         self.entries().phases.push(phase);
     }
 

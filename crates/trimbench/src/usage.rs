@@ -1,0 +1,77 @@
+//! Where the command line is wrong, adds what was probably meant.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{Command, CommandFactory};
+
+use crate::cli::Cli;
+
+/// The error with what was probably meant.
+pub(crate) fn explained(mut shown: Error) -> Error {
+    match shown.kind() {
+        ErrorKind::UnknownArgument => name_owners(&mut shown),
+        ErrorKind::InvalidSubcommand => name_commands(&mut shown),
+        _ => {}
+    }
+    shown
+}
+
+/// Names the commands that have an option, in place of clap's advice to give it as a value.
+fn name_owners(shown: &mut Error) {
+    let Some(ContextValue::String(option)) = shown.get(ContextKind::InvalidArg).cloned() else {
+        return;
+    };
+    if !option.starts_with('-') {
+        return;
+    }
+    shown.remove(ContextKind::Suggested);
+    let mut owners = Vec::new();
+    owners_of(&option, &Cli::command(), "", &mut owners);
+    let (last, others) = match owners.split_last() {
+        Some(split) if shown.get(ContextKind::SuggestedArg).is_none() => split,
+        _ => return,
+    };
+    let text = match others.is_empty() {
+        true => format!("`trimbench {last}` has {option}"),
+        false => format!("{option} is an option of {} and {last}", others.join(", ")),
+    };
+    let tip = ContextValue::StyledStrs(vec![StyledStr::from(text)]);
+    shown.insert(ContextKind::Suggested, tip);
+}
+
+/// Adds the commands that have an option, by the words that call them.
+fn owners_of(option: &str, command: &Command, path: &str, owners: &mut Vec<String>) {
+    let has = |argument: &clap::Arg| match option.strip_prefix("--") {
+        Some(long) => argument.get_long() == Some(long) && !argument.is_hide_set(),
+        None => argument.get_short() == option.chars().nth(1),
+    };
+    if !path.is_empty() && command.get_arguments().any(has) {
+        owners.push(path.to_owned());
+    }
+    for below in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        let path = format!("{path} {}", below.get_name());
+        owners_of(option, below, path.trim_start(), owners);
+    }
+}
+
+/// Names the commands that one letter too many, too few or wrong leads away from.
+fn name_commands(shown: &mut Error) {
+    let Some(ContextValue::String(typed)) = shown.get(ContextKind::InvalidSubcommand).cloned()
+    else {
+        return;
+    };
+    let commands = Cli::command();
+    let near = |name: &&str| strsim::damerau_levenshtein(&typed, name) == 1;
+    let names: Vec<String> = commands
+        .get_subcommands()
+        .map(Command::get_name)
+        .filter(near)
+        .map(str::to_owned)
+        .collect();
+    if !names.is_empty() && shown.get(ContextKind::SuggestedSubcommand).is_none() {
+        shown.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(names),
+        );
+    }
+}
