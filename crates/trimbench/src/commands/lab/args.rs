@@ -141,14 +141,14 @@ pub enum LabCommand {
         #[arg(value_name = "COMMAND", required = true, last = true)]
         command: Vec<OsString>,
     },
-    /// Mark a point that a workload has reached, in the drive's log (up --set log=FILE)
+    /// Mark a point that a workload has reached, in the drive's log
     Mark {
         /// Which drive
         name: String,
         /// The state that has been reached, e.g. the number of a transaction
         text: String,
     },
-    /// Copy a drive's data as they are now into a new file, for `up --store FILE --set keep=true`
+    /// Copy a drive's data as they are now into a new file
     #[command(after_help = SNAPSHOT)]
     Snapshot {
         /// Which drive
@@ -156,7 +156,7 @@ pub enum LabCommand {
         /// The new file
         file: PathBuf,
     },
-    /// Run a command on each state that a power cut may leave, from a drive's log (up --set log=FILE)
+    /// Run a command on each state that a power cut may leave, from a drive's log
     #[command(after_help = CRASH)]
     Crash(CrashArgs),
     /// Take drives down: unmount, detach, forget the data
