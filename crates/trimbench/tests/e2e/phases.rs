@@ -77,7 +77,7 @@ fn low_is_written_down_and_taken() {
     let measured = measure(fs.path(), &["--set", "judge.low=150%"]);
     measured
         .done
-        .fails_with(2, &["judge.low=150%", "between 0% and 100%"]);
+        .fails_with(2, &["judge.low=150%", "0% to 100%"]);
 }
 
 #[test]

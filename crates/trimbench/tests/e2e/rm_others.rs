@@ -108,7 +108,7 @@ fn whose_directory_has_another_name_now_is_not_forgotten() {
     let all = || {
         run(with_notes(rm(
             state.path(),
-            &["--resume", "--all", "--slowdown", "100%"],
+            &["--resume=all", "--slowdown", "100%"],
         )))
     };
     let notes = || names(&state.path().join("trimbench/trash")).len();

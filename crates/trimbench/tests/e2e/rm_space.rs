@@ -234,7 +234,7 @@ fn interrupted_it_is_out_of_sight_and_goes_on() {
     running.signal(Signal::INT);
     running.wait().fails_with(130, &["interrupted", "--resume"]);
     assert_eq!(seen(here), ["trash", "kept"]);
-    removed(here, &["--resume", "--all", "--slowdown", "100%"]).succeeds();
+    removed(here, &["--resume=all", "--slowdown", "100%"]).succeeds();
     assert_eq!(seen(here), ["kept"]);
     let done = removed(here, &["--resume", "."]);
     assert!(
@@ -262,7 +262,7 @@ fn what_is_not_mounted_just_now_is_not_forgotten() {
     running.wait().fails_with(130, &["--resume"]);
 
     let all = || {
-        let mut command = rm(state.path(), &["--resume", "--all", "--slowdown", "100%"]);
+        let mut command = rm(state.path(), &["--resume=all", "--slowdown", "100%"]);
         noted(&mut command);
         run(command)
     };

@@ -120,7 +120,7 @@ fn says_what_it_would_try_and_refuses_what_cannot_be() {
     );
     refused(fs.path(), &["--set", "limits=5"], &["multiples of"]);
     refused(fs.path(), &["--set", "slowdown=0"], &["0.1%"]);
-    refused(fs.path(), &["--apply=persits"], &["'persist'"]);
+    refused(fs.path(), &["--apply=persits"], &["restart, persist"]);
     refused(
         fs.path(),
         &["--for", "5s"],
