@@ -81,7 +81,10 @@ fn what_nobody_uses_is_refused_and_where_a_key_belongs_is_told() {
     refused(
         "size = \"1G\"\n",
         &[],
-        &["line 1, column 1", "size in [foreground] or [[actor]] or [deletion]"],
+        &[
+            "line 1, column 1",
+            "size in [foreground] or [[actor]] or [deletion]",
+        ],
     );
     refused(
         &format!("{save}name = \"a\"\n{save}name = \"a\"\n"),

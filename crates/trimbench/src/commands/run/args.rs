@@ -59,7 +59,7 @@ pub struct RunArgs {
     ///
     /// The key's section may be left out where one section alone has such a key; else write e.g.
     /// actor.size=2G. actor.NAME.KEY changes a scenario's actor of this name. May be repeated.
-    #[arg(hide_short_help = true, long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
     /// The deletion.
@@ -170,7 +170,12 @@ pub struct PhaseArgs {
 #[command(next_help_heading = "Raw device")]
 pub struct DeviceArgs {
     /// Test a raw block device; needs --destroy-data
-    #[arg(long, value_name = "DEV", requires = "destroy_data")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "DEV",
+        requires = "destroy_data"
+    )]
     pub device: Option<PathBuf>,
 
     /// Yes, all data on the --device may be destroyed
