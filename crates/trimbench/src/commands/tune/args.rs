@@ -73,9 +73,6 @@ pub struct TuneArgs {
     /// Write a picture of the results to FILE as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Keep each run's record in DIR
-    #[arg(long, value_name = "DIR")]
-    pub records: Option<PathBuf>,
 
     /// Remove FILE, and have `trimbench fstrim` discard what it took: a step of a run
     #[arg(long, hide = true, value_name = "FILE")]
