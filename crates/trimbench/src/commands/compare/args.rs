@@ -67,7 +67,7 @@ pub struct CompareArgs {
     /// Set a detail, e.g. low=30%; `trimbench scenarios keys compare` lists all
     ///
     /// An interval counts as stalled below `low` of the baseline [default: each run's own setting, or
-    /// 50%]. `as-drive` is for runs on a slowed drive of `trimbench lab` (up --slower); runs on other
+    /// 50%]. `as-drive` is for runs on a slowed drive of `trimbench lab`; runs on other
     /// drives stay as they are.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -118,7 +118,7 @@ fn place(args: &FitArgs) -> Result<Option<Place>, Error> {
             force: args.force,
         })),
         paths if args.destroy_data || paths.iter().any(|path| device(path)) => {
-            Err(Error::Usage(match &paths[..] {
+            Err(Error::Usage(match paths {
                 [path] if device(path) => format!(
                     "{}: a ladder destroys all data on a block device: say so with --destroy-data, \
                      or give a directory",

@@ -47,7 +47,7 @@ pub struct ReportArgs {
     /// Set low=SHARE, or as-drive=true; `trimbench scenarios keys report`
     ///
     /// An interval counts as stalled below `low` of the baseline [default: each run's own setting, or
-    /// 50%]. `as-drive` is for runs on a slowed drive of `trimbench lab` (up --slower); runs on other
+    /// 50%]. `as-drive` is for runs on a slowed drive of `trimbench lab`; runs on other
     /// drives stay as they are.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
