@@ -245,7 +245,7 @@ fn what_can_have_no_effect_is_refused_and_a_missing_program_has_the_code_of_a_sh
     let done = lab.lab(&["set", "own", "foo=1"]);
     assert!(!done.stderr.contains("did you mean"), "{}", done.text());
     lab.lab(&["mark", "own", "1"])
-        .fails_with(2, &["lab up --log"]);
+        .fails_with(2, &["lab up --set log=FILE"]);
     let shown = lab.lab(&["profiles", "show", "ideal"]);
     let shown = &shown.succeeds().stdout;
     assert!(

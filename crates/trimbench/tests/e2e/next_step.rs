@@ -33,8 +33,8 @@ fn an_unknown_option_is_answered_with_the_commands_that_have_it() {
         "--fail-on is an option of run, ",
     );
     said(
-        &["lab", "list", "--clear"],
-        "`trimbench lab fault` has --clear",
+        &["lab", "list", "--reset"],
+        "`trimbench lab stats` has --reset",
     );
     // One that is much like an own option is that option.
     said(&["run", "--dry-rum", "/"], "'--dry-run'");
